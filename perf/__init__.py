@@ -1,0 +1,1 @@
+"""Benchmarks of Keju itself, printed as ratios."""

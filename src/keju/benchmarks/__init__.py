@@ -1,0 +1,1 @@
+"""The exams: one room each, and the registry that finds them by name."""

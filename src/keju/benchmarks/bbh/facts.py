@@ -1,0 +1,168 @@
+"""What is published about BBH: its subsets and tasks, baselines, and rows known to be faulty.
+
+Origin: Suzgun et al. 2022, "Challenging BIG-Bench Tasks and Whether Chain-of-Thought Can Solve
+Them" (arXiv 2210.09261), and the files of suzgunmirac/BIG-Bench-Hard.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from keju.benchmarks.base import Mean, Reference
+
+Kind = Literal["choice", "bool", "yes_no", "valid", "integer", "brackets", "words"]
+"""What an answer of a subset looks like; each kind has its own normal form."""
+
+Field = Literal["NLP", "algorithmic"]
+
+
+class SubsetFacts(NamedTuple):
+    """One subset as published."""
+
+    rows: int
+    kind: Kind
+    field: Field
+    task: str
+    """Name of the task in the paper, which averages some subsets into one."""
+
+
+def _subset(
+    name: str, kind: Kind, field: Field, rows: int = 250, task: str = ""
+) -> tuple[str, SubsetFacts]:
+    return name, SubsetFacts(rows, kind, field, task or name)
+
+
+SUBSETS: dict[str, SubsetFacts] = dict((
+    _subset("temporal_sequences", "choice", "algorithmic"),
+    _subset("disambiguation_qa", "choice", "NLP"),
+    _subset("date_understanding", "choice", "NLP"),
+    _subset("tracking_shuffled_objects_three_objects", "choice", "algorithmic",
+            task="tracking_shuffled_objects"),
+    _subset("penguins_in_a_table", "choice", "NLP", rows=146),
+    _subset("geometric_shapes", "choice", "algorithmic"),
+    _subset("snarks", "choice", "NLP", rows=178),
+    _subset("ruin_names", "choice", "NLP"),
+    _subset("tracking_shuffled_objects_seven_objects", "choice", "algorithmic",
+            task="tracking_shuffled_objects"),
+    _subset("tracking_shuffled_objects_five_objects", "choice", "algorithmic",
+            task="tracking_shuffled_objects"),
+    _subset("logical_deduction_three_objects", "choice", "algorithmic", task="logical_deduction"),
+    _subset("hyperbaton", "choice", "NLP"),
+    _subset("logical_deduction_five_objects", "choice", "algorithmic", task="logical_deduction"),
+    _subset("logical_deduction_seven_objects", "choice", "algorithmic", task="logical_deduction"),
+    _subset("movie_recommendation", "choice", "NLP"),
+    _subset("salient_translation_error_detection", "choice", "NLP"),
+    _subset("reasoning_about_colored_objects", "choice", "NLP"),
+    _subset("multistep_arithmetic_two", "integer", "algorithmic"),
+    _subset("navigate", "yes_no", "algorithmic"),
+    _subset("dyck_languages", "brackets", "algorithmic"),
+    _subset("word_sorting", "words", "algorithmic"),
+    _subset("sports_understanding", "yes_no", "NLP"),
+    _subset("boolean_expressions", "bool", "algorithmic"),
+    _subset("object_counting", "integer", "algorithmic"),
+    _subset("formal_fallacies", "valid", "NLP"),
+    _subset("causal_judgement", "yes_no", "NLP", rows=187),
+    _subset("web_of_lies", "yes_no", "algorithmic"),
+))  # fmt: skip
+"""The 27 subsets, in EvalScope's order."""
+
+CHOICE_SUBSETS = frozenset(name for name, facts in SUBSETS.items() if facts.kind == "choice")
+TWO_VALUED: frozenset[Kind] = frozenset({"bool", "yes_no", "valid"})
+"""Kinds with two possible answers, of which a blind guess hits half."""
+
+
+def _tasks(field: Field | None = None) -> tuple[tuple[str, ...], ...]:
+    tasks: dict[str, list[str]] = {}
+    for name, facts in SUBSETS.items():
+        if field is None or facts.field == field:
+            tasks.setdefault(facts.task, []).append(name)
+    return tuple(tuple(subsets) for subsets in tasks.values())
+
+
+MEANS = (
+    Mean("macro_accuracy", "mean of 27 subsets", tuple((name,) for name in SUBSETS)),
+    Mean("macro_23", "mean of 23 tasks", _tasks()),
+    Mean("nlp_12", "NLP, mean of 12 tasks", _tasks("NLP"), group=True),
+    Mean("algorithmic_11", "algorithmic, mean of 11 tasks", _tasks("algorithmic"), group=True),
+)
+
+BASELINES: dict[str, tuple[float, float, float]] = {
+    "boolean_expressions": (50.0, 79.4, 100.0),
+    "causal_judgement": (50.0, 69.6, 100.0),
+    "date_understanding": (17.2, 76.8, 100.0),
+    "disambiguation_qa": (33.2, 66.6, 93.3),
+    "dyck_languages": (1.2, 47.8, 100.0),
+    "formal_fallacies": (25.0, 90.8, 100.0),
+    "geometric_shapes": (11.6, 54.0, 100.0),
+    "hyperbaton": (50.0, 74.7, 100.0),
+    "movie_recommendation": (25.0, 60.7, 90.0),
+    "multistep_arithmetic_two": (0.0, 9.7, 25.0),
+    "navigate": (50.0, 81.9, 100.0),
+    "object_counting": (0.0, 86.1, 100.0),
+    "penguins_in_a_table": (0.0, 78.0, 100.0),
+    "reasoning_about_colored_objects": (11.9, 75.4, 100.0),
+    "ruin_names": (25.0, 77.7, 100.0),
+    "salient_translation_error_detection": (16.7, 36.7, 80.0),
+    "snarks": (50.0, 76.7, 100.0),
+    "sports_understanding": (50.0, 70.8, 100.0),
+    "temporal_sequences": (25.0, 90.8, 100.0),
+    "web_of_lies": (50.0, 81.3, 100.0),
+    "word_sorting": (0.0, 62.6, 100.0),
+}
+"""Random guessing, average and best human rater, in percent, as printed in the paper's main table.
+
+The table has one row for each of the two tasks of three subsets (logical_deduction: 22.5, 40.3,
+88.9; tracking_shuffled_objects: 22.5, 64.7, 100.0), which says nothing about the single subsets.
+"""
+
+BASELINE_MEANS: dict[str, tuple[float, float, float]] = {
+    "macro_23": (25.7, 67.7, 94.4),
+    "nlp_12": (29.5, 71.2, 96.9),
+    "algorithmic_11": (21.2, 63.5, 92.2),
+}
+"""The table's averages as printed; some are not the mean of the printed rows."""
+
+
+def _reference(name: str, column: int) -> Reference:
+    return Reference(
+        name,
+        overall={metric: row[column] / 100 for metric, row in BASELINE_MEANS.items()},
+        subsets={subset: row[column] / 100 for subset, row in BASELINES.items()},
+    )
+
+
+REFERENCES = (
+    _reference("human average", 1),
+    _reference("human maximum", 2),
+    _reference("random guessing", 0),
+)
+
+ERRATA_VERSION = 1
+
+_SPLIT = "a comma in the title split the options; the target is text and no letter can be right"
+_OPPOSITE = "same question as row {} with the opposite target"
+_REPEATED = "same question as row {}"
+
+UNFAIR: dict[str, str] = {
+    "bbh_movie_recommendation_163": _SPLIT,
+    "bbh_ruin_names_99": _SPLIT,
+    "bbh_ruin_names_144": _SPLIT,
+    "bbh_ruin_names_40": "the gold option equals the unchanged name",
+    "bbh_snarks_86": "the two options are identical",
+    "bbh_snarks_88": "the question is cut off after '(A) The NB'",
+    "bbh_causal_judgement_32": _OPPOSITE.format(119),
+    "bbh_causal_judgement_119": _OPPOSITE.format(32),
+    "bbh_causal_judgement_36": _OPPOSITE.format(104),
+    "bbh_causal_judgement_104": _OPPOSITE.format(36),
+}
+"""Rows on which a good answer may score wrong; the corrected accuracy leaves them out."""
+
+REPEATED: dict[str, str] = {
+    "bbh_sports_understanding_27": _REPEATED.format(155),
+    "bbh_sports_understanding_155": _REPEATED.format(27),
+    "bbh_sports_understanding_80": _REPEATED.format(227),
+    "bbh_sports_understanding_227": _REPEATED.format(80),
+}
+
+ERRATA: dict[str, str] = UNFAIR | REPEATED
+"""Sample id to its fault. Faulty rows are asked and scored as published, and named."""

@@ -1,0 +1,5 @@
+"""C-Eval (Huang et al. 2023): 52 subjects of Chinese examinations, four options a question."""
+
+from keju.benchmarks.ceval.benchmark import CEval
+
+__all__ = ["CEval"]

@@ -1,0 +1,83 @@
+"""How Chinese replies announce an answer.
+
+Every pattern is meant for text in Unicode normal form KC (`normalised`), where full-width letters,
+colons and brackets have become the ASCII ones, and runs in linear time.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+
+from keju.answers.choice_markers import ENGLISH
+
+CUE = "答案:"
+"""`答案：` in normal form."""
+
+_NOT = r"(?<![不非误错勿别未若])(?<!错误)(?<!错误的)(?<!如果)(?<!假如)"
+"""What stands before a marker and makes it say something else."""
+
+_HEAD = rf"(?:{_NOT}(?:正确|最终)|{_NOT}(?<!正确)(?<!最终))答案"
+_ANSWER = rf"{_HEAD}[\s*_\"”』」]*+(?:应该|应当|应)?(?:是|为|选择?|:)"
+_CHOSEN = rf"{_NOT}(?:(?:故|应该?|因此|所以|综上|本题),?(?:本题)?(?:应该?)?选择?|选择)(?![题项])"
+_CORRECT = rf"{_NOT}正确的?(?:一项|选项|答案)(?:应该|应)?(?:是|为|:)"
+_BRACKETED = r"[【\[]答案[】\]]"
+_WHOLE_LINE = r"(?m:^选(?= ?[A-Da-d] ?(?:选?项)?[.。]?[ \t]*+$))"
+_AFTER = r"[\s*]*+:?[\s*]*+(?:选项|选)?"
+
+STRICT = re.compile(rf"{_HEAD}:|所以答案是")
+"""The protocols' own markers: `答案：X` and `所以答案是X。`."""
+
+COMPLETE = re.compile(rf"(?:{_ANSWER}|所以答案是){_AFTER}[(\[]?[A-D](?![A-Za-z0-9])")
+"""A marker with the word for answer in it, and its label."""
+
+TOLERANT = re.compile(
+    r"(?=[正最答故应因所综本选【\[aAcC])(?:"
+    rf"(?:{_ANSWER}|{_CHOSEN}|{_CORRECT}|{_BRACKETED}|{_WHOLE_LINE}){_AFTER}|{ENGLISH})"
+)
+"""Any wording that announces the answer, in Chinese or English."""
+
+_CLAUSE = re.compile(
+    r",\s?(?=[A-D]\s?(?:选?项)?\s?"
+    r"(?!选?项|[和与及或都均皆]|也(?:都|是|对|可|正确|符合))[\u4e00-\u9fff])"
+)
+"""The comma before a remark on another option: ``B,D也错误`` names one answer, ``B,D`` two."""
+
+_EMPTY_LINE = re.compile(r"\n[ \t\r]*+\n")
+_BARE_START = re.compile(r"\s*+[(\[]?[A-Da-d][)\]]?(?=\s*+(?:\n|$)|[.。:,;、])")
+
+Transform = Callable[[str], str]
+
+
+def normalised(text: str) -> str:
+    """`text` in normal form KC; a comma that begins a remark on another option ends the clause."""
+    return _CLAUSE.sub("; ", unicodedata.normalize("NFKC", text))
+
+
+def completing(*, always: bool) -> Transform:
+    """Normalise replies to prompts that end with the cue, and put the cue back before them.
+
+    A base model's reply always completes the cue; a chat model's only if it opens with nothing but
+    a label, for it may as well begin to talk about option A.
+    """
+
+    def complete(text: str) -> str:
+        normal = normalised(text)
+        return CUE + normal if always or _BARE_START.match(normal) else normal
+
+    return complete
+
+
+def cut_after_answer(text: str, answer: re.Pattern[str]) -> tuple[str, bool]:
+    """Cut `text` at the first empty line after the first match of `answer`."""
+    first = answer.search(text)
+    end = _EMPTY_LINE.search(text, first.end()) if first else None
+    if end is None or not text[end.end() :].strip():
+        return text, False
+    return text[: end.start()], True
+
+
+def cut_run_on(text: str) -> tuple[str, bool]:
+    """Cut a base model's run-on: at the first empty line after its first complete answer."""
+    return cut_after_answer(text, COMPLETE)

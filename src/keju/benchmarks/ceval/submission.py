@@ -1,0 +1,94 @@
+"""The file that the C-Eval site takes: a letter for every question of the test split.
+
+Official shape: ``{subject: {"0": "A", "1": "B", …}}``, the subject by file name, all 52 subjects,
+every id as a string. How the site treats an empty value is not documented, so rows without a
+letter are listed, and filled only with a letter that the user names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from keju.benchmarks.ceval.data import OPTIONS
+from keju.benchmarks.ceval.subjects import SUBJECTS
+from keju.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from keju.benchmarks.base import Exam
+    from keju.types import Sample
+
+
+class Submission(NamedTuple):
+    """The document, and the samples that have no letter of the model's own."""
+
+    document: dict[str, dict[str, str]]
+    missing: list[str]
+
+
+def submission(
+    exam: Exam,
+    answers: Mapping[str, str | None],
+    fill: str | None = None,
+    *,
+    partial: bool = False,
+) -> Submission:
+    """Arrange `answers` (by sample id, as labels of the options shown) for submission.
+
+    A sample whose answer is None was asked and not understood: it becomes ``""``, or `fill`. A
+    sample that was never asked makes the submission incomplete, which is refused unless `partial`.
+    Labels of permuted options are turned back into the published ones.
+    """
+    if fill is not None and (len(fill) != 1 or fill not in OPTIONS):
+        raise ConfigError(f"fill '{fill}' is not one of A, B, C, D")
+    _check_exam(exam, partial=partial)
+    unasked = [sample.id for sample in exam.samples if sample.id not in answers]
+    if unasked and not partial:
+        raise DataError(
+            f"the run answered {len(exam.samples) - len(unasked)} of {len(exam.samples)} questions "
+            f"(first one missing: {unasked[0]}); resume it, or ask for a partial submission"
+        )
+    document: dict[str, dict[str, str]] = {}
+    missing: list[str] = []
+    for sample in exam.samples:
+        letter = _published(answers.get(sample.id), sample)
+        if letter is None:
+            missing.append(sample.id)
+        rows = document.setdefault(sample.subset, {})
+        rows[str(sample.index)] = letter or fill or ""
+    return Submission(
+        {name: _sorted(document[name]) for name in SUBJECTS if name in document}, missing
+    )
+
+
+def _check_exam(exam: Exam, *, partial: bool) -> None:
+    """Refuse an exam that is not the whole published test split."""
+    split = exam.settings.get("split")
+    if exam.benchmark != "ceval" or split != "test":
+        raise ConfigError(
+            f"a C-Eval submission is made of the test split, this run sat {exam.benchmark} "
+            f"{split or ''}".rstrip()
+            + "; run with split: test"
+        )
+    if partial:
+        return
+    sizes = {subset.name: len(subset) for subset in exam.subsets}
+    for name, subject in SUBJECTS.items():
+        if sizes.get(name, 0) != subject.test:
+            raise DataError(
+                f"a submission needs all {len(SUBJECTS)} subjects: '{name}' has "
+                f"{sizes.get(name, 0)} of {subject.test} test rows"
+            )
+
+
+def _published(label: str | None, sample: Sample) -> str | None:
+    """The option's letter as published, whatever order it was shown in."""
+    if label is None or label not in sample.labels:
+        return None
+    if not sample.order:
+        return label
+    return OPTIONS[sample.order[sample.labels.index(label)]]
+
+
+def _sorted(rows: dict[str, str]) -> dict[str, str]:
+    return dict(sorted(rows.items(), key=lambda item: int(item[0])))

@@ -1,0 +1,255 @@
+"""The two readers that all exams with labelled options share.
+
+`EvalScopeChoiceReader` does what EvalScope 1.14 publishes, faults included; `RobustChoiceReader` is
+Keju's own. Both are parametrised with the markers of an exam and hold no state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from keju.answers.choice_markers import BOXED, TOLERANT
+from keju.answers.clean import clean_segment
+from keju.answers.labels import LabelReading, option_by_text, read_label
+from keju.answers.markers import Segment, last_line, segments_at
+from keju.answers.runon import cut_run_on
+from keju.benchmarks.base import Reader
+from keju.types import Answer, Sample, Tier
+
+
+class ChoiceReader(Reader):
+    """A reader whose answers are labels, compared with the target label."""
+
+    def matches(self, value: str, sample: Sample) -> bool:
+        return value == sample.target
+
+
+# --- EvalScope -------------------------------------------------------------------------------
+
+EVALSCOPE_ENGLISH = re.compile(r"ANSWER\s*+:\s*+\**+\s*+", re.IGNORECASE)
+EVALSCOPE_CHINESE = re.compile(r"答案\s*+[:：]\s*+\**+\s*+")
+
+_TYPESETTING = re.compile(r"(?:(?:\$+|\\\(|\\(?:boxed|fbox|text|textbf|mathbf|mathrm)\s*\{)\s*)*+")
+_SEPARATOR = r"[,，/、]"
+_BRACKETED = re.compile(
+    r"[(\[（【]\s*+([A-Za-z\d](?:\s*" + _SEPARATOR + r"\s*[A-Za-z\d])*+)\s*+[)\]）】]"
+)
+_RUN = re.compile(r"([A-Za-z\d][A-Za-z\d ,，/、]*+)")
+_WORD = re.compile(r"[A-Za-z\d]+")
+_CONNECTORS = frozenset({"and", "or"})
+
+
+class EvalScopeChoiceReader(ChoiceReader):
+    """EvalScope 1.14: the last usable marker's label, else the last capital of the text.
+
+    The fallback is kept because published numbers contain it; it takes ``DNA`` for A and the
+    pronoun for I. `marker` is `EVALSCOPE_ENGLISH` or `EVALSCOPE_CHINESE`.
+    """
+
+    name = "evalscope"
+
+    def __init__(self, marker: re.Pattern[str] = EVALSCOPE_ENGLISH) -> None:
+        self.marker = marker
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        labels = sample.labels
+        ends = [match.end() for match in self.marker.finditer(text)]
+        last = _first_usable(text, reversed(ends), labels)
+        if last is None:
+            return _last_capital(text, labels)
+        if last not in labels or len(last) != 1:
+            return Answer(reason="ambiguous")
+        first = _first_usable(text, iter(ends), labels) if len(ends) > 1 else last
+        differs = first is not None and first != last and len(first) == 1
+        return Answer(last, "strict", first=first if differs else None)
+
+
+def _first_usable(text: str, ends: Iterator[int], labels: str) -> str | None:
+    """The first run of labels that follows one of the markers ending at `ends`."""
+    for end in ends:
+        if run := _labels_at(text, end, labels):
+            return run
+    return None
+
+
+def _labels_at(text: str, position: int, labels: str) -> str:
+    """The text at `position` as far as it is nothing but labels of the row."""
+    typesetting = _TYPESETTING.match(text, position)
+    start = typesetting.end() if typesetting else position
+    for pattern in (_BRACKETED, _RUN):
+        match = pattern.match(text, start)
+        if match and (run := _leading_labels(match[1], labels)):
+            return run
+    return ""
+
+
+def _leading_labels(run: str, labels: str) -> str:
+    """The leading part of `run` made of labels, with ``and`` and ``or`` only between two."""
+    end = 0
+    connector = False
+    for match in _WORD.finditer(run):
+        if set(match[0]) <= set(labels):
+            end = match.end()
+            connector = False
+        elif end and not connector and match[0].lower() in _CONNECTORS:
+            connector = True
+        else:
+            break
+    return run[:end]
+
+
+def _last_capital(text: str, labels: str) -> Answer:
+    capital = next((letter for letter in reversed(text) if letter.isupper()), "")
+    if capital and capital in labels:
+        return Answer(capital, "fallback")
+    return Answer(reason="invalid_label" if capital else "no_marker")
+
+
+# --- robust ----------------------------------------------------------------------------------
+
+Cut = Callable[[str], tuple[str, bool]]
+"""Cuts a run-on; returns what is left and whether anything was cut."""
+
+
+@dataclass(frozen=True)
+class ChoiceRules:
+    """What a robust reader has to know of an exam and its protocol."""
+
+    strict: re.Pattern[str]
+    """The marker that the protocol asks for."""
+    tolerant: re.Pattern[str] = TOLERANT
+    """Any other wording; ``\\boxed{B}`` counts as one beside it."""
+    questions: tuple[str, ...] = ()
+    """How a line begins where a model runs on into a new question."""
+    normalise: Callable[[str], str] | None = None
+    """Applied to the text first, e.g. a Unicode normal form."""
+    cut: Cut | None = None
+    """A further cut for forms whose questions begin with nothing recognisable."""
+
+
+class RobustChoiceReader(ChoiceReader):
+    """Keju's own reader: strict marker, tolerant marker, a bare last line; never prose.
+
+    Inside a tier the last marker that is followed by an answer wins. Where two labels are joined
+    nothing is read, and a label that the row does not have ends its tier.
+    """
+
+    name = "robust"
+
+    def __init__(self, rules: ChoiceRules) -> None:
+        self.rules = rules
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        if self.rules.normalise:
+            text = self.rules.normalise(text)
+        text, cut = cut_run_on(text, self.rules.questions)
+        if self.rules.cut:
+            text, cut_too = self.rules.cut(text)
+            cut = cut or cut_too
+        if not text.strip():
+            return Answer(reason="empty", cut=cut)
+        found = self._read_tiers(text, sample)
+        if not cut:
+            return found
+        return Answer(found.value, found.tier, found.reason, found.first, cut=True)
+
+    def _read_tiers(self, text: str, sample: Sample) -> Answer:
+        reason = ""
+        for tier, pattern in self._tiers():
+            answer = _read_tier(text, pattern, tier, sample)
+            if answer.value is not None or answer.reason == "ambiguous":
+                return answer
+            reason = reason or answer.reason
+        if label := _bare_answer(text, sample):
+            return Answer(label, "fallback")
+        return Answer(reason=reason or "no_marker")
+
+    def _tiers(self) -> tuple[tuple[Tier, re.Pattern[str]], ...]:
+        return ("strict", self.rules.strict), ("tolerant", self.rules.tolerant)
+
+
+_PLAIN = re.compile(r" ?[(\[（]?([A-Z])")
+"""A label right after its marker, undecorated: what makes a strict marker a strict answer."""
+
+
+def _read_tier(text: str, pattern: re.Pattern[str], tier: Tier, sample: Sample) -> Answer:
+    """The last statement of `text` among those that `pattern` announces."""
+    spans = [match.span() for match in pattern.finditer(text)]
+    if tier == "tolerant" and BOXED in text:
+        spans = sorted(spans + _boxes(text))
+    if not spans:
+        return Answer()
+    segments = segments_at(text, spans)
+    known: dict[str, LabelReading] = {}
+    last = _first_statement(reversed(segments), sample, known)
+    if last is None:
+        return Answer()
+    segment, reading = last
+    if reading.value is None:
+        return Answer(reason=reading.reason)
+    plain = _PLAIN.match(text, segment.end)
+    if tier == "strict" and not (plain and plain[1] == reading.value):
+        tier = "tolerant"
+    first = _first_statement(iter(segments), sample, known)
+    differs = first is not None and first[1].value not in (None, reading.value)
+    return Answer(reading.value, tier, first=first[1].value if first and differs else None)
+
+
+def _boxes(text: str) -> list[tuple[int, int]]:
+    """Where boxes begin, as markers of no width: the wrapper belongs to what they announce."""
+    return [(match.start(), match.start()) for match in re.finditer(re.escape(BOXED), text)]
+
+
+def _first_statement(
+    segments: Iterator[Segment], sample: Sample, known: dict[str, LabelReading]
+) -> tuple[Segment, LabelReading] | None:
+    """The first of `segments` that states a label, valid or not; prose states none.
+
+    `known` remembers what was read already, so that a looping reply costs no more than one turn.
+    """
+    for segment in segments:
+        reading = known.get(segment.text)
+        if reading is None:
+            reading = known[segment.text] = _statement(segment.text, sample)
+        if reading.reason != "no_label":
+            return segment, reading
+    return None
+
+
+_LISTED = re.compile(r"[*_$\s]*+[(\[（【]\s*+[A-Z]\s*+(?:[,，/、&]|and\b|or\b|[和与及或])\s*+[A-Z]\b")
+"""Several labels in one pair of brackets: ``(A, C)``."""
+
+
+def _statement(segment: str, sample: Sample) -> LabelReading:
+    reading = read_label(segment, sample.labels, sample.choices)
+    if reading.reason == "no_label" and _LISTED.match(segment):
+        return LabelReading(None, "ambiguous")
+    return reading
+
+
+def _bare_answer(text: str, sample: Sample) -> str | None:
+    """The label of a last line, or of a whole reply, that is nothing but an answer."""
+    line = last_line(text)
+    return (
+        _only_label(line, sample)
+        or option_by_text(line, sample.choices, sample.labels)
+        or option_by_text(text, sample.choices, sample.labels)
+    )
+
+
+_ONLY_LABEL = re.compile(
+    r"(?:option |choice |选项 ?)?[(\[]?([A-Za-z])[)\].:、]{0,2}(?: ?选?项\Z|\s*(.*))", re.I | re.S
+)
+
+
+def _only_label(line: str, sample: Sample) -> str | None:
+    """The label of a line that is only a label, or a label and its own option's text."""
+    match = _ONLY_LABEL.fullmatch(clean_segment(line))
+    if match is None or (label := match[1].upper()) not in sample.labels:
+        return None
+    if not match[2]:
+        return label
+    own = sample.choices[sample.labels.index(label)]
+    return label if option_by_text(match[2], (own,)) else None

@@ -1,0 +1,87 @@
+"""Labelled options: how they are written out, and how they are permuted.
+
+An order is the permutation behind what is shown: shown option i is option ``order[i]`` of the
+data, as in `keju.types.Sample.order`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from keju.errors import DataError
+from keju.types import LABELS, Sample
+
+LabelStyle = Literal["A) text", "A. text", "A: text", "(A) text", "A text"]
+"""How a label and its option are written, named by an example."""
+
+_FORMS: dict[LabelStyle, tuple[str, str]] = {
+    "A) text": ("", ") "),
+    "A. text": ("", ". "),
+    "A: text": ("", ": "),
+    "(A) text": ("(", ") "),
+    "A text": ("", " "),
+}
+
+
+def label_lines(choices: Sequence[str], style: LabelStyle = "A) text") -> str:
+    """The options, one a line, each with its label; no line end after the last."""
+    before, after = _FORMS[style]
+    return "\n".join(
+        f"{before}{label}{after}{choice}" for label, choice in zip(LABELS, choices, strict=False)
+    )
+
+
+def check_choices(choices: Sequence[str], target: str, where: str) -> None:
+    """Refuse options that cannot be labelled and a target that is no label of theirs.
+
+    An empty target is allowed: some exams are published without their answers.
+    """
+    if not 2 <= len(choices) <= len(LABELS):
+        raise DataError(
+            f"{where}: {len(choices)} options; between 2 and {len(LABELS)} are possible"
+        )
+    if target and (len(target) != 1 or target not in LABELS[: len(choices)]):
+        last = LABELS[len(choices) - 1]
+        raise DataError(f"{where}: the answer '{target}' is none of the labels A to {last}")
+
+
+def shuffle_order(n: int, seed: int, key: str) -> tuple[int, ...]:
+    """A random order of `n` options that depends on nothing but `seed` and `key`.
+
+    `key` names the question, so that each has its own order whichever others are asked.
+    """
+    digest = hashlib.sha256(f"{seed}:{key}".encode()).digest()
+    order = list(range(n))
+    random.Random(int.from_bytes(digest[:8], "big")).shuffle(order)
+    return tuple(order)
+
+
+def rotate_order(n: int, k: int) -> tuple[int, ...]:
+    """The order after moving every option `k` places up, the first ones to the end."""
+    return tuple((i + k) % n for i in range(n))
+
+
+def permuted(sample: Sample, order: Sequence[int]) -> Sample:
+    """`sample` with its shown options in `order`: choices, order and target label move together.
+
+    `order` refers to the options as the sample shows them; the result's `order` refers to the data
+    again, so that permutations can follow each other.
+    """
+    if sorted(order) != list(range(len(sample.choices))):
+        raise ValueError(f"{tuple(order)} is no order of {len(sample.choices)} options")
+    before = sample.order or tuple(range(len(sample.choices)))
+    return msgspec.structs.replace(
+        sample,
+        choices=tuple(sample.choices[i] for i in order),
+        order=tuple(before[i] for i in order),
+        target=_moved(sample.target, order),
+    )
+
+
+def _moved(target: str, order: Sequence[int]) -> str:
+    return LABELS[list(order).index(LABELS.index(target))] if target else ""

@@ -1,0 +1,121 @@
+"""Generators of questions whose answers are certain, because a program computed them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+NAMES = ("Alice", "Bob", "Claire", "Dave", "Eve", "Fred", "Gertrude")
+GIFTS = ("a red ball", "a blue kite", "a green book", "a yellow hat", "a white mug")
+THINGS = ("apple", "pear", "plum", "carrot", "onion", "chair", "lamp", "drum", "flute", "violin")
+WORDS = (
+    "anchor", "basket", "candle", "desert", "engine", "fabric", "garden", "hammer", "island",
+    "jacket", "kettle", "ladder", "magnet", "needle", "orchard", "pencil", "quarry", "ribbon",
+    "saddle", "temple", "umbrella", "velvet", "window", "yellow", "zipper",
+)  # fmt: skip
+PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">"}
+
+
+class Question(NamedTuple):
+    """A question with its options; `answer` is the index of the right one."""
+
+    text: str
+    choices: tuple[str, ...]
+    answer: int
+
+
+def boolean_expressions(draw: random.Random) -> Question:
+    """The value of a small Boolean expression."""
+    words = [draw.choice(("", "not ")) + draw.choice(("True", "False")) for _ in range(3)]
+    joins = [draw.choice(("and", "or")) for _ in range(2)]
+    first = _apply(joins[0], _value(words[0]), _value(words[1]))
+    value = _apply(joins[1], first, _value(words[2]))
+    text = f"( {words[0]} {joins[0]} {words[1]} ) {joins[1]} {words[2]} is"
+    return Question(text, ("True", "False"), 0 if value else 1)
+
+
+def _value(words: str) -> bool:
+    return words.endswith("True") is not words.startswith("not")
+
+
+def _apply(join: str, left: bool, right: bool) -> bool:
+    return (left and right) if join == "and" else (left or right)
+
+
+def multistep_arithmetic(draw: random.Random) -> Question:
+    """The value of an expression in brackets."""
+    a, b, c, d = (draw.randint(-9, 9) for _ in range(4))
+    value = (a + b) * (c - d)
+    return _among(draw, f"(({a} + {b}) * ({c} - {d})) =", value, range(value - 12, value + 13))
+
+
+def object_counting(draw: random.Random) -> Question:
+    """How many things there are in a list."""
+    counts = {thing: draw.randint(1, 4) for thing in draw.sample(THINGS, draw.randint(3, 5))}
+    listed = ", ".join(f"{n} {thing}{'s' if n > 1 else ''}" for thing, n in counts.items())
+    total = sum(counts.values())
+    text = f"I have {listed}. How many things do I have in all?"
+    return _among(draw, text, total, range(max(1, total - 5), total + 6))
+
+
+def _among(draw: random.Random, text: str, value: int, near: range) -> Question:
+    others = draw.sample([number for number in near if number != value], 3)
+    return _shuffled(draw, text, str(value), [str(number) for number in others])
+
+
+def _shuffled(draw: random.Random, text: str, right: str, wrong: list[str]) -> Question:
+    choices = [right, *wrong]
+    draw.shuffle(choices)
+    return Question(text, tuple(choices), choices.index(right))
+
+
+def word_sorting(draw: random.Random) -> Question:
+    """Which word comes first in the alphabet."""
+    words = draw.sample(WORDS, 4)
+    text = f"Which of these words comes first in alphabetical order: {', '.join(words)}?"
+    return Question(text, tuple(words), words.index(min(words)))
+
+
+def tracking_shuffled_objects(draw: random.Random) -> Question:
+    """Who holds what after three swaps."""
+    people = draw.sample(NAMES, 3)
+    holds = dict(zip(people, draw.sample(GIFTS, 3), strict=True))
+    story = ", ".join(f"{name} has {gift}" for name, gift in holds.items())
+    gifts = tuple(holds.values())
+    swaps = []
+    for _ in range(3):
+        left, right = draw.sample(people, 2)
+        holds[left], holds[right] = holds[right], holds[left]
+        swaps.append(f"{left} and {right} swap gifts.")
+    asked = draw.choice(people)
+    text = f"At the start, {story}. {' Then '.join(swaps)} At the end, {asked} has"
+    return Question(text, gifts, gifts.index(holds[asked]))
+
+
+def dyck_languages(draw: random.Random) -> Question:
+    """Which bracket must be closed next."""
+    opened: list[str] = []
+    written: list[str] = []
+    for _ in range(draw.randint(5, 9)):
+        if len(opened) > 1 and draw.random() < 0.4:
+            written.append(PAIRS[opened.pop()])
+        else:
+            opened.append(draw.choice(tuple(PAIRS)))
+            written.append(opened[-1])
+    closing = tuple(PAIRS.values())
+    text = f"Which bracket must come next so that all are closed properly: {' '.join(written)}"
+    return Question(text, closing, closing.index(PAIRS[opened[-1]]))
+
+
+KINDS: Mapping[str, Callable[[random.Random], Question]] = {
+    kind.__name__: kind
+    for kind in (
+        boolean_expressions,
+        multistep_arithmetic,
+        object_counting,
+        word_sorting,
+        tracking_shuffled_objects,
+        dyck_languages,
+    )
+}

@@ -1,0 +1,56 @@
+"""From a reply to an outcome: the rules that are equal for every exam."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keju.types import Answer, Reading, Reply, Sample, Score
+
+if TYPE_CHECKING:
+    from keju.benchmarks.base import Reader
+
+REFUSAL = "refusal"
+"""Key of `Sample.metadata` that holds the label of a refusal option, where one is offered."""
+
+
+def grade(reply: Reply, sample: Sample, reader: Reader) -> Reading:
+    """Read `reply` and score it.
+
+    An error of the endpoint is an error, never an answer. Where nothing could be read the finish
+    reason says whether the reply was cut short. Without a gold answer nothing is graded.
+    """
+    if reply.error is not None:
+        return Reading(reader.name, Answer(reason=reply.error.kind), Score(0.0, "error"))
+    answer = read(reply, sample, reader)
+    return Reading(reader.name, answer, _score(answer, reply, sample, reader))
+
+
+def read(reply: Reply, sample: Sample, reader: Reader) -> Answer:
+    """Read the answer out of the label log-probabilities, or else out of the text."""
+    if reply.label_logprobs is not None:
+        return choose_label(reply.label_logprobs, sample.labels)
+    if not reply.text.strip():
+        return Answer(reason="unclosed_think" if reply.reasoning and reply.raw else "empty")
+    return reader.read(reply.text, sample)
+
+
+def choose_label(logprobs: dict[str, float], labels: str) -> Answer:
+    """The likeliest label; a tie goes to the first in label order and is flagged."""
+    known = [(label, logprobs[label]) for label in labels if label in logprobs]
+    if not known:
+        return Answer(reason="labels_not_in_top_logprobs")
+    best = max(value for _, value in known)
+    winners = [label for label, value in known if value == best]
+    return Answer(winners[0], "labels", reason="tie" if len(winners) > 1 else "")
+
+
+def _score(answer: Answer, reply: Reply, sample: Sample, reader: Reader) -> Score:
+    if answer.value is None:
+        return Score(0.0, "truncated" if reply.finish == "length" else "unparsed")
+    if sample.metadata and answer.value == sample.metadata.get(REFUSAL):
+        return Score(0.0, "refused")
+    if not sample.target:
+        return Score(0.0, "ungraded", "no_target")
+    if reader.matches(answer.value, sample):
+        return Score(1.0, "correct")
+    return Score(0.0, "incorrect")

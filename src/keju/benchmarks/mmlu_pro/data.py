@@ -1,0 +1,179 @@
+"""Reading MMLU-Pro: the test questions and the pool of worked examples, checked row by row.
+
+Two things differ from the files. Leading white space of options is removed, because in some
+revisions it marks the gold option. And the answer is the letter, not the index, because they
+disagree in one row.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from keju.benchmarks.choices import check_choices
+from keju.errors import ConfigError, DataError, did_you_mean
+from keju.types import LABELS, Sample
+
+if TYPE_CHECKING:
+    from keju.sources.folder import DataFolder
+
+CATEGORIES: dict[str, int] = {
+    "computer science": 410,
+    "math": 1351,
+    "chemistry": 1132,
+    "engineering": 969,
+    "law": 1101,
+    "biology": 717,
+    "health": 818,
+    "physics": 1299,
+    "business": 789,
+    "philosophy": 499,
+    "economics": 844,
+    "other": 924,
+    "psychology": 798,
+    "history": 381,
+}
+"""Rows of the test split, in the order of the published tables (EvalScope 1.14)."""
+
+TEST = "test"
+POOL = "validation"
+
+
+class Row(NamedTuple):
+    """One row of a file, checked."""
+
+    question_id: int
+    question: str
+    options: tuple[str, ...]
+    """Without leading white space."""
+    answer: str
+    cot: str
+    """The rationale with which the pool answers; empty in the test split."""
+    category: str
+    indented: tuple[int, ...]
+    """The options from which leading white space was removed."""
+    fault: str
+    """What is known to be wrong with the row; empty for nearly all."""
+
+
+def read_rows(folder: DataFolder, table: str) -> list[Row]:
+    """The rows of `table` in file order; DataError names the first one that is wrong."""
+    where = folder.name_of(table)
+    rows: list[Row] = []
+    seen: set[int] = set()
+    for number, fields in enumerate(folder.rows(table), 1):
+        row = _row(fields, f"{where}, row {number}")
+        if row.question_id in seen:
+            raise DataError(f"{where}, row {number}: question_id {row.question_id} occurs twice")
+        seen.add(row.question_id)
+        rows.append(row)
+    return rows
+
+
+def _row(fields: Mapping[str, Any], where: str) -> Row:
+    question_id = _field(fields, "question_id", int, where)
+    raw = _field(fields, "options", list, where)
+    if not all(isinstance(option, str) for option in raw):
+        raise DataError(f"{where}: 'options' holds something that is not text")
+    options = tuple(option.lstrip() for option in raw)
+    answer = _field(fields, "answer", str, where)
+    check_choices(options, answer, where)
+    category = _field(fields, "category", str, where).lower()
+    if category not in CATEGORIES:
+        raise DataError(
+            f"{where}: unknown category '{category}'{did_you_mean(category, CATEGORIES)}"
+        )
+    return Row(
+        question_id=question_id,
+        question=_field(fields, "question", str, where),
+        options=options,
+        answer=answer,
+        cot=fields.get("cot_content") or "",
+        category=category,
+        indented=tuple(i for i, option in enumerate(raw) if option != options[i]),
+        fault=_fault(options, answer, fields.get("answer_index")),
+    )
+
+
+def _field(fields: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
+    value = fields.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        found = "is missing" if value is None else f"is {type(value).__name__}"
+        raise DataError(f"{where}: '{name}' should be {kind.__name__} and {found}")
+    return value
+
+
+def _fault(options: Sequence[str], answer: str, index: Any) -> str:
+    if isinstance(index, int) and answer and LABELS.index(answer) != index:
+        return f"the answer is {answer} but answer_index is {index}; the letter counts"
+    for option, count in Counter(options).items():
+        if count > 1:
+            same = [LABELS[i] for i, other in enumerate(options) if other == option]
+            return f"options {' and '.join(same)} are identical"
+    return ""
+
+
+def as_sample(row: Row, index: int) -> Sample:
+    """The question at position `index` of its category."""
+    return Sample(
+        id=sample_id(row.question_id),
+        subset=row.category,
+        index=index,
+        text=row.question,
+        target=row.answer,
+        choices=row.options,
+        metadata={
+            "cot_content": row.cot,
+            "subject": row.category,
+            "question_id": row.question_id,
+        },
+    )
+
+
+def sample_id(question_id: int | str) -> str:
+    """The id of the sample that a row's `question_id` names."""
+    return f"mmlu_pro_{question_id}"
+
+
+def chosen_categories(names: Sequence[str] | None) -> list[str]:
+    """The categories to ask, in published order; any case and ``_`` for the space are accepted."""
+    if names is None:
+        return list(CATEGORIES)
+    wanted = {_category(name) for name in names}
+    if not wanted:
+        raise ConfigError("subset_list is empty: name at least one category, or leave it out")
+    return [category for category in CATEGORIES if category in wanted]
+
+
+def _category(name: str) -> str:
+    plain = " ".join(name.replace("_", " ").split()).lower()
+    if plain not in CATEGORIES:
+        raise ConfigError(f"unknown MMLU-Pro category '{name}'{did_you_mean(plain, CATEGORIES)}")
+    return plain
+
+
+def by_category(rows: Sequence[Row], categories: Sequence[str]) -> dict[str, list[Row]]:
+    """The rows of each of `categories`, in file order."""
+    split: dict[str, list[Row]] = {category: [] for category in categories}
+    for row in rows:
+        if row.category in split:
+            split[row.category].append(row)
+    return split
+
+
+def notes_on(rows: Sequence[Row], questions: Mapping[str, Sequence[Row]]) -> list[str]:
+    """What loading changed, and where the number of rows is not the published one."""
+    notes = []
+    indented = [row for row in rows if row.indented]
+    if indented:
+        options = sum(len(row.indented) for row in indented)
+        gold = sum(row.indented == (LABELS.find(row.answer),) for row in indented)
+        notes.append(
+            f"leading white space removed from {options} options in {len(indented)} test rows"
+            f" ({gold} of them had it before the gold option only)"
+        )
+    for category, found in questions.items():
+        if len(found) != CATEGORIES[category]:
+            notes.append(f"{category}: {len(found)} rows, {CATEGORIES[category]} published")
+    return notes

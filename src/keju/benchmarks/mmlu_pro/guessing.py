@@ -1,0 +1,87 @@
+"""What a missing letter is worth: the rules behind published MMLU-Pro accuracies.
+
+Keju's headline never guesses. These figures stand beside it, for parity with published tables.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from keju.benchmarks.base import Exam
+from keju.stats.intervals import Moments, bounded_mean
+from keju.types import OUTCOMES
+
+if TYPE_CHECKING:
+    from keju.results.tally import Tally
+
+OFFICIAL_SEED = 12345
+OFFICIAL_LETTERS = "ABCDEFGHIJ"
+
+_MISSING = (OUTCOMES.index("unparsed"), OUTCOMES.index("truncated"))
+_NOT_GRADED = (OUTCOMES.index("error"), OUTCOMES.index("ungraded"))
+
+
+class GuessedCorrect(NamedTuple):
+    """Right answers of the two passes of the authors' scoring script, its guesses included."""
+
+    level1: int
+    level2: int
+
+
+def official_guess_correct(
+    level1: Sequence[str | None], level2: Sequence[str | None], golds: Sequence[str]
+) -> GuessedCorrect:
+    """Score as the authors' script does, which guesses every missing letter.
+
+    One stream of ``random.Random(12345)`` draws from the ten letters A to J: first for the whole
+    pass of reader ``l1``, then for that of ``l2``, rows in the order of the predictions file. All
+    three sequences are in that order.
+    """
+    stream = random.Random(OFFICIAL_SEED)
+    return GuessedCorrect(*(_correct(letters, golds, stream) for letters in (level1, level2)))
+
+
+def _correct(letters: Sequence[str | None], golds: Sequence[str], stream: random.Random) -> int:
+    return sum(
+        (letter or stream.choice(OFFICIAL_LETTERS)) == gold
+        for letter, gold in zip(letters, golds, strict=True)
+    )
+
+
+def official_guess_accuracy(
+    level1: Sequence[str | None], level2: Sequence[str | None], golds: Sequence[str]
+) -> dict[str, float]:
+    """`official_guess_correct` as shares, by reader: ``accuracy_official_seed_12345``."""
+    correct = official_guess_correct(level1, level2, golds)
+    return {"l1": correct.level1 / len(golds), "l2": correct.level2 / len(golds)}
+
+
+def expected_with_guess(exam: Exam, tally: Tally) -> dict[str, Any] | None:
+    """The expected accuracy if every missing letter were a blind guess among the row's options.
+
+    A metric in the shape of ``results.json``; None before anything was graded.
+    """
+    means = [
+        math.fsum(values) / len(values)
+        for number, sample in enumerate(exam.samples)
+        if (values := _guessed(tally, number, len(sample.choices)))
+    ]
+    moments = Moments.of(means)
+    if moments is None:
+        return None
+    mean = bounded_mean(moments)
+    return {"value": mean.value, "ci95": list(mean.interval), "n": mean.n}
+
+
+def _guessed(tally: Tally, number: int, options: int) -> list[float]:
+    """The graded scores of one sample, a missing letter worth one in `options`."""
+    first = number * tally.epochs
+    outcomes = tally.outcomes[first : first + tally.epochs]
+    return [
+        1 / options if outcome in _MISSING else tally.values[unit]
+        for unit, outcome in enumerate(outcomes, first)
+        if outcome < len(OUTCOMES) and outcome not in _NOT_GRADED
+    ]

@@ -1,0 +1,259 @@
+"""``keju data``: where the questions lie, whether they are the published ones, pulling them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from keju.cli import options
+from keju.cli.arguments import StrictCommand
+from keju.cli.output import note, print_json, print_lines
+from keju.errors import ConfigError, DataError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from keju.sources.cache import Receipt
+    from keju.sources.folder import DataFolder
+    from keju.sources.verify import Verification
+
+app = options.new_app()
+
+Hub = Literal["huggingface", "modelscope"]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A benchmark; see 'keju list'.")]
+LocalPath = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="The benchmark's own folder.", rich_help_panel=options.DATA),
+]
+
+
+@app.callback()
+def data() -> None:
+    """Find, check and pull the data of benchmarks."""
+
+
+@app.command(
+    cls=StrictCommand,
+    epilog=options.examples(
+        "keju data pull bbh",
+        "keju data pull mmlu_pro --from modelscope",
+        "HF_ENDPOINT=https://MIRROR keju data pull bixbench",
+    ),
+)
+def pull(
+    name: Name,
+    hub: Annotated[
+        Hub | None,
+        typer.Option(
+            "--from", help="The hub; huggingface by default.", rich_help_panel=options.DATA
+        ),
+    ] = None,
+    revision: Annotated[
+        str | None,
+        typer.Option(
+            metavar="R",
+            help="Branch, tag or commit; the pinned one by default.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = None,
+    repo: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OWNER/NAME",
+            help="Another copy of the data set on the hub.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = None,
+    offline: Annotated[
+        bool,
+        typer.Option(
+            "--offline",
+            help="Open no socket: succeed only if it is pulled already.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Pull a benchmark's data from a hub into the cache, where every command finds it.
+
+    Tokens and mirrors come from the hubs' own variables: HF_TOKEN, HF_ENDPOINT, HF_HOME,
+    MODELSCOPE_API_TOKEN, MODELSCOPE_ENDPOINT.
+    """
+    from keju.sources import pull as pulling
+
+    receipt = pulling.pull(
+        known(name), hub, repo=repo, revision=revision, offline=offline, say=note
+    )
+    if as_json:
+        print_json(_receipt(receipt))
+        return
+    size = sum(stored.size for stored in receipt.files.values()) / 1e6
+    print_lines(f"{receipt.benchmark}: {len(receipt.files)} files, {size:.1f} MB, {receipt.origin}")
+    print_lines(receipt.path)
+
+
+@app.command(
+    cls=StrictCommand,
+    epilog=options.examples("keju data verify bbh --data-dir data", "keju data verify --all"),
+)
+def verify(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A benchmark; see 'keju list'.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All benchmarks that are found.")
+    ] = False,
+    data_dir: options.DataDir = None,
+    local_path: LocalPath = None,
+    as_json: options.Json = False,
+) -> None:
+    """Compare a benchmark's files with the published ones: rows of each table, known hashes.
+
+    Exit code 2 if anything is changed or missing.
+    """
+    if everything == (name is not None):
+        raise UsageError("name one benchmark, or --all")
+    results = (
+        _verify_all(data_dir) if name is None else [_verify(known(name), data_dir, local_path)]
+    )
+    if as_json:
+        documents = [result.document() for result in results]
+        print_json({"benchmarks": documents, "sound": all(r.sound for r in results)})
+    else:
+        _print_verified(results)
+    broken = [result.summary() for result in results if not result.sound]
+    if broken:
+        raise DataError("; ".join(broken))
+
+
+@app.command(
+    cls=StrictCommand,
+    epilog=options.examples("keju data path ceval", "ls $(keju data path ceval)"),
+)
+def path(
+    name: Name,
+    data_dir: options.DataDir = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print the folder a benchmark's data is read from."""
+    benchmark = known(name)
+    folder = _folder(benchmark, data_dir, None)
+    if as_json:
+        print_json({"name": benchmark, "path": _path(folder), "origin": folder.origin})
+        return
+    if _path(folder) is None:
+        raise DataError(f"{benchmark} has no folder: its questions are {folder.origin}")
+    print_lines(str(folder.path))
+
+
+@app.command(
+    "list",
+    cls=StrictCommand,
+    epilog=options.examples("keju data list", "keju data list --data-dir data --json"),
+)
+def listing(data_dir: options.DataDir = None, as_json: options.Json = False) -> None:
+    """List all benchmarks: where their data was found, how many files and rows."""
+    from keju.benchmarks import registry
+
+    documents = [_listed(name, data_dir) for name in registry.names()]
+    if as_json:
+        print_json({"benchmarks": documents})
+        return
+    from keju.report.table import Column, render_table
+
+    columns: list[Column | str] = [
+        "benchmark",
+        "found in",
+        "files",
+        "rows",
+        Column("path", fold=True),
+    ]
+    fields = ("name", "origin", "files", "rows", "path")
+    render_table(columns, [[document.get(key) for key in fields] for document in documents])
+    if any(document["origin"] == NOT_FOUND for document in documents):
+        print_lines(
+            "", "keju data pull NAME brings what is not found; --data-dir points at a folder"
+        )
+
+
+NOT_FOUND = "not found"
+
+
+def known(name: str) -> str:
+    """The benchmark's own name; ConfigError names the nearest."""
+    from keju.benchmarks import registry
+
+    benchmark = registry.ALIASES.get(name, name)
+    if benchmark not in registry.names():
+        hint = did_you_mean(name, [*registry.names(), *registry.ALIASES])
+        raise ConfigError(f"unknown benchmark '{name}'{hint}")
+    return benchmark
+
+
+def _folder(benchmark: str, data_dir: str | None, local_path: str | None) -> DataFolder:
+    from keju.sources.locate import locate
+
+    return locate(benchmark, local_path=local_path, data_dir=data_dir, offline=True)
+
+
+def _path(folder: DataFolder) -> str | None:
+    from keju.sources.folder import NoFolder
+
+    return None if isinstance(folder, NoFolder) else str(folder.path)
+
+
+def _verify(benchmark: str, data_dir: str | None, local_path: str | None) -> Verification:
+    from keju.sources.verify import verify as compare
+
+    return compare(benchmark, _folder(benchmark, data_dir, local_path))
+
+
+def _verify_all(data_dir: str | None) -> list[Verification]:
+    from keju.sources.layouts import LAYOUTS
+
+    results = []
+    for name in LAYOUTS:
+        try:
+            results.append(_verify(name, data_dir, None))
+        except DataError as error:
+            note(f"{name}: {NOT_FOUND} ({error})")
+    if not results:
+        raise DataError("no benchmark's data was found: keju data pull NAME, or --data-dir DIR")
+    return results
+
+
+def _print_verified(results: list[Verification]) -> None:
+    from keju.report.table import render_table
+
+    wrong = [
+        (result.benchmark, item.name, item.status, item.rows, item.published_rows, item.detail)
+        for result in results
+        for item in result.items
+        if item.status != "ok"
+    ]
+    if wrong:
+        render_table(["benchmark", "table or file", "status", "rows", "published", "why"], wrong)
+        print_lines("")
+    for result in results:
+        where = f"{result.file_count} files, {result.rows} rows in {result.path}"
+        print_lines(f"{result.summary()}; {where} ({result.origin})")
+
+
+def _listed(name: str, data_dir: str | None) -> dict[str, Any]:
+    try:
+        result = _verify(name, data_dir, None)
+        folder = _folder(name, data_dir, None)
+    except DataError as error:
+        return {"name": name, "origin": NOT_FOUND, "detail": str(error)}
+    document = {"name": name, "origin": result.origin}
+    where = _path(folder)
+    if where is None:
+        return document
+    return {**document, "path": where, "files": result.file_count, "rows": result.rows}
+
+
+def _receipt(receipt: Receipt) -> dict[str, Any]:
+    import msgspec
+
+    document: dict[str, Any] = msgspec.to_builtins(receipt)
+    document["name"] = document.pop("benchmark")
+    return {"name": document["name"], "origin": receipt.origin, **document}

@@ -1,0 +1,97 @@
+"""``keju stats``: how many questions an exam has and how long its prompts are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keju.cli import options
+from keju.cli.arguments import StrictCommand
+from keju.cli.output import print_json, print_lines
+from keju.cli.prepare import exam_for
+
+if TYPE_CHECKING:
+    from keju.benchmarks.base import Exam
+
+app = options.new_app()
+
+
+@dataclass
+class Lengths:
+    """Running statistics of text lengths, in code points."""
+
+    n: int = 0
+    total: int = 0
+    least: int = 0
+    most: int = 0
+
+    def add(self, length: int) -> None:
+        """Count one text."""
+        self.least = min(self.least, length) if self.n else length
+        self.most = max(self.most, length)
+        self.n += 1
+        self.total += length
+
+    def shown(self) -> dict[str, int | float]:
+        """The shape of the JSON; the mean is rounded to two digits."""
+        mean = round(self.total / self.n, 2) if self.n else 0.0
+        return {"n": self.n, "mean": mean, "min": self.least, "max": self.most}
+
+
+@app.command(
+    cls=StrictCommand,
+    epilog=options.examples(
+        "keju stats bbh",
+        "keju stats ceval --protocol official --json",
+        'keju stats mmlu_pro --dataset-args \'{"mmlu_pro": {"few_shot_num": 0}}\'',
+    ),
+)
+def stats(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A benchmark; see 'keju list'.")],
+    protocol: options.Protocol = None,
+    dataset_args: options.DatasetArgs = None,
+    data_dir: options.DataDir = None,
+    seed: options.Seed = 42,
+    as_json: options.Json = False,
+) -> None:
+    """Count the questions of a benchmark and measure its prompts.
+
+    The length of a prompt is that of its last user message in characters.
+    """
+    exam = exam_for(
+        name, dataset_args=dataset_args, data_dir=data_dir, protocol=protocol, seed=seed
+    )
+    document = measure(exam)
+    if as_json:
+        print_json(document)
+        return
+    _print(document)
+
+
+def measure(exam: Exam) -> dict[str, Any]:
+    """The statistics of all prompts; renders one at a time."""
+    total = Lengths()
+    subsets: dict[str, Lengths] = {subset.name: Lengths() for subset in exam.subsets}
+    for sample in exam.samples:
+        length = len(exam.render(sample).text)
+        total.add(length)
+        subsets[sample.subset].add(length)
+    return {
+        "name": exam.benchmark,
+        "protocol": exam.protocol.name,
+        "total": total.shown(),
+        "subsets": {name: lengths.shown() for name, lengths in subsets.items()},
+    }
+
+
+def _print(document: dict[str, Any]) -> None:
+    from keju.report.table import render_table
+
+    print_lines(f"{document['name']}, protocol {document['protocol']}: prompt lengths", "")
+    rows = [("all", document["total"]), *document["subsets"].items()]
+    render_table(
+        ["subset", "n", "mean", "min", "max"],
+        [(name, each["n"], float(each["mean"]), each["min"], each["max"]) for name, each in rows],
+    )

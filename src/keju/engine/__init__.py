@@ -1,0 +1,1 @@
+"""The engine: one asyncio loop that asks a model and loses nothing."""

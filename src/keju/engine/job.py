@@ -1,0 +1,139 @@
+"""One exam as work for the engine: its requests, their identity, and its scoreboards."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from array import array
+from collections.abc import Sequence
+from time import time
+
+import msgspec
+
+from keju.benchmarks.base import Exam, Reader
+from keju.config import Filters
+from keju.engine.limits import Meter
+from keju.results.tally import Tally
+from keju.types import Fault, Prefix, Reading, Record, Reply, Request, Sampling
+
+
+class Job:
+    """An exam, how it is asked, and what it has scored so far.
+
+    A unit is one sample in one epoch. The hash of its request is its identity: model, sampling,
+    prompt, sample and epoch, but not the address of the endpoint, so that another port or a
+    larger limit reuses every reply that is still valid.
+    """
+
+    def __init__(
+        self,
+        exam: Exam,
+        sampling: Sampling,
+        readers: Sequence[Reader],
+        *,
+        model: str,
+        epochs: int = 1,
+        filters: Filters | None = None,
+        keep_answers: bool = False,
+        arm: str = "",
+    ) -> None:
+        self.exam = exam
+        self.sampling = sampling
+        self.readers = tuple(readers)
+        self.epochs = epochs
+        self.arm = arm
+        self._filters = filters if filters and (filters.remove_until or filters.regex) else None
+        self.tallies = [
+            Tally(len(exam.samples), epochs, keep_answers=keep_answers or epochs > 1)
+            for _ in self.readers
+        ]
+        self.units = len(exam.samples) * epochs
+        self.meter = Meter()
+        """What the records that count have cost."""
+        self.seconds = array("f", [0.0]) * self.units
+        """How long each unit's reply took."""
+        self._labels = sampling.decode == "labels"
+        identity = (exam.benchmark, model, arm, msgspec.to_builtins(sampling))
+        self._fingerprint = msgspec.json.encode(identity, order="deterministic")
+        self._hashers: dict[int, tuple[Prefix, hashlib.blake2b]] = {}
+
+    def request(self, unit: int) -> Request:
+        """Render one unit."""
+        index, epoch = divmod(unit, self.epochs)
+        sample = self.exam.samples[index]
+        prompt = self.exam.render(sample)
+        hasher = self._hasher(prompt.prefix)
+        hasher.update(f"{sample.id}\0{epoch}\0{prompt.cue}\0{prompt.tail}".encode())
+        seed = self.sampling.seed
+        return Request(
+            prompt,
+            self.sampling,
+            hasher.hexdigest(),
+            sample.labels if self._labels else "",
+            seed + epoch if seed is not None else None,
+        )
+
+    def _hasher(self, prefix: Prefix) -> hashlib.blake2b:
+        """A hash that already holds all but the question; the prefix is hashed once."""
+        held = self._hashers.get(id(prefix))
+        if held is None:
+            if len(self._hashers) >= 256:
+                self._hashers.clear()
+            hasher = hashlib.blake2b(self._fingerprint, digest_size=16)
+            hasher.update(prefix.digest)
+            held = self._hashers[id(prefix)] = (prefix, hasher)
+        return held[1].copy()
+
+    def enter(self, unit: int, request: Request, reply: Reply, faults: tuple[Fault, ...]) -> Record:
+        """Read and score a reply, enter it on the scoreboards, return its journal line."""
+        index, epoch = divmod(unit, self.epochs)
+        sample = self.exam.samples[index]
+        readings = self.grade(index, reply)
+        self.enter_readings(unit, reply, faults, readings)
+        return Record(
+            bench=self.exam.benchmark,
+            id=sample.id,
+            epoch=epoch,
+            arm=self.arm,
+            hash=request.hash,
+            target=sample.target,
+            order=sample.order,
+            reply=reply,
+            readings=readings,
+            faults=faults,
+            at=round(time(), 3),
+        )
+
+    def enter_readings(
+        self, unit: int, reply: Reply, faults: tuple[Fault, ...], readings: tuple[Reading, ...]
+    ) -> None:
+        """Enter what the readers made of a reply, and what it cost."""
+        for tally, reading in zip(self.tallies, readings, strict=True):
+            tally.add(unit, reading)
+        self.seconds[unit] = reply.seconds
+        self.meter.add(reply.usage)
+        self.meter.requests += 1 + (sum(fault.sent for fault in faults) if faults else 0)
+
+    def grade(self, index: int, reply: Reply) -> tuple[Reading, ...]:
+        """What each reader makes of a reply to sample `index`, the headline's reader first."""
+        if self._filters is not None:
+            reply = msgspec.structs.replace(reply, text=_filtered(reply.text, self._filters))
+        sample, grade = self.exam.samples[index], self.exam.grade
+        return tuple([grade(reply, sample, reader) for reader in self.readers])
+
+    def recall(self, unit: int, record: Record, *, trusted: bool) -> None:
+        """Enter a stored record; it is read anew unless its scores can be `trusted`."""
+        index = unit // self.epochs
+        readings = record.readings
+        if not trusted or record.target != self.exam.samples[index].target:
+            readings = self.grade(index, record.reply)
+        self.enter_readings(unit, record.reply, record.faults, readings)
+
+
+def _filtered(text: str, filters: Filters) -> str:
+    if filters.remove_until and filters.remove_until in text:
+        text = text.rpartition(filters.remove_until)[2]
+    if filters.regex:
+        found = re.search(filters.regex, text)
+        text = (found.group(1) if found.re.groups else found.group()) if found else ""
+    return text

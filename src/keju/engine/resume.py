@@ -1,0 +1,104 @@
+"""What earlier sittings have answered: found by the hash of the request, never by position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from keju.engine.job import Job
+from keju.journal import Damage, Journal, read_records
+from keju.types import FaultKind, Record
+
+KEPT_FAULTS: frozenset[FaultKind] = frozenset({"context_length", "content_filter"})
+"""Errors that are the outcome of a sample; all others are asked again."""
+
+
+class Recalled:
+    """Which units need not be asked, by job."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self.done = [bytearray(job.units) for job in jobs]
+        self.damaged = 0
+        """Journal lines that could not be read."""
+
+    @property
+    def count(self) -> int:
+        """How many units are known."""
+        return sum(known.count(1) for known in self.done)
+
+
+def recall(
+    jobs: Sequence[Job],
+    journal: Journal,
+    *,
+    trusted: bool,
+    cache: Path | None = None,
+) -> Recalled:
+    """Enter all stored replies that answer exactly these requests.
+
+    Scores are taken as stored where the readers have not changed since (`trusted`). Replies from
+    another run (`cache`) are read anew and copied into this journal, so that the folder stays
+    complete in itself.
+    """
+    recalled = Recalled(jobs)
+    if not journal.path.stat().st_size and cache is None:
+        return recalled
+    places = _places(jobs)
+    damage = Damage()
+    names = [tuple(reader.name for reader in job.readers) for job in jobs]
+    for number, unit, record in _known(read_records(journal.path.parent, damage), places):
+        if not recalled.done[number][unit]:
+            same = tuple([reading.reader for reading in record.readings]) == names[number]
+            jobs[number].recall(unit, record, trusted=trusted and same)
+            recalled.done[number][unit] = 1
+    if cache is not None:
+        for number, unit, record in _known(read_records(cache, damage), places):
+            if not recalled.done[number][unit]:
+                jobs[number].recall(unit, record, trusted=False)
+                recalled.done[number][unit] = 1
+                journal.append([record])
+    recalled.damaged = damage.lines
+    return recalled
+
+
+def stored_replies(jobs: Sequence[Job], run: Path) -> Iterator[tuple[Job, int, Record]]:
+    """The replies of a stored run that answer these jobs, each with its job and unit.
+
+    Where no request of the run has the hash it would have today (it was rendered by another
+    version, say), replies are matched by sample id instead, the last one winning.
+    """
+    matched = False
+    for number, unit, record in _known(read_records(run), _places(jobs)):
+        matched = True
+        yield jobs[number], unit, record
+    if matched:
+        return
+    by_id = {
+        (job.exam.benchmark, sample.id): (number, index)
+        for number, job in enumerate(jobs)
+        for index, sample in enumerate(job.exam.samples)
+    }
+    for record in read_records(run):
+        place = by_id.get((record.bench, record.id))
+        if place is not None and record.epoch < jobs[place[0]].epochs:
+            job = jobs[place[0]]
+            yield job, place[1] * job.epochs + record.epoch, record
+
+
+def _places(jobs: Sequence[Job]) -> dict[str, tuple[int, int]]:
+    return {
+        job.request(unit).hash: (number, unit)
+        for number, job in enumerate(jobs)
+        for unit in range(job.units)
+    }
+
+
+def _known(
+    records: Iterable[Record], places: dict[str, tuple[int, int]]
+) -> Iterator[tuple[int, int, Record]]:
+    """The records that answer one of the requests, errors that are asked again left out."""
+    for record in records:
+        place = places.get(record.hash)
+        error = record.reply.error
+        if place is not None and (error is None or error.kind in KEPT_FAULTS):
+            yield *place, record

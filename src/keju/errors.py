@@ -1,0 +1,73 @@
+"""What can go wrong, in one small tree.
+
+    KejuError                  printed as one line, without a traceback
+    ├── UsageError       (2)   the command or configuration cannot be carried out as given
+    │   ├── ConfigError        a setting is unknown, impossible or contradicts another
+    │   ├── DataError          a data file is missing, broken or not what it should be
+    │   └── MissingExtra       an optional part is not installed; says what to install
+    ├── RunIncomplete    (4)   the run stopped early and can be resumed
+    ├── EndpointError    (5)   the endpoint or its key refuses to work
+    └── Interrupted      (130) Ctrl-C; the state is saved
+
+The number is the exit code of the command.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class KejuError(Exception):
+    """Something the user can understand and act on; the message is one clear line."""
+
+    exit_code = 2
+
+
+class UsageError(KejuError):
+    """The command cannot be carried out as given."""
+
+
+class ConfigError(UsageError):
+    """A setting is unknown, impossible or contradicts another."""
+
+
+class DataError(UsageError):
+    """A data file is missing, broken or not what it should be."""
+
+
+class MissingExtra(UsageError):
+    """An optional part of Keju is needed and not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional part: pip install 'keju[{extra}]'")
+
+
+class RunIncomplete(KejuError):
+    """The run stopped before its end; what was answered is saved and can be resumed."""
+
+    exit_code = 4
+
+
+class EndpointError(KejuError):
+    """The endpoint cannot be used: wrong address, key or model, or it stays down."""
+
+    exit_code = 5
+
+
+class Interrupted(KejuError):
+    """The user pressed Ctrl-C; the state is saved."""
+
+    exit_code = 130
+
+
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
+    """Return `` (did you mean 'x'?)`` for the nearest valid name, or the list of valid ones."""
+    names = list(valid)
+    folded = {candidate.casefold(): candidate for candidate in names}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    if close:
+        return f" (did you mean '{folded[close[0]]}'?)"
+    if len(names) <= 30:
+        return f" (valid: {', '.join(names)})"
+    return ""

@@ -1,0 +1,112 @@
+"""From the user's settings to exams that are ready to sit; everything wrong is refused here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+from keju.benchmarks import registry
+from keju.benchmarks.base import Exam, Protocol, Reader
+from keju.benchmarks.selection import select
+from keju.config import DatasetArgs, TaskConfig
+from keju.errors import ConfigError, did_you_mean
+from keju.sources.folder import DataFolder
+from keju.sources.locate import locate
+from keju.types import Sampling
+
+ROBUST = "robust"
+"""The reader that stands beside every protocol's own."""
+
+
+def prepare_exam(
+    name: str,
+    args: dict[str, Any] | None = None,
+    *,
+    data_dir: str | None = None,
+    protocol: str | None = None,
+    seed: int = 42,
+    hub: Literal["huggingface", "modelscope"] | None = None,
+    offline: bool = False,
+) -> tuple[Exam, DatasetArgs]:
+    """Load one benchmark as its settings say; return it with those settings, validated."""
+    benchmark = registry.get(name)
+    try:
+        settings = benchmark.Args(**(args or {}))
+    except ConfigError as error:
+        raise ConfigError(f"dataset_args.{name}: {error}") from None
+    chosen = settings.protocol or protocol or benchmark.default_protocol
+    if chosen not in benchmark.protocols:
+        hint = did_you_mean(chosen, benchmark.protocols)
+        raise ConfigError(f"{benchmark.name} has no protocol '{chosen}'{hint}")
+    settings = settings.model_copy(update={"protocol": chosen})
+    folder = (
+        DataFolder(Path())
+        if not benchmark.needs_data
+        else locate(
+            benchmark.name,
+            local_path=settings.local_path,
+            data_dir=data_dir,
+            hub=hub,
+            offline=offline,
+            environ=os.environ,
+        )
+    )
+    return benchmark.prepare(settings, folder, seed=seed), settings
+
+
+def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
+    """Load all exams of a run, with the user's limit applied."""
+    prepared = []
+    for name in config.datasets:
+        exam, args = prepare_exam(
+            name,
+            config.dataset_args.get(name),
+            data_dir=config.data_dir,
+            protocol=config.protocol,
+            seed=config.seed,
+            hub=config.dataset_hub,
+            offline=config.offline,
+        )
+        chosen = select(
+            exam, config.limit, how=config.sample, shuffle=args.shuffle, seed=config.seed
+        )
+        prepared.append((chosen, args))
+    return prepared
+
+
+def choose_readers(exam: Exam, asked: list[str] | None) -> list[Reader]:
+    """The readers that were asked for; else the protocol's own and `robust` beside it."""
+    if asked is None:
+        own = exam.readers[exam.protocol.reader]
+        beside = exam.readers.get(ROBUST)
+        return [own] if beside is None or beside is own else [own, beside]
+    for name in asked:
+        if name not in exam.readers:
+            hint = did_you_mean(name, exam.readers)
+            raise ConfigError(f"{exam.benchmark} has no reader '{name}'{hint}")
+    return [exam.readers[name] for name in dict.fromkeys(asked)]
+
+
+def resolve_sampling(protocol: Protocol, config: TaskConfig) -> Sampling:
+    """How the model decodes: the user's word per key, else the protocol's, else the default."""
+    asked = config.generation_config
+    form = protocol.form
+    if config.api != "auto":
+        form = "chat" if config.api == "chat" else "completion"
+    stop = asked.stop if asked.stop is not None else protocol.stop if form == "completion" else ()
+    return Sampling(
+        form=form,
+        decode=protocol.decode,
+        temperature=asked.temperature if asked.temperature is not None else protocol.temperature,
+        top_p=asked.top_p,
+        max_tokens=asked.max_tokens or protocol.max_tokens,
+        stop=tuple(stop),
+        seed=asked.seed if asked.seed is not None else _repeat_seed(config),
+        extra=asked.body(),
+    )
+
+
+def _repeat_seed(config: TaskConfig) -> int | None:
+    """Repeats need seeds of their own where the endpoint honours them."""
+    return config.seed if config.repeats > 1 else None

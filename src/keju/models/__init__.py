@@ -1,0 +1,1 @@
+"""The models that can sit an exam: endpoints, local ones, and those for tests and demos."""

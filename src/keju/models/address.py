@@ -1,0 +1,70 @@
+"""Where an endpoint is: from what a user types to the address of each route."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from keju.errors import ConfigError
+from keju.types import Form
+
+PATHS: dict[Form, str] = {"chat": "/chat/completions", "completion": "/completions"}
+DEFAULT_VERSION = "/v1"
+
+
+@dataclass(frozen=True)
+class Address:
+    """The base of an OpenAI-compatible endpoint, and the query its routes carry."""
+
+    base: str
+    query: str
+    shown: str
+    """The base without user name, password and query, for messages and the manifest."""
+    secrets: tuple[str, ...] = ()
+    """What the URL itself holds that must not be shown."""
+
+    def route(self, form: Form) -> str:
+        """The address that answers prompts of this form."""
+        return self.base + PATHS[form] + self.query
+
+    @property
+    def models(self) -> str:
+        """The address that lists the models."""
+        return f"{self.base}/models{self.query}"
+
+    def __repr__(self) -> str:
+        return f"Address({self.shown!r})"
+
+
+def parse_address(api_url: str) -> Address:
+    """Read a base URL, or the full URL of a route.
+
+    A URL without any path gets ``/v1``; one with a path is taken as it is, so that nothing is
+    guessed. ``…/chat/completions`` and ``…/completions`` are recognised and cut off.
+    """
+    text = api_url.strip()
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigError(f"api_url is not a URL: {error}") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise ConfigError(
+            "api_url must begin with http:// or https:// and name a host, "
+            "e.g. http://localhost:8000/v1"
+        )
+    path = parts.path.rstrip("/")
+    bare = path == ""
+    for suffix in PATHS.values():
+        path = path.removesuffix(suffix)
+    if bare:
+        path = DEFAULT_VERSION
+    shown_host = f"[{host}]" if ":" in host else host
+    shown = f"{parts.scheme}://{shown_host}{f':{port}' if port else ''}{path}"
+    query = f"?{parts.query}" if parts.query else ""
+    secrets = (parts.username or "", parts.password or "", *_values(parts.query))
+    return Address(f"{parts.scheme}://{parts.netloc}{path}", query, shown, secrets)
+
+
+def _values(query: str) -> list[str]:
+    return [pair.partition("=")[2] for pair in query.split("&") if pair]

@@ -1,0 +1,42 @@
+"""What the engine needs of a model: one attempt at a time, no retries, no surprises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from keju.types import Reply, Request, Sampling
+
+
+class Model(ABC):
+    """Answers requests. One `ask` is one attempt: the engine alone decides on another.
+
+    `ask` never raises for what the endpoint did: a failed attempt is a `Reply` whose `error` says
+    what kind of fault it was. It raises only on cancellation and on programming errors.
+    """
+
+    name: str
+    """The model's name as it stands in results."""
+    slots: int | None = None
+    """The most requests it can usefully work on at once; None if the user decides."""
+
+    async def start(self) -> None:
+        """Open connections or load weights; raise EndpointError or UsageError in one line."""
+
+    async def preflight(self, sampling: Sampling) -> None:
+        """Make one cheap call that shows that the address, key and model are right.
+
+        With ``sampling.decode`` of ``labels`` it also shows that log-probabilities are given.
+        Raises EndpointError with one line that names the cause.
+        """
+
+    @abstractmethod
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        """Make one attempt, within `timeout` seconds."""
+
+    async def close(self) -> None:
+        """Let go of connections and memory."""
+
+    def facts(self) -> dict[str, Any]:
+        """What determines the replies, for the manifest: never a secret."""
+        return {"name": self.name}

@@ -1,0 +1,88 @@
+"""From a configuration to the model it names."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import cast
+
+from keju.config import TaskConfig
+from keju.errors import ConfigError, MissingExtra
+from keju.models.base import Model
+
+LOCAL = {"gguf": ("keju.models.embedded", "local"), "hf": ("keju.models.hf", "hf")}
+"""Kind of a local model to the module that makes it, and the extra it needs."""
+
+
+def make_model(config: TaskConfig) -> Model:
+    """Return the model, not yet started; ConfigError in one line if it cannot be made.
+
+    A name is taken for one at an endpoint unless it is ``scripted``, ``embedded``, or begins
+    with ``replay:``, ``gguf:`` or ``hf:``.
+    """
+    name = config.model.strip()
+    if not name:
+        raise ConfigError("model is empty: name one with --model")
+    kind, colon, rest = name.partition(":")
+    if name == "embedded" or (colon and kind in LOCAL):
+        return _local("gguf" if name == "embedded" else kind, rest, config)
+    if name == "scripted" or (colon and kind == "replay"):
+        _refuse_settings(config, name, ("model_args", "ca_file", "headers"))
+        return _scripted() if name == "scripted" else _replay(rest, config)
+    return _endpoint(name, config)
+
+
+def _endpoint(name: str, config: TaskConfig) -> Model:
+    from keju.models.openai import PREFLIGHT_SECONDS, OpenAIModel
+
+    _refuse_settings(config, name, ("model_args",))
+    if not config.api_url:
+        raise ConfigError(
+            f"model '{name}' needs the address of its endpoint: give --api-url or set "
+            "OPENAI_BASE_URL (or name a model that needs none: scripted, embedded, gguf:PATH, "
+            "hf:NAME, replay:RUN)"
+        )
+    return OpenAIModel(
+        name,
+        api_url=config.api_url,
+        api_key=config.api_key.get_secret_value() if config.api_key is not None else None,
+        headers=config.headers | config.generation_config.extra_headers,
+        ca_file=config.ca_file,
+        preflight_timeout=min(config.timeout, PREFLIGHT_SECONDS),
+    )
+
+
+def _scripted() -> Model:
+    from keju.models.scripted import ScriptedModel
+
+    return ScriptedModel()
+
+
+def _replay(run: str, config: TaskConfig) -> Model:
+    from keju.models.replay import RECORDS, ReplayModel
+
+    places = [Path(run).expanduser(), Path(config.work_dir) / run]
+    for place in places if run else ():
+        if (place / RECORDS).is_file() or place.is_file():
+            return ReplayModel(place)
+    raise ConfigError(f"no stored run '{run}', neither as a folder nor below {config.work_dir}")
+
+
+def _local(kind: str, what: str, config: TaskConfig) -> Model:
+    """A local model, made by the ``make(config)`` of its module."""
+    _refuse_settings(config, config.model, ("ca_file", "headers"))
+    if kind != "gguf" and not what:
+        raise ConfigError(f"model '{config.model}' names nothing after '{kind}:'")
+    module, extra = LOCAL[kind]
+    try:
+        made = importlib.import_module(module).make(config)
+    except ModuleNotFoundError:
+        raise MissingExtra(f"model '{config.model}'", extra) from None
+    return cast(Model, made)
+
+
+def _refuse_settings(config: TaskConfig, name: str, settings: tuple[str, ...]) -> None:
+    """A setting that would do nothing is an error."""
+    for setting in settings:
+        if getattr(config, setting):
+            raise ConfigError(f"{setting} has no effect on model '{name}': leave it out")

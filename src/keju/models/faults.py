@@ -1,0 +1,187 @@
+"""What a refusal of the endpoint means: status and body become a fault of a known kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from keju.types import Fault, FaultKind
+
+MESSAGE_LENGTH = 300
+SEARCHED_LENGTH = 2000
+"""How much of a message is searched for what it is about."""
+SHORTEST_SECRET = 4
+"""Shorter values are no secrets, and hiding them would garble every message."""
+REDACTED = "[redacted]"
+
+BY_STATUS: dict[int, FaultKind] = {
+    401: "auth",
+    402: "auth",
+    403: "auth",
+    404: "not_found",
+    405: "not_found",
+    408: "timeout",
+    413: "context_length",
+    429: "rate_limit",
+    504: "timeout",
+    524: "timeout",
+}
+BY_CODE: dict[str, FaultKind] = {
+    "context_length_exceeded": "context_length",
+    "string_above_max_length": "context_length",
+    "content_filter": "content_filter",
+    "content_policy_violation": "content_filter",
+    "data_inspection_failed": "content_filter",
+    "insufficient_quota": "auth",
+    "invalid_api_key": "auth",
+    "model_not_found": "not_found",
+    "rate_limit_exceeded": "rate_limit",
+}
+"""Codes of OpenAI, Azure and DashScope that say more than the status does."""
+_CONTEXT = re.compile(
+    r"context.?(length|window|size)|maximum (context|input|prompt)|too long|too many tokens"
+    r"|longer than the (model|context|maximum)|reduce the length"
+    r"|(prompt|input|request|tokens?)\b.{0,80}\bexceed|exceed.{0,80}\b(context|tokens?|length)",
+    re.IGNORECASE,
+)
+_FILTER = re.compile(
+    r"content.?(filter|policy|management)|responsible.?ai|inappropriate content|data.?inspection"
+    r"|safety (system|filter)|sensitive (content|words?)",
+    re.IGNORECASE,
+)
+_NO_MODEL = re.compile(
+    r"\bmodel\b.{0,120}(not (exist|found)|does ?n.t exist|not a valid model)|unknown model"
+    r"|no such model|invalid model( name)?\b",
+    re.IGNORECASE,
+)
+_HTML = re.compile(r"^\s*(<!doctype|<html|<head)", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
+
+
+class Redactor:
+    """Takes secrets out of text that others wrote."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        parts = {part for secret in secrets for part in (secret, *secret.split())}
+        hidden = sorted((p for p in parts if len(p) >= SHORTEST_SECRET), key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, hidden))) if hidden else None
+
+    def __call__(self, text: str) -> str:
+        """Return `text` without the secrets."""
+        return self._pattern.sub(REDACTED, text) if self._pattern is not None else text
+
+    def __repr__(self) -> str:
+        return "Redactor()"
+
+
+def one_line(text: str) -> str:
+    """`text` in one line of at most `MESSAGE_LENGTH` characters."""
+    line = " ".join(text[: 20 * MESSAGE_LENGTH].split())
+    return line if len(line) <= MESSAGE_LENGTH else line[: MESSAGE_LENGTH - 1] + "…"
+
+
+def refused(
+    status: int, body: bytes, header: Callable[[str], str | None], redact: Redactor
+) -> Fault:
+    """The fault behind a reply whose status is not a success."""
+    if 300 <= status < 400:
+        return Fault("not_found", redact(_redirect(header("location"))), status)
+    message, code = error_of(body)
+    wait = retry_after(header("retry-after-ms"), header("retry-after"))
+    kind = kind_of(status, message, code)
+    return Fault(kind, one_line(redact(message or f"status {status}")), status, wait)
+
+
+def kind_of(status: int, message: str, code: str) -> FaultKind:
+    """Sort a refusal; a kind decides whether another attempt makes sense."""
+    if code in BY_CODE:
+        return BY_CODE[code]
+    message = message[:SEARCHED_LENGTH]
+    if status == 403 and _FILTER.search(message):
+        return "content_filter"
+    if status in BY_STATUS:
+        return BY_STATUS[status]
+    if status >= 500:
+        return "server"
+    if _FILTER.search(message):
+        return "content_filter"
+    if _CONTEXT.search(message):
+        return "context_length"
+    if _NO_MODEL.search(message):
+        return "not_found"
+    return "bad_request"
+
+
+def error_of(body: bytes) -> tuple[str, str]:
+    """The message and code of an error body: OpenAI's shape, FastAPI's, plain text or HTML."""
+    try:
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _plain(body.decode("utf-8", "replace")), ""
+    if not isinstance(document, dict):
+        return _text(document), ""
+    error = document.get("error", document)
+    if not isinstance(error, dict):
+        return _text(error), ""
+    message = next((error[k] for k in ("message", "msg", "detail") if error.get(k)), "")
+    code = error.get("code") or error.get("type") or ""
+    if isinstance(message, list):
+        message = "; ".join(_text(part) for part in message[:3])
+    return _text(message), code if isinstance(code, str) else ""
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and isinstance(value.get("msg"), str):
+        place = ".".join(map(str, value.get("loc", ())))
+        return f"{place}: {value['msg']}" if place else str(value["msg"])
+    return msgspec.json.encode(value).decode()
+
+
+def _plain(text: str) -> str:
+    if not _HTML.match(text):
+        return text
+    title = _TITLE.search(text)
+    return f"an HTML page: {title[1].strip()}" if title else "an HTML page"
+
+
+def _redirect(location: str | None) -> str:
+    if not location:
+        return "the address redirects elsewhere"
+    parts = urlsplit(location)
+    target = f"{parts.scheme}://{parts.hostname}{parts.path}" if parts.hostname else parts.path
+    return one_line(f"the address redirects to {target}")
+
+
+def retry_after(
+    milliseconds: str | None, value: str | None, now: datetime | None = None
+) -> float | None:
+    """Seconds to wait by ``Retry-After-Ms`` or ``Retry-After`` (a number or an HTTP date)."""
+    for text, scale in ((milliseconds, 1000.0), (value, 1.0)):
+        seconds = _number(text)
+        if seconds is not None:
+            return seconds / scale
+    if not value:
+        return None
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        seconds = float(text) if text else -1.0
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < float("inf") else None

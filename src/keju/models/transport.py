@@ -1,0 +1,156 @@
+"""HTTP as the models need it: bytes out, bytes in, and two kinds of failure.
+
+Everything that knows the HTTP client is here, so that another could stand in. There are no
+retries and no redirects: the engine alone decides on another attempt, and a key never follows a
+``Location`` header to another host. Proxies come from the environment (HTTP_PROXY, HTTPS_PROXY,
+ALL_PROXY, NO_PROXY).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from pyreqwest.client import Client, ClientBuilder
+from pyreqwest.exceptions import BuilderError, PyreqwestError
+from pyreqwest.request import RequestBuilder
+
+from keju.errors import ConfigError
+
+CONNECT_SECONDS = 30.0
+"""An address that does not even answer the handshake by then is down."""
+IDLE_CONNECTIONS = 4096
+"""More than any run has in flight: no connection is closed to be opened again."""
+_CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
+_NOT_REACHED = "client error (Connect)"
+
+
+class HttpReply(msgspec.Struct, frozen=True):
+    """A whole reply, whatever its status."""
+
+    status: int
+    body: bytes
+    header: Callable[[str], str | None]
+    """Looks a header up, in any case."""
+
+
+class TransportError(Exception):
+    """No reply came. The message is one line and holds neither address nor headers."""
+
+    def __init__(
+        self, kind: Literal["timeout", "connection"], message: str, *, reached: bool
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.reached = reached
+        """Whether a connection had been made."""
+
+
+class Transport:
+    """A pool of keep-alive connections that sends the same headers with every request."""
+
+    def __init__(
+        self, headers: Mapping[str, str] | None = None, ca_file: str | None = None
+    ) -> None:
+        self._headers = {name: _checked(name, value) for name, value in (headers or {}).items()}
+        self._ca = _certificates(ca_file) if ca_file is not None else None
+        self._ca_file = ca_file
+        self._client: Client | None = None
+
+    def open(self) -> Client:
+        """Make the pool ready; ConfigError if the certificate file cannot be used."""
+        if self._client is None:
+            self._client = self._build()
+        return self._client
+
+    async def post(self, url: str, body: bytes, timeout: float) -> HttpReply:
+        """Send `body` and return the reply, or raise TransportError."""
+        client = self._client or self.open()
+        return await _send(client.post(url).body_bytes(body), timeout)
+
+    async def get(self, url: str, timeout: float) -> HttpReply:
+        """Return the reply to a GET, or raise TransportError."""
+        client = self._client or self.open()
+        return await _send(client.get(url), timeout)
+
+    async def close(self) -> None:
+        """Close all connections; what is in flight fails."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def _build(self) -> Client:
+        builder = (
+            ClientBuilder()
+            .user_agent("keju")
+            .default_headers(self._headers)
+            .follow_redirects(False)
+            .referer(False)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .connect_timeout(timedelta(seconds=CONNECT_SECONDS))
+        )
+        if self._ca is None:
+            return builder.build()
+        try:
+            return builder.add_root_certificate_pem(self._ca).build()
+        except BuilderError as error:
+            raise ConfigError(f"ca_file {self._ca_file}: {_cause(error)}") from None
+
+
+async def _send(request: RequestBuilder, timeout: float) -> HttpReply:
+    try:
+        response = await request.timeout(timedelta(seconds=timeout)).build().send()
+        body = await response.bytes()
+    except PyreqwestError as error:
+        raise _failure(error, timeout) from None
+    return HttpReply(response.status, body.to_bytes(), response.get_header)
+
+
+def _failure(error: PyreqwestError, timeout: float) -> TransportError:
+    """Sort a failure by its causes: the client calls every one of them a connect error."""
+    causes = _causes(error)
+    reached = _NOT_REACHED not in causes
+    if isinstance(error, TimeoutError):
+        if not reached:
+            return TransportError("connection", "no answer to the handshake", reached=False)
+        return TransportError("timeout", f"no reply within {timeout:g} s", reached=True)
+    cause = _cause(error)
+    if "certificate" in cause.lower():
+        cause = f"{cause}: a private certificate authority is named with ca_file"
+    return TransportError("connection", cause, reached=reached)
+
+
+def _causes(error: PyreqwestError) -> list[str]:
+    details = getattr(error, "details", None) or {}
+    return [cause["message"] for cause in details.get("causes") or []]
+
+
+def _cause(error: PyreqwestError) -> str:
+    """The innermost cause, in lower case and without the operating system's number."""
+    causes = _causes(error)
+    message = causes[-1] if causes else str(error.message)
+    message = message.partition(" (os error")[0].strip()
+    return message[:1].lower() + message[1:]
+
+
+def _checked(name: str, value: str) -> str:
+    """Refuse what cannot stand in a header, without showing the value."""
+    if not name or not name.isascii() or any(c <= " " or c in ':"(),/;<=>?@[\\]{}' for c in name):
+        raise ConfigError(f"'{name}' cannot be the name of a header")
+    if any(ord(c) < 32 or ord(c) == 127 for c in value):
+        raise ConfigError(f"the value of header '{name}' holds a line break or control character")
+    return value
+
+
+def _certificates(ca_file: str) -> bytes:
+    try:
+        pem = Path(ca_file).expanduser().read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read ca_file {ca_file}: {error.strerror}") from None
+    if _CERTIFICATE not in pem:
+        raise ConfigError(f"ca_file {ca_file} holds no PEM certificate")
+    return pem

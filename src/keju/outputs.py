@@ -1,0 +1,118 @@
+"""What a run leaves behind: the results document and the report."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from keju.engine.job import Job
+from keju.errors import KejuError
+from keju.journal import read_records
+from keju.manifest import Manifest
+from keju.results.aggregate import results_document, summarise
+from keju.runs import REPORT, RESULTS, write_json
+from keju.types import Sample
+
+QUANTILE_SAMPLE = 100_000
+"""Latency quantiles are taken over at most this many units."""
+
+
+def build_results(
+    jobs: Sequence[Job], manifest: Manifest, stop: KejuError | None
+) -> dict[str, Any]:
+    """The results document of a run, from the scoreboards of its jobs."""
+    entries = []
+    for job in jobs:
+        entries.extend(entries_of(job, seconds=manifest.seconds))
+    document = results_document(manifest.document["run"], manifest.document["model"], entries)
+    document["complete"] = stop is None
+    if stop is not None:
+        document["stopped"] = str(stop)
+    return document
+
+
+def entries_of(job: Job, *, seconds: float = 0.0, beside: bool = True) -> list[dict[str, Any]]:
+    """One entry for each reader; with `beside` the second stands as a metric of the first.
+
+    The headline is the protocol's own reader. What the robust reader makes of the same replies is
+    printed next to it, so that a misread format never passes for a lack of ability.
+    """
+    usage, timing = _usage(job), _timing(job, seconds)
+    entries = [
+        summarise(job.exam, tally, reader=reader.name, usage=usage, timing=timing)
+        for reader, tally in zip(job.readers, job.tallies, strict=True)
+    ]
+    if job.sampling.temperature == 0 and job.epochs > 1:
+        for entry in entries:
+            entry.setdefault("warnings", []).append(
+                "repeats at temperature 0 measure the endpoint's noise, not the model's spread"
+            )
+    if beside and len(entries) == 2 and entries[1]["reader"] == "robust":
+        robust = entries[1]["metrics"]["accuracy"]
+        entries[0]["metrics"]["accuracy_robust"] = robust | {"title": "as read by 'robust'"}
+        return entries[:1]
+    return entries
+
+
+def _usage(job: Job) -> dict[str, Any]:
+    meter = job.meter
+    return {
+        "requests": meter.requests,
+        "input_tokens": meter.input,
+        "output_tokens": meter.output,
+        "cached_tokens": meter.cached,
+        "reasoning_tokens": meter.reasoning,
+    }
+
+
+def _timing(job: Job, seconds: float) -> dict[str, Any]:
+    step = max(1, len(job.seconds) // QUANTILE_SAMPLE)
+    known = array("f", sorted(value for value in job.seconds[::step] if value > 0))
+    timing: dict[str, Any] = {"seconds": round(seconds, 3)}
+    if known:
+        for name, share in (("p50", 0.5), ("p95", 0.95), ("max", 1.0)):
+            timing[f"latency_{name}"] = round(known[int(share * (len(known) - 1))], 4)
+    return timing
+
+
+def write_outputs(
+    folder: Path,
+    results: dict[str, Any],
+    jobs: Sequence[Job],
+    manifest: dict[str, Any],
+    language: str,
+    *,
+    report: bool,
+) -> None:
+    """Write ``results.json`` and, if asked, ``report.html``."""
+    write_json(folder / RESULTS, results)
+    if report:
+        from keju.report.html import write_report
+
+        write_report(
+            results,
+            read_records(folder),
+            sample_lookup(jobs),
+            folder / REPORT,
+            manifest=manifest,
+            language=language,
+        )
+
+
+def sample_lookup(jobs: Sequence[Job]) -> Callable[[str, str], Sample | None]:
+    """A function that finds a question by benchmark and id; its table is built when first used."""
+    tables: dict[str, dict[str, int]] = {}
+    by_name = {job.exam.benchmark: job.exam for job in jobs}
+
+    def find(bench: str, sample_id: str) -> Sample | None:
+        exam = by_name.get(bench)
+        if exam is None:
+            return None
+        if bench not in tables:
+            tables[bench] = {sample.id: index for index, sample in enumerate(exam.samples)}
+        index = tables[bench].get(sample_id)
+        return None if index is None else exam.samples[index]
+
+    return find

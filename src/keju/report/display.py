@@ -1,0 +1,67 @@
+"""What the engine tells a display, and what a display promises the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: totals since its beginning, whatever was reused included in `done`."""
+
+    done: int
+    total: int
+    correct_sum: float = 0.0
+    """Sum of the scores of the graded answers."""
+    graded: int = 0
+    unparsed: int = 0
+    truncated: int = 0
+    refused: int = 0
+    errors: int = 0
+    requests: int = 0
+    """Attempts sent by this process."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    elapsed: float = 0.0
+    """Seconds since this process began to ask."""
+    in_flight: int = 0
+    limit: int = 0
+    """The most requests in flight at present."""
+    waiting: str = ""
+    """What the engine waits for, e.g. ``rate limit``; empty when it does not."""
+    retries: int = 0
+
+
+class Display(Protocol):
+    """Shows a run while it goes on. No call blocks or raises; `finish` may be called twice."""
+
+    def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
+        """The run begins: `total` answers are wanted, of which `reused` are at hand."""
+
+    def update(self, snapshot: Progress) -> None:
+        """Take note of the state; it is drawn only as often as a person can read."""
+
+    def note(self, line: str) -> None:
+        """Print a line that stays."""
+
+    def finish(self) -> None:
+        """Show the last state and let go of the terminal."""
+
+
+class Silent:
+    """The display that shows nothing."""
+
+    def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
+        """Show nothing."""
+
+    def update(self, snapshot: Progress) -> None:
+        """Show nothing."""
+
+    def note(self, line: str) -> None:
+        """Show nothing."""
+
+    def finish(self) -> None:
+        """Show nothing."""

@@ -1,0 +1,210 @@
+"""Which answers a report shows: a bounded, repeatable choice made in one pass over the records."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left, insort
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from keju.report.format import natural_key, printable, without_canary
+from keju.report.summary import Summary
+from keju.types import Record, Sample
+
+FAILURES_SHOWN = 200
+SUCCESSES_SHOWN = 20
+TEXT_LIMIT = 4_000
+"""Characters of a question, a reply or its reasoning that are shown."""
+TAIL = 1_200
+"""Of these, how many come from the end, where the answer usually stands."""
+STRAY_QUOTA = 20
+"""Answers kept of a subset that the results do not know."""
+
+ExamLookup = Callable[[str, str], Sample | None]
+K = TypeVar("K", bound=Hashable)
+
+
+class Excerpt(NamedTuple):
+    """A text cut in its middle."""
+
+    head: str
+    left_out: int = 0
+    tail: str = ""
+
+
+class Case(NamedTuple):
+    """One answer to be shown: the record with its texts cut, and the question where it is known."""
+
+    subset: str
+    record: Record
+    question: Excerpt | None
+    choices: tuple[str, ...]
+    reply: Excerpt
+    reasoning: Excerpt
+    reasoning_length: int
+
+    @property
+    def outcome(self) -> str:
+        """What the headline's reader made of it."""
+        return self.record.readings[0].score.outcome if self.record.readings else "error"
+
+
+class Gallery(NamedTuple):
+    """The answers chosen: those that were not correct, and a sample of the correct ones."""
+
+    failures: list[Case]
+    successes: list[Case]
+
+
+_Key = tuple[str, str, int, str]
+_Bucket = tuple[str, str]
+
+
+class _Draw:
+    """Keeps, for each bucket, the answers whose keys have the smallest hashes."""
+
+    def __init__(self, quotas: Mapping[_Bucket, int]) -> None:
+        self._quotas = quotas
+        self._order: dict[_Bucket, list[tuple[bytes, _Key]]] = {}
+        self._cases: dict[_Key, tuple[_Bucket, bytes, Case]] = {}
+
+    def offer(self, bucket: _Bucket, key: _Key, make: Callable[[], Case]) -> None:
+        """Take the answer if it is among the bucket's first; `make` is called only then."""
+        quota = self._quotas.get(bucket, STRAY_QUOTA)
+        kept = self._order.setdefault(bucket, [])
+        rank = hashlib.blake2b(repr(key).encode("utf-8", "replace"), digest_size=8).digest()
+        if len(kept) >= quota and (not kept or (rank, key) >= kept[-1]):
+            return
+        insort(kept, (rank, key))
+        self._cases[key] = (bucket, rank, make())
+        if len(kept) > quota:
+            del self._cases[kept.pop()[1]]
+
+    def drop(self, key: _Key) -> None:
+        """Forget an answer: a later record took its place."""
+        held = self._cases.pop(key, None)
+        if held is not None:
+            bucket, rank, _ = held
+            kept = self._order[bucket]
+            del kept[bisect_left(kept, (rank, key))]
+
+    def chosen(self, most: int) -> list[Case]:
+        """At most `most` answers, those with the smallest hashes."""
+        by_rank = sorted(self._cases.values(), key=lambda held: held[1])[:most]
+        return [case for _, _, case in by_rank]
+
+
+def choose(
+    records: Iterable[Record], lookup: ExamLookup, summaries: Sequence[Summary]
+) -> Gallery:
+    """Draw the answers to show. Memory depends on the quotas, not on the number of records.
+
+    Of several records of one question the last counts, as in the results.
+    """
+    failed = _Draw(share_out(FAILURES_SHOWN, _wants(summaries, correct=False)))
+    right = _Draw(share_out(SUCCESSES_SHOWN, _wants(summaries, correct=True)))
+    subsets = {s.name: {row.name for row in s.subsets} for s in summaries}
+    for record in records:
+        key = (record.bench, record.id, record.epoch, record.arm)
+        failed.drop(key)
+        right.drop(key)
+        sample = lookup(record.bench, record.id)
+        subset = sample.subset if sample else _subset_of(record, subsets.get(record.bench, set()))
+        correct = bool(record.readings) and record.readings[0].score.outcome == "correct"
+        (right if correct else failed).offer(
+            (record.bench, subset), key, partial(_case, record, sample, subset)
+        )
+    order = _Order(summaries)
+    return Gallery(
+        sorted(failed.chosen(FAILURES_SHOWN), key=order),
+        sorted(right.chosen(SUCCESSES_SHOWN), key=order),
+    )
+
+
+def share_out(total: int, wants: Mapping[K, int]) -> dict[K, int]:
+    """Split `total` evenly over the keys; what one does not need goes to the others."""
+    shares = dict.fromkeys(wants, 0)
+    left = min(total, sum(wants.values()))
+    hungry = [key for key, want in wants.items() if want > 0]
+    while left > 0:
+        portion = max(1, left // len(hungry))
+        for key in hungry[: left if portion == 1 else None]:
+            given = min(portion, wants[key] - shares[key], left)
+            shares[key] += given
+            left -= given
+        hungry = [key for key in hungry if wants[key] > shares[key]]
+    return shares
+
+
+def excerpt(text: str, limit: int = TEXT_LIMIT) -> Excerpt:
+    """`text` made fit to be shown: no canary lines, no control characters, cut in its middle."""
+    text = printable(without_canary(text))
+    if len(text) <= limit:
+        return Excerpt(text)
+    return Excerpt(text[: limit - TAIL], len(text) - limit, text[len(text) - TAIL :])
+
+
+class _Order:
+    """Sort key of cases: benchmark and subset as in the results, then the id."""
+
+    def __init__(self, summaries: Sequence[Summary]) -> None:
+        rows = [(s.name, row.name) for s in summaries for row in s.subsets]
+        self._place = {bucket: place for place, bucket in reversed(list(enumerate(rows)))}
+
+    def __call__(self, case: Case) -> tuple[int, str, tuple[tuple[int, int, str], ...], int, str]:
+        record = case.record
+        place = self._place.get((record.bench, case.subset), len(self._place))
+        return place, case.subset, natural_key(record.id), record.epoch, record.arm
+
+
+def _wants(summaries: Sequence[Summary], *, correct: bool) -> dict[_Bucket, int]:
+    """How many answers of each subset could be shown, by the first reader's results."""
+    wants: dict[_Bucket, int] = {}
+    for summary in summaries:
+        for row in summary.subsets:
+            right = row.outcomes["correct"]
+            number = right if correct else sum(row.outcomes.values()) - right
+            wants.setdefault((summary.name, row.name), number)
+    return wants
+
+
+def _subset_of(record: Record, names: set[str]) -> str:
+    """The subset in an id such as ``bbh_snarks_3``, where the question is not at hand."""
+    name = record.id.removeprefix(f"{record.bench}_").rpartition("_")[0]
+    return name if name in names else ""
+
+
+def _case(record: Record, sample: Sample | None, subset: str) -> Case:
+    reply = record.reply
+    return Case(
+        subset=subset,
+        record=_without_texts(record),
+        question=excerpt(sample.text) if sample else None,
+        choices=_shown_choices(record, sample) if sample else (),
+        reply=excerpt(reply.text),
+        reasoning=excerpt(reply.reasoning),
+        reasoning_length=len(reply.reasoning),
+    )
+
+
+def _without_texts(record: Record) -> Record:
+    """The record without its long texts, so that keeping it is cheap."""
+    from msgspec.structs import replace
+
+    reply = replace(record.reply, text="", reasoning="", raw="", tool_calls=())
+    return replace(record, reply=reply)
+
+
+def _shown_choices(record: Record, sample: Sample) -> tuple[str, ...]:
+    """The options in the order in which this record's model saw them."""
+    choices = sample.choices
+    size = len(record.order)
+    if size and size == len(sample.order) and record.order != sample.order:
+        by_origin = dict(zip(sample.order, choices[:size], strict=True))
+        choices = (*(by_origin[origin] for origin in record.order), *choices[size:])
+    return tuple(_joined(excerpt(choice, TAIL * 2)) for choice in choices)
+
+
+def _joined(cut: Excerpt) -> str:
+    return f"{cut.head} … {cut.tail}" if cut.left_out else cut.head

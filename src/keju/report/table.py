@@ -1,0 +1,208 @@
+"""The one table renderer of all commands: right widths, plain text in pipes, nothing cut off."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TextIO
+
+from keju.report.format import UNKNOWN, count, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+
+Cell = str | int | float | None
+
+UNBOUNDED_WIDTH = 10_000
+"""Width of a file or pipe: one row is one line there, so that it can be searched and cut."""
+
+_KEY_WIDTH = 12
+"""The first column is folded to no fewer characters than this."""
+_GAP = 3
+"""One blank on each side of a cell and one between the columns."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table; numbers stand to the right without being asked."""
+
+    title: str
+    align: Literal["left", "right", ""] = ""
+    fold: bool = False
+    """A long text that may be broken over several lines."""
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A column with its cells as text."""
+
+    column: Column
+    cells: tuple[str, ...]
+    right: bool
+    width: int
+
+
+def render_table(
+    columns: Sequence[Column | str],
+    rows: Iterable[Sequence[Cell]],
+    file: TextIO | None = None,
+    *,
+    width: int | None = None,
+    title: str = "",
+) -> None:
+    """Print a table to `file` (stdout by default).
+
+    None prints as a dash; a column without any value is left out. Where the columns do not fit
+    the width, the rest follow in a further table that repeats the first column.
+    """
+    screen = Screen(file, width)
+    screen.table(columns, rows, title=title)
+    screen.flush()
+
+
+class Screen:
+    """Collects what is to be printed and writes it in one go; colour only on a terminal."""
+
+    def __init__(self, file: TextIO | None = None, width: int | None = None) -> None:
+        self.file = file if file is not None else sys.stdout
+        self.terminal = _is_terminal(self.file)
+        self._buffer = io.StringIO()
+        self.console = self._console(width)
+
+    def _console(self, width: int | None) -> Console:
+        from rich.console import Console
+
+        if width is None:
+            width = _terminal_width() if self.terminal else UNBOUNDED_WIDTH
+        return Console(
+            file=self._buffer,
+            force_terminal=self.terminal,
+            force_jupyter=False,
+            no_color=None if self.terminal else True,
+            width=width,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+
+    def line(self, text: str = "", style: str | None = None, indent: int = 0) -> None:
+        """Add one paragraph; long ones are wrapped at the width, with their indent."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        content: RenderableType = Text(printable(text, one_line=True), style=style or "")
+        if indent:
+            content = Padding(content, (0, 0, 0, indent), expand=False)
+        self.console.print(content, soft_wrap=False)
+
+    def table(
+        self, columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], title: str = ""
+    ) -> None:
+        """Add a table, in several blocks where it is wider than the screen."""
+        ready = _ready(columns, [tuple(row) for row in rows])
+        if title:
+            self.line(title, style="bold")
+        for number, block in enumerate(_blocks(ready, self.console.width)):
+            if number:
+                self.line()
+            self.console.print(_rich_table(block))
+
+    def flush(self) -> None:
+        """Write everything to the file; characters it cannot hold are replaced."""
+        lines = self._buffer.getvalue().split("\n")
+        text = "\n".join(line if self.terminal else line.rstrip() for line in lines)
+        self._buffer.seek(0)
+        self._buffer.truncate()
+        encoding = getattr(self.file, "encoding", None) or "utf-8"
+        self.file.write(text.encode(encoding, "replace").decode(encoding))
+        self.file.flush()
+
+
+def _is_terminal(file: TextIO) -> bool:
+    try:
+        return file.isatty()
+    except (AttributeError, ValueError):
+        return False
+
+
+def _terminal_width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def _shown(cell: Cell) -> str:
+    if cell is None:
+        return UNKNOWN
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return count(cell)
+    if isinstance(cell, float):
+        return f"{cell:,.2f}"
+    return printable(cell, one_line=True)
+
+
+def _ready(columns: Sequence[Column | str], rows: Sequence[Sequence[Cell]]) -> list[_Ready]:
+    """The columns that hold something, each with its texts and its natural width."""
+    from rich.cells import cell_len
+
+    ready: list[_Ready] = []
+    for position, given in enumerate(columns):
+        column = given if isinstance(given, Column) else Column(given)
+        values = [row[position] for row in rows]
+        if position and rows and all(value in (None, "", UNKNOWN) for value in values):
+            continue
+        cells = tuple(_shown(value) for value in values)
+        numeric = all(value is None or isinstance(value, int | float) for value in values)
+        right = column.align == "right" or (column.align == "" and numeric and bool(values))
+        width = max(cell_len(text) for text in (column.title, *cells))
+        ready.append(_Ready(column, cells, right, width))
+    return ready
+
+
+def _blocks(columns: Sequence[_Ready], width: int) -> list[list[_Ready]]:
+    """Split the columns into blocks that fit `width`; the first column leads each block."""
+    if not columns:
+        return []
+    key, rest = columns[0], columns[1:]
+    blocks: list[list[_Ready]] = [[key]]
+    used = least = min(key.width, max(_KEY_WIDTH, width // 3))
+    for column in rest:
+        need = _GAP + (min(column.width, _KEY_WIDTH) if column.column.fold else column.width)
+        if used + need > width and len(blocks[-1]) > 1:
+            blocks.append([key])
+            used = least
+        blocks[-1].append(column)
+        used += need
+    return blocks
+
+
+def _rich_table(columns: Sequence[_Ready]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        box=box.Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True),
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1),
+        collapse_padding=False,
+        header_style="bold",
+    )
+    for position, ready in enumerate(columns):
+        folds = position == 0 or ready.column.fold
+        table.add_column(
+            Text(ready.column.title),
+            justify="right" if ready.right else "left",
+            no_wrap=not folds,
+            overflow="fold",
+            min_width=min(ready.width, _KEY_WIDTH) if folds else ready.width,
+        )
+    for row in zip(*(ready.cells for ready in columns), strict=True):
+        table.add_row(*(Text(cell) for cell in row))
+    return table

@@ -1,0 +1,169 @@
+"""Scoring what is already there: stored runs and files of predictions. No model is called."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from keju.answers.thinking import split_thinking
+from keju.benchmarks.base import Exam
+from keju.benchmarks.selection import restrict
+from keju.config import TaskConfig
+from keju.engine.job import Job
+from keju.engine.resume import stored_replies
+from keju.errors import DataError
+from keju.exams import choose_readers, prepare_exam
+from keju.outputs import entries_of
+from keju.results.aggregate import results_document
+from keju.runs import MANIFEST, read_json
+from keju.types import Reading, Reply, Sample, Sampling
+
+Gold = Literal["recorded", "current"]
+
+
+def score_run(
+    run: Path, *, readers: list[str] | None = None, data_dir: str | None = None
+) -> dict[str, Any]:
+    """Read a stored run anew, with the readers asked for or those it was made with."""
+    from keju.task import make_jobs
+
+    manifest = read_json(run / MANIFEST)
+    settings = manifest["config"] | ({"data_dir": data_dir} if data_dir else {})
+    config = TaskConfig(**settings)
+    if readers:
+        config = config.model_copy(update={"reader": readers})
+    jobs = make_jobs(config)
+    watch = Disagreements()
+    for job, unit, record in stored_replies(jobs, run):
+        sample = job.exam.samples[unit // job.epochs]
+        readings = job.grade(unit // job.epochs, record.reply)
+        job.enter_readings(unit, record.reply, record.faults, readings)
+        watch.see(sample, readings)
+    entries = [entry for job in jobs for entry in entries_of(job, beside=readers is None)]
+    return _document(manifest["run"], manifest["model"], entries, watch, readers)
+
+
+def score_predictions(
+    dataset: str,
+    predictions: Path,
+    *,
+    protocol: str | None = None,
+    readers: list[str] | None = None,
+    data_dir: str | None = None,
+    dataset_args: dict[str, Any] | None = None,
+    gold: Gold | None = None,
+    seed: int = 42,
+) -> dict[str, Any]:
+    """Score a file of recorded outputs as if they were replies to this exam.
+
+    `gold` says which target counts where a row carries its own; by default the recorded one
+    where the row also carries its own choices, else the current one.
+    """
+    exam, _ = prepare_exam(dataset, dataset_args, data_dir=data_dir, protocol=protocol, seed=seed)
+    rows = _rows_by_index(exam, predictions)
+    part = restrict(exam, sorted(rows))
+    job = Job(part, Sampling(), choose_readers(part, readers), model="")
+    watch = Disagreements()
+    for unit, index in enumerate(sorted(rows)):
+        row = rows[index]
+        recorded = gold == "recorded" or (gold is None and "choices" in row)
+        sample = exam.as_recorded(exam.samples[index], row, gold=recorded)
+        reply = _as_reply(row)
+        graded = tuple(exam.grade(reply, sample, reader) for reader in job.readers)
+        job.enter_readings(unit, reply, (), graded)
+        watch.see(sample, graded)
+    entries = entries_of(job, beside=readers is None)
+    for entry in entries:
+        if len(rows) < len(exam.samples):
+            missing = len(exam.samples) - len(rows)
+            note = f"{missing} of {len(exam.samples)} questions have no prediction"
+            entry.setdefault("warnings", []).append(note)
+    return _document(predictions.name, predictions.name, entries, watch, readers)
+
+
+class Disagreements:
+    """The rows on which readers do not agree, in the order of the exam."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def see(self, sample: Sample, readings: Sequence[Reading]) -> None:
+        """Keep the row if its outcome depends on the reader."""
+        if len({reading.score.outcome for reading in readings}) < 2:
+            return
+        self.rows.append(
+            {
+                "id": sample.id,
+                "subset": sample.subset,
+                "target": sample.target,
+                "answers": {reading.reader: reading.answer.value for reading in readings},
+                "outcomes": {reading.reader: reading.score.outcome for reading in readings},
+            }
+        )
+
+
+def _document(
+    run: str,
+    model: str,
+    entries: list[dict[str, Any]],
+    watch: Disagreements,
+    readers: list[str] | None,
+) -> dict[str, Any]:
+    document = results_document(run, model, entries)
+    if readers and len(readers) > 1:
+        document["disagreements"] = watch.rows
+    return document
+
+
+def _rows_by_index(exam: Exam, predictions: Path) -> dict[int, dict[str, Any]]:
+    """The rows of a predictions file by the position of their sample."""
+    positions = {sample.id: index for index, sample in enumerate(exam.samples)}
+    rows: dict[int, dict[str, Any]] = {}
+    for number, row in read_rows(predictions):
+        where = f"{predictions}, line {number}"
+        try:
+            sample_id = exam.locate(row)
+        except KeyError as error:
+            raise DataError(
+                f"{where}: the row has no key {error} to find its question by"
+            ) from None
+        if sample_id not in positions:
+            raise DataError(f"{where}: {exam.benchmark} has no question '{sample_id}'")
+        if not isinstance(row.get("output"), str | None) or "output" not in row:
+            raise DataError(f"{where}: the row needs an 'output' with the model's text")
+        if positions[sample_id] in rows:
+            raise DataError(f"{where}: question '{sample_id}' occurs a second time")
+        rows[positions[sample_id]] = row
+    if not rows:
+        raise DataError(f"{predictions} holds no predictions")
+    return rows
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The numbered objects of a JSON Lines file, gzipped or not."""
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield number, decoder.decode(line)
+    except msgspec.DecodeError as error:
+        raise DataError(f"{path}, line {number}: {error}") from None
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"cannot read {path}: {reason}") from None
+
+
+def _as_reply(row: dict[str, Any]) -> Reply:
+    text = row["output"] or ""
+    thought = split_thinking(text)
+    return Reply(
+        thought.text,
+        thought.reasoning,
+        str(row.get("finish_reason") or ""),
+        raw=text if thought.reasoning else "",
+    )

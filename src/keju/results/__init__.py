@@ -1,0 +1,1 @@
+"""From scores to numbers: tallies, aggregates, exports."""

@@ -1,0 +1,61 @@
+"""A scoreboard that stays small: one byte and one float for each question asked."""
+
+from __future__ import annotations
+
+from array import array
+
+from keju.types import OUTCOMES, Outcome, Reading
+
+PENDING = 255
+"""The outcome byte of a unit that has no record yet."""
+
+CODE: dict[Outcome, int] = {outcome: code for code, outcome in enumerate(OUTCOMES)}
+
+
+class Tally:
+    """The scores of one reader on one exam.
+
+    A unit is one sample in one epoch, numbered ``sample * epochs + epoch``. Adding a unit again
+    replaces what was known of it, so that a retried error is counted once.
+    """
+
+    def __init__(self, samples: int, epochs: int = 1, *, keep_answers: bool = False) -> None:
+        self.samples = samples
+        self.epochs = epochs
+        self.outcomes = bytearray([PENDING]) * (samples * epochs)
+        self.values = array("f", [0.0]) * (samples * epochs)
+        self.answers: list[str | None] | None = None
+        """What was read, by unit; kept only where votes or predictions are needed."""
+        if keep_answers:
+            self.answers = [None] * (samples * epochs)
+        self.counts = [0] * len(OUTCOMES)
+        self.total = 0.0
+        """Sum of the values of all units."""
+
+    def add(self, unit: int, reading: Reading) -> None:
+        """Enter the score of one unit."""
+        before = self.outcomes[unit]
+        if before != PENDING:
+            self.counts[before] -= 1
+            self.total -= self.values[unit]
+        code = CODE[reading.score.outcome]
+        self.outcomes[unit] = code
+        self.values[unit] = reading.score.value
+        self.counts[code] += 1
+        self.total += self.values[unit]
+        if self.answers is not None:
+            self.answers[unit] = reading.answer.value
+
+    @property
+    def done(self) -> int:
+        """How many units have a record."""
+        return sum(self.counts)
+
+    @property
+    def graded(self) -> int:
+        """How many units are in the headline's denominator: neither error nor ungraded."""
+        return self.done - self.counts[CODE["error"]] - self.counts[CODE["ungraded"]]
+
+    def outcome_counts(self) -> dict[Outcome, int]:
+        """Counts by outcome, over all units."""
+        return dict(zip(OUTCOMES, self.counts, strict=True))

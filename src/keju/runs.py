@@ -1,0 +1,122 @@
+"""Run folders: where they are, what is in them, and the manifest that determines the numbers."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from keju.errors import DataError, UsageError, did_you_mean
+
+MANIFEST, RESULTS, REPORT = "manifest.json", "results.json", "report.html"
+PACKAGES = ("keju", "msgspec", "pydantic", "pyreqwest", "uvloop")
+
+
+class RunInfo(NamedTuple):
+    """A stored run, for lists."""
+
+    id: str
+    folder: Path
+    model: str
+    benchmarks: list[str]
+    created: str
+    complete: bool
+
+
+def new_run_id(model: str, datasets: list[str]) -> str:
+    """A name that sorts by time and says what was run."""
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    words = re.sub(r"[^A-Za-z0-9._]+", "-", f"{'-'.join(datasets)}-{model}").strip("-.")
+    return f"{stamp}-{words}"[:96]
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write a whole JSON file or none."""
+    data = msgspec.json.format(msgspec.json.encode(document), indent=1)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_bytes(data + b"\n")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise DataError(f"cannot write {path}: {error.strerror}") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read one of a run's JSON files."""
+    try:
+        document = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise DataError(f"{path} is not valid JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise DataError(f"{path} holds no JSON object")
+    return document
+
+
+def create_folder(work_dir: str, run_id: str) -> Path:
+    """Make the folder of a run; it may exist already."""
+    folder = Path(work_dir) / run_id
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot create {folder}: {error.strerror}; see --work-dir") from None
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"cannot write to {folder}: permission denied; see --work-dir")
+    return folder
+
+
+def find_run(name: str, work_dir: str = "runs") -> Path:
+    """The folder of a run, given as a path or as an id below `work_dir`."""
+    for folder in (Path(name), Path(work_dir) / name):
+        if (folder / MANIFEST).is_file():
+            return folder
+    known = [run.id for run in list_runs(work_dir)]
+    hint = did_you_mean(name, known) if known else ""
+    raise UsageError(f"no run '{name}' here or in {work_dir}{hint}")
+
+
+def list_runs(work_dir: str = "runs") -> list[RunInfo]:
+    """The runs below `work_dir`, oldest first."""
+    found = []
+    for manifest in sorted(Path(work_dir).glob(f"*/{MANIFEST}")):
+        try:
+            facts = read_json(manifest)
+        except DataError:
+            continue
+        complete = bool(facts.get("complete"))
+        names = [exam["name"] for exam in facts.get("benchmarks", [])]
+        folder = manifest.parent
+        created = str(facts.get("created", ""))
+        found.append(
+            RunInfo(folder.name, folder, str(facts.get("model")), names, created, complete)
+        )
+    return sorted(found, key=lambda run: run.created)
+
+
+def environment() -> dict[str, Any]:
+    """Versions of what takes part in a run."""
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "python": platform.python_version(),
+        "platform": f"{sys.platform}-{platform.machine()}",
+        "packages": versions,
+    }
+
+
+def now() -> str:
+    """The time as manifests write it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

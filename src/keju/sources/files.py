@@ -1,0 +1,124 @@
+"""The places a data folder reads from: folders on disk, and zip files read in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import zipfile
+import zlib
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from keju.errors import DataError
+
+MAX_ENTRY_BYTES = 1 << 30
+"""The most one archive entry may unpack to; the largest real one is a thousandth of that."""
+
+
+class Files(Protocol):
+    """Named files that can be listed and read, never written."""
+
+    def listing(self, folder: str) -> tuple[str, ...]:
+        """The names of the files directly in `folder` (``""`` is the top)."""
+
+    def read(self, name: str) -> bytes:
+        """The bytes of `name`; DataError if that is impossible."""
+
+    def fingerprint(self, name: str, raw: bytes) -> tuple[str, str]:
+        """Which file's hash stands for `name` in a manifest, and that hash."""
+
+    def where(self, name: str) -> str:
+        """`name` as messages call it."""
+
+
+class DiskFiles:
+    """A folder on disk. Links are followed: hub caches consist of them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._listings: dict[str, tuple[str, ...]] = {}
+
+    def listing(self, folder: str) -> tuple[str, ...]:
+        if folder not in self._listings:
+            place = self.path / folder
+            try:
+                names = sorted(entry.name for entry in place.iterdir() if entry.is_file())
+            except OSError:
+                names = []
+            self._listings[folder] = tuple(names)
+        return self._listings[folder]
+
+    def read(self, name: str) -> bytes:
+        try:
+            return (self.path / name).read_bytes()
+        except OSError as error:
+            raise DataError(f"cannot read {self.where(name)}: {error.strerror}") from None
+
+    def fingerprint(self, name: str, raw: bytes) -> tuple[str, str]:
+        return name, hashlib.sha256(raw).hexdigest()
+
+    def where(self, name: str) -> str:
+        return str(self.path / name)
+
+
+class ZipFiles:
+    """A zip file, read in memory: nothing is unpacked to disk.
+
+    An archive with an entry that would leave its folder is refused as a whole. One top folder
+    around everything is left out of the names.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def listing(self, folder: str) -> tuple[str, ...]:
+        inside = (PurePosixPath(name) for name in self._entries)
+        wanted = PurePosixPath(folder)
+        return tuple(sorted(path.name for path in inside if path.parent == wanted))
+
+    def read(self, name: str) -> bytes:
+        entry = self._entries.get(name)
+        if entry is None:
+            raise DataError(f"{self.path} holds no {name}")
+        if entry.file_size > MAX_ENTRY_BYTES:
+            raise DataError(f"{self.where(name)} is too large: {entry.file_size} bytes")
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                return archive.read(entry)
+        except (OSError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+            raise DataError(f"cannot read {self.where(name)}: {error}") from None
+
+    def fingerprint(self, name: str, raw: bytes) -> tuple[str, str]:
+        return self.path.name, self._digest
+
+    def where(self, name: str) -> str:
+        return f"{self.path}, {name}"
+
+    @cached_property
+    def _digest(self) -> str:
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    @cached_property
+    def _entries(self) -> dict[str, zipfile.ZipInfo]:
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+        except (OSError, zipfile.BadZipFile) as error:
+            raise DataError(f"{self.path} is not a whole zip file: {error}") from None
+        for entry in entries:
+            _refuse_escape(entry, self.path)
+        paths = {entry.filename: entry for entry in entries}
+        tops = {name.split("/")[0] for name in paths}
+        if len(tops) == 1 and all("/" in name for name in paths):
+            return {name.split("/", 1)[1]: entry for name, entry in paths.items()}
+        return paths
+
+
+def _refuse_escape(entry: zipfile.ZipInfo, archive: Path) -> None:
+    name = entry.orig_filename.replace("\\", "/")
+    parts = PurePosixPath(name).parts
+    link = stat.S_ISLNK(entry.external_attr >> 16)
+    if name.startswith("/") or ".." in parts or ":" in name.split("/")[0] or link:
+        raise DataError(f"{archive} is refused: its entry '{entry.filename}' leaves the folder")

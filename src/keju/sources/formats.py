@@ -1,0 +1,119 @@
+"""Turning the bytes of one file into rows: JSON, JSON Lines, CSV and Parquet, also gzipped."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+
+from keju.errors import DataError, MissingExtra
+
+_BATCH = 1024
+"""Parquet rows that are turned into Python objects at a time."""
+
+_NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+"""Reading a file must neither download nor load code."""
+
+
+def unpacked(raw: bytes, name: str, where: str) -> bytes:
+    """`raw` itself, or what it holds if `name` ends in ``.gz``."""
+    if not name.endswith(".gz"):
+        return raw
+    try:
+        return gzip.decompress(raw)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{where} is not a whole gzip file: {error}") from None
+
+
+def as_text(raw: bytes, where: str) -> str:
+    """`raw` as UTF-8 text, line ends kept as they are."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where} is not UTF-8: {error.reason}") from None
+
+
+def as_json(raw: bytes, where: str) -> Any:
+    """`raw` as one JSON document."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{where} is not valid JSON: {error}") from None
+
+
+def jsonl_rows(raw: bytes, where: str) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON Lines file; blank lines are left out."""
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    for number, line in enumerate(raw.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            yield decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"{where}, line {number}: {error}") from None
+
+
+def csv_rows(raw: bytes, where: str) -> Iterator[dict[str, str]]:
+    """The rows of a CSV file; line breaks inside quoted fields are kept as they are."""
+    try:
+        yield from csv.DictReader(io.StringIO(as_text(raw, where), newline=""))
+    except csv.Error as error:
+        raise DataError(f"{where} is not valid CSV: {error}") from None
+
+
+def table_rows(raw: bytes, name: str, where: str) -> Iterator[dict[str, Any]]:
+    """The rows of the file `name` (any suffix of `keju.sources.layouts.SUFFIXES`)."""
+    content, plain = unpacked(raw, name, where), name.removesuffix(".gz")
+    if plain.endswith(".jsonl"):
+        return jsonl_rows(content, where)
+    if plain.endswith(".json"):
+        return _json_rows(as_json(content, where), where)
+    if plain.endswith(".csv"):
+        return _whole_rows(csv_rows(content, where), where)
+    return _parquet_rows(content, where)
+
+
+def _json_rows(document: Any, where: str) -> Iterator[dict[str, Any]]:
+    """A list of objects, or the one list in an object, such as ``examples`` of BBH."""
+    if isinstance(document, dict):
+        lists = [value for value in document.values() if isinstance(value, list)]
+        document = lists[0] if len(lists) == 1 else None
+    if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
+        raise DataError(f"{where} holds no list of rows")
+    yield from document
+
+
+def _whole_rows(rows: Iterator[dict[str, str]], where: str) -> Iterator[dict[str, Any]]:
+    for number, row in enumerate(rows, 1):
+        if None in row or None in row.values():
+            raise DataError(f"{where}, row {number}: not as many values as columns")
+        yield row
+
+
+def _parquet_rows(raw: bytes, where: str) -> Iterator[dict[str, Any]]:
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtra(f"reading {where}", "data") from None
+
+    with TemporaryDirectory(prefix="keju-") as scratch:
+        copy = Path(scratch) / "table.parquet"
+        copy.write_bytes(raw)
+        with duckdb.connect(":memory:", config=dict(_NO_EXTENSIONS)) as database:
+            try:
+                result = database.execute("SELECT * FROM read_parquet(?)", [str(copy)])
+                columns = [column[0] for column in result.description or ()]
+                while batch := result.fetchmany(_BATCH):
+                    yield from (dict(zip(columns, row, strict=True)) for row in batch)
+            except duckdb.Error:
+                raise DataError(f"{where} is not a whole Parquet file") from None

@@ -1,0 +1,146 @@
+"""Pulling a data set from the Hugging Face hub through its own client and cache.
+
+The client keeps to its own settings: HF_HOME, HF_HUB_CACHE, HF_TOKEN, and HF_ENDPOINT for a
+mirror. It checks sizes; Keju checks every file's hash against the repository's listing as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keju.errors import DataError, MissingExtra
+from keju.sources.cache import Receipt, Stored
+from keju.sources.fetch import Say, host_of
+from keju.sources.layouts import LAYOUTS, HubRepo
+
+if TYPE_CHECKING:
+    from huggingface_hub.hf_api import RepoFile
+
+DEFAULT_ENDPOINT = "https://huggingface.co"
+
+
+def pull(benchmark: str, source: HubRepo, environ: Mapping[str, str], say: Say) -> Receipt:
+    """Bring the benchmark's files at `source` into the client's cache, whole and checked."""
+    try:
+        import huggingface_hub as client
+        from huggingface_hub.hf_api import RepoFile
+    except ImportError:
+        raise MissingExtra("pulling from Hugging Face", "data") from None
+
+    endpoint = environ.get("HF_ENDPOINT") or None
+    token = environ.get("HF_TOKEN") or None
+    with _explained(source, endpoint or DEFAULT_ENDPOINT), _quiet_unless_watched():
+        api = client.HfApi(endpoint=endpoint, token=token)
+        commit = api.dataset_info(source.repo, revision=source.revision).sha or source.revision
+        entries = api.list_repo_tree(
+            source.repo, repo_type="dataset", revision=commit, recursive=True
+        )
+        files = [entry for entry in entries if isinstance(entry, RepoFile)]
+        wanted = [file for file in files if LAYOUTS[benchmark].wants(file.path)]
+        if not wanted:
+            raise DataError(f"{source.repo} at {commit} holds none of {benchmark}'s files")
+        say(f"{source.repo}: {len(wanted)} files")
+        path = client.snapshot_download(
+            source.repo,
+            repo_type="dataset",
+            revision=commit,
+            allow_patterns=[file.path for file in wanted],
+            cache_dir=_cache_folder(environ),
+            endpoint=endpoint,
+            token=token,
+        )
+    return Receipt(
+        benchmark=benchmark,
+        hub="huggingface",
+        repo=source.repo,
+        revision=source.revision,
+        commit=commit,
+        path=path,
+        files={file.path: _checked(file, Path(path), source) for file in wanted},
+    )
+
+
+def _cache_folder(environ: Mapping[str, str]) -> str | None:
+    if environ.get("HF_HUB_CACHE"):
+        return environ["HF_HUB_CACHE"]
+    return str(Path(environ["HF_HOME"]) / "hub") if environ.get("HF_HOME") else None
+
+
+def _checked(entry: RepoFile, folder: Path, source: HubRepo) -> Stored:
+    """Compare a file with the listing's hash; a wrong one is thrown out of the cache."""
+    file = folder / entry.path
+    content = file.read_bytes()
+    sha256 = hashlib.sha256(content).hexdigest()
+    if entry.lfs is not None:
+        right = sha256 == entry.lfs.sha256
+    else:
+        head = f"blob {len(content)}\0".encode()
+        right = hashlib.sha1(head + content, usedforsecurity=False).hexdigest() == entry.blob_id
+    if not right:
+        file.resolve().unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
+        raise DataError(
+            f"{entry.path} of {source.repo} arrived damaged (wrong checksum): pull it again"
+        )
+    return Stored(size=len(content), sha256=sha256)
+
+
+@contextmanager
+def _explained(source: HubRepo, endpoint: str) -> Iterator[None]:
+    """Turn the client's errors into one line that says what to do."""
+    from httpx import HTTPError
+    from huggingface_hub import errors
+
+    host = host_of(endpoint)
+    try:
+        yield
+    except errors.GatedRepoError:
+        raise DataError(
+            f"{source.repo} is gated: accept its terms on {host} and set HF_TOKEN"
+        ) from None
+    except errors.RevisionNotFoundError:
+        raise DataError(f"{source.repo} on {host} has no revision '{source.revision}'") from None
+    except errors.RepositoryNotFoundError:
+        raise DataError(
+            f"there is no data set {source.repo} on {host}, or it is private: set HF_TOKEN"
+        ) from None
+    except errors.HfHubHTTPError as error:
+        status = error.response.status_code
+        if status in (401, 403):
+            text = f"{host} refuses {source.repo}: accept its terms there and set HF_TOKEN"
+            raise DataError(text) from None
+        raise DataError(f"{host} answers HTTP {status} for {source.repo}: try again") from None
+    except errors.HFValidationError:
+        raise DataError(f"'{source.repo}' is not the name of a data set (OWNER/NAME)") from None
+    except errors.OfflineModeIsEnabled:
+        raise DataError("HF_HUB_OFFLINE is set: unset it to pull, or use --data-dir") from None
+    except (HTTPError, OSError, RuntimeError) as error:
+        cause = " ".join(str(error).split())[:160] or type(error).__name__
+        raise DataError(
+            f"cannot pull {source.repo} from {host} ({cause}): set HF_ENDPOINT to a mirror, "
+            "use --from modelscope, or give the files with --data-dir"
+        ) from None
+
+
+@contextmanager
+def _quiet_unless_watched() -> Iterator[None]:
+    """Progress bars only where somebody looks at them."""
+    from huggingface_hub.utils.tqdm import (
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
+
+    if sys.stderr.isatty() or are_progress_bars_disabled():
+        yield
+        return
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()

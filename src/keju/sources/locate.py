@@ -1,0 +1,100 @@
+"""Finding a benchmark's data: one rule, the same for every command.
+
+1. ``local_path`` of the benchmark; a path that does not exist is an error at once.
+2. ``data_dir`` (or KEJU_DATA_DIR), which holds one folder a benchmark.
+3. What ``keju data pull`` brought before.
+4. A pull, only where a hub was asked for by name and the run is not offline.
+
+Only the last opens a socket. A path is never taken for the name of a data set on a hub.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from keju.errors import DataError
+from keju.sources.folder import DataFolder, NoFolder
+from keju.sources.layouts import BUILT_IN, LAYOUTS, HubName
+
+
+def locate(
+    benchmark: str,
+    *,
+    local_path: str | None = None,
+    data_dir: str | None = None,
+    hub: HubName | None = None,
+    offline: bool = False,
+    environ: Mapping[str, str] | None = None,
+) -> DataFolder:
+    """Return the folder that holds `benchmark`'s data; DataError says what was tried."""
+    environ = os.environ if environ is None else environ
+    if local_path is not None:
+        return _folder_at(
+            Path(local_path).expanduser(), benchmark, f"dataset_args.{benchmark}.local_path"
+        )
+    tried = []
+    named = data_dir or environ.get("KEJU_DATA_DIR")
+    if named:
+        found = _below(
+            Path(named).expanduser(), benchmark, "--data-dir" if data_dir else "KEJU_DATA_DIR"
+        )
+        if found is not None:
+            return found
+        tried.append(f"no folder '{benchmark}' in {named}")
+    if benchmark in BUILT_IN:
+        return NoFolder(benchmark)
+    if benchmark not in LAYOUTS:
+        return NoFolder(benchmark, origin="none")
+    pulled = _pulled(benchmark, hub, environ, tried)
+    if pulled is not None:
+        return pulled
+    if hub is not None and not offline:
+        from keju.sources.pull import pull
+
+        return pull(benchmark, hub, environ=environ).folder()
+    forbidden = f" and offline forbids to ask {hub}" if hub else ""
+    raise DataError(
+        f"no data for {benchmark}: {', '.join(tried)}{forbidden}; "
+        f"run 'keju data pull {benchmark}', or give a folder with --data-dir"
+    )
+
+
+def _folder_at(path: Path, benchmark: str, setting: str) -> DataFolder:
+    if not path.exists():
+        raise DataError(f"{setting}: {path} does not exist")
+    if not path.is_dir():
+        raise DataError(f"{setting}: {path} is not a folder")
+    folder = DataFolder(path, benchmark=benchmark)
+    if benchmark in LAYOUTS and not folder.holds_data():
+        layout = LAYOUTS[benchmark]
+        shown = layout.stems_of(layout.tables[0])[0]
+        raise DataError(f"{setting}: {path} holds no data of {benchmark} (such as {shown}.*)")
+    return folder
+
+
+def _below(data_dir: Path, benchmark: str, setting: str) -> DataFolder | None:
+    if not data_dir.is_dir():
+        raise DataError(f"{setting}: {data_dir} is not a folder")
+    others = LAYOUTS[benchmark].folders if benchmark in LAYOUTS else ()
+    for name in (benchmark, *others):
+        if (data_dir / name).is_dir():
+            return _folder_at(data_dir / name, benchmark, setting)
+    return None
+
+
+def _pulled(
+    benchmark: str, hub: HubName | None, environ: Mapping[str, str], tried: list[str]
+) -> DataFolder | None:
+    from keju.sources.cache import receipts
+
+    found = receipts(benchmark, hub, environ)
+    for receipt in found:
+        damaged = receipt.damage()
+        if not damaged:
+            return receipt.folder()
+        tried.append(f"{damaged} has gone or changed since it was pulled")
+    if not found:
+        tried.append(f"nothing pulled from {hub or 'a hub'}")
+    return None

@@ -1,0 +1,167 @@
+"""Pulling a data set from ModelScope over its public HTTP interface; no client is needed.
+
+MODELSCOPE_ENDPOINT or MODELSCOPE_DOMAIN names another host, MODELSCOPE_API_TOKEN opens private
+data sets. Files go into Keju's cache, in a folder named after what the listing announced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from keju.errors import DataError
+from keju.sources import fetch
+from keju.sources.cache import Receipt, Stored, cache_root
+from keju.sources.fetch import Say, host_of
+from keju.sources.layouts import LAYOUTS, HubRepo
+
+DEFAULT_ENDPOINT = "https://www.modelscope.cn"
+LISTINGS = ("repo/tree", "repo/files")
+"""Data sets are listed by the first; some deployments know only the second."""
+
+_PAGE = 100
+_OK = 200
+
+
+class _Entry(msgspec.Struct, frozen=True, rename="pascal"):
+    """One line of a listing."""
+
+    path: str
+    type: str = "blob"
+    size: int | None = None
+    sha256: str = ""
+
+
+def pull(benchmark: str, source: HubRepo, environ: Mapping[str, str], say: Say) -> Receipt:
+    """Bring the benchmark's files at `source` into Keju's cache, whole and checked."""
+    hub = _Hub(source, environ)
+    wanted = [entry for entry in hub.listing() if LAYOUTS[benchmark].wants(entry.path)]
+    if not wanted:
+        raise DataError(f"{source.repo} on {hub.host} holds none of {benchmark}'s files")
+    say(f"{source.repo}: {len(wanted)} files")
+    folder = cache_root(environ) / "modelscope" / source.repo.replace("/", "--") / _key(wanted)
+    files = {entry.path: hub.bring(entry, folder / entry.path, say) for entry in wanted}
+    return Receipt(
+        benchmark=benchmark,
+        hub="modelscope",
+        repo=source.repo,
+        revision=source.revision,
+        commit=_digest(f"{name} {stored.sha256}" for name, stored in sorted(files.items())),
+        path=str(folder),
+        files=files,
+        notes=("ModelScope names no commit: the one given is a digest of the content",),
+    )
+
+
+class _Hub:
+    """One data set at one revision on one host."""
+
+    def __init__(self, source: HubRepo, environ: Mapping[str, str]) -> None:
+        named = environ.get("MODELSCOPE_ENDPOINT") or environ.get("MODELSCOPE_DOMAIN")
+        endpoint = (named or DEFAULT_ENDPOINT).rstrip("/")
+        self._source = source
+        self._base = endpoint if "://" in endpoint else f"https://{endpoint}"
+        self._base += f"/api/v1/datasets/{quote(source.repo)}"
+        self.host = host_of(self._base)
+        token = environ.get("MODELSCOPE_API_TOKEN")
+        self._secrets = (
+            {"Authorization": f"Bearer {token}", "Cookie": f"m_session_id={token}"} if token else {}
+        )
+
+    def listing(self) -> list[_Entry]:
+        """All files of the data set."""
+        for path in LISTINGS:
+            try:
+                entries = list(self._pages(path))
+            except fetch.Refused as error:
+                if error.status == 404 and path != LISTINGS[-1]:
+                    continue
+                raise self._refusal(error) from None
+            except fetch.Unreachable as error:
+                raise self._silence(error) from None
+            return [entry for entry in entries if entry.type != "tree"]
+        raise AssertionError("the last listing returns or raises")
+
+    def bring(self, entry: _Entry, target: Path, say: Say) -> Stored:
+        """Bring one file, unless a whole one is there already."""
+        if entry.sha256 and target.is_file() and fetch.sha256_of(target) == entry.sha256:
+            return Stored(size=target.stat().st_size, sha256=entry.sha256)
+        query = urlencode({"Revision": self._source.revision, "FilePath": entry.path})
+        try:
+            digest = fetch.download(
+                f"{self._base}/repo?{query}",
+                target,
+                secrets=self._secrets,
+                size=entry.size,
+                sha256=entry.sha256 or None,
+                say=say,
+            )
+        except fetch.Refused as error:
+            raise self._refusal(error) from None
+        except fetch.Unreachable as error:
+            raise self._silence(error) from None
+        except fetch.Damaged as error:
+            text = f"{entry.path} of {self._source.repo} arrived damaged: {error}; pull it again"
+            raise DataError(text) from None
+        return Stored(size=target.stat().st_size, sha256=digest)
+
+    def _pages(self, path: str) -> Iterator[_Entry]:
+        seen: set[str] = set()
+        for page in range(1, 1_000):
+            query = {
+                "Revision": self._source.revision,
+                "Root": "/",
+                "Recursive": "True",
+                "PageNumber": page,
+                "PageSize": _PAGE,
+            }
+            entries = self._parsed(
+                fetch.get(f"{self._base}/{path}?{urlencode(query)}", self._secrets)
+            )
+            fresh = [entry for entry in entries if entry.path not in seen]
+            seen.update(entry.path for entry in fresh)
+            yield from fresh
+            if len(entries) < _PAGE or not fresh:
+                return
+
+    def _parsed(self, raw: bytes) -> list[_Entry]:
+        try:
+            document: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
+            if document.get("Code", _OK) != _OK:
+                raise fetch.Refused(404, str(document.get("Message", "")))
+            data = document.get("Data") or {}
+            files = data.get("Files") if isinstance(data, dict) else data
+            return msgspec.convert(files or [], type=list[_Entry])
+        except msgspec.MsgspecError:
+            raise DataError(f"{self.host} gives no listing of {self._source.repo}") from None
+
+    def _refusal(self, error: fetch.Refused) -> DataError:
+        name = self._source.repo
+        if error.status in (401, 403):
+            text = (
+                f"{self.host} refuses {name}: accept its terms there and set MODELSCOPE_API_TOKEN"
+            )
+            return DataError(text)
+        if error.status == 404:
+            text = f"there is no data set {name} with revision '{self._source.revision}'"
+            return DataError(f"{text} on {self.host}")
+        return DataError(f"{self.host} answers {error} for {name}: try again")
+
+    def _silence(self, error: fetch.Unreachable) -> DataError:
+        return DataError(
+            f"cannot pull {self._source.repo} ({error}): set MODELSCOPE_ENDPOINT to another host, "
+            "use --from huggingface, or give the files with --data-dir"
+        )
+
+
+def _key(entries: list[_Entry]) -> str:
+    return _digest(f"{e.path} {e.size} {e.sha256}" for e in sorted(entries, key=lambda e: e.path))
+
+
+def _digest(lines: Iterator[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:40]

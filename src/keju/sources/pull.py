@@ -1,0 +1,109 @@
+"""Bringing a benchmark's data from a hub: fetch, check, and only then leave a receipt."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from keju.errors import DataError
+from keju.sources import expected, fetch, huggingface, modelscope
+from keju.sources.cache import Receipt, cache_root, receipts, write_receipt
+from keju.sources.fetch import Say
+from keju.sources.layouts import BUILT_IN, LAYOUTS, Companions, HubName, HubRepo
+
+DEFAULT_HUB: HubName = "huggingface"
+CLIENTS: dict[HubName, Callable[[str, HubRepo, Mapping[str, str], Say], Receipt]] = {
+    "huggingface": huggingface.pull,
+    "modelscope": modelscope.pull,
+}
+GITHUB_FILES = "https://raw.githubusercontent.com"
+"""GITHUB_RAW_ENDPOINT names another host that serves the same paths."""
+
+
+def hub_repo(benchmark: str, hub: HubName, repo: str | None, revision: str | None) -> HubRepo:
+    """What to pull: the benchmark's own data set on `hub`, or the one that was named."""
+    if benchmark in BUILT_IN:
+        raise DataError(f"{benchmark} needs no data: its questions are generated")
+    layout = LAYOUTS.get(benchmark)
+    if layout is None:
+        raise DataError(
+            f"{benchmark} is on no hub that Keju knows: give its folder with --data-dir"
+        )
+    own = layout.hubs.get(hub)
+    if own is None and repo is None:
+        others = " or ".join(layout.hubs)
+        raise DataError(f"{benchmark} is not on {hub}: use --from {others}, or name a --repo")
+    default = own.revision if own and repo in (None, own.repo) else _branch(hub)
+    name = repo or (own.repo if own else "")
+    if name.count("/") != 1 or not all(name.split("/")):
+        raise DataError(f"'{name}' is not the name of a data set (OWNER/NAME)")
+    return HubRepo(name, revision or default)
+
+
+def pull(
+    benchmark: str,
+    hub: HubName | None = None,
+    *,
+    repo: str | None = None,
+    revision: str | None = None,
+    offline: bool = False,
+    environ: Mapping[str, str] | None = None,
+    say: Say = fetch.to_stderr,
+) -> Receipt:
+    """Pull a benchmark's data; offline it must be in the cache already."""
+    environ = os.environ if environ is None else environ
+    source = hub_repo(benchmark, hub or DEFAULT_HUB, repo, revision)
+    if offline:
+        return _already_pulled(benchmark, hub, source if repo or revision else None, environ)
+    receipt = CLIENTS[hub or DEFAULT_HUB](benchmark, source, environ, say)
+    companions = LAYOUTS[benchmark].companions
+    if companions is not None and not set(companions.names) <= set(receipt.files):
+        receipt = _with_companions(receipt, companions, environ, say)
+    write_receipt(receipt, environ)
+    return receipt
+
+
+def _branch(hub: HubName) -> str:
+    return "master" if hub == "modelscope" else "main"
+
+
+def _already_pulled(
+    benchmark: str, hub: HubName | None, source: HubRepo | None, environ: Mapping[str, str]
+) -> Receipt:
+    for receipt in receipts(benchmark, hub, environ):
+        same = source is None or (receipt.repo, receipt.revision) == (source.repo, source.revision)
+        if same and not receipt.damage():
+            return receipt
+    raise DataError(f"{benchmark} is not in the cache, and --offline forbids to pull it")
+
+
+def _with_companions(
+    receipt: Receipt, companions: Companions, environ: Mapping[str, str], say: Say
+) -> Receipt:
+    """Add the official files that the hub lacks; out of reach, they are noted and left out."""
+    base = (environ.get("GITHUB_RAW_ENDPOINT") or GITHUB_FILES).rstrip("/")
+    folder = cache_root(environ) / "github" / companions.repo.replace("/", "--") / companions.commit
+    try:
+        for name in companions.names:
+            _companion(
+                f"{base}/{companions.repo}/{companions.commit}/{name}", folder / name, receipt
+            )
+    except (fetch.Refused, fetch.Unreachable, fetch.Damaged) as error:
+        note = (
+            f"{companions.repo} was out of reach ({error}): {companions.needed_for} "
+            f"need {Path(companions.names[0]).parent}/ of it, given with --data-dir"
+        )
+        say(note)
+        return msgspec.structs.replace(receipt, notes=(*receipt.notes, note))
+    source = f"{Path(companions.names[0]).parent}/ from {companions.repo} at {companions.commit}"
+    return msgspec.structs.replace(receipt, companions=str(folder), notes=(*receipt.notes, source))
+
+
+def _companion(url: str, target: Path, receipt: Receipt) -> None:
+    digest = expected.sha256(receipt.benchmark, target.name)
+    if target.is_file() and fetch.sha256_of(target) == digest:
+        return
+    fetch.download(url, target, secrets={}, sha256=digest)

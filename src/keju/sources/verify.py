@@ -1,0 +1,138 @@
+"""Comparing a folder with the published data: every table's rows, every known file's hash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from keju.errors import DataError
+from keju.sources import expected
+from keju.sources.folder import DataFolder
+from keju.sources.layouts import LAYOUTS
+
+Status = Literal["ok", "changed", "missing"]
+
+Hashes = Literal["known", "other", ""]
+"""The files are the official (or the pulled) ones, or others; empty where no hash is known."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One table, or one plain file, and how it compares with the published one."""
+
+    name: str
+    status: Status
+    files: tuple[str, ...] = ()
+    rows: int | None = None
+    published_rows: int | None = None
+    sha256: Hashes = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found in one benchmark's folder."""
+
+    benchmark: str
+    origin: str
+    path: str
+    items: list[Item] = field(default_factory=list)
+
+    @property
+    def sound(self) -> bool:
+        """Whether everything is as published."""
+        return all(item.status == "ok" for item in self.items)
+
+    @property
+    def rows(self) -> int:
+        """Rows of all tables together."""
+        return sum(item.rows or 0 for item in self.items)
+
+    @property
+    def file_count(self) -> int:
+        """Files that were read."""
+        return sum(len(item.files) for item in self.items)
+
+    def summary(self) -> str:
+        """One line: what is ok, changed and missing."""
+        counts = {status: self._named(status) for status in ("ok", "changed", "missing")}
+        parts = [f"{len(names)} {status}" for status, names in counts.items() if names]
+        wrong = [*counts["changed"], *counts["missing"]]
+        shown = ", ".join(wrong[:3]) + (", …" if len(wrong) > 3 else "")
+        return f"{self.benchmark}: {', '.join(parts)}" + (f" ({shown})" if wrong else "")
+
+    def _named(self, status: str) -> list[str]:
+        return [item.name for item in self.items if item.status == status]
+
+    def document(self) -> dict[str, Any]:
+        """The verification as JSON shows it."""
+        return {
+            "name": self.benchmark,
+            "origin": self.origin,
+            "path": self.path,
+            "sound": self.sound,
+            "rows": self.rows,
+            "items": [_shown(item) for item in self.items],
+        }
+
+
+def verify(benchmark: str, folder: DataFolder) -> Verification:
+    """Read everything that belongs to `benchmark` and compare it with what was published."""
+    layout = LAYOUTS.get(benchmark)
+    result = Verification(benchmark, folder.origin, str(folder.path))
+    if layout is None:
+        return result
+    for table in layout.tables:
+        if table in layout.optional and not folder.has(table):
+            continue
+        result.items.append(_table(benchmark, folder, table))
+    result.items.extend(_text(benchmark, folder, name) for name in layout.texts)
+    return result
+
+
+def _table(benchmark: str, folder: DataFolder, table: str) -> Item:
+    published = expected.rows(benchmark, table)
+    if not folder.has(table):
+        return Item(table, "missing", published_rows=published)
+    files, names = folder.table(table)
+    try:
+        count = sum(1 for _ in folder.rows(table))
+    except DataError as error:
+        return Item(table, "changed", names, published_rows=published, detail=str(error))
+    hashes = _judged(
+        [_known(benchmark, folder, name) for name in names],
+        [folder.digest(files, name) for name in names],
+    )
+    same = count == published and hashes != "other"
+    return Item(table, "ok" if same else "changed", names, count, published, hashes)
+
+
+def _text(benchmark: str, folder: DataFolder, name: str) -> Item:
+    if not folder.exists(name):
+        return Item(name, "missing")
+    folder.bytes(name)
+    hashes = _judged([_known(benchmark, folder, name)], [folder.hashes[name]])
+    return Item(name, "changed" if hashes == "other" else "ok", (name,), sha256=hashes)
+
+
+def _known(benchmark: str, folder: DataFolder, name: str) -> str | None:
+    return expected.sha256(benchmark, name) or folder.recorded.get(name)
+
+
+def _judged(known: list[str | None], found: list[str]) -> Hashes:
+    if None in known:
+        return ""
+    return "known" if known == found else "other"
+
+
+def _shown(item: Item) -> dict[str, Any]:
+    fields = {
+        "name": item.name,
+        "status": item.status,
+        "files": list(item.files),
+        "rows": item.rows,
+        "published_rows": item.published_rows,
+        "sha256": item.sha256,
+        "detail": item.detail,
+    }
+    return {key: value for key, value in fields.items() if value not in (None, "", [])}

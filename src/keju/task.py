@@ -1,0 +1,287 @@
+"""Sitting an exam from beginning to end: the flow that every command and Python call takes."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from keju.config import TaskConfig
+from keju.engine.job import Job
+from keju.engine.limits import Meter, Spending
+from keju.engine.loop import Engine, Limits
+from keju.engine.queue import Queue
+from keju.engine.resume import Recalled, recall
+from keju.errors import ConfigError, Interrupted, KejuError, RunIncomplete, UsageError
+from keju.exams import choose_readers, prepare_exams, resolve_sampling
+from keju.journal import Journal
+from keju.manifest import Manifest
+from keju.models.base import Model
+from keju.models.factory import make_model
+from keju.outputs import build_results, write_outputs
+from keju.runs import create_folder, find_run, new_run_id, now
+
+if TYPE_CHECKING:
+    from keju.report.display import Display
+
+
+T = TypeVar("T")
+
+
+class Finished(NamedTuple):
+    """How a sitting ended."""
+
+    results: dict[str, Any]
+    folder: Path
+    exit_code: int
+    message: str
+    """Why it ended early, in one line; empty if it did not."""
+    resume_command: str
+
+
+def run_task(task_cfg: TaskConfig | dict[str, Any] | str | Path) -> dict[str, Any]:
+    """Sit the exams of a task and return the results document.
+
+    `task_cfg` is a TaskConfig, a mapping with its fields, or the path of a YAML or JSON file.
+    Raises a KejuError that says in one line what is wrong; a run that stopped early raises
+    RunIncomplete and can be resumed under its run id.
+    """
+    from keju.settings import load
+
+    if isinstance(task_cfg, TaskConfig):
+        given = task_cfg.model_dump(exclude_unset=True) | {"headers": task_cfg.headers}
+        if task_cfg.api_key is not None:
+            given["api_key"] = task_cfg.api_key.get_secret_value()
+        config = load(flags=given)
+    elif isinstance(task_cfg, dict):
+        config = load(flags=task_cfg)
+    else:
+        config = load(file=Path(task_cfg))
+    finished = sit(config)
+    if finished.exit_code:
+        error = RunIncomplete(f"{finished.message}; resume with: {finished.resume_command}")
+        error.exit_code = finished.exit_code
+        raise error
+    return finished.results
+
+
+def make_jobs(config: TaskConfig) -> list[Job]:
+    """The exams of a run as work for the engine; refuses whatever cannot be carried out."""
+    jobs = []
+    for exam, args in prepare_exams(config):
+        sampling = resolve_sampling(exam.protocol, config)
+        if not exam.samples:
+            raise ConfigError(f"{exam.benchmark}: the selection holds no question")
+        if sampling.form == "completion" and exam.render(exam.samples[0]).prefix.messages:
+            raise ConfigError(
+                f"{exam.benchmark}: protocol '{exam.protocol.name}' is a conversation and cannot "
+                "be sent to a completions endpoint; use --api chat"
+            )
+        readers = choose_readers(exam, args.reader or config.reader)
+        job = Job(
+            exam,
+            sampling,
+            readers,
+            model=config.model,
+            epochs=config.repeats,
+            filters=args.filters,
+        )
+        jobs.append(job)
+    return jobs
+
+
+def sit(config: TaskConfig, *, display: Display | None = None, report: bool = True) -> Finished:
+    """Sit the exams of `config`; resume what a run of the same id has answered already."""
+    jobs = make_jobs(config)
+    model = make_model(config)
+    run_id = config.run_id or new_run_id(config.model, config.datasets)
+    folder = create_folder(config.work_dir, run_id)
+    if config.resume and not (folder / "manifest.json").is_file():
+        raise UsageError(f"there is no run '{run_id}' in {config.work_dir} to resume")
+    cache = find_run(config.use_cache, config.work_dir) if config.use_cache else None
+    with Journal(folder) as journal:
+        manifest = Manifest(folder, config, jobs)
+        recalled = recall(jobs, journal, trusted=manifest.trusted, cache=cache)
+        sitting = Sitting(config, jobs, model, journal, manifest, recalled, display)
+        stop = sitting.run()
+        results = build_results(jobs, manifest, stop)
+        stop = stop or _too_many_errors(jobs, config.error_limit)
+        manifest.document["complete"] = stop is None
+        manifest.write()
+        write_outputs(folder, results, jobs, manifest.document, config.language, report=report)
+    resume = f"keju eval --config {folder / 'manifest.json'} --resume"
+    code, message = (stop.exit_code, str(stop)) if stop is not None else (0, "")
+    return Finished(results, folder, code, message, resume)
+
+
+class Sitting:
+    """One sitting of a run: the engine, the signals and the display around it."""
+
+    def __init__(
+        self,
+        config: TaskConfig,
+        jobs: Sequence[Job],
+        model: Model,
+        journal: Journal,
+        manifest: Manifest,
+        recalled: Recalled,
+        display: Display | None,
+    ) -> None:
+        self._config = config
+        self._jobs = jobs
+        self._model = model
+        self._journal = journal
+        self._manifest = manifest
+        self._recalled = recalled
+        self._display = display
+        self._interrupts = 0
+
+    def run(self) -> KejuError | None:
+        """Ask what is still to be asked; return what stopped it early."""
+        if self._display is not None:
+            total = sum(job.units for job in self._jobs)
+            names = [job.exam.benchmark for job in self._jobs]
+            self._display.start(total, self._recalled.count, names)
+            if self._recalled.damaged:
+                lines = self._recalled.damaged
+                self._display.note(f"{lines} journal lines were unreadable and are asked again")
+        try:
+            return _run_loop(self._sit)
+        finally:
+            if self._display is not None:
+                self._display.finish()
+
+    async def _sit(self) -> KejuError | None:
+        config = self._config
+        slots = self._model.slots
+        queue = Queue(self._jobs, self._recalled.done, seed=config.seed, lanes=slots is not None)
+        if not queue.left:
+            self._manifest.document["endpoint"] = (self._manifest.before or {}).get("endpoint", {})
+            return None
+        already = Meter()
+        for job in self._jobs:
+            already.include(job.meter)
+        spending = Spending(config.budget, config.price, already)
+        engine = Engine(
+            self._model,
+            queue,
+            self._journal,
+            spending,
+            Limits(
+                concurrency=min(config.eval_batch_size, slots or config.eval_batch_size),
+                timeout=config.timeout,
+                attempts=config.attempts,
+                give_up_after=config.give_up_after,
+                rpm=config.rpm,
+                tpm=config.tpm,
+            ),
+            seed=config.seed,
+            on_progress=self._show if self._display is not None else None,
+        )
+        started = now()
+        try:
+            await self._model.start()
+            for decode in {job.sampling.decode: job.sampling for job in self._jobs}.values():
+                await self._model.preflight(decode)
+            self._manifest.document["endpoint"] = self._model.facts()
+            self._manifest.write()
+            with _signals(lambda: self._interrupt(engine)):
+                stop = await engine.run()
+        finally:
+            await self._model.close()
+        self._manifest.add_session(started, engine.seconds, engine.retries, spending)
+        return stop
+
+    def _interrupt(self, engine: Engine) -> None:
+        self._interrupts += 1
+        if self._interrupts > 1:
+            engine.abort()
+            return
+        engine.drain(Interrupted("interrupted"))
+        if self._display is not None:
+            self._display.note(
+                f"stopping: {engine.in_flight} requests in flight will finish and be saved; "
+                "press Ctrl-C again to stop at once"
+            )
+
+    def _show(self, engine: Engine) -> None:
+        from keju.report.display import Progress
+
+        assert self._display is not None
+        heads = [job.tallies[0] for job in self._jobs]
+        counts = [sum(column) for column in zip(*(tally.counts for tally in heads), strict=True)]
+        _, _, unparsed, truncated, refused, _, errors = counts
+        spent = engine.spending
+        self._display.update(
+            Progress(
+                done=sum(tally.done for tally in heads),
+                total=sum(job.units for job in self._jobs),
+                correct_sum=sum(tally.total for tally in heads),
+                graded=sum(tally.graded for tally in heads),
+                unparsed=unparsed,
+                truncated=truncated,
+                refused=refused,
+                errors=errors,
+                requests=spent.requests,
+                input_tokens=spent.input,
+                output_tokens=spent.output,
+                cost=spent.cost(spent.price),
+                elapsed=engine.seconds,
+                in_flight=engine.in_flight,
+                limit=engine.concurrency.limit,
+                waiting=engine.waiting_for,
+                retries=engine.retries,
+            )
+        )
+
+
+def _too_many_errors(jobs: Sequence[Job], limit: float) -> KejuError | None:
+    errors = sum(job.tallies[0].outcome_counts()["error"] for job in jobs)
+    total = sum(job.tallies[0].done for job in jobs)
+    if not errors or errors / total <= limit:
+        return None
+    return RunIncomplete(
+        f"{errors} of {total} samples ended in an error, more than the limit of {limit:.1%}"
+    )
+
+
+def _run_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine to its end on a loop of its own, also where a loop already runs."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run_here(main)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(_run_here, main).result()
+
+
+def _run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    factory = None
+    with suppress(ImportError):
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main())
+
+
+@contextmanager
+def _signals(call: Callable[[], None]) -> Iterator[None]:
+    """While it is open, Ctrl-C and SIGTERM call a function instead of ending the process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    for number in numbers:
+        loop.add_signal_handler(number, call)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

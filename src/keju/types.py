@@ -1,0 +1,227 @@
+"""The nouns of Keju: what flows from the data set to the results.
+
+Every noun is immutable. Data goes one way: a `Sample` is rendered into a `Prompt`, sent as a
+`Request`, comes back as a `Reply`, is read into an `Answer`, graded into a `Score`, and kept as
+a `Record`, one line of the journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import msgspec
+
+Outcome = Literal["correct", "incorrect", "unparsed", "truncated", "refused", "ungraded", "error"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+Decode = Literal["generate", "labels"]
+"""How the model answers: free text, or the likeliest of the option labels."""
+
+Form = Literal["chat", "completion"]
+"""Which endpoint a prompt is for: a list of messages, or one text to continue."""
+
+Tier = Literal["strict", "tolerant", "fallback", "labels", ""]
+"""How far a reader had to go: the protocol's own marker, another wording, a bare last line."""
+
+FaultKind = Literal[
+    "auth", "not_found", "bad_request", "context_length", "content_filter", "rate_limit",
+    "server", "timeout", "connection", "malformed",
+]  # fmt: skip
+
+LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One turn of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """One question of an exam."""
+
+    id: str
+    """Unique inside the benchmark and stable between runs, e.g. ``bbh_snarks_3``."""
+    subset: str
+    index: int
+    """Position inside the subset as published, from 0."""
+    text: str
+    """The question as the data set has it."""
+    target: str
+    """The gold answer in the data set's own spelling; empty when it is not known."""
+    choices: tuple[str, ...] = ()
+    """The options in the order in which they are shown; label i is ``LABELS[i]``."""
+    order: tuple[int, ...] = ()
+    """Permutation behind `choices`: shown option i is option ``order[i]`` of the data."""
+    group: str = ""
+    """Samples of one group share context, so their scores are not independent."""
+    metadata: dict[str, Any] = {}
+
+    @property
+    def labels(self) -> str:
+        """The labels of this sample's options, e.g. ``ABCD``."""
+        return LABELS[: len(self.choices)]
+
+
+@dataclass(frozen=True, eq=False)
+class Prefix:
+    """The part of a prompt that all questions of a subset share, built once per subset.
+
+    `messages` are complete turns (system, worked examples); `lead` is the beginning of the last
+    user message, or of the text to continue.
+    """
+
+    messages: tuple[Message, ...] = ()
+    lead: str = ""
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Content hash, so that a request's hash needs only the question's own text."""
+        seed = hashlib.sha256()
+        for message in self.messages:
+            seed.update(f"{message.role}\0{message.content}\0".encode())
+        seed.update(b"\1" + self.lead.encode())
+        return seed.digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A rendered question: the shared prefix and this question's own tail."""
+
+    prefix: Prefix
+    tail: str
+    cue: str = ""
+    """Beginning of the assistant's turn that the model continues (chat form only)."""
+
+    @property
+    def text(self) -> str:
+        """The last user message, or the whole text to continue."""
+        return self.prefix.lead + self.tail
+
+    @property
+    def messages(self) -> list[Message]:
+        """The prompt as chat turns."""
+        turns = [*self.prefix.messages, Message("user", self.text)]
+        return [*turns, Message("assistant", self.cue)] if self.cue else turns
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True):
+    """How the model is asked to decode; equal for all requests of one exam."""
+
+    form: Form = "chat"
+    decode: Decode = "generate"
+    temperature: float | None = 0.0
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    extra: dict[str, Any] = {}
+    """Further body fields as the user gave them (``extra_body``)."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What a model gets; `hash` is its identity (model, prompt, sampling, sample, epoch)."""
+
+    prompt: Prompt
+    sampling: Sampling
+    hash: str
+    labels: str = ""
+    """The labels to choose from when ``sampling.decode`` is ``labels``."""
+    seed: int | None = None
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Tokens of one reply as the endpoint counted them."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    """The part of `input` that came from the server's prefix cache."""
+    reasoning: int = 0
+    """The part of `output` that was hidden reasoning."""
+
+
+class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why an attempt gave no reply. The message never holds a secret."""
+
+    kind: FaultKind
+    message: str
+    status: int = 0
+    retry_after: float | None = None
+    """Seconds the endpoint asked us to wait."""
+    sent: bool = True
+    """False where no connection could be made, so that the endpoint never saw the request."""
+
+
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came back from a model, reasoning kept apart from the answer text."""
+
+    text: str = ""
+    reasoning: str = ""
+    finish: str = ""
+    """``stop``, ``length``, ``content_filter``, ``tool_calls``, or what the endpoint said."""
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    label_logprobs: dict[str, float] | None = None
+    """Log-probability of each label that was returned (``decode: labels``)."""
+    outside_mass: float | None = None
+    """Probability of everything that is not a label, where it is known."""
+    model: str = ""
+    """The model name as the endpoint reported it."""
+    raw: str = ""
+    """The text as received, kept only where think tags were cut out of it."""
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    error: Fault | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a reader found in a reply; `value` is None when it found nothing valid."""
+
+    value: str | None = None
+    tier: Tier = ""
+    reason: str = ""
+    """Why nothing was read: empty, no_marker, invalid_label, ambiguous, unclosed_think, …"""
+    first: str | None = None
+    """The first marker's answer where it differs from the last one's."""
+    cut: bool = False
+    """The text was cut where the model ran on into a new question."""
+
+
+class Score(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A value in [0, 1] and what kind of result it is."""
+
+    value: float
+    outcome: Outcome
+    grader: str = ""
+    """What decided when it was not the reader: ``exact``, ``range``, ``judge``, …"""
+
+
+class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One reader's view of one reply."""
+
+    reader: str
+    answer: Answer
+    score: Score
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One line of the journal: a sample, what was sent, what came back, what it was worth."""
+
+    bench: str
+    id: str
+    epoch: int = 0
+    arm: str = ""
+    hash: str
+    target: str = ""
+    order: tuple[int, ...] = ()
+    reply: Reply
+    readings: tuple[Reading, ...] = ()
+    """The headline reader's first, the others beside it."""
+    faults: tuple[Fault, ...] = ()
+    """The attempts that failed before this reply, in order."""
+    at: float = 0.0
+    """Unix time at which the reply was scored."""

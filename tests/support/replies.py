@@ -1,0 +1,207 @@
+"""What the endpoint of the tests says: bodies of chat completions, completions and errors."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+ANSWER_LETTERS = "ABCDEF"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request as the endpoint understood it."""
+
+    route: Literal["chat", "completion"]
+    body: dict[str, Any]
+    key: str
+    """Hash of the prompt, see `prompt_key`."""
+
+    @property
+    def text(self) -> str:
+        """The last user message, or the text to continue."""
+        if self.route == "completion":
+            return str(self.body.get("prompt", ""))
+        users = [m for m in self.body.get("messages", []) if m.get("role") == "user"]
+        return str(users[-1]["content"]) if users else ""
+
+
+Answerer = Callable[[Asked], "str | dict[str, Any]"]
+"""Gives the text of the reply, or the whole ``message`` (or ``choice``) to send."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How the endpoint behaves."""
+
+    answers: Answerer | Mapping[str, str] | str | None = None
+    """A callable, a mapping from `prompt_key` to text, or one text; letters by hash by default."""
+    faults: Mapping[str, float] = field(default_factory=dict)
+    """Share of attempts by fault: a status such as ``429``, or drop, partial, malformed, html,
+    stall, empty, null."""
+    seed: int = 0
+    key: str | None = None
+    """The only key that is accepted."""
+    models: tuple[str, ...] = ()
+    """The models that exist; any name if there are none."""
+    latency: float | Mapping[float, float] = 0.0
+    """Seconds, or seconds to share of prompts."""
+    stall: float = 30.0
+    """Seconds for which a stalled request hangs before its connection is closed."""
+    retry_after: str | None = None
+    """The Retry-After header of 429 and 503."""
+    logprobs: Literal["openai", "llamacpp", "refused", "missing"] = "openai"
+    max_logprobs: int = 20
+    tokens: Callable[[Asked], dict[str, float]] | None = None
+    """Log-probabilities of the first token; the labels by hash by default."""
+    min_max_tokens: int = 0
+    """Smaller ``max_tokens`` are refused, as some reasoning models do."""
+    context: int | None = None
+    """Longer prompts, in characters, are refused."""
+    redirect: str | None = None
+    """Where every call is redirected to."""
+    max_requests: int | None = None
+    """Every later call is answered 503."""
+    model_name: str | None = None
+    """The model name in replies; the one asked for by default."""
+
+
+def prompt_key(prompt: Any) -> str:
+    """Hash of a list of messages or of a text to continue."""
+    raw = prompt.encode() if isinstance(prompt, str) else msgspec.json.encode(prompt)
+    return hashlib.sha256(raw).hexdigest()[:16]
+
+
+def draw(*parts: object) -> float:
+    """A number in [0, 1) that depends on nothing but `parts`."""
+    digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48
+
+
+def pick(shares: Mapping[Any, float], value: float) -> Any:
+    """The entry of `shares` that `value` in [0, 1) falls into, or None beyond their sum."""
+    for name, share in shares.items():
+        if value < share:
+            return name
+        value -= share
+    return None
+
+
+def latency_of(plan: Plan, key: str) -> float:
+    """Seconds this prompt takes."""
+    if isinstance(plan.latency, int | float):
+        return plan.latency
+    return float(pick(plan.latency, draw(plan.seed, key, "latency")) or 0.0)
+
+
+def error_body(status: int, message: str, code: str | None = None) -> bytes:
+    """An error in OpenAI's shape."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return msgspec.json.encode(
+        {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    )
+
+
+def refusal(plan: Plan, asked: Asked, authorization: str) -> tuple[int, bytes] | None:
+    """The client's own mistakes, which are answered before any fault is drawn."""
+    if plan.key is not None and authorization != f"Bearer {plan.key}":
+        given = authorization.removeprefix("Bearer ")
+        message = f"Incorrect API key provided: {given}. You can find your key in the console."
+        return 401, error_body(401, message, "invalid_api_key")
+    model = asked.body.get("model")
+    if plan.models and model not in plan.models:
+        message = f"The model `{model}` does not exist"
+        return 404, error_body(404, message, "model_not_found")
+    max_tokens = asked.body.get("max_tokens")
+    if max_tokens is not None and max_tokens < plan.min_max_tokens:
+        message = f"max_tokens must be at least {plan.min_max_tokens}, got {max_tokens}"
+        return 400, error_body(400, message)
+    if plan.context is not None and len(asked.text) > plan.context:
+        message = f"This model's maximum context length is {plan.context} tokens."
+        return 400, error_body(400, message, "context_length_exceeded")
+    return _logprobs_refusal(plan, asked)
+
+
+def _logprobs_refusal(plan: Plan, asked: Asked) -> tuple[int, bytes] | None:
+    wanted = _wanted_logprobs(asked)
+    if wanted and plan.logprobs == "refused":
+        return 400, error_body(400, "logprobs are not supported by this model")
+    if wanted > plan.max_logprobs:
+        message = f"top logprobs must be at most {plan.max_logprobs}, got {wanted}"
+        return 400, error_body(400, message)
+    return None
+
+
+def _wanted_logprobs(asked: Asked) -> int:
+    if asked.route == "completion":
+        return int(asked.body.get("logprobs") or 0)
+    return int(asked.body.get("top_logprobs") or 0) if asked.body.get("logprobs") else 0
+
+
+def answer(plan: Plan, asked: Asked) -> bytes:
+    """The body of a good reply."""
+    said = _said(plan, asked)
+    choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
+    if asked.route == "completion":
+        choice |= said if isinstance(said, dict) else {"text": said}
+    elif isinstance(said, dict) and "message" in said:
+        choice |= said
+    else:
+        message = said if isinstance(said, dict) else {"content": said}
+        choice["message"] = {"role": "assistant"} | message
+    wanted = _wanted_logprobs(asked)
+    if wanted and plan.logprobs != "missing":
+        choice["logprobs"] = _logprobs(plan, asked, wanted)
+    spoken = len(said) // 4 if isinstance(said, str) else 1
+    read = len(asked.text) // 4
+    document = {
+        "id": f"reply-{asked.key}",
+        "object": "chat.completion" if asked.route == "chat" else "text_completion",
+        "created": 0,
+        "model": plan.model_name or asked.body.get("model"),
+        "choices": [choice],
+        "usage": {
+            "prompt_tokens": read,
+            "completion_tokens": spoken,
+            "total_tokens": read + spoken,
+        },
+    }
+    return msgspec.json.encode(document)
+
+
+def _said(plan: Plan, asked: Asked) -> str | dict[str, Any]:
+    if callable(plan.answers):
+        return plan.answers(asked)
+    if isinstance(plan.answers, str):
+        return plan.answers
+    if plan.answers is not None and asked.key in plan.answers:
+        return plan.answers[asked.key]
+    letter = ANSWER_LETTERS[int(asked.key, 16) % len(ANSWER_LETTERS)]
+    return f"Let's think step by step. So the answer is ({letter})."
+
+
+def _logprobs(plan: Plan, asked: Asked, wanted: int) -> dict[str, Any]:
+    tokens = plan.tokens(asked) if plan.tokens is not None else _label_tokens(asked)
+    ranked = sorted(tokens.items(), key=lambda item: -item[1])[:wanted]
+    first = ranked[0]
+    if asked.route == "completion" and plan.logprobs == "openai":
+        return {
+            "tokens": [first[0]],
+            "token_logprobs": [first[1]],
+            "top_logprobs": [dict(ranked)],
+            "text_offset": [0],
+        }
+    listed = [{"token": token, "logprob": value, "bytes": None} for token, value in ranked]
+    return {"content": [listed[0] | {"top_logprobs": listed}]}
+
+
+def _label_tokens(asked: Asked) -> dict[str, float]:
+    weights = {label: 0.05 + draw(asked.key, label) for label in "ABCD"}
+    total = sum(weights.values()) * 1.1
+    tokens = {label: math.log(weight / total) for label, weight in weights.items()}
+    return tokens | {" A": math.log(0.01), "The": math.log(0.02)}
