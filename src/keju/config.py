@@ -72,7 +72,7 @@ class DatasetArgs(_Settings):
 
     subset_list: list[str] | None = None
     """Only these subsets."""
-    few_shot_num: int | None = Field(None, ge=0)
+    few_shot_num: int | None = Field(default=None, ge=0)
     """Worked examples before the question; the protocol's number by default."""
     few_shot_random: bool = False
     """Draw the worked examples from the pool with the seed, instead of the first ones."""
@@ -119,14 +119,14 @@ class DatasetArgs(_Settings):
 class GenerationConfig(_Settings):
     """Sampling parameters. Temperature is 0 unless it is set here or by the protocol."""
 
-    temperature: float | None = Field(None, ge=0)
-    top_p: float | None = Field(None, gt=0, le=1)
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
     top_k: int | None = None
-    min_p: float | None = Field(None, ge=0, le=1)
+    min_p: float | None = Field(default=None, ge=0, le=1)
     max_tokens: PositiveInt | None = Field(
-        None, validation_alias=AliasChoices("max_tokens", "max_new_tokens")
+        default=None, validation_alias=AliasChoices("max_tokens", "max_new_tokens")
     )
-    stop: list[str] | None = Field(None, validation_alias=AliasChoices("stop", "stop_seqs"))
+    stop: list[str] | None = Field(default=None, validation_alias=AliasChoices("stop", "stop_seqs"))
     seed: int | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
@@ -155,9 +155,9 @@ class GenerationConfig(_Settings):
 class Price(_Settings):
     """Money for a million tokens."""
 
-    input: float = Field(0.0, ge=0)
-    output: float = Field(0.0, ge=0)
-    cached: float | None = Field(None, ge=0)
+    input: float = Field(default=0.0, ge=0)
+    output: float = Field(default=0.0, ge=0)
+    cached: float | None = Field(default=None, ge=0)
     """Input tokens served from a cache; as `input` if not given."""
 
 
@@ -201,11 +201,11 @@ class TaskConfig(_Settings):
     """A name at the endpoint, or scripted, replay:RUN, embedded, gguf:PATH, hf:NAME."""
     api_url: str | None = None
     """Base URL of an OpenAI-compatible endpoint (or OPENAI_BASE_URL)."""
-    api_key: SecretStr | None = Field(None, exclude=True)
+    api_key: SecretStr | None = Field(default=None, exclude=True)
     """Its key (or OPENAI_API_KEY); never stored."""
     api: Literal["auto", "chat", "completions"] = "auto"
     """Which route of the endpoint; by default the one the protocol is published for."""
-    headers: dict[str, str] = Field({}, exclude=True)
+    headers: dict[str, str] = Field(default={}, exclude=True)
     """Further request headers; values are never stored."""
     ca_file: str | None = None
     """A certificate authority to trust, in PEM."""
@@ -241,6 +241,8 @@ class TaskConfig(_Settings):
     """Seconds for one attempt."""
     attempts: PositiveInt = 5
     """Attempts for one request, the first included."""
+    retry_interval: PositiveFloat = 0.5
+    """Seconds before a failed attempt is repeated; doubled each time, up to a minute."""
     rpm: PositiveFloat | None = None
     """Requests a minute."""
     tpm: PositiveFloat | None = None
@@ -254,7 +256,7 @@ class TaskConfig(_Settings):
     judge: JudgeConfig | None = None
 
     work_dir: str = "runs"
-    run_id: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+    run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
     use_cache: str | None = None
     """A stored run (folder or id) whose replies are reused where the request is the same."""
     resume: bool = False

@@ -63,6 +63,7 @@ def load(
         origins |= dict.fromkeys(layer, origin)
     _fill_in(merged, environ)
     try:
+        _check_inside(merged, TaskConfig)
         return TaskConfig(**merged)
     except ConfigError as error:
         raise ConfigError(_with_origin(str(error), origins)) from None
@@ -188,6 +189,20 @@ def _canonical(
         nested = inner is not None and isinstance(value, Mapping)
         layer[name] = _canonical(value, inner, origin, (*path, name)) if nested and inner else value
     return layer
+
+
+def _check_inside(layer: Mapping[str, Any], model: type[BaseModel], path: str = "") -> None:
+    """Check the settings inside settings one by one, so that a message has their whole path."""
+    for name, value in layer.items():
+        inner = _model_of(model, name)
+        if inner is None or not isinstance(value, Mapping):
+            continue
+        _check_inside(value, inner, f"{path}{name}.")
+        try:
+            inner(**value)
+        except ConfigError as error:
+            quote, message = ("'", str(error)[1:]) if str(error)[0] == "'" else ("", str(error))
+            raise ConfigError(f"{quote}{path}{name}.{message}") from None
 
 
 def _spellings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:

@@ -177,6 +177,7 @@ class Sitting:
                 timeout=config.timeout,
                 attempts=config.attempts,
                 give_up_after=config.give_up_after,
+                retry_interval=config.retry_interval,
                 rpm=config.rpm,
                 tpm=config.tpm,
             ),

@@ -73,10 +73,14 @@ class _Connection(asyncio.Protocol):
     def __init__(self, endpoint: FaultyEndpoint) -> None:
         self.endpoint = endpoint
         self.stats = endpoint.stats
-        self.plan = endpoint.plan
         self.buffer = b""
         self.busy = False
         self.timer: asyncio.TimerHandle | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the moment."""
+        return self.endpoint.plan
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -111,6 +115,7 @@ class _Connection(asyncio.Protocol):
         if target.startswith("http"):
             self.stats.proxied += 1
             target = urlsplit(target).path
+        target = target.partition("?")[0]
         if self.plan.redirect is not None:
             self._write(307, b"", {"Location": self.plan.redirect})
         elif method == "GET" and target == "/stats":
@@ -143,6 +148,8 @@ class _Connection(asyncio.Protocol):
         attempt = self.stats.attempts[attempt_key]
         self.stats.attempts[attempt_key] = attempt + 1
         fault = self._fault(attempt_key, attempt)
+        if fault is not None:
+            self.stats.faults[fault] += 1
         delay = self.plan.stall if fault == "stall" else latency_of(self.plan, key)
         if delay:
             loop = self.endpoint.loop
@@ -154,6 +161,8 @@ class _Connection(asyncio.Protocol):
         limit = self.plan.max_requests
         if limit is not None and self.stats.requests > limit:
             return "503"
+        if attempt < len(self.plan.first_faults):
+            return self.plan.first_faults[attempt]
         if not self.plan.faults:
             return None
         drawn: str | None = pick(self.plan.faults, draw(self.plan.seed, key, attempt))
@@ -164,7 +173,6 @@ class _Connection(asyncio.Protocol):
         if fault is None:
             self.stats.answered += 1
             return self._write(200, answer(self.plan, asked))
-        self.stats.faults[fault] += 1
         if fault in ("drop", "stall"):
             return self.transport.abort()
         if fault == "partial":

@@ -44,6 +44,8 @@ class Plan:
     faults: Mapping[str, float] = field(default_factory=dict)
     """Share of attempts by fault: a status such as ``429``, or drop, partial, malformed, html,
     stall, empty, null."""
+    first_faults: tuple[str, ...] = ()
+    """Faults of the first attempts at every prompt, in order; the shares apply afterwards."""
     seed: int = 0
     key: str | None = None
     """The only key that is accepted."""
@@ -61,6 +63,8 @@ class Plan:
     """Log-probabilities of the first token; the labels by hash by default."""
     min_max_tokens: int = 0
     """Smaller ``max_tokens`` are refused, as some reasoning models do."""
+    unsupported: tuple[str, ...] = ()
+    """Body fields that are refused."""
     context: int | None = None
     """Longer prompts, in characters, are refused."""
     redirect: str | None = None
@@ -117,6 +121,12 @@ def refusal(plan: Plan, asked: Asked, authorization: str) -> tuple[int, bytes] |
     if plan.models and model not in plan.models:
         message = f"The model `{model}` does not exist"
         return 404, error_body(404, message, "model_not_found")
+    for name in plan.unsupported:
+        if name in asked.body:
+            message = f"Unsupported parameter: '{name}'."
+            if name == "max_tokens":
+                message += " Use 'max_completion_tokens' instead."
+            return 400, error_body(400, message, "unsupported_parameter")
     max_tokens = asked.body.get("max_tokens")
     if max_tokens is not None and max_tokens < plan.min_max_tokens:
         message = f"max_tokens must be at least {plan.min_max_tokens}, got {max_tokens}"

@@ -101,16 +101,22 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
         return None
     wanted = segment.strip().casefold()
     found = [i for i, choice in enumerate(choices) if choice.strip().casefold() == wanted]
-    if not found:
-        wanted = clean_segment(segment).casefold()
-        if not wanted:
-            return None
-        found = [
-            i for i, choice in enumerate(choices) if clean_segment(choice).casefold() == wanted
-        ]
+    if not found and (wanted := _plain_text(segment)):
+        found = [i for i, choice in enumerate(choices) if _plain_text(choice) == wanted]
     if len(found) != 1:
         return None
     return labels[found[0]] if labels else chr(ord("A") + found[0])
+
+
+def _plain_text(option: str) -> str:
+    """An option's text as far as it counts: no dressing, letter case or final full stops."""
+    return clean_segment(option).rstrip(".…。 ").casefold()
+
+
+def _own_text(label: str, choices: Sequence[str]) -> str:
+    """The plain text of the option `label`; empty where it is not known."""
+    index = ord(label) - ord("A")
+    return _plain_text(choices[index]) if index < len(choices) else ""
 
 
 def _label_at(bare: str, position: int, choices: Sequence[str]) -> tuple[str, int] | None:
@@ -134,8 +140,7 @@ def _is_prose(bare: str, letter: str, end: int, choices: Sequence[str]) -> bool:
     word = _NEXT_WORD.match(bare, end)
     if word is None or word[1].casefold() in _AFTER_LABEL:
         return False
-    index = ord(letter) - ord("A")
-    option = choices[index].strip().casefold() if index < len(choices) else ""
+    option = _own_text(letter, choices)
     follows = bare[word.start(1) : word.start(1) + len(option)].casefold()
     return not (option and follows == option)
 
@@ -162,11 +167,10 @@ def _joiner_after_text(
     bare: str, label: str, position: int, choices: Sequence[str]
 ) -> re.Match[str] | None:
     """The joiner in ``(A) its text or (B) …``, where the option's own text stands between."""
-    index = ord(label) - ord("A")
-    option = choices[index].strip() if index < len(choices) else ""
+    option = _own_text(label, choices)
     while position < len(bare) and bare[position] in ").:- ":
         position += 1
-    if not option or bare[position : position + len(option)].casefold() != option.casefold():
+    if not option or bare[position : position + len(option)].casefold() != option:
         return None
     return _JOINER.match(bare, position + len(option))
 
@@ -186,6 +190,6 @@ def read_bare_label(line: str, labels: str, choices: Sequence[str] = ()) -> str 
     if match and (label := match[1].upper()) in labels:
         if not match[2]:
             return label
-        if option_by_text(match[2], choices, labels) == label:
+        if _plain_text(match[2]) == _own_text(label, choices):
             return label
     return option_by_text(line, choices, labels)

@@ -10,10 +10,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from keju.answers.choice_markers import BOXED, TOLERANT
 from keju.answers.clean import clean_segment
 from keju.answers.labels import LabelReading, option_by_text, read_label
 from keju.answers.markers import Segment, last_line, segments_at
+from keju.answers.option_text import flattened, option_as_shown
 from keju.answers.runon import cut_run_on
 from keju.benchmarks.base import Reader
 from keju.types import Answer, Sample, Tier
@@ -150,6 +153,9 @@ class RobustChoiceReader(ChoiceReader):
             cut = cut or cut_too
         if not text.strip():
             return Answer(reason="empty", cut=cut)
+        if any("\n" in choice for choice in sample.choices):
+            text, flat = flattened(text, sample.choices)
+            sample = msgspec.structs.replace(sample, choices=flat)
         found = self._read_tiers(text, sample)
         if not cut:
             return found
@@ -218,29 +224,65 @@ def _first_statement(
     return None
 
 
-_LISTED = re.compile(r"[*_$\s]*+[(\[（【]\s*+[A-Z]\s*+(?:[,，/、&]|and\b|or\b|[和与及或])\s*+[A-Z]\b")
+_LISTED = re.compile(
+    r"[*_$\s]*+[(\[（【]\s*+[A-Z]\s*+(?:[,，/、&]|and\b|or\b|[和与及或])\s*+[A-Z]\b"
+)
 """Several labels in one pair of brackets: ``(A, C)``."""
 
 
 def _statement(segment: str, sample: Sample) -> LabelReading:
+    """What one marker announces: a label, an option's text, or both."""
+    if not _bare_label(segment, sample) and (label := _as_shown(segment, sample)):
+        return LabelReading(label)
     reading = read_label(segment, sample.labels, sample.choices)
-    if reading.reason == "no_label" and _LISTED.match(segment):
-        return LabelReading(None, "ambiguous")
-    return reading
+    if reading.value is not None:
+        return _AMBIGUOUS if _is_text_of_another(segment, reading.value, sample) else reading
+    if reading.reason != "no_label":
+        return reading
+    if _LISTED.match(segment):
+        return _AMBIGUOUS
+    return LabelReading(label) if (label := _only_label(segment, sample)) else reading
+
+
+def _bare_label(segment: str, sample: Sample) -> bool:
+    """Whether `segment` is nothing but a label of the row, so that it is not an option's text."""
+    match = _ONLY_LABEL.fullmatch(segment.strip())
+    return match is not None and not match[2] and match[1].upper() in sample.labels
+
+
+def _as_shown(segment: str, sample: Sample) -> str | None:
+    return option_as_shown(segment, sample.choices, sample.labels)
+
+
+_AMBIGUOUS = LabelReading(None, "ambiguous")
+
+
+def _is_text_of_another(segment: str, label: str, sample: Sample) -> bool:
+    """Whether a small letter that was read as a label is, as it stands, another option's text."""
+    bare = segment.strip().removesuffix(".")
+    if len(bare) > len("(a)") or not bare.islower():
+        return False
+    return any(
+        choice.strip() == bare and other != label
+        for other, choice in zip(sample.labels, sample.choices, strict=True)
+    )
 
 
 def _bare_answer(text: str, sample: Sample) -> str | None:
     """The label of a last line, or of a whole reply, that is nothing but an answer."""
     line = last_line(text)
-    return (
-        _only_label(line, sample)
-        or option_by_text(line, sample.choices, sample.labels)
-        or option_by_text(text, sample.choices, sample.labels)
+    if not _bare_label(line, sample) and (shown := _as_shown(line, sample)):
+        return shown
+    if label := _only_label(line, sample):
+        return None if _is_text_of_another(line, label, sample) else label
+    return option_by_text(line, sample.choices, sample.labels) or option_by_text(
+        text, sample.choices, sample.labels
     )
 
 
 _ONLY_LABEL = re.compile(
-    r"(?:option |choice |选项 ?)?[(\[]?([A-Za-z])[)\].:、]{0,2}(?: ?选?项\Z|\s*(.*))", re.I | re.S
+    r"(?:option |choice |选项 ?)?[(\[]?([A-Za-z])(?![A-Za-z])[)\].:、]{0,2}(?: ?选?项|\s*(.*))",
+    re.IGNORECASE | re.DOTALL,
 )
 
 

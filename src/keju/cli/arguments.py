@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
-import typer
 from typer.core import TyperCommand
+
+from keju.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
+
+    import typer
 
 
 class StrictCommand(TyperCommand):
@@ -20,11 +24,11 @@ class StrictCommand(TyperCommand):
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Check that every flag has its value, spread repeated values, and parse."""
         valued, known = self._flags()
-        for flag, value in zip(args, [*args[1:], ""], strict=True):
+        for flag, value in pairwise([*args, ""]):
             if flag == "--":
                 break
             if flag in valued and (not value or value in known):
-                raise typer.BadParameter(f"{flag} needs a value", param_hint=None)
+                raise UsageError(f"{flag} needs a value")
         return super().parse_args(ctx, spread(args, self.several))
 
     def _flags(self) -> tuple[set[str], set[str]]:

@@ -60,9 +60,13 @@ def invoke(command: Command, argv: list[str]) -> int:
 
 def leave(code: int) -> NoReturn:
     """End the process, without the interpreter's shutdown where the HTTP client was in use."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        code = BROKEN_PIPE
     if code == BROKEN_PIPE:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.stderr.flush()
     if HTTP_CLIENT in sys.modules:
         os._exit(code)
     sys.exit(code)
@@ -111,5 +115,5 @@ def _usage(error: BaseException) -> str:
         hint = did_you_mean(option, long) if option.startswith("--") else ""
         return f"unknown option {option}" + (hint if "did you mean" in hint else "")
     message: str = getattr(error, "format_message", error.__str__)()
-    message = " ".join(message.split()).rstrip(".")
+    message = " ".join(message.split()).replace("Value error, ", "").rstrip(".")
     return message[:1].lower() + message[1:]

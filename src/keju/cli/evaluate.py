@@ -30,7 +30,7 @@ HELP = (
 EXAMPLES = options.examples(
     "keju eval --model NAME --api-url http://localhost:8000/v1 --datasets bbh mmlu_pro --limit 10",
     "keju eval -c config.yaml -s generation_config.temperature=0.6 --run-id tuesday",
-    "keju eval -m NAME --datasets ceval --protocol tutorial --dry-run",
+    "keju eval -m scripted --datasets ceval --protocol tutorial --dry-run",
 )
 OWN_FLAGS: dict[str, tuple[Any, Any]] = {
     "config": (

@@ -155,4 +155,6 @@ def _print(what: str, rows: list[Row]) -> None:
 
 
 def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return ", ".join(value) if isinstance(value, list) else value

@@ -18,9 +18,12 @@ BYTES_PER_TOKEN = 4
 
 def rehearse(config: TaskConfig) -> dict[str, Any]:
     """Load the data, check every setting, render the first prompts and forecast the work."""
+    from keju.models.factory import make_model
     from keju.task import make_jobs
 
-    exams = [_forecast(job) for job in make_jobs(config)]
+    jobs = make_jobs(config)
+    make_model(config)
+    exams = [_forecast(job) for job in jobs]
     document: dict[str, Any] = {
         "dry_run": True,
         "model": config.model,

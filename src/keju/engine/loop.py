@@ -30,7 +30,7 @@ GATEWAY_STATUS = frozenset({502, 503, 504})
 
 REFUSALS_TO_STOP = 3
 BAD_REQUESTS_TO_STOP = 20
-BACKOFF_FIRST, BACKOFF_MOST = 0.5, 60.0
+BACKOFF_MOST = 60.0
 SYNC_EVERY, PROGRESS_EVERY = 1.0, 0.2
 
 
@@ -42,6 +42,7 @@ class Limits:
     timeout: float
     attempts: int
     give_up_after: float
+    retry_interval: float = 0.5
     rpm: float | None = None
     tpm: float | None = None
 
@@ -254,9 +255,11 @@ class Engine:
         self._queue.postpone(task, monotonic() + self._backoff(task, fault))
 
     def _backoff(self, task: Task, fault: Fault) -> float:
-        """Exponential with jitter, and never shorter than the endpoint asked for."""
-        exponential = min(BACKOFF_MOST, BACKOFF_FIRST * 2.0 ** min(len(task.faults) - 1, 10))
-        return max(exponential * self._random.uniform(0.5, 1.5), fault.retry_after or 0.0)
+        """What the endpoint asked for; else exponential. Both with jitter, so that none crowd."""
+        if fault.retry_after is not None:
+            return fault.retry_after * self._random.uniform(1.0, 1.25)
+        doubled = self._limits.retry_interval * 2.0 ** min(len(task.faults) - 1, 20)
+        return min(BACKOFF_MOST, doubled) * self._random.uniform(0.5, 1.5)
 
     def _answered(self, *, overload: bool) -> None:
         """Somebody is there: close the breaker, adapt the concurrency."""

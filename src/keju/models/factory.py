@@ -32,6 +32,15 @@ def make_model(config: TaskConfig) -> Model:
     return _endpoint(name, config)
 
 
+def model_name(config: TaskConfig) -> str:
+    """The name that stands in results and in the hash of every request.
+
+    A replayed run goes by the name of the model that was recorded.
+    """
+    name = config.model.strip()
+    return make_model(config).name if name.startswith("replay:") else name
+
+
 def _endpoint(name: str, config: TaskConfig) -> Model:
     from keju.models.openai import PREFLIGHT_SECONDS, OpenAIModel
 

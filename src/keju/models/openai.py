@@ -78,7 +78,7 @@ class OpenAIModel(Model):
         try:
             reply = await self.send(request, timeout)
         except TransportError as error:
-            fault = Fault(error.kind, self.redact(error.message))
+            fault = Fault(error.kind, self.redact(error.message), sent=error.reached)
             return Reply(seconds=perf_counter() - started, error=fault)
         seconds = perf_counter() - started
         if not 200 <= reply.status < 300:

@@ -46,10 +46,11 @@ class ReplayModel(Model):
         if self._file is not None:
             return
         try:
+            with self.path.open("rb") as file:
+                self._positions = _index(file, self.path)
             self._file = self.path.open("rb")
         except OSError as error:
             raise DataError(f"cannot replay {self.path}: {error.strerror}") from None
-        self._positions = _index(self._file, self.path)
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """The recorded reply, or a fault if the request was never answered."""
@@ -75,20 +76,21 @@ class ReplayModel(Model):
 
 
 def _index(file: BinaryIO, path: Path) -> dict[str, int]:
-    """Request hash to the position of its record. A torn last line is not there yet."""
+    """Request hash to the position of its record; a torn or broken line counts as not there."""
     decode = msgspec.json.Decoder(_Head).decode
     positions: dict[str, int] = {}
-    position = 0
-    for number, line in enumerate(file, 1):
+    position = readable = 0
+    for line in file:
         start, position = position, position + len(line)
         try:
             head = decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            if not line.endswith(b"\n"):
-                break
-            raise DataError(f"{path}, line {number}: {error}") from None
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        readable += 1
         if head.reply.error is None:
             positions[head.hash] = start
+    if position and not readable:
+        raise DataError(f"cannot replay {path}: it holds no records of a run")
     return positions
 
 

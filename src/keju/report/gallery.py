@@ -95,9 +95,7 @@ class _Draw:
         return [case for _, _, case in by_rank]
 
 
-def choose(
-    records: Iterable[Record], lookup: ExamLookup, summaries: Sequence[Summary]
-) -> Gallery:
+def choose(records: Iterable[Record], lookup: ExamLookup, summaries: Sequence[Summary]) -> Gallery:
     """Draw the answers to show. Memory depends on the quotas, not on the number of records.
 
     Of several records of one question the last counts, as in the results.
@@ -197,8 +195,10 @@ def _without_texts(record: Record) -> Record:
 
 
 def _shown_choices(record: Record, sample: Sample) -> tuple[str, ...]:
-    """The options in the order in which this record's model saw them."""
+    """The options in the order in which the model saw them, unless the question holds them."""
     choices = sample.choices
+    if all(choice in sample.text for choice in choices):
+        return ()
     size = len(record.order)
     if size and size == len(sample.order) and record.order != sample.order:
         by_origin = dict(zip(sample.order, choices[:size], strict=True))

@@ -18,6 +18,7 @@ from keju.report.summary import (
     Summary,
     by_benchmark,
     estimate_notes,
+    how_it_ended,
     outcome_words,
     summarise,
 )
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _ANSWER_LIMIT = 400
-_ERRATA_SHOWN = 100
 _LINE_LIMIT = 1_000
+REFERENCE_STYLES = 3
+"""Kinds of marks that the style sheet has for published figures."""
 
 
 def write_report(
@@ -78,13 +80,13 @@ def _context(
     strings: Strings,
 ) -> dict[str, Any]:
     leaves = all_settings(manifest)
-    errata = {s.name: s.errata for s in summaries}
     counts = _answer_counts(summaries, gallery)
     return {
         "t": strings,
         "lang": HTML_LANG[strings.language],
         "model": fmt.printable(str(results.get("model") or ""), one_line=True),
         "run": fmt.printable(str(results.get("run") or ""), one_line=True),
+        "ended": how_it_ended(results, strings),
         "sections": [_section(s, strings, n) for n, s in enumerate(summaries)],
         "families": [f for f in by_benchmark(summaries) if len(f) > 1],
         "disagreements": _disagreements(results),
@@ -92,8 +94,8 @@ def _context(
         "settings": main_settings(manifest, summaries, strings),
         "manifest": leaves[:MANIFEST_ROWS],
         "manifest_total": len(leaves),
-        "failures": [_shown_case(case, strings, errata) for case in gallery.failures],
-        "successes": [_shown_case(case, strings, errata) for case in gallery.successes],
+        "failures": [_shown_case(case, strings) for case in gallery.failures],
+        "successes": [_shown_case(case, strings) for case in gallery.successes],
         "failure_total": counts[0],
         "success_total": counts[1],
         "version": metadata.version("keju"),
@@ -124,22 +126,28 @@ def _section(summary: Summary, strings: Strings, number: int) -> dict[str, Any]:
         "outcome_shares": [(o, summary.outcomes[o] / total) for o in OUTCOMES if total],
         "left_out": strings("left_out_note", **counts) if summary.left_out else "",
         "bounds": bounds,
-        "overall_references": _overall_references(summary, strings),
+        "published": _published(summary, strings),
         "shown_outcomes": [o for o in OUTCOMES if any(r.outcomes[o] for r in summary.subsets)],
+        "references": [
+            (name, f"reference-{place % REFERENCE_STYLES}")
+            for place, name in enumerate(summary.subset_references)
+        ],
         "has_chance": any(row.chance is not None for row in summary.subsets),
-        "errata": list(summary.errata.items())[:_ERRATA_SHOWN],
         "usage": _amounts("usage", summary.usage, strings),
         "timing": _amounts("timing", summary.timing, strings),
     }
 
 
-def _overall_references(summary: Summary, strings: Strings) -> list[tuple[str, str, float]]:
-    titles = {e.name: e.title for e in (summary.headline, *summary.others)}
-    return [
-        (reference.name, titles.get(metric, strings.known(f"metric.{metric}", metric)), value)
-        for reference in summary.references
-        for metric, value in reference.overall.items()
-    ]
+def _published(summary: Summary, strings: Strings) -> dict[str, Any] | None:
+    """Published figures of the whole exam: a row each, a column for each mean they are of."""
+    metrics = list(dict.fromkeys(m for r in summary.references for m in r.overall))
+    if not metrics:
+        return None
+    titles = summary.titles
+    return {
+        "titles": [titles.get(metric) or strings.metric(metric, "") for metric in metrics],
+        "rows": [(r.name, [r.overall.get(m) for m in metrics]) for r in summary.references],
+    }
 
 
 def _amounts(kind: str, amounts: Mapping[str, Any], strings: Strings) -> list[tuple[str, str]]:
@@ -154,7 +162,7 @@ def _amounts(kind: str, amounts: Mapping[str, Any], strings: Strings) -> list[tu
 
 
 def _disagreements(results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    rows = sorted(results.get("disagreements") or (), key=lambda d: fmt.natural_key(str(d["id"])))
+    rows = results.get("disagreements") or ()
     return [
         {
             "id": d["id"],
@@ -169,9 +177,7 @@ def _disagreements(results: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _shown_case(
-    case: Case, strings: Strings, errata: Mapping[str, Mapping[str, str]]
-) -> dict[str, Any]:
+def _shown_case(case: Case, strings: Strings) -> dict[str, Any]:
     """One answer, made ready for the template."""
     record = case.record
     first = record.readings[0] if record.readings else None
@@ -180,9 +186,6 @@ def _shown_case(
         marks.append(strings("epoch", n=record.epoch + 1))
     if record.arm:
         marks.append(strings("arm", arm=record.arm))
-    fault = errata.get(record.bench, {}).get(record.id)
-    if fault:
-        marks.append(strings("known_fault", text=fault))
     target = _bare(record.target)
     value = _bare(first.answer.value or "") if first else ""
     return {
@@ -193,7 +196,9 @@ def _shown_case(
         "outcome": case.outcome,
         "target": fmt.shorten(fmt.without_canary(record.target), _LINE_LIMIT),
         "read": _reading(first, strings) if first else None,
-        "others": [(r.reader, _reading(r, strings)) for r in record.readings[1:]],
+        "others": [
+            (r.reader, _reading(r, strings)) for r in record.readings[1:] if _differs(r, first)
+        ],
         "choices": [
             (label, choice, label == target, label == value)
             for label, choice in zip(LABELS, case.choices, strict=False)
@@ -205,6 +210,13 @@ def _shown_case(
     }
 
 
+def _differs(reading: Reading, first: Reading | None) -> bool:
+    if first is None:
+        return True
+    same_value = _bare(reading.answer.value or "") == _bare(first.answer.value or "")
+    return not same_value or reading.score.outcome != first.score.outcome
+
+
 def _reading(reading: Reading, strings: Strings) -> dict[str, Any]:
     """What a reader found, how far it had to go, and why it found nothing."""
     answer = reading.answer
@@ -214,8 +226,8 @@ def _reading(reading: Reading, strings: Strings) -> dict[str, Any]:
     if answer.reason:
         notes.append(strings.known(f"reason.{answer.reason}", answer.reason))
     if answer.first is not None:
-        value = fmt.shorten(answer.first, _ANSWER_LIMIT)
-        notes.append(strings("first_marker", value=value))
+        first = fmt.shorten(answer.first, _ANSWER_LIMIT)
+        notes.append(strings("first_marker", value=first))
     if answer.cut:
         notes.append(strings("run_on_cut"))
     if reading.score.grader:

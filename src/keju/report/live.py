@@ -72,11 +72,11 @@ class Rates:
                 break
         return (first, last) if last.elapsed > first.elapsed else None
 
-    def speeds(self) -> tuple[float, float]:
-        """Requests and tokens a second."""
+    def speeds(self) -> tuple[float, float] | None:
+        """Requests and tokens a second; None while nothing is known."""
         span = self._since(RATE_WINDOW)
         if span is None:
-            return 0.0, 0.0
+            return None
         first, last = span
         seconds = last.elapsed - first.elapsed
         return (last.requests - first.requests) / seconds, (last.tokens - first.tokens) / seconds
@@ -109,8 +109,10 @@ def _quality(snapshot: Progress) -> list[str]:
 
 
 def _speed(snapshot: Progress, rates: Rates) -> list[str]:
-    requests, tokens = rates.speeds()
-    words = [f"{compact(requests)} requests/s", f"{compact(tokens)} tokens/s"]
+    words: list[str] = []
+    speeds = rates.speeds()
+    if speeds is not None:
+        words += [f"{compact(speeds[0])} requests/s", f"{compact(speeds[1])} tokens/s"]
     if snapshot.limit:
         words.append(f"in flight {snapshot.in_flight}/{snapshot.limit}")
     if snapshot.retries:
@@ -154,6 +156,7 @@ class LogDisplay:
     def update(self, snapshot: Progress) -> None:
         """Print a line if one is due."""
         self._last = snapshot
+        self._rates.add(snapshot)
         step = snapshot.done * LOG_STEPS // snapshot.total if snapshot.total else 0
         if step <= self._step and snapshot.elapsed < self._next:
             return
@@ -173,7 +176,6 @@ class LogDisplay:
         shortest, longest = LOG_SECONDS
         self._next = snapshot.elapsed + min(longest, max(shortest, snapshot.elapsed / 20))
         self._shown = snapshot
-        self._rates.add(snapshot)
         share = percent(snapshot.done / snapshot.total, 0) if snapshot.total else percent(None)
         words = [f"{count(snapshot.done)}/{count(snapshot.total)} ({share})"]
         for part in describe(snapshot, self._rates):
@@ -203,7 +205,6 @@ class LiveDisplay:
         self._title = _opening(total, reused, benchmarks)
         console = Console(file=self._stream, force_terminal=True, highlight=False, markup=False)
         self._last = Progress(done=reused, total=total)
-        self._rates.add(self._last)
         self._live = Live(
             self._panel(self._last),
             console=console,

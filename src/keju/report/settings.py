@@ -47,6 +47,7 @@ def main_settings(
     for exam in _exams(manifest):
         prefix = str(exam.get("name") or "")
         add("sampling", exam.get("sampling"), prefix)
+        add("prompt", exam.get("settings"), prefix)
         add("data", _data(exam.get("data"), strings), prefix)
     add("sampling", manifest.get("sampling") or config.get("generation_config"))
     for key in ("limit", "repeats", "seed"):

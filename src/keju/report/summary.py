@@ -16,6 +16,13 @@ LEFT_OUT: tuple[Outcome, ...] = ("error", "ungraded")
 
 DISAGREEMENTS_SHOWN = 20
 
+WORST, BEST = "accuracy_worst", "accuracy_best"
+_ASIDE = (WORST, BEST, "chance")
+"""Metrics that are shown beside the means, not among them."""
+
+GUESSING = "random guessing"
+"""The published figures that say what chance is in each subset."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -29,7 +36,7 @@ class Estimate:
     method: str = ""
     clusters: int | None = None
     deff: float | None = None
-    partial: bool | str = False
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,10 @@ class Row:
     ci95: Bounds | None
     chance: float | None
     outcomes: Mapping[Outcome, int]
+    micro: float | None = None
+    """For a group: the mean over its questions, beside `accuracy` over its subsets."""
     references: tuple[float | None, ...] = ()
+    """In the order of the `subset_references` of the summary."""
 
     @property
     def label(self) -> str:
@@ -53,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Reference:
-    """Published figures: by metric name."""
+    """Published figures of a whole exam, by metric name."""
 
     name: str
     overall: Mapping[str, float]
@@ -75,13 +85,21 @@ class Summary:
     bounds: Bounds | None
     chance: float | None
     references: tuple[Reference, ...]
+    subset_references: tuple[str, ...]
+    """Names of the published figures that are known for single subsets."""
     subsets: tuple[Row, ...]
     groups: tuple[Row, ...]
     warnings: tuple[str, ...]
-    errata: Mapping[str, str]
-    errata_count: int
+    errata: int
+    """How many of the questions asked are known to be faulty."""
     usage: Mapping[str, Any]
     timing: Mapping[str, Any]
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What the metrics are, by name."""
+        named = {row.name: row.title or row.name for row in self.groups}
+        return named | {e.name: e.title for e in (self.headline, *self.others)}
 
     @property
     def left_out(self) -> int:
@@ -98,6 +116,13 @@ def summarise(results: Mapping[str, Any], strings: Strings) -> list[Summary]:
     """The entries of a results document in their order."""
     model = str(results.get("model") or "")
     return [_summary(entry, model, strings) for entry in results.get("benchmarks", ())]
+
+
+def how_it_ended(results: Mapping[str, Any], strings: Strings) -> str:
+    """Why the run is not complete, in one line; empty if it is."""
+    if results.get("stopped"):
+        return strings("stopped", why=results["stopped"])
+    return strings("incomplete") if results.get("complete") is False else ""
 
 
 def by_benchmark(summaries: Iterable[Summary]) -> list[list[Summary]]:
@@ -127,9 +152,7 @@ def estimate_notes(estimate: Estimate, strings: Strings) -> list[str]:
         notes.append(strings("clusters", clusters=estimate.clusters, deff=f"{estimate.deff:.2f}"))
     elif estimate.clusters is not None:
         notes.append(strings("clusters_only", clusters=estimate.clusters))
-    if isinstance(estimate.partial, str) and estimate.partial:
-        notes.append(strings("partial_why", why=estimate.partial))
-    elif estimate.partial:
+    if estimate.partial:
         notes.append(strings("partial"))
     return notes
 
@@ -138,30 +161,39 @@ def _summary(entry: Mapping[str, Any], model: str, strings: Strings) -> Summary:
     metrics: Mapping[str, Any] = entry.get("metrics") or {}
     estimates = {name: _estimate(name, m, strings) for name, m in metrics.items()}
     headline = _headline(entry, estimates, strings)
-    outcomes = _outcomes(entry.get("outcomes"))
-    references = entry.get("reference") or entry.get("references") or ()
-    errata = entry.get("errata") or {}
+    groups = tuple(_row(g, strings) for g in entry.get("groups") or ())
+    shown_elsewhere = {headline.name, *_ASIDE, *(group.name for group in groups)}
+    references: Sequence[Mapping[str, Any]] = entry.get("reference") or ()
+    by_subset = [r for r in references if r.get("subsets") and r["name"] != GUESSING]
+    guessing = next((r.get("subsets") or {} for r in references if r["name"] == GUESSING), {})
     return Summary(
         name=str(entry["name"]),
         protocol=str(entry.get("protocol") or ""),
-        version=str(entry.get("protocol_version") or entry.get("version") or ""),
+        version=str(entry.get("protocol_version") or ""),
         reader=str(entry.get("reader") or ""),
         model=str(entry.get("model") or model),
         n=int(entry.get("n") or 0),
         headline=headline,
-        others=tuple(e for name, e in estimates.items() if name not in (headline.name, "chance")),
-        outcomes=outcomes,
-        bounds=_bounds(entry, estimates.get("accuracy"), outcomes),
-        chance=_number(entry.get("chance", metrics.get("chance"))),
-        references=tuple(Reference(str(r["name"]), r.get("overall") or {}) for r in references),
-        subsets=tuple(_row(s, references, strings) for s in entry.get("subsets") or ()),
-        groups=tuple(_row(g, (), strings) for g in entry.get("groups") or ()),
-        warnings=tuple(_warning(w, strings) for w in entry.get("warnings") or ()),
-        errata=errata if isinstance(errata, Mapping) else {},
-        errata_count=errata if isinstance(errata, int) else len(errata),
+        others=tuple(e for name, e in estimates.items() if name not in shown_elsewhere),
+        outcomes=_outcomes(entry.get("outcomes")),
+        bounds=_bounds(estimates),
+        chance=_number(metrics.get("chance", entry.get("chance"))),
+        references=tuple(Reference(_named(r, strings), r.get("overall") or {}) for r in references),
+        subset_references=tuple(_named(r, strings) for r in by_subset),
+        subsets=tuple(
+            _row(s, strings, by_subset, guessing.get(s["name"])) for s in entry.get("subsets") or ()
+        ),
+        groups=groups,
+        warnings=tuple(strings.warning(str(w)) for w in entry.get("warnings") or ()),
+        errata=int((entry.get("errata") or {}).get("n", 0)),
         usage=entry.get("usage") or {},
         timing=entry.get("timing") or {},
     )
+
+
+def _named(reference: Mapping[str, Any], strings: Strings) -> str:
+    name = str(reference["name"])
+    return strings.known(f"reference.{name}", name)
 
 
 def _headline(
@@ -178,35 +210,37 @@ def _headline(
 def _estimate(name: str, metric: Any, strings: Strings) -> Estimate:
     if not isinstance(metric, Mapping):
         metric = {"value": metric}
-    given = str(metric.get("title") or "")
-    title = strings.known(f"metric.{name}", given or name.replace("_", " "))
+    method = str(metric.get("method") or "")
     return Estimate(
         name=name,
-        title=given if given and strings.language == "en" else title,
+        title=strings.metric(name, str(metric.get("title") or "")),
         value=_number(metric.get("value")),
         ci95=_pair(metric.get("ci95")),
         n=metric.get("n"),
-        method=str(metric.get("method") or ""),
+        method=strings.known(f"method.{method}", method),
         clusters=metric.get("clusters"),
         deff=_number(metric.get("deff")),
-        partial=metric.get("partial") or False,
+        partial=bool(metric.get("partial")),
     )
 
 
 def _row(
-    row: Mapping[str, Any], references: Sequence[Mapping[str, Any]], strings: Strings
+    row: Mapping[str, Any],
+    strings: Strings,
+    references: Sequence[Mapping[str, Any]] = (),
+    guessing: float | None = None,
 ) -> Row:
     name = str(row["name"])
-    title = strings.known(f"metric.{name}", str(row.get("title") or ""))
     return Row(
         name=name,
-        title=title if strings.language == "zh" else str(row.get("title") or ""),
+        title=strings.metric(name, str(row.get("title") or name)),
         n=int(row.get("n") or 0),
-        accuracy=_number(row.get("accuracy", row.get("value"))),
+        accuracy=_number(row.get("accuracy")),
         ci95=_pair(row.get("ci95")),
-        chance=_number(row.get("chance")),
+        chance=_number(row.get("chance", guessing)),
         outcomes=_outcomes(row.get("outcomes")),
-        references=tuple(_number((r.get("subsets") or {}).get(name)) for r in references),
+        micro=_number(row.get("micro_accuracy")),
+        references=tuple(_number(r["subsets"].get(name)) for r in references),
     )
 
 
@@ -214,33 +248,10 @@ def _outcomes(counts: Mapping[str, int] | None) -> dict[Outcome, int]:
     return {outcome: int((counts or {}).get(outcome, 0)) for outcome in OUTCOMES}
 
 
-def _bounds(
-    entry: Mapping[str, Any], accuracy: Estimate | None, outcomes: Mapping[Outcome, int]
-) -> Bounds | None:
+def _bounds(estimates: Mapping[str, Estimate]) -> Bounds | None:
     """The accuracy if all that is left out were wrong, and if it were right."""
-    given = entry.get("bounds")
-    if isinstance(given, Mapping):
-        given = (given.get("worst"), given.get("best"))
-    if given is not None:
-        return _pair(given)
-    left_out = sum(outcomes[outcome] for outcome in LEFT_OUT)
-    total = sum(outcomes.values())
-    if not left_out or left_out == total or accuracy is None or accuracy.value is None:
-        return None
-    points = accuracy.value * (total - left_out)
-    return points / total, (points + left_out) / total
-
-
-def _warning(warning: Any, strings: Strings) -> str:
-    """A warning's text; one with a code is said in the reader's language where that is known."""
-    if not isinstance(warning, Mapping):
-        return str(warning)
-    text = str(warning.get("text") or warning.get("message") or warning.get("code") or "")
-    template = strings.known(f"warning.{warning.get('code')}", "")
-    try:
-        return template.format(**warning) if template else text
-    except (KeyError, ValueError):
-        return text
+    ends = [estimates[name].value for name in (WORST, BEST) if name in estimates]
+    return _pair(ends) if len(ends) == 2 else None
 
 
 def _number(value: Any) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from keju.report.format import UNKNOWN, count, interval, natural_key, percent, shorten
+from keju.report.format import UNKNOWN, count, interval, percent, shorten
 from keju.report.strings import Strings
 from keju.report.summary import (
     DISAGREEMENTS_SHOWN,
@@ -15,6 +15,7 @@ from keju.report.summary import (
     Summary,
     by_benchmark,
     estimate_notes,
+    how_it_ended,
     outcome_words,
     summarise,
 )
@@ -43,10 +44,14 @@ def render_results(
     for family in families:
         if len(family) > 1:
             _readers(screen, family)
+            _published(screen, family[0])
         for summary in family:
             _entry(screen, summary, strings, brief=len(family) > 1)
     if not families:
         screen.line("No results.")
+    ended = how_it_ended(results, strings)
+    if ended:
+        screen.line(ended, style="bold yellow")
     screen.flush()
 
 
@@ -61,19 +66,15 @@ def _entry(screen: Screen, summary: Summary, strings: Strings, *, brief: bool) -
         _left_out(screen, summary, strings)
     if summary.chance is not None:
         screen.line(f"chance level {percent(summary.chance)}", indent=_INDENT)
-    for reference in summary.references:
-        for metric, value in reference.overall.items():
-            line = f"published, {reference.name}: {percent(value)} ({metric})"
-            screen.line(line, indent=_INDENT)
-    if summary.errata_count:
-        line = f"known to be faulty: {summary.errata_count} of the questions asked"
-        screen.line(line, indent=_INDENT)
+    if summary.errata:
+        screen.line(strings("errata_note", n=count(summary.errata)), indent=_INDENT)
     for warning in summary.warnings:
         screen.line(f"warning: {warning}", style="yellow", indent=_INDENT)
     screen.line()
     if not brief:
-        _rows(screen, "subset", summary.subsets, [r.name for r in summary.references])
-        _rows(screen, "group", summary.groups, [])
+        _published(screen, summary)
+        _subsets(screen, summary)
+        _groups(screen, summary.groups)
 
 
 def _heading(summary: Summary) -> str:
@@ -84,7 +85,8 @@ def _heading(summary: Summary) -> str:
 
 
 def _estimate_line(estimate: Estimate, strings: Strings) -> str:
-    line = f"{estimate.title}: {percent(estimate.value)}"
+    name = f" ({estimate.name})" if estimate.name not in ("accuracy", estimate.title) else ""
+    line = f"{estimate.title}{name}: {percent(estimate.value)}"
     if estimate.ci95 is not None:
         line += f" (95 % interval {interval(estimate.ci95)})"
     if estimate.n is not None:
@@ -103,26 +105,36 @@ def _left_out(screen: Screen, summary: Summary, strings: Strings) -> None:
         screen.line(text, indent=_INDENT)
 
 
-def _rows(screen: Screen, key: str, rows: Sequence[Row], references: Sequence[str]) -> None:
-    """One table of subsets or groups; an outcome that occurs nowhere has no column."""
-    if not rows:
+def _published(screen: Screen, summary: Summary) -> None:
+    """Published figures of the whole exam: a row each, a column for each mean they are of."""
+    metrics = list(dict.fromkeys(m for r in summary.references for m in r.overall))
+    if not metrics:
         return
-    shown = _outcomes_that_occur(rows)
+    titles = summary.titles
+    columns = [Column("published"), *(Column(titles.get(m, m), "right") for m in metrics)]
+    rows: list[list[Cell]] = [
+        [r.name, *(percent(r.overall.get(m)) for m in metrics)] for r in summary.references
+    ]
+    screen.table(columns, rows)
+    screen.line()
+
+
+def _subsets(screen: Screen, summary: Summary) -> None:
+    """A row for each subset; an outcome that occurs nowhere has no column."""
+    if not summary.subsets:
+        return
+    shown = [o for o in OUTCOMES if any(row.outcomes[o] for row in summary.subsets)]
     columns = [
-        Column(key),
+        Column("subset"),
         Column("n", "right"),
         Column("accuracy", "right"),
         Column("95 % interval", "right"),
         Column("chance", "right"),
-        *(Column(name, "right") for name in references),
+        *(Column(name, "right") for name in summary.subset_references),
         *(Column(outcome, "right") for outcome in shown),
     ]
-    screen.table(columns, [_cells(row, shown) for row in rows])
+    screen.table(columns, [_cells(row, shown) for row in summary.subsets])
     screen.line()
-
-
-def _outcomes_that_occur(rows: Sequence[Row]) -> list[Outcome]:
-    return [outcome for outcome in OUTCOMES if any(row.outcomes[outcome] for row in rows)]
 
 
 def _cells(row: Row, outcomes: Sequence[Outcome]) -> list[Cell]:
@@ -137,6 +149,25 @@ def _cells(row: Row, outcomes: Sequence[Outcome]) -> list[Cell]:
     ]
 
 
+def _groups(screen: Screen, groups: Sequence[Row]) -> None:
+    """A row for each group: the mean of its subsets, and the mean over its questions."""
+    if not groups:
+        return
+    columns = [
+        Column("group"),
+        Column("n", "right"),
+        Column("mean of its subsets", "right"),
+        Column("95 % interval", "right"),
+        Column("mean over questions", "right"),
+    ]
+    rows: list[list[Cell]] = [
+        [row.label, row.n, percent(row.accuracy), interval(row.ci95), percent(row.micro)]
+        for row in groups
+    ]
+    screen.table(columns, rows)
+    screen.line()
+
+
 def _readers(screen: Screen, family: Sequence[Summary]) -> None:
     """Several readers of the same replies: a column for each."""
     first = family[0]
@@ -147,7 +178,10 @@ def _readers(screen: Screen, family: Sequence[Summary]) -> None:
         [f"all ({first.headline.name})", first.n, *(_with_interval(s.headline) for s in family)]
     ]
     outcomes = [o for o in OUTCOMES if any(s.outcomes[o] for s in family)]
-    rows += [[outcome, None, *(count(s.outcomes[outcome]) for s in family)] for outcome in outcomes]
+    rows += [
+        [f"{outcome} (count)", None, *(count(s.outcomes[outcome]) for s in family)]
+        for outcome in outcomes
+    ]
     by_name = [{row.name: row for row in summary.subsets} for summary in family]
     for row in first.subsets:
         values = [percent(rows_of[row.name].accuracy) if row.name in rows_of else UNKNOWN
@@ -166,9 +200,8 @@ def _with_interval(estimate: Estimate) -> str:
 def _disagreements(screen: Screen, disagreements: Sequence[Mapping[str, Any]]) -> None:
     """The replies that the readers read or score differently, the first of them in full."""
     total = len(disagreements)
-    ordered = sorted(disagreements, key=lambda d: natural_key(str(d["id"])))
-    shown = ordered[:DISAGREEMENTS_SHOWN]
-    readers = list(dict.fromkeys(name for d in ordered for name in d["answers"]))
+    shown = disagreements[:DISAGREEMENTS_SHOWN]
+    readers = list(dict.fromkeys(name for d in shown for name in d["answers"]))
     title = f"The readers disagree on {count(total)} replies"
     if len(shown) < total:
         title += f"; the first {len(shown)}"

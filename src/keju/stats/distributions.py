@@ -104,9 +104,9 @@ def chi_squared_survival(x: float, df: float) -> float:
     """P(X >= x) for chi-squared with `df` degrees of freedom."""
     if df <= 0:
         raise ValueError(f"chi-squared needs positive degrees of freedom, not {df}")
-    if x <= 0:
-        return 1.0
     a, half = df / 2, x / 2
+    if half <= 0:
+        return 1.0
     front = math.exp(a * math.log(half) - half - math.lgamma(a))
     if half < a + 1:
         return 1.0 - front * _gamma_series(a, half)

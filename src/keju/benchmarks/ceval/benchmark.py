@@ -6,8 +6,6 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
-
 from keju.benchmarks.base import Benchmark, DataFacts, Subset
 from keju.benchmarks.ceval import data
 from keju.benchmarks.ceval.exam import CEvalExam, sample_id
@@ -44,8 +42,6 @@ if TYPE_CHECKING:
 class CEvalArgs(DatasetArgs):
     """Settings of C-Eval."""
 
-    few_shot_num: int | None = Field(None, ge=0, le=5)
-    """Worked examples, 0 to 5; 0 is zero-shot, in either mode."""
     split: Literal["val", "test", "dev"] = "val"
     """Which questions: val has labels, test may not; dev holds the worked examples."""
     mode: Mode | None = None

@@ -1,0 +1,106 @@
+"""BBH made ready to sit: prompts, means, and what is known about the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Subset
+from keju.benchmarks.bbh.facts import ERRATA, MEANS, REFERENCES, SUBSETS, TWO_VALUED, UNFAIR
+from keju.benchmarks.bbh.prompts import Wording
+from keju.benchmarks.bbh.readers import (
+    AnswerOnlyReader,
+    EvalScopeReader,
+    McpbrReader,
+    PaperReader,
+    evalscope_target,
+)
+from keju.benchmarks.bbh.robust import RobustReader
+from keju.types import OUTCOMES, Prompt, Sample
+
+if TYPE_CHECKING:
+    from keju.results.tally import Tally
+
+READERS = {
+    reader.name: reader
+    for reader in (
+        EvalScopeReader(),
+        PaperReader(),
+        AnswerOnlyReader(),
+        McpbrReader(),
+        RobustReader(),
+    )
+}
+
+
+class BBHExam(Exam):
+    """The chosen subsets under one protocol."""
+
+    benchmark = "bbh"
+    readers = READERS
+    errata = ERRATA
+    references = REFERENCES
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        samples: Sequence[Sample],
+        subsets: Sequence[Subset],
+        wordings: Mapping[str, Wording],
+        data: DataFacts,
+        settings: Mapping[str, Any],
+    ) -> None:
+        self.protocol = protocol
+        self.samples = samples
+        self.subsets = subsets
+        self.data = data
+        self.settings = settings
+        self._wordings = wordings
+
+    def render(self, sample: Sample) -> Prompt:
+        return self._wordings[sample.subset].render(sample.text)
+
+    def means(self) -> Sequence[Mean]:
+        return MEANS
+
+    def chance(self, sample: Sample) -> float | None:
+        """One over the options; a half where two answers are possible."""
+        if SUBSETS[sample.subset].kind in TWO_VALUED:
+            return 0.5
+        return super().chance(sample)
+
+    def describe(self, sample: Sample) -> dict[str, Any]:
+        """As EvalScope shows it: the options stand in the question and are not repeated."""
+        document = super().describe(sample)
+        document.pop("choices", None)
+        if self.protocol.name == "evalscope":
+            document["target"] = evalscope_target(sample)
+        return document
+
+    def extra_metrics(self, tally: Tally) -> dict[str, dict[str, Any]]:
+        """``accuracy_corrected``: without the rows on which a good answer may score wrong."""
+        from keju.stats.intervals import Moments, bounded_mean
+
+        fair = [i for i, sample in enumerate(self.samples) if sample.id not in UNFAIR]
+        if len(fair) == len(self.samples):
+            return {}
+        means = (_mean_score(tally, i) for i in fair)
+        moments = Moments.of(mean for mean in means if mean is not None)
+        if moments is None:
+            return {}
+        mean = bounded_mean(moments, draws=moments.n * tally.epochs)
+        return {
+            "accuracy_corrected": {"value": mean.value, "ci95": list(mean.interval), "n": mean.n}
+        }
+
+
+_GRADED = frozenset(
+    code for code, outcome in enumerate(OUTCOMES) if outcome not in ("error", "ungraded")
+)
+
+
+def _mean_score(tally: Tally, sample: int) -> float | None:
+    """The mean score of a sample over its graded epochs; None if it has none."""
+    units = range(sample * tally.epochs, (sample + 1) * tally.epochs)
+    values = [tally.values[unit] for unit in units if tally.outcomes[unit] in _GRADED]
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,149 @@
+"""Keju's own reader of BBH: several wordings of the marker, typed answers, and never a guess."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from keju.answers.choice_markers import BOXED, TOLERANT
+from keju.answers.markers import Segment, last_line, segments_after_literal, segments_at
+from keju.answers.runon import cut_run_on
+from keju.benchmarks.base import Reader
+from keju.benchmarks.bbh import forms, sequences
+from keju.benchmarks.bbh.facts import SUBSETS, Kind
+from keju.benchmarks.bbh.forms import Found
+from keju.benchmarks.bbh.readers import MARKER, QUESTION_STARTS
+from keju.types import Answer, Sample, Tier
+
+
+class Form(NamedTuple):
+    """How answers of a kind are read and compared."""
+
+    read: Callable[[str, Sample], Found]
+    """What a segment after a marker answers."""
+    whole: Callable[[str, Sample], str | None]
+    """The answer of a line that is nothing but an answer."""
+    same: Callable[[str, str], bool]
+    """Whether a value that was read is a target."""
+
+
+_INTEGERS = forms.Integers()
+
+FORMS: dict[Kind, Form] = {
+    "choice": Form(forms.read_choice, forms.whole_choice, forms.same_choice),
+    "bool": Form(forms.BOOL.read, forms.BOOL.whole, forms.same_word),
+    "yes_no": Form(forms.YES_NO.read, forms.YES_NO.whole, forms.same_word),
+    "valid": Form(forms.VALID.read, forms.VALID.whole, forms.same_word),
+    "integer": Form(_INTEGERS.read, _INTEGERS.whole, _INTEGERS.same),
+    "brackets": Form(sequences.read_brackets, sequences.whole_brackets, sequences.same_brackets),
+    "words": Form(sequences.read_words, sequences.whole_words, sequences.same_words),
+}
+_FORM_OF = {name: FORMS[facts.kind] for name, facts in SUBSETS.items()} | {
+    forms.SPORTS: Form(forms.PLAUSIBLE.read, forms.PLAUSIBLE.whole, forms.same_word)
+}
+_LISTS = frozenset(name for name, facts in SUBSETS.items() if facts.kind == "words")
+
+
+class RobustReader(Reader):
+    """Reads an answer of the subset's kind: strict marker, tolerant marker, a bare last line.
+
+    Inside a tier the last marker that is followed by an answer wins; the first one's answer is
+    kept where it differs. Two answers joined by a conjunction are ambiguous and end the reading.
+    """
+
+    name = "robust"
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        text, cut = cut_run_on(text, QUESTION_STARTS)
+        answer = _read_tiers(text, sample)
+        if not cut:
+            return answer
+        return Answer(answer.value, answer.tier, answer.reason, answer.first, cut=True)
+
+    def matches(self, value: str, sample: Sample) -> bool:
+        return _FORM_OF[sample.subset].same(value, sample.target)
+
+
+def _read_tiers(text: str, sample: Sample) -> Answer:
+    form = _FORM_OF[sample.subset]
+    paragraph = sample.subset in _LISTS
+    reason = ""
+    if MARKER in text:
+        segments = segments_after_literal(text, MARKER, paragraph=paragraph)
+        answer = _last_answer(segments, "strict", form, sample)
+        if answer.value is not None or answer.reason == "ambiguous":
+            return answer
+        reason = answer.reason
+    if spans := tolerant_markers(text):
+        segments = segments_at(text, spans, paragraph=paragraph)
+        answer = _last_answer(segments, "tolerant", form, sample)
+        if answer.value is not None or answer.reason == "ambiguous":
+            return answer
+        reason = reason or answer.reason
+    value = form.whole(last_line(text), sample)
+    if value is None and paragraph:
+        value = form.whole(text, sample)
+    if value is not None:
+        return Answer(value, "fallback")
+    return Answer(reason=reason or ("no_marker" if text.strip() else "empty"))
+
+
+def _last_answer(segments: list[Segment], tier: Tier, form: Form, sample: Sample) -> Answer:
+    """The answer of the last segment that is one; an invalid label is a statement too."""
+    known: dict[str, Found] = {}
+    last = _first_statement(reversed(segments), form, sample, known)
+    if last.value is None:
+        return Answer(reason=last.reason)
+    if len(segments) == 1:
+        return Answer(last.value, tier)
+    first = _first_statement(segments, form, sample, known).value
+    return Answer(last.value, tier, first=first if first != last.value else None)
+
+
+def _first_statement(
+    segments: Iterable[Segment], form: Form, sample: Sample, known: dict[str, Found]
+) -> Found:
+    """What the first of `segments` that states anything says.
+
+    `known` remembers what was read already, so that a looping reply costs no more than one turn.
+    """
+    found = forms.NOTHING
+    for segment in segments:
+        reading = known.get(segment.text)
+        if reading is None:
+            reading = known[segment.text] = form.read(segment.text, sample)
+        if reading.reason not in ("no_label", "invalid_answer"):
+            return reading
+        found = reading
+    return found
+
+
+_ATTACHED = re.compile(r"[ \t$*:(\[{\\]*+")
+_JOINED_BOX = re.compile(r"[^\n]{0,40}?(?:\bor\b|\band\b|[,/&、])[\s$(\\]{0,4}")
+
+
+def tolerant_markers(text: str) -> list[tuple[int, int]]:
+    r"""Where an answer is announced in any wording, in order.
+
+    A ``\boxed{`` announces itself, unless it belongs to what another marker introduces.
+    """
+    spans = [match.span() for match in TOLERANT.finditer(text)]
+    if BOXED not in text:
+        return spans
+    boxes = [(match.start(), match.start()) for match in re.finditer(r"\\boxed", text)]
+    kept: list[tuple[int, int]] = []
+    for span in sorted(spans + boxes):
+        is_box = span[0] == span[1]
+        if is_box and kept and _belongs_to(text, kept[-1][1], span[0]):
+            continue
+        kept.append(span)
+    return kept
+
+
+def _belongs_to(text: str, marker_end: int, box: int) -> bool:
+    """Whether a box is the answer, or a joined part of it, that the marker before introduces."""
+    if box - marker_end > 80:
+        return False
+    between = text[marker_end:box]
+    return bool(_ATTACHED.fullmatch(between) or _JOINED_BOX.fullmatch(between))

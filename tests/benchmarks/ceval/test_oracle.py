@@ -1,0 +1,125 @@
+"""The oracle test: the right answer in many styles is read, a wrong one is never scored right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from keju.answers.thinking import split_thinking
+from keju.benchmarks.base import Exam
+from keju.benchmarks.grading import grade
+from keju.types import Reply, Sample
+
+Sit = Callable[..., Exam]
+OTHERS = "先看各选项：A不对，B存疑，C选项错误，D也不完整。"
+
+STYLES = {
+    "cue": "答案：{X}",
+    "half-width colon": "答案: {X}",
+    "full stop": "答案：{X}。",
+    "bold": "**答案：{X}**",
+    "bold cue": "**答案**：{X}",
+    "bold label": "答案：**{X}**",
+    "brackets": "答案：({X})",
+    "full-width brackets": "答案：（{X}）",
+    "lenticular brackets": "答案：【{X}】",
+    "full-width letter": "答案：{W}",
+    "lower case": "答案：{x}",
+    "next line": "答案：\n{X}",
+    "after an empty line": "答案：\n\n**{X}**",
+    "with its text": "答案：{X}. {text}",
+    "quoted": "答案是“{X}”。",
+    "boxed": "最终答案是 $\\boxed{{{X}}}$。",
+    "boxed alone": OTHERS + "\n\\boxed{{{X}}}",
+    "boxed text": "答案：\\boxed{{\\text{{{X}}}}}",
+    "official": "1. 分析。\n所以答案是{X}。",
+    "is": "综上所述，正确答案是{X}。",
+    "is with colon": "故答案为：{X}．",
+    "should be": "因此答案应该是选项{X}。",
+    "choose": "故选：{X}",
+    "choose option": "应选 {X} 选项，因为 DNA 如此。",
+    "therefore": "因此选{X}。",
+    "so": OTHERS + "所以选{X}，其余都错误",
+    "select": "我选择{X}。",
+    "correct one": "正确的一项是{X}。",
+    "correct option": "正确的选项是 {X}",
+    "bracketed cue": "【答案】{X}\n【解析】略。",
+    "other letters before": OTHERS + "\n答案：{X}",
+    "commentary after": "答案：{X}\n\n以上分析供参考，A、B、C、D 各有道理。",
+    "remark on another": "所以选{X}，{Y}也错误",
+    "thinking": "<think>答案：{Y}</think>\n答案：{X}",
+    "english": "The answer is {X}.",
+    "english cue": "**Answer:** {X}",
+    "english brackets": "So the correct answer is ({X}).",
+    "letter": "{X}",
+    "letter with full stop": "{X}。",
+    "letter last": OTHERS + "\n{X}",
+    "option": "{X}选项",
+    "corrected": "答案：{Y}\n不对，重新计算。\n答案：{X}",
+}
+ONE_LINE_STYLES = {
+    "letter and text": "{X}. {text}",
+    "letter and text last": OTHERS + "\n{X}、{text}",
+    "text": "{text}",
+}
+BARREN = {
+    "placeholder": "答案：[LETTER]",
+    "negated": "不选{X}",
+    "both": "答案：{X}、{Y}",
+    "either": "答案是{X}或{Y}",
+    "prose": "我无法确定，仅供参考 DN{X}",
+    "wrong answer": "错误答案是{X}",
+    "not": "答案不是{X}",
+}
+
+
+def reply(style: str, sample: Sample, label: str) -> Reply:
+    other = next(other for other in sample.labels if other not in (label, sample.target))
+    text = style.format(
+        X=label,
+        Y=other,
+        x=label.lower(),
+        W=chr(ord(label) + 0xFEE0),
+        text=sample.choices[sample.labels.index(label)],
+    )
+    return Reply(text=split_thinking(text).text)
+
+
+def count(exam: Exam, style: str, *, shift: int, one_line: bool = False) -> tuple[int, int]:
+    """How many rows are scored right where the reply names the gold's `shift`-th successor."""
+    reader = exam.readers["robust"]
+    right = asked = 0
+    for sample in exam.samples:
+        broken = any("\n" in choice for choice in sample.choices)
+        if one_line and (broken or sample.id in exam.errata):
+            continue
+        label = sample.labels[(sample.labels.index(sample.target) + shift) % 4]
+        asked += 1
+        right += grade(reply(style, sample, label), sample, reader).score.outcome == "correct"
+    return right, asked
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_right_answer_is_read_and_a_wrong_one_is_not(real: Sit, style: str) -> None:
+    exam = real(few_shot_num=0)
+    right, asked = count(exam, STYLES[style], shift=0)
+    assert asked == 1346
+    assert right / asked >= 0.999
+    for shift in (1, 2, 3):
+        assert count(exam, STYLES[style], shift=shift)[0] == 0
+
+
+@pytest.mark.parametrize("style", ONE_LINE_STYLES)
+def test_options_are_recognised_by_their_text(real: Sit, style: str) -> None:
+    exam = real(few_shot_num=0)
+    right, asked = count(exam, ONE_LINE_STYLES[style], shift=0, one_line=True)
+    assert asked > 1300
+    assert right / asked >= 0.999
+    assert count(exam, ONE_LINE_STYLES[style], shift=1, one_line=True)[0] == 0
+
+
+@pytest.mark.parametrize("style", BARREN)
+def test_a_reply_without_an_answer_is_never_right(real: Sit, style: str) -> None:
+    exam = real(few_shot_num=0)
+    assert count(exam, BARREN[style], shift=0)[0] == 0

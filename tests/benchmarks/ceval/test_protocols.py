@@ -1,0 +1,118 @@
+"""What each protocol can be asked for, and what it refuses in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from keju.benchmarks import registry
+from keju.benchmarks.base import Exam
+from keju.benchmarks.ceval import CEval
+from keju.errors import ConfigError
+
+Sit = Callable[..., Exam]
+
+
+def test_the_registry_finds_it() -> None:
+    assert isinstance(registry.get("c-eval"), CEval)
+    assert CEval.default_protocol in CEval.protocols
+    assert {p.reader for p in CEval.protocols.values()} <= set(CEval.reader_names)
+
+
+@pytest.mark.parametrize(
+    ("settings", "version", "decode", "form", "tokens", "shots"),
+    [
+        ({}, "1.1", "generate", "chat", None, 5),
+        ({"protocol": "tutorial"}, "1-answer-only-chat", "labels", "chat", None, 5),
+        (
+            {"protocol": "tutorial", "form": "base", "decode": "generate"},
+            "1-answer-only-base-generate", "generate", "completion", 16, 5,
+        ),
+        ({"protocol": "tutorial", "mode": "cot"}, "1-cot-chat", "generate", "chat", None, 5),
+        (
+            {"protocol": "official", "form": "base"},
+            "1-answer-only-base", "labels", "completion", None, 5,
+        ),
+        ({"protocol": "lm-eval"}, "2", "labels", "completion", None, 0),
+        ({"protocol": "lm-eval", "decode": "generate"}, "2-generate", "generate", "completion", 16, 0),
+        ({"protocol": "opencompass"}, "1-chat", "generate", "chat", 16, 5),
+        ({"protocol": "opencompass", "form": "base"}, "1-base", "labels", "completion", None, 5),
+        ({"protocol": "opencompass", "decode": "labels"}, "1-chat-labels", "labels", "chat", None, 5),
+    ],
+)  # fmt: skip
+def test_the_protocol_is_fixed_by_mode_and_form(
+    sit: Sit,
+    settings: dict[str, Any],
+    version: str,
+    decode: str,
+    form: str,
+    tokens: int | None,
+    shots: int,
+) -> None:
+    exam = sit(**settings)
+    assert exam.protocol.name == settings.get("protocol", "evalscope")
+    assert exam.protocol.version == version
+    assert (exam.protocol.decode, exam.protocol.form) == (decode, form)
+    assert exam.protocol.max_tokens == tokens
+    assert exam.protocol.temperature == 0
+    assert exam.settings["few_shot_num"] == shots
+    assert exam.settings["decode"] == decode
+    assert set(exam.readers) == set(CEval.reader_names)
+
+
+@pytest.mark.parametrize(
+    ("settings", "blamed"),
+    [
+        ({"mode": "answer-only"}, "mode 'answer-only' is not offered by protocol 'evalscope'"),
+        ({"form": "base"}, "form 'base' is not offered by protocol 'evalscope'"),
+        ({"decode": "labels"}, "decode 'labels' needs mode 'answer-only'"),
+        ({"protocol": "lm-eval", "mode": "cot"}, "take protocol evalscope or tutorial or official"),
+        ({"protocol": "lm-eval", "form": "chat"}, "form 'chat' is not offered"),
+        ({"protocol": "opencompass", "mode": "cot"}, "mode 'cot' is not offered"),
+        ({"protocol": "tutorial", "mode": "cot", "decode": "labels"}, "needs mode 'answer-only'"),
+        ({"protocol": "tutorail"}, "did you mean 'tutorial'"),
+        ({"few_shot_num": 6}, "5 worked examples a subject, 6 asked for"),
+        ({"few_shot_num": -1}, "few_shot_num"),
+        ({"few_shot_num": 0, "few_shot_random": True}, "few_shot_random has no effect"),
+        ({"protocol": "tutorial", "prompt_template": "{question}"}, "take protocol evalscope"),
+        ({"prompt_template": "{question}"}, r"placeholder \{choices\} is missing"),
+        ({"prompt_template": "{question}{choices}{anwser}"}, "unknown placeholder"),
+        ({"prompt_template": "{question}{choices}{fewshot}"}, "unknown placeholder"),
+        ({"few_shot_prompt_template": "{question}{choices}"}, r"\{fewshot\} is missing"),
+        (
+            {"few_shot_prompt_template": "{fewshot}{question}{choices}", "few_shot_num": 0},
+            "no effect with few_shot_num 0",
+        ),
+        (
+            {"few_shot_prompt_template": "{fewshot}{question}{choices}", "prompt_template": "x"},
+            "only one of them",
+        ),
+        ({"protocol": "tutorial", "form": "base", "system_prompt": "x"}, "needs form 'chat'"),
+        ({"protocol": "tutorial", "form": "base", "system_role": False}, "no effect in form"),
+        ({"mdoe": "cot"}, "did you mean 'mode'"),
+        ({"split": "valid"}, "split"),
+        ({"extra_params": {"shots": 3}}, "unknown key 'extra_params.shots'"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(
+    sit: Sit, settings: dict[str, Any], blamed: str
+) -> None:
+    with pytest.raises(ConfigError, match=blamed) as caught:
+        sit(**settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_own_settings_are_accepted_as_extra_params(sit: Sit) -> None:
+    exam = sit(protocol="tutorial", extra_params={"mode": "cot", "form": "base"})
+    assert exam.protocol.version == "1-cot-base"
+
+
+def test_published_figures_stand_beside_comparable_settings_only(real: Sit) -> None:
+    assert real().references == ()
+    names = {ref.name: ref.overall for ref in real(protocol="tutorial").references}
+    assert names["GPT-4, 5-shot answer-only, val"] == {"average": 0.699}
+    assert real(protocol="tutorial", few_shot_num=3).references == ()
+    test = {ref.name: ref.overall for ref in real(protocol="official", split="test").references}
+    assert test["GPT-4, 5-shot answer-only, test"] == {"average": 0.687, "hard": 0.549}

@@ -1,0 +1,47 @@
+"""Running commands in this process, in an empty folder and an empty environment."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from keju.cli import main
+
+
+class Ran(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one document on stdout."""
+        return json.loads(self.out)
+
+
+Keju = Callable[..., Ran]
+
+
+@pytest.fixture
+def keju(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Keju:
+    """Run ``keju ARGV...`` in an empty folder, without the settings of whoever runs the tests."""
+    for name in list(os.environ):
+        if name.startswith(("KEJU_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*argv: str) -> Ran:
+        code = main(argv)
+        out, err = capfd.readouterr()
+        return Ran(code, out, err)
+
+    return run

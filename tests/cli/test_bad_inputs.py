@@ -1,0 +1,182 @@
+"""Every wrong input gives one clear line on stderr, the right exit code, and no traceback."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Keju
+
+USAGE, ENDPOINT = 2, 5
+RUN = ("eval", "--model", "scripted", "--datasets", "demo", "--quiet")
+"""A command that is right as it stands."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command, what stands in its folder and environment, and what it is told."""
+
+    argv: tuple[str, ...]
+    told: str
+    code: int = USAGE
+    files: dict[str, str | bytes] = field(default_factory=dict)
+    environ: dict[str, str] = field(default_factory=dict)
+
+
+def with_config(content: str | bytes, told: str, name: str = "c.yaml") -> Case:
+    """A case about a configuration file."""
+    return Case((*RUN, "-c", name), told, files={name: content})
+
+
+COMMANDS = [
+    Case(("evl",), "unknown command 'evl' (did you mean 'eval'?)"),
+    Case(("--json", "eval"), "expected a command before '--json'"),
+    Case(("eval", "--modle", "x"), "unknown option --modle (did you mean '--model'?)"),
+    Case(("eval", "-x"), "unknown option -x"),
+    Case(("eval", "surplus"), "surplus"),
+    Case(("eval", "--model"), "--model needs a value"),
+    Case(("eval", "--model", "--datasets", "demo"), "--model needs a value"),
+    Case(("eval", "--datasets", "--limit", "5"), "--datasets needs a value"),
+    Case(("stats",), "missing argument"),
+    Case(("show",), "missing argument"),
+    Case(("list",), "missing argument"),
+    Case(("list", "modles"), "'models'"),
+    Case(("list", "runs", "--benchmark", "demo"), "--benchmark is for protocols and readers"),
+    Case(("list", "protocols", "--benchmark", "dmo"), "unknown benchmark 'dmo'"),
+    Case(("report", "nothing"), "no run 'nothing'"),
+    Case(("report",), "missing argument"),
+    Case(("score",), "give a RUN, or both --datasets NAME and --predictions FILE"),
+    Case(("score", "--datasets", "demo"), "give a RUN, or both"),
+    Case(("score", "nothing"), "no run 'nothing'"),
+    Case(("score", "r", "--predictions", "p.jsonl"), "--predictions is for a file of predictions"),
+    Case(("score", "r", "--gold", "best"), "--gold"),
+    Case(("score", "--datasets", "demo", "--predictions", "p.jsonl"), "cannot read p.jsonl"),
+    Case(
+        ("score", "--datasets", "demo", "--predictions", "p.jsonl"),
+        "p.jsonl, line 1",
+        files={"p.jsonl": "{"},
+    ),
+    Case(("show", "demo", "--index", "99999"), "--index goes from 0 to"),
+    Case(("show", "demo", "--index", "-1"), "has no question -1"),
+    Case(("show", "demo", "--index", "x"), "--index"),
+    Case(("show", "demo", "--subset", "word_sortin"), "did you mean 'word_sorting'?"),
+    Case(("stats", "dmo"), "unknown benchmark 'dmo' (did you mean 'demo'?)"),
+    Case(("stats", "demo", "--protocol", "txt"), "demo has no protocol 'txt'"),
+    Case(("stats", "demo", "--dataset-args", '{"bbh": {}}'), "names 'bbh', which is not asked"),
+    Case(("stats", "demo", "--dataset-args", '{"demo": 3}'), "must be a mapping"),
+    Case(("stats", "bbh", "--data-dir", "absent"), "absent"),
+    Case(("doctor", "--api-key"), "--api-key needs a value"),
+]
+FLAGS = [
+    Case(("eval", "--datasets", "demo"), "'model' is required: give --model"),
+    Case(("eval", "--model", "scripted"), "'datasets' is required: give --datasets"),
+    Case((*RUN, "--datasets", "demo"), "datasets: named twice: demo"),
+    Case(("eval", "-m", "scripted", "--datasets", "dmo"), "unknown benchmark 'dmo'"),
+    Case((*RUN, "--limit", "0"), "limit: must be a whole number of at least 1"),
+    Case((*RUN, "--limit", "-3"), "limit: must be"),
+    Case((*RUN, "--limit", "2.5"), "limit: must be"),
+    Case((*RUN, "--limit", "ten"), "--limit"),
+    Case((*RUN, "--seed", "1.5"), "--seed"),
+    Case((*RUN, "--repeats", "0"), "repeats: "),
+    Case((*RUN, "--eval-batch-size", "0"), "eval_batch_size: "),
+    Case((*RUN, "--timeout", "-1"), "timeout: "),
+    Case((*RUN, "--error-limit", "2"), "error_limit: "),
+    Case((*RUN, "--sample", "last"), "sample: "),
+    Case((*RUN, "--api", "rest"), "api: "),
+    Case((*RUN, "--language", "fr"), "language: "),
+    Case((*RUN, "--dataset-hub", "github"), "dataset_hub: "),
+    Case((*RUN, "--run-id", "../up"), "run_id: "),
+    Case((*RUN, "--protocol", "txt"), "demo has no protocol 'txt'"),
+    Case((*RUN, "--reader", "mark"), "demo has no reader 'mark' (did you mean 'marker'?)"),
+    Case((*RUN, "--run-id", "absent", "--resume"), "no run 'absent'"),
+    Case((*RUN, "--use-cache", "absent"), "no run 'absent'"),
+    Case((*RUN, "--dataset-args", "{demo"), "--dataset-args is not valid JSON"),
+    Case((*RUN, "--dataset-args", '{"demo": {"a": }}'), "at character 16"),
+    Case((*RUN, "--dataset-args", "[1]"), "--dataset-args must be a JSON object"),
+    Case((*RUN, "--dataset-args", '{"demo": 5}'), "dataset_args"),
+    Case((*RUN, "--dataset-args", '{"demo": {}, "demo": {}}'), "'demo' is given twice"),
+    Case((*RUN, "--dataset-args", '{"bbh": {}}'), "dataset_args names 'bbh', which is not run"),
+    Case((*RUN, "--dataset-args", '{"demo": {"few_shots": 1}}'), "few_shot_num"),
+    Case((*RUN, "--generation-config", '{"max_token": 5}'), "did you mean 'max_tokens'?"),
+    Case((*RUN, "--generation-config", "temperature"), "--generation-config is not valid JSON"),
+    Case((*RUN, "--generation-config", "temperature=0.5,=3"), "generation_config.temperature"),
+    Case((*RUN, "--generation-config", "temperature=hot"), "generation_config.temperature: "),
+    Case((*RUN, "--generation-config", "temperature=-1"), "generation_config.temperature: "),
+    Case((*RUN, "--generation-config", '{"top_p": NaN}'), "NaN is not a JSON value"),
+    Case((*RUN, "--budget", "dollars=5"), "unknown key 'budget.dollars'"),
+    Case((*RUN, "--price", '{"input": -1}'), "price.input: "),
+    Case((*RUN, "--judge", "strategy=llm"), "'judge.model' is required"),
+    Case((*RUN, "--headers", "{bad"), "--headers is not valid JSON"),
+    Case((*RUN, "--headers", '{"X-A": 1}'), "headers.X-A: "),
+    Case((*RUN, "-s", "limit"), "-s limit: expected KEY=VALUE"),
+    Case((*RUN, "-s", "limt=3"), "-s: unknown key 'limt' (did you mean 'limit'?)"),
+    Case(
+        (*RUN, "-s", "generation_config.max_token=3"), "unknown key 'generation_config.max_token'"
+    ),
+    Case((*RUN, "-s", "limit=[1"), "-s limit: "),
+    Case((*RUN, "-s", "limit.sub=1"), "-s: limit"),
+    Case((*RUN, "-s", ".limit=1"), "expected KEY=VALUE"),
+]
+FILES = [
+    Case((*RUN, "-c", "absent.yaml"), "cannot read absent.yaml: No such file"),
+    Case((*RUN, "-c", "."), "cannot read .: Is a directory"),
+    with_config("", "c.yaml, line 1: is empty"),
+    with_config("- bbh\n", "c.yaml, line 1: holds a list"),
+    with_config("just words", "c.yaml, line 1: holds a text"),
+    with_config("limit: 3\nseed: [1, 2\n", "c.yaml, line 3: "),
+    with_config("limit: 3\nlimit: 4\n", "c.yaml, line 2: the key 'limit' is given twice"),
+    with_config("seed: 1\n7: x\n", "c.yaml, line 2: the key '7' is no text"),
+    with_config("limit: 3\n\tseed: 4\n", "c.yaml, line 2: "),
+    with_config("seed: 1\nmodel: !!python/name:os.system\n", "c.yaml, line 2: "),
+    with_config(b"seed: 1\nmodel: \xff\n", "c.yaml, line 2: not UTF-8 text"),
+    with_config("sampel_size: 3\n", "c.yaml: unknown key 'sampel_size'"),
+    with_config("limit: 0\n", "c.yaml: limit: must be a whole number"),
+    with_config("eval-batch-size: 3\neval_batch_size: 4\n", "given twice, in two spellings"),
+    with_config("generation_config: hot\n", "generation_config: "),
+    with_config("dataset_args: {bbh: {}}\n", "dataset_args names 'bbh', which is not run"),
+    with_config('{"limit": 3,\n}', "c.json, line 2: not valid JSON", "c.json"),
+    with_config('{"limit": 3,\n\t"limit": 4}', "c.json, line 2: the key 'limit'", "c.json"),
+    with_config("[1]", "c.json, line 1: holds a list", "c.json"),
+]
+ENVIRONMENT = [
+    Case(RUN, "KEJU_LIMT (did you mean 'KEJU_LIMIT'?)", environ={"KEJU_LIMT": "3"}),
+    Case(RUN, "KEJU_LIMIT: limit: must be", environ={"KEJU_LIMIT": "0"}),
+    Case(RUN, "KEJU_SEED: seed: ", environ={"KEJU_SEED": "x"}),
+    Case(RUN, "'generation_config' is a mapping", environ={"KEJU_GENERATION_CONFIG": "{}"}),
+    Case(RUN, "KEJU_RESUME: resume: ", environ={"KEJU_RESUME": "maybe"}),
+]
+MODELS = [
+    Case(("eval", "-m", "x", "--datasets", "demo", "-q"), "give --api-url or set OPENAI_BASE_URL"),
+    Case(("eval", "-m", "", "--datasets", "demo", "-q"), "-m needs a value"),
+    Case((*RUN, "-m", "replay:absent"), "no stored run 'absent'"),
+    Case((*RUN, "-m", "x", "--api-url", "localhost:8000"), "api_url must begin with http"),
+    Case((*RUN, "--model-args", "n_ctx=5"), "model_args has no effect on model 'scripted'"),
+    Case((*RUN, "-m", "x", "--api-url", "http://127.0.0.1:9/v1"), "cannot connect", ENDPOINT),
+    Case((*RUN, "-m", "x", "--api-url", "http://h", "--ca-file", "no.pem"), "ca_file no.pem"),
+    Case((*RUN, "--work-dir", "file"), "cannot create file", files={"file": "x"}),
+]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [*COMMANDS, *FLAGS, *FILES, *ENVIRONMENT, *MODELS],
+    ids=lambda case: f"{' '.join(case.argv)[-40:]} {case.told[:20]}",
+)
+def test_wrong_input_is_told_in_one_line(
+    case: Case, keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, content in case.files.items():
+        data = content.encode() if isinstance(content, str) else content
+        (tmp_path / name).write_bytes(data)
+    for variable, value in case.environ.items():
+        monkeypatch.setenv(variable, value)
+    code, out, err = keju(*case.argv)
+    assert case.told in err
+    assert err.startswith("keju: error: ")
+    assert len(err.splitlines()) == 1
+    assert "Traceback" not in err
+    assert "internal error" not in err
+    assert code == case.code
+    assert out == ""

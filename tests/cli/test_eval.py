@@ -1,0 +1,163 @@
+"""``keju eval``, ``score`` and ``report`` from beginning to end, on the built-in exam."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from keju.cli.arguments import spread
+from keju.cli.flags import PANELS, collect
+from keju.config import TaskConfig
+from tests.cli.conftest import Keju
+
+RUN = ("eval", "--model", "scripted", "--datasets", "demo", "--limit", "2", "--quiet")
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ("--datasets a b --limit 1", "--datasets a --datasets b --limit 1"),
+        ("--datasets a,b c", "--datasets a,b --datasets c"),
+        ("--datasets=a b", "--datasets=a --datasets b"),
+        ("--limit 1 --datasets a --datasets b", "--limit 1 --datasets a --datasets b"),
+        ("--model x y", "--model x y"),
+        ("--datasets a -s k=v b", "--datasets a -s k=v b"),
+    ],
+)
+def test_several_values_after_one_flag(argv: str, expected: str) -> None:
+    assert spread(argv.split(), ("--datasets",)) == expected.split()
+
+
+def test_every_field_of_the_configuration_has_a_flag() -> None:
+    fields = [flag.field for flags in PANELS.values() for flag in flags]
+    assert sorted(fields) == sorted(TaskConfig.model_fields)
+
+
+def test_flags_that_are_not_given_set_nothing() -> None:
+    names = (flag.field for flags in PANELS.values() for flag in flags)
+    given: dict[str, object] = dict.fromkeys(names)
+    assert collect(given) == {}
+    assert collect(given | {"datasets": ["a,b", "c"], "resume": True}) == {
+        "datasets": ["a", "b", "c"],
+        "resume": True,
+    }
+
+
+def test_results_as_json_are_one_document_and_stand_in_the_folder(
+    keju: Keju, tmp_path: Path
+) -> None:
+    ran = keju(*RUN, "--run-id", "one", "--json")
+    assert ran.code == 0, ran.err
+    results = ran.json
+    assert (results["schema"], results["run"], results["model"]) == (1, "one", "scripted")
+    assert results["benchmarks"][0]["n"] == 12
+    folder = tmp_path / "runs" / "one"
+    assert json.loads((folder / "results.json").read_text()) == results
+    assert (folder / "report.html").is_file()
+
+
+def test_results_for_people(keju: Keju) -> None:
+    ran = keju(*RUN, "--run-id", "one", "--no-report")
+    assert ran.code == 0
+    assert "accuracy" in ran.out
+    assert ran.out.endswith(f"run folder: {Path('runs') / 'one'}\n")
+    assert ran.err == ""
+    assert not Path("runs/one/report.html").exists()
+
+
+def test_progress_goes_to_stderr(keju: Keju) -> None:
+    ran = keju(*(part for part in RUN if part != "--quiet"), "--json")
+    assert ran.json["schema"] == 1
+    assert "demo: 12 answers" in ran.err
+
+
+def test_settings_of_file_environment_and_flags_reach_the_run(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "c.yaml").write_text(
+        "model: scripted\ndatasets: demo\nlimit: 1\ngeneration_config: {max_tokens: 9}\n"
+    )
+    monkeypatch.setenv("KEJU_RUN_ID", "from-environment")
+    ran = keju("eval", "-c", "c.yaml", "--generation-config", "temperature=0.5", "-q", "--json")
+    assert ran.code == 0, ran.err
+    manifest = json.loads((tmp_path / "runs/from-environment/manifest.json").read_text())
+    assert manifest["config"]["generation_config"] == {"max_tokens": 9, "temperature": 0.5}
+    assert manifest["config"]["limit"] == 1
+
+
+def test_the_manifest_resumes_its_run(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = keju(*RUN, "--run-id", "one", "--json").json
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ran = keju("eval", "--config", "../runs/one/manifest.json", "--resume", "--json")
+    assert ran.code == 0, ran.err
+    assert "12 of them reused" in ran.err
+    assert ran.json["benchmarks"][0]["metrics"] == first["benchmarks"][0]["metrics"]
+    assert not (tmp_path / "elsewhere" / "runs").exists()
+
+
+def test_dry_run_asks_nothing_and_writes_nothing(keju: Keju, tmp_path: Path) -> None:
+    ran = keju(*RUN, "--repeats", "3", "--dry-run", "--price", "input=2", "--json")
+    assert ran.code == 0, ran.err
+    document = ran.json
+    assert document["requests"] == 36
+    assert document["benchmarks"][0]["first_prompt"][0]["role"] == "user"
+    assert document["benchmarks"][0]["sampling"]["temperature"] == 0.0
+    tokens = document["prompt_tokens_estimate"]
+    assert document["input_cost_estimate"] == pytest.approx(tokens * 2 / 1e6, abs=1e-4)
+    assert list(tmp_path.iterdir()) == []
+    people = keju(*RUN, "--dry-run")
+    assert "12 requests would go to scripted" in people.out
+
+
+def test_the_key_is_nowhere(keju: Keju, tmp_path: Path) -> None:
+    secret = "sk-marked-secret"
+    ran = keju(*RUN, "-m", "x", "--api-url", "http://127.0.0.1:9/v1", "--api-key", secret)
+    assert ran.code == 5
+    assert secret not in ran.err + ran.out
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or secret not in path.read_text()
+
+
+def test_score_a_run_again(keju: Keju) -> None:
+    before = keju(*RUN, "--run-id", "one", "--json").json
+    ran = keju("score", "one", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["benchmarks"][0]["outcomes"] == before["benchmarks"][0]["outcomes"]
+    assert "accuracy" in keju("score", "runs/one").out
+
+
+def test_report_of_a_run(keju: Keju, tmp_path: Path) -> None:
+    keju(*RUN, "--run-id", "one", "--no-report")
+    ran = keju("report", "one", "-o", "out/r.html", "--language", "zh", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json == {"run": "one", "report": "out/r.html"}
+    assert "<html" in (tmp_path / "out/r.html").read_text()
+    assert keju("report", "one").out == f"wrote {Path('runs/one/report.html')}\n"
+
+
+def test_score_a_file_of_predictions(keju: Keju, data_dir: Path) -> None:
+    golden = data_dir / "golden" / "bbh"
+    ran = keju(
+        "score",
+        "--datasets",
+        "bbh",
+        "--predictions",
+        str(golden / "code-davinci-002_answer_only_predictions.jsonl.gz"),
+        "--protocol",
+        "answer-only",
+        "--reader",
+        "answer-only,robust",
+        "--data-dir",
+        str(data_dir),
+        "--json",
+    )
+    assert ran.code == 0, ran.err
+    first, second = ran.json["benchmarks"]
+    assert (first["reader"], second["reader"]) == ("answer-only", "robust")
+    assert first["outcomes"]["correct"] == 3408
+    assert ran.json["disagreements"]

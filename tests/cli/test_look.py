@@ -1,0 +1,145 @@
+"""``keju stats``, ``show``, ``list``, ``schema`` and ``doctor``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keju.cli.kinds import Extra
+from keju.cli.stats import Lengths
+from tests.cli.conftest import Keju
+
+SHAPE = {"n", "mean", "min", "max"}
+
+
+def test_lengths() -> None:
+    lengths = Lengths()
+    for length in (3, 1, 2, 2):
+        lengths.add(length)
+    assert lengths.shown() == {"n": 4, "mean": 2.0, "min": 1, "max": 3}
+
+
+def test_stats_shape(keju: Keju) -> None:
+    document = keju("stats", "demo", "--json").json
+    assert list(document) == ["name", "protocol", "total", "subsets"]
+    assert set(document["total"]) == SHAPE
+    assert all(set(each) == SHAPE for each in document["subsets"].values())
+    assert sum(each["n"] for each in document["subsets"].values()) == document["total"]["n"]
+    lengths = [each["min"] for each in document["subsets"].values()]
+    assert min(lengths) == document["total"]["min"]
+    table = keju("stats", "demo").out
+    assert all(name in table for name in document["subsets"])
+
+
+def test_stats_of_bbh_are_the_published_ones(keju: Keju, data_dir: Path) -> None:
+    ran = keju("stats", "bbh", "--data-dir", str(data_dir), "--json")
+    assert ran.code == 0, ran.err
+    document = ran.json
+    assert document["total"] == {"n": 6511, "mean": 3307.29, "min": 1060, "max": 7885}
+    assert document["subsets"]["snarks"] == {"n": 178, "mean": 3493.68, "min": 3339, "max": 3693}
+    assert list(document["subsets"])[0] == "temporal_sequences"
+
+
+def test_stats_follow_the_settings(
+    keju: Keju, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEJU_DATA_DIR", str(data_dir))
+    args = '{"bbh": {"few_shot_num": 0, "subset_list": ["snarks"]}}'
+    document = keju("stats", "bigbench-hard", "--dataset-args", args, "--json").json
+    assert list(document["subsets"]) == ["snarks"]
+    assert document["total"]["max"] < 3339
+
+
+def test_show_has_exactly_the_published_fields(keju: Keju, data_dir: Path) -> None:
+    ran = keju("show", "bbh", "--data-dir", str(data_dir), "--json")
+    assert ran.code == 0, ran.err
+    shown = ran.json
+    assert list(shown) == ["input", "target", "id", "group_id", "subset_key", "metadata"]
+    assert (shown["target"], shown["id"], shown["subset_key"]) == ("A", 0, "temporal_sequences")
+    assert shown["input"][0]["id"] == "7d1767c8"
+    assert shown["metadata"] == {"task_type": "multiple_choice"}
+
+
+def test_show_for_people(keju: Keju, data_dir: Path) -> None:
+    args = ("--subset", "SNARKS", "--index", "88", "--data-dir", str(data_dir))
+    ran = keju("show", "bbh", *args)
+    assert ran.code == 0, ran.err
+    assert "--- user ---" in ran.out
+    assert "target: " in ran.out
+    assert "erratum: " in ran.out
+
+
+def test_show_finds_the_published_position(keju: Keju) -> None:
+    shown = keju("show", "demo", "--subset", "word_sorting", "--index", "3", "--json").json
+    assert (shown["id"], shown["subset_key"]) == (3, "word_sorting")
+    text = keju("show", "demo", "--subset", "word_sorting", "--index", "3").out
+    assert shown["choices"][0] in text
+    assert f"target: {shown['target']}" in text
+
+
+def test_list_benchmarks_and_protocols(keju: Keju) -> None:
+    names = [row["name"] for row in keju("list", "benchmarks", "--json").json["benchmarks"]]
+    assert {"bbh", "mmlu_pro", "ceval", "demo"} <= set(names)
+    protocols = keju("list", "protocols", "--benchmark", "demo", "--json").json["protocols"]
+    assert [row["default"] for row in protocols].count(True) == 1
+    readers = keju("list", "readers", "--json").json["readers"]
+    assert {"robust"} <= {row["reader"] for row in readers if row["benchmark"] == "bbh"}
+    table = keju("list", "benchmarks").out
+    assert all(name in table for name in names)
+
+
+def test_list_models_says_what_is_missing(keju: Keju) -> None:
+    rows = keju("list", "models", "--json").json["models"]
+    for row in rows:
+        assert row["ready"] == (row["needs"] == "")
+    assert rows[0]["ready"]
+    assert not Extra("x", ("no_such_module",), "").installed
+    assert Extra("x", ("no_such_module",), "").remedy == "pip install 'keju[x]'"
+
+
+def test_list_runs(keju: Keju) -> None:
+    assert keju("list", "runs", "--json").json == {"runs": []}
+    assert keju("list", "runs").out == "no runs yet\n"
+    keju("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "--run-id", "one", "-q")
+    (row,) = keju("list", "runs", "--json").json["runs"]
+    assert (row["run"], row["model"], row["benchmarks"]) == ("one", "scripted", ["demo"])
+    assert row["complete"] is True
+
+
+def test_schema_holds_every_setting(keju: Keju) -> None:
+    schema = keju("schema").json
+    assert schema["additionalProperties"] is False
+    assert {"model", "datasets", "generation_config"} <= set(schema["properties"])
+    reference = schema["properties"]["dataset_args"]["properties"]["bbh"]["$ref"]
+    own = schema["$defs"][reference.rpartition("/")[2]]
+    assert "few_shot_num" in own["properties"]
+    assert keju("schema", "--json").json == schema
+
+
+def test_doctor_names_what_is_missing_and_what_to_do(keju: Keju, tmp_path: Path) -> None:
+    ran = keju("doctor", "--json")
+    assert ran.code == 0
+    checks = {check["name"]: check for check in ran.json["checks"]}
+    assert checks["pydantic"]["status"] == "ok"
+    assert checks["data folder"] == {
+        "name": "data folder",
+        "status": "missing",
+        "found": "not named",
+        "remedy": "give --data-dir DIR or set KEJU_DATA_DIR",
+    }
+    assert "KEJU_DATA_DIR" in keju("doctor").out
+    (tmp_path / "bbh").mkdir()
+    found = keju("doctor", "--data-dir", ".", "--json").json["checks"]
+    data = {check["name"]: check["status"] for check in found if check["name"].startswith("data ")}
+    assert (data["data bbh"], data["data ceval"]) == ("ok", "missing")
+
+
+def test_doctor_fails_on_what_was_asked_for(keju: Keju, tmp_path: Path) -> None:
+    assert keju("doctor", "--data-dir", "absent").code == 2
+    (tmp_path / "file").write_text("")
+    assert keju("doctor", "--work-dir", "file").code == 2
+    ran = keju("doctor", "--api-url", "http://127.0.0.1:9/v1")
+    assert ran.code == 5
+    assert "check --api-url" in ran.out
+    assert keju("doctor", "--api-url", "nonsense").code == 2

@@ -1,0 +1,148 @@
+"""The edge of the command line: help, versions, exit codes, broken pipes, internal errors."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from keju import __version__
+from keju.cli import COMMANDS, boundary, main
+from keju.errors import Interrupted, RunIncomplete
+from tests.cli.conftest import Keju
+
+HEAVY = "{'typer', 'rich', 'pydantic', 'yaml', 'msgspec', 'pyreqwest'}"
+
+
+def python(*argv: str) -> subprocess.CompletedProcess[str]:
+    """Run Python as a user would, without the settings of whoever runs the tests."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("KEJU_", "OPENAI_"))}
+    return subprocess.run([sys.executable, *argv], capture_output=True, text=True, env=clean)
+
+
+def test_help_names_every_command_and_imports_nothing_heavy() -> None:
+    code = f"import sys; from keju.cli import main; main(['--help']); assert not {HEAVY} & set(sys.modules)"
+    ran = python("-c", code)
+    assert ran.returncode == 0, ran.stderr
+    for command in COMMANDS:
+        assert re.search(
+            rf"^  {command.name} +{re.escape(command.help)}$", ran.stdout, re.MULTILINE
+        )
+
+
+def test_version_and_module(keju: Keju) -> None:
+    assert keju("--version").out == f"keju {__version__}\n"
+    ran = python("-m", "keju", "--version")
+    assert (ran.returncode, ran.stdout) == (0, f"keju {__version__}\n")
+
+
+def test_without_a_command_the_help_is_shown(keju: Keju) -> None:
+    ran = keju()
+    assert ran.code == 2
+    assert ran.out.startswith("Usage: keju COMMAND")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_help_of_each_command_teaches_by_example(command: object, keju: Keju) -> None:
+    name = command.name  # type: ignore[attr-defined]
+    ran = keju(name, "--help")
+    assert ran.code == 0
+    assert ran.err == ""
+    examples = ran.out.partition("Examples:")[2]
+    assert examples.count(f"keju {name}") >= (1 if name == "schema" else 2)
+    assert "--json" in ran.out
+
+
+def test_at_most_forty_flags_a_command(keju: Keju) -> None:
+    for command in COMMANDS:
+        options = re.findall(r"^│ +--[a-z]", keju(command.name, "--help").out, re.MULTILINE)
+        assert len(options) <= 45, command.name
+
+
+def test_wrong_option_in_a_process_of_its_own_is_one_line() -> None:
+    ran = python("-m", "keju", "eval", "--limti", "3")
+    assert ran.returncode == 2
+    assert ran.stderr == (
+        "keju: error: unknown option --limti (did you mean '--limit'?); see 'keju eval --help'\n"
+    )
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    command = (
+        f"{sys.executable} -m keju eval --help | head -n 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
+    )
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert ran.stderr == ""
+    assert ran.stdout.strip() in ("0", str(boundary.BROKEN_PIPE))
+
+
+def test_broken_pipe_is_quiet(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keju.cli._help", _raise(BrokenPipeError()))
+    ran = keju("--help")
+    assert (ran.code, ran.err) == (boundary.BROKEN_PIPE, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(Interrupted("stopped"), 130), (RunIncomplete("half"), 4), (KeyboardInterrupt(), 130)],
+)
+def test_exit_codes_of_the_contract(
+    error: BaseException, code: int, keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keju.cli._help", _raise(error))
+    ran = keju("--help")
+    assert ran.code == code
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_internal_error_is_one_line_with_the_details_in_a_file(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-marked-secret"
+    monkeypatch.setattr("keju.settings.load", _raise(RuntimeError(f"broken with {secret}")))
+    ran = keju("eval", "--model", "x", "--api-key", secret)
+    assert ran.code == 70
+    line = re.fullmatch(
+        r"keju: error: internal error: RuntimeError: broken with \*\*\*; details in (\S+)\n",
+        ran.err,
+    )
+    assert line is not None
+    details = Path(line[1])
+    assert "Traceback" in details.read_text()
+    assert secret not in details.read_text()
+    details.unlink()
+
+
+def test_debug_shows_the_traceback(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEJU_DEBUG", "1")
+    ran = keju("evl")
+    assert ran.code == 2
+    assert "Traceback" in ran.err
+    assert ran.err.endswith("(did you mean 'eval'?)\n")
+
+
+def test_process_ends_at_once_after_the_http_client_was_used() -> None:
+    code = (
+        "import atexit, sys, types; atexit.register(print, 'shutdown');"
+        "sys.modules['pyreqwest'] = types.ModuleType('pyreqwest'); sys.argv = ['keju', '--version'];"
+        "from keju.cli import main; main()"
+    )
+    ran = python("-c", code)
+    assert (ran.returncode, ran.stdout) == (0, f"keju {__version__}\n")
+
+
+def test_main_takes_arguments_and_returns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out
+
+
+def _raise(error: BaseException) -> object:
+    def raising(*_: object, **__: object) -> NoReturn:
+        raise error
+
+    return raising

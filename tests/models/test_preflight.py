@@ -1,0 +1,181 @@
+"""The preflight names what is wrong in one line, and takes what an endpoint can do."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from keju.errors import ConfigError, EndpointError
+from keju.models import preflight
+from keju.models.openai import OpenAIModel
+from keju.types import Sampling
+from tests.models.helpers import KEY, ask, request_of, use
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Plan
+
+LABELS = Sampling(decode="labels")
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "FIRST_WAIT", 0.0)
+
+
+def fly(url: str, sampling: Sampling | None = None, **settings: Any) -> OpenAIModel:
+    model = OpenAIModel("m", api_url=url, **({"api_key": KEY} | settings))
+    use(model, lambda m: m.preflight(sampling or Sampling()))
+    return model
+
+
+def refusal(plan: Plan, sampling: Sampling | None = None, **settings: Any) -> str:
+    with FaultyEndpoint(plan) as endpoint, pytest.raises(EndpointError) as caught:
+        fly(endpoint.url, sampling, **settings)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert KEY not in message
+    assert message.replace(endpoint.url, "URL") != message
+    return message.replace(endpoint.url, "URL")
+
+
+def test_refused_connection() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+    with pytest.raises(EndpointError) as caught:
+        fly(url)
+    assert str(caught.value) == (
+        f"cannot connect to {url} (connection refused): is the server running? check --api-url"
+    )
+
+
+def test_wrong_key() -> None:
+    assert refusal(Plan(key="another")).startswith(
+        "URL refused the key (401): set OPENAI_API_KEY or --api-key; Incorrect API key provided: "
+        "[redacted]."
+    )
+
+
+def test_lacking_key() -> None:
+    message = refusal(Plan(key="another"), api_key=None)
+    assert message == "URL wants a key (401): set OPENAI_API_KEY or --api-key"
+
+
+def test_wrong_model() -> None:
+    assert refusal(Plan(models=("qwen-a", "mm"))) == (
+        "model 'm' is not at URL (did you mean 'mm'?); it offers: qwen-a, mm"
+    )
+
+
+def test_wrong_path() -> None:
+    with FaultyEndpoint() as endpoint, pytest.raises(EndpointError) as caught:
+        fly(f"{endpoint.origin}/v2")
+    assert "check --api-url and --model" in str(caught.value)
+
+
+def test_redirect_is_not_followed() -> None:
+    with FaultyEndpoint() as elsewhere:
+        message = refusal(Plan(redirect=f"{elsewhere.url}/chat/completions"))
+        assert "redirects to" in message
+        assert elsewhere.stats.requests == 0
+
+
+@pytest.mark.parametrize("fault", ["429", "500", "503", "drop", "partial"])
+def test_an_endpoint_that_is_not_ready_is_tried_three_times(fault: str) -> None:
+    plan = Plan(faults={fault: 1.0})
+    with FaultyEndpoint(plan) as endpoint, pytest.raises(EndpointError, match="not ready after 3"):
+        fly(endpoint.url)
+    assert endpoint.stats.requests == preflight.ATTEMPTS
+
+
+def test_a_long_wait_is_refused_at_once() -> None:
+    assert "asks to wait 31 s" in refusal(Plan(faults={"429": 1.0}, retry_after="31"))
+
+
+def test_a_passing_fault_does_not_matter() -> None:
+    plan = Plan(first_faults=("503", "drop"), retry_after="0")
+    with FaultyEndpoint(plan) as endpoint:
+        fly(endpoint.url)
+        assert endpoint.stats.faults == {"503": 1, "drop": 1}
+        assert endpoint.stats.answered == 1
+
+
+@pytest.mark.parametrize("fault", ["html", "empty", "malformed"])
+def test_what_is_no_model_endpoint(fault: str) -> None:
+    message = refusal(Plan(faults={fault: 1.0}))
+    assert message.startswith("URL is no OpenAI-compatible endpoint (the reply")
+    assert message.endswith("check --api-url")
+
+
+def test_silence_is_named() -> None:
+    message = refusal(Plan(faults={"stall": 1.0}), preflight_timeout=0.05)
+    assert "no reply within 0.05 s" in message
+
+
+def test_reasoning_models_that_refuse_one_token_pass() -> None:
+    with FaultyEndpoint(Plan(min_max_tokens=16)) as endpoint:
+        fly(endpoint.url)
+        assert endpoint.last_body["max_tokens"] == 16
+
+
+def test_a_refused_parameter_is_named() -> None:
+    message = refusal(Plan(min_max_tokens=17))
+    assert message == "URL refuses the request (400: max_tokens must be at least 17, got 16)"
+
+
+def test_models_that_call_the_limit_otherwise_get_their_name() -> None:
+    plan = Plan(answers="ok", unsupported=("max_tokens",))
+    sampling = Sampling(max_tokens=100)
+    with FaultyEndpoint(plan) as endpoint:
+        model = fly(endpoint.url, sampling)
+        assert ask(model, request_of(sampling=sampling)).text == "ok"
+        assert endpoint.last_body["max_completion_tokens"] == 100
+        assert "max_tokens" not in endpoint.last_body
+    assert model.facts()["limit_field"] == "max_completion_tokens"
+
+
+@pytest.mark.parametrize("form", ["chat", "completion"])
+@pytest.mark.parametrize("shape", ["openai", "llamacpp"])
+def test_labels(form: Any, shape: Any) -> None:
+    sampling = Sampling(form=form, decode="labels")
+    with FaultyEndpoint(Plan(logprobs=shape)) as endpoint:
+        model = fly(endpoint.url, sampling)
+        reply = ask(model, request_of(sampling=sampling, labels="ABCD"))
+    assert reply.label_logprobs is not None
+    assert sorted(reply.label_logprobs) == list("ABCD")
+    assert model.facts()["top_logprobs"] == 20
+
+
+@pytest.mark.parametrize("form", ["chat", "completion"])
+def test_fewer_log_probabilities_are_taken_where_20_are_refused(form: Any) -> None:
+    sampling = Sampling(form=form, decode="labels")
+    with FaultyEndpoint(Plan(max_logprobs=5)) as endpoint:
+        model = fly(endpoint.url, sampling)
+        assert ask(model, request_of(sampling=sampling, labels="ABCD")).label_logprobs
+    assert model.facts()["top_logprobs"] == 5
+
+
+@pytest.mark.parametrize("logprobs", ["missing", "refused"])
+def test_lacking_log_probabilities_are_found_out(logprobs: Any) -> None:
+    assert refusal(Plan(logprobs=logprobs), LABELS).startswith("URL gives no log-probabilities: ")
+
+
+def test_facts() -> None:
+    with FaultyEndpoint(Plan(model_name="m-2025")) as endpoint:
+        model = fly(endpoint.url + "?key=hidden1")
+        use(model, lambda m: m.preflight(Sampling(form="completion")))
+    assert model.facts() == {
+        "name": "m",
+        "endpoint": endpoint.url,
+        "server": "keju-test",
+        "reported_model": "m-2025",
+        "routes": ["chat", "completion"],
+    }
+
+
+def test_fields_of_keju_are_refused_before_any_call() -> None:
+    with FaultyEndpoint() as endpoint:
+        with pytest.raises(ConfigError, match="extra_body"):
+            fly(endpoint.url, Sampling(extra={"stream": True}))
+        assert endpoint.stats.requests == 0

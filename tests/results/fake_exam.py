@@ -1,0 +1,106 @@
+"""Small exams made for the tests of `keju.results`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Reference, Subset
+from keju.results.aggregate import summarise
+from keju.results.tally import Tally
+from keju.types import Answer, Outcome, Prefix, Prompt, Reading, Sample, Score
+
+PROTOCOL = Protocol(name="plain", version="1", reader="robust", about="made for tests")
+
+OUTCOME_OF: dict[str, Outcome] = {
+    "1": "correct", "0": "incorrect", "u": "unparsed", "t": "truncated",
+    "r": "refused", "g": "ungraded", "e": "error",
+}  # fmt: skip
+"""The letters in which the tests write outcomes; a full stop is a unit without a record."""
+
+
+class FakeExam(Exam):
+    """An exam of given samples, without prompts."""
+
+    benchmark = "fake"
+    protocol = PROTOCOL
+    readers: Mapping[str, Any] = {}
+    data = DataFacts({})
+
+    def __init__(
+        self, samples: Sequence[Sample], subsets: Sequence[Subset], means: Sequence[Mean] = ()
+    ) -> None:
+        self.samples = samples
+        self.subsets = subsets
+        self._means = means
+
+    def render(self, sample: Sample) -> Prompt:
+        """Never sent: the tests start from scores."""
+        return Prompt(Prefix(), sample.text)
+
+    def means(self) -> Sequence[Mean]:
+        """The means that the test asked for."""
+        return self._means
+
+
+class LazySamples(Sequence[Sample]):
+    """Samples generated on access, none of them kept."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: Any) -> Any:
+        return make_sample("a", index)
+
+
+def make_sample(
+    subset: str, index: int, *, choices: int = 4, group: str = "", order: tuple[int, ...] = ()
+) -> Sample:
+    """A question with `choices` options."""
+    return Sample(
+        id=f"fake_{subset}_{index}",
+        subset=subset,
+        index=index,
+        text="?",
+        target="A",
+        choices=tuple(f"option {i}" for i in range(choices)),
+        group=group,
+        order=order,
+    )
+
+
+def make_exam(sizes: Mapping[str, int], means: Sequence[Mean] = (), **more: Any) -> FakeExam:
+    """An exam with subsets of the given sizes; `more` sets attributes of the exam."""
+    samples: list[Sample] = []
+    subsets: list[Subset] = []
+    for name, size in sizes.items():
+        subsets.append(Subset(name, len(samples), len(samples) + size))
+        samples += [make_sample(name, index) for index in range(size)]
+    exam = FakeExam(samples, subsets, means)
+    for attribute, value in more.items():
+        setattr(exam, attribute, value)
+    return exam
+
+
+def make_tally(
+    outcomes: str, *, epochs: int = 1, answers: Iterable[str | None] | None = None
+) -> Tally:
+    """A tally of outcomes written as letters, e.g. ``110e.``, unit by unit."""
+    tally = Tally(len(outcomes) // epochs, epochs, keep_answers=answers is not None)
+    given = list(answers) if answers is not None else [None] * len(outcomes)
+    for unit, (letter, answer) in enumerate(zip(outcomes, given, strict=True)):
+        if letter != ".":
+            score = Score(float(letter == "1"), OUTCOME_OF[letter])
+            tally.add(unit, Reading("robust", Answer(answer), score))
+    return tally
+
+
+def entry_of(exam: Exam, tally: Tally) -> dict[str, Any]:
+    """The summary with nothing spent."""
+    return summarise(exam, tally, reader="robust", usage={}, timing={})
+
+
+REFERENCE = Reference("paper", {"accuracy": 0.5}, {"a": 0.4})

@@ -1,0 +1,127 @@
+"""Exams in which every item was asked several times."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from keju.results.repeats import option_identity
+from keju.stats.repeats import pass_at_k
+from tests.results.fake_exam import entry_of, make_exam, make_sample, make_tally
+
+FIVE_ITEMS = "1101" + "0001" + "1111" + "0101" + "0000"
+
+
+def test_item_means_come_first() -> None:
+    entry = entry_of(make_exam({"a": 5}), make_tally(FIVE_ITEMS, epochs=4))
+    accuracy = entry["metrics"]["accuracy"]
+    assert entry["n"] == 5
+    assert entry["repeats"] == 4
+    assert sum(entry["outcomes"].values()) == 20
+    assert accuracy["n"] == 5
+    assert accuracy["value"] == 0.5
+    assert accuracy["se"] == pytest.approx(0.1767767, rel=1e-6)
+    assert accuracy["within_variance"] == pytest.approx(0.1666667, rel=1e-6)
+    assert accuracy["between_variance"] == pytest.approx(0.1145833, rel=1e-6)
+
+
+def test_pass_at_k_and_pass_hat_k() -> None:
+    metrics = entry_of(make_exam({"a": 5}), make_tally(FIVE_ITEMS, epochs=4))["metrics"]
+    for k in (1, 2, 4):
+        expected = sum(pass_at_k(4, c, k) for c in (3, 1, 4, 2, 0)) / 5
+        assert metrics[f"pass@{k}"]["value"] == pytest.approx(expected)
+    assert metrics["pass@4"]["value"] == 4 / 5
+    assert metrics["pass^4"]["value"] == 1 / 5
+    assert metrics["pass@1"]["value"] == metrics["accuracy"]["value"]
+
+
+def test_subsets_and_macro_use_item_means() -> None:
+    entry = entry_of(make_exam({"a": 2, "b": 1}), make_tally("10" + "11" + "10", epochs=2))
+    assert [subset["accuracy"] for subset in entry["subsets"]] == [0.75, 0.5]
+    assert entry["metrics"]["macro_accuracy"]["value"] == pytest.approx(0.625)
+
+
+def test_errors_shorten_an_item_and_pending_repeats_do_not_count() -> None:
+    entry = entry_of(make_exam({"a": 4}), make_tally("1e" + "10" + "ee" + ".1", epochs=2))
+    metrics = entry["metrics"]
+    assert entry["n"] == 4
+    assert metrics["accuracy"]["n"] == 3
+    assert metrics["accuracy"]["value"] == pytest.approx((1 + 0.5 + 1) / 3)
+    assert metrics["accuracy_worst"]["value"] == pytest.approx((0.5 + 0.5 + 0 + 1) / 4)
+    assert metrics["accuracy_best"]["value"] == pytest.approx((1 + 0.5 + 1 + 1) / 4)
+    assert metrics["pass@2"]["n"] == 1
+    assert metrics["pass@2"]["value"] == 1
+
+
+def test_majority_vote() -> None:
+    outcomes = "1100" + "1000" + "1u0u" + "00uu" + "uuuu" + "eeee"
+    answers = [*"AABC", *"ABBB", "A", None, "B", None, "B", "C", None, None, *[None] * 8]
+    metrics = entry_of(make_exam({"a": 6}), make_tally(outcomes, epochs=4, answers=answers))[
+        "metrics"
+    ]
+    assert metrics["majority_vote"]["n"] == 5
+    assert metrics["majority_vote"]["value"] == pytest.approx((1 + 0 + 0.5 + 0 + 0) / 5)
+    agreement = (1 / 6 + 3 / 6 + 0 + 0) / 4
+    assert metrics["agreement"]["value"] == pytest.approx(agreement)
+    assert metrics["agreement"]["of"] == "answers"
+    assert metrics["agreement"]["n"] == 4
+    pairs = [(1 + 4 * 0.5 + 0) / 6, 3 * 0.5 / 6, (0.5 + 1 + 1 + 0 + 0 + 0) / 6, 0, 0]
+    assert metrics["majority_vote@2"]["value"] == pytest.approx(sum(pairs) / 5)
+
+
+def test_a_refusal_is_an_option_that_can_win() -> None:
+    tally = make_tally("rr1", epochs=3, answers=["E", "E", "A"])
+    assert entry_of(make_exam({"a": 1}), tally)["metrics"]["majority_vote"]["value"] == 0
+
+
+def test_option_identity_goes_through_the_stored_order() -> None:
+    shown = make_sample("a", 0, order=(2, 0, 3, 1))
+    turned = make_sample("a", 0, order=(0, 1, 2, 3))
+    assert option_identity(shown, "B") == option_identity(turned, "A")
+    assert option_identity(shown, "A") != option_identity(turned, "A")
+    assert option_identity(shown, "42") == "42"
+    assert option_identity(make_sample("a", 0), "B") == "B"
+
+
+def test_without_answers_agreement_is_of_scores_and_there_is_no_vote() -> None:
+    metrics = entry_of(make_exam({"a": 2}), make_tally("11" + "10", epochs=2))["metrics"]
+    assert metrics["agreement"]["value"] == 0.5
+    assert metrics["agreement"]["of"] == "scores"
+    assert "majority_vote" not in metrics
+
+
+def test_errata_and_clusters_with_repeats() -> None:
+    exam = make_exam({"a": 4}, errata={"fake_a_3": "wrong gold"}, clustered=True)
+    exam.samples = [make_sample("a", i, group=f"g{i // 2}") for i in range(4)]
+    metrics = entry_of(exam, make_tally("11" + "10" + "00" + "11", epochs=2))["metrics"]
+    assert metrics["accuracy"]["clusters"] == 2
+    assert metrics["accuracy"]["value"] == pytest.approx(2.5 / 4)
+    assert metrics["accuracy_without_errata"]["value"] == pytest.approx(1.5 / 3)
+    assert metrics["pass@2"]["clusters"] == 2
+
+
+def test_intervals_of_simulated_runs_cover_the_models_true_score() -> None:
+    """From the tally to the entry: the truth of a known model lies inside 95 % of the time."""
+    chance = random.Random(11)
+    items, epochs, runs = 40, 4, 600
+    exam = make_exam({"a": items})
+    abilities = (0.1, 0.5, 0.9)
+    truth = {
+        "accuracy": sum(abilities) / 3,
+        "pass@2": sum(1 - (1 - p) ** 2 for p in abilities) / 3,
+        "pass@4": sum(1 - (1 - p) ** 4 for p in abilities) / 3,
+        "pass^4": sum(p**4 for p in abilities) / 3,
+    }
+    covered = dict.fromkeys(truth, 0)
+    for _ in range(runs):
+        skills = [chance.choice(abilities) for _ in range(items)]
+        outcomes = "".join(
+            "1" if chance.random() < p else "0" for p in skills for _ in range(epochs)
+        )
+        metrics = entry_of(exam, make_tally(outcomes, epochs=epochs))["metrics"]
+        for name, target in truth.items():
+            low, high = metrics[name]["ci95"]
+            covered[name] += low <= target <= high
+    for name, count in covered.items():
+        assert 0.92 <= count / runs <= 0.98, (name, count / runs)

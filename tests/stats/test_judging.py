@@ -1,0 +1,122 @@
+"""Agreement, judges, options and prompt variants."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as oracle  # type: ignore[import-untyped]
+
+from keju.errors import UsageError
+from keju.stats.agreement import cohens_kappa, kappa_of_labels, self_consistency
+from keju.stats.judge import JudgeQuality, rogan_gladen
+from keju.stats.options import letter_prior, option_bias, recall_spread, without_prior
+from keju.stats.variants import variance_shares
+
+
+def test_kappa_vector() -> None:
+    kappa = cohens_kappa([[40, 15], [10, 35]])
+    assert kappa == pytest.approx((0.75, 0.5, 0.5))
+
+
+def test_kappa_is_undefined_not_one_where_chance_explains_all() -> None:
+    assert cohens_kappa([[7, 0], [0, 0]]).value is None
+    assert kappa_of_labels("AAAA", "AAAA").value is None
+
+
+def test_kappa_of_labels_builds_the_table() -> None:
+    first = "R" * 55 + "W" * 45
+    second = "R" * 40 + "W" * 15 + "R" * 10 + "W" * 35
+    assert kappa_of_labels(first, second).value == pytest.approx(0.5)
+
+
+def test_kappa_refuses_a_broken_table() -> None:
+    with pytest.raises(ValueError, match="square"):
+        cohens_kappa([[1, 2, 3], [1, 2, 3]])
+
+
+def test_self_consistency() -> None:
+    assert self_consistency([4]) == 1
+    assert self_consistency([2, 2]) == pytest.approx(1 / 3)
+    assert self_consistency([1, 1, 1]) == 0
+    assert self_consistency([1]) is None
+
+
+JUDGE = JudgeQuality(sensitivity=0.92, specificity=0.88, positives=60, negatives=40)
+
+
+def test_rogan_gladen_vector() -> None:
+    corrected = rogan_gladen(0.62, 500, JUDGE)
+    assert corrected.value == pytest.approx(0.625)
+    assert corrected.se == pytest.approx(0.0454426, rel=1e-6)
+
+
+def test_rogan_gladen_is_clipped() -> None:
+    assert rogan_gladen(0.05, 500, JUDGE).value == 0
+    assert rogan_gladen(0.99, 500, JUDGE).value == 1
+
+
+def test_a_judge_no_better_than_chance_is_refused() -> None:
+    with pytest.raises(UsageError, match="no better than chance"):
+        rogan_gladen(0.6, 100, JUDGE._replace(sensitivity=0.5, specificity=0.5))
+    with pytest.raises(UsageError, match="both kinds"):
+        rogan_gladen(0.6, 100, JUDGE._replace(negatives=0))
+
+
+@given(st.floats(0, 1), st.floats(0.55, 1), st.floats(0.55, 1))
+def test_rogan_gladen_inverts_the_judge(true: float, se: float, sp: float) -> None:
+    judged = true * se + (1 - true) * (1 - sp)
+    corrected = rogan_gladen(judged, 100, JudgeQuality(se, sp, 50, 50))
+    assert corrected.value == pytest.approx(true, abs=1e-9)
+
+
+def test_option_bias_vector() -> None:
+    test = option_bias([340, 220, 230, 210], [250] * 4)
+    assert test.statistic == pytest.approx(44.0)
+    assert test.df == 3
+    assert test.p == pytest.approx(1.509e-9, rel=5e-4)
+
+
+@given(st.lists(st.integers(1, 500), min_size=2, max_size=10), st.integers(0, 10**6))
+def test_option_bias_is_scipys(predicted: list[int], seed: int) -> None:
+    gold = [random.Random(seed + i).randint(1, 500) for i in range(len(predicted))]
+    scale = sum(predicted) / sum(gold)
+    expected = oracle.chisquare(predicted, [g * scale for g in gold])
+    test = option_bias(predicted, gold)
+    assert test.statistic == pytest.approx(float(expected.statistic), rel=1e-9, abs=1e-12)
+    assert test.p == pytest.approx(float(expected.pvalue), rel=1e-7, abs=1e-13)
+
+
+def test_option_bias_refuses_a_letter_that_is_never_gold() -> None:
+    with pytest.raises(ValueError, match="gold"):
+        option_bias([5, 5], [10, 0])
+
+
+def test_recall_spread_vector() -> None:
+    assert recall_spread([0.72, 0.60, 0.63, 0.55]) == pytest.approx(0.0618466, rel=1e-6)
+
+
+def test_pride_vector() -> None:
+    prior = letter_prior([(0.5, 0.2, 0.2, 0.1), (0.4, 0.3, 0.2, 0.1)])
+    assert prior == pytest.approx([0.4507463, 0.2468839, 0.2015799, 0.1007899], rel=1e-6)
+    debiased = without_prior([0.42, 0.38, 0.12, 0.08], prior)
+    assert debiased == pytest.approx([0.2413958, 0.3987525, 0.1542221, 0.2056295], rel=1e-6)
+
+
+def test_prompt_variance_vector() -> None:
+    rows = [[float(c) for c in row] for row in ("110", "100", "111", "110", "000", "110")]
+    shares = variance_shares(rows)
+    assert shares.mean == pytest.approx(0.5555556, rel=1e-6)
+    assert shares[1:] == pytest.approx(
+        (0.3555556, 0.7222222, 0.1222222, 0.0777778, 0.1, 0.1222222), rel=1e-6
+    )
+    assert shares.variant_sd == pytest.approx(0.3162278, rel=1e-6)
+
+
+def test_negative_prompt_variance_prints_as_zero() -> None:
+    shares = variance_shares([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    assert shares.variant == 0
+    with pytest.raises(ValueError, match="full table"):
+        variance_shares([[1.0, 0.0], [1.0]])

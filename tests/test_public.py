@@ -1,0 +1,41 @@
+"""The public names: all there, sorted, and free until they are used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import typing
+
+import keju
+
+
+def test_exported_list_is_what_is_visible() -> None:
+    assert keju.__all__ == sorted(keju.__all__)
+    assert dir(keju) == sorted(keju.__all__)
+    for name in keju.__all__:
+        assert getattr(keju, name) is not None
+
+
+def test_star_import_brings_exactly_the_list() -> None:
+    names: dict[str, typing.Any] = {}
+    exec("from keju import *", names)
+    assert set(names) - {"__builtins__"} == set(keju.__all__)
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(keju, "run_tasks")
+
+
+def test_import_is_light() -> None:
+    code = "import sys, keju; print(sorted(m for m in sys.modules if m.startswith('keju')))"
+    code += "; assert not {'pydantic', 'msgspec', 'typer', 'rich', 'yaml'} & set(sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "['keju']"
+
+
+def test_document_example_imports() -> None:
+    from keju import run_task
+    from keju.config import TaskConfig
+
+    assert callable(run_task)
+    assert TaskConfig is keju.TaskConfig

@@ -1,0 +1,285 @@
+"""Whole sittings against a real endpoint on loopback: faults, outages, budgets, resume."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.config import TaskConfig
+from keju.errors import EndpointError, UsageError
+from keju.journal import read_records
+from keju.task import sit
+from keju.types import Record
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan, draw
+
+
+def answer(asked: Asked) -> str:
+    """A fixed reply to each prompt, right about a quarter of the time."""
+    return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FaultyEndpoint]:
+    with FaultyEndpoint(Plan(answers=answer)) as running:
+        yield running
+
+
+def config(endpoint: FaultyEndpoint, folder: Path, **more: Any) -> TaskConfig:
+    size = more.pop("size", 20)
+    settings: dict[str, Any] = {
+        "model": "m",
+        "api_url": endpoint.url,
+        "datasets": ["demo"],
+        "dataset_args": {"demo": {"size": size}},
+        "work_dir": str(folder),
+        "run_id": "r",
+        "eval_batch_size": 16,
+        "retry_interval": 0.02,
+    }
+    return TaskConfig(**(settings | more))
+
+
+def scores(folder: Path) -> dict[str, tuple[str | None, str]]:
+    """What counts of each sample: the last record's answer and outcome."""
+    found: dict[str, tuple[str | None, str]] = {}
+    for record in read_records(folder):
+        reading = record.readings[0]
+        found[record.id] = (reading.answer.value, reading.score.outcome)
+    return found
+
+
+def headline(results: dict[str, Any]) -> Any:
+    entry = results["benchmarks"][0]
+    return entry["metrics"]["accuracy"], entry["outcomes"], entry["subsets"]
+
+
+def clean_run(tmp_path: Path, size: int = 20) -> dict[str, Any]:
+    with FaultyEndpoint(Plan(answers=answer)) as good:
+        return sit(config(good, tmp_path / "clean", size=size)).results
+
+
+FAULTS = {"429": 0.2, "500": 0.1, "drop": 0.05, "malformed": 0.03, "stall": 0.02, "empty": 0.01}
+
+
+def test_no_fault_of_the_endpoint_changes_a_score(tmp_path: Path) -> None:
+    plan = Plan(answers=answer, faults=FAULTS, seed=7, retry_after="0.05", stall=1.0)
+    with FaultyEndpoint(plan) as faulty:
+        finished = sit(config(faulty, tmp_path, size=50, timeout=0.5, attempts=12))
+        assert faulty.stats.snapshot()["max_attempts"] <= 12
+        assert set(faulty.stats.faults) == set(FAULTS)
+    assert finished.exit_code == 0
+    assert headline(finished.results) == headline(clean_run(tmp_path, 50))
+
+
+def test_attempts_are_what_the_user_set_and_every_sample_ends_with_an_outcome(
+    tmp_path: Path,
+) -> None:
+    plan = Plan(answers=answer, faults={"500": 0.6}, seed=1)
+    with FaultyEndpoint(plan) as faulty:
+        finished = sit(config(faulty, tmp_path, size=10, attempts=2))
+        stats = faulty.stats.snapshot()
+    assert stats["max_attempts"] == 2
+    assert finished.exit_code == 4
+    assert "ended in an error" in finished.message
+    entry = finished.results["benchmarks"][0]
+    assert sum(entry["outcomes"].values()) == 60
+    assert 5 < entry["outcomes"]["error"] < 40
+    metrics = entry["metrics"]
+    assert metrics["accuracy"]["n"] == 60 - entry["outcomes"]["error"]
+    low, high = metrics["accuracy_worst"]["value"], metrics["accuracy_best"]["value"]
+    assert low < metrics["accuracy"]["value"] < high
+    failed = [r for r in read_records(tmp_path / "r") if r.reply.error is not None]
+    assert all(len(record.faults) == 1 for record in failed)
+
+
+def test_errors_are_asked_again_on_resume_and_nothing_else_is(tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(answers=answer, faults={"500": 0.6}, seed=1)) as faulty:
+        first = sit(config(faulty, tmp_path, size=10, attempts=1))
+    errors = first.results["benchmarks"][0]["outcomes"]["error"]
+    with FaultyEndpoint(Plan(answers=answer)) as good:
+        second = sit(config(good, tmp_path, size=10, attempts=1))
+        assert good.stats.requests == errors + 1  # the preflight
+    assert second.exit_code == 0
+    assert headline(second.results) == headline(clean_run(tmp_path, 10))
+
+
+def test_an_endpoint_that_goes_down_pauses_the_run(tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(answers=answer, latency=0.01)) as endpoint:
+        threading.Timer(0.3, endpoint.down).start()
+        threading.Timer(2.5, endpoint.up).start()
+        finished = sit(config(endpoint, tmp_path, size=100, attempts=2))
+    assert finished.exit_code == 0
+    assert finished.results["benchmarks"][0]["outcomes"]["error"] == 0
+    assert headline(finished.results) == headline(clean_run(tmp_path, 100))
+
+
+def test_an_endpoint_that_stays_down_ends_the_run_resumable(tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(answers=answer, latency=0.01)) as endpoint:
+        threading.Timer(0.2, endpoint.down).start()
+        finished = sit(config(endpoint, tmp_path, size=200, give_up_after=1.0))
+        assert finished.exit_code == 4
+        assert "stayed down" in finished.message
+        assert "--resume" in finished.resume_command
+        endpoint.up()
+        again = sit(config(endpoint, tmp_path, size=200, resume=True))
+    assert again.exit_code == 0
+    assert headline(again.results) == headline(clean_run(tmp_path, 200))
+
+
+def test_a_context_length_error_is_an_outcome_and_never_an_answer(tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(answers=answer, context=900)) as endpoint:
+        finished = sit(config(endpoint, tmp_path, error_limit=1.0))
+        outcomes = finished.results["benchmarks"][0]["outcomes"]
+        assert 0 < outcomes["error"] < 120
+        requests = endpoint.stats.requests
+        sit(config(endpoint, tmp_path, error_limit=1.0))
+        assert endpoint.stats.requests == requests
+    kinds = {r.reply.error.kind for r in read_records(tmp_path / "r") if r.reply.error}
+    assert kinds == {"context_length"}
+
+
+def test_an_endpoint_that_refuses_every_request_is_named_early(tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(answers=answer, context=100)) as endpoint:
+        finished = sit(config(endpoint, tmp_path, error_limit=0.5))
+    assert finished.exit_code == 4
+
+    def refuse(asked: Asked) -> str:
+        return "fine"
+
+    plan = Plan(answers=refuse, faults={"400": 1.0})
+    with FaultyEndpoint(plan) as endpoint, pytest.raises(EndpointError):
+        sit(config(endpoint, tmp_path, run_id="other"))
+
+
+def test_a_key_that_is_withdrawn_stops_the_run_with_exit_5(tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(answers=answer, latency=0.02)) as endpoint:
+
+        def withdraw() -> None:
+            endpoint.plan = Plan(answers=answer, key="another")
+
+        threading.Timer(0.3, withdraw).start()
+        finished = sit(config(endpoint, tmp_path, size=200))
+    assert finished.exit_code == 5
+    assert "refuses to go on" in finished.message
+    records = list(read_records(tmp_path / "r"))
+    assert all(record.reply.error is None for record in records)
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ({"requests": 30}, "30 requests"),
+        ({"tokens": 2000}, "2000 tokens"),
+        ({"cost": 0.002}, "in cost"),
+    ],
+)
+def test_a_budget_is_never_overspent_by_more_than_what_is_in_flight(
+    endpoint: FaultyEndpoint, tmp_path: Path, budget: dict[str, Any], words: str
+) -> None:
+    price = {"input": 1.0, "output": 1.0}
+    finished = sit(config(endpoint, tmp_path, budget=budget, price=price, eval_batch_size=4))
+    assert finished.exit_code == 4
+    assert words in finished.message
+    usage = finished.results["benchmarks"][0]["usage"]
+    tokens = usage["input_tokens"] + usage["output_tokens"]
+    flight = 4 * tokens / usage["requests"]
+    assert usage["requests"] <= 30 or "requests" not in budget
+    assert tokens <= 2000 + flight or "tokens" not in budget
+    assert tokens / 1e6 <= 0.002 + flight / 1e6 or "cost" not in budget
+    more = sit(config(endpoint, tmp_path))
+    assert more.exit_code == 0
+    assert sum(more.results["benchmarks"][0]["outcomes"].values()) == 120
+
+
+def test_a_larger_limit_another_port_and_an_added_subset_reuse_what_is_valid(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    kinds = {"demo": {"subset_list": ["object_counting"], "size": 20}}
+    sit(config(endpoint, tmp_path, limit=5, dataset_args=kinds))
+    assert endpoint.stats.requests == 5 + 1
+    with FaultyEndpoint(Plan(answers=answer)) as other:
+        sit(config(other, tmp_path, limit=12, dataset_args=kinds))
+        assert other.stats.requests == 7 + 1
+        both = {"demo": {"subset_list": ["object_counting", "word_sorting"], "size": 20}}
+        finished = sit(config(other, tmp_path, limit=12, dataset_args=both))
+        assert other.stats.requests == 8 + 12 + 1
+    assert finished.results["benchmarks"][0]["n"] == 24
+
+
+def test_another_sampling_or_prompt_reuses_nothing(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    sit(config(endpoint, tmp_path, size=3))
+    warm = {"generation_config": {"temperature": 0.7}}
+    sit(config(endpoint, tmp_path, size=3, **warm))
+    assert endpoint.stats.requests == 2 * (18 + 1)
+    assert endpoint.last_body["temperature"] == 0.7
+    assert len(list(read_records(tmp_path / "r"))) == 36
+
+
+def test_another_model_is_refused_under_the_same_run_id(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    sit(config(endpoint, tmp_path, size=1))
+    with pytest.raises(UsageError, match="belongs to model 'm', not 'n'"):
+        sit(config(endpoint, tmp_path, size=1, model="n"))
+
+
+def test_use_cache_takes_replies_of_another_run_and_copies_them(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    sit(config(endpoint, tmp_path, size=2))
+    asked = endpoint.stats.requests
+    finished = sit(config(endpoint, tmp_path, size=2, run_id="copy", use_cache="r"))
+    assert endpoint.stats.requests == asked
+    assert len(list(read_records(tmp_path / "copy"))) == 12
+    assert (
+        headline(finished.results)[1]
+        == headline(sit(config(endpoint, tmp_path, size=2)).results)[1]
+    )
+
+
+def test_repeats_have_records_and_seeds_of_their_own(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    settings = {"generation_config": {"temperature": 1.0}, "repeats": 3}
+    finished = sit(config(endpoint, tmp_path, size=2, **settings))
+    records: list[Record] = list(read_records(tmp_path / "r"))
+    assert len({record.hash for record in records}) == 36
+    assert {record.epoch for record in records} == {0, 1, 2}
+    entry = finished.results["benchmarks"][0]
+    assert entry["n"] == 12
+    assert "pass@3" in entry["metrics"]
+
+
+def test_the_manifest_and_the_folder_hold_no_secret(tmp_path: Path) -> None:
+    marked = "sk-marked-secret-0123456789"
+    with FaultyEndpoint(Plan(answers=answer, key=marked)) as endpoint:
+        sit(
+            config(
+                endpoint,
+                tmp_path,
+                size=1,
+                api_key=marked,
+                headers={"X-Other": marked},
+                generation_config={"extra_headers": {"X-More": marked}},
+            )
+        )
+    for path in (tmp_path / "r").iterdir():
+        assert marked not in path.read_text(), path.name
+
+
+def test_two_sittings_of_one_run_at_a_time_are_refused(tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(answers=answer, latency=0.2)) as endpoint:
+        first = threading.Thread(target=sit, args=(config(endpoint, tmp_path),))
+        first.start()
+        while not endpoint.stats.requests:
+            pass
+        with pytest.raises(UsageError, match="another process"):
+            sit(config(endpoint, tmp_path))
+        first.join()
