@@ -105,16 +105,26 @@ def test_variables_that_are_no_settings_pass() -> None:
     assert load(environ=environ).limit is None
 
 
-def test_openai_variables_fill_in_only_where_nothing_is_named() -> None:
+def test_openai_variables_stand_between_the_file_and_the_flags(tmp_path: Path) -> None:
     environ = {"OPENAI_API_KEY": "shared", "OPENAI_BASE_URL": "http://shared/v1"}
-    config = load(environ=environ)
+    path = tmp_path / "c.yaml"
+    path.write_text("api_url: http://file/v1\napi_key: file\n")
+    config = settings.load(path, flags={"model": "m", "datasets": ["demo"]}, environ=environ)
     assert config.api_url == "http://shared/v1"
     assert config.api_key is not None
     assert config.api_key.get_secret_value() == "shared"
     own = load({"api_url": "http://own/v1", "api_key": "own"}, environ=environ)
     assert own.api_url == "http://own/v1"
-    assert own.api_key is not None
-    assert own.api_key.get_secret_value() == "own"
+    more = load(environ=environ | {"KEJU_API_URL": "http://keju/v1"})
+    assert more.api_url == "http://keju/v1"
+
+
+def test_a_manifest_outranks_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "manifest.json"
+    path.parent.mkdir()
+    path.write_text('{"config": {"model": "m", "datasets": ["demo"], "api_url": "http://run/v1"}}')
+    config = settings.load(path, environ={"OPENAI_BASE_URL": "http://shared/v1"})
+    assert (config.api_url, config.run_id) == ("http://run/v1", "run")
 
 
 @pytest.mark.parametrize("model", ["scripted", "replay:runs/a", "gguf:x", "hf:x", "embedded"])

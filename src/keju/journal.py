@@ -43,6 +43,7 @@ class Journal:
             ) from None
         self.repaired = _repair(self._fd)
         """Bytes of a torn last line that were cut off."""
+        self._size = os.fstat(self._fd).st_size
 
     def append(self, records: Iterable[msgspec.Struct]) -> None:
         """Write whole lines; they survive the death of this process from here on."""
@@ -54,19 +55,19 @@ class Journal:
         self._write(buffer)
 
     def _write(self, data: bytearray) -> None:
-        start = os.fstat(self._fd).st_size
         try:
             written = os.write(self._fd, data)
             while written < len(data):
                 written += os.write(self._fd, memoryview(data)[written:])
         except OSError as error:
-            os.ftruncate(self._fd, start)
+            os.ftruncate(self._fd, self._size)
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise RunIncomplete(
                     f"no space left for {self.path}; everything before is saved: "
                     "free some space, then resume"
                 ) from None
             raise RunIncomplete(f"cannot write {self.path}: {error.strerror}") from None
+        self._size += len(data)
         self._unsynced += len(data)
 
     @property

@@ -33,6 +33,7 @@ class Manifest:
         dumped = config.model_copy(update={"run_id": folder.name}).model_dump(
             mode="json", exclude_defaults=True
         )
+        dumped["seed"] = config.seed
         dumped.get("generation_config", {}).pop("extra_headers", None)
         self.document: dict[str, Any] = {
             "schema": SCHEMA,

@@ -11,6 +11,7 @@ from keju.engine.job import Job
 from keju.errors import KejuError
 from keju.journal import read_records
 from keju.manifest import Manifest
+from keju.report.strings import Language
 from keju.results.aggregate import results_document, summarise
 from keju.runs import REPORT, RESULTS, write_json
 from keju.types import Sample
@@ -51,7 +52,7 @@ def entries_of(job: Job, *, seconds: float = 0.0, beside: bool = True) -> list[d
             )
     if beside and len(entries) == 2 and entries[1]["reader"] == "robust":
         robust = entries[1]["metrics"]["accuracy"]
-        entries[0]["metrics"]["accuracy_robust"] = robust | {"title": "as read by 'robust'"}
+        entries[0]["metrics"]["accuracy_robust"] = robust | {"title": "accuracy as read by 'robust'"}
         return entries[:1]
     return entries
 
@@ -82,7 +83,7 @@ def write_outputs(
     results: dict[str, Any],
     jobs: Sequence[Job],
     manifest: dict[str, Any],
-    language: str,
+    language: Language,
     *,
     report: bool,
 ) -> None:

@@ -1,10 +1,9 @@
 """Where settings come from: a file, the environment, overrides and flags, made one `TaskConfig`.
 
 The nearer to the command line, the stronger: flags, then overrides (``-s key.sub=value``), then
-``KEJU_<FIELD>`` variables, then the file, then defaults. Mappings merge key by key, so a flag that
-sets the temperature leaves the file's token limit alone. ``OPENAI_API_KEY`` and
-``OPENAI_BASE_URL`` fill in only where nothing else names a key or an address: they are shared with
-other programs and must not redirect a run, or its key, that a file describes.
+the environment (``KEJU_<FIELD>``, then ``OPENAI_API_KEY`` and ``OPENAI_BASE_URL``), then the file,
+then defaults. Mappings merge key by key, so a flag that sets the temperature leaves the file's
+token limit alone.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ PREFIX: Final = "KEJU_"
 OTHER_VARIABLES: Final = ("KEJU_CACHE_DIR", "KEJU_DEBUG")
 """Variables of Keju that are no setting of a task."""
 TEST_PREFIX: Final = "KEJU_TEST_"
-FALLBACKS: Final = {"api_key": "OPENAI_API_KEY", "api_url": "OPENAI_BASE_URL"}
+SHARED: Final = {"api_key": "OPENAI_API_KEY", "api_url": "OPENAI_BASE_URL"}
+"""What the environment may also hold under the names that other programs use."""
 LOCAL_MODELS: Final = ("scripted", "embedded")
 LOCAL_KINDS: Final = ("replay", "gguf", "hf")
 """Models that need no endpoint: by name, and by what stands before a colon."""
@@ -47,12 +47,14 @@ def load(
 
     `flags` holds fields of `TaskConfig` as far as they were given; `environ` is the process's own
     environment unless another is passed. Relative paths in a file are relative to the current
-    directory.
+    directory. The manifest of a run outranks the environment: what is resumed is that run.
     """
     environ = os.environ if environ is None else environ
+    stored = (str(file), from_file(Path(file)) if file is not None else {})
+    around = (ENVIRONMENT, from_environment(environ))
+    resumes = file is not None and Path(file).name == MANIFEST
     sources = [
-        (str(file), from_file(Path(file)) if file is not None else {}),
-        (ENVIRONMENT, from_environment(environ)),
+        *((around, stored) if resumes else (stored, around)),
         ("-s", from_overrides(overrides)),
         ("", canonical(flags or {})),
     ]
@@ -61,7 +63,8 @@ def load(
     for origin, layer in sources:
         merged = merge(merged, layer)
         origins |= dict.fromkeys(layer, origin)
-    _fill_in(merged, environ)
+    if is_local(merged.get("model")):
+        _forget_endpoint(merged, origins)
     try:
         _check_inside(merged, TaskConfig)
         return TaskConfig(**merged)
@@ -92,10 +95,11 @@ def from_file(path: Path) -> Layer:
 def from_environment(environ: Mapping[str, str]) -> Layer:
     """The settings given as ``KEJU_<FIELD>``; an unknown variable is refused by its nearest name.
 
-    An empty variable counts as not set. A list is written with commas.
+    OPENAI_API_KEY and OPENAI_BASE_URL count too, below them. An empty variable counts as not
+    set. A list is written with commas.
     """
     valid = {PREFIX + name.upper(): name for name in scalar_fields()}
-    layer: Layer = {}
+    layer: Layer = {field: environ[name] for field, name in SHARED.items() if environ.get(name)}
     for variable, value in environ.items():
         if not variable.startswith(PREFIX) or variable.startswith(TEST_PREFIX):
             continue
@@ -154,13 +158,13 @@ def canonical(data: Mapping[str, Any], origin: str = "") -> Layer:
 
 def data_dir(flag: str | None, environ: Mapping[str, str] | None = None) -> str | None:
     """The data folder of commands that take no whole configuration."""
-    return flag or (os.environ if environ is None else environ).get("KEJU_DATA_DIR") or None
+    return flag or _variable("data_dir", environ)
 
 
 def work_dir(flag: str | None, environ: Mapping[str, str] | None = None) -> Path:
     """The folder of runs, for commands that take no whole configuration."""
-    named = flag or (os.environ if environ is None else environ).get("KEJU_WORK_DIR")
-    return Path(named or str(TaskConfig.model_fields["work_dir"].default))
+    default = str(TaskConfig.model_fields["work_dir"].default)
+    return Path(flag or _variable("work_dir", environ) or default)
 
 
 def is_local(model: object) -> bool:
@@ -169,6 +173,11 @@ def is_local(model: object) -> bool:
         return False
     kind, colon, _ = model.partition(":")
     return model in LOCAL_MODELS or (bool(colon) and kind in LOCAL_KINDS)
+
+
+def _variable(field: str, environ: Mapping[str, str] | None) -> str | None:
+    value: str | None = from_environment(os.environ if environ is None else environ).get(field)
+    return value
 
 
 def _canonical(
@@ -239,12 +248,11 @@ def _unknown_variable(variable: str, valid: Sequence[str]) -> str:
     return f"unknown environment variable {variable}{did_you_mean(variable, valid)}"
 
 
-def _fill_in(merged: Layer, environ: Mapping[str, str]) -> None:
-    if is_local(merged.get("model")):
-        return
-    for field, variable in FALLBACKS.items():
-        if merged.get(field) is None and environ.get(variable):
-            merged[field] = environ[variable]
+def _forget_endpoint(merged: Layer, origins: Mapping[str, str]) -> None:
+    """A local model needs no endpoint, so one that is only in the environment is not meant."""
+    for field in SHARED:
+        if origins.get(field) == ENVIRONMENT:
+            del merged[field]
 
 
 def _with_origin(message: str, origins: Mapping[str, str]) -> str:

@@ -142,6 +142,8 @@ FILES = [
 ]
 ENVIRONMENT = [
     Case(RUN, "KEJU_LIMT (did you mean 'KEJU_LIMIT'?)", environ={"KEJU_LIMT": "3"}),
+    Case(("stats", "demo"), "KEJU_DATADIR (did you mean", environ={"KEJU_DATADIR": "x"}),
+    Case(("list", "runs"), "KEJU_WORKDIR (did you mean", environ={"KEJU_WORKDIR": "x"}),
     Case(RUN, "KEJU_LIMIT: limit: must be", environ={"KEJU_LIMIT": "0"}),
     Case(RUN, "KEJU_SEED: seed: ", environ={"KEJU_SEED": "x"}),
     Case(RUN, "'generation_config' is a mapping", environ={"KEJU_GENERATION_CONFIG": "{}"}),

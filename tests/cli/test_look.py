@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,7 +42,7 @@ def test_stats_of_bbh_are_the_published_ones(keju: Keju, data_dir: Path) -> None
     document = ran.json
     assert document["total"] == {"n": 6511, "mean": 3307.29, "min": 1060, "max": 7885}
     assert document["subsets"]["snarks"] == {"n": 178, "mean": 3493.68, "min": 3339, "max": 3693}
-    assert list(document["subsets"])[0] == "temporal_sequences"
+    assert next(iter(document["subsets"])) == "temporal_sequences"
 
 
 def test_stats_follow_the_settings(
@@ -57,7 +61,7 @@ def test_show_has_exactly_the_published_fields(keju: Keju, data_dir: Path) -> No
     shown = ran.json
     assert list(shown) == ["input", "target", "id", "group_id", "subset_key", "metadata"]
     assert (shown["target"], shown["id"], shown["subset_key"]) == ("A", 0, "temporal_sequences")
-    assert shown["input"][0]["id"] == "7d1767c8"
+    assert list(shown["input"][0]) == ["id", "content"]
     assert shown["metadata"] == {"task_type": "multiple_choice"}
 
 
@@ -143,3 +147,12 @@ def test_doctor_fails_on_what_was_asked_for(keju: Keju, tmp_path: Path) -> None:
     assert ran.code == 5
     assert "check --api-url" in ran.out
     assert keju("doctor", "--api-url", "nonsense").code == 2
+
+
+def test_json_in_a_stream_that_holds_only_ascii(data_dir: Path) -> None:
+    words = ["-m", "keju", "show", "ceval", "--data-dir", str(data_dir), "--json"]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("KEJU_")}
+    for encoding in ("ascii", "utf-8"):
+        environ = clean | {"PYTHONIOENCODING": encoding}
+        ran = subprocess.run([sys.executable, *words], capture_output=True, env=environ, check=True)
+        assert "答案" in json.loads(ran.stdout.decode(encoding))["input"][0]["content"]

@@ -32,11 +32,14 @@ class LoopbackHub:
         self.gated: set[str] = set()
         """Repositories whose files need `TOKEN`."""
         self.faults: dict[str, FileFault] = {}
+        self.redirects: dict[str, str] = {}
+        """Files that lie at another address."""
         self.lfs = True
         """Whether listings announce SHA-256 (LFS) or git hashes, and ModelScope any at all."""
         self.tree_listing = True
         """Whether ModelScope's first listing path is known."""
         self.asked: list[str] = []
+        self.headers: list[dict[str, str]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
@@ -79,6 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _route(self) -> None:
         url = urlsplit(self.path)
         self.hub.asked.append(f"{self.command} {self.path}")
+        self.hub.headers.append(dict(self.headers.items()))
         parts = url.path.strip("/").split("/")
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
         if parts[:2] == ["api", "datasets"]:
@@ -148,6 +152,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, json.dumps(document).encode(), {"Content-Type": "application/json"})
 
     def _send_file(self, path: str, body: bytes, headers: Mapping[str, str]) -> None:
+        if path in self.hub.redirects:
+            self._send(302, b"", {"Location": self.hub.redirects[path]})
+            return
         fault = self.hub.faults.get(path)
         if fault == "wrong":
             body = body.swapcase() if body.swapcase() != body else bytes(reversed(body))

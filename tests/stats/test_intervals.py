@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as oracle  # type: ignore[import-untyped]
 
+from keju.stats.distributions import student_t_quantile
 from keju.stats.intervals import (
     Interval,
     Moments,
@@ -96,13 +97,14 @@ def test_clustered_vector() -> None:
 
 
 def test_design_effect_below_one_never_adds_items() -> None:
-    scores = [1, 0] * 10
+    scores = [1, 0] * 9 + [1, 1]
     moments = Moments.of(scores)
     assert moments is not None
     mean = clustered_mean(gather_clusters(scores, [i // 2 for i in range(20)]), moments)
-    assert mean.deff == pytest.approx(0)
+    assert mean.deff is not None
+    assert 0 < mean.deff < 1
     assert mean.n_eff == 20
-    assert mean.interval == wilson(0.5, 20)
+    assert mean.interval == wilson(0.55, 20)
 
 
 def test_one_cluster_gives_no_interval() -> None:
@@ -138,6 +140,14 @@ def test_bounded_mean_of_binary_values_is_wilson() -> None:
     moments = Moments.of_counts({1.0: 8, 0.0: 2})
     assert moments is not None
     assert bounded_mean(moments, draws=10).interval == wilson(0.8, 10)
+
+
+def test_bounded_mean_of_few_items_uses_students_t() -> None:
+    moments = Moments.of([0.75, 0.25, 1.0, 0.5, 0.0])
+    assert moments is not None
+    mean = bounded_mean(moments, draws=20)
+    assert mean.n_eff == pytest.approx(5 * (0.25 * 5 / 4) / 0.15625)
+    assert mean.interval == wilson(0.5, mean.n_eff, student_t_quantile(0.975, 4))
 
 
 def test_bounded_mean_of_equal_values_is_never_certain() -> None:

@@ -6,6 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+LONGEST = 4000
+"""Characters of a segment; whatever goes on for longer is not an answer."""
+
 
 class Segment(NamedTuple):
     """What a marker introduces, and where the marker stands."""
@@ -44,12 +47,12 @@ def segments_at(
 
     A segment is the rest of the marker's line or, if that is empty, the next non-empty line (with
     `paragraph` on to the next blank line). It never reaches beyond the next marker, so that all
-    segments together are no longer than the text.
+    segments together are no longer than the text, and is cut after `LONGEST` characters.
     """
     segments: list[Segment] = []
     last = len(spans) - 1
     for number, (start, end) in enumerate(spans):
-        limit = spans[number + 1][0] if number < last else len(text)
+        limit = min(spans[number + 1][0] if number < last else len(text), end + LONGEST)
         segments.append(Segment(_segment(text, end, limit, paragraph), start, end))
     return segments
 

@@ -287,11 +287,15 @@ _ONLY_LABEL = re.compile(
 
 
 def _only_label(line: str, sample: Sample) -> str | None:
-    """The label of a line that is only a label, or a label and its own option's text."""
-    match = _ONLY_LABEL.fullmatch(clean_segment(line))
-    if match is None or (label := match[1].upper()) not in sample.labels:
-        return None
-    if not match[2]:
-        return label
-    own = sample.choices[sample.labels.index(label)]
-    return label if option_by_text(match[2], (own,)) else None
+    """The label of a line that is only a label, or a label and its own option's text.
+
+    The line is looked at as it stands too, since undressing may take LaTeX off an option's text.
+    """
+    for form in (clean_segment(line), line):
+        match = _ONLY_LABEL.fullmatch(form)
+        if match is None or (label := match[1].upper()) not in sample.labels:
+            continue
+        own = sample.choices[sample.labels.index(label)]
+        if not match[2] or option_by_text(match[2], (own,)):
+            return label
+    return None

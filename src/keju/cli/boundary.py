@@ -53,6 +53,8 @@ def invoke(command: Command, argv: list[str]) -> int:
         code = get_command(app).main(args=argv, prog_name=name, standalone_mode=False)
     except typer.Abort:
         raise KeyboardInterrupt from None
+    except SystemExit:  # how typer ends when the reader of stdout has gone away
+        raise BrokenPipeError from None
     except usage_errors as error:
         raise UsageError(f"{_usage(error)}; see 'keju {command.name} --help'") from None
     return code if isinstance(code, int) else 0

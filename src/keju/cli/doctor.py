@@ -114,7 +114,7 @@ def _data(flag: str | None) -> Iterator[Check]:
     for name in LAYOUTS:
         there = (folder / name).is_dir()
         found = str(folder / name) if there else "not there"
-        remedy = "" if there else f"put it into {folder / name}"
+        remedy = "" if there else f"keju data pull {name}"
         yield Check(f"data {name}", there, found, remedy)
 
 

@@ -65,6 +65,7 @@ PANELS: dict[str, tuple[Flag, ...]] = {
         Flag("eval_batch_size", "C", "The most requests in flight.", int),
         Flag("timeout", "SECONDS", "Time for one attempt.", float),
         Flag("attempts", "N", "Attempts for one request, the first included.", int),
+        Flag("retry_interval", "SECONDS", "Wait before the second attempt; doubles.", float),
         Flag("rpm", "N", "Requests a minute.", float),
         Flag("tpm", "N", "Tokens a minute, input and output.", float),
         Flag("give_up_after", "SECONDS", "How long an endpoint may stay down.", float),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -12,6 +12,10 @@ from keju.cli import options
 from keju.cli.arguments import StrictCommand
 from keju.cli.kinds import MODEL_KINDS, Extra
 from keju.cli.output import print_json, print_lines
+from keju.cli.prepare import all_benchmarks
+
+if TYPE_CHECKING:
+    from keju.benchmarks.base import Benchmark
 
 app = options.new_app()
 
@@ -129,11 +133,10 @@ def _runs(work_dir: str | None) -> list[Row]:
     ]
 
 
-def _chosen(only: str | None) -> list[Any]:
+def _chosen(only: str | None) -> list[Benchmark]:
     from keju.benchmarks import registry
 
-    names = registry.names() if only is None else [only]
-    return [registry.get(name) for name in names]
+    return all_benchmarks() if only is None else [registry.get(only)]
 
 
 ROWS: dict[str, Callable[[str | None], list[Row]]] = {

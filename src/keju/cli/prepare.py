@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from keju import settings
+from keju.cli.output import note
 from keju.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
-    from keju.benchmarks.base import Exam
+    from keju.benchmarks.base import Benchmark, Exam
 
 FLAG = "--dataset-args"
 
@@ -49,3 +50,16 @@ def own_args(name: str, text: str | None) -> dict[str, Any]:
             raise ConfigError(f"{FLAG}: the settings of '{other}' must be a mapping")
     merged: dict[str, Any] = settings.merge(args.get(name, {}), args.get(known, {}))
     return merged
+
+
+def all_benchmarks() -> list[Benchmark]:
+    """Every benchmark that can be loaded; a broken plug-in is named and left out."""
+    from keju.benchmarks import registry
+
+    found = []
+    for name in registry.names():
+        try:
+            found.append(registry.get(name))
+        except Exception as error:
+            note(f"keju: benchmark '{name}' cannot be loaded: {type(error).__name__}: {error}")
+    return found

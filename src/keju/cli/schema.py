@@ -7,6 +7,7 @@ from typing import Any
 from keju.cli import options
 from keju.cli.arguments import StrictCommand
 from keju.cli.output import print_json
+from keju.cli.prepare import all_benchmarks
 
 app = options.new_app()
 
@@ -31,10 +32,9 @@ def task_schema() -> dict[str, Any]:
     from pydantic import BaseModel
     from pydantic.json_schema import models_json_schema
 
-    from keju.benchmarks import registry
     from keju.config import TaskConfig
 
-    args = {name: registry.get(name).Args for name in registry.names()}
+    args = {benchmark.name: benchmark.Args for benchmark in all_benchmarks()}
     models: list[type[BaseModel]] = [TaskConfig, *dict.fromkeys(args.values())]
     references, definitions = models_json_schema([(model, "validation") for model in models])
     named = definitions["$defs"]

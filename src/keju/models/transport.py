@@ -8,6 +8,7 @@ ALL_PROXY, NO_PROXY).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -24,6 +25,9 @@ CONNECT_SECONDS = 30.0
 """An address that does not even answer the handshake by then is down."""
 IDLE_CONNECTIONS = 4096
 """More than any run has in flight: no connection is closed to be opened again."""
+SETTLE_SECONDS = 0.05
+"""The client's own thread may still be handing over its last result: an interpreter that ends
+in that moment would be aborted (exit code 134 instead of the command's)."""
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _NOT_REACHED = "client error (Connect)"
 
@@ -82,6 +86,7 @@ class Transport:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+            await asyncio.sleep(SETTLE_SECONDS)
 
     def _build(self) -> Client:
         builder = (

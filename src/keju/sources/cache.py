@@ -6,8 +6,6 @@ whose files have gone or changed in size is not used either.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import msgspec
 
 from keju.sources.folder import DataFolder
 from keju.sources.layouts import HUB_NAMES, HubName
+from keju.sources.writing import whole_file
 
 _SHOWN_COMMIT = 12
 
@@ -93,20 +92,8 @@ def write_receipt(receipt: Receipt, environ: Mapping[str, str]) -> None:
     """Make a finished pull known, all at once."""
     file = _receipt_file(receipt.benchmark, receipt.hub, environ)
     document = msgspec.json.format(msgspec.json.encode(receipt), indent=2)
-    replace_file(file, document + b"\n")
-
-
-def replace_file(target: Path, content: bytes) -> None:
-    """Write `target` so that nobody ever sees a part of it."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".part-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with whole_file(file) as out:
+        out.write(document + b"\n")
 
 
 def _receipt_file(benchmark: str, hub: HubName, environ: Mapping[str, str]) -> Path:

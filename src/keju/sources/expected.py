@@ -62,9 +62,9 @@ _SAME_FILE = {"BixBench.jsonl": "BixBench_v1.5.jsonl"}
 """Official files that go by two names."""
 
 
-def rows(benchmark: str | None, table: str) -> int | None:
+def rows(benchmark: str, table: str) -> int | None:
     """The published number of rows of a table, where it is known."""
-    return ROWS.get(benchmark or "", {}).get(table)
+    return ROWS.get(benchmark, {}).get(table)
 
 
 def sha256(benchmark: str, name: str) -> str | None:

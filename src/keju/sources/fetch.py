@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import os
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from keju.sources.writing import whole_file
 
 Say = Callable[[str], None]
 """Takes one line about progress."""
@@ -69,23 +69,19 @@ def download(
     say: Say | None = None,
 ) -> str:
     """Fetch `url` into `target` and return its SHA-256; checks what is known about it first."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".part-")
-    try:
-        with os.fdopen(handle, "wb") as file, _open(url, secrets) as response:
-            announced = response.headers.get("Content-Length")
-            total = size if size is not None else int(announced) if announced else None
-            received, digest = _copy(response, file.write, target.name, total, say)
-        if False:
+    with _open(url, secrets) as response, whole_file(target) as file:
+        announced = response.headers.get("Content-Length")
+        total = size if size is not None else int(announced) if announced else None
+        received, digest = 0, hashlib.sha256()
+        for chunk in _watched(_chunks(response, host_of(url)), target.name, total, say):
+            file.write(chunk)
+            digest.update(chunk)
+            received += len(chunk)
+        if total is not None and received != total:
             raise Damaged(f"{received} of {total} bytes arrived")
-        if sha256 is not None and digest != sha256:
+        if sha256 is not None and digest.hexdigest() != sha256:
             raise Damaged("its checksum is not the announced one")
-        Path(temporary).replace(target)
-    except (OSError, http.client.HTTPException) as error:
-        raise Unreachable(f"{host_of(url)}: {error}") from None
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-    return digest
+    return digest.hexdigest()
 
 
 def sha256_of(path: Path) -> str:
@@ -110,23 +106,26 @@ def _open(url: str, secrets: Mapping[str, str]) -> http.client.HTTPResponse:
     return response
 
 
-def _copy(
-    response: http.client.HTTPResponse,
-    write: Callable[[bytes], int],
-    name: str,
-    total: int | None,
-    say: Say | None,
-) -> tuple[int, str]:
-    received, seen, spoken = 0, hashlib.sha256(), time.monotonic()
-    while chunk := response.read(_CHUNK):
-        write(chunk)
-        seen.update(chunk)
+def _chunks(response: http.client.HTTPResponse, host: str) -> Iterator[bytes]:
+    try:
+        while chunk := response.read(_CHUNK):
+            yield chunk
+    except (OSError, http.client.HTTPException) as error:
+        raise Unreachable(f"{host}: {error}") from None
+
+
+def _watched(
+    chunks: Iterator[bytes], name: str, total: int | None, say: Say | None
+) -> Iterator[bytes]:
+    """The chunks themselves, and a line every few seconds while they come."""
+    received, spoken = 0, time.monotonic()
+    of = f" of {total / 1e6:.1f}" if total else ""
+    for chunk in chunks:
         received += len(chunk)
         if say and time.monotonic() - spoken > _SECONDS_BETWEEN_LINES:
             spoken = time.monotonic()
-            of = f" of {total / 1e6:.1f}" if total else ""
             say(f"{name}: {received / 1e6:.1f}{of} MB")
-    return received, seen.hexdigest()
+        yield chunk
 
 
 def to_stderr(line: str) -> None:

@@ -7,22 +7,27 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from keju.errors import DataError, MissingExtra
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
 _BATCH = 1024
 """Parquet rows that are turned into Python objects at a time."""
 
-_NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
+    "threads": 1,
 }
-"""Reading a file must neither download nor load code."""
+"""Reading a file must neither download nor load code, and keep the order of its rows."""
 
 
 def unpacked(raw: bytes, name: str, where: str) -> bytes:
@@ -95,8 +100,11 @@ def _json_rows(document: Any, where: str) -> Iterator[dict[str, Any]]:
 
 def _whole_rows(rows: Iterator[dict[str, str]], where: str) -> Iterator[dict[str, Any]]:
     for number, row in enumerate(rows, 1):
-        if None in row or None in row.values():
-            raise DataError(f"{where}, row {number}: not as many values as columns")
+        if None in row:
+            raise DataError(f"{where}, row {number}: more values than columns; check the quotes")
+        lacking = [column for column, value in row.items() if value is None]
+        if lacking:
+            raise DataError(f"{where}, row {number}: no value for column {', '.join(lacking)}")
         yield row
 
 
@@ -106,14 +114,21 @@ def _parquet_rows(raw: bytes, where: str) -> Iterator[dict[str, Any]]:
     except ImportError:
         raise MissingExtra(f"reading {where}", "data") from None
 
-    with TemporaryDirectory(prefix="keju-") as scratch:
+    with TemporaryDirectory(prefix="keju-") as scratch, _database().cursor() as cursor:
         copy = Path(scratch) / "table.parquet"
         copy.write_bytes(raw)
-        with duckdb.connect(":memory:", config=dict(_NO_EXTENSIONS)) as database:
-            try:
-                result = database.execute("SELECT * FROM read_parquet(?)", [str(copy)])
-                columns = [column[0] for column in result.description or ()]
-                while batch := result.fetchmany(_BATCH):
-                    yield from (dict(zip(columns, row, strict=True)) for row in batch)
-            except duckdb.Error:
-                raise DataError(f"{where} is not a whole Parquet file") from None
+        try:
+            cursor.execute("SELECT * FROM read_parquet(?)", [str(copy)])
+            columns = [column[0] for column in cursor.description or ()]
+            while batch := cursor.fetchmany(_BATCH):
+                yield from (dict(zip(columns, row, strict=True)) for row in batch)
+        except duckdb.Error:
+            raise DataError(f"{where} is not a whole Parquet file") from None
+
+
+@cache
+def _database() -> DuckDBPyConnection:
+    """One database in memory for all files: opening one costs more than reading a small file."""
+    import duckdb
+
+    return duckdb.connect(":memory:", config=dict(_SETTINGS))

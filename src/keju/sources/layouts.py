@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 HubName = Literal["huggingface", "modelscope"]
@@ -74,11 +75,11 @@ class Layout:
         """Whether `path` of a repository is one of the files that the tables are read from."""
         return path in self._wanted_files or stem_of(path) in self._wanted_stems
 
-    @property
+    @cached_property
     def _wanted_stems(self) -> frozenset[str]:
         return frozenset(stem for table in self.tables for stem in self.stems_of(table))
 
-    @property
+    @cached_property
     def _wanted_files(self) -> frozenset[str]:
         return frozenset((*self.archives, *self.texts))
 

@@ -100,9 +100,14 @@ def count(exam: Exam, style: str, *, shift: int, one_line: bool = False) -> tupl
     return right, asked
 
 
+@pytest.fixture(scope="module")
+def exam(real: Sit) -> Exam:
+    """The whole val split; the prompts do not matter here."""
+    return real(few_shot_num=0)
+
+
 @pytest.mark.parametrize("style", STYLES)
-def test_the_right_answer_is_read_and_a_wrong_one_is_not(real: Sit, style: str) -> None:
-    exam = real(few_shot_num=0)
+def test_the_right_answer_is_read_and_a_wrong_one_is_not(exam: Exam, style: str) -> None:
     right, asked = count(exam, STYLES[style], shift=0)
     assert asked == 1346
     assert right / asked >= 0.999
@@ -111,8 +116,7 @@ def test_the_right_answer_is_read_and_a_wrong_one_is_not(real: Sit, style: str) 
 
 
 @pytest.mark.parametrize("style", ONE_LINE_STYLES)
-def test_options_are_recognised_by_their_text(real: Sit, style: str) -> None:
-    exam = real(few_shot_num=0)
+def test_options_are_recognised_by_their_text(exam: Exam, style: str) -> None:
     right, asked = count(exam, ONE_LINE_STYLES[style], shift=0, one_line=True)
     assert asked > 1300
     assert right / asked >= 0.999
@@ -120,6 +124,16 @@ def test_options_are_recognised_by_their_text(real: Sit, style: str) -> None:
 
 
 @pytest.mark.parametrize("style", BARREN)
-def test_a_reply_without_an_answer_is_never_right(real: Sit, style: str) -> None:
-    exam = real(few_shot_num=0)
+def test_a_reply_without_an_answer_is_never_right(exam: Exam, style: str) -> None:
     assert count(exam, BARREN[style], shift=0)[0] == 0
+
+
+@pytest.mark.parametrize("protocol", ["tutorial", "official", "lm-eval", "opencompass"])
+def test_a_base_model_that_runs_on_is_read_where_it_answered(real: Sit, protocol: str) -> None:
+    exam = real(protocol=protocol, form="base", few_shot_num=0, decode="generate")
+    reader = exam.readers["robust"]
+    for here, after in zip(exam.samples, exam.samples[1:], strict=False):
+        wrong = "ABCD"["ABCD".index(here.target) - 1]
+        run_on = f"{here.target}\n\n{exam.render(after).text}{wrong}\n\n"
+        reading = grade(Reply(text=run_on), here, reader)
+        assert (reading.score.outcome, reading.answer.cut) == ("correct", True)

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from keju.answers.choice_markers import BOXED, TOLERANT
-from keju.answers.markers import Segment, last_line, segments_after_literal, segments_at
+from keju.answers.markers import (
+    LONGEST,
+    Segment,
+    last_line,
+    segments_after_literal,
+    segments_at,
+)
 from keju.answers.runon import cut_run_on
 from keju.benchmarks.base import Reader
 from keju.benchmarks.bbh import forms, sequences
@@ -81,12 +87,19 @@ def _read_tiers(text: str, sample: Sample) -> Answer:
         if answer.value is not None or answer.reason == "ambiguous":
             return answer
         reason = reason or answer.reason
-    value = form.whole(last_line(text), sample)
-    if value is None and paragraph:
-        value = form.whole(text, sample)
+    value = _bare_answer(text, form, sample)
     if value is not None:
         return Answer(value, "fallback")
     return Answer(reason=reason or ("no_marker" if text.strip() else "empty"))
+
+
+def _bare_answer(text: str, form: Form, sample: Sample) -> str | None:
+    """The answer of a last line that is nothing else; a list of words may be the whole reply."""
+    line = last_line(text)
+    value = form.whole(line, sample) if len(line) <= LONGEST else None
+    if value is None and sample.subset in _LISTS and len(text) <= LONGEST:
+        return form.whole(text, sample)
+    return value
 
 
 def _last_answer(segments: list[Segment], tier: Tier, form: Form, sample: Sample) -> Answer:

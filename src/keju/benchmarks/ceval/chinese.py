@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from keju.answers.choice_markers import ENGLISH
+from keju.benchmarks.ceval.data import OPTIONS
 
 CUE = "答案:"
 """`答案：` in normal form."""
@@ -18,7 +19,7 @@ CUE = "答案:"
 _NOT = r"(?<![不非误错勿别未若])(?<!错误)(?<!错误的)(?<!如果)(?<!假如)"
 """What stands before a marker and makes it say something else."""
 
-_HEAD = rf"(?:{_NOT}(?:正确|最终)|{_NOT}(?<!正确)(?<!最终))答案"
+_HEAD = rf"(?:{_NOT}(?:正确|最终)|{_NOT}(?<!正确)(?<!最终)(?<![不非]正确的))答案"
 _ANSWER = rf"{_HEAD}[\s*_\"”』」]*+(?:应该|应当|应)?(?:是|为|选择?|:)"
 _CHOSEN = rf"{_NOT}(?:(?:故|应该?|因此|所以|综上|本题),?(?:本题)?(?:应该?)?选择?|选择)(?![题项])"
 _CORRECT = rf"{_NOT}正确的?(?:一项|选项|答案)(?:应该|应)?(?:是|为|:)"
@@ -45,9 +46,8 @@ _CLAUSE = re.compile(
 """The comma before a remark on another option: ``B,D也错误`` names one answer, ``B,D`` two."""
 
 _EMPTY_LINE = re.compile(r"\n[ \t\r]*+\n")
-_BARE_START = re.compile(r"\s*+[(\[]?[A-Da-d][)\]]?(?=\s*+(?:\n|$)|[.。:,;、])")
-
-Transform = Callable[[str], str]
+_BARE_START = re.compile(r"\s*+[(\[]?[A-Da-d][)\]]?\.?(?=[ \t\r]*+(?:\n|\Z)|[。,;])")
+_FIRST_OPTION = re.compile(r"\s*+[(\[]?([A-D])[)\]]?[.:、][ \t]*+([^\n]++)")
 
 
 def normalised(text: str) -> str:
@@ -55,18 +55,25 @@ def normalised(text: str) -> str:
     return _CLAUSE.sub("; ", unicodedata.normalize("NFKC", text))
 
 
-def completing(*, always: bool) -> Transform:
-    """Normalise replies to prompts that end with the cue, and put the cue back before them.
+def completed(text: str) -> str:
+    """A base model's reply to a prompt that ends with the cue, normalised, the cue before it."""
+    return CUE + normalised(text)
 
-    A base model's reply always completes the cue; a chat model's only if it opens with nothing but
-    a label, for it may as well begin to talk about option A.
+
+def opens_with_answer(text: str, choices: Sequence[str]) -> bool:
+    """Whether a chat reply to a prompt that ends with the cue begins by completing it.
+
+    It does with a line that is only a label, or a label and its own option's text (or as much of
+    it as came); it may as well begin to discuss option A. `text` and `choices` are normalised.
     """
-
-    def complete(text: str) -> str:
-        normal = normalised(text)
-        return CUE + normal if always or _BARE_START.match(normal) else normal
-
-    return complete
+    if _BARE_START.match(text):
+        return True
+    option = _FIRST_OPTION.match(text)
+    if option is None:
+        return False
+    own = choices[OPTIONS.index(option[1])].strip()
+    written = option[2].strip()
+    return own == written or (own.startswith(written) and not text[option.end() :].strip())
 
 
 def cut_after_answer(text: str, answer: re.Pattern[str]) -> tuple[str, bool]:

@@ -10,12 +10,14 @@ import msgspec
 
 from keju.benchmarks.base import Reader
 from keju.benchmarks.ceval.chinese import (
+    CUE,
     STRICT,
     TOLERANT,
-    completing,
+    completed,
     cut_after_answer,
     cut_run_on,
     normalised,
+    opens_with_answer,
 )
 from keju.benchmarks.ceval.protocols import Setting
 from keju.benchmarks.choice_readers import (
@@ -196,13 +198,16 @@ class RobustReader(RobustChoiceReader):
                 strict=STRICT,
                 tolerant=TOLERANT,
                 questions=("问题:",),
-                normalise=completing(always=base) if continues else normalised,
+                normalise=completed if continues and base else normalised,
                 cut=cut_run_on if base else None,
             )
         )
+        self.cued_chat = continues and not base
 
     def read(self, text: str, sample: Sample) -> Answer:
         choices = tuple(normalised(choice) for choice in sample.choices)
         if choices != sample.choices:
             sample = msgspec.structs.replace(sample, choices=choices)
+        if self.cued_chat and opens_with_answer(normalised(text), choices):
+            text = CUE + text
         return super().read(text, sample)

@@ -1,0 +1,47 @@
+"""Think blocks never reach a reader."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keju.answers.thinking import Thought, split_thinking
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("The answer is B.", Thought("", "The answer is B.", False)),
+        ("<think>A?</think>\n\nB", Thought("A?", "B", False)),
+        ("<think>A?</think>B<think>C?</think>", Thought("A?\nC?", "B", False)),
+        ("no beginning</think>B", Thought("no beginning", "B", False)),
+        ("one</think>two</think>B", Thought("one\ntwo", "B", False)),
+        ("B <think>or C", Thought("or C", "B", True)),
+        ("<think>never ends", Thought("never ends", "", True)),
+        ("<think>a<think>b</think>c</think>D", Thought("c\na<think>b", "D", False)),
+        ("late</think> B <think>more", Thought("late\nmore", "B", True)),
+        ("<think></think>B", Thought("", "B", False)),
+        ("I think> so", Thought("", "I think> so", False)),
+        ("", Thought("", "", False)),
+    ],
+)
+def test_reasoning_is_split_off(reply: str, expected: Thought) -> None:
+    assert split_thinking(reply) == expected
+
+
+def test_text_without_tags_stays_as_it_is() -> None:
+    assert split_thinking("  B \n").text == "  B \n"
+
+
+@given(st.lists(st.sampled_from(["<think>", "</think>", "A", " ", "\n", "think>"]), max_size=30))
+def test_no_tag_and_no_reasoning_survive(parts: list[str]) -> None:
+    thought = split_thinking("".join(parts))
+    assert "<think>" not in thought.text
+    assert "</think>" not in thought.text
+    assert split_thinking(thought.text).text.strip() == thought.text.strip()
+
+
+@pytest.mark.parametrize("unit", ["<think>", "</think>", "<think></think>", "<think>a"])
+def test_a_looping_reply_is_read(unit: str) -> None:
+    assert split_thinking(unit * 20_000 + "</think>B").text == "B"

@@ -1,0 +1,110 @@
+"""The oracle test: a reply that holds the right answer is right in every style, a wrong one never.
+
+All 6,511 rows in every style; at least 99.9 % of the right answers must be recognised.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from keju.answers.thinking import split_thinking
+from keju.benchmarks.base import Exam
+from keju.benchmarks.bbh.facts import SUBSETS
+from keju.types import Sample
+from tests.benchmarks.bbh.rows import CHOICE, wrong_answers, wrong_label
+from tests.benchmarks.bbh.styles import PLAIN_STYLES, REASONING, lettered
+
+SHARE = 0.999
+NO_ANSWERS = ("", "unclear", "[ANSWER]", "[LETTER]", "none of these", "?")
+
+
+def _right(exam: Exam, reply: str, sample: Sample) -> bool:
+    reader = exam.readers["robust"]
+    answer = reader.read(reply, sample)
+    return answer.value is not None and reader.matches(answer.value, sample)
+
+
+@pytest.mark.parametrize("style", PLAIN_STYLES)
+def test_right_answers_are_recognised(exam: Exam, style: str) -> None:
+    say = PLAIN_STYLES[style]
+    missed = [s.id for s in exam.samples if not _right(exam, say(s.target), s)]
+    assert len(missed) <= (1 - SHARE) * len(exam.samples), missed[:10]
+
+
+@pytest.mark.parametrize("style", PLAIN_STYLES)
+def test_wrong_answers_are_never_right(exam: Exam, style: str) -> None:
+    say = PLAIN_STYLES[style]
+    accepted = [
+        (sample.id, wrong)
+        for sample in exam.samples
+        for wrong in wrong_answers(sample)
+        if _right(exam, say(wrong), sample)
+    ]
+    assert accepted == []
+
+
+@pytest.mark.parametrize("style", PLAIN_STYLES)
+def test_no_answer_is_never_right(exam: Exam, style: str) -> None:
+    say = PLAIN_STYLES[style]
+    replies = [say(nothing) for nothing in NO_ANSWERS]
+    accepted = [
+        (sample.id, reply)
+        for sample in exam.samples
+        for reply in replies
+        if _right(exam, reply, sample)
+    ]
+    assert accepted == []
+
+
+@pytest.mark.parametrize("style", lettered(CHOICE, "B"))
+def test_options_may_be_named_in_many_ways(exam: Exam, style: str) -> None:
+    rows = [s for s in exam.samples if s.choices and len(s.target) == 3]
+    assert len(rows) == 4071
+    missed = [s.id for s in rows if not _right(exam, lettered(s, s.target[1])[style], s)]
+    assert len(missed) <= (1 - SHARE) * len(rows), missed
+    accepted = [
+        s.id
+        for s in rows
+        if len(s.choices) > 1 and _right(exam, lettered(s, wrong_label(s))[style], s)
+    ]
+    assert accepted == []
+
+
+@pytest.mark.parametrize(
+    "think",
+    [
+        "<think>{other}So the answer is {wrong}.</think>\n\n",
+        "{other}So the answer is {wrong}.\n</think>\n",
+        "<think>{other}</think><think>Answer: {wrong}</think>",
+    ],
+)
+def test_thoughts_are_not_answers(exam: Exam, think: str) -> None:
+    missed, accepted = [], []
+    for sample in exam.samples:
+        wrong = wrong_answers(sample)[0]
+        thought = think.format(other=REASONING, wrong=wrong)
+        reply = split_thinking(f"{thought}So the answer is {sample.target}.").text
+        if not _right(exam, reply, sample):
+            missed.append(sample.id)
+        thought = think.format(other=REASONING, wrong=sample.target)
+        for rest in (f"So the answer is {wrong}.", "", "I cannot say."):
+            if _right(exam, split_thinking(thought + rest).text, sample):
+                accepted.append(sample.id)
+    assert len(missed) <= (1 - SHARE) * len(exam.samples)
+    assert accepted == []
+
+
+def test_a_denied_answer_is_never_right(exam: Exam) -> None:
+    accepted = [
+        sample.id
+        for sample in exam.samples
+        if SUBSETS[sample.subset].kind != "valid"
+        and _right(exam, f"So the answer is not {sample.target}.", sample)
+    ]
+    assert accepted == []
+
+
+def test_both_truth_values_are_no_answer(exam: Exam) -> None:
+    for reply in ("Yes or No", "yes/no", "True or False", "valid or invalid", "(A) or (B)"):
+        said = f"So the answer is {reply}."
+        assert not [s.id for s in exam.samples if _right(exam, said, s)]

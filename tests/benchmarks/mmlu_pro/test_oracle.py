@@ -1,0 +1,81 @@
+"""The oracle test: replies with the right answer in many styles, and their mirror image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keju.benchmarks.mmlu_pro.readers import readers_of
+from keju.types import Sample
+from tests.benchmarks.mmlu_pro.conftest import real_exam
+
+STYLES = {
+    "as asked": "ANSWER: <X>",
+    "authors' form": "It follows. The answer is (<X>).",
+    "bold line": "Thoughts.\n\n**ANSWER: <X>**",
+    "bold label": "ANSWER: **<X>**",
+    "bold marker": "**Answer:** <X>",
+    "lower case": "answer: <x>",
+    "full-width colon": "Answer：<X>",
+    "brackets": "ANSWER: [<X>]",
+    "quotes": 'The answer is "<X>"',
+    "boxed": "The final answer is $\\boxed{<X>}$.",
+    "boxed alone": "So\n\\[\\boxed{\\text{<X>}}\\]",
+    "next line": "The correct answer is:\n\n<X>",
+    "option": "The correct answer is option <X>.",
+    "choice": "The correct choice is <X>",
+    "label and text": "The answer is <X>. <TEXT>",
+    "label and text, bare": "ANSWER: <X> <TEXT>",
+    "next line with text": "**Answer:**\n\n(<X>) <TEXT>",
+    "text": "The answer is <TEXT>",
+    "text, ended": "The correct answer is: <TEXT>.",
+    "last line": "Thoughts.\n<X>",
+    "last line, brackets": "Thoughts.\n(<X>)",
+    "last line, label and text": "Thoughts.\n<X>) <TEXT>",
+    "last line, text": "Thoughts.\n<TEXT>",
+    "commentary": "ANSWER: <X>\nI hope this helps. A and B are wrong, as is DNA.",
+    "commentary in line": "The answer is (<X>), because a is b, and I think so.",
+    "not the other": "ANSWER: <X>, not <OTHER>",
+    "Chinese cue": "所以答案是<X>。",
+    "other letters before": "A is wrong. I thought of (B). Not C: no.\nFinal answer: <X>",
+    "corrected": "At first I thought the answer is (<OTHER>).\nBut the answer is (<X>).",
+    "run-on": "The answer is (<X>).\n\nQuestion:\nWhy?\nThe answer is (<OTHER>).",
+}
+NO_ANSWER = "I cannot say. A good question about DNA; the answer is unclear. I stop here."
+
+
+@pytest.fixture(scope="module")
+def samples(data_dir: Path) -> list[Sample]:
+    return list(real_exam(data_dir, few_shot_num=0).samples)
+
+
+def reply(style: str, sample: Sample, named: int, other: int) -> str:
+    return (
+        style.replace("<OTHER>", sample.labels[other])
+        .replace("<X>", sample.labels[named])
+        .replace("<x>", sample.labels[named].lower())
+        .replace("<TEXT>", sample.choices[named].strip())
+    )
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_right_answers_are_recognised_and_wrong_ones_never(
+    samples: list[Sample], name: str
+) -> None:
+    robust = readers_of("evalscope")["robust"]
+    recognised = mistaken = 0
+    for sample in samples:
+        gold = sample.labels.index(sample.target)
+        wrong = (gold + 1) % len(sample.choices)
+        right = robust.read(reply(STYLES[name], sample, gold, wrong), sample)
+        recognised += right.value == sample.target
+        mirror = robust.read(reply(STYLES[name], sample, wrong, gold), sample)
+        mistaken += mirror.value == sample.target
+    assert mistaken == 0
+    assert recognised >= 0.999 * len(samples)
+
+
+def test_no_answer_is_never_right(samples: list[Sample]) -> None:
+    robust = readers_of("evalscope")["robust"]
+    assert all(robust.read(NO_ANSWER, sample).value is None for sample in samples)

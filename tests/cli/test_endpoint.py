@@ -1,0 +1,74 @@
+"""Commands against a live endpoint: the published command, a wrong key, the doctor."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Keju
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Plan
+
+KEY = "sk-the-right-key"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FaultyEndpoint]:
+    with FaultyEndpoint(Plan(key=KEY)) as running:
+        yield running
+
+
+def test_the_published_command_in_a_process_of_its_own(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    words = ["--model", "m", "--api-url", endpoint.url, "--api-key", KEY]
+    words += ["--datasets", "demo", "--limit", "2", "--json"]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("KEJU_", "OPENAI_"))}
+    ran = subprocess.run(
+        [sys.executable, "-m", "keju", "eval", *words],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=clean,
+    )
+    assert ran.returncode == 0, ran.stderr
+    (entry,) = json.loads(ran.stdout)["benchmarks"]
+    assert entry["n"] == 12
+    assert KEY not in ran.stdout + ran.stderr
+    assert not any(KEY in f.read_text() for f in tmp_path.rglob("*") if f.is_file())
+
+
+def test_key_of_the_environment(
+    endpoint: FaultyEndpoint, keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+    ran = keju("eval", "-m", "m", "--datasets", "demo", "--limit", "1", "-q", "--json")
+    assert ran.code == 0, ran.err
+    assert endpoint.stats.answered >= 6
+
+
+def test_wrong_key_ends_at_once(endpoint: FaultyEndpoint, keju: Keju) -> None:
+    words = ("--model", "m", "--api-url", endpoint.url, "--api-key", "sk-wrong")
+    ran = keju("eval", *words, "--datasets", "demo", "-q")
+    assert ran.code == 5
+    assert len(ran.err.splitlines()) == 1
+    assert "refused the key (401)" in ran.err
+    assert "sk-wrong" not in ran.err
+
+
+def test_doctor_asks_the_endpoint(endpoint: FaultyEndpoint, keju: Keju) -> None:
+    words = ("doctor", "--api-url", endpoint.url, "--json")
+    ran = keju(*words, "--model", "m", "--api-key", KEY)
+    assert ran.code == 0, ran.out
+    assert ran.json["checks"][-1]["status"] == "ok"
+    assert keju(*words, "--api-key", KEY).code == 0
+    refused = keju(*words, "--model", "m", "--api-key", "sk-wrong")
+    assert refused.code == 5
+    assert "refused the key" in refused.json["checks"][-1]["remedy"]

@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.config import TaskConfig
+from keju.errors import UsageError
+from keju.report.html import write_report
+from keju.report.strings import Language
+from keju.task import sit
+from keju.types import Record, Sample
+from tests.report.documents import MANIFEST, document, entry, lookup, no_questions, record
+
+VOID = {"meta", "br", "line", "rect", "link", "img", "hr"}
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced, and gathers what a browser would show and load."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.texts: list[str] = []
+        self.language = ""
+        self.feed(source)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), f"event handler {name}"
+            if name in ("href", "src", "action", "data", "srcset"):
+                self.links.append(value or "")
+            if tag == "html" and name == "lang":
+                self.language = value or ""
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+def page(
+    tmp_path: Path,
+    records: list[Record],
+    results: dict[str, Any] | None = None,
+    *,
+    questions: Any = lookup,
+    language: Language = "en",
+) -> tuple[str, Page]:
+    output = tmp_path / "new" / "report.html"
+    write_report(
+        results or document(), records, questions, output, manifest=MANIFEST, language=language
+    )
+    source = output.read_text(encoding="utf-8")
+    return source, Page(source)
+
+
+def test_one_file_without_scripts_and_without_network(tmp_path: Path) -> None:
+    source, parsed = page(tmp_path, [record(1), record(2, "correct")])
+    assert source.startswith("<!DOCTYPE html>")
+    assert not {"script", "link", "img", "iframe", "object", "embed"} & set(parsed.tags)
+    assert parsed.links
+    assert all(link.startswith("#") for link in parsed.links)
+    assert "@import" not in source
+    assert not re.search(r"url\s*\(", source)
+    assert "default-src 'none'" in source
+    for anchor in parsed.links:
+        assert f'id="{anchor[1:]}"' in source or anchor == "#successes"
+
+
+def test_the_number_its_interval_and_what_it_is(tmp_path: Path) -> None:
+    _, parsed = page(tmp_path, [])
+    for words in (
+        "51.20 % mean of 27 subsets 95 % interval 38.00–64.00",
+        "9 clusters, design effect 1.50; partial",
+        "27 correct · 24 incorrect · 3 unparsed",
+        "45.00 % to 55.00 %",
+        "3 of 60 replies (5.0%) hold no answer",
+        "human average",
+        "Chance 31.01 %",
+    ):
+        assert words in parsed.text
+    assert "No stored answers were given" in parsed.text
+
+
+def test_bars_are_drawn_with_interval_chance_and_reference(tmp_path: Path) -> None:
+    source, _ = page(tmp_path, [])
+    rows = source[source.index(">snarks<") : source.index(">高等数学<")]
+    assert '<rect class="bar" width="50.00%"' in rows
+    assert 'x1="29.93%" x2="70.07%"' in rows
+    assert '<line class="chance" x1="50.00%"' in rows
+    assert '<line class="reference-0" x1="76.70%"' in rows
+    empty = source[source.index(">logical_deduction_seven_objects<") :]
+    assert 'class="bar"' not in empty[: empty.index("</tr>")]
+
+
+def test_failures_come_before_successes_with_what_was_read(tmp_path: Path) -> None:
+    records = [record(1, "correct", value="(A)"), record(2), record(3, "error")]
+    source, parsed = page(tmp_path, records)
+    assert source.index("bbh_snarks_2") < source.index("bbh_snarks_1<")
+    for words in (
+        "Question number 2 of snarks?",
+        "A. the first option ✓",
+        "B. the second option ✗",
+        "Read (B) (reader paper, another wording of the marker)",
+        "Target (A)",
+        "So the answer is (B).",
+        "Error: timeout no answer within 600 s",
+    ):
+        assert words in parsed.text
+
+
+def test_everything_of_a_reply_is_escaped(tmp_path: Path) -> None:
+    attack = "<script>alert(1)</script><img src=http://x onerror=y>{{ 7*7 }}</style>\x00\x1b[31m"
+    source, parsed = page(tmp_path, [record(1, text=attack, reasoning=attack, value=attack)])
+    assert "script" not in parsed.tags
+    assert "img" not in parsed.tags
+    assert "<script>alert(1)</script>" in parsed.text
+    assert "{{ 7*7 }}" in parsed.text
+    assert "\x1b" not in source
+    assert "\x00" not in source
+
+
+def test_names_in_the_results_are_escaped_too(tmp_path: Path) -> None:
+    nasty = '"><script>x</script>'
+    results = document(entry(name=nasty, reader=nasty, warnings=[nasty]), stopped=nasty)
+    _, parsed = page(tmp_path, [record(1)], results | {"model": nasty, "run": nasty})
+    assert "script" not in parsed.tags
+
+
+def test_reasoning_is_folded(tmp_path: Path) -> None:
+    source, _ = page(tmp_path, [record(1, reasoning="a chain of thought")])
+    folded = re.search(
+        r"<details><summary>(.*?)</summary>(.*?)</details>",
+        source[source.index("<article") :],
+        re.S,
+    )
+    assert folded
+    assert folded[1] == "Reasoning (18 characters)"
+    assert "a chain of thought" in folded[2]
+
+
+def test_a_missing_question_is_said_to_be_missing(tmp_path: Path) -> None:
+    _, parsed = page(tmp_path, [record(1)], questions=no_questions)
+    assert "The question's data is not at hand." in parsed.text
+
+
+def test_canaries_are_never_shown(tmp_path: Path) -> None:
+    guid = "26b5c67b-86b7-4d4c-8c9f-0123456789ab"
+    line = f"task data; canary GUID {guid}"
+
+    def with_canary(bench: str, sample_id: str) -> Sample | None:
+        return Sample(id=sample_id, subset="snarks", index=0, text=f"Which?\n{line}", target="(A)",
+                      choices=(line, "b"))  # fmt: skip
+
+    shown = record(1, text=f"I know this.\n{line}", reasoning=line, value=line)
+    source, parsed = page(tmp_path, [shown], questions=with_canary)
+    assert guid not in source
+    assert "Which?" in parsed.text
+    assert "I know this." in parsed.text
+
+
+def test_secrets_in_a_manifest_are_masked(tmp_path: Path) -> None:
+    source, parsed = page(tmp_path, [])
+    assert "sk-marked-key" not in source
+    for words in (
+        "temperature 0.25",
+        "max_tokens 2048",
+        "Seed 7",
+        "2 files, together",
+        "keju 0.1.0",
+    ):
+        assert words in parsed.text
+
+
+def test_the_page_is_bounded_however_many_fail(tmp_path: Path) -> None:
+    def many() -> Iterator[Record]:
+        for number in range(5000):
+            yield record(number, text="<>&" * 20_000, reasoning="r" * 50_000)
+
+    results = document(entry(outcomes={"incorrect": 5000}))
+    output = tmp_path / "report.html"
+    write_report(results, many(), lookup, output, manifest=MANIFEST, language="en")
+    source = output.read_text(encoding="utf-8")
+    assert output.stat().st_size < 8_000_000
+    assert source.count("<article") <= 200
+    parsed = Page(source)
+    assert "of 5,000 answers that were not correct" in parsed.text
+    assert "more characters" in parsed.text
+    assert "keju export tuesday --format jsonl" in parsed.text
+
+
+def test_the_chinese_page_speaks_chinese(tmp_path: Path) -> None:
+    records = [
+        record(1, reasoning="x"),
+        record(2, "unparsed"),
+        record(3, "correct"),
+        record(4, "error"),
+    ]
+    source, parsed = page(tmp_path, records, document(complete=False), language="zh")
+    assert parsed.language == "zh-CN"
+    for words in ("准确率，按子集平均（宏平均）", "95 % 置信区间", "结果分类", "未读出答案", "各子集",
+                  "未答对的题", "答对的题", "标准答案", "推理过程", "决定这些数字的设置", "人类平均",
+                  "60 个回复中有 3 个（5.0%）读不出答案", "运行尚未完成"):  # fmt: skip
+        assert words in parsed.text
+    shown = parsed.text
+    for label in ("Outcomes", "Subsets", "Failures", "Target", "Reply", "Settings", "interval",
+                  "incorrect", "unparsed (", "Question "):  # fmt: skip
+        assert label not in shown.replace("Question number", "")
+    assert source.index("未答对的题") < source.index("bbh_snarks_3")
+
+
+def test_readers_that_disagree_are_listed(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"bbh_snarks_{n}", "subset": "snarks", "target": "(A)", "answers": {"paper": None, "robust": "(A)"},
+         "outcomes": {"paper": "unparsed", "robust": "correct"}} for n in range(30)
+    ]  # fmt: skip
+    results = document(entry("paper"), entry("robust"), disagreements=rows)
+    _, parsed = page(tmp_path, [], results)
+    assert "20 of 30 disagreements" in parsed.text
+    assert "Id Target paper robust bbh_snarks_0 (A) unparsed (A) correct" in parsed.text
+
+
+def test_an_old_report_stays_when_writing_fails(tmp_path: Path) -> None:
+    output = tmp_path / "report.html"
+    output.write_text("old")
+
+    def broken() -> Iterator[Record]:
+        yield record(1)
+        raise RuntimeError("the journal cannot be read")
+
+    with pytest.raises(RuntimeError):
+        write_report(document(), broken(), lookup, output, manifest={}, language="en")
+    assert output.read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot write"):
+        write_report(document(), [], lookup, tmp_path / "file" / "report.html", manifest={})
+    with pytest.raises(UsageError, match="it is a folder"):
+        write_report(document(), [], lookup, tmp_path, manifest={})
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_page_of_a_real_run(tmp_path: Path, language: Language) -> None:
+    config = TaskConfig(
+        model="scripted", datasets=["demo"], limit=10, work_dir=str(tmp_path), run_id="r", language=language
+    )  # fmt: skip
+    finished = sit(config)
+    parsed = Page((finished.folder / "report.html").read_text(encoding="utf-8"))
+    value = finished.results["benchmarks"][0]["metrics"]["accuracy"]["value"]
+    assert f"{value * 100:.2f} %" in parsed.text
+    assert "article" in parsed.tags
+    assert finished.results["benchmarks"][0]["warnings"]
+    assert ("hold no answer" in parsed.text) == (language == "en")

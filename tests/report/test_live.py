@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import io
+
+from keju.report.display import Progress
+from keju.report.live import make_display
+from keju.stats.intervals import wilson
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def at(elapsed: float, done: int, total: int = 1000, **more: object) -> Progress:
+    facts: dict[str, object] = {
+        "correct_sum": done * 0.8,
+        "graded": done,
+        "requests": done,
+        "input_tokens": done * 100,
+        "output_tokens": done * 10,
+        "in_flight": 4,
+        "limit": 8,
+    }
+    return Progress(done=done, total=total, elapsed=elapsed, **(facts | more))  # type: ignore[arg-type]
+
+
+def test_a_log_gets_plain_lines_and_few_of_them() -> None:
+    stream = io.StringIO()
+    display = make_display(stream)
+    display.start(1000, 0, ["bbh"])
+    for tick in range(1, 601):
+        display.update(at(tick / 5, tick * 1000 // 600))
+    display.finish()
+    lines = stream.getvalue().splitlines()
+    assert "\x1b" not in stream.getvalue()
+    assert "\r" not in stream.getvalue()
+    assert lines[0] == "bbh: 1,000 answers"
+    assert 10 <= len(lines) <= 24
+    assert lines[-1].startswith("1,000/1,000 (100 %)")
+
+
+def test_a_log_of_a_long_run_is_never_silent_for_minutes_nor_chatty() -> None:
+    stream = io.StringIO()
+    display = make_display(stream)
+    display.start(100_000, 0, ["bbh"])
+    for second in range(3600):
+        display.update(at(float(second), second, total=100_000))
+    assert 60 <= len(stream.getvalue().splitlines()) <= 100
+
+
+def test_the_last_state_is_printed_once() -> None:
+    stream = io.StringIO()
+    display = make_display(stream)
+    display.start(10, 0, ["demo"])
+    display.update(at(0.1, 10, total=10))
+    display.finish()
+    display.finish()
+    assert stream.getvalue().count("10/10") == 1
+
+
+def test_a_line_says_accuracy_with_wilsons_interval_speed_and_what_is_left() -> None:
+    stream = io.StringIO()
+    display = make_display(stream)
+    display.start(1000, 0, ["bbh"])
+    display.update(at(0.0, 0))
+    display.update(at(5.0, 50))
+    display.update(
+        at(
+            10.0,
+            100,
+            unparsed=3,
+            truncated=2,
+            errors=1,
+            cost=0.0123,
+            retries=4,
+            waiting="rate limit",
+        )
+    )
+    line = stream.getvalue().splitlines()[-1]
+    low, high = wilson(0.8, 100)
+    assert f"accuracy 80.0 % ({low * 100:.1f}–{high * 100:.1f})" in line
+    for words in ("unparsed 3", "truncated 2", "errors 1", "10 requests/s", "1.1k tokens/s",
+                  "in flight 4/8", "cost 0.0123", "retries 4", "left 1 min 30 s",
+                  "waiting: rate limit"):  # fmt: skip
+        assert words in line
+    assert "refused" not in line
+
+
+def test_rates_follow_the_last_ten_seconds() -> None:
+    stream = io.StringIO()
+    display = make_display(stream)
+    display.start(10_000, 0, ["bbh"])
+    for second in range(61):
+        display.update(
+            at(float(second), second * 100 if second <= 50 else 4950 + second, total=10_000)
+        )
+    assert "1 requests/s" in stream.getvalue().splitlines()[-1]
+
+
+def test_reused_answers_are_announced_and_not_counted_as_speed() -> None:
+    stream = io.StringIO()
+    display = make_display(stream)
+    display.start(1000, 900, ["bbh"])
+    display.update(at(0.0, 900, requests=0))
+    display.update(at(10.0, 910, requests=10))
+    assert "1,000 answers, 900 of them reused" in stream.getvalue()
+    assert "left 1 min 30 s" in stream.getvalue()
+
+
+def test_quiet_is_silent() -> None:
+    stream = Terminal()
+    display = make_display(stream, quiet=True)
+    display.start(10, 0, ["demo"])
+    display.update(at(1.0, 10, total=10))
+    display.note("something")
+    display.finish()
+    assert stream.getvalue() == ""
+
+
+def test_a_terminal_gets_a_panel_that_is_redrawn_and_left_in_order() -> None:
+    stream = Terminal()
+    display = make_display(stream)
+    display.start(1000, 0, ["bbh", "ceval"])
+    display.update(at(1.0, 10))
+    display.note("a line that stays")
+    display.update(at(2.0, 1000, waiting="endpoint down, retry in 12 s"))
+    display.finish()
+    text = stream.getvalue()
+    assert "\x1b[" in text
+    assert "bbh, ceval: 1,000 answers" in text
+    assert "a line that stays" in text
+    assert "endpoint down, retry in 12 s" in text
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+    display.finish()
+    assert stream.getvalue() == text
+
+
+def test_updates_faster_than_the_eye_are_not_drawn() -> None:
+    def drawn(updates: int) -> int:
+        stream = Terminal()
+        display = make_display(stream)
+        display.start(1000, 0, ["bbh"])
+        for number in range(updates):
+            display.update(at(1.0 + number * 1e-4, number))
+        return len(stream.getvalue())
+
+    assert drawn(500) == drawn(1)
+
+
+def test_finish_draws_what_an_update_left_undrawn() -> None:
+    stream = Terminal()
+    display = make_display(stream)
+    display.start(1000, 0, ["bbh"])
+    display.update(at(1.0, 10))
+    display.update(at(1.01, 777))
+    assert "777/1,000" not in stream.getvalue()
+    display.finish()
+    assert "777/1,000" in stream.getvalue()
+
+
+def test_an_interrupted_start_leaves_nothing_to_finish() -> None:
+    stream = Terminal()
+    display = make_display(stream)
+    display.note("before the start")
+    display.finish()
+    assert stream.getvalue() == "before the start\n"

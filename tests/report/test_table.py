@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.cells import cell_len
+
+from keju.report.table import Column, render_table
+
+
+def render(columns: list[Column | str], rows: list[list[object]], width: int | None = None) -> str:
+    stream = io.StringIO()
+    render_table(columns, rows, stream, width=width)  # type: ignore[arg-type]
+    return stream.getvalue()
+
+
+def test_chinese_names_keep_the_columns_aligned() -> None:
+    lines = render(["subset", "n"], [["高等数学", 5], ["snarks", 178]]).splitlines()
+    assert len({cell_len(line) for line in lines}) == 1
+    assert lines[2].endswith("  5")
+    assert lines[3].endswith("178")
+
+
+def test_unknown_prints_as_a_dash_and_never_as_zero() -> None:
+    line = render(["subset", "n"], [["a", None], ["b", 3]]).splitlines()[2]
+    assert line.split() == ["a", "–"]
+
+
+def test_a_column_without_any_value_is_left_out() -> None:
+    text = render(["subset", "chance", "n"], [["a", None, 1], ["b", "", 2]])
+    assert "chance" not in text
+    assert "n" in text.splitlines()[0]
+
+
+def test_zero_is_a_value() -> None:
+    assert "errors" in render(["subset", "errors"], [["a", 0]])
+
+
+@pytest.mark.parametrize("width", [40, 60, 200])
+def test_no_line_is_wider_than_the_screen_and_no_cell_is_lost(width: int) -> None:
+    names = [f"column {number}" for number in range(8)]
+    rows: list[list[object]] = [
+        [f"logical_deduction_{n}_objects", *(n * 1000 + c for c in range(8))] for n in (3, 5)
+    ]
+    text = render(["subset", *names], rows, width)
+    assert all(cell_len(line) <= width for line in text.splitlines())
+    for cell in [*names, *(f"{n * 1000 + c:,}" for n in (3, 5) for c in range(8))]:
+        assert cell in text
+
+
+def test_a_pipe_gets_one_line_a_row_however_long() -> None:
+    long = "word " * 60
+    assert len(render(["a", "b"], [["x" * 150, long]]).splitlines()) == 3
+
+
+def test_what_could_drive_a_terminal_is_defused() -> None:
+    text = render(["name"], [["\x1b[31mred\x1b[0m [bold]x[/bold]"]])
+    assert "\x1b" not in text
+    assert "[bold]x[/bold]" in text
+
+
+def test_a_stream_that_cannot_hold_the_characters_gets_replacements() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    render_table(["name"], [["高等数学"]], stream)
+    stream.seek(0)
+    assert "????" in stream.read()

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from keju.report.terminal import render_results
+from tests.report.documents import SUBSETS, document, entry, outcomes
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def render(results: dict[str, Any], width: int | None = None) -> str:
+    stream = io.StringIO()
+    render_results(results, file=stream, width=width)
+    return stream.getvalue()
+
+
+def test_the_heading_says_what_was_run() -> None:
+    heading = render(document()).splitlines()[0]
+    for word in ("bbh", "evalscope@7", "reader paper", "some-model", "n 60"):
+        assert word in heading
+
+
+def test_the_headline_comes_first_with_its_interval_and_kind_of_mean() -> None:
+    lines = render(document()).splitlines()
+    assert "mean of 27 subsets (macro_accuracy): 51.20 % (95 % interval 38.00–64.00)" in lines[1]
+    assert "9 clusters, design effect 1.50" in lines[1]
+    assert "partial" in lines[1]
+    assert "mean over questions (micro): 50.00 %" in lines[2]
+
+
+def test_a_metric_without_a_value_is_a_dash() -> None:
+    line = next(line for line in render(document()).splitlines() if "pass@5" in line)
+    assert "–" in line
+    assert "0.00" not in line
+
+
+def test_outcomes_in_words_with_both_bounds() -> None:
+    text = render(document())
+    assert "27 correct · 24 incorrect · 3 unparsed" in text
+    assert "truncated" not in text
+    assert "45.00 % to 55.00 %" in text
+    assert "chance level 31.01 %" in text
+
+
+def test_no_bounds_where_nothing_is_left_out() -> None:
+    metrics = {"accuracy": {"value": 0.5, "ci95": [0.4, 0.6], "n": 60}}
+    clean = entry(metrics=metrics, outcomes=outcomes(correct=30, incorrect=30))
+    assert "left out" not in render(document(clean)).lower()
+
+
+def test_subsets_keep_their_order_and_show_chance_and_references() -> None:
+    lines = render(document()).splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("subset"))
+    assert " ".join(lines[start].split()) == (
+        "subset n accuracy 95 % interval chance human average correct incorrect unparsed error"
+    )
+    rows = lines[start + 2 : start + 5]
+    assert [row.split()[0] for row in rows] == list(SUBSETS)
+    assert "50.00 %     29.93–70.07   50.00 %         76.70 %" in rows[0]
+    assert rows[2].split()[1:4] == ["20", "–", "–"]
+
+
+def test_warnings_and_an_early_stop_are_said() -> None:
+    text = render(document(complete=False, stopped="the budget of 1 USD is used up"))
+    assert "warning: 3 of 60 replies" in text
+    assert "stopped early: the budget of 1 USD is used up" in text
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_every_line_fits_the_width(width: int) -> None:
+    text = render(document(), width)
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+    assert "incorrect" in text
+
+
+def test_colour_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b" not in render(document())
+    stream = Terminal()
+    render_results(document(), file=stream, width=100)
+    assert "\x1b[" in stream.getvalue()
+
+
+def test_several_readers_stand_side_by_side_after_their_disagreements() -> None:
+    other = entry("robust")
+    other["subsets"][0] = other["subsets"][0] | {"accuracy": 0.75}
+    rows = [
+        {
+            "id": f"bbh_snarks_{number}",
+            "subset": "snarks",
+            "answers": {"paper": None, "robust": "(A)"},
+            "outcomes": {"paper": "unparsed", "robust": "correct"},
+            "target": "(A)",
+        }
+        for number in range(33)
+    ]
+    text = render(document(entry("paper"), other, disagreements=rows))
+    assert text.startswith("The readers disagree on 33 replies; the first 20")
+    assert "bbh_snarks_19 " in text
+    assert "bbh_snarks_20" not in text
+    assert "(A): correct" in text
+    table = text[text.index("side by side") :].splitlines()
+    assert table[1].split() == ["subset", "n", "paper", "robust"]
+    snarks = next(line for line in table if line.startswith("snarks"))
+    assert snarks.split() == ["snarks", "20", "50.00", "%", "75.00", "%"]
+    assert text.count("human average") == 1
+
+
+def test_nothing_at_all_is_said_to_be_nothing() -> None:
+    assert render({"schema": 1, "benchmarks": []}) == "No results.\n"
