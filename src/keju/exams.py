@@ -15,9 +15,6 @@ from keju.sources.folder import DataFolder
 from keju.sources.locate import locate
 from keju.types import Sampling
 
-ROBUST = "robust"
-"""The reader that stands beside every protocol's own."""
-
 
 def prepare_exam(
     name: str,
@@ -76,10 +73,10 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
 
 
 def choose_readers(exam: Exam, asked: list[str] | None) -> list[Reader]:
-    """The readers that were asked for; else the protocol's own and `robust` beside it."""
+    """The readers that were asked for; else the protocol's own and the one beside it."""
     if asked is None:
         own = exam.readers[exam.protocol.reader]
-        beside = exam.readers.get(ROBUST)
+        beside = exam.readers.get(exam.beside)
         return [own] if beside is None or beside is own else [own, beside]
     for name in asked:
         if name not in exam.readers:

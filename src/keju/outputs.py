@@ -37,8 +37,9 @@ def build_results(
 def entries_of(job: Job, *, seconds: float = 0.0, beside: bool = True) -> list[dict[str, Any]]:
     """One entry for each reader; with `beside` the second stands as a metric of the first.
 
-    The headline is the protocol's own reader. What the robust reader makes of the same replies is
-    printed next to it, so that a misread format never passes for a lack of ability.
+    The headline is the protocol's own reader. What the reader beside it (nearly always `robust`)
+    makes of the same replies is printed next to it, so that a misread format never passes for a
+    lack of ability.
     """
     usage, timing = _usage(job), _timing(job, seconds)
     entries = [
@@ -50,9 +51,10 @@ def entries_of(job: Job, *, seconds: float = 0.0, beside: bool = True) -> list[d
             entry.setdefault("warnings", []).append(
                 "repeats at temperature 0 measure the endpoint's noise, not the model's spread"
             )
-    if beside and len(entries) == 2 and entries[1]["reader"] == "robust":
-        robust = entries[1]["metrics"]["accuracy"]
-        entries[0]["metrics"]["accuracy_robust"] = robust | {"title": "accuracy as read by 'robust'"}
+    name = job.exam.beside
+    if beside and len(entries) == 2 and entries[1]["reader"] == name:
+        other = entries[1]["metrics"]["accuracy"] | {"title": f"accuracy as read by '{name}'"}
+        entries[0]["metrics"][f"accuracy_{name}"] = other
         return entries[:1]
     return entries
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,9 +22,10 @@ from keju.exams import choose_readers, prepare_exams, resolve_sampling
 from keju.journal import Journal
 from keju.manifest import Manifest
 from keju.models.base import Model
-from keju.models.factory import make_model
+from keju.models.factory import make_model, model_name
 from keju.outputs import build_results, write_outputs
 from keju.runs import create_folder, find_run, new_run_id, now
+from keju.types import Sampling
 
 if TYPE_CHECKING:
     from keju.report.display import Display
@@ -87,7 +88,7 @@ def make_jobs(config: TaskConfig) -> list[Job]:
             exam,
             sampling,
             readers,
-            model=config.model,
+            model=model_name(config),
             epochs=config.repeats,
             filters=args.filters,
         )
@@ -187,8 +188,8 @@ class Sitting:
         started = now()
         try:
             await self._model.start()
-            for decode in {job.sampling.decode: job.sampling for job in self._jobs}.values():
-                await self._model.preflight(decode)
+            for sampling in _distinct(job.sampling for job in self._jobs):
+                await self._model.preflight(sampling)
             self._manifest.document["endpoint"] = self._model.facts()
             self._manifest.write()
             with _signals(lambda: self._interrupt(engine)):
@@ -239,6 +240,14 @@ class Sitting:
                 retries=engine.retries,
             )
         )
+
+
+def _distinct(samplings: Iterable[Sampling]) -> list[Sampling]:
+    seen: list[Sampling] = []
+    for sampling in samplings:
+        if sampling not in seen:
+            seen.append(sampling)
+    return seen
 
 
 def _too_many_errors(jobs: Sequence[Job], limit: float) -> KejuError | None:

@@ -2,7 +2,8 @@
 
 Every noun is immutable. Data goes one way: a `Sample` is rendered into a `Prompt`, sent as a
 `Request`, comes back as a `Reply`, is read into an `Answer`, graded into a `Score`, and kept as
-a `Record`, one line of the journal.
+a `Record`, one line of the journal. None of these can be part of a reference cycle, so the
+garbage collector need not follow them (``gc=False``).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Message(msgspec.Struct, frozen=True):
     content: str
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True):
+class Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One question of an exam."""
 
     id: str
@@ -88,8 +89,7 @@ class Prefix:
         return seed.digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(msgspec.Struct, frozen=True, gc=False):
     """A rendered question: the shared prefix and this question's own tail."""
 
     prefix: Prefix
@@ -123,7 +123,7 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     """Further body fields as the user gave them (``extra_body``)."""
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, gc=False):
     """What a model gets; `hash` is its identity (model, prompt, sampling, sample, epoch)."""
 
     prompt: Prompt
@@ -134,7 +134,7 @@ class Request(msgspec.Struct, frozen=True):
     seed: int | None = None
 
 
-class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Tokens of one reply as the endpoint counted them."""
 
     input: int = 0
@@ -145,7 +145,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """The part of `output` that was hidden reasoning."""
 
 
-class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
+class Fault(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Why an attempt gave no reply. The message never holds a secret."""
 
     kind: FaultKind
@@ -157,7 +157,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     """False where no connection could be made, so that the endpoint never saw the request."""
 
 
-class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What came back from a model, reasoning kept apart from the answer text."""
 
     text: str = ""
@@ -178,7 +178,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     error: Fault | None = None
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a reader found in a reply; `value` is None when it found nothing valid."""
 
     value: str | None = None
@@ -191,7 +191,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """The text was cut where the model ran on into a new question."""
 
 
-class Score(msgspec.Struct, frozen=True, omit_defaults=True):
+class Score(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A value in [0, 1] and what kind of result it is."""
 
     value: float
@@ -200,7 +200,7 @@ class Score(msgspec.Struct, frozen=True, omit_defaults=True):
     """What decided when it was not the reader: ``exact``, ``range``, ``judge``, …"""
 
 
-class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
+class Reading(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One reader's view of one reply."""
 
     reader: str
@@ -208,7 +208,7 @@ class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
     score: Score
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """One line of the journal: a sample, what was sent, what came back, what it was worth."""
 
     bench: str

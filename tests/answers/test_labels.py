@@ -62,7 +62,7 @@ def test_a_label_is_read(segment: str, label: str) -> None:
 @pytest.mark.parametrize(
     "segment",
     ["(A) or (B)", "A/B", "A, B", "A and C", "A、B", "A & B", "both A and B", "either (A) or (B)",
-     "(A) 6pm to 9pm or (B) 7am to 11am", r"\boxed{A} or \boxed{B}", "A, A or B", "**A** and **B**"],
+     "(A) 6pm to 9pm or (B) 7am to 11am", r"\boxed{A} or \boxed{B}", "A, A or B", "A) or B)", "A. / B.", "**A** and **B**"],
 )  # fmt: skip
 def test_two_labels_are_ambiguous(segment: str) -> None:
     assert read_label(segment, LABELS, CHOICES) == LabelReading(None, "ambiguous")

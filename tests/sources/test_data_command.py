@@ -50,6 +50,18 @@ def test_pull_then_path_then_verify(
     assert captured.err == "keju: error: mmlu_pro: 2 changed (test, validation)\n"
 
 
+def test_offline_may_be_set_in_the_environment(
+    hub: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.repos[MMLU] = FILES
+    for variable in ("KEJU_OFFLINE", "HF_HUB_OFFLINE"):
+        with monkeypatch.context() as context:
+            context.setenv(variable, "1")
+            assert main(["data", "pull", "mmlu_pro"]) == 2
+            assert "offline" in capsys.readouterr().err.lower()
+    assert hub.asked == []
+
+
 def test_pull_offline_never_asks(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
     hub.repos[MMLU] = FILES
     assert main(["data", "pull", "mmlu_pro", "--offline"]) == 2

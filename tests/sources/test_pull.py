@@ -301,3 +301,16 @@ def test_credentials_stay_with_their_host(hub: LoopbackHub, environ: dict[str, s
         assert elsewhere.asked == ["GET /stored"]
         assert TOKEN not in str(elsewhere.headers)
     assert TOKEN in str(hub.headers)
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"), [("huggingface", "HF_TOKEN"), ("modelscope", "MODELSCOPE_API_TOKEN")]
+)
+def test_a_token_that_cannot_be_sent_is_not_shown(
+    hub: LoopbackHub, environ: dict[str, str], name: HubName, variable: str
+) -> None:
+    hub.repos[MMLU] = FILES
+    with pytest.raises(DataError, match="cannot be sent") as error:
+        pull("mmlu_pro", name, environ={**environ, variable: f"{TOKEN}\nsecond"}, say=quiet)
+    assert TOKEN not in str(error.value)
+    pull("mmlu_pro", name, environ={**environ, variable: f" {TOKEN}\n"}, say=quiet)

@@ -43,7 +43,7 @@ _LABEL = re.compile(
 
 _WHOLE_LOWER = re.compile(_LEAD + r"\(?([a-z])[).:]?$", re.IGNORECASE)
 _JOINER = re.compile(
-    r"[*_`$\"'”’]{0,4}\s{0,4}(?:,?\s{0,4}(?:\b(?:or|and)\b|[/&、和或与及])|,)\s{0,4}(?:also )?"
+    r"[*_`$\"'”’).\]]{0,4}\s{0,4}(?:,?\s{0,4}(?:\b(?:or|and)\b|[/&、和或与及])|,)\s{0,4}(?:also )?"
 )
 _NEXT_WORD = re.compile(r"\s+([A-Za-z’']+)")
 
@@ -85,11 +85,9 @@ def read_label(segment: str, labels: str, choices: Sequence[str] = ()) -> LabelR
         return LabelReading(by_text)
     if label not in labels:
         return _INVALID
-    return (
-        _AMBIGUOUS
-        if _joined_to_another(bare, label, end, labels, choices)
-        else (LabelReading(label))
-    )
+    if _joined_to_another(bare, label, end, labels, choices):
+        return _AMBIGUOUS
+    return LabelReading(label)
 
 
 def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> str | None:
@@ -148,14 +146,14 @@ def _is_prose(bare: str, letter: str, end: int, choices: Sequence[str]) -> bool:
 def _joined_to_another(
     bare: str, label: str, end: int, labels: str, choices: Sequence[str]
 ) -> bool:
-    """Whether a different valid label is joined to the one that ends at `end`."""
+    """Whether a different label, valid or in brackets, is joined to the one that ends at `end`."""
     position = end
     while position < len(bare):
         joiner = _JOINER.match(bare, position) or _joiner_after_text(bare, label, position, choices)
         if joiner is None:
             return False
         other = _label_at(bare, joiner.end(), choices)
-        if other is None or other[0] not in labels:
+        if other is None or (other[0] not in labels and bare[other[1] - 1] not in ")]"):
             return False
         if other[0] != label:
             return True

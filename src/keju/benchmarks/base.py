@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from keju.config import DatasetArgs
+from keju.benchmarks.grading import grade
+from keju.config import DatasetArgs, JudgeConfig
 from keju.types import Answer, Decode, Form, Message, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
@@ -124,6 +125,14 @@ class Exam(ABC):
     clustered: bool = False
     """Whether samples share groups, so that standard errors must be clustered."""
     references: Sequence[Reference] = ()
+    beside: str = "robust"
+    """The reader whose accuracy stands beside the headline's."""
+    judge: JudgeConfig | None = None
+    """The judge that the exam's own settings name, for tasks that name none."""
+    warnings: Sequence[str] = ()
+    """What every result of this exam has to say about itself, each in one line."""
+    keeps_answers: bool = False
+    """Whether `extra_metrics` needs what was read, not only what it was worth."""
     settings: Mapping[str, Any] = {}
     """The effective settings that shaped the prompts, for the manifest."""
 
@@ -137,8 +146,6 @@ class Exam(ABC):
 
     def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
         """Read and score one reply. Exams with open answers extend this."""
-        from keju.benchmarks.grading import grade
-
         return grade(reply, sample, reader)
 
     def chance(self, sample: Sample) -> float | None:
@@ -147,6 +154,16 @@ class Exam(ABC):
 
     def extra_metrics(self, tally: Tally) -> dict[str, dict[str, Any]]:
         """Metrics peculiar to this exam, in the shape of ``results.json``."""
+        return {}
+
+    def joint_metrics(
+        self, answers: Mapping[str, Sequence[str | None]], targets: Sequence[str]
+    ) -> Mapping[str, dict[str, dict[str, Any]]]:
+        """Metrics by reader that depend on several readers of the same replies.
+
+        `answers` holds what each reader read and `targets` the gold, in the order of the file or
+        run that is scored.
+        """
         return {}
 
     def describe(self, sample: Sample) -> dict[str, Any]:
@@ -164,7 +181,7 @@ class Exam(ABC):
         }
 
     def as_recorded(self, sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample:
-        """`sample` as a row of a predictions file saw it: its own options and, if `gold`, target."""
+        """`sample` as a row of a predictions file has it: its options and, if `gold`, its target."""
         changes: dict[str, Any] = {}
         if "choices" in row:
             changes |= {"choices": tuple(map(str, row["choices"])), "order": ()}

@@ -67,6 +67,8 @@ def pull(
         bool,
         typer.Option(
             "--offline",
+            envvar="KEJU_OFFLINE",
+            show_envvar=False,
             help="Open no socket: succeed only if it is pulled already.",
             rich_help_panel=options.DATA,
         ),

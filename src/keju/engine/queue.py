@@ -113,7 +113,7 @@ def _split(job: Job, done: bytearray) -> list[_Group]:
     groups = []
     for subset in job.exam.subsets:
         first, last = subset.start * job.epochs, subset.stop * job.epochs
-        units = array("L", (unit for unit in range(first, last) if not done[unit]))
+        units = array("I", (unit for unit in range(first, last) if not done[unit]))
         if units:
             groups.append(_Group(job, units))
     return groups

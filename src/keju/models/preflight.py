@@ -17,7 +17,7 @@ from keju.types import Fault, Prefix, Prompt, Request, Sampling
 if TYPE_CHECKING:
     from keju.models.openai import OpenAIModel
 
-ATTEMPTS = 3
+ATTEMPTS = 6
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 30.0
 """Seconds; an endpoint that asks for more patience is not ready for a run."""
@@ -133,7 +133,7 @@ class Preflight:
     def _no_logprobs(self, why: str) -> EndpointError:
         return self._error(
             f"gives no log-probabilities: {why}; choosing among labels needs them, "
-            "so take another endpoint or a protocol that generates text"
+            "so take another endpoint, or let the model write its answer (decode: generate)"
         )
 
     def _facts(self, reply: HttpReply) -> dict[str, Any]:

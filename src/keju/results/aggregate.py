@@ -59,7 +59,7 @@ def summarise(
         "subsets": _subset_entries(exam, cells),
         "groups": _group_entries(exam, cells, metrics),
         "reference": _references(exam),
-        "warnings": _warnings(overall, metrics["accuracy"]),
+        "warnings": [*_warnings(overall, metrics["accuracy"]), *exam.warnings],
         "usage": usage,
         "timing": timing,
     }

@@ -101,8 +101,10 @@ def _open(url: str, secrets: Mapping[str, str]) -> http.client.HTTPResponse:
         raise Refused(error.code, str(error.reason)) from None
     except urllib.error.URLError as error:
         raise Unreachable(f"{host_of(url)}: {error.reason}") from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
+    except (OSError, http.client.HTTPException) as error:
         raise Unreachable(f"{host_of(url)}: {error}") from None
+    except ValueError:  # its text would show the header's value
+        raise Unreachable(f"{host_of(url)}: address or token cannot be sent as given") from None
     return response
 
 

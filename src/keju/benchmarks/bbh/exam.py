@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Subset
-from keju.benchmarks.bbh.facts import ERRATA, MEANS, REFERENCES, SUBSETS, TWO_VALUED, UNFAIR
+from keju.benchmarks.bbh.facts import ERRATA, MEANS, REFERENCES, SUBSETS, TWO_VALUED
 from keju.benchmarks.bbh.prompts import Wording
 from keju.benchmarks.bbh.readers import (
     AnswerOnlyReader,
@@ -16,10 +16,7 @@ from keju.benchmarks.bbh.readers import (
     evalscope_target,
 )
 from keju.benchmarks.bbh.robust import RobustReader
-from keju.types import OUTCOMES, Prompt, Sample
-
-if TYPE_CHECKING:
-    from keju.results.tally import Tally
+from keju.types import Prompt, Sample
 
 READERS = {
     reader.name: reader
@@ -76,31 +73,3 @@ class BBHExam(Exam):
         if self.protocol.name == "evalscope":
             document["target"] = evalscope_target(sample)
         return document
-
-    def extra_metrics(self, tally: Tally) -> dict[str, dict[str, Any]]:
-        """``accuracy_corrected``: without the rows on which a good answer may score wrong."""
-        from keju.stats.intervals import Moments, bounded_mean
-
-        fair = [i for i, sample in enumerate(self.samples) if sample.id not in UNFAIR]
-        if len(fair) == len(self.samples):
-            return {}
-        means = (_mean_score(tally, i) for i in fair)
-        moments = Moments.of(mean for mean in means if mean is not None)
-        if moments is None:
-            return {}
-        mean = bounded_mean(moments, draws=moments.n * tally.epochs)
-        return {
-            "accuracy_corrected": {"value": mean.value, "ci95": list(mean.interval), "n": mean.n}
-        }
-
-
-_GRADED = frozenset(
-    code for code, outcome in enumerate(OUTCOMES) if outcome not in ("error", "ungraded")
-)
-
-
-def _mean_score(tally: Tally, sample: int) -> float | None:
-    """The mean score of a sample over its graded epochs; None if it has none."""
-    units = range(sample * tally.epochs, (sample + 1) * tally.epochs)
-    values = [tally.values[unit] for unit in units if tally.outcomes[unit] in _GRADED]
-    return sum(values) / len(values) if values else None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from keju.benchmarks.bbh.protocols import FEWSHOT, FINAL_LINE, SHOTS
+from keju.benchmarks.bbh.protocols import FEWSHOT, FINAL_LINE, MCPBR_PROBLEM, SHOTS
 from keju.benchmarks.templates import check_template, fill
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, did_you_mean
@@ -30,9 +30,21 @@ class Wording:
 
 def word_subset(template: str, values: Mapping[str, str], system_prompt: str | None) -> Wording:
     """Fill a template's placeholders but the question; what precedes the question is shared."""
-    lead, *pieces = [fill(piece, values) for piece in template.split(QUESTION)]
+    pieces = [fill(piece, values) for piece in template.split(QUESTION)]
+    return _wording(pieces, system_prompt)
+
+
+def word_problem(template: str, subset: str, system_prompt: str | None) -> Wording:
+    """mcpbr's wording: ``{problem_statement}`` alone is replaced, by the question in its frame."""
+    before, after = MCPBR_PROBLEM.replace("{subset}", subset).split(QUESTION)
+    first, *others = template.split(PROBLEM)
+    pieces = [first + before, *(after + other + before for other in others)]
+    return _wording([*pieces[:-1], pieces[-1].removesuffix(before)], system_prompt)
+
+
+def _wording(pieces: Sequence[str], system_prompt: str | None) -> Wording:
     messages = (Message("system", system_prompt),) if system_prompt else ()
-    return Wording(Prefix(messages, lead), tuple(pieces))
+    return Wording(Prefix(messages, pieces[0]), tuple(pieces[1:]))
 
 
 def choose_template(args: DatasetArgs, protocol: str, shots: int, *, final_line: bool) -> str:

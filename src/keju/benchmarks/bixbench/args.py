@@ -1,0 +1,126 @@
+"""The settings of BixBench: those of the verifiers environment `bixbench`, and Keju's own.
+
+Every argument of the environment is known here. One that would have no effect where it stands is
+refused unless it has its default value, so that full lists of defaults can be passed on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator
+
+from keju.config import DatasetArgs, JudgeConfig
+from keju.errors import ConfigError
+
+JUDGE_SETTINGS = ("llm_judge_model", "llm_judge_base_url", "llm_judge_api_key_var")
+AGENTIC_SETTINGS = ("max_turns", "enable_agentic_docker", "docker_image", "docker_timeout")
+OPTION_SETTINGS = ("shuffle_options", "with_refusal", "compat_shuffle")
+FEW_SHOT_SETTINGS = ("few_shot_random", "few_shot_prompt_template")
+
+
+class BixBenchArgs(DatasetArgs):
+    """Settings of BixBench."""
+
+    mode: Literal["zero_shot", "agentic"] = "zero_shot"
+    """How the model works: one reply, or turns with tools."""
+    answer_mode: Literal["mcq", "open"] = "mcq"
+    """Choose among options, or answer freely."""
+    question_source: Literal["mcq", "hypothesis"] = "mcq"
+    """The questions of the capsules, or each capsule's hypothesis as true or false."""
+    add_tf_legend: StrictBool = False
+    """Hypothesis with options: say which letter means True, after shuffling."""
+    max_episodes: StrictInt | None = Field(default=None, ge=1)
+    """Only the first N questions."""
+    seed: StrictInt = 42
+    """With the question's id it decides the order of the options."""
+    shuffle_options: StrictBool = True
+    """Shuffle the options; the permutation is recorded."""
+    with_refusal: StrictBool = False
+    """Offer not to know as a further option; it is the last one in the environment's prompts."""
+    use_think: StrictBool = False
+    """Also cut reasoning in tags other than ``<think>``, which is always cut."""
+    llm_judge_model: StrictStr = Field(default="gpt-4.1-mini", min_length=1)
+    """The model that judges open answers."""
+    llm_judge_base_url: StrictStr = Field(default="https://api.openai.com/v1", min_length=1)
+    """The endpoint of the judge."""
+    llm_judge_api_key_var: StrictStr = Field(default="OPENAI_API_KEY", min_length=1)
+    """Name of the environment variable that holds the judge's key."""
+    continuous_scoring: StrictBool = False
+    """The judge gives a number in [0, 1] instead of a verdict."""
+    max_turns: StrictInt = Field(default=10, ge=1)
+    """Agentic: the most turns of the assistant."""
+    enable_agentic_docker: StrictBool = False
+    """Agentic: work in a container instead of the local sandbox."""
+    docker_image: StrictStr = Field(
+        default="futurehouse/bixbench:aviary-notebook-env", min_length=1
+    )
+    """Agentic: the image of that container."""
+    docker_timeout: StrictInt = Field(default=300, ge=1)
+    """Agentic: seconds for the execution of one cell."""
+
+    all_questions: StrictBool = False
+    """Version 1.0: ask all questions of a capsule, not only its first."""
+    compat_shuffle: StrictBool = False
+    """Permute as the environment does: one order for all questions of version 1.0."""
+    no_judge: Literal["ungraded", "exact"] = "ungraded"
+    """Open answers that no rule decides, without a judge: leave them out, or compare exactly."""
+    data_version: Literal["1.5", "1.0"] | None = None
+    """Which version to take where a folder holds both; 1.5 by default."""
+
+    @field_validator("data_version", mode="before")
+    @classmethod
+    def _version_as_text(cls, value: Any) -> Any:
+        return str(value).removeprefix("v") if isinstance(value, float | str) else value
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Self:
+        if self.mode == "agentic":
+            raise ConfigError("mode 'agentic' is not available yet: use mode 'zero_shot'")
+        self._refuse(AGENTIC_SETTINGS, "has an effect only in agentic mode, not available yet")
+        self._refuse(FEW_SHOT_SETTINGS, "refused: BixBench has no worked examples")
+        if self.few_shot_num:
+            raise ConfigError("few_shot_num must be 0: BixBench has no worked examples")
+        self._refuse(("shuffle_choices",), "refused: use shuffle_options, true by default")
+        if self.answer_mode == "open":
+            self._refuse(OPTION_SETTINGS, "has an effect only with answer_mode 'mcq'")
+        if self.compat_shuffle and not self.shuffle_options:
+            raise ConfigError("compat_shuffle has no effect with shuffle_options false")
+        if self.answer_mode == "open" or self.question_source != "hypothesis":
+            self._refuse(
+                ("add_tf_legend",),
+                "has an effect only with question_source 'hypothesis' and answer_mode 'mcq'",
+            )
+        if self.question_source == "hypothesis":
+            self._refuse(("all_questions",), "has no effect with question_source 'hypothesis'")
+        if not self.judged:
+            self._refuse(
+                (*JUDGE_SETTINGS, "continuous_scoring", "no_judge"),
+                "has an effect only with answer_mode 'open' and question_source 'mcq'",
+            )
+        return self
+
+    @property
+    def judged(self) -> bool:
+        """Whether there are answers that a judge may have to decide."""
+        return self.answer_mode == "open" and self.question_source == "mcq"
+
+    @property
+    def names_a_judge(self) -> bool:
+        """Whether a judge was asked for by these settings, rather than left at its default."""
+        asked = self.model_fields_set & {*JUDGE_SETTINGS, "continuous_scoring"}
+        return self.judged and bool(asked)
+
+    def judge(self) -> JudgeConfig:
+        """The judge that these settings describe."""
+        return JudgeConfig(
+            model=self.llm_judge_model,
+            api_url=self.llm_judge_base_url,
+            api_key_var=self.llm_judge_api_key_var,
+            continuous=self.continuous_scoring,
+        )
+
+    def _refuse(self, names: tuple[str, ...], why: str) -> None:
+        for name in names:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ConfigError(f"{name} {why}")

@@ -1,0 +1,239 @@
+"""Reading BixBench: two schemas, told apart by their fields and never mixed.
+
+Version 1.0 has one row a capsule with its questions inside, version 1.5 one row a question. Both
+become the same typed rows. The canary of a row is never taken over.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from keju.answers.numbers import range_of
+from keju.benchmarks.bixbench.facts import EVAL_MODES, VERSIONS
+from keju.errors import DataError, did_you_mean
+
+if TYPE_CHECKING:
+    from keju.sources.folder import DataFolder
+
+DISTRACTORS = ("distractor_1", "distractor_2", "distractor_3")
+
+
+class Capsule(NamedTuple):
+    """A study: a hypothesis and the data behind it."""
+
+    uuid: str
+    short_id: str
+    hypothesis: str
+    answer: bool | None
+    """Whether the hypothesis is supported, where that is known."""
+    categories: tuple[str, ...]
+
+
+class Question(NamedTuple):
+    """One question about a capsule."""
+
+    id: str
+    """Lower case, e.g. ``bix-1-q1``."""
+    text: str
+    ideal: str
+    distractors: tuple[str, ...]
+    eval_mode: str
+    capsule: Capsule
+    first: bool
+    """Whether it is the first question in its row."""
+
+
+class Table(NamedTuple):
+    """All rows of one version."""
+
+    version: str
+    questions: list[Question]
+    capsules: list[Capsule]
+    """Each capsule once, in the order of the file."""
+    notes: list[str]
+
+
+def read_table(folder: DataFolder, version: str | None) -> Table:
+    """The questions of `version`, or of the newest in the folder; DataError if there are none."""
+    wanted = VERSIONS if version is None else sorted(VERSIONS, key=lambda v: v != version)
+    tables = [f"v{name}" for name in wanted if folder.has(f"v{name}")]
+    other = ""
+    for table in tables:
+        where = folder.name_of(table)
+        rows = list(folder.rows(table))
+        found = _version_of(rows, where)
+        if version in (None, found):
+            return _table(rows, found, where)
+        other = f"; {where} is version {found}"
+    if not tables:
+        folder.table("v1.5")
+    raise DataError(f"{folder.path} holds no BixBench {version}{other}")
+
+
+def _version_of(rows: Sequence[Mapping[str, Any]], where: str) -> str:
+    """The version whose fields the rows have; DataError if they are mixed or have neither's."""
+    first = ""
+    for number, row in enumerate(rows, 1):
+        nested, flat = "questions" in row, "question" in row and "ideal" in row
+        if nested == flat:
+            fields = "both 'questions' and 'question'" if nested else "neither 'questions' nor"
+            fields += "" if nested else " 'question' with 'ideal'"
+            raise DataError(f"{where}, row {number}: no BixBench row, it has {fields}")
+        version = "1.0" if nested else "1.5"
+        first = first or version
+        if version != first:
+            raise DataError(
+                f"{where}, row {number}: version {version} after rows of version {first};"
+                " keep the two versions in files of their own"
+            )
+    if not first:
+        raise DataError(f"{where} holds no rows")
+    return first
+
+
+def _table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> Table:
+    read = _nested_row if version == "1.0" else _flat_row
+    questions: list[Question] = []
+    seen: set[str] = set()
+    for number, row in enumerate(rows, 1):
+        for question in read(row, f"{where}, row {number}"):
+            if question.id in seen:
+                raise DataError(f"{where}, row {number}: question '{question.id}' occurs twice")
+            seen.add(question.id)
+            questions.append(question)
+    capsules, notes = _capsules(questions, where)
+    return Table(version, questions, capsules, notes)
+
+
+def _capsules(questions: Iterable[Question], where: str) -> tuple[list[Capsule], list[str]]:
+    """Each capsule as its first row has it; rows that contradict its answer are refused."""
+    known: dict[str, Capsule] = {}
+    notes: list[str] = []
+    for question in questions:
+        capsule = question.capsule
+        first = known.setdefault(capsule.uuid, capsule)
+        if first.answer != capsule.answer:
+            raise DataError(f"{where}: question '{question.id}' contradicts its capsule's answer")
+        if first.hypothesis != capsule.hypothesis:
+            note = f"{capsule.short_id}: rows word the hypothesis differently; the first is asked"
+            notes += [] if note in notes else [note]
+    return list(known.values()), notes
+
+
+def _flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
+    distractors = _list(row.get("distractors"), "distractors", where)
+    mode = _text(row, "eval_mode", where)
+    if mode not in EVAL_MODES:
+        raise DataError(f"{where}: unknown eval_mode '{mode}'{did_you_mean(mode, EVAL_MODES)}")
+    ideal = _text(row, "ideal", where)
+    if mode == "range_verifier" and range_of(ideal) is None:
+        raise DataError(f"{where}: the ideal of a range_verifier must be (lower,upper): {ideal}")
+    return [
+        Question(
+            id=_text(row, "question_id", where).lower(),
+            text=_text(row, "question", where),
+            ideal=ideal,
+            distractors=tuple(_plain(item, "distractors", where) for item in distractors),
+            eval_mode=mode,
+            capsule=_capsule(row, _text(row, "capsule_uuid", where), where),
+            first=True,
+        )
+    ]
+
+
+def _nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
+    capsule = _capsule(row, _text(row, "uuid", where), where)
+    questions = []
+    for place, item in enumerate(_list(row["questions"], "questions", where)):
+        inside = f"{where}, question {place + 1}"
+        if not isinstance(item, Mapping):
+            raise DataError(f"{inside}: expected a mapping")
+        name = _text(item, "id", inside).lower()
+        whole = name if name.startswith(capsule.short_id) else f"{capsule.short_id}-{name}"
+        questions.append(
+            Question(
+                id=whole,
+                text=_text(item, "question", inside),
+                ideal=_text(item, "ideal_answer", inside),
+                distractors=tuple(_text(item, key, inside) for key in DISTRACTORS),
+                eval_mode="llm_verifier",
+                capsule=capsule,
+                first=place == 0,
+            )
+        )
+    if not questions:
+        raise DataError(f"{where}: the capsule has no questions")
+    return questions
+
+
+def _capsule(row: Mapping[str, Any], uuid: str, where: str) -> Capsule:
+    hypothesis = row.get("hypothesis")
+    return Capsule(
+        uuid=uuid.lower(),
+        short_id=_text(row, "short_id", where).lower(),
+        hypothesis=hypothesis if isinstance(hypothesis, str) else "",
+        answer=truth(row.get("answer"), where),
+        categories=categories_of(row.get("categories"), where),
+    )
+
+
+def truth(value: Any, where: str) -> bool | None:
+    """A truth value, which may be written as text; None where it is not known."""
+    if value is None or isinstance(value, bool):
+        return value
+    word = str(value).strip().casefold()
+    if word in ("true", "false"):
+        return word == "true"
+    if word in ("", "none", "null"):
+        return None
+    raise DataError(f"{where}: 'answer' should be true or false, not '{value}'")
+
+
+def categories_of(value: Any, where: str) -> tuple[str, ...]:
+    """The categories of a row, in either notation: comma separated, or a printed list."""
+    if value is None:
+        return ()
+    if isinstance(value, str) and not value.lstrip().startswith("["):
+        items: Sequence[Any] = value.split(",")
+    else:
+        items = _list(value, "categories", where)
+    return tuple(dict.fromkeys(name for item in items if (name := str(item).strip())))
+
+
+def _list(value: Any, field: str, where: str) -> list[Any]:
+    """A list that may be printed as JSON or as Python; numbers inside stay as they are printed."""
+    if isinstance(value, list):
+        return value
+    if isinstance(value, str):
+        try:
+            parsed = json.loads(value, parse_int=str, parse_float=str, parse_constant=str)
+        except (ValueError, RecursionError):
+            parsed = _python_list(value)
+        if isinstance(parsed, list):
+            return parsed
+    found = "is missing" if value is None else "is none"
+    raise DataError(f"{where}: '{field}' should be a list and {found}")
+
+
+def _python_list(text: str) -> Any:
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _text(fields: Mapping[str, Any], name: str, where: str) -> str:
+    return _plain(fields.get(name), name, where)
+
+
+def _plain(value: Any, name: str, where: str) -> str:
+    """A field as text; a number that some tool made of it is printed, a missing one refused."""
+    if isinstance(value, bool | int | float):
+        value = "NaN" if value != value else str(value)
+    if not isinstance(value, str) or not value.strip():
+        found = "is missing" if value is None else "is empty or no text"
+        raise DataError(f"{where}: '{name}' {found}")
+    return value

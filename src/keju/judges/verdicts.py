@@ -1,0 +1,91 @@
+"""Reading a verdict out of what a judge said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from keju.benchmarks.base import Reader
+from keju.judges.neutral import without_quotes
+from keju.judges.prompts import Kind
+from keju.types import Answer, Outcome, Sample, Score
+
+GRADER = "judge"
+GRADES: dict[str, Outcome] = {
+    "correct": "correct",
+    "incorrect": "incorrect",
+    "refused": "refused",
+}
+PASS = 0.5
+"""The score from which a partly right answer counts as correct."""
+CLAMPED = "clamped"
+"""Reason of a verdict whose number lay outside [0, 1]."""
+
+_TAGGED: dict[Kind, re.Pattern[str]] = {
+    kind: re.compile(
+        rf"<\s{{0,4}}{kind}\s{{0,4}}>([^<>]{{0,80}})(<\s{{0,4}}/\s{{0,4}}{kind}\s{{0,4}}>|\Z)",
+        re.IGNORECASE,
+    )
+    for kind in ("grade", "score")
+}
+_NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_ORNAMENTS = " \t\r\n*_`\"'.!"
+
+
+def read_verdict(text: str, shown: str, kind: Kind) -> Answer:
+    """The verdict of a judge that was `shown` a prompt; no value if there is not exactly one.
+
+    Verdicts in repetitions of what was shown do not count. Tags around something that is no
+    verdict are passed over. Two verdicts that differ are none.
+    """
+    found: list[Answer] = []
+    for tagged in _TAGGED[kind].finditer(without_quotes(text, shown)):
+        verdict = _grade(tagged[1]) if kind == "grade" else _score(tagged[1])
+        if verdict is not None:
+            tier = "strict" if tagged[2] else "tolerant"
+            found.append(Answer(verdict[0], tier, verdict[1]))
+    if not found:
+        return Answer(reason="no_verdict")
+    if len({answer.value for answer in found}) > 1:
+        return Answer(reason="two_verdicts")
+    return found[-1]
+
+
+def _grade(said: str) -> tuple[str, str] | None:
+    word = said.strip(_ORNAMENTS).casefold()
+    return (word, "") if word in GRADES else None
+
+
+def _score(said: str) -> tuple[str, str] | None:
+    number = _NUMBER.fullmatch(said.strip(" \t\r\n*_`"))
+    if number is None:
+        return None
+    value = float(number[0])
+    inside = min(1.0, max(0.0, value))
+    return f"{inside:g}", "" if inside == value else CLAMPED
+
+
+def score_of(verdict: str | None) -> Score:
+    """What a verdict is worth; without one an answer is ungraded, and never 0 for that."""
+    if verdict is None:
+        return Score(0.0, "ungraded", GRADER)
+    if verdict in GRADES:
+        return Score(float(verdict == "correct"), GRADES[verdict], GRADER)
+    value = float(verdict)
+    return Score(value, "correct" if value >= PASS else "incorrect", GRADER)
+
+
+class VerdictReader(Reader):
+    """Reads the verdict of a judge about one answer."""
+
+    name = "verdict"
+
+    def __init__(self, kind: Kind, shown: Callable[[Sample], str]) -> None:
+        self._kind = kind
+        self._shown = shown
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        return read_verdict(text, self._shown(sample), self._kind)
+
+    def matches(self, value: str, sample: Sample) -> bool:
+        return score_of(value).outcome == "correct"
