@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from perf.measure import NotMeasured
+
 TEXT = (
     "We go through the question step by step, weigh the options one after the other, and keep "
     "the one that is left. So the answer is (A)."
@@ -45,7 +47,7 @@ def constant_endpoint() -> Iterator[str]:
     """Serve the constant reply; gives the base URL."""
     binary = shutil.which("nginx") or "/usr/sbin/nginx"
     if not Path(binary).is_file():
-        raise SystemExit("perf needs nginx: apt-get install nginx-light")
+        raise NotMeasured("needs nginx: apt-get install nginx-light")
     with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -66,4 +68,4 @@ def _wait_until_it_listens(port: int) -> None:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         time.sleep(0.05)
-    raise SystemExit("nginx did not start")
+    raise NotMeasured("nginx did not start")

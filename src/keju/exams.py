@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam, Protocol, Reader
+from keju.benchmarks.rotation import rotated
 from keju.benchmarks.selection import select
 from keju.config import DatasetArgs, TaskConfig
 from keju.errors import ConfigError, did_you_mean
@@ -54,7 +55,7 @@ def prepare_exam(
 
 def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
     """Load all exams of a run, with the user's limit applied."""
-    prepared = []
+    prepared: list[tuple[Exam, DatasetArgs]] = []
     for name in config.datasets:
         exam, args = prepare_exam(
             name,
@@ -68,7 +69,9 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
         chosen = select(
             exam, config.limit, how=config.sample, shuffle=args.shuffle, seed=config.seed
         )
-        prepared.append((chosen, args))
+        if any(chosen.benchmark == other.benchmark for other, _ in prepared):
+            raise ConfigError(f"datasets: '{chosen.benchmark}' is named twice, once as '{name}'")
+        prepared.append((rotated(chosen, config.rotate_options), args))
     return prepared
 
 

@@ -21,14 +21,16 @@ from keju.errors import RunIncomplete, UsageError
 from keju.types import Record
 
 FILE = "records.jsonl"
+VERDICTS = "verdicts.jsonl"
+"""The journal of the judges, kept in the same way."""
 _CHUNK = 1 << 20
 
 
 class Journal:
     """An open journal; the lock is held until `close`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
+    def __init__(self, folder: Path, file: str = FILE) -> None:
+        self.path = folder / file
         self._encoder = msgspec.json.Encoder()
         self._buffer = bytearray()
         self._unsynced = 0
@@ -116,11 +118,11 @@ def _repair(fd: int) -> int:
     return size - end
 
 
-def read_lines(folder: Path) -> Iterator[bytes]:
+def read_lines(folder: Path, file: str = FILE) -> Iterator[bytes]:
     """The whole lines of a journal, without their line feeds; a torn last line is left out."""
-    path = folder / FILE
+    path = folder / file
     if not path.is_file():
-        raise UsageError(f"{folder} is not a run folder: it has no {FILE}")
+        raise UsageError(f"{folder} is not a run folder: it has no {file}")
     with path.open("rb", buffering=_CHUNK) as lines:
         for line in lines:
             if line.endswith(b"\n"):
@@ -133,14 +135,16 @@ class Damage:
     lines = 0
 
 
-def read_records(folder: Path, damage: Damage | None = None) -> Iterator[Record]:
+def read_records(
+    folder: Path, damage: Damage | None = None, file: str = FILE
+) -> Iterator[Record]:
     """The answer records of a journal in the order in which they were written.
 
     Lines of other kinds are passed over. A line that cannot be read is counted in `damage`: its
     sample then counts as not asked.
     """
     decode = msgspec.json.Decoder(Record).decode
-    for line in read_lines(folder):
+    for line in read_lines(folder, file):
         if line.startswith(b'{"kind":'):
             continue
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -15,6 +15,19 @@ from keju.errors import UsageError
 from keju.runs import MANIFEST, environment, now, read_json, write_json
 
 SCHEMA = 1
+
+
+class Ledger(Protocol):
+    """Where a sitting writes down whom it asked and what that took."""
+
+    def keep_endpoint(self) -> None:
+        """Nothing had to be asked: what was known of the endpoint stays."""
+
+    def note_endpoint(self, facts: dict[str, Any]) -> None:
+        """The endpoint is ready, and this is known of it."""
+
+    def add_session(self, started: str, seconds: float, retries: int, spent: Spending) -> None:
+        """Record what one sitting took and spent."""
 
 
 class Manifest:
@@ -34,7 +47,8 @@ class Manifest:
             mode="json", exclude_defaults=True
         )
         dumped["seed"] = config.seed
-        dumped.get("generation_config", {}).pop("extra_headers", None)
+        for settings in (dumped, dumped.get("judge", {})):
+            settings.get("generation_config", {}).pop("extra_headers", None)
         self.document: dict[str, Any] = {
             "schema": SCHEMA,
             "run": folder.name,
@@ -47,6 +61,8 @@ class Manifest:
             "environment": environment(),
             "sessions": earlier.get("sessions", []),
         }
+        if "judges" in earlier:
+            self.document["judges"] = earlier["judges"]
 
     @property
     def trusted(self) -> bool:
@@ -58,22 +74,36 @@ class Manifest:
         """How long all sittings took."""
         return float(sum(session["seconds"] for session in self.document["sessions"]))
 
+    def keep_endpoint(self) -> None:
+        """Take over what an earlier sitting knew of the endpoint."""
+        self.document["endpoint"] = (self.before or {}).get("endpoint", {})
+
+    def note_endpoint(self, facts: dict[str, Any]) -> None:
+        """Write down what is known of the endpoint, before the first question."""
+        self.document["endpoint"] = facts
+        self.write()
+
     def add_session(self, started: str, seconds: float, retries: int, spent: Spending) -> None:
         """Record what one sitting took and spent."""
-        session: dict[str, Any] = {
-            "started": started,
-            "seconds": round(seconds, 3),
-            "requests": spent.requests,
-            "retries": retries,
-            "input_tokens": spent.input,
-            "output_tokens": spent.output,
-        }
-        cost = spent.cost(spent.price)
-        self.document["sessions"].append(session | ({} if cost is None else {"cost": cost}))
+        self.document["sessions"].append(session(started, seconds, retries, spent))
 
     def write(self) -> None:
         """Write it to the run's folder."""
         write_json(self.path, self.document)
+
+
+def session(started: str, seconds: float, retries: int, spent: Spending) -> dict[str, Any]:
+    """One sitting as manifests write it."""
+    described: dict[str, Any] = {
+        "started": started,
+        "seconds": round(seconds, 3),
+        "requests": spent.requests,
+        "retries": retries,
+        "input_tokens": spent.input,
+        "output_tokens": spent.output,
+    }
+    cost = spent.cost(spent.price)
+    return described | ({} if cost is None else {"cost": cost})
 
 
 def _describe(job: Job) -> dict[str, Any]:

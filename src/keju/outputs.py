@@ -5,28 +5,34 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keju.engine.job import Job
 from keju.errors import KejuError
-from keju.journal import read_records
+from keju.grades import graded_records
 from keju.manifest import Manifest
 from keju.report.strings import Language
 from keju.results.aggregate import results_document, summarise
 from keju.runs import REPORT, RESULTS, write_json
 from keju.types import Sample
 
+if TYPE_CHECKING:
+    from keju.judging import Judgement
+
 QUANTILE_SAMPLE = 100_000
 """Latency quantiles are taken over at most this many units."""
 
 
 def build_results(
-    jobs: Sequence[Job], manifest: Manifest, stop: KejuError | None
+    jobs: Sequence[Job],
+    manifest: Manifest,
+    stop: KejuError | None,
+    judgement: Judgement | None = None,
 ) -> dict[str, Any]:
     """The results document of a run, from the scoreboards of its jobs."""
     entries = []
     for job in jobs:
-        entries.extend(entries_of(job, seconds=manifest.seconds))
+        entries.extend(entries_of(job, seconds=manifest.seconds, judgement=judgement))
     document = results_document(manifest.document["run"], manifest.document["model"], entries)
     document["complete"] = stop is None
     if stop is not None:
@@ -34,7 +40,13 @@ def build_results(
     return document
 
 
-def entries_of(job: Job, *, seconds: float = 0.0, beside: bool = True) -> list[dict[str, Any]]:
+def entries_of(
+    job: Job,
+    *,
+    seconds: float = 0.0,
+    beside: bool = True,
+    judgement: Judgement | None = None,
+) -> list[dict[str, Any]]:
     """One entry for each reader; with `beside` the second stands as a metric of the first.
 
     The headline is the protocol's own reader. What the reader beside it (nearly always `robust`)
@@ -51,6 +63,9 @@ def entries_of(job: Job, *, seconds: float = 0.0, beside: bool = True) -> list[d
             entry.setdefault("warnings", []).append(
                 "repeats at temperature 0 measure the endpoint's noise, not the model's spread"
             )
+    if judgement is not None:
+        for place, entry in enumerate(entries):
+            judgement.annotate(job, place, entry)
     name = job.exam.beside
     if beside and len(entries) == 2 and entries[1]["reader"] == name:
         other = entries[1]["metrics"]["accuracy"] | {"title": f"accuracy as read by '{name}'"}
@@ -96,7 +111,7 @@ def write_outputs(
 
         write_report(
             results,
-            read_records(folder),
+            graded_records(folder),
             sample_lookup(jobs),
             folder / REPORT,
             manifest=manifest,

@@ -19,8 +19,9 @@ from keju.engine.queue import Queue
 from keju.engine.resume import Recalled, recall
 from keju.errors import ConfigError, Interrupted, KejuError, RunIncomplete, UsageError
 from keju.exams import choose_readers, prepare_exams, resolve_sampling
+from keju.grades import write_grades
 from keju.journal import Journal
-from keju.manifest import Manifest
+from keju.manifest import Ledger, Manifest
 from keju.models.base import Model
 from keju.models.factory import make_model, model_name
 from keju.outputs import build_results, write_outputs
@@ -28,6 +29,7 @@ from keju.runs import create_folder, find_run, new_run_id, now
 from keju.types import Sampling
 
 if TYPE_CHECKING:
+    from keju.judging import Judging
     from keju.report.display import Display
 
 
@@ -100,6 +102,7 @@ def sit(config: TaskConfig, *, display: Display | None = None, report: bool = Tr
     """Sit the exams of `config`; resume what a run of the same id has answered already."""
     jobs = make_jobs(config)
     model = make_model(config)
+    judging = judging_of(config, jobs)
     run_id = config.run_id or new_run_id(config.model, config.datasets)
     folder = create_folder(config.work_dir, run_id)
     if config.resume and not (folder / "manifest.json").is_file():
@@ -108,9 +111,16 @@ def sit(config: TaskConfig, *, display: Display | None = None, report: bool = Tr
     with Journal(folder) as journal:
         manifest = Manifest(folder, config, jobs)
         recalled = recall(jobs, journal, trusted=manifest.trusted, cache=cache)
-        sitting = Sitting(config, jobs, model, journal, manifest, recalled, display)
-        stop = sitting.run()
-        results = build_results(jobs, manifest, stop)
+        if judging is not None and recalled.count < sum(job.units for job in jobs):
+            judging.preflight()
+        stop = Sitting(config, jobs, model, journal, manifest, recalled, display).run()
+        judgement = None
+        if judging is not None:
+            judgement = judging.grade(folder, manifest, ask=stop is None, display=display)
+            stop = stop or judgement.stop
+        else:
+            write_grades(folder, [])
+        results = build_results(jobs, manifest, stop, judgement)
         stop = stop or _too_many_errors(jobs, config.error_limit)
         manifest.document["complete"] = stop is None
         manifest.write()
@@ -118,6 +128,15 @@ def sit(config: TaskConfig, *, display: Display | None = None, report: bool = Tr
     resume = f"keju eval --config {folder / 'manifest.json'} --resume"
     code, message = (stop.exit_code, str(stop)) if stop is not None else (0, "")
     return Finished(results, folder, code, message, resume)
+
+
+def judging_of(config: TaskConfig, jobs: Sequence[Job]) -> Judging | None:
+    """The judges of a run; None, and nothing imported, where nobody is to be asked."""
+    if config.judge is None and all(job.exam.judge is None for job in jobs):
+        return None
+    from keju.judging import Judging
+
+    return Judging.of(config, jobs)
 
 
 class Sitting:
@@ -129,17 +148,20 @@ class Sitting:
         jobs: Sequence[Job],
         model: Model,
         journal: Journal,
-        manifest: Manifest,
+        ledger: Ledger,
         recalled: Recalled,
         display: Display | None,
+        already: Meter | None = None,
     ) -> None:
+        """`already` is what others have spent of the same budget."""
         self._config = config
         self._jobs = jobs
         self._model = model
         self._journal = journal
-        self._manifest = manifest
+        self._ledger = ledger
         self._recalled = recalled
         self._display = display
+        self._already = already or Meter()
         self._interrupts = 0
 
     def run(self) -> KejuError | None:
@@ -152,7 +174,7 @@ class Sitting:
                 lines = self._recalled.damaged
                 self._display.note(f"{lines} journal lines were unreadable and are asked again")
         try:
-            return _run_loop(self._sit)
+            return run_loop(self._sit)
         finally:
             if self._display is not None:
                 self._display.finish()
@@ -162,9 +184,10 @@ class Sitting:
         slots = self._model.slots
         queue = Queue(self._jobs, self._recalled.done, seed=config.seed, lanes=slots is not None)
         if not queue.left:
-            self._manifest.document["endpoint"] = (self._manifest.before or {}).get("endpoint", {})
+            self._ledger.keep_endpoint()
             return None
         already = Meter()
+        already.include(self._already)
         for job in self._jobs:
             already.include(job.meter)
         spending = Spending(config.budget, config.price, already)
@@ -190,13 +213,12 @@ class Sitting:
             await self._model.start()
             for sampling in _distinct(job.sampling for job in self._jobs):
                 await self._model.preflight(sampling)
-            self._manifest.document["endpoint"] = self._model.facts()
-            self._manifest.write()
+            self._ledger.note_endpoint(self._model.facts())
             with _signals(lambda: self._interrupt(engine)):
                 stop = await engine.run()
         finally:
             await self._model.close()
-        self._manifest.add_session(started, engine.seconds, engine.retries, spending)
+        self._ledger.add_session(started, engine.seconds, engine.retries, spending)
         return stop
 
     def _interrupt(self, engine: Engine) -> None:
@@ -260,7 +282,7 @@ def _too_many_errors(jobs: Sequence[Job], limit: float) -> KejuError | None:
     )
 
 
-def _run_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def run_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine to its end on a loop of its own, also where a loop already runs."""
     try:
         asyncio.get_running_loop()

@@ -48,7 +48,7 @@ def report(
     as_json: options.Json = False,
 ) -> None:
     """Write the report of a run as one HTML file that needs no network."""
-    from keju.journal import read_records
+    from keju.grades import graded_records
     from keju.report.html import write_report
     from keju.runs import MANIFEST, REPORT, RESULTS, find_run, read_json
 
@@ -58,7 +58,7 @@ def report(
     target = Path(output) if output else folder / REPORT
     questions = _questions(manifest, settings.data_dir(data_dir))
     write_report(
-        results, read_records(folder), questions, target, manifest=manifest, language=language
+        results, graded_records(folder), questions, target, manifest=manifest, language=language
     )
     if as_json:
         print_json({"run": folder.name, "report": str(target)})

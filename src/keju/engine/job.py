@@ -43,9 +43,9 @@ class Job:
         self.epochs = epochs
         self.arm = arm
         self._filters = filters if filters and (filters.remove_until or filters.regex) else None
+        keep_answers = keep_answers or epochs > 1 or exam.keeps_answers
         self.tallies = [
-            Tally(len(exam.samples), epochs, keep_answers=keep_answers or epochs > 1)
-            for _ in self.readers
+            Tally(len(exam.samples), epochs, keep_answers=keep_answers) for _ in self.readers
         ]
         self.units = len(exam.samples) * epochs
         self.meter = Meter()

@@ -31,8 +31,6 @@ GATEWAY_STATUS = frozenset({502, 503, 504})
 REFUSALS_TO_STOP = 3
 BAD_REQUESTS_TO_STOP = 20
 BACKOFF_MOST = 60.0
-BATCH_MOST = 256
-"""Replies that may wait to be journalled: then a worker steps aside for the loop."""
 SYNC_EVERY, PROGRESS_EVERY = 1.0, 0.2
 
 
@@ -228,8 +226,8 @@ class Engine:
             self._failed(task, request, reply, reply.error)
         if self._metered and self.in_flight < self.concurrency.most:
             self._wake()
-        if len(self._finished) >= BATCH_MOST:
-            await asyncio.sleep(0)
+        if self._finished:
+            await asyncio.sleep(0)  # its record is written before the slot sends again
 
     def _succeeded(self, task: Task, request: Request, reply: Reply) -> None:
         self._worked += 1

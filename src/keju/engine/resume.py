@@ -45,12 +45,7 @@ def recall(
         return recalled
     places = _places(jobs)
     damage = Damage()
-    names = [tuple(reader.name for reader in job.readers) for job in jobs]
-    for number, unit, record in _known(read_records(journal.path.parent, damage), places):
-        if not recalled.done[number][unit]:
-            same = tuple([reading.reader for reading in record.readings]) == names[number]
-            jobs[number].recall(unit, record, trusted=trusted and same)
-            recalled.done[number][unit] = 1
+    _remember(recalled, jobs, journal.path, places, trusted=trusted, damage=damage)
     if cache is not None:
         for number, unit, record in _known(read_records(cache, damage), places):
             if not recalled.done[number][unit]:
@@ -61,16 +56,46 @@ def recall(
     return recalled
 
 
-def stored_replies(jobs: Sequence[Job], run: Path) -> Iterator[tuple[Job, int, Record]]:
-    """The replies of a stored run that answer these jobs, each with its job and unit.
+def remember(jobs: Sequence[Job], path: Path) -> Recalled:
+    """Enter what a journal holds, read anew, without opening it for writing."""
+    recalled = Recalled(jobs)
+    if path.is_file():
+        damage = Damage()
+        _remember(recalled, jobs, path, _places(jobs), trusted=False, damage=damage)
+        recalled.damaged = damage.lines
+    return recalled
 
+
+def _remember(
+    recalled: Recalled,
+    jobs: Sequence[Job],
+    path: Path,
+    places: dict[str, tuple[int, int]],
+    *,
+    trusted: bool,
+    damage: Damage,
+) -> None:
+    names = [tuple(reader.name for reader in job.readers) for job in jobs]
+    for number, unit, record in _known(read_records(path.parent, damage, path.name), places):
+        if not recalled.done[number][unit]:
+            same = tuple([reading.reader for reading in record.readings]) == names[number]
+            jobs[number].recall(unit, record, trusted=trusted and same)
+            recalled.done[number][unit] = 1
+
+
+def stored_replies(jobs: Sequence[Job], run: Path) -> Iterator[tuple[Job, int, Record]]:
+    """The records of a stored run that belong to these jobs, each with its job and unit.
+
+    Errors are among them; a later record of a unit, say of a resumed run, replaces an earlier one.
     Where no request of the run has the hash it would have today (it was rendered by another
     version, say), replies are matched by sample id instead, the last one winning.
     """
-    matched = False
-    for number, unit, record in _known(read_records(run), _places(jobs)):
-        matched = True
-        yield jobs[number], unit, record
+    matched, places = False, _places(jobs)
+    for record in read_records(run):
+        if record.hash in places:
+            matched = True
+            number, unit = places[record.hash]
+            yield jobs[number], unit, record
     if matched:
         return
     by_id = {

@@ -1,0 +1,101 @@
+"""The ruler: child processes whose processor time, peak memory and findings are read off."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    what: str
+    figure: str
+    limit: str = ""
+    """The budget or the peer that the figure is held against."""
+    ratio: float | None = None
+    """The figure as a share or multiple of that."""
+    ok: bool | None = None
+    """Whether it is within the budget; None if there is none, or nothing was measured."""
+
+
+class NotMeasured(Exception):
+    """Something that a benchmark needs is not there; the message says what."""
+
+
+class Used(NamedTuple):
+    """What a child process used, and what it had to say."""
+
+    cpu: float
+    """Seconds of user and system time, all threads."""
+    seconds: float
+    value: Any = None
+
+
+def cpu() -> float:
+    """Seconds of processor time that this process has used so far, all threads."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def peak_mb() -> float:
+    """The most memory this process has held, in MB; not what its parent held before the exec."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise NotMeasured("the kernel does not tell the peak of a process's memory")
+
+
+def run(command: Sequence[str | Path], **environment: str) -> Used:
+    """Run a command to its end and read off what it used; its output only shows if it fails."""
+    with tempfile.TemporaryFile() as output:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            list(map(str, command)),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=ROOT,
+            env=os.environ | environment,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            output.seek(0)
+            last = output.read().decode(errors="replace").strip().rpartition("\n")[2]
+            raise NotMeasured(f"{Path(command[0]).name} ended with {process.returncode}: {last}")
+    return Used(usage.ru_utime + usage.ru_stime, seconds)
+
+
+def in_child(function: Callable[..., Any], **arguments: Any) -> Used:
+    """Call a function of a module of this package in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder, "answer.json")
+        target = f"{function.__module__}:{function.__name__}"
+        used = run([sys.executable, "-m", "perf.child", target, json.dumps(arguments), answer])
+        return used._replace(value=json.loads(answer.read_text()))
+
+
+def alternate(rounds: int, *sides: Callable[[], float]) -> list[float]:
+    """The median of each side, measured in turns so that a busy moment hits all of them."""
+    figures: list[list[float]] = [[] for _ in sides]
+    for _ in range(rounds):
+        for side, kept in zip(sides, figures, strict=True):
+            kept.append(side())
+    return [statistics.median(kept) for kept in figures]
+
+
+def within(what: str, value: float, limit: float, unit: str) -> Row:
+    """A row for a figure that has a budget of its own."""
+    return Row(what, f"{value:.3g} {unit}", f"{limit:g} {unit}", value / limit, value <= limit)

@@ -1,0 +1,113 @@
+"""What Keju costs beside the HTTP client: a whole sitting against a bare loop of requests."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from perf.exam import bbh
+from perf.measure import Row, alternate, cpu, in_child
+from perf.nginx import constant_endpoint
+
+IN_FLIGHT = 64
+ROUNDS = 7
+LIMIT = 3.0
+
+
+def measure() -> Iterator[Row]:
+    """CPU a sample of both sides, in turns."""
+    exam = bbh()
+    with constant_endpoint() as url:
+        settings = exam.settings | {"model": "constant", "api_url": url}
+        whole: list[float] = []
+
+        def keju() -> float:
+            used = in_child(sitting, settings=settings)
+            whole.append(used.cpu)
+            return float(used.value["seconds"] / used.value["samples"])
+
+        def bare() -> float:
+            used = in_child(bare_loop, settings=settings)
+            return float(used.value["seconds"] / used.value["samples"])
+
+        floor, ours = alternate(ROUNDS, bare, keju)
+    yield Row(
+        f"overhead: CPU a sample, {exam.title}, {IN_FLIGHT} in flight",
+        f"{ours * 1e6:.0f} µs",
+        f"{LIMIT:g}x of {floor * 1e6:.0f} µs bare",
+        ours / floor,
+        ours <= LIMIT * floor,
+    )
+    yield Row("overhead: CPU of the whole process", f"{sorted(whole)[len(whole) // 2]:.2f} s")
+
+
+def bare_loop(settings: dict[str, Any]) -> dict[str, float]:
+    """Send the bodies of the exam with the HTTP client alone, and read the replies."""
+    import uvloop
+    from pyreqwest.client import ClientBuilder
+
+    from keju.config import TaskConfig
+    from keju.models.openai import OpenAIModel
+    from keju.task import make_jobs
+
+    config = TaskConfig(**settings)
+    assert config.api_url is not None
+    model = OpenAIModel(config.model, api_url=config.api_url)
+    (job,) = make_jobs(config)
+    bodies = [model.bodies.build(job.request(unit)) for unit in range(job.units)]
+    route = model.address.route("chat")
+    waiting = iter(bodies)
+
+    async def loop() -> float:
+        builder = ClientBuilder().default_headers({"Content-Type": "application/json"})
+        client = builder.pool_max_idle_per_host(IN_FLIGHT).build()
+
+        async def worker() -> None:
+            for body in waiting:
+                reply = await client.post(route).body_bytes(body).build().send()
+                await reply.bytes()
+
+        before = cpu()
+        await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
+        used = cpu() - before
+        await client.close()
+        await asyncio.sleep(0.05)
+        return used
+
+    return {"seconds": uvloop.run(loop()), "samples": len(bodies)}
+
+
+def sitting(settings: dict[str, Any]) -> dict[str, float]:
+    """Sit the exam with everything on disk; the clock runs from the start to the last record."""
+    from keju import task
+    from keju.config import TaskConfig
+
+    with tempfile.TemporaryDirectory() as folder, clock_of_sitting() as spent:
+        config = TaskConfig(**settings, work_dir=folder, eval_batch_size=IN_FLIGHT)
+        finished = task.sit(config, report=False)
+    assert finished.exit_code == 0, finished.message
+    (entry,) = finished.results["benchmarks"]
+    return {"seconds": spent[0], "samples": sum(entry["outcomes"].values())}
+
+
+@contextmanager
+def clock_of_sitting() -> Iterator[list[float]]:
+    """While it is open, the list takes the processor time of every `Sitting.run`."""
+    from keju.task import Sitting
+
+    spent: list[float] = []
+    inner = Sitting.run
+
+    def timed(sitting: Sitting) -> Any:
+        before = cpu()
+        try:
+            return inner(sitting)
+        finally:
+            spent.append(cpu() - before)
+
+    with mock.patch.object(Sitting, "run", timed):
+        yield spent

@@ -1,0 +1,201 @@
+"""Open answers: rules decide first, and say when they cannot; a judge may decide the rest.
+
+``native`` is the published rule of each question's ``eval_mode`` without its defects: no part of
+the target passes for it, and no sign, point or exponent is dropped. ``tolerant`` also allows for
+rounding and for per cent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import NamedTuple
+
+from keju.answers.clean import clean_segment
+from keju.answers.numbers import (
+    Number,
+    number_of,
+    numbers_in,
+    plain_numerals,
+    range_of,
+    same_number,
+)
+from keju.benchmarks.base import Reader
+from keju.benchmarks.bixbench.option_text import folded
+from keju.benchmarks.bixbench.tags import tagged
+from keju.benchmarks.grading import grade
+from keju.types import Answer, Reading, Reply, Sample, Score
+
+NAMES = ("native", "tolerant")
+EVAL_MODE = "eval_mode"
+"""Key of `Sample.metadata` that says how a question's answers are graded."""
+
+_PRECISE = Context(prec=60)
+_HUNDRED = Decimal(100)
+_ANSWER_IS = re.compile(r"(?i:\banswer(?:\s+is\b|\s*:))")
+_EQUALS = re.compile(r"[=≈]")
+_UP_TO_NUMBER = re.compile(r"[\s*_`$~≈:]*+(?:(?i:approximately|about|around|roughly|exactly)\s+)?")
+_TRUTH_WORD = re.compile(r"\b(?:(true|yes)|(false|no(?=\s*+(?:[.,;:!?)\"'*]|or\b|and\b|$))))\b")
+_FIRST_WORD = re.compile(r"(true|yes|false|no)\b")
+
+
+class Verdict(NamedTuple):
+    """What the rules say about an answer."""
+
+    correct: bool | None
+    """None where they cannot decide."""
+    grader: str
+    """Which rule decided."""
+
+
+UNDECIDED = Verdict(None, "undecided")
+
+
+class OpenReader(Reader):
+    """Takes the whole reply, or what stands inside its tags, for the answer."""
+
+    def __init__(self, *, tolerant: bool, tags_required: bool) -> None:
+        self.name = "tolerant" if tolerant else "native"
+        self._tolerant = tolerant
+        self._tags_required = tags_required
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        inside = tagged(text)
+        if inside is None and self._tags_required:
+            return Answer(reason="no_marker")
+        value = (text if inside is None else inside).strip()
+        return Answer(value, "strict") if value else Answer(reason="empty")
+
+    def matches(self, value: str, sample: Sample) -> bool:
+        return self.decide(value, sample).correct is True
+
+    def decide(self, value: str, sample: Sample) -> Verdict:
+        """Grade an answer by the rule of its question."""
+        if sample.metadata.get(EVAL_MODE) == "range_verifier":
+            return self._in_range(value, sample.target)
+        return self._equal(value, sample.target)
+
+    def _in_range(self, value: str, target: str) -> Verdict:
+        bounds = range_of(target)
+        number = the_number(value)
+        if bounds is None or number is None:
+            return UNDECIDED
+        return Verdict(any(map(bounds.holds, self._values(number, percent=False))), "range")
+
+    def _equal(self, value: str, target: str) -> Verdict:
+        if folded(value) == folded(target):
+            return Verdict(True, "exact")
+        said, gold = number_of(value), number_of(target)
+        if said is None or gold is None:
+            return UNDECIDED
+        if same_number(said, gold):
+            return Verdict(True, "number")
+        if self._tolerant and any(_rounds_to(v, gold) for v in self._values(said, gold.percent)):
+            return Verdict(True, "number")
+        return UNDECIDED
+
+    def _values(self, number: Number, percent: bool) -> Sequence[Decimal]:
+        """What the number may mean beside a target that is in per cent or not."""
+        if not self._tolerant or number.percent == percent:
+            return (number.value,)
+        return number.value, number.value / _HUNDRED, number.value * _HUNDRED
+
+
+class HypothesisReader(Reader):
+    """True or false, as the whole reply or its first word; never out of two that contradict."""
+
+    name = "native"
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        inside = tagged(text)
+        bare = clean_segment(text if inside is None else inside).casefold()
+        if not bare:
+            return Answer(reason="empty")
+        words = _TRUTH_WORD.findall(bare)
+        if any(yes for yes, _ in words) and any(no for _, no in words):
+            return Answer(reason="ambiguous")
+        first = _FIRST_WORD.match(bare)
+        if first is None:
+            return Answer(reason="no_marker")
+        return Answer("True" if first[1] in ("true", "yes") else "False", "strict")
+
+    def matches(self, value: str, sample: Sample) -> bool:
+        return value == sample.target
+
+
+def readers(*, hypothesis: bool, tags_required: bool) -> dict[str, Reader]:
+    """The readers of open answers by name."""
+    if hypothesis:
+        return {HypothesisReader.name: HypothesisReader()}
+    found = [OpenReader(tolerant=t, tags_required=tags_required) for t in (False, True)]
+    return {reader.name: reader for reader in found}
+
+
+def grade_open(reply: Reply, sample: Sample, reader: Reader, *, exact: bool) -> Reading:
+    """Read and grade an open answer.
+
+    What no rule decides is ungraded, for a judge to decide; with `exact` it is right only where it
+    is the target's text.
+    """
+    reading = grade(reply, sample, reader)
+    value, outcome = reading.answer.value, reading.score.outcome
+    if value is None or outcome not in ("correct", "incorrect"):
+        return reading
+    if isinstance(reader, HypothesisReader):
+        return _regraded(reading, Verdict(outcome == "correct", "hypothesis"))
+    if not isinstance(reader, OpenReader):
+        return reading
+    verdict = reader.decide(value, sample)
+    if verdict.correct is None and exact:
+        verdict = Verdict(folded(value) == folded(sample.target), "exact")
+    return _regraded(reading, verdict)
+
+
+def _regraded(reading: Reading, verdict: Verdict) -> Reading:
+    if verdict.correct is None:
+        score = Score(0.0, "ungraded", verdict.grader)
+    elif verdict.correct:
+        score = Score(1.0, "correct", verdict.grader)
+    else:
+        score = Score(0.0, "incorrect", verdict.grader)
+    return Reading(reading.reader, reading.answer, score)
+
+
+def the_number(text: str) -> Number | None:
+    """The one number that `text` answers with; None where there is none or it is not clear which."""
+    plain = plain_numerals(text)
+    numbers = numbers_in(plain)
+    chosen = numbers if len(numbers) == 1 else _announced(plain, numbers)
+    return chosen[0] if len(chosen) == 1 and chosen[0].clear else None
+
+
+def _announced(text: str, numbers: Sequence[Number]) -> Sequence[Number]:
+    """The number after the last ``answer is``; else those after ``=`` and ``≈``, equal ones once."""
+    by_start = {number.start: number for number in numbers}
+    after_answer = _following(text, _ANSWER_IS, by_start)
+    if after_answer:
+        return after_answer[-1:]
+    distinct: list[Number] = []
+    for number in _following(text, _EQUALS, by_start):
+        if not any(same_number(number, other) for other in distinct):
+            distinct.append(number)
+    return distinct
+
+
+def _following(text: str, marker: re.Pattern[str], by_start: dict[int, Number]) -> list[Number]:
+    found = []
+    for match in marker.finditer(text):
+        lead = _UP_TO_NUMBER.match(text, match.end())
+        number = by_start.get(lead.end()) if lead else None
+        if number is not None:
+            found.append(number)
+    return found
+
+
+def _rounds_to(value: Decimal, gold: Number) -> bool:
+    """Whether `value`, rounded to the digits that the target prints, is the target."""
+    if value.adjusted() > gold.value.adjusted() + 2:
+        return False
+    rounded = value.quantize(gold.quantum, rounding=ROUND_HALF_UP, context=_PRECISE)
+    return rounded == gold.value

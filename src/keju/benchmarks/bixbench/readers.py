@@ -1,0 +1,166 @@
+"""Reading a letter: the rules of the environment, the official ones, and Keju's own.
+
+No rule ever takes the first character of prose for a label: ``Because…`` is not B, ``As an AI`` is
+not A and ``E. coli`` is not E.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from unicodedata import normalize
+
+from keju.answers.choice_markers import ANSWER_COLON, BOXED, TOLERANT
+from keju.answers.labels import read_bare_label, read_label
+from keju.answers.markers import segments_after
+from keju.benchmarks.base import Reader
+from keju.benchmarks.bixbench.option_text import likely_option, option_of
+from keju.benchmarks.bixbench.tags import tagged
+from keju.benchmarks.choice_readers import ChoiceReader, ChoiceRules, RobustChoiceReader
+from keju.types import Answer, Sample, Tier
+
+NAMES = ("environment", "official", "robust")
+
+_NOT_ALNUM = re.compile(r"[^A-Za-z0-9]+")
+_ONE_LABEL = re.compile(r"[\s*_`\"'(\[{$]*+([A-Za-z])[\s*_`\"')\]}$.:,;!]*+")
+_ANNOUNCED = re.compile(TOLERANT.pattern + r"|" + re.escape(BOXED) + r"(?=\s?\{)")
+_OPTION = re.compile(r"\b(?:[Oo]ption|OPTION)\s{1,3}[*_`(\[]{0,3}([A-Z])(?![A-Za-z0-9'’])")
+_LEADING = re.compile(
+    r"[\s*_`]*+(?:[(\[]([A-Za-z])[)\]]|([A-Z]))(?![A-Za-z0-9'’])[*_`]{0,3}[).:]{0,2}[*_`]{0,3}"
+    r"(?=\s*(?:\n|[,;–—]\s|-\s)|\s+(?:is|because|since)\b|\s+(\S))"
+)
+"""A label at the beginning; the third group is set where something else follows it."""
+
+Step = Callable[[str, Sample], "Answer | None"]
+
+
+class OfficialReader(ChoiceReader):
+    """The last closed ``<answer>…</answer>``, compared by letters and digits alone.
+
+    The published parser cuts garbage out of replies without tags; here they hold no answer.
+    """
+
+    name = "official"
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        inside = tagged(text)
+        if inside is None:
+            return Answer(reason="no_marker")
+        letter = _NOT_ALNUM.sub("", inside).upper()
+        return _valid(letter, sample, "strict") if letter else Answer(reason="empty")
+
+
+class EnvironmentReader(ChoiceReader):
+    """The rules that the verifiers environment promises, without its defects.
+
+    One label alone; ``answer is X``; a label that leads the reply; ``Option X``; the text of an
+    option; a text much like one.
+    """
+
+    name = "environment"
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        text = text.strip() if text.isascii() else normalize("NFKC", text).strip()
+        return _first(text, sample, (_alone, _announced, _leading, _option, _text, _fuzzy))
+
+
+class RobustReader(ChoiceReader):
+    """Keju's own: tags, then the strict and tolerant markers, then the reply's own form."""
+
+    name = "robust"
+    _markers = RobustChoiceReader(ChoiceRules(ANSWER_COLON))
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        inside = tagged(text)
+        if inside is not None:
+            found = _first(inside.strip(), sample, (_alone, _announced, _leading, _text))
+            if found.value is not None:
+                return found
+        answer = self._markers.read(text, sample)
+        if answer.value is not None or answer.reason == "ambiguous":
+            return answer
+        return _first(text.strip(), sample, (_alone, _leading, _option, _text))
+
+
+def readers() -> dict[str, Reader]:
+    """All readers of multiple choice by name."""
+    return {
+        reader.name: reader for reader in (EnvironmentReader(), OfficialReader(), RobustReader())
+    }
+
+
+def _first(text: str, sample: Sample, steps: tuple[Step, ...]) -> Answer:
+    """What the first step that finds anything says, be it that the answer is not valid."""
+    for step in steps:
+        answer = step(text, sample)
+        if answer is not None:
+            return answer
+    return Answer(reason="no_marker" if text else "empty")
+
+
+def _valid(label: str, sample: Sample, tier: Tier) -> Answer:
+    if len(label) == 1 and label in sample.labels:
+        return Answer(label, tier)
+    return Answer(reason="invalid_label")
+
+
+def _alone(text: str, sample: Sample) -> Answer | None:
+    """The whole reply is one label, or a label and its own option's text."""
+    match = _ONE_LABEL.fullmatch(text)
+    if match:
+        return _valid(match[1].upper(), sample, "strict")
+    label = read_bare_label(text, sample.labels, sample.choices)
+    return Answer(label, "tolerant") if label and option_of(text, sample) in (None, label) else None
+
+
+def _announced(text: str, sample: Sample) -> Answer | None:
+    """``answer is X`` or ``Answer: X``, the last that is followed by an answer."""
+    for segment in reversed(segments_after(text, _ANNOUNCED)):
+        said = segment.text
+        label = option_of(said, sample)
+        if label is not None:
+            return Answer(label, "tolerant")
+        reading = read_label(said, sample.labels, sample.choices)
+        if reading.value is not None:
+            return Answer(reading.value, "tolerant")
+        if reading.reason != "no_label":
+            return Answer(reason=reading.reason)
+    return None
+
+
+def _leading(text: str, sample: Sample) -> Answer | None:
+    """A label at the beginning, set off from what follows or followed by its own text."""
+    match = _LEADING.match(text)
+    if match is None:
+        return None
+    label = (match[1] or match[2]).upper()
+    if match[3] and not _own_text_follows(text, match.start(3), label, sample):
+        return None
+    reading = read_label(text.partition("\n")[0], sample.labels, sample.choices)
+    if reading.reason == "ambiguous":
+        return Answer(reason="ambiguous")
+    return _valid(label, sample, "tolerant")
+
+
+def _own_text_follows(text: str, start: int, label: str, sample: Sample) -> bool:
+    index = sample.labels.find(label)
+    own = sample.choices[index].strip() if index >= 0 else ""
+    follows = text[start : start + len(own) + 1].casefold()
+    whole = len(follows) <= len(own) or not (follows[-1].isalnum() or follows[-1] in "%.,-")
+    return bool(own) and follows.startswith(own.casefold()) and whole
+
+
+def _option(text: str, sample: Sample) -> Answer | None:
+    """``Option X``, the last one."""
+    named = _OPTION.findall(text)
+    return _valid(named[-1], sample, "tolerant") if named else None
+
+
+def _text(text: str, sample: Sample) -> Answer | None:
+    label = option_of(text, sample)
+    return Answer(label, "tolerant") if label else None
+
+
+def _fuzzy(text: str, sample: Sample) -> Answer | None:
+    label = likely_option(text, sample)
+    return Answer(label, "fallback") if label else None

@@ -1,0 +1,68 @@
+"""``grades.jsonl``: what the judges made of a run's answers, by answer.
+
+Like ``results.json`` it follows from the journals and is written anew each time. Whoever shows a
+run's answers reads them with `graded_records`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from keju.errors import DataError
+from keju.journal import read_records
+from keju.types import Reading, Record
+
+GRADES = "grades.jsonl"
+
+
+class Grade(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The readings of one answer after the judge; `hash` is that of the answer's record."""
+
+    bench: str
+    id: str
+    hash: str
+    readings: tuple[Reading, ...]
+    epoch: int = 0
+
+
+def write_grades(folder: Path, grades: Iterable[Grade]) -> None:
+    """Write the whole file or none; no file where there are no grades."""
+    path = folder / GRADES
+    partial = path.with_name(path.name + ".partial")
+    encode, written = msgspec.json.Encoder().encode, False
+    try:
+        with partial.open("wb") as file:
+            for grade in grades:
+                file.write(encode(grade) + b"\n")
+                written = True
+        if written:
+            partial.replace(path)
+        else:
+            partial.unlink()
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise DataError(f"cannot write {path}: {error.strerror}") from None
+
+
+def graded_records(folder: Path) -> Iterator[Record]:
+    """The records of a run in the order of its journal, with the judges' grades entered."""
+    grades = _read_grades(folder)
+    for record in read_records(folder):
+        readings = grades.get(record.hash)
+        yield record if readings is None else msgspec.structs.replace(record, readings=readings)
+
+
+def _read_grades(folder: Path) -> dict[str, tuple[Reading, ...]]:
+    path = folder / GRADES
+    if not path.is_file():
+        return {}
+    decode = msgspec.json.Decoder(Grade).decode
+    try:
+        with path.open("rb") as lines:
+            return {grade.hash: grade.readings for grade in map(decode, lines)}
+    except msgspec.DecodeError as error:
+        raise DataError(f"{path} is damaged ({error}): write it anew with keju judge") from None
