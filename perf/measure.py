@@ -87,13 +87,20 @@ def in_child(function: Callable[..., Any], **arguments: Any) -> Used:
         return used._replace(value=json.loads(answer.read_text()))
 
 
-def alternate(rounds: int, *sides: Callable[[], float]) -> list[float]:
-    """The median of each side, measured in turns so that a busy moment hits all of them."""
-    figures: list[list[float]] = [[] for _ in sides]
-    for _ in range(rounds):
-        for side, kept in zip(sides, figures, strict=True):
-            kept.append(side())
-    return [statistics.median(kept) for kept in figures]
+class Sides(NamedTuple):
+    """Two sides of a comparison: the median of each, and of the ratios of the rounds."""
+
+    ours: float
+    other: float
+    ratio: float
+
+
+def alternate(rounds: int, ours: Callable[[], float], other: Callable[[], float]) -> Sides:
+    """Measure two sides in turns, so that a busy moment of the machine hits both of them."""
+    pairs = [(ours(), other()) for _ in range(rounds)]
+    mine, others = zip(*pairs, strict=True)
+    ratio = statistics.median(one / two for one, two in pairs)
+    return Sides(statistics.median(mine), statistics.median(others), ratio)
 
 
 def within(what: str, value: float, limit: float, unit: str) -> Row:

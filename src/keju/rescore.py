@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,12 +38,17 @@ def score_run(
         config = config.model_copy(update={"reader": readers})
     jobs = make_jobs(config)
     watch = Disagreements()
+    joint = [JointReadings() for _ in jobs]
     for job, unit, record in stored_replies(jobs, run):
         sample = job.exam.samples[unit // job.epochs]
         readings = job.grade(unit // job.epochs, record.reply)
         job.enter_readings(unit, record.reply, record.faults, readings)
         watch.see(sample, readings)
+        if readers:
+            joint[jobs.index(job)].see(unit, sample, readings)
     entries = [entry for job in jobs for entry in entries_of(job, beside=readers is None)]
+    for job, seen in zip(jobs, joint, strict=True):
+        seen.add_metrics(job.exam, entries, sorted(seen.rows))
     return _document(manifest["run"], manifest["model"], entries, watch, readers)
 
 
@@ -64,19 +69,23 @@ def score_predictions(
     where the row also carries its own choices, else the current one.
     """
     exam, _ = prepare_exam(dataset, dataset_args, data_dir=data_dir, protocol=protocol, seed=seed)
-    rows = _rows_by_index(exam, predictions)
+    rows = located_rows(exam, predictions)
     part = restrict(exam, sorted(rows))
     job = Job(part, Sampling(), choose_readers(part, readers), model="")
     watch = Disagreements()
+    joint = JointReadings()
     for unit, index in enumerate(sorted(rows)):
         row = rows[index]
         recorded = gold == "recorded" or (gold is None and "choices" in row)
         sample = exam.as_recorded(exam.samples[index], row, gold=recorded)
-        reply = _as_reply(row)
+        reply = as_reply(row)
         graded = tuple(exam.grade(reply, sample, reader) for reader in job.readers)
         job.enter_readings(unit, reply, (), graded)
         watch.see(sample, graded)
+        if readers:
+            joint.see(index, sample, graded)
     entries = entries_of(job, beside=readers is None)
+    joint.add_metrics(exam, entries, rows)
     for entry in entries:
         if len(rows) < len(exam.samples):
             missing = len(exam.samples) - len(rows)
@@ -106,6 +115,33 @@ class Disagreements:
         )
 
 
+class JointReadings:
+    """What several readers made of the same replies, for metrics that need all of them."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, tuple[str, Sequence[Reading]]] = {}
+
+    def see(self, place: int, sample: Sample, readings: Sequence[Reading]) -> None:
+        """Keep what was read of one reply; with a single reader there is nothing to keep."""
+        if len(readings) > 1:
+            self.rows[place] = sample.target, readings
+
+    def add_metrics(
+        self, exam: Exam, entries: Sequence[dict[str, Any]], order: Iterable[int]
+    ) -> None:
+        """Add the exam's joint metrics to its entries; `order` is that of the file or run."""
+        answers: dict[str, list[str | None]] = {}
+        targets: list[str] = []
+        for target, readings in (self.rows[place] for place in order if place in self.rows):
+            targets.append(target)
+            for reading in readings:
+                answers.setdefault(reading.reader, []).append(reading.answer.value)
+        metrics = exam.joint_metrics(answers, targets) if targets else {}
+        for entry in entries:
+            if entry["name"] == exam.benchmark:
+                entry["metrics"] |= metrics.get(entry["reader"], {})
+
+
 def _document(
     run: str,
     model: str,
@@ -119,8 +155,8 @@ def _document(
     return document
 
 
-def _rows_by_index(exam: Exam, predictions: Path) -> dict[int, dict[str, Any]]:
-    """The rows of a predictions file by the position of their sample."""
+def located_rows(exam: Exam, predictions: Path) -> dict[int, dict[str, Any]]:
+    """The rows of a predictions file by the position of their sample, in the file's order."""
     positions = {sample.id: index for index, sample in enumerate(exam.samples)}
     rows: dict[int, dict[str, Any]] = {}
     for number, row in read_rows(predictions):
@@ -158,7 +194,8 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise DataError(f"cannot read {path}: {reason}") from None
 
 
-def _as_reply(row: dict[str, Any]) -> Reply:
+def as_reply(row: dict[str, Any]) -> Reply:
+    """The recorded output of a row as the reply it was, its thoughts kept apart."""
     text = row["output"] or ""
     thought = split_thinking(text)
     return Reply(

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from keju.exams import prepare_exam
 from keju.sources.folder import DataFolder
 from keju.sources.layouts import BBH_SUBSETS, CEVAL_SUBJECTS
 
@@ -57,3 +58,27 @@ def test_the_official_archive_of_ceval_holds_the_same_rows(data_dir: Path, tmp_p
             table = f"{split}/{subject}"
             assert list(archive.rows(table)) == list(official.rows(table))
     assert list(archive.hashes) == ["ceval-exam.zip"]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "args"),
+    [
+        ("bbh", {"few_shot_num": 0}),
+        ("ceval", {"subset_list": list(CEVAL_SUBJECTS[::4]), "few_shot_num": 5}),
+    ],
+)
+def test_a_hub_snapshot_is_the_same_exam(
+    benchmark: str, args: dict[str, Any], data_dir: Path, tmp_path: Path
+) -> None:
+    folder = DataFolder(data_dir / benchmark, benchmark=benchmark)
+    for table, file in SNAPSHOTS[benchmark]:
+        rows = list(folder.rows(table))
+        if benchmark == "ceval":
+            rows = [row | {"id": int(row["id"])} for row in rows]
+        write_parquet(tmp_path / "hub" / file, rows, tmp_path / "scratch")
+    official, _ = prepare_exam(benchmark, args, data_dir=str(data_dir))
+    snapshot, _ = prepare_exam(benchmark, {**args, "local_path": str(tmp_path / "hub")})
+    assert list(snapshot.samples) == list(official.samples)
+    last = official.samples[-1]
+    assert snapshot.render(last).messages == official.render(last).messages
+    assert all(name.endswith(".parquet") for name in snapshot.data.files)

@@ -31,6 +31,7 @@ COMMANDS = (
     Command("stats", "keju.cli.stats", "number of questions and prompt lengths", LOOK),
     Command("data", "keju.cli.data", "find, check and pull the data of benchmarks", LOOK),
     Command("schema", "keju.cli.schema", "JSON Schema of the configuration", LOOK),
+    Command("verify", "keju.cli.verify", "score recorded outputs whose scores are known", LOOK),
     Command("doctor", "keju.cli.doctor", "what is installed, and what is missing", LOOK),
 )
 

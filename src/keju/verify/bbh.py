@@ -60,8 +60,10 @@ def _subsets(expected: dict[str, Any], entry: dict[str, Any]) -> list[Check]:
     checks = []
     for name, facts in expected.items():
         outcomes = by_name.get(name, {})
-        checks.append(Check(f"{name}: correct", facts["correct"], outcomes.get("correct")))
+        right = outcomes.get("correct")
+        checks.append(Check(f"{name}, correct", facts["correct"], right, part=True))
         if facts["no_answer_marker"] is not None:
             unread = outcomes.get("unparsed")
-            checks.append(Check(f"{name}: without marker", facts["no_answer_marker"], unread))
+            without = facts["no_answer_marker"]
+            checks.append(Check(f"{name}, without marker", without, unread, part=True))
     return checks

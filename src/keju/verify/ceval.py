@@ -58,10 +58,10 @@ def _overall(summary: dict[str, Any], entry: dict[str, Any]) -> list[Check]:
         group = groups.get(name, {})
         outcomes = group.get("outcomes", {})
         checks += [
-            Check(f"{name}: rows", facts["n"], group.get("n")),
-            Check(f"{name}: correct", facts["correct"], outcomes.get("correct")),
-            _percent(f"{name}: average", facts["macro"], group.get("accuracy")),
-            _percent(f"{name}: micro", facts["micro"], group.get("micro_accuracy")),
+            Check(f"{name}, rows", facts["n"], group.get("n")),
+            Check(f"{name}, correct", facts["correct"], outcomes.get("correct")),
+            _percent(f"{name}, average", facts["macro"], group.get("accuracy")),
+            _percent(f"{name}, micro", facts["micro"], group.get("micro_accuracy")),
         ]
     return checks
 
@@ -71,9 +71,11 @@ def _subjects(expected: dict[str, Any], entry: dict[str, Any]) -> list[Check]:
     checks = []
     for name, facts in expected.items():
         subset = by_name.get(name, {"outcomes": {}})
+        right = subset["outcomes"].get("correct")
+        accuracy = _percent(f"{name}, accuracy", facts["accuracy"], subset.get("accuracy"))
         checks += [
-            Check(f"{name}: correct", facts["correct"], subset["outcomes"].get("correct")),
-            _percent(f"{name}: accuracy", facts["accuracy"], subset.get("accuracy")),
+            Check(f"{name}, correct", facts["correct"], right, part=True),
+            accuracy._replace(part=True),
         ]
     return checks
 

@@ -87,7 +87,7 @@ def _options(
 def _counts(rows: Rows, which: str, expected: dict[str, Any]) -> list[Check]:
     """Right and missing letters, over all rows and in every category."""
     everything = range(len(rows.samples))
-    checks = _compare(rows, which, "overall", everything, expected["overall"])
+    checks = _compare(rows, which, "", everything, expected["overall"])
     members: dict[str, list[int]] = {}
     for place, sample in enumerate(rows.samples):
         members.setdefault(sample.subset, []).append(place)
@@ -103,15 +103,16 @@ def _counts(rows: Rows, which: str, expected: dict[str, Any]) -> list[Check]:
 
 
 def _compare(
-    rows: Rows, which: str, title: str, members: Sequence[int], facts: dict[str, Any]
+    rows: Rows, which: str, category: str, members: Sequence[int], facts: dict[str, Any]
 ) -> list[Check]:
-    checks = [Check(f"{which}, {title}: rows", facts["n"], len(members))]
+    title = f"{which}, {category}" if category else which
+    checks = [Check(f"{title}, rows", facts["n"], len(members))]
     for level, reader in LEVELS.items():
         letters, right = rows.letters[reader], _right(rows, which, reader)
         missing = [i for i in members if letters[i] is None]
         correct = sum(right[i] for i in members)
         expected = correct + math.fsum(1 / rows.options[i] for i in missing)
-        start = f"{which}, {title}: {reader}"
+        start = f"{title}, {reader}"
         checks += [
             Check(f"{start} correct", facts[f"{level}_correct"], correct),
             Check(f"{start} none", facts[f"{level}_none"], len(missing)),
@@ -122,7 +123,7 @@ def _compare(
                 PRINTED_COUNT,
             ),
         ]
-    return checks
+    return [check._replace(part=bool(category)) for check in checks]
 
 
 def _right(rows: Rows, which: str, reader: str) -> list[bool]:
@@ -142,7 +143,7 @@ def _seeded(rows: Rows, expected: dict[str, Any]) -> list[Check]:
         count = getattr(correct, level)
         share, known = shares[reader], expected[f"{level}_accuracy"]
         checks += [
-            Check(f"seed 12345, {reader}: correct", expected[f"{level}_correct"], count),
-            Check(f"seed 12345, {reader}: accuracy", known, share, PRINTED_SHARE),
+            Check(f"seed 12345, {reader} correct", expected[f"{level}_correct"], count),
+            Check(f"seed 12345, {reader} accuracy", known, share, PRINTED_SHARE),
         ]
     return checks

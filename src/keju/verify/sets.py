@@ -34,6 +34,8 @@ class Check(NamedTuple):
     expected: float
     got: float | None
     tolerance: float = COUNT
+    part: bool = False
+    """Whether it is about a subset, so that it may be summed up while it is as known."""
 
     @property
     def ok(self) -> bool:

@@ -130,8 +130,9 @@ def test_answer_only_prompts_beside_the_data(small: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("not json", "is not a BBH file"),
-        ([], "is not a BBH file"),
+        ("not json", "is not valid JSON"),
+        ([], "holds no examples"),
+        ([3], "holds no list of rows"),
         ({"examples": [{"input": 3, "target": "x"}]}, "is not a BBH file"),
         ({"examples": [{"input": "x"}]}, "is not a BBH file"),
         ({"examples": []}, "holds no examples"),

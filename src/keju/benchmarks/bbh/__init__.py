@@ -63,7 +63,7 @@ class BBH(Benchmark):
             DataFacts(
                 dict(folder.hashes),
                 version=f"BIG-Bench-Hard, errata {ERRATA_VERSION}",
-                notes=tuple(questions.notes),
+                notes=(*questions.notes, *folder.notes),
             ),
             settings,
         )

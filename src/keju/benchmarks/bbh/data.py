@@ -1,4 +1,4 @@
-"""Loading BBH: the official JSON files, read directly from a folder."""
+"""Loading BBH: the official JSON files or a hub's tables, read directly from a folder."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from keju.errors import DataError
 from keju.sources.folder import DataFolder
 from keju.types import LABELS, Sample
 
-QUESTION_FOLDERS = ("bbh", "")
-"""Where ``<subset>.json`` may lie below the benchmark's folder."""
 EXAMPLE_FOLDERS = ("cot-prompts", "cot_prompts", "../cot-prompts", "../cot_prompts")
 ANSWER_ONLY_FILES = ("answer_only_prompts.json", "../golden/bbh/answer_only_prompts.json")
 DASHES = "-----"
@@ -29,10 +27,6 @@ _FREE_FORM = {"task_type": "free_form"}
 class _Row(msgspec.Struct):
     input: str
     target: str
-
-
-class _File(msgspec.Struct):
-    examples: list[_Row]
 
 
 class Questions(msgspec.Struct):
@@ -60,18 +54,18 @@ def load_questions(folder: DataFolder, names: Sequence[str]) -> Questions:
 
 
 def _read_rows(folder: DataFolder, name: str) -> list[_Row]:
-    path = _find(folder, [_join(place, f"{name}.json") for place in QUESTION_FOLDERS])
-    if path is None:
+    if not folder.has(name):
         raise DataError(
             f"bbh: no questions for '{name}': {folder.path} has neither bbh/{name}.json nor"
             f" {name}.json (keju data pull bbh, or point --data-dir at the right folder)"
         )
+    where = folder.name_of(name)
     try:
-        rows = msgspec.json.decode(folder.bytes(path), type=_File).examples
-    except msgspec.DecodeError as error:
-        raise DataError(f"{folder.path / path} is not a BBH file: {error}") from None
+        rows = msgspec.convert(list(folder.rows(name)), type=list[_Row])
+    except msgspec.ValidationError as error:
+        raise DataError(f"{where} is not a BBH file: {error}") from None
     if not rows:
-        raise DataError(f"{folder.path / path} holds no examples")
+        raise DataError(f"{where} holds no examples")
     return rows
 
 

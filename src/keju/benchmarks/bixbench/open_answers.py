@@ -31,7 +31,7 @@ NAMES = ("native", "tolerant")
 EVAL_MODE = "eval_mode"
 """Key of `Sample.metadata` that says how a question's answers are graded."""
 
-_PRECISE = Context(prec=60)
+_PRECISE = Context(prec=200)
 _HUNDRED = Decimal(100)
 _ANSWER_IS = re.compile(r"(?i:\banswer(?:\s+is\b|\s*:))")
 _EQUALS = re.compile(r"[=≈]")
@@ -163,7 +163,7 @@ def _regraded(reading: Reading, verdict: Verdict) -> Reading:
 
 
 def the_number(text: str) -> Number | None:
-    """The one number that `text` answers with; None where there is none or it is not clear which."""
+    """The one number that `text` answers with; None where it has none or several."""
     plain = plain_numerals(text)
     numbers = numbers_in(plain)
     chosen = numbers if len(numbers) == 1 else _announced(plain, numbers)
@@ -171,7 +171,7 @@ def the_number(text: str) -> Number | None:
 
 
 def _announced(text: str, numbers: Sequence[Number]) -> Sequence[Number]:
-    """The number after the last ``answer is``; else those after ``=`` and ``≈``, equal ones once."""
+    """The number after the last ``answer is``; else the different ones after ``=`` and ``≈``."""
     by_start = {number.start: number for number in numbers}
     after_answer = _following(text, _ANSWER_IS, by_start)
     if after_answer:

@@ -23,8 +23,7 @@ _DIGIT = re.compile(r"\d")
 
 def folded(text: str) -> str:
     """A text as far as it counts when it is compared as a whole."""
-    bare = clean_segment(plain_numerals(normalize("NFKC", text) if _only_words(text) else text))
-    return " ".join(bare.casefold().split())
+    return " ".join(clean_segment(plain_numerals(text)).casefold().split())
 
 
 def letters(text: str) -> str:

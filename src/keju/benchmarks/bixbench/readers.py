@@ -139,7 +139,7 @@ def _leading(text: str, sample: Sample) -> Answer | None:
     reading = read_label(text.partition("\n")[0], sample.labels, sample.choices)
     if reading.reason == "ambiguous":
         return Answer(reason="ambiguous")
-    return _valid(label, sample, "tolerant")
+    return Answer(label, "tolerant") if label in sample.labels else None
 
 
 def _own_text_follows(text: str, start: int, label: str, sample: Sample) -> bool:

@@ -222,7 +222,7 @@ def _facts(
     unlabelled = sum(not row.answer for subject in rows.values() for row in subject)
     if unlabelled:
         notes.append(data.unlabelled_note(unlabelled, sum(map(len, rows.values()))))
-    return DataFacts(dict(folder.hashes), split, tuple(notes))
+    return DataFacts(dict(folder.hashes), split, (*notes, *folder.notes))
 
 
 def _errata(rows: Mapping[str, list[data.Row]], split: Split) -> Mapping[str, str]:

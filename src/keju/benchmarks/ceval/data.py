@@ -1,4 +1,4 @@
-"""Reading the files of C-Eval: `{dev,val,test}/<subject>_<split>.csv`.
+"""Reading the tables of C-Eval: `{dev,val,test}/<subject>_<split>.csv`, or a hub's layout of them.
 
 Text is kept as published, line breaks (some of them CRLF) included. A missing file, column or
 answer is an error in one line; a row count that differs from the published one is noted.
@@ -37,15 +37,17 @@ def file_name(subject: Subject, split: Split) -> str:
 
 def read_rows(folder: DataFolder, subject: Subject, split: Split) -> list[Row]:
     """The rows of one subject in file order; only the test split may lack answers."""
-    name = file_name(subject, split)
-    origin = str(folder.path / name)
-    if not folder.exists(name):
+    table = f"{split}/{subject.name}"
+    if not folder.has(table):
+        missing = folder.path / file_name(subject, split)
         raise DataError(
-            f"C-Eval: {origin} is missing; restore it, or leave '{subject.name}' out of subset_list"
+            f"C-Eval: {missing} is missing; restore it, or leave '{subject.name}' out of"
+            " subset_list"
         )
+    origin = folder.name_of(table)
     rows: list[Row] = []
     seen: set[int] = set()
-    for number, fields in enumerate(folder.csv(name), 1):
+    for number, fields in enumerate(folder.rows(table), 1):
         row = _row(fields, split, f"{origin}, row {number}")
         if row.id in seen:
             raise DataError(f"{origin}, row {number}: id {row.id} occurs twice")
@@ -56,16 +58,14 @@ def read_rows(folder: DataFolder, subject: Subject, split: Split) -> list[Row]:
     return rows
 
 
-def _row(fields: Mapping[Any, str | None], split: Split, where: str) -> Row:
+def _row(fields: Mapping[str, Any], split: Split, where: str) -> Row:
     needed = ["id", "question", *OPTIONS]
     needed += ["answer"] if split != "test" else []
     needed += ["explanation"] if split == "dev" else []
     lacking = [column for column in needed if fields.get(column) is None]
     if lacking:
         raise DataError(f"{where}: no value for column {', '.join(lacking)}")
-    if None in fields:
-        raise DataError(f"{where}: more values than columns; is the quoting right?")
-    text = {column: value or "" for column, value in fields.items()}
+    text = {column: "" if value is None else str(value) for column, value in fields.items()}
     if not text["id"].strip().isdecimal():
         raise DataError(f"{where}: id '{text['id']}' is not a whole number")
     answer = text.get("answer", "").strip()

@@ -69,6 +69,16 @@ class MMLUProExam(Exam):
         metric = expected_with_guess(self, tally)
         return {"accuracy_expected_with_guess": metric} if metric else {}
 
+    def joint_metrics(
+        self, answers: Mapping[str, Sequence[str | None]], targets: Sequence[str]
+    ) -> Mapping[str, dict[str, dict[str, Any]]]:
+        """The accuracy of the authors' scoring script, which guesses with one stream for both."""
+        from keju.benchmarks.mmlu_pro.guessing import official_guess_metrics
+
+        if "l1" not in answers or "l2" not in answers:
+            return {}
+        return official_guess_metrics(answers["l1"], answers["l2"], targets)
+
     def locate(self, row: Mapping[str, Any]) -> str:
         if "question_id" not in row and isinstance(row.get("id"), str):
             return str(row["id"])

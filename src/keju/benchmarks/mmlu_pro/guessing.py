@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 OFFICIAL_SEED = 12345
 OFFICIAL_LETTERS = "ABCDEFGHIJ"
+OFFICIAL_METRIC = f"accuracy_official_seed_{OFFICIAL_SEED}"
 
 _MISSING = (OUTCOMES.index("unparsed"), OUTCOMES.index("truncated"))
 _NOT_GRADED = (OUTCOMES.index("error"), OUTCOMES.index("ungraded"))
@@ -57,6 +58,20 @@ def official_guess_accuracy(
     """`official_guess_correct` as shares, by reader: ``accuracy_official_seed_12345``."""
     correct = official_guess_correct(level1, level2, golds)
     return {"l1": correct.level1 / len(golds), "l2": correct.level2 / len(golds)}
+
+
+def official_guess_metrics(
+    level1: Sequence[str | None], level2: Sequence[str | None], golds: Sequence[str]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """`official_guess_accuracy` as metrics of ``results.json``, by reader and name."""
+    shares = official_guess_accuracy(level1, level2, golds)
+    title = f"accuracy of the authors' script, missing letters guessed with seed {OFFICIAL_SEED}"
+    return {
+        reader: {
+            OFFICIAL_METRIC: {"value": share, "ci95": None, "n": len(golds), "title": title},
+        }
+        for reader, share in shares.items()
+    }
 
 
 def expected_with_guess(exam: Exam, tally: Tally) -> dict[str, Any] | None:

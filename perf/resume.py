@@ -1,0 +1,66 @@
+"""How long a long run needs to pick up where it stopped."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from perf.exam import bbh, demo
+from perf.measure import Row, cpu, in_child, within
+
+RECORDS = 100_000
+LIMIT = 2.0
+
+
+def measure() -> Iterator[Row]:
+    """CPU from the start of the sitting to the moment at which the queue is ready."""
+    exam = bbh()
+    if exam.settings["datasets"] == ["bbh"]:
+        many = exam.settings | {"model": "scripted", "repeats": -(-RECORDS // 6_511)}
+        yield _picked_up(many, f"{exam.title}, repeated")
+    yield _picked_up(demo(RECORDS), "generated questions")
+
+
+def _picked_up(settings: dict[str, Any], title: str) -> Row:
+    with tempfile.TemporaryDirectory() as folder:
+        stored = settings | {"work_dir": folder, "run_id": "stored"}
+        in_child(store, settings=stored)
+        found = in_child(pick_up, settings=stored).value
+    what = f"resume: {found['known']:,} records, {title}"
+    return within(what, found["seconds"], LIMIT, "s")
+
+
+def store(settings: dict[str, Any]) -> None:
+    """Sit the exam, then cut off the last record, so that there is something left to ask."""
+    from keju.config import TaskConfig
+    from keju.task import sit
+
+    finished = sit(TaskConfig(**settings), report=False)
+    journal = Path(finished.folder, "records.jsonl")
+    lines = journal.read_bytes()
+    journal.write_bytes(lines[: lines.rstrip().rfind(b"\n") + 1])
+
+
+def pick_up(settings: dict[str, Any]) -> dict[str, float]:
+    """Resume; note the processor time at which the queue is there."""
+    from keju import task
+    from keju.config import TaskConfig
+    from keju.engine.queue import Queue
+
+    ready: list[float] = []
+
+    def made(*arguments: Any, **named: Any) -> Queue:
+        queue = Queue(*arguments, **named)
+        ready.append(cpu())
+        return queue
+
+    config = TaskConfig(**settings, resume=True)
+    before = cpu()
+    with mock.patch.object(task, "Queue", made):
+        finished = task.sit(config, report=False)
+    assert finished.results["complete"]
+    (entry,) = finished.results["benchmarks"]
+    return {"seconds": ready[0] - before, "known": sum(entry["outcomes"].values()) - 1}

@@ -1,0 +1,178 @@
+"""From rows to samples: the views of a data set, and the order in which options are shown."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from keju.benchmarks.bixbench.args import BixBenchArgs
+from keju.benchmarks.bixbench.data import Capsule, Question, Table
+from keju.benchmarks.bixbench.facts import ERRATA, HYPOTHESIS
+from keju.benchmarks.bixbench.open_answers import EVAL_MODE
+from keju.benchmarks.choices import shuffle_order
+from keju.benchmarks.grading import REFUSAL
+from keju.errors import DataError
+from keju.types import LABELS, Sample
+
+TRUTHS = ("True", "False")
+
+
+class Refusal(NamedTuple):
+    """The option of not knowing, where it is offered."""
+
+    text: str
+    last: bool
+    """It stays behind the shuffled options; otherwise it is shuffled among them."""
+
+
+class Questions(NamedTuple):
+    """The samples of a view, and what is to be said about them."""
+
+    subset: str
+    samples: tuple[Sample, ...]
+    population: int
+    """How many there are without ``max_episodes``."""
+    notes: tuple[str, ...]
+    errata: dict[str, str]
+
+
+def make_questions(table: Table, args: BixBenchArgs, refusal: Refusal | None) -> Questions:
+    """The samples that `args` ask for, in the order of the file."""
+    if args.question_source == "hypothesis":
+        subset, notes = HYPOTHESIS, [*table.notes]
+        capsules = [c for c in table.capsules if c.answer is not None and c.hypothesis.strip()]
+        left_out = sorted({c.short_id for c in table.capsules} - {c.short_id for c in capsules})
+        if left_out:
+            names = ", ".join(left_out)
+            notes.append(f"hypotheses left out, as their truth is not recorded: {names}")
+        samples = [_hypothesis(c, i, args, refusal, table) for i, c in enumerate(capsules)]
+    else:
+        subset, notes = f"v{table.version}", []
+        every = table.version == "1.5" or args.all_questions
+        chosen = [question for question in table.questions if every or question.first]
+        if len(chosen) < len(table.questions):
+            notes.append(
+                f"{len(chosen)} of {len(table.questions)} questions, the first of each capsule:"
+                " all_questions true asks them all"
+            )
+        samples = [_question(q, i, args, refusal, table) for i, q in enumerate(chosen)]
+    if not samples:
+        raise DataError("BixBench: the data holds no question of this view")
+    kept = tuple(samples[: args.max_episodes])
+    if args.answer_mode == "mcq":
+        notes.append(_gold_letters(kept))
+    return Questions(subset, kept, len(samples), tuple(notes), _errata(table, kept))
+
+
+def sample_id(name: str) -> str:
+    """The id of the sample that a question id or, for hypotheses, a capsule's uuid names."""
+    return f"bixbench_{name.strip().lower().removeprefix('bixbench_')}"
+
+
+def shown_order(n: int, key: str, args: BixBenchArgs) -> tuple[int, ...]:
+    """The permutation of `n` options of the question `key`; see `keju.types.Sample.order`."""
+    if not args.shuffle_options:
+        return tuple(range(n))
+    if not args.compat_shuffle:
+        return shuffle_order(n, args.seed, key)
+    order = list(range(n))
+    digest = hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()
+    random.Random(args.seed + int(digest, 16)).shuffle(order)
+    return tuple(order)
+
+
+def _question(
+    question: Question, index: int, args: BixBenchArgs, refusal: Refusal | None, table: Table
+) -> Sample:
+    capsule = question.capsule
+    metadata: dict[str, Any] = {"question_id": question.id, EVAL_MODE: question.eval_mode}
+    key = question.id
+    if args.compat_shuffle:
+        key = question.id.removeprefix(f"{capsule.short_id}-")
+    options = (question.ideal, *question.distractors)
+    return _sample(
+        sample_id(question.id), f"v{table.version}", index, question.text, options, 0, key,
+        capsule, metadata, args, refusal,
+    )  # fmt: skip
+
+
+def _hypothesis(
+    capsule: Capsule, index: int, args: BixBenchArgs, refusal: Refusal | None, table: Table
+) -> Sample:
+    gold = 0 if capsule.answer else 1
+    return _sample(
+        sample_id(capsule.uuid), HYPOTHESIS, index, capsule.hypothesis, TRUTHS, gold, capsule.uuid,
+        capsule, {}, args, refusal,
+    )  # fmt: skip
+
+
+def _sample(
+    name: str,
+    subset: str,
+    index: int,
+    text: str,
+    options: Sequence[str],
+    gold: int,
+    key: str,
+    capsule: Capsule,
+    metadata: dict[str, Any],
+    args: BixBenchArgs,
+    refusal: Refusal | None,
+) -> Sample:
+    """One sample; with options in their shown order unless the answer is open."""
+    known = metadata | {
+        "capsule_uuid": capsule.uuid,
+        "short_id": capsule.short_id,
+        "categories": list(capsule.categories),
+    }
+    if args.answer_mode == "open":
+        return Sample(
+            id=name, subset=subset, index=index, text=text, target=options[gold],
+            group=capsule.short_id, metadata=known,
+        )  # fmt: skip
+    order = _order(len(options), key, args, refusal)
+    every = (*options, *([refusal.text] if refusal else []))
+    if refusal:
+        known[REFUSAL] = LABELS[order.index(len(options))]
+    return Sample(
+        id=name,
+        subset=subset,
+        index=index,
+        text=text,
+        target=LABELS[order.index(gold)],
+        choices=tuple(every[i] for i in order),
+        order=order,
+        group=capsule.short_id,
+        metadata=known,
+    )
+
+
+def _order(n: int, key: str, args: BixBenchArgs, refusal: Refusal | None) -> tuple[int, ...]:
+    if refusal is None:
+        return shown_order(n, key, args)
+    if refusal.last and not args.compat_shuffle:
+        return (*shown_order(n, key, args), n)
+    return shown_order(n + 1, key, args)
+
+
+def _gold_letters(samples: Sequence[Sample]) -> str:
+    """Where the right answers stand, so that a stuck permutation is seen before the run."""
+    counts = Counter(sample.target for sample in samples)
+    return "gold letters: " + ", ".join(f"{label} {counts[label]}" for label in sorted(counts))
+
+
+def _errata(table: Table, samples: Sequence[Sample]) -> dict[str, str]:
+    """What is wrong with these samples: known faults, and options that are the same text."""
+    known = {sample_id(name): why for name, why in ERRATA[table.version].items()}
+    if samples[0].subset == HYPOTHESIS:
+        return {}
+    found: dict[str, str] = {}
+    for sample in samples:
+        if sample.id in known:
+            found[sample.id] = known[sample.id]
+        elif len({choice.strip() for choice in sample.choices}) < len(sample.choices):
+            found[sample.id] = "two of its options are the same"
+    return found

@@ -1,0 +1,99 @@
+"""``keju verify``: score the recorded outputs whose scores are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keju import settings
+from keju.cli import options
+from keju.cli.arguments import StrictCommand
+from keju.cli.output import print_json, print_lines
+from keju.errors import UsageError
+
+if TYPE_CHECKING:
+    from keju.verify import Check, Verified
+
+app = options.new_app()
+
+DIFFERENT = 1
+"""Exit code where a figure is not the known one."""
+
+
+@app.command(
+    cls=StrictCommand,
+    epilog=options.examples("keju verify --data-dir data", "keju verify --data-dir data --json"),
+)
+def verify(
+    data_dir: options.DataDir = None,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="A line for every figure, those of single subsets too.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
+    as_json: options.Json = False,
+) -> int:
+    """Score every recorded set in DATA/golden and compare it with the scores that are known.
+
+    Figures of single subsets are summed up in one line unless one of them differs. Exit codes: 0
+    all as known, 1 a figure differs, 2 nothing to verify.
+    """
+    from keju.verify import verify_all
+
+    folder = settings.data_dir(data_dir)
+    if folder is None:
+        raise UsageError("give the folder that holds the recorded outputs with --data-dir")
+    results = []
+    for verified in verify_all(Path(folder)):
+        results.append(verified)
+        if not as_json:
+            print_lines(*_lines(verified, every=every))
+    good = all(verified.ok for verified in results)
+    if as_json:
+        print_json({"ok": good, "sets": [_document(verified) for verified in results]})
+    else:
+        differ = sum(not check.ok for verified in results for check in verified.checks)
+        total = sum(len(verified.checks) for verified in results)
+        print_lines(f"{len(results)} sets, {total} figures, {differ} DIFFERENT")
+    return 0 if good else DIFFERENT
+
+
+def _lines(verified: Verified, *, every: bool) -> list[str]:
+    """The figures of the whole set, and one line for those of its parts that agree."""
+    label = verified.recorded.label
+    shown = [c for c in verified.checks if every or not c.ok or not c.part]
+    hidden = len(verified.checks) - len(shown)
+    lines = [f"{label}  {_line(check)}" for check in shown]
+    return lines + ([f"{label}  {hidden} figures of its subsets  ok"] if hidden else [])
+
+
+def _line(check: Check) -> str:
+    verdict = "ok" if check.ok else "DIFFERENT"
+    return (
+        f"{check.what}  expected {_number(check.expected)}  got {_number(check.got)}  {verdict}"
+    )
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "nothing"
+    return f"{value:,}" if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"
+
+
+def _document(verified: Verified) -> dict[str, Any]:
+    recorded = verified.recorded
+    return {
+        "set": recorded.label,
+        "predictions": str(recorded.predictions),
+        "golden": str(recorded.golden),
+        "ok": verified.ok,
+        "checks": [
+            {"what": c.what, "expected": c.expected, "got": c.got, "ok": c.ok}
+            for c in verified.checks
+        ],
+    }

@@ -1,0 +1,101 @@
+"""The answers of one exam that are handed to a judge, and what becomes of their readings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from keju.engine.job import Job
+from keju.grades import Grade
+from keju.judges.exam import JudgeExam, handed_in
+from keju.judges.prompts import Kind
+from keju.judges.quality import Part
+from keju.judges.selection import Strategy, can_be_judged, wants_judge
+from keju.judges.verdicts import GRADER, score_of
+from keju.results.tally import CODE
+from keju.types import Reading, Record, Score
+
+
+class Handed(NamedTuple):
+    """One answer that is handed to the judge."""
+
+    unit: int
+    """Of the candidate's job."""
+    hash: str
+    text: str
+    readings: tuple[Reading, ...]
+    """What the rules made of it."""
+    wanted: tuple[bool, ...]
+    """Which of these readings the judge decides."""
+
+
+class Bundle:
+    """All answers of one exam that are handed in."""
+
+    def __init__(self, job: Job, strategy: Strategy) -> None:
+        self.job = job
+        self._strategy = strategy
+        self._answers: dict[int, Handed] = {}
+
+    def consider(self, unit: int, record: Record) -> None:
+        """Take in a record if the judge is to decide about it; it replaces an earlier one."""
+        self._answers.pop(unit, None)
+        index = unit // self.job.epochs
+        if not can_be_judged(record.reply, self.job.exam.samples[index]):
+            return
+        readings = self.job.grade(index, record.reply)
+        wanted = tuple(wants_judge(reading.score, self._strategy) for reading in readings)
+        if any(wanted):
+            self._answers[unit] = Handed(unit, record.hash, record.reply.text, readings, wanted)
+
+    @property
+    def answers(self) -> list[Handed]:
+        """What was handed in, in the order of the exam."""
+        return [self._answers[unit] for unit in sorted(self._answers)]
+
+    def exam(self, kind: Kind) -> JudgeExam:
+        """The answers as the judge's exam."""
+        samples, epochs = self.job.exam.samples, self.job.epochs
+        questions = [
+            handed_in(samples[a.unit // epochs], a.text, index=index, epoch=a.unit % epochs)
+            for index, a in enumerate(self.answers)
+        ]
+        return JudgeExam(self.job.exam.benchmark, questions, kind)
+
+    def merge(self, verdicts: Sequence[str | None]) -> list[Grade]:
+        """Enter the verdicts on the exam's scoreboards; return the readings that result."""
+        grades = []
+        for answer, verdict in zip(self.answers, verdicts, strict=True):
+            readings = tuple(
+                _decided(reading, verdict) if wanted else reading
+                for reading, wanted in zip(answer.readings, answer.wanted, strict=True)
+            )
+            for tally, reading in zip(self.job.tallies, readings, strict=True):
+                tally.add(answer.unit, reading)
+            index, epoch = divmod(answer.unit, self.job.epochs)
+            exam = self.job.exam
+            sample_id = exam.samples[index].id
+            grades.append(Grade(exam.benchmark, sample_id, answer.hash, readings, epoch))
+        return grades
+
+    def parts(self, reader: int, verdicts: Sequence[str | None]) -> tuple[Part, Part]:
+        """The graded answers under one reader: those the judge decided, and all others."""
+        tally = self.job.tallies[reader]
+        units = [
+            answer.unit
+            for answer, verdict in zip(self.answers, verdicts, strict=True)
+            if answer.wanted[reader] and verdict is not None
+        ]
+        right = CODE["correct"]
+        judged = Part(len(units), sum(tally.outcomes[unit] == right for unit in units))
+        return judged, Part(tally.graded - judged.n, tally.counts[right] - judged.correct)
+
+
+def _decided(reading: Reading, verdict: str | None) -> Reading:
+    """`reading` with the judge's word; that a reply was cut off stays said unless it is right."""
+    score = score_of(verdict)
+    if reading.score.outcome == "truncated" and score.outcome in ("incorrect", "refused"):
+        score = Score(score.value, "truncated", GRADER)
+    return msgspec.structs.replace(reading, score=score)

@@ -1,0 +1,22 @@
+"""Checkpoints run in this process with transformers: ``--model hf:NAME_OR_PATH``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keju.config import TaskConfig
+from keju.models.hf.settings import read_settings
+
+if TYPE_CHECKING:
+    from keju.models.hf.model import HFModel
+
+
+def make(config: TaskConfig) -> HFModel:
+    """The model that `config` names, not yet loaded; ConfigError for settings it cannot have.
+
+    Raises ModuleNotFoundError where torch or transformers is not installed.
+    """
+    settings = read_settings(config)
+    from keju.models.hf.model import HFModel
+
+    return HFModel(config.model.strip(), settings)

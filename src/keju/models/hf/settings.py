@@ -1,0 +1,81 @@
+"""The settings of a transformers model (``model_args``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
+
+from keju.config import TaskConfig, explain
+from keju.errors import ConfigError
+
+Reuse = Literal["auto", "tree", "cache", "off"]
+"""How a shared prefix is computed once: packed with its questions, as a kept cache, or not."""
+
+GGUF = ".gguf"
+
+
+class HFSettings(BaseModel):
+    """What ``model_args`` may say about a checkpoint."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Of weights and arithmetic: bfloat16 on a GPU and float32 elsewhere unless it is set."""
+    device: str = "auto"
+    """``cpu``, ``cuda:1``, ``mps``; ``auto`` takes every GPU there is, each with a copy."""
+    batch_size: PositiveInt | None = None
+    """The most questions worked on at once; by default what memory and device suggest."""
+    batch_tokens: PositiveInt | None = None
+    """The most tokens in one pass over packed questions; automatic by default."""
+    attn_implementation: str | None = None
+    """Attention as transformers names it: sdpa, eager, flash_attention_2, …"""
+    prefix_reuse: bool | Reuse = True
+    """Compute a shared prefix once: true or ``auto`` chooses how, false or ``off`` does not."""
+    max_length: PositiveInt | None = None
+    """The context in tokens; the checkpoint's own by default."""
+    chat_template: str | None = None
+    """A template in Jinja, or the path of a file with one, instead of the tokenizer's."""
+    label_space: bool = False
+    """Count `` A`` with a space before it as a spelling of the label ``A``."""
+    revision: str | None = None
+    """Branch, tag or commit of a model that is fetched."""
+    trust_remote_code: bool = False
+    """Run Python code that comes with the checkpoint."""
+    gguf_file: str | None = None
+    """A GGUF file in the folder or repository, dequantised when it is loaded."""
+
+    name: str = ""
+    """The folder or repository, without ``hf:``."""
+    offline: bool = False
+    """Fetch nothing."""
+
+    @property
+    def reuse(self) -> Reuse:
+        """`prefix_reuse` in words."""
+        if isinstance(self.prefix_reuse, bool):
+            return "auto" if self.prefix_reuse else "off"
+        return self.prefix_reuse
+
+
+OWN = ("name", "offline")
+"""Fields that come from elsewhere than ``model_args``."""
+
+
+def read_settings(config: TaskConfig) -> HFSettings:
+    """Check ``model_args``; an ``--eval-batch-size`` that was given is the batch size."""
+    given: dict[str, Any] = {key.replace("-", "_"): v for key, v in config.model_args.items()}
+    for field in OWN:
+        if field in given:
+            raise ConfigError(f"model_args: unknown key '{field}'")
+    if "eval_batch_size" in config.model_fields_set:
+        given.setdefault("batch_size", config.eval_batch_size)
+    name = config.model.strip().removeprefix("hf:")
+    if name.lower().endswith(GGUF) and "gguf_file" not in given:
+        file = Path(name).expanduser()
+        name, given["gguf_file"] = str(file.parent), file.name
+    try:
+        return HFSettings(**given, name=name, offline=config.offline)
+    except ValidationError as error:
+        raise ConfigError(f"model_args: {explain(error, HFSettings)}") from None
