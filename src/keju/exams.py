@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, Literal
 
 from keju.benchmarks import registry
@@ -12,7 +11,7 @@ from keju.benchmarks.rotation import rotated
 from keju.benchmarks.selection import select
 from keju.config import DatasetArgs, TaskConfig
 from keju.errors import ConfigError, did_you_mean
-from keju.sources.folder import DataFolder
+from keju.sources.folder import NoFolder
 from keju.sources.locate import locate
 from keju.types import Sampling
 
@@ -39,7 +38,7 @@ def prepare_exam(
         raise ConfigError(f"{benchmark.name} has no protocol '{chosen}'{hint}")
     settings = settings.model_copy(update={"protocol": chosen})
     folder = (
-        DataFolder(Path())
+        NoFolder(benchmark.name)
         if not benchmark.needs_data
         else locate(
             benchmark.name,

@@ -50,13 +50,14 @@ def write_grades(folder: Path, grades: Iterable[Grade]) -> None:
 
 def graded_records(folder: Path) -> Iterator[Record]:
     """The records of a run in the order of its journal, with the judges' grades entered."""
-    grades = _read_grades(folder)
+    grades = read_grades(folder)
     for record in read_records(folder):
         readings = grades.get(record.hash)
         yield record if readings is None else msgspec.structs.replace(record, readings=readings)
 
 
-def _read_grades(folder: Path) -> dict[str, tuple[Reading, ...]]:
+def read_grades(folder: Path) -> dict[str, tuple[Reading, ...]]:
+    """The readings of judged answers by the hash of their records; none without a judge."""
     path = folder / GRADES
     if not path.is_file():
         return {}

@@ -135,9 +135,7 @@ class Damage:
     lines = 0
 
 
-def read_records(
-    folder: Path, damage: Damage | None = None, file: str = FILE
-) -> Iterator[Record]:
+def read_records(folder: Path, damage: Damage | None = None, file: str = FILE) -> Iterator[Record]:
     """The answer records of a journal in the order in which they were written.
 
     Lines of other kinds are passed over. A line that cannot be read is counted in `damage`: its

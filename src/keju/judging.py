@@ -7,125 +7,25 @@ without one is ungraded, and never 0 because of the judge.
 
 from __future__ import annotations
 
-import os
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from keju.config import JudgeConfig, Price, TaskConfig
+from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job
 from keju.engine.limits import Meter, Spending
 from keju.engine.resume import recall, remember, stored_replies
-from keju.errors import ConfigError, EndpointError, KejuError, RunIncomplete, UsageError
-from keju.exams import resolve_sampling
+from keju.errors import EndpointError, KejuError, RunIncomplete
 from keju.grades import Grade
 from keju.journal import VERDICTS, Journal
-from keju.judges import opinions, quality
 from keju.judges.bundle import Bundle
-from keju.judges.exam import JudgeExam
-from keju.judges.model import Judge
-from keju.judges.prompts import Kind
-from keju.judges.verdicts import GRADES
+from keju.judges.panel import Opinion, Panel, Seat
 from keju.manifest import Manifest, session
-from keju.models.factory import make_model, model_name
-from keju.settings import is_local
-from keju.stats.judge import JudgeQuality
 from keju.task import Sitting, run_loop
-from keju.types import Sample
 
 if TYPE_CHECKING:
     from keju.report.display import Display
-
-LABELLED = "labelled"
-"""Stands for the name of an exam where the answers come from a file of known grades."""
-CORRECTED = "accuracy_judge_corrected"
-
-
-def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig:
-    """Asking a judge as a task of its own.
-
-    The key comes from the variable that the judge's settings name; only a judge at the very
-    endpoint of the candidate may share the candidate's.
-    """
-    endpoint: dict[str, Any] = {}
-    if not is_local(model):
-        address = judge.api_url or config.api_url or os.environ.get("OPENAI_BASE_URL")
-        shared = config.api_key if address == config.api_url else None
-        key = os.environ.get(judge.api_key_var) or shared
-        endpoint = {"api_url": address, "api_key": key, "ca_file": config.ca_file}
-    try:
-        return TaskConfig(
-            **endpoint,
-            model=model,
-            datasets=config.datasets,
-            generation_config=judge.generation_config,
-            repeats=judge.repeats,
-            seed=config.seed,
-            eval_batch_size=judge.eval_batch_size,
-            timeout=judge.timeout,
-            attempts=judge.attempts,
-            retry_interval=config.retry_interval,
-            give_up_after=judge.give_up_after,
-            budget=judge.budget,
-            price=judge.price,
-            work_dir=config.work_dir,
-        )
-    except ConfigError as error:
-        raise ConfigError(f"judge: {error}") from None
-
-
-class Seat:
-    """One judge and the answers that it is handed."""
-
-    def __init__(self, task: TaskConfig, kind: Kind) -> None:
-        self.task = task
-        self.jobs: list[Job] = []
-        self._kind = kind
-
-    def model(self) -> Judge:
-        """The judge's model, not yet started; ConfigError if it cannot be made."""
-        try:
-            return Judge(make_model(self.task), self._kind)
-        except ConfigError as error:
-            raise ConfigError(f"judge: {error}") from None
-
-    def hand_over(self, exams: Sequence[JudgeExam]) -> None:
-        """Give the judge its work, one exam after the other."""
-        name = model_name(self.task)
-        self.jobs = [
-            Job(
-                exam,
-                resolve_sampling(exam.protocol, self.task),
-                list(exam.readers.values()),
-                model=name,
-                epochs=self.task.repeats,
-                keep_answers=True,
-                arm=name,
-            )
-            for exam in exams
-        ]
-
-    def sit(
-        self, journal: Journal, manifest: Manifest, display: Display | None, already: Meter
-    ) -> KejuError | None:
-        """Ask what has no verdict yet; return what stopped it early."""
-        recalled = recall(self.jobs, journal, trusted=False)
-        if recalled.count == sum(job.units for job in self.jobs):
-            return None
-        ledger = JudgeLedger(manifest, self.task.model)
-        sitting = Sitting(
-            self.task, self.jobs, self.model(), journal, ledger, recalled, display, already
-        )
-        return sitting.run()
-
-    def votes(self, place: int) -> list[opinions.Votes]:
-        """The verdicts on each answer of one exam, one for each repeat."""
-        job = self.jobs[place]
-        said = job.tallies[0].answers or []
-        return [said[at : at + job.epochs] for at in range(0, job.units, job.epochs)]
 
 
 class JudgeLedger:
@@ -147,106 +47,6 @@ class JudgeLedger:
     def add_session(self, started: str, seconds: float, retries: int, spent: Spending) -> None:
         """Record what the judge's sitting took and spent."""
         self._entry["sessions"].append(session(started, seconds, retries, spent))
-
-
-class Panel:
-    """The judges of the exams that share one set of judge's settings."""
-
-    def __init__(self, config: TaskConfig, judge: JudgeConfig, jobs: Sequence[Job]) -> None:
-        if judge.second == judge.model:
-            raise ConfigError("judge.second is the judge itself: use judge.repeats for repeats")
-        self.judge = judge
-        self.jobs = jobs
-        self.kind: Kind = "score" if judge.continuous else "grade"
-        names = [judge.model, *([judge.second] if judge.second else [])]
-        self.seats = [Seat(judge_task(config, judge, name), self.kind) for name in names]
-        self.labelled = (
-            quality.load_labelled(Path(judge.labelled), _finder(jobs)) if judge.labelled else None
-        )
-        first = self.seats[0].task
-        self.judges_itself = first.model == config.model and first.api_url == config.api_url
-
-    def convene(self, bundles: Sequence[Bundle]) -> None:
-        """Hand the answers of each exam, and then the labelled ones, to every judge."""
-        exams = [bundle.exam(self.kind) for bundle in bundles]
-        if self.labelled is not None:
-            exams.append(JudgeExam(LABELLED, self.labelled.samples, self.kind))
-        for seat in self.seats:
-            seat.hand_over(exams)
-
-    def conclude(self, bundles: Sequence[Bundle]) -> Iterator[Opinion]:
-        """What the judges say about each exam; the first judge decides."""
-        known = None
-        if self.labelled is not None:
-            verdicts = [opinions.settled(votes) for votes in self.seats[0].votes(len(bundles))]
-            known = quality.measure(self.labelled.correct, verdicts)
-        for place, bundle in enumerate(bundles):
-            said = [seat.votes(place) for seat in self.seats]
-            settled = [[opinions.settled(votes) for votes in each] for each in said]
-            yield Opinion(self, bundle, settled[0], self._described(place, said, settled), known)
-
-    def _described(
-        self, place: int, said: list[list[opinions.Votes]], settled: list[list[str | None]]
-    ) -> dict[str, Any]:
-        verdicts = settled[0]
-        described: dict[str, Any] = {
-            "model": self.judge.model,
-            "strategy": self.judge.strategy,
-            "protocol": self.seats[0].jobs[place].exam.protocol.name,
-            "protocol_version": self.seats[0].jobs[place].exam.protocol.version,
-            "judged": sum(verdict is not None for verdict in verdicts),
-            "ungraded": sum(verdict is None for verdict in verdicts),
-            "usage": _usage([seat.jobs[place].meter for seat in self.seats]),
-            "cost": _cost([seat.jobs[place].meter for seat in self.seats], self.judge.price),
-        }
-        if self.kind == "grade":
-            counts = Counter(verdicts)
-            described["verdicts"] = {grade: counts[grade] for grade in GRADES}
-        agreement: dict[str, Any] = {}
-        if self.judge.repeats > 1:
-            described["repeats"] = self.judge.repeats
-            agreement["self_consistency"] = opinions.consistency(said[0])
-        if self.judge.second is not None:
-            second = opinions.agreement(verdicts, settled[1])
-            agreement["second"] = {"model": self.judge.second} | second
-        return described | ({"agreement": agreement} if agreement else {})
-
-
-@dataclass(frozen=True)
-class Opinion:
-    """What a panel makes of one exam."""
-
-    panel: Panel
-    bundle: Bundle
-    verdicts: list[str | None]
-    described: dict[str, Any]
-    known: JudgeQuality | None
-    """The judge's quality, where it was measured."""
-
-    def annotate(self, reader: int, entry: dict[str, Any]) -> None:
-        """Say in an entry of the results who judged, at what cost, and how far to trust it."""
-        entry["judge"] = dict(self.described)
-        warnings = entry.setdefault("warnings", [])
-        if self.panel.judges_itself:
-            warnings.append("the judge is the candidate itself: its verdicts favour its answers")
-        if missing := self.described["ungraded"]:
-            warnings.append(
-                f"the judge has no verdict on {missing} of {len(self.verdicts)} answers; "
-                "'keju judge' with this run asks again"
-            )
-        if self.known is None or self.panel.labelled is None:
-            return
-        entry["judge"]["quality"] = quality.describe(self.known, self.panel.labelled.correct)
-        deff = max(1.0, entry["metrics"]["accuracy"].get("deff") or 1.0)
-        judged, others = self.bundle.parts(reader, self.verdicts)
-        try:
-            corrected = quality.corrected_accuracy(
-                judged, others, self.known, shrink=deff * self.bundle.job.epochs
-            )
-        except UsageError as error:
-            warnings.append(f"the accuracy is not corrected for the judge's errors: {error}")
-        else:
-            entry["metrics"][CORRECTED] = corrected
 
 
 @dataclass
@@ -298,14 +98,19 @@ class Judging:
 
     def preflight(self) -> None:
         """Find a wrong address, key or model of a judge, in one line, before the candidate sits."""
+        run_loop(self._knock)
 
-        async def knock() -> None:
-            for panel in self._panels:
-                for seat in panel.seats:
-                    seat.hand_over([JudgeExam("", [], panel.kind)])
-                    await _knock(seat, panel.judge)
-
-        run_loop(knock)
+    async def _knock(self) -> None:
+        for panel in self._panels:
+            for seat in panel.seats:
+                model = seat.model()
+                try:
+                    await model.start()
+                    await model.preflight(seat.sampling)
+                except EndpointError as error:
+                    raise _about_judge(error, panel.judge) from None
+                finally:
+                    await model.close()
 
     def grade(
         self,
@@ -317,30 +122,87 @@ class Judging:
     ) -> Judgement:
         """Grade what is in the journal of a run and enter it on the scoreboards.
 
-        Judges are asked where there is a `manifest` to write it down in; otherwise only stored
-        verdicts count. An endpoint that is not there raises if `strict`, and is else what stopped
+        Judges are asked where there is a `manifest` to write that down in; otherwise only stored
+        verdicts count. An endpoint that is not ready raises if `strict`, and else is what stopped
         the stage.
         """
         bundles = self._collect(folder)
-        judgement = Judgement()
-        with ExitStack() as stack:
-            journal = stack.enter_context(Journal(folder, VERDICTS)) if manifest else None
+        for panel in self._panels:
+            panel.convene([bundles[id(job)] for job in panel.jobs])
+        stop = None
+        if manifest is None:
             for panel in self._panels:
-                panel.convene([bundles[id(job)] for job in panel.jobs])
-                already = Meter()
-                for seat in panel.seats:
-                    if manifest is None or journal is None or judgement.stop is not None:
-                        remember(seat.jobs, folder / VERDICTS)
-                        continue
-                    judgement.stop = self._ask(
-                        panel, seat, strict, lambda s=seat, a=already: s.sit(journal, manifest, display, a)
-                    )
-                    for job in seat.jobs:
-                        already.include(job.meter)
+                remember(panel.work, folder / VERDICTS)
+        else:
+            stop = self._ask(folder, manifest, display, strict=strict)
+        judgement = Judgement(stop)
         for panel in self._panels:
             for opinion in panel.conclude([bundles[id(job)] for job in panel.jobs]):
                 judgement.grades += opinion.bundle.merge(opinion.verdicts)
                 judgement.opinions[id(opinion.bundle.job)] = opinion
-        if manifest is not None and judgement.stop is None:
+        if manifest is not None and stop is None:
             judgement.stop = self._too_many_ungraded(judgement)
         return judgement
+
+    def _collect(self, folder: Path) -> dict[int, Bundle]:
+        """The answers that are to be judged, by the identity of their job."""
+        bundles = {
+            id(job): Bundle(job, panel.judge.strategy)
+            for panel in self._panels
+            for job in panel.jobs
+        }
+        jobs = [bundle.job for bundle in bundles.values()]
+        for job, unit, record in stored_replies(jobs, folder):
+            bundles[id(job)].consider(unit, record)
+        return bundles
+
+    def _ask(
+        self, folder: Path, manifest: Manifest, display: Display | None, *, strict: bool
+    ) -> KejuError | None:
+        """Ask all judges what has no verdict yet; one that is stopped stops those after it."""
+        stop: KejuError | None = None
+        with Journal(folder, VERDICTS) as journal:
+            for panel in self._panels:
+                spent = Meter()
+                for seat in panel.seats:
+                    if stop is not None:
+                        remember(seat.jobs, journal.path)
+                        continue
+                    try:
+                        stop = _sit(seat, journal, manifest, display, spent)
+                    except EndpointError as error:
+                        explained = _about_judge(error, panel.judge)
+                        if strict:
+                            raise explained from None
+                        stop = RunIncomplete(str(explained))
+                    for job in seat.jobs:
+                        spent.include(job.meter)
+        return stop
+
+    def _too_many_ungraded(self, judgement: Judgement) -> KejuError | None:
+        verdicts = [v for opinion in judgement.opinions.values() for v in opinion.verdicts]
+        missing = verdicts.count(None)
+        if not missing or missing / len(verdicts) <= self._error_limit:
+            return None
+        return RunIncomplete(
+            f"the judge has no verdict on {missing} of {len(verdicts)} answers, "
+            f"more than the limit of {self._error_limit:.1%}"
+        )
+
+
+def _sit(
+    seat: Seat, journal: Journal, manifest: Manifest, display: Display | None, spent: Meter
+) -> KejuError | None:
+    """Let one judge work; return what stopped it early."""
+    recalled = recall(seat.jobs, journal, trusted=False)
+    if recalled.count == sum(job.units for job in seat.jobs):
+        return None
+    ledger = JudgeLedger(manifest, seat.task.model)
+    sitting = Sitting(seat.task, seat.jobs, seat.model(), journal, ledger, recalled, display, spent)
+    return sitting.run()
+
+
+def _about_judge(error: EndpointError, judge: JudgeConfig) -> EndpointError:
+    return EndpointError(
+        f"the judge '{judge.model}': {error} (its key is read from {judge.api_key_var})"
+    )

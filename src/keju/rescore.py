@@ -28,8 +28,11 @@ Gold = Literal["recorded", "current"]
 def score_run(
     run: Path, *, readers: list[str] | None = None, data_dir: str | None = None
 ) -> dict[str, Any]:
-    """Read a stored run anew, with the readers asked for or those it was made with."""
-    from keju.task import make_jobs
+    """Read a stored run anew, with the readers asked for or those it was made with.
+
+    What a judge has said about the answers counts as it did; it is not asked again.
+    """
+    from keju.task import judging_of, make_jobs
 
     manifest = read_json(run / MANIFEST)
     settings = manifest["config"] | ({"data_dir": data_dir} if data_dir else {})
@@ -46,7 +49,13 @@ def score_run(
         watch.see(sample, readings)
         if readers:
             joint[jobs.index(job)].see(unit, sample, readings)
-    entries = [entry for job in jobs for entry in entries_of(job, beside=readers is None)]
+    judging = judging_of(config, jobs)
+    judgement = judging.grade(run, None) if judging is not None else None
+    entries = [
+        entry
+        for job in jobs
+        for entry in entries_of(job, beside=readers is None, judgement=judgement)
+    ]
     for job, seen in zip(jobs, joint, strict=True):
         seen.add_metrics(job.exam, entries, sorted(seen.rows))
     return _document(manifest["run"], manifest["model"], entries, watch, readers)

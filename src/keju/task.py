@@ -103,6 +103,8 @@ def sit(config: TaskConfig, *, display: Display | None = None, report: bool = Tr
     jobs = make_jobs(config)
     model = make_model(config)
     judging = judging_of(config, jobs)
+    if judging is not None:
+        judging.check()
     run_id = config.run_id or new_run_id(config.model, config.datasets)
     folder = create_folder(config.work_dir, run_id)
     if config.resume and not (folder / "manifest.json").is_file():
@@ -116,10 +118,9 @@ def sit(config: TaskConfig, *, display: Display | None = None, report: bool = Tr
         stop = Sitting(config, jobs, model, journal, manifest, recalled, display).run()
         judgement = None
         if judging is not None:
-            judgement = judging.grade(folder, manifest, ask=stop is None, display=display)
+            judgement = judging.grade(folder, manifest if stop is None else None, display=display)
             stop = stop or judgement.stop
-        else:
-            write_grades(folder, [])
+        write_grades(folder, judgement.grades if judgement is not None else ())
         results = build_results(jobs, manifest, stop, judgement)
         stop = stop or _too_many_errors(jobs, config.error_limit)
         manifest.document["complete"] = stop is None
@@ -182,7 +183,8 @@ class Sitting:
     async def _sit(self) -> KejuError | None:
         config = self._config
         slots = self._model.slots
-        queue = Queue(self._jobs, self._recalled.done, seed=config.seed, lanes=slots is not None)
+        lanes = slots is not None and not self._model.batches
+        queue = Queue(self._jobs, self._recalled.done, seed=config.seed, lanes=lanes)
         if not queue.left:
             self._ledger.keep_endpoint()
             return None
@@ -197,7 +199,9 @@ class Sitting:
             self._journal,
             spending,
             Limits(
-                concurrency=min(config.eval_batch_size, slots or config.eval_batch_size),
+                concurrency=slots
+                if slots and self._model.batches
+                else min(config.eval_batch_size, slots or config.eval_batch_size),
                 timeout=config.timeout,
                 attempts=config.attempts,
                 give_up_after=config.give_up_after,

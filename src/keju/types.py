@@ -168,6 +168,8 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     seconds: float = 0.0
     label_logprobs: dict[str, float] | None = None
     """Log-probability of each label that was returned (``decode: labels``)."""
+    label_ids: dict[str, list[int]] | None = None
+    """Token ids behind `label_logprobs`, where the model tells them."""
     outside_mass: float | None = None
     """Probability of everything that is not a label, where it is known."""
     model: str = ""

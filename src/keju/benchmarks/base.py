@@ -129,6 +129,8 @@ class Exam(ABC):
     """The reader whose accuracy stands beside the headline's."""
     judge: JudgeConfig | None = None
     """The judge that the exam's own settings name, for tasks that name none."""
+    open_answers: bool = False
+    """Answers are free text: what the rules decide is final, and they say what they cannot."""
     warnings: Sequence[str] = ()
     """What every result of this exam has to say about itself, each in one line."""
     keeps_answers: bool = False

@@ -24,8 +24,11 @@ EXAMINE, UNDERSTAND, LOOK = "Examine a model", "Understand results", "Look aroun
 
 COMMANDS = (
     Command("eval", "keju.cli.evaluate", "sit a model for one or more benchmarks", EXAMINE),
+    Command("vf-eval", "keju.cli.vf_eval", "sit a benchmark as verifiers' vf-eval does", EXAMINE),
     Command("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
+    Command("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
     Command("report", "keju.cli.report", "write a run's report as one HTML file", UNDERSTAND),
+    Command("export", "keju.cli.export", "a run as CSV, JSON Lines or Parquet", UNDERSTAND),
     Command("list", "keju.cli.listing", "benchmarks, models, protocols, readers, runs", LOOK),
     Command("show", "keju.cli.show", "one question as the model gets it", LOOK),
     Command("stats", "keju.cli.stats", "number of questions and prompt lengths", LOOK),

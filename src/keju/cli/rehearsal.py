@@ -19,10 +19,13 @@ BYTES_PER_TOKEN = 4
 def rehearse(config: TaskConfig) -> dict[str, Any]:
     """Load the data, check every setting, render the first prompts and forecast the work."""
     from keju.models.factory import make_model
-    from keju.task import make_jobs
+    from keju.task import judging_of, make_jobs
 
     jobs = make_jobs(config)
     make_model(config)
+    judging = judging_of(config, jobs)
+    if judging is not None:
+        judging.check()
     exams = [_forecast(job) for job in jobs]
     document: dict[str, Any] = {
         "dry_run": True,

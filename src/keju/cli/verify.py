@@ -74,15 +74,13 @@ def _lines(verified: Verified, *, every: bool) -> list[str]:
 
 def _line(check: Check) -> str:
     verdict = "ok" if check.ok else "DIFFERENT"
-    return (
-        f"{check.what}  expected {_number(check.expected)}  got {_number(check.got)}  {verdict}"
-    )
+    return f"{check.what}  expected {_number(check.expected)}  got {_number(check.got)}  {verdict}"
 
 
 def _number(value: float | None) -> str:
     if value is None:
         return "nothing"
-    return f"{value:,}" if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"
+    return f"{int(value):,}" if value == int(value) else f"{value:.8g}"
 
 
 def _document(verified: Verified) -> dict[str, Any]:

@@ -13,6 +13,10 @@ KEPT_FAULTS: frozenset[FaultKind] = frozenset({"context_length", "content_filter
 """Errors that are the outcome of a sample; all others are asked again."""
 
 
+Places = dict[str, tuple[int, int, str]]
+"""Hash of a request to the number of its job, its unit, and the target of its sample."""
+
+
 class Recalled:
     """Which units need not be asked, by job."""
 
@@ -47,7 +51,7 @@ def recall(
     damage = Damage()
     _remember(recalled, jobs, journal.path, places, trusted=trusted, damage=damage)
     if cache is not None:
-        for number, unit, record in _known(read_records(cache, damage), places):
+        for number, unit, _, record in _known(read_records(cache, damage), places):
             if not recalled.done[number][unit]:
                 jobs[number].recall(unit, record, trusted=False)
                 recalled.done[number][unit] = 1
@@ -70,16 +74,18 @@ def _remember(
     recalled: Recalled,
     jobs: Sequence[Job],
     path: Path,
-    places: dict[str, tuple[int, int]],
+    places: Places,
     *,
     trusted: bool,
     damage: Damage,
 ) -> None:
     names = [tuple(reader.name for reader in job.readers) for job in jobs]
-    for number, unit, record in _known(read_records(path.parent, damage, path.name), places):
+    records = read_records(path.parent, damage, path.name)
+    for number, unit, target, record in _known(records, places):
         if not recalled.done[number][unit]:
             same = tuple([reading.reader for reading in record.readings]) == names[number]
-            jobs[number].recall(unit, record, trusted=trusted and same)
+            unchanged = trusted and same and record.target == target
+            jobs[number].recall(unit, record, trusted=unchanged)
             recalled.done[number][unit] = 1
 
 
@@ -94,7 +100,7 @@ def stored_replies(jobs: Sequence[Job], run: Path) -> Iterator[tuple[Job, int, R
     for record in read_records(run):
         if record.hash in places:
             matched = True
-            number, unit = places[record.hash]
+            number, unit, _ = places[record.hash]
             yield jobs[number], unit, record
     if matched:
         return
@@ -110,17 +116,17 @@ def stored_replies(jobs: Sequence[Job], run: Path) -> Iterator[tuple[Job, int, R
             yield job, place[1] * job.epochs + record.epoch, record
 
 
-def _places(jobs: Sequence[Job]) -> dict[str, tuple[int, int]]:
+def _places(jobs: Sequence[Job]) -> Places:
     return {
-        job.request(unit).hash: (number, unit)
+        job.request(unit).hash: (number, unit, job.exam.samples[unit // job.epochs].target)
         for number, job in enumerate(jobs)
         for unit in range(job.units)
     }
 
 
 def _known(
-    records: Iterable[Record], places: dict[str, tuple[int, int]]
-) -> Iterator[tuple[int, int, Record]]:
+    records: Iterable[Record], places: Places
+) -> Iterator[tuple[int, int, str, Record]]:
     """The records that answer one of the requests, errors that are asked again left out."""
     for record in records:
         place = places.get(record.hash)

@@ -1,1 +1,1 @@
-"""Grading with a model: what it is shown, how its verdict is read, and how far it can be trusted."""
+"""Grading with a model: what it is shown, how its verdict is read, how far it can be trusted."""

@@ -46,7 +46,10 @@ class Bundle:
         if not can_be_judged(record.reply, self.job.exam.samples[index]):
             return
         readings = self.job.grade(index, record.reply)
-        wanted = tuple(wants_judge(reading.score, self._strategy) for reading in readings)
+        is_open = self.job.exam.open_answers
+        wanted = tuple(
+            wants_judge(reading.score, self._strategy, open_answers=is_open) for reading in readings
+        )
         if any(wanted):
             self._answers[unit] = Handed(unit, record.hash, record.reply.text, readings, wanted)
 

@@ -75,7 +75,11 @@ def render(sample: Sample, kind: Kind) -> Prompt:
     code = fence(question, target, answer)
     rule = RANGE_RULE if sample.metadata.get(EVAL_MODE) == RANGE else ""
     blocks = "\n\n".join(
-        (block("question", question, code), block("target", target, code), block("answer", answer, code))
+        (
+            block("question", question, code),
+            block("target", target, code),
+            block("answer", answer, code),
+        )
     )
     return Prompt(_PREFIXES[kind], f"{rule}{blocks}{CLOSING}")
 

@@ -20,17 +20,16 @@ def can_be_judged(reply: Reply, sample: Sample) -> bool:
     return text and bool(sample.target) and reply.label_logprobs is None
 
 
-def wants_judge(score: Score, strategy: Strategy) -> bool:
+def wants_judge(score: Score, strategy: Strategy, *, open_answers: bool) -> bool:
     """Whether the judge decides about an answer to which the rule gave `score`.
 
-    ``llm_recall`` hands in what the rule left undecided and what a reader missed; where a rule of
-    an exam with open answers has decided, its name stands in `Score.grader` and that is final.
+    ``llm_recall`` hands in what the rules left undecided and, of exams with closed answers, what
+    the reader missed; what the rules of an exam with open answers decide is final.
     """
-    if score.outcome in ("error", "refused"):
+    if strategy == "rule" or score.outcome in ("error", "refused"):
         return False
     if score.outcome == "ungraded":
-        return score.grader == UNDECIDED and strategy != "rule"
+        return score.grader == UNDECIDED
     if strategy == "llm":
         return True
-    missed = score.outcome in ("incorrect", "unparsed") and not score.grader
-    return strategy == "llm_recall" and missed
+    return score.outcome in ("incorrect", "unparsed") and not open_answers

@@ -42,8 +42,8 @@ def read_verdict(text: str, shown: str, kind: Kind) -> Answer:
     for tagged in _TAGGED[kind].finditer(without_quotes(text, shown)):
         verdict = _grade(tagged[1]) if kind == "grade" else _score(tagged[1])
         if verdict is not None:
-            tier = "strict" if tagged[2] else "tolerant"
-            found.append(Answer(verdict[0], tier, verdict[1]))
+            value, reason = verdict
+            found.append(Answer(value, "strict" if tagged[2] else "tolerant", reason))
     if not found:
         return Answer(reason="no_verdict")
     if len({answer.value for answer in found}) > 1:

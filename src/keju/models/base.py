@@ -19,6 +19,9 @@ class Model(ABC):
     """The model's name as it stands in results."""
     slots: int | None = None
     """The most requests it can usefully work on at once; None if the user decides."""
+    batches: bool = False
+    """It gathers what waits into batches of its own: `slots` requests are kept in flight, whatever
+    the limit for endpoints is, and one subset follows the other."""
 
     async def start(self) -> None:
         """Open connections or load weights; raise EndpointError or UsageError in one line."""

@@ -16,6 +16,7 @@ from keju.types import Sample
 from keju.verify.sets import Check, RecordedSet
 
 LEVELS = {"level1": "l1", "level2": "l2"}
+GOLDS = {"recorded_gold": "recorded gold", "current_gold": "current gold"}
 SEEDED = "official_script_seed_12345"
 REVISIONS = "revisions.json"
 CHANGED = "test_rows_changed_since_the_earliest_recorded_predictions"
@@ -47,7 +48,7 @@ def check(recorded: RecordedSet, golden: dict[str, Any]) -> list[Check]:
     )
     rows = _read(exam, recorded, golden)
     checks = [Check("rows", golden["rows"], len(rows.samples))]
-    for which in ("recorded_gold", "current_gold"):
+    for which in GOLDS:
         checks += _counts(rows, which, golden[which])
     return [*checks, *_seeded(rows, golden[SEEDED])]
 
@@ -67,9 +68,7 @@ def _read(exam: Exam, recorded: RecordedSet, golden: dict[str, Any]) -> Rows:
     return Rows(samples, golds, letters, _options(recorded, golden, samples))
 
 
-def _options(
-    recorded: RecordedSet, golden: dict[str, Any], samples: Sequence[Sample]
-) -> list[int]:
+def _options(recorded: RecordedSet, golden: dict[str, Any], samples: Sequence[Sample]) -> list[int]:
     """How many options each row had then; the data tells which rows have changed since."""
     differ = set(golden["question_ids_where_options_differ"])
     older: dict[int, int] = {}
@@ -99,13 +98,16 @@ def _counts(rows: Rows, which: str, expected: dict[str, Any]) -> list[Check]:
     macro = math.fsum(sum(right[i] for i in own) / len(own) for own in members.values())
     name = "macro_category_level2_no_guess"
     mean = macro / len(members)
-    return [*checks, Check(f"{which}, macro_14", expected["overall"][name], mean, PRINTED_SHARE)]
+    return [
+        *checks,
+        Check(f"{GOLDS[which]}, macro_14", expected["overall"][name], mean, PRINTED_SHARE),
+    ]
 
 
 def _compare(
     rows: Rows, which: str, category: str, members: Sequence[int], facts: dict[str, Any]
 ) -> list[Check]:
-    title = f"{which}, {category}" if category else which
+    title = ", ".join(part for part in (GOLDS[which], category) if part)
     checks = [Check(f"{title}, rows", facts["n"], len(members))]
     for level, reader in LEVELS.items():
         letters, right = rows.letters[reader], _right(rows, which, reader)

@@ -14,6 +14,7 @@ from keju.benchmarks.bixbench.exam import BixBenchExam
 from keju.benchmarks.bixbench.facts import HYPOTHESIS, VERSIONS
 from keju.benchmarks.bixbench.prompts import Wording
 from keju.benchmarks.bixbench.questions import Questions, Refusal, make_questions
+from keju.benchmarks.choices import LabelStyle
 from keju.benchmarks.templates import check_template
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, did_you_mean
@@ -68,7 +69,7 @@ class BixBench(Benchmark):
         questions = make_questions(table, own, _refusal(own, protocol))
         _check_subsets(own, questions)
         template, system = _template(own, protocol), _system(own, protocol)
-        style = "(A) text" if protocol.name == OFFICIAL else "A. text"
+        style: LabelStyle = "(A) text" if protocol.name == OFFICIAL else "A. text"
         settings: dict[str, Any] = {name: getattr(own, name) for name in RECORDED_SETTINGS}
         return BixBenchExam(
             protocol,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Reader, Subset
+from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Reader, Reference, Subset
 from keju.benchmarks.bixbench import open_answers, readers
 from keju.benchmarks.bixbench.args import BixBenchArgs
 from keju.benchmarks.bixbench.facts import HYPOTHESIS, REFERENCES
@@ -60,14 +60,13 @@ class BixBenchExam(Exam):
         self.data = data
         self.errata = questions.errata
         self.settings = settings
-        if args.answer_mode == "mcq" and questions.subset != HYPOTHESIS:
-            self.references = REFERENCES[data.version]
+        self.references = _references(args, data.version)
         self._exact = args.no_judge == "exact"
         if self._exact:
             self.warnings = (EXACT_WARNING,)
         elif args.names_a_judge:
             self.judge = args.judge()
-        self._open = args.answer_mode == "open"
+        self._open = self.open_answers = args.answer_mode == "open"
         self._any_thinking = args.use_think
         self._wording = wording
 
@@ -115,6 +114,13 @@ class BixBenchExam(Exam):
                 metadata[REFUSAL] = str(row["unsure"])
             sample = msgspec.structs.replace(sample, metadata=metadata, order=())
         return super().as_recorded(sample, recorded, gold=gold)
+
+
+def _references(args: BixBenchArgs, version: str) -> Sequence[Reference]:
+    """Published figures of the same questions, asked in the same way."""
+    same_view = args.answer_mode == "mcq" and args.question_source == "mcq"
+    every = version == "1.5" or args.all_questions
+    return REFERENCES[version] if same_view and every and not args.with_refusal else ()
 
 
 def _readers(protocol: Protocol, args: BixBenchArgs) -> Mapping[str, Reader]:

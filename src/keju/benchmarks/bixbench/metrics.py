@@ -30,7 +30,10 @@ class Unit(NamedTuple):
 
 
 def extra_metrics(samples: Sequence[Sample], tally: Tally) -> dict[str, Metric]:
-    """Precision, coverage and reward of all answers, then accuracy by category and eval_mode."""
+    """Precision, coverage and reward of all answers, then accuracy by category and eval_mode.
+
+    A kind that all questions share is left out: it would repeat the accuracy.
+    """
     units = list(_units(samples, tally))
     sure = [unit for unit in units if unit.outcome != "refused"]
     metrics = {
@@ -39,7 +42,8 @@ def extra_metrics(samples: Sequence[Sample], tally: Tally) -> dict[str, Metric]:
         "reward": _mean(units, _value, "mean score of all answers") | _spread(units, tally),
     }
     for kind, of in (("category", _categories), ("eval_mode", _eval_modes)):
-        for name, items in _kinds(samples, of).items():
+        kinds = _kinds(samples, of)
+        for name, items in kinds.items() if len(kinds) > 1 else ():
             chosen = [unit for unit in units if unit.item in items]
             title = f"accuracy, {kind.replace('_', ' ')} {name}"
             metrics[f"accuracy[{kind}={name}]"] = _by_item(chosen, title)

@@ -48,7 +48,7 @@ def make_questions(table: Table, args: BixBenchArgs, refusal: Refusal | None) ->
         if left_out:
             names = ", ".join(left_out)
             notes.append(f"hypotheses left out, as their truth is not recorded: {names}")
-        samples = [_hypothesis(c, i, args, refusal, table) for i, c in enumerate(capsules)]
+        items = [_hypothesis(capsule) for capsule in capsules]
     else:
         subset, notes = f"v{table.version}", []
         every = table.version == "1.5" or args.all_questions
@@ -58,13 +58,16 @@ def make_questions(table: Table, args: BixBenchArgs, refusal: Refusal | None) ->
                 f"{len(chosen)} of {len(table.questions)} questions, the first of each capsule:"
                 " all_questions true asks them all"
             )
-        samples = [_question(q, i, args, refusal, table) for i, q in enumerate(chosen)]
-    if not samples:
+        items = [_question(question) for question in chosen]
+    if not items:
         raise DataError("BixBench: the data holds no question of this view")
-    kept = tuple(samples[: args.max_episodes])
+    kept = tuple(
+        _sample(item, subset, index, args, refusal)
+        for index, item in enumerate(items[: args.max_episodes])
+    )
     if args.answer_mode == "mcq":
         notes.append(_gold_letters(kept))
-    return Questions(subset, kept, len(samples), tuple(notes), _errata(table, kept))
+    return Questions(subset, kept, len(items), tuple(notes), _errata(table, kept))
 
 
 def sample_id(name: str) -> str:
@@ -84,73 +87,65 @@ def shown_order(n: int, key: str, args: BixBenchArgs) -> tuple[int, ...]:
     return tuple(order)
 
 
-def _question(
-    question: Question, index: int, args: BixBenchArgs, refusal: Refusal | None, table: Table
-) -> Sample:
-    capsule = question.capsule
-    metadata: dict[str, Any] = {"question_id": question.id, EVAL_MODE: question.eval_mode}
-    key = question.id
-    if args.compat_shuffle:
-        key = question.id.removeprefix(f"{capsule.short_id}-")
+class _Item(NamedTuple):
+    """What a row asks, whichever view it is asked in."""
+
+    name: str
+    """Question id, or uuid of the capsule; the permutation depends on it."""
+    text: str
+    options: tuple[str, ...]
+    gold: int
+    """Which option is right."""
+    capsule: Capsule
+    metadata: dict[str, Any]
+
+
+def _question(question: Question) -> _Item:
+    known = {"question_id": question.id, EVAL_MODE: question.eval_mode}
     options = (question.ideal, *question.distractors)
-    return _sample(
-        sample_id(question.id), f"v{table.version}", index, question.text, options, 0, key,
-        capsule, metadata, args, refusal,
-    )  # fmt: skip
+    return _Item(question.id, question.text, options, 0, question.capsule, known)
 
 
-def _hypothesis(
-    capsule: Capsule, index: int, args: BixBenchArgs, refusal: Refusal | None, table: Table
-) -> Sample:
+def _hypothesis(capsule: Capsule) -> _Item:
     gold = 0 if capsule.answer else 1
-    return _sample(
-        sample_id(capsule.uuid), HYPOTHESIS, index, capsule.hypothesis, TRUTHS, gold, capsule.uuid,
-        capsule, {}, args, refusal,
-    )  # fmt: skip
+    return _Item(capsule.uuid, capsule.hypothesis, TRUTHS, gold, capsule, {})
 
 
 def _sample(
-    name: str,
-    subset: str,
-    index: int,
-    text: str,
-    options: Sequence[str],
-    gold: int,
-    key: str,
-    capsule: Capsule,
-    metadata: dict[str, Any],
-    args: BixBenchArgs,
-    refusal: Refusal | None,
+    item: _Item, subset: str, index: int, args: BixBenchArgs, refusal: Refusal | None
 ) -> Sample:
     """One sample; with options in their shown order unless the answer is open."""
-    known = metadata | {
+    capsule = item.capsule
+    metadata = item.metadata | {
         "capsule_uuid": capsule.uuid,
         "short_id": capsule.short_id,
         "categories": list(capsule.categories),
     }
-    if args.answer_mode == "open":
-        return Sample(
-            id=name, subset=subset, index=index, text=text, target=options[gold],
-            group=capsule.short_id, metadata=known,
-        )  # fmt: skip
-    order = _order(len(options), key, args, refusal)
-    every = (*options, *([refusal.text] if refusal else []))
+    order: tuple[int, ...] = ()
+    target = item.options[item.gold]
+    choices = (*item.options, *([refusal.text] if refusal else []))
+    if args.answer_mode == "mcq":
+        order = _order(len(item.options), item, args, refusal)
+        target = LABELS[order.index(item.gold)]
     if refusal:
-        known[REFUSAL] = LABELS[order.index(len(options))]
+        metadata[REFUSAL] = LABELS[order.index(len(item.options))]
     return Sample(
-        id=name,
+        id=sample_id(item.name),
         subset=subset,
         index=index,
-        text=text,
-        target=LABELS[order.index(gold)],
-        choices=tuple(every[i] for i in order),
+        text=item.text,
+        target=target,
+        choices=tuple(choices[i] for i in order),
         order=order,
         group=capsule.short_id,
-        metadata=known,
+        metadata=metadata,
     )
 
 
-def _order(n: int, key: str, args: BixBenchArgs, refusal: Refusal | None) -> tuple[int, ...]:
+def _order(n: int, item: _Item, args: BixBenchArgs, refusal: Refusal | None) -> tuple[int, ...]:
+    key = item.name
+    if args.compat_shuffle:
+        key = key.removeprefix(f"{item.capsule.short_id}-")
     if refusal is None:
         return shown_order(n, key, args)
     if refusal.last and not args.compat_shuffle:

@@ -21,6 +21,9 @@ from keju.types import Answer, Sample, Tier
 
 NAMES = ("environment", "official", "robust")
 
+LABEL_LENGTH = 12
+"""Characters of a reply in which a full-width label is looked for."""
+
 _NOT_ALNUM = re.compile(r"[^A-Za-z0-9]+")
 _ONE_LABEL = re.compile(r"[\s*_`\"'(\[{$]*+([A-Za-z])[\s*_`\"')\]}$.:,;!]*+")
 _ANNOUNCED = re.compile(TOLERANT.pattern + r"|" + re.escape(BOXED) + r"(?=\s?\{)")
@@ -60,8 +63,7 @@ class EnvironmentReader(ChoiceReader):
     name = "environment"
 
     def read(self, text: str, sample: Sample) -> Answer:
-        text = text.strip() if text.isascii() else normalize("NFKC", text).strip()
-        return _first(text, sample, (_alone, _announced, _leading, _option, _text, _fuzzy))
+        return _first(text.strip(), sample, (_alone, _announced, _leading, _option, _text, _fuzzy))
 
 
 class RobustReader(ChoiceReader):
@@ -106,7 +108,7 @@ def _valid(label: str, sample: Sample, tier: Tier) -> Answer:
 
 def _alone(text: str, sample: Sample) -> Answer | None:
     """The whole reply is one label, or a label and its own option's text."""
-    match = _ONE_LABEL.fullmatch(text)
+    match = _ONE_LABEL.fullmatch(normalize("NFKC", text) if len(text) <= LABEL_LENGTH else text)
     if match:
         return _valid(match[1].upper(), sample, "strict")
     label = read_bare_label(text, sample.labels, sample.choices)

@@ -43,6 +43,7 @@ class Generated(Sequence[Sample]):
         self._size = size
         self._seed = seed
         self._recent: dict[int, Sample] = {}
+        self._draw = random.Random()
 
     def __len__(self) -> int:
         return len(self._kinds) * self._size
@@ -69,7 +70,7 @@ class Generated(Sequence[Sample]):
 
     def _make(self, index: int) -> Sample:
         kind, row = self._kinds[index // self._size], index % self._size
-        question = generate(kind, f"{self._seed}:{row}")
+        question = generate(kind, f"{self._seed}:{row}", self._draw)
         return Sample(
             id=f"demo_{kind}_{row}",
             subset=kind,
@@ -80,9 +81,11 @@ class Generated(Sequence[Sample]):
         )
 
 
-def generate(kind: str, seed: str) -> Question:
-    """The question of a kind that belongs to a seed."""
-    return KINDS[kind](random.Random(f"{kind}:{seed}"))
+def generate(kind: str, seed: str, draw: random.Random) -> Question:
+    """The question of a kind that belongs to a seed; `draw` is seeded anew, which is cheaper
+    than a generator of its own."""
+    draw.seed(f"{kind}:{seed}")
+    return KINDS[kind](draw)
 
 
 class MarkerReader(Reader):
@@ -179,9 +182,9 @@ _REFUSED = (
 
 
 def _worked_examples(kind: str) -> str:
-    blocks = []
+    blocks, draw = [], random.Random()
     for number in range(SHOTS):
-        question = generate(kind, f"shot:{number}")
+        question = generate(kind, f"shot:{number}", draw)
         right = f"({LABELS[question.answer]}) {question.choices[question.answer]}"
         blocks.append(f"{_ask(question.text, question.choices)}\nSo {MARKER} {right}\n\n")
     return f"{INSTRUCTION}\n\n{''.join(blocks)}"

@@ -1,0 +1,274 @@
+"""Reading questions that people keep in tables: CSV, JSON Lines, JSON, YAML, Parquet.
+
+Fields, the first that a row has: the question (``question``, ``input``), its options (``choices``,
+``options``, or columns ``A``, ``B``, …), the right one (``answer``, ``target``), where it belongs
+(``subset``, ``category``, ``subject``), ``id``, ``group`` and, for worked examples,
+``explanation``. All other fields can be named in templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from keju.benchmarks.choices import check_choices
+from keju.benchmarks.custom.exam_file import NAMES, ExamFile, Kind
+from keju.errors import ConfigError, DataError, did_you_mean
+from keju.parsing import scalar
+from keju.sources import formats
+from keju.sources.folder import DataFolder
+from keju.sources.layouts import SUFFIXES
+from keju.types import LABELS
+
+QUESTION = ("question", "input")
+CHOICES = ("choices", "options")
+ANSWER = ("answer", "target")
+SUBSET = ("subset", "category", "subject")
+EXPLANATION = ("explanation",)
+YAML_SUFFIXES = (".yaml", ".yml")
+SHOT_STEMS = ("few_shot", "few-shot", "shots")
+"""Names of the file of worked examples where the exam file names none."""
+EVERYTHING = "all"
+"""The subset of questions that name none and stand in a single file."""
+
+
+class Question(NamedTuple):
+    """One row, checked."""
+
+    id: str
+    """As the row has it; empty if it has none."""
+    subset: str
+    """Empty if the row names none."""
+    text: str
+    choices: tuple[str, ...]
+    answers: tuple[str, ...]
+    """The right letter, or the texts that are right; none where it is not known."""
+    group: str
+    explanation: str
+    fields: Mapping[str, str]
+    """Everything else that is a text or a number."""
+    where: str
+    """File and row, for messages."""
+
+
+class Tables(NamedTuple):
+    """The files of an exam."""
+
+    questions: tuple[str, ...]
+    shots: str | None
+
+
+def find_tables(folder: DataFolder, exam: ExamFile, only: str | None) -> Tables:
+    """Which files hold the questions and which the worked examples; `only` is a single file."""
+    if only is not None:
+        return Tables((only,), None)
+    present = [path.name for path in sorted(folder.path.iterdir()) if path.is_file()]
+    tables = [name for name in present if _stem(name) and name not in NAMES]
+    shots = exam.few_shot if isinstance(exam.few_shot, str) else None
+    for name in [*(exam.questions or ()), *([shots] if shots else [])]:
+        if name not in tables:
+            hint = did_you_mean(name, tables) if tables else ""
+            raise DataError(f"{folder.path} holds no table '{name}'{hint}")
+    if shots is None:
+        shots = next((name for name in tables if _stem(name) in SHOT_STEMS), None)
+    if exam.questions:
+        return Tables(tuple(exam.questions), shots)
+    questions = [name for name in tables if name != shots]
+    if not questions:
+        raise DataError(
+            f"{folder.path} holds no questions: expected a CSV, JSON Lines, JSON, YAML or Parquet "
+            "file"
+        )
+    _refuse_twins(folder.path, questions)
+    return Tables(tuple(questions), shots)
+
+
+def _stem(name: str) -> str:
+    """`name` without the suffix that makes it a table; empty if it is none."""
+    for suffix in (*SUFFIXES, *YAML_SUFFIXES):
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return ""
+
+
+def _refuse_twins(folder: Path, names: Sequence[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(_stem(name), name)
+        if other != name:
+            raise DataError(
+                f"{folder}: {other} and {name} have the same name; say in exam.yaml which of them "
+                "holds the 'questions'"
+            )
+
+
+def read_questions(folder: DataFolder, names: Sequence[str], kind: Kind | None) -> list[Question]:
+    """The rows of all files in order, of one kind; DataError names the first that is wrong."""
+    found: list[Question] = []
+    ids: dict[str, str] = {}
+    for name in names:
+        for question in _read_file(folder, name, kind):
+            _refuse_mixed(found[0] if found else question, question)
+            subset = question.subset or (_stem(name) if len(names) > 1 else EVERYTHING)
+            if question.id:
+                first = ids.setdefault(question.id, question.where)
+                if first != question.where:
+                    raise DataError(f"{question.where}: id '{question.id}' is that of {first}")
+            found.append(question._replace(subset=subset))
+    if not found:
+        raise DataError(f"{folder.path / names[0]} holds no rows")
+    return found
+
+
+def read_shots(folder: DataFolder, name: str, kind: Kind) -> list[Question]:
+    """The worked examples; each needs an answer."""
+    shots = list(_read_file(folder, name, kind))
+    for shot in shots:
+        if not shot.answers:
+            raise DataError(f"{shot.where}: a worked example needs an 'answer'")
+    return shots
+
+
+def _refuse_mixed(first: Question, other: Question) -> None:
+    if bool(first.choices) != bool(other.choices):
+        has, lacks = (first, other) if first.choices else (other, first)
+        raise DataError(f"{lacks.where} has no options, {has.where} has: an exam is of one kind")
+
+
+def _read_file(folder: DataFolder, name: str, kind: Kind | None) -> Iterator[Question]:
+    where = str(folder.path / name)
+    for number, row in enumerate(_rows(folder, name, where), 1):
+        yield _question(row, kind, f"{where}, row {number}")
+
+
+def _rows(folder: DataFolder, name: str, where: str) -> Iterator[Mapping[str, Any]]:
+    raw = folder.bytes(name)
+    if not name.endswith(YAML_SUFFIXES):
+        return formats.table_rows(raw, name.removesuffix(".gz"), where)
+    try:
+        loaded = scalar(formats.as_text(raw, where), where)
+    except ConfigError as error:
+        raise DataError(str(error)) from None
+    if isinstance(loaded, dict):
+        lists = [value for value in loaded.values() if isinstance(value, list)]
+        loaded = lists[0] if len(lists) == 1 else None
+    if not isinstance(loaded, list) or not all(isinstance(row, dict) for row in loaded):
+        raise DataError(f"{where} holds no list of rows")
+    return iter(loaded)
+
+
+def _question(row: Mapping[str, Any], kind: Kind | None, where: str) -> Question:
+    text = _text(_first(row, QUESTION), "question", where)
+    if not text.strip():
+        raise DataError(f"{where}: 'question' is missing")
+    choices = () if kind == "free" else _choices(row, where)
+    if kind == "choice" and not choices:
+        raise DataError(f"{where}: no options: give 'choices', or columns A, B, …")
+    answers = _answers(_first(row, ANSWER), where)
+    if choices:
+        answers = _letter(answers, choices, where)
+    known = {*QUESTION, *CHOICES, *ANSWER, *EXPLANATION, *LABELS}
+    fields = {
+        key: str(value)
+        for key, value in row.items()
+        if key not in known and isinstance(value, str | int | float)
+    }
+    return Question(
+        id=_text(row.get("id"), "id", where),
+        subset=_text(_first(row, SUBSET), "subset", where).strip(),
+        text=text,
+        choices=choices,
+        answers=answers,
+        group=_text(row.get("group"), "group", where),
+        explanation=_text(_first(row, EXPLANATION), "explanation", where),
+        fields=fields,
+        where=where,
+    )
+
+
+def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((row[name] for name in names if row.get(name) is not None), None)
+
+
+def _text(value: Any, name: str, where: str) -> str:
+    """A field as text; empty where it is missing."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        raise DataError(f"{where}: '{name}' is a truth value; write it in quotes, as a text")
+    if not isinstance(value, str | int | float):
+        raise DataError(f"{where}: '{name}' should be a text")
+    return str(value)
+
+
+def _choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    given = _first(row, CHOICES)
+    if given is None or given == "":
+        return _lettered(row, where)
+    if isinstance(given, str):
+        try:
+            given = msgspec.json.decode(given)
+        except msgspec.DecodeError:
+            given = None
+    if not isinstance(given, list):
+        raise DataError(f"{where}: 'choices' should be a list (in CSV: a JSON list, or columns A, B, …)")
+    return tuple(_option(value, f"option {number}", where) for number, value in enumerate(given, 1))
+
+
+def _lettered(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """The options in columns ``A``, ``B``, …; empty ones may only stand at the end."""
+    cells = [_text(row.get(label), label, where) for label in LABELS if label in row]
+    if cells and "A" not in row:
+        return ()
+    while cells and not cells[-1].strip():
+        cells.pop()
+    for label, cell in zip(LABELS, cells, strict=False):
+        if label not in row or not cell.strip():
+            raise DataError(f"{where}: option {label} is empty")
+    return tuple(cells)
+
+
+def _option(value: Any, name: str, where: str) -> str:
+    text = _text(value, name, where)
+    if not text.strip():
+        raise DataError(f"{where}: {name} is empty")
+    return text
+
+
+def _answers(value: Any, where: str) -> tuple[str, ...]:
+    """The right answers: one, several in a list, or none."""
+    values = value if isinstance(value, list) else [value]
+    texts = tuple(_text(each, "answer", where).strip() for each in values)
+    return tuple(text for text in texts if text)
+
+
+def _letter(answers: Sequence[str], choices: Sequence[str], where: str) -> tuple[str, ...]:
+    """The label of the right option, given as a letter or as the option's text."""
+    if not answers:
+        check_choices(choices, "", where)
+        return ()
+    if len(answers) > 1:
+        raise DataError(f"{where}: several answers; a question with options has one")
+    (answer,) = answers
+    by_text = [LABELS[i] for i, choice in enumerate(choices) if choice.strip() == answer]
+    label = answer.upper() if len(answer) == 1 and answer.upper() in LABELS else ""
+    by_label = label if label and LABELS.index(label) < len(choices) else ""
+    if len(by_text) > 1:
+        raise DataError(f"{where}: the answer '{answer}' is the text of several options")
+    if by_text and by_label and by_text[0] != by_label:
+        raise DataError(
+            f"{where}: the answer '{answer}' is a letter and the text of option {by_text[0]}; "
+            "write the letter of the right one in all rows, and other texts"
+        )
+    letter = by_label or (by_text[0] if by_text else "")
+    if not letter:
+        last = LABELS[len(choices) - 1]
+        raise DataError(
+            f"{where}: the answer '{answer}' is neither a letter from A to {last} nor the text of "
+            "an option"
+        )
+    check_choices(choices, letter, where)
+    return (letter,)

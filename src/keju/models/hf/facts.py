@@ -1,0 +1,61 @@
+"""What determines the numbers of a local checkpoint, for the manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from keju.models.hf.generating import DEFAULT_TOKENS
+from keju.models.hf.load import Checkpoint, digest
+from keju.models.hf.settings import HFSettings
+
+if TYPE_CHECKING:
+    from keju.models.hf.worker import Worker
+
+
+def describe(
+    name: str, settings: HFSettings, checkpoint: Checkpoint, workers: Sequence[Worker]
+) -> dict[str, Any]:
+    """Versions, precision, devices, templates and how prefixes are shared."""
+    import tokenizers
+    import transformers
+
+    config = checkpoint.net.config
+    template = checkpoint.chat_template
+    facts: dict[str, Any] = {
+        "name": name,
+        "backend": "transformers",
+        "architecture": type(checkpoint.net).__name__,
+        "parameters": sum(p.numel() for p in checkpoint.net.parameters()),
+        "dtype": str(checkpoint.dtype).removeprefix("torch."),
+        "devices": [_device(device) for device in checkpoint.devices],
+        "attention": config.get_text_config()._attn_implementation,
+        "prefix_reuse": sorted({worker.form for worker in workers}),
+        "batch_rows": workers[0].scorer.rows if workers else None,
+        "batch_tokens": workers[0].tokens if workers and workers[0].form == "tree" else None,
+        "context": checkpoint.context,
+        "default_max_tokens": DEFAULT_TOKENS,
+        "label_space": settings.label_space,
+        "chat_template_hash": digest(template) if template else None,
+        "config_hash": digest(config.to_json_string(use_diff=False)),
+        "revision": settings.revision,
+        "gguf_file": settings.gguf_file,
+        "commit": getattr(config, "_commit_hash", None),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "float32_matmul": torch.get_float32_matmul_precision(),
+        "versions": {
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "tokenizers": tokenizers.__version__,
+            "cuda": torch.version.cuda,
+        },
+    }
+    return {key: value for key, value in facts.items() if value is not None}
+
+
+def _device(device: torch.device) -> str:
+    if device.type == "cuda":
+        return f"{device} {torch.cuda.get_device_name(device)}"
+    return f"{device}, {torch.get_num_threads()} threads" if device.type == "cpu" else str(device)

@@ -1,0 +1,166 @@
+"""A checkpoint in this process as a model of Keju: requests in, batches through, replies out."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import queue
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from keju.models.base import Model
+from keju.models.hf.encode import Encoder
+from keju.models.hf.facts import describe
+from keju.models.hf.load import Checkpoint, choose_devices, load
+from keju.models.hf.pool import Pool
+from keju.models.hf.settings import HFSettings
+from keju.models.hf.worker import Limits, Worker
+from keju.types import Fault, Reply, Request, Sampling
+
+GPU_SLOTS = 1024
+"""Requests in flight for each GPU: two to three passes, so that it never waits for questions."""
+CPU_SLOTS = 64
+
+Asked = tuple[Request, float, "asyncio.Future[Reply]"]
+
+
+class HFModel(Model):
+    """A causal language model of transformers.
+
+    `ask` is one request, but the work is done in batches: what waits is gathered by prefix, run
+    by one thread a device, and the replies come back to the loop that asked.
+    """
+
+    batches = True
+
+    def __init__(
+        self, name: str, settings: HFSettings, *, checkpoint: Checkpoint | None = None
+    ) -> None:
+        if importlib.util.find_spec("transformers") is None:
+            raise ModuleNotFoundError("transformers")
+        self.name = name
+        self.settings = settings
+        devices = checkpoint.devices if checkpoint is not None else choose_devices(settings.device)
+        per_device = CPU_SLOTS if devices[0].type == "cpu" else GPU_SLOTS
+        self.slots = max(per_device, 4 * (settings.batch_size or 1)) * len(devices)
+        self._checkpoint = checkpoint
+        self._encoder: Encoder | None = None
+        self._inbox: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
+        self._pool = Pool()
+        self._threads: list[threading.Thread] = []
+        self._workers: list[Worker] = []
+        self._asked: set[asyncio.Future[Reply]] = set()
+
+    async def start(self) -> None:
+        """Load the weights and begin to work; one clear line where that fails."""
+        if self._threads:
+            return
+        self._loop = asyncio.get_running_loop()
+        await asyncio.to_thread(self._load)
+        self._threads = [
+            threading.Thread(target=self._encode_forever, name="keju-hf-encode", daemon=True),
+            *(
+                threading.Thread(target=worker.run, name=f"keju-hf-{number}", daemon=True)
+                for number, worker in enumerate(self._workers)
+            ),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    async def preflight(self, sampling: Sampling) -> None:
+        """Refuse what this checkpoint cannot do, before the first question."""
+        assert self._encoder is not None
+        self._encoder.check(sampling)
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        """Answer one request; `timeout` counts from the start of work on it."""
+        future: asyncio.Future[Reply] = self._loop.create_future()
+        self._asked.add(future)
+        self._inbox.put((request, timeout, future))
+        try:
+            return await future
+        finally:
+            self._asked.discard(future)
+
+    async def close(self) -> None:
+        """End the threads after the pass under way, and let go of the weights."""
+        self._inbox.put(None)
+        for worker in self._workers:
+            worker.stop()
+        self._pool.close()
+        await asyncio.to_thread(self._join)
+        for future in self._asked:
+            future.cancel()
+        self._workers, self._checkpoint = [], None
+
+    def facts(self) -> dict[str, Any]:
+        """All that determines the numbers of a local checkpoint."""
+        if self._checkpoint is None:
+            return {"name": self.name}
+        return describe(self.name, self.settings, self._checkpoint, self._workers)
+
+    # Threads
+
+    def _load(self) -> None:
+        if self._checkpoint is None:
+            self._checkpoint = load(self.settings)
+        self._encoder = Encoder(self._checkpoint, label_space=self.settings.label_space)
+        limits = Limits.of(self.settings, self._checkpoint)
+        self._workers = [
+            Worker(self._checkpoint, number, limits, self._pool, self._answer)
+            for number in range(len(self._checkpoint.devices))
+        ]
+
+    def _join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+
+    def _encode_forever(self) -> None:
+        """Tokenise what was asked, as much as there is at a time."""
+        assert self._encoder is not None
+        while (first := self._inbox.get()) is not None:
+            asked = [first]
+            ended = False
+            while not self._inbox.empty():
+                more = self._inbox.get()
+                if more is None:
+                    ended = True
+                    break
+                asked.append(more)
+            self._encode(self._encoder, asked)
+            if ended:
+                return
+
+    def _encode(self, encoder: Encoder, asked: Sequence[Asked]) -> None:
+        asked = [entry for entry in asked if not entry[2].cancelled()]
+        try:
+            encoded = encoder.encode([request for request, _, _ in asked])
+        except Exception as error:
+            self._answer([(future, error) for _, _, future in asked])
+            return
+        items, refused = [], []
+        for (_, timeout, future), item in zip(asked, encoded, strict=True):
+            if isinstance(item, Fault):
+                refused.append((future, Reply(error=item)))
+            else:
+                item.future, item.timeout = future, timeout
+                items.append(item)
+        self._pool.put(items)
+        if refused:
+            self._answer(refused)
+
+    def _answer(self, replies: Sequence[tuple[asyncio.Future[Any], Reply | Exception]]) -> None:
+        """Hand replies to the loop, in one go."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(_resolve, replies)
+
+
+def _resolve(replies: Iterable[tuple[asyncio.Future[Any], Reply | Exception]]) -> None:
+    for future, reply in replies:
+        if future.done():
+            continue
+        if isinstance(reply, Exception):
+            future.set_exception(reply)
+        else:
+            future.set_result(reply)

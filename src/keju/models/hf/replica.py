@@ -1,0 +1,158 @@
+"""One copy of the weights on one device, and the ways to run questions through it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from keju.models.hf.tree import Branch, pack, tree_attention
+
+PAD = 0
+"""Stands to the right of shorter rows, where nothing looks at it."""
+KeysValues = list[tuple[torch.Tensor, torch.Tensor]]
+"""Keys and values of every layer, each (rows, heads, tokens, dimension)."""
+
+
+class Read(NamedTuple):
+    """What the model says after the last tokens of some rows."""
+
+    logits: torch.Tensor
+    """(rows, vocabulary), float32."""
+    hidden: torch.Tensor
+    """(rows, width): what the output head was given."""
+
+
+class Replica:
+    """Runs a causal language model of transformers on one device.
+
+    The output head is applied to chosen positions only: a hook in front of it picks them, so that
+    whatever the architecture does to its logits afterwards still happens.
+    """
+
+    def __init__(self, net: Any, device: torch.device) -> None:
+        self.net = net.to(device)
+        self.device = device
+        self._head = net.get_output_embeddings()
+        self._wanted: torch.Tensor | None = None
+        self._hidden: torch.Tensor | None = None
+        self._hook = self._head.register_forward_pre_hook(self._pick)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the arithmetic."""
+        return self._head.weight.dtype
+
+    def close(self) -> None:
+        """Leave the network as it was."""
+        self._hook.remove()
+
+    def plain(self, rows: Sequence[Sequence[int]]) -> Read:
+        """Whole prompts, one row each, nothing shared."""
+        tokens, last = self._padded(rows)
+        return self._run(last, input_ids=tokens, use_cache=False)
+
+    def tree(self, branches: Sequence[Branch]) -> Read:
+        """Prefixes and their questions packed into one sequence; questions in branch order."""
+        packed = pack(branches, self.device)
+        with tree_attention(self.net, packed):
+            return self._run(
+                packed.last,
+                input_ids=packed.tokens,
+                position_ids=packed.positions,
+                use_cache=False,
+            )
+
+    def prefix(self, tokens: Sequence[int]) -> KeysValues:
+        """The keys and values of a prefix, for one row."""
+        cache = self._cache([])
+        row = torch.tensor([list(tokens)], device=self.device)
+        last = torch.tensor([len(tokens) - 1], device=self.device)
+        self._run(last, input_ids=row, past_key_values=cache, use_cache=True)
+        return [(layer.keys, layer.values) for layer in cache.layers]
+
+    def after(
+        self, prefix: KeysValues, length: int, rows: Sequence[Sequence[int]], *, keep: bool = False
+    ) -> tuple[Read, KeysValues]:
+        """Rows that go on from the first `length` tokens of one kept prefix.
+
+        The prefix is expanded over the rows without a copy that outlives a layer, unless the
+        keys and values of all rows are to be kept, which are then returned.
+        """
+        tokens, last = self._padded(rows)
+        count = len(rows)
+        shared = [
+            (k[:, :, :length].expand(count, -1, -1, -1), v[:, :, :length].expand(count, -1, -1, -1))
+            for k, v in prefix
+        ]
+        cache = self._cache(shared, passing=not keep)
+        places = torch.arange(length, length + tokens.shape[1], device=self.device)[None]
+        read = self._run(
+            last,
+            input_ids=tokens,
+            position_ids=places.expand(count, -1),
+            past_key_values=cache,
+            use_cache=True,
+        )
+        kept = [(layer.keys, layer.values) for layer in cache.layers] if keep else []
+        return read, kept
+
+    def step(self, tokens: torch.Tensor, places: torch.Tensor, mask: Any, cache: Any) -> Read:
+        """One more token for every row of a running batch."""
+        last = torch.arange(len(tokens), device=self.device)
+        return self._run(
+            last,
+            input_ids=tokens[:, None],
+            position_ids=places[:, None],
+            attention_mask=mask,
+            past_key_values=cache,
+            use_cache=True,
+        )
+
+    def exact_logits(self, read: Read, rows: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        """Logits of a few tokens, in float32 where the head allows it.
+
+        In bfloat16 a logit of 10 has steps of 1/16: labels would tie that do not. The few that
+        matter are computed anew from the head's own weights, if that gives what the model gave
+        up to rounding (an architecture may scale or cap its logits).
+        """
+        coarse = read.logits[rows, ids]
+        weight = getattr(self._head, "weight", None)
+        if self.dtype == torch.float32 or weight is None or not weight.is_floating_point():
+            return coarse
+        fine = (read.hidden[rows].float() * weight[ids].float()).sum(-1)
+        if getattr(self._head, "bias", None) is not None:
+            fine = fine + self._head.bias[ids].float()
+        near = (fine - coarse).abs() <= 2.0**-5 + coarse.abs() * 2.0**-6
+        return fine if bool(near.all()) else coarse
+
+    def _run(self, last: torch.Tensor, **inputs: Any) -> Read:
+        """Run the network and read it at the flat positions `last`."""
+        self._wanted = last
+        try:
+            with torch.inference_mode():
+                logits = self.net(**inputs).logits
+            assert self._hidden is not None
+            return Read(logits[0].float(), self._hidden[0])
+        finally:
+            self._wanted = self._hidden = None
+
+    def _pick(self, _head: Any, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
+        if self._wanted is None:
+            return None
+        hidden = args[0]
+        self._hidden = hidden.reshape(1, -1, hidden.shape[-1])[:, self._wanted]
+        return (self._hidden, *args[1:])
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows of equal length, and the flat place of each one's last own token."""
+        longest = max(map(len, rows))
+        filled = [[*row, *[PAD] * (longest - len(row))] for row in rows]
+        last = [number * longest + len(row) - 1 for number, row in enumerate(rows)]
+        return torch.tensor(filled, device=self.device), torch.tensor(last, device=self.device)
+
+    def _cache(self, layers: KeysValues, *, passing: bool = False) -> Any:
+        from keju.models.hf.caches import filled_cache
+
+        return filled_cache(layers, passing=passing)

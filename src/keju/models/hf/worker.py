@@ -1,0 +1,127 @@
+"""One thread for one device: takes passes from the pool and answers them."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from keju.models.hf.encode import Item
+from keju.models.hf.forms import best_form
+from keju.models.hf.generating import Writer
+from keju.models.hf.load import Checkpoint
+from keju.models.hf.pool import Pool, Size
+from keju.models.hf.prefixes import PrefixStore
+from keju.models.hf.replica import Replica
+from keju.models.hf.scoring import LabelScorer
+from keju.models.hf.settings import HFSettings, Reuse
+from keju.types import Reply
+
+Answer = Callable[[Sequence[tuple["asyncio.Future[Any]", "Reply | Exception"]]], None]
+
+CPU_ROWS = 16
+GPU_ROWS = 64
+TREE_ROWS = 4096
+"""A packed pass is limited by its tokens; this only bounds the output head's part."""
+LEAST_TOKENS, MOST_TOKENS = 2048, 32768
+"""Of a packed pass: below, the device is not busy; above, there is nothing left to gain."""
+MEMORY_SHARE = 0.25
+"""Share of the free memory that the activations of a packed pass may take."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the user set, where it was set."""
+
+    rows: int | None
+    tokens: int | None
+    reuse: Reuse
+
+    @classmethod
+    def of(cls, settings: HFSettings, checkpoint: Checkpoint) -> Limits:
+        """The limits of these settings."""
+        return cls(settings.batch_size, settings.batch_tokens, settings.reuse)
+
+
+class Worker:
+    """Works for one replica until it is stopped."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, number: int, limits: Limits, pool: Pool, answer: Answer
+    ) -> None:
+        device = checkpoint.devices[number]
+        net = checkpoint.net if number == 0 else copy.deepcopy(checkpoint.net)
+        self.replica = Replica(net, device)
+        self.form: Reuse = best_form(self.replica, limits.reuse)
+        self.tokens = limits.tokens or pass_tokens(checkpoint.net.config, self.replica)
+        rows = limits.rows or (CPU_ROWS if device.type == "cpu" else GPU_ROWS)
+        label_rows = limits.rows or (TREE_ROWS if self.form == "tree" else rows)
+        store = PrefixStore(self.replica)
+        self._pool = pool
+        self._answer = answer
+        self._stopped = threading.Event()
+        self.scorer = LabelScorer(self.replica, self.form, label_rows, store)
+        self.writer = Writer(
+            self.replica,
+            checkpoint.tokenizer,
+            store,
+            eos=checkpoint.eos,
+            context=checkpoint.context,
+            rows=rows,
+            reuse=self.form != "off",
+            stopping=self._stopped.is_set,
+        )
+
+    def stop(self) -> None:
+        """End after the pass, or the token, that is under way."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Work until stopped."""
+        while not self._stopped.is_set():
+            items = self._pool.take(self._size())
+            if not items:
+                break
+            try:
+                self._work(items)
+            except Exception as error:
+                self._answer([(item.future, error) for item in items if item.future is not None])
+        self.replica.close()
+
+    def _size(self) -> Size:
+        return Size(self.scorer.rows, self.tokens, self.form)
+
+    def _work(self, items: Sequence[Item]) -> None:
+        sampling = items[0].request.sampling
+        if sampling.decode == "labels":
+            replies = self.scorer.run(items)
+            self._answer(
+                [
+                    (item.future, reply)
+                    for item, reply in zip(items, replies, strict=True)
+                    if item.future is not None
+                ]
+            )
+            return
+        self.writer.run(items, lambda room: self._pool.refill(sampling, room), self._done)
+
+    def _done(self, item: Item, reply: Reply) -> None:
+        if item.future is not None:
+            self._answer([(item.future, reply)])
+
+
+def pass_tokens(config: Any, replica: Replica) -> int:
+    """Tokens of a packed pass whose activations fit into a share of the free memory."""
+    if replica.device.type != "cuda":
+        return LEAST_TOKENS
+    text = config.get_text_config()
+    inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
+    bytes_per_token = (8 * text.hidden_size + 4 * inner) * replica.dtype.itemsize
+    free, _ = torch.cuda.mem_get_info(replica.device)
+    fitting = int(free * MEMORY_SHARE) // bytes_per_token
+    return max(LEAST_TOKENS, min(MOST_TOKENS, fitting))

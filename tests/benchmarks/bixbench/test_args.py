@@ -1,0 +1,98 @@
+"""Every argument of the environment is known; what has no effect is refused in one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keju.benchmarks.bixbench import BixBenchArgs
+from keju.errors import ConfigError
+
+SEED_DEFAULTS: dict[str, Any] = {
+    "mode": "zero_shot",
+    "answer_mode": "mcq",
+    "question_source": "mcq",
+    "add_tf_legend": False,
+    "max_episodes": None,
+    "seed": 42,
+    "shuffle_options": True,
+    "with_refusal": False,
+    "use_think": False,
+    "system_prompt": None,
+    "llm_judge_model": "gpt-4.1-mini",
+    "llm_judge_base_url": "https://api.openai.com/v1",
+    "llm_judge_api_key_var": "OPENAI_API_KEY",
+    "continuous_scoring": False,
+    "max_turns": 10,
+    "enable_agentic_docker": False,
+    "docker_image": "futurehouse/bixbench:aviary-notebook-env",
+    "docker_timeout": 300,
+}
+OPEN = {"answer_mode": "open"}
+HYPOTHESIS = {"question_source": "hypothesis"}
+
+
+def test_defaults_are_those_of_the_environment() -> None:
+    args = BixBenchArgs()
+    assert {name: getattr(args, name) for name in SEED_DEFAULTS} == SEED_DEFAULTS
+    assert BixBenchArgs(**SEED_DEFAULTS).seed == 42
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"mode": "agentic"}, "mode 'agentic' is not available yet"),
+        ({"mode": "agentic", "max_turns": 10, "max_episodes": 2}, "'agentic' is not available"),
+        ({"mode": "zeroshot"}, "mode: input should be 'zero_shot' or 'agentic'"),
+        ({"answer_mode": "free"}, "answer_mode: input should be 'mcq' or 'open'"),
+        ({"question_source": "x"}, "question_source: input should be"),
+        ({"max_episodes": 0}, "max_episodes: input should be greater than or equal to 1"),
+        ({"max_episodes": -1}, "max_episodes"),
+        ({"max_episodes": "8"}, "max_episodes: input should be a valid integer"),
+        ({"shuffle_options": "yes"}, "shuffle_options: input should be a valid boolean"),
+        ({"seed": 1.5}, "seed"),
+        ({"with_refusl": True}, "unknown key 'with_refusl' (did you mean 'with_refusal'?)"),
+        ({"max_turns": 11}, "max_turns has an effect only in agentic mode, not available yet"),
+        ({"enable_agentic_docker": True}, "enable_agentic_docker has an effect only in agentic"),
+        ({"docker_image": "x"}, "docker_image has an effect only in agentic mode"),
+        ({"docker_timeout": 5}, "docker_timeout has an effect only in agentic mode"),
+        ({"add_tf_legend": True}, "add_tf_legend has an effect only with question_source"),
+        (HYPOTHESIS | OPEN | {"add_tf_legend": True}, "add_tf_legend has an effect only"),
+        (OPEN | {"with_refusal": True}, "with_refusal has an effect only with answer_mode 'mcq'"),
+        (OPEN | {"shuffle_options": False}, "shuffle_options has an effect only"),
+        ({"compat_shuffle": True, "shuffle_options": False}, "compat_shuffle has no effect"),
+        ({"llm_judge_model": "x"}, "llm_judge_model has an effect only with answer_mode 'open'"),
+        (HYPOTHESIS | OPEN | {"continuous_scoring": True}, "continuous_scoring has an effect"),
+        (HYPOTHESIS | {"all_questions": True}, "all_questions has no effect"),
+        ({"no_judge": "exact"}, "no_judge has an effect only"),
+        ({"few_shot_num": 3}, "few_shot_num must be 0"),
+        ({"shuffle_choices": True}, "use shuffle_options"),
+        ({"data_version": "2"}, "data_version: input should be '1.5' or '1.0'"),
+    ],
+)
+def test_refusals(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        BixBenchArgs(**given)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("version", ["1.5", "v1.5", 1.5])
+def test_a_version_may_be_a_number(version: Any) -> None:
+    assert BixBenchArgs(data_version=version).data_version == "1.5"
+
+
+def test_the_judge_that_the_settings_describe() -> None:
+    args = BixBenchArgs(
+        answer_mode="open",
+        llm_judge_model="j",
+        llm_judge_base_url="http://h/v1",
+        llm_judge_api_key_var="K",
+        continuous_scoring=True,
+    )
+    judge = args.judge()
+    assert (judge.model, judge.api_url, judge.api_key_var) == ("j", "http://h/v1", "K")
+    assert judge.continuous
+    assert args.names_a_judge
+    assert not BixBenchArgs(answer_mode="open").names_a_judge

@@ -1,0 +1,225 @@
+"""Open answers: what rules decide, and what they leave to a judge."""
+
+from __future__ import annotations
+
+import pytest
+
+from keju.benchmarks.bixbench.exam import EXACT_WARNING
+from keju.types import Fault, Reading, Reply, Sample
+from tests.benchmarks.bixbench.conftest import Prepare
+
+UNDECIDED = ("ungraded", "undecided")
+
+
+@pytest.fixture
+def grade(prepare: Prepare) -> Grade:
+    return Grade(prepare)
+
+
+class Grade:
+    """Grades an answer to a made-up question."""
+
+    def __init__(self, prepare: Prepare) -> None:
+        self._prepare = prepare
+
+    def __call__(
+        self, mode: str, target: str, text: str, reader: str = "native", **args: object
+    ) -> tuple[str, str]:
+        reading = self.reading(mode, target, text, reader, **args)
+        return reading.score.outcome, reading.score.grader
+
+    def reading(
+        self, mode: str, target: str, text: str, reader: str = "native", **args: object
+    ) -> Reading:
+        exam = self._prepare(answer_mode="open", **args)
+        question = Sample(
+            id="x", subset="v1.5", index=0, text="?", target=target, metadata={"eval_mode": mode}
+        )
+        return exam.grade(Reply(text=text), question, exam.readers[reader])
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "outcome"),
+    [
+        ("(0.6 , 0.7)", "0.65", "correct"),
+        ("(0.6 , 0.7)", "0.6", "correct"),
+        ("(0.6 , 0.7)", "0.7", "correct"),
+        ("(0.6 , 0.7)", "0.71", "incorrect"),
+        ("(0.6 , 0.7)", "It is about 0.65.", "correct"),
+        ("(-0.064,-0.084) ", "\u22120.07", "correct"),
+        ("(-0.064,-0.084) ", "0.07", "incorrect"),
+        ("(1.13e-10,1.13e-12)", "1.2×10⁻¹¹", "correct"),
+        ("(1.13e-10,1.13e-12)", "1.2 x 10^-11", "correct"),
+        ("(10000,20000)", "12,345 variants", "correct"),
+        ("(24,26)", "25%", "correct"),
+        ("(0.2,0.3)", "25%", "incorrect"),
+        ("(0.6,0.7)", "With n = 12, r = 0.5; the answer is 0.65", "correct"),
+        ("(0.6,0.7)", "At 5 genes r = 0.65", "correct"),
+        ("(0.6,0.7)", "At 5 genes r ≈ 0.65", "correct"),
+        ("(0.6,0.7)", "5 of 7 <answer> 0.65 </answer>", "correct"),
+    ],
+)
+def test_ranges_are_decided_by_the_one_number(
+    grade: Grade, target: str, text: str, outcome: str
+) -> None:
+    assert grade("range_verifier", target, text) == (outcome, "range")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0.6 to 0.7", "(700,800)", "I cannot tell", "NaN", "r = 0.5, p = 0.65", "<0.65", "10k"],
+)
+def test_ranges_that_the_judge_must_decide(grade: Grade, text: str) -> None:
+    assert grade("range_verifier", "(0.6,0.7)", text) == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "grader"),
+    [
+        ("CDKN1A", "cdkn1a.", "exact"),
+        ("CD14 Monocytes", '"CD14  monocytes"', "exact"),
+        ("4,550", "4550", "number"),
+        ("1.9E-05", "0.000019", "number"),
+        ("1.9E-05", "1.9×10⁻⁵", "number"),
+        ("-4.10", "\u22124.1", "number"),
+        ("28%", "28 %", "number"),
+        ("NaN", "nan", "exact"),
+        ("0:0", "0:0", "exact"),
+        ("1-50", "1-50", "exact"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["str_verifier", "llm_verifier"])
+def test_equal_answers(grade: Grade, mode: str, target: str, text: str, grader: str) -> None:
+    assert grade(mode, target, text) == ("correct", grader)
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("4,550", "5"),
+        ("4,550", "550"),
+        ("1.9E-05", "1.9E+05"),
+        ("1.9E-05", "1.9"),
+        ("-0.5", "0.5"),
+        ("3.5", "35"),
+        ("28%", "28"),
+        ("28%", "0.28"),
+        ("22/64", "22"),
+        ("NaN", "0"),
+        ("CDKN1A", "The gene is CDKN1A"),
+    ],
+)
+def test_no_part_of_the_target_and_no_dropped_sign_passes(
+    grade: Grade, target: str, text: str
+) -> None:
+    assert grade("str_verifier", target, text) == UNDECIDED
+
+
+@pytest.mark.parametrize("reader", ["native", "tolerant"])
+@pytest.mark.parametrize("text", ["", "  \n", "<answer> </answer>"])
+def test_the_empty_answer_is_unparsed(grade: Grade, text: str, reader: str) -> None:
+    assert grade("str_verifier", "4,550", text, reader) == ("unparsed", "")
+    assert grade("range_verifier", "(0,1)", text, reader, no_judge="exact") == ("unparsed", "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "target", "text", "outcome"),
+    [
+        ("str_verifier", "0.0002", "0.00019", "correct"),
+        ("str_verifier", "1.9E-05", "1.94e-5", "correct"),
+        ("str_verifier", "1.9E-05", "1.96e-5", "ungraded"),
+        ("str_verifier", "7.29E+07", "72896133", "correct"),
+        ("str_verifier", "28%", "0.28", "correct"),
+        ("str_verifier", "0.28", "28%", "correct"),
+        ("str_verifier", "28%", "28", "correct"),
+        ("str_verifier", "35", "3.5", "ungraded"),
+        ("str_verifier", "0.0", "1e300", "ungraded"),
+        ("range_verifier", "(0.2,0.3)", "25%", "correct"),
+        ("range_verifier", "(0.2,0.3)", "25", "incorrect"),
+        ("range_verifier", "(24,26)", "0.25%", "correct"),
+    ],
+)
+def test_tolerant_allows_for_rounding_and_per_cent(
+    grade: Grade, mode: str, target: str, text: str, outcome: str
+) -> None:
+    assert grade(mode, target, text, "tolerant")[0] == outcome
+
+
+def test_without_a_judge_exact_match_decides_every_row(grade: Grade, prepare: Prepare) -> None:
+    wrong = grade("llm_verifier", "Canonical glycolysis", "glycolysis", no_judge="exact")
+    assert wrong == ("incorrect", "exact")
+    same = grade("range_verifier", "(0.6 , 0.7)", "(0.6 , 0.7)", no_judge="exact")
+    assert same == ("correct", "exact")
+    assert grade("range_verifier", "(0.6,0.7)", "0.65", no_judge="exact") == ("correct", "range")
+    assert prepare(answer_mode="open", no_judge="exact").warnings == (EXACT_WARNING,)
+    assert prepare(answer_mode="open").warnings == ()
+
+
+def test_errors_and_cut_replies_are_no_answers(prepare: Prepare) -> None:
+    exam = prepare(answer_mode="open")
+    question, reader = exam.samples[0], exam.readers["native"]
+    cut = exam.grade(Reply(text="", finish="length"), question, reader)
+    assert cut.score.outcome == "truncated"
+    failed = exam.grade(Reply(error=Fault("timeout", "late")), question, reader)
+    assert failed.score.outcome == "error"
+
+
+def test_official_open_answers_need_their_tags(prepare: Prepare) -> None:
+    exam = prepare(answer_mode="open", protocol="official")
+    question, reader = exam.samples[0], exam.readers["native"]
+    assert exam.grade(Reply(text="0.0002"), question, reader).score.outcome == "unparsed"
+    reading = exam.grade(Reply(text="<answer> 0.0002 </answer>"), question, reader)
+    assert reading.score.outcome == "correct"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "reason"),
+    [
+        ("True", "True", ""),
+        ("false.", "False", ""),
+        ("**Yes**", "True", ""),
+        ("No, the data do not support it.", "False", ""),
+        ("True, there is no evidence against it.", "True", ""),
+        ("True or false", None, "ambiguous"),
+        ("Yes and no.", None, "ambiguous"),
+        ("True. No: false.", None, "ambiguous"),
+        ("The hypothesis holds.", None, "no_marker"),
+        ("Nothing is known", None, "no_marker"),
+        ("I am unsure", None, "no_marker"),
+        ("", None, "empty"),
+    ],
+)
+def test_hypotheses(prepare: Prepare, text: str, value: str | None, reason: str) -> None:
+    exam = prepare(question_source="hypothesis", answer_mode="open")
+    assert list(exam.readers) == ["native"]
+    reading = exam.grade(Reply(text=text), exam.samples[0], exam.readers["native"])
+    assert (reading.answer.value, reading.answer.reason) == (value, reason)
+    assert exam.samples[0].target == "True"
+    if value is not None:
+        outcome = "correct" if value == "True" else "incorrect"
+        assert (reading.score.outcome, reading.score.grader) == (outcome, "hypothesis")
+    else:
+        assert reading.score.outcome == "unparsed"
+
+
+def test_every_real_target_is_right(real: Prepare) -> None:
+    """The oracle: a target as the answer is right, a middle value of a range too."""
+    for args in ({}, {"data_version": "1.0", "all_questions": True}):
+        exam = real(answer_mode="open", **args)
+        for question in exam.samples:
+            target = question.target
+            if question.metadata["eval_mode"] == "range_verifier":
+                low, high = target.strip().strip("()").split(",")
+                target = repr((float(low) + float(high)) / 2)
+            for reader in exam.readers.values():
+                reading = exam.grade(Reply(text=target), question, reader)
+                assert reading.score.outcome == "correct", (question.id, target)
+
+
+def test_the_exam_names_its_judge_only_where_one_was_asked_for(prepare: Prepare) -> None:
+    assert prepare(answer_mode="open").judge is None
+    exam = prepare(answer_mode="open", llm_judge_model="j")
+    assert exam.judge is not None
+    assert exam.judge.model == "j"
+    assert exam.beside == "tolerant"
+    assert exam.protocol.reader == "native"

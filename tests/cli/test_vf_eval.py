@@ -1,0 +1,231 @@
+"""``keju vf-eval``: the command lines of the environment's README, against a real endpoint."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.cli.vf_eval import Rewards, reward_lines
+from tests.benchmarks.bixbench.conftest import CANARY, FLAT, write
+from tests.cli.conftest import Keju
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan
+
+REWARD = re.compile(r"^reward/avg=(\S+) std=(\S+)$", re.MULTILINE)
+OPEN = '{"mode": "zero_shot", "answer_mode": "open", "max_episodes": 8}'
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FaultyEndpoint]:
+    with FaultyEndpoint(Plan(answers="D")) as running:
+        yield running
+
+
+@pytest.fixture
+def env(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: FaultyEndpoint
+) -> Keju:
+    """The command with small data, and the endpoint where OPENAI_BASE_URL says."""
+    (tmp_path / "data" / "bixbench").mkdir(parents=True)
+    write(tmp_path / "data" / "bixbench" / "BixBench_v1.5.jsonl", FLAT)
+    monkeypatch.setenv("KEJU_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+    return keju
+
+
+README_LINES = [
+    ("",),
+    ("-a", '{"mode": "zero_shot", "answer_mode": "mcq", "max_episodes": 8}'),
+    ("-a", OPEN),
+    ("-a", '{"question_source": "hypothesis", "answer_mode": "mcq", "max_episodes": 8}'),
+    ("-a", '{"question_source": "hypothesis", "answer_mode": "open", "max_episodes": 8}'),
+    ("-a", '{"question_source": "hypothesis", "answer_mode": "mcq", "add_tf_legend": true, '
+     '"shuffle_options": false}'),
+    ("-a", '{"mode":"zero_shot","answer_mode":"mcq","max_episodes":8}', "-s"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", README_LINES)
+def test_every_line_of_the_readme_works(env: Keju, line: tuple[str, ...]) -> None:
+    ran = env("vf-eval", "bixbench", *filter(None, line))
+    assert ran.code == 0, ran.err
+    assert "env=bixbench model=gpt-4.1-mini provider=http://127.0.0.1:" in ran.out
+    assert "run folder: runs" in ran.out
+    assert bool(REWARD.search(ran.out)) == ("-s" in line)
+
+
+def test_the_agentic_line_is_refused_in_one_line(env: Keju) -> None:
+    args = '{"mode": "agentic", "max_episodes": 2, "max_turns": 10}'
+    ran = env("vf-eval", "bixbench", "-a", args)
+    assert ran.code == 2
+    assert ran.err == (
+        "keju: error: -a: mode 'agentic' is not available yet: use mode 'zero_shot'\n"
+    )
+
+
+def test_the_two_lines_of_the_readme(env: Keju, endpoint: FaultyEndpoint) -> None:
+    ran = env("vf-eval", "bixbench", "-m", "deepseek-chat", "-b", endpoint.url, "-r", "1", "-s")
+    first = (
+        f"env=bixbench model=deepseek-chat provider={endpoint.url} split=train episodes=3 "
+        "mode=zero_shot answer_mode=mcq\n"
+    )
+    assert first in ran.out
+    records = next(Path("runs").glob("*/records.jsonl")).read_text().splitlines()
+    scores = [json.loads(line)["readings"][0]["score"]["value"] for line in records]
+    mean, std = statistics.mean(scores), statistics.pstdev(scores)
+    assert f"{first}reward/avg={mean:.2f} std={std:.2f}\n" in ran.out
+    assert 0 < mean < 1
+
+
+def test_effective_numbers_are_shown(env: Keju, endpoint: FaultyEndpoint) -> None:
+    ran = env("vf-eval", "bixbench", "-n", "2", "-c", "4")
+    assert "bixbench: 2 of 3 examples x 3 rollouts = 6 requests, at most 4 at once" in ran.err
+    assert endpoint.stats.answered >= 6
+    assert "repeats at temperature 0" in ran.out
+    warm = env("vf-eval", "bixbench", "-n", "-1", "-r", "2", "-T", "0.7")
+    assert "3 examples x 2 rollouts = 6 requests" in warm.err
+    assert "repeats at temperature 0" not in warm.out
+    assert env("vf-eval", "bixbench", "-n", "0").code == 2
+
+
+def test_max_episodes_takes_the_place_of_the_default_number(env: Keju) -> None:
+    ran = env("vf-eval", "bixbench", "-a", '{"max_episodes": 1}', "-r", "1")
+    assert "1 of 3 examples x 1 rollouts = 1 requests" in ran.err
+
+
+def test_json_is_one_document(env: Keju) -> None:
+    ran = env("vf-eval", "bixbench", "-r", "2", "--run-id", "one", "--json")
+    assert ran.code == 0, ran.err
+    vf = ran.json["vf_eval"]
+    assert (vf["env"], vf["episodes"], vf["rollouts"], vf["split"]) == ("bixbench", 3, 2, "train")
+    assert vf["reward"]["avg"] == ran.json["benchmarks"][0]["metrics"]["reward"]["value"]
+    assert vf["reward"]["n"] == 6
+
+
+def test_the_key_comes_from_the_variable_that_is_named(
+    env: Keju, endpoint: FaultyEndpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    secret = "sk-marked-secret"
+    monkeypatch.setenv("MY_KEY", secret)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-someone-else")
+    ran = env("vf-eval", "bixbench", "-k", "MY_KEY", "-r", "1", "-s")
+    assert ran.code == 0
+    assert endpoint.last_headers["authorization"] == f"Bearer {secret}"
+    assert secret not in ran.out + ran.err
+    for path in (tmp_path / "runs").rglob("*"):
+        assert not path.is_file() or secret not in path.read_text()
+
+
+def test_no_other_key_is_sent_where_the_named_one_is_missing(
+    env: Keju, endpoint: FaultyEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-someone-else")
+    assert env("vf-eval", "bixbench", "-k", "MISSING_KEY", "-r", "1").code == 0
+    assert "authorization" not in endpoint.last_headers
+
+
+def test_an_endpoint_that_wants_the_missing_key_is_one_line(env: Keju) -> None:
+    with FaultyEndpoint(Plan(answers="B", key="right")) as closed:
+        ran = env("vf-eval", "bixbench", "-b", closed.url, "-k", "MISSING_KEY")
+    assert ran.code == 5
+    assert ran.err.splitlines()[-1].endswith("-k: the variable MISSING_KEY is not set")
+
+
+def test_open_answers_without_a_key_are_compared_exactly(env: Keju) -> None:
+    ran = env("vf-eval", "bixbench", "-a", OPEN, "-r", "1", "-s", "--json")
+    assert ran.code == 0
+    assert "OPENAI_API_KEY is not set, so there is no judge" in ran.err
+    assert ran.json["benchmarks"][0]["outcomes"]["ungraded"] == 0
+    assert any("no judge" in warning for warning in ran.json["benchmarks"][0]["warnings"])
+    record = json.loads(next(Path("runs").glob("*/records.jsonl")).read_text().splitlines()[0])
+    assert record["readings"][0]["score"]["grader"] == "exact"
+
+
+def test_open_answers_are_judged_where_the_key_is_set(
+    env: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def answers(question: Asked) -> str:
+        if question.body["model"] != "judge":
+            return "some prose"
+        asked.append(question.text)
+        return "<grade>correct</grade>"
+
+    with FaultyEndpoint(Plan(answers=answers)) as both:
+        monkeypatch.setenv("JUDGE_KEY", "sk-judge")
+        args: dict[str, Any] = {
+            "answer_mode": "open",
+            "llm_judge_model": "judge",
+            "llm_judge_base_url": both.url,
+            "llm_judge_api_key_var": "JUDGE_KEY",
+        }
+        ran = env(
+            "vf-eval", "bixbench", "-a", json.dumps(args), "-b", both.url, "-r", "1", "-s"
+        )  # fmt: skip
+    assert ran.code == 0, ran.err
+    match = REWARD.search(ran.out)
+    assert match is not None
+    assert match.groups() == ("1.00", "0.00")
+    assert any("some prose" in text and "What is bix-1-q1?" in text for text in asked)
+    assert "sk-judge" not in ran.out + ran.err
+
+
+def test_the_seed_moves_the_options_unless_the_arguments_set_it(env: Keju) -> None:
+    def orders(*flags: str) -> list[Any]:
+        run = f"run{len(list(Path().glob('runs/*')))}"
+        assert env("vf-eval", "bixbench", "-r", "1", "--run-id", run, *flags).code == 0
+        records = Path("runs", run, "records.jsonl").read_text().splitlines()
+        return sorted((json.loads(r)["id"], json.loads(r)["order"]) for r in records)
+
+    assert orders("--seed", "1") != orders()
+    assert orders("--seed", "1", "-a", '{"seed": 42}') == orders()
+
+
+def test_the_canary_is_in_no_output(env: Keju, tmp_path: Path) -> None:
+    ran = env("vf-eval", "bixbench", "-r", "1", "-s")
+    assert CANARY not in ran.out + ran.err
+    files = [path for path in (tmp_path / "runs").rglob("*") if path.is_file()]
+    assert len(files) >= 4
+    for path in files:
+        assert CANARY not in path.read_text()
+
+
+def test_any_benchmark_can_be_named(env: Keju) -> None:
+    ran = env("vf-eval", "demo", "-m", "scripted", "-n", "2", "-r", "1", "-s")
+    assert ran.code == 0, ran.err
+    assert "env=demo model=scripted provider=local episodes=12\n" in ran.out
+    match = REWARD.search(ran.out)
+    assert match is not None
+    assert 0 <= float(match[1]) <= 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("bixbnech",), "unknown benchmark 'bixbnech' (did you mean 'bixbench'?)"),
+        (("bixbench", "-a", "{"), "-a is not valid JSON"),
+        (("bixbench", "-a", '{"max_turns": 3}'), "has an effect only in agentic mode"),
+        (("bixbench", "-a", '{"mod": "x"}'), "-a: unknown key 'mod' (did you mean 'mode'?)"),
+        (("bixbench", "-r", "0"), "repeats: input should be greater than 0"),
+    ],
+)
+def test_mistakes_are_one_line(env: Keju, argv: tuple[str, ...], said: str) -> None:
+    ran = env("vf-eval", *argv)
+    assert ran.code == 2
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_lines_of_the_reward() -> None:
+    assert reward_lines(Rewards(0.2, 0.4, 5, 0, 0)) == ["reward/avg=0.20 std=0.40"]
+    assert reward_lines(Rewards(None, None, 0, 2, 1)) == [
+        "reward/avg=null std=null",
+        "without a reward: 2 ungraded, 1 errors (the mean is over 0)",
+    ]
