@@ -21,8 +21,8 @@ def measure() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         run([sys.executable, "-m", "venv", folder])
         python = Path(folder, "bin", "python")
-        pip = [python, "-m", "pip", "--disable-pip-version-check"]
-        constraints = ["--constraint", ROOT / "constraints.txt"]
+        pip = (str(python), "-m", "pip", "--disable-pip-version-check")
+        constraints = ("--constraint", ROOT / "constraints.txt")
         run([*pip, "install", "--quiet", "--no-compile", *constraints, ROOT])
         listed = subprocess.run(
             [*pip, "list", "--format", "json"], stdout=subprocess.PIPE, check=True

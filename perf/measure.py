@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
+CACHE = "KEJU_PERF_CACHE"
+"""The environment variable that names the cache folder; Keju itself would refuse it."""
 
 
 class Row(NamedTuple):
@@ -57,6 +59,11 @@ def peak_mb() -> float:
     raise NotMeasured("the kernel does not tell the peak of a process's memory")
 
 
+def environment_of_children() -> dict[str, str]:
+    """This process's environment without what is meant for the benchmarks alone."""
+    return {name: value for name, value in os.environ.items() if name != CACHE}
+
+
 def run(command: Sequence[str | Path], **environment: str) -> Used:
     """Run a command to its end and read off what it used; its output only shows if it fails."""
     with tempfile.TemporaryFile() as output:
@@ -66,7 +73,7 @@ def run(command: Sequence[str | Path], **environment: str) -> Used:
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=ROOT,
-            env=os.environ | environment,
+            env=environment_of_children() | environment,
         )
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - started

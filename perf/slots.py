@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from perf.measure import Row, in_child
 
@@ -52,6 +51,7 @@ def ideal_seconds(times: Sequence[float], slots: int) -> float:
 
 def mixed_load(seed: int) -> dict[str, float]:
     """Sit an exam with a model that sleeps; the clock runs around the engine."""
+    from keju.benchmarks.demo.questions import KINDS
     from keju.config import TaskConfig
     from keju.engine.limits import Spending
     from keju.engine.loop import Engine, Limits
@@ -71,9 +71,8 @@ def mixed_load(seed: int) -> dict[str, float]:
             await asyncio.sleep(times[self.asked - 1])
             return await super().ask(request, timeout=timeout)
 
-    settings: dict[str, Any] = {"model": "scripted", "datasets": ["demo"], "limit": None}
-    config = TaskConfig(**settings, dataset_args={"demo": {"size": REQUESTS // 4}}, timeout=30)
-    config.dataset_args["demo"]["subset_list"] = list(_kinds()[:4])
+    four = {"size": REQUESTS // 4, "subset_list": list(KINDS)[:4]}
+    config = TaskConfig(model="scripted", datasets=["demo"], dataset_args={"demo": four})
     jobs = make_jobs(config)
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder)) as journal:
         queue = Queue(jobs, [bytearray(job.units) for job in jobs], seed=seed)
@@ -84,9 +83,3 @@ def mixed_load(seed: int) -> dict[str, float]:
         asyncio.run(engine.run())
         taken = perf_counter() - started
     return {"seconds": taken, "ideal": ideal_seconds(times, SLOTS)}
-
-
-def _kinds() -> tuple[str, ...]:
-    from keju.benchmarks.demo.questions import KINDS
-
-    return tuple(KINDS)

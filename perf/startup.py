@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from perf.exam import bbh
-from perf.measure import ROOT, NotMeasured, Row, run, within
+from perf.measure import ROOT, NotMeasured, Row, environment_of_children, run, within
 from perf.nginx import REPLY
 
 KEJU = (sys.executable, "-m", "keju")
@@ -51,10 +51,10 @@ class _Caller(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Door
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         self._answer({"data": [{"id": "constant"}]})
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if len(body) >= QUESTION_BYTES and not self.server.arrived.is_set():
             assert self.server.process is not None
@@ -69,7 +69,7 @@ class _Caller(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:
         """Keep quiet."""
 
 
@@ -90,6 +90,7 @@ def _until_first_question(settings: dict[str, object]) -> float:
         door.process = subprocess.Popen(
             [*KEJU, "eval", "--config", str(config), "--eval-batch-size", "1"],
             cwd=ROOT,
+            env=environment_of_children(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -13,7 +13,7 @@ import pytest
 from keju.grades import Grade, write_grades
 from keju.journal import Journal, read_records
 from keju.models.scripted import ScriptedModel
-from keju.results.export import natural
+from keju.order import natural_key
 from keju.types import Answer, Fault, Reading, Reply, Request, Score
 from tests.cli.conftest import Keju
 
@@ -121,7 +121,7 @@ def test_ids_sort_by_number_where_the_exam_cannot_be_loaded(
 
 def test_natural_order() -> None:
     names = ["q10", "q2", "a1b10", "a1b9", "q"]
-    assert sorted(names, key=natural) == ["a1b9", "a1b10", "q", "q2", "q10"]
+    assert sorted(names, key=natural_key) == ["a1b9", "a1b10", "q", "q2", "q10"]
 
 
 def test_an_error_never_replaces_a_reply_and_has_no_score(

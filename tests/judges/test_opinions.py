@@ -10,7 +10,7 @@ import pytest
 from keju.errors import DataError, UsageError
 from keju.judges.opinions import agreement, consistency, settled
 from keju.judges.quality import Part, corrected_accuracy, describe, load_labelled, measure
-from keju.judges.selection import can_be_judged, wants_judge
+from keju.judges.selection import Strategy, can_be_judged, wants_judge
 from keju.stats.judge import JudgeQuality
 from keju.types import Fault, Outcome, Reply, Sample, Score
 
@@ -31,7 +31,11 @@ def test_most_votes_decide(votes: list[str | None], verdict: str | None) -> None
 
 
 def test_self_consistency_is_the_chance_that_two_verdicts_agree() -> None:
-    answers = [["correct"] * 3, ["correct", "incorrect", "correct"], ["correct", None, None]]
+    answers: list[list[str | None]] = [
+        ["correct"] * 3,
+        ["correct", "incorrect", "correct"],
+        ["correct", None, None],
+    ]
     assert consistency(answers) == pytest.approx((1 + 1 / 3) / 2)
     assert consistency([["correct"]]) is None
 
@@ -110,9 +114,7 @@ def test_labelled_answers_name_a_question_or_bring_their_own(tmp_path: Path) -> 
         ("", "holds no labelled answers"),
     ],
 )
-def test_a_labelled_row_that_cannot_be_used_is_named(
-    tmp_path: Path, line: str, words: str
-) -> None:
+def test_a_labelled_row_that_cannot_be_used_is_named(tmp_path: Path, line: str, words: str) -> None:
     path = tmp_path / "labelled.jsonl"
     path.write_text(line + "\n")
     with pytest.raises(DataError, match=words):
@@ -143,9 +145,10 @@ def test_which_outcomes_are_handed_in(outcome: Outcome) -> None:
 
 def test_undecided_answers_are_handed_in_and_answers_without_gold_are_not() -> None:
     undecided, no_gold = Score(0.0, "ungraded", "undecided"), Score(0.0, "ungraded", "no_target")
-    for strategy in ("llm", "llm_recall"):
-        assert wants_judge(undecided, strategy, open_answers=True)  # type: ignore[arg-type]
-        assert not wants_judge(no_gold, strategy, open_answers=True)  # type: ignore[arg-type]
+    strategies: tuple[Strategy, ...] = ("llm", "llm_recall")
+    for strategy in strategies:
+        assert wants_judge(undecided, strategy, open_answers=True)
+        assert not wants_judge(no_gold, strategy, open_answers=True)
     assert not wants_judge(undecided, "rule", open_answers=True)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keju.errors import ConfigError, did_you_mean
@@ -21,6 +23,8 @@ ROOMS = {
     "bixbench": "keju.benchmarks.bixbench:BixBench",
     "demo": "keju.benchmarks.demo:Demo",
 }
+CUSTOM = "custom:"
+"""What marks the path of an exam that is no room of Keju's."""
 ALIASES = {"bigbench-hard": "bbh", "mmlu-pro": "mmlu_pro", "c-eval": "ceval"}
 
 
@@ -34,14 +38,44 @@ def names() -> list[str]:
     return [*ROOMS, *sorted(set(_plugins()) - set(ROOMS))]
 
 
+def is_path(name: str) -> bool:
+    """Whether the name of a benchmark is the path of an exam: marked so, or with a separator."""
+    return name.startswith((CUSTOM, "~")) or name in (".", "..") or "/" in name or os.sep in name
+
+
 def get(name: str) -> Benchmark:
-    """Return the benchmark called `name` (or an alias of it); ConfigError names the nearest."""
+    """Return the benchmark called `name` (or an alias of it); ConfigError names the nearest.
+
+    A name with a path separator, or ``custom:PATH``, is an exam in a folder of the user's own.
+    """
+    if is_path(name):
+        from keju.benchmarks.custom import custom_exam
+
+        path = Path(name.removeprefix(CUSTOM)).expanduser()
+        return custom_exam(path, [*names(), *ALIASES])
     known = ALIASES.get(name, name)
     if known in ROOMS:
         module, _, attribute = ROOMS[known].partition(":")
         cls: type[Benchmark] = getattr(importlib.import_module(module), attribute)
         return cls()
     if known in _plugins():
-        plugin: type[Benchmark] = _plugins()[known].load()
-        return plugin()
-    raise ConfigError(f"unknown benchmark '{name}'{did_you_mean(name, [*names(), *ALIASES])}")
+        return _load(_plugins()[known])
+    hint = did_you_mean(name, [*names(), *ALIASES])
+    if Path(name).exists():
+        hint = f"; for the exam at that path write ./{name}"
+    raise ConfigError(f"unknown benchmark '{name}'{hint}")
+
+
+def _load(point: metadata.EntryPoint) -> Benchmark:
+    """The benchmark behind an entry point; ConfigError says which plug-in is broken, and how."""
+    from keju.benchmarks.base import Benchmark
+
+    where = f"the plug-in '{point.name}' ({point.value})"
+    try:
+        made = point.load()()
+    except Exception as error:
+        kind = type(error).__name__
+        raise ConfigError(f"{where} cannot be loaded: {kind}: {error}") from None
+    if not isinstance(made, Benchmark):
+        raise ConfigError(f"{where} is no keju.benchmarks.base.Benchmark")
+    return made

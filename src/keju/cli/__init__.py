@@ -28,6 +28,7 @@ COMMANDS = (
     Command("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
     Command("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
     Command("report", "keju.cli.report", "write a run's report as one HTML file", UNDERSTAND),
+    Command("modes", "keju.cli.modes", "C-Eval with and without a chain of thought", UNDERSTAND),
     Command("export", "keju.cli.export", "a run as CSV, JSON Lines or Parquet", UNDERSTAND),
     Command("list", "keju.cli.listing", "benchmarks, models, protocols, readers, runs", LOOK),
     Command("show", "keju.cli.show", "one question as the model gets it", LOOK),
@@ -35,6 +36,7 @@ COMMANDS = (
     Command("data", "keju.cli.data", "find, check and pull the data of benchmarks", LOOK),
     Command("schema", "keju.cli.schema", "JSON Schema of the configuration", LOOK),
     Command("verify", "keju.cli.verify", "score recorded outputs whose scores are known", LOOK),
+    Command("init", "keju.cli.init", "start a benchmark of your own, or a config file", LOOK),
     Command("doctor", "keju.cli.doctor", "what is installed, and what is missing", LOOK),
 )
 

@@ -125,6 +125,11 @@ def _print(finished: Finished, *, as_json: bool) -> None:
 
     render_results(finished.results)
     print_lines(f"run folder: {finished.folder}")
+    if not finished.exit_code and any(e["name"] == "ceval" for e in finished.results["benchmarks"]):
+        from keju.cli.modes import mode_hint
+
+        if hint := mode_hint(finished.folder):
+            print_lines(f"both modes of C-Eval are there, side by side: {hint}")
 
 
 def _rehearse(config: TaskConfig, *, as_json: bool) -> None:

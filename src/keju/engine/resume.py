@@ -124,9 +124,7 @@ def _places(jobs: Sequence[Job]) -> Places:
     }
 
 
-def _known(
-    records: Iterable[Record], places: Places
-) -> Iterator[tuple[int, int, str, Record]]:
+def _known(records: Iterable[Record], places: Places) -> Iterator[tuple[int, int, str, Record]]:
     """The records that answer one of the requests, errors that are asked again left out."""
     for record in records:
         place = places.get(record.hash)

@@ -71,10 +71,13 @@ class Transport:
             self._client = self._build()
         return self._client
 
-    async def post(self, url: str, body: bytes, timeout: float) -> HttpReply:
-        """Send `body` and return the reply, or raise TransportError."""
+    async def post(
+        self, url: str, body: bytes, timeout: float, *, headers: Mapping[str, str] | None = None
+    ) -> HttpReply:
+        """Send `body`, with further `headers` if any; return the reply or raise TransportError."""
         client = self._client or self.open()
-        return await _send(client.post(url).body_bytes(body), timeout)
+        request = client.post(url).body_bytes(body)
+        return await _send(request.headers(headers) if headers else request, timeout)
 
     async def get(self, url: str, timeout: float) -> HttpReply:
         """Return the reply to a GET, or raise TransportError."""

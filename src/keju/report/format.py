@@ -14,7 +14,6 @@ _CANARY = re.compile(
     r"canary\W+guid|canary.*[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
     re.IGNORECASE,
 )
-_DIGITS = re.compile(r"(\d+)")
 
 
 def percent(value: float | None, digits: int = 2) -> str:
@@ -80,9 +79,3 @@ def shorten(text: str, limit: int) -> str:
     """`text` on one line and at most `limit` characters long."""
     text = printable(text, one_line=True)
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key that puts ``q2`` before ``q10``."""
-    parts = _DIGITS.split(text)
-    return tuple((1, int(p), "") if p.isdecimal() else (0, 0, p) for p in parts if p)

@@ -149,7 +149,10 @@ class LogDisplay:
         self._next = LOG_SECONDS[0]
 
     def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
-        """Print what is about to be asked."""
+        """Print what is about to be asked; a stage after another one begins anew."""
+        self._rates = Rates()
+        self._last = self._shown = None
+        self._next = LOG_SECONDS[0]
         self._step = reused * LOG_STEPS // total if total else 0
         self._write(_opening(total, reused, benchmarks))
 
@@ -202,6 +205,8 @@ class LiveDisplay:
         from rich.console import Console
         from rich.live import Live
 
+        self._rates = Rates()
+        self._due = 0.0
         self._title = _opening(total, reused, benchmarks)
         console = Console(file=self._stream, force_terminal=True, highlight=False, markup=False)
         self._last = Progress(done=reused, total=total)

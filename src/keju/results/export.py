@@ -7,7 +7,6 @@ and stay out unless they are asked for.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from keju.engine.resume import KEPT_FAULTS
 from keju.errors import DataError, UsageError
 from keju.grades import read_grades
 from keju.journal import FILE
+from keju.order import natural_key
 from keju.types import Answer, Fault, Reading, Record, Sample, Score
 
 Cell = str | int | float | list[str] | list[int] | None
@@ -65,7 +65,6 @@ TEXTS: dict[str, str] = {
 
 _NOT_SCORED = ("error", "ungraded")
 _UNREAD = Reading("", Answer(), Score(0.0, "ungraded"))
-_DIGITS = re.compile(r"(\d+)")
 
 
 class _HeadReply(msgspec.Struct, gc=False):
@@ -153,7 +152,7 @@ def _places(run: Path, manifest: Mapping[str, Any], jobs: Sequence[Job] | None) 
     order = {exam["name"]: number for number, exam in enumerate(manifest["benchmarks"])}
     latest = _latest(run, lambda head: (head.bench, head.id, head.arm, head.epoch))
     keyed = sorted(
-        ((order.get(bench, len(order)), natural(key), arm, epoch), start)
+        ((order.get(bench, len(order)), natural_key(key), arm, epoch), start)
         for (bench, key, arm, epoch), start in latest.items()
     )
     return [Place(start) for _, start in keyed]
@@ -232,12 +231,6 @@ def _records(run: Path, places: Sequence[Place]) -> Iterator[Found]:
                 if [r.reader for r in readings] != [reader.name for reader in job.readers]:
                     readings = job.grade(index, record.reply)
             yield Found(msgspec.structs.replace(record, readings=readings), sample)
-
-
-def natural(text: str) -> tuple[tuple[int, str], ...]:
-    """A key that sorts numbers inside texts by value: ``q2`` before ``q10``."""
-    parts = _DIGITS.split(text)
-    return tuple((int(part), "") if i % 2 else (-1, part) for i, part in enumerate(parts))
 
 
 def _row(run: str, found: Found, beside: Sequence[str]) -> Row:

@@ -17,11 +17,11 @@ Interval = tuple[float, float]
 
 
 class SubjectModes(NamedTuple):
-    """One subject sat in both modes; shares in [0, 1]."""
+    """One subject, or one category, sat in both modes; shares in [0, 1]."""
 
     subject: str
     title: str
-    """The Chinese name."""
+    """The Chinese name of a subject; what a category is called."""
     answer_only: float | None
     answer_only_ci95: Interval | None
     cot: float | None
@@ -47,16 +47,34 @@ def side_by_side(
     shared = [name for name in SUBJECTS if name in direct and name in reasoned]
     if not shared:
         raise UsageError("the two runs have no subject in common: nothing to compare")
-    return [_row(name, direct[name], reasoned[name]) for name in shared]
+    return [_row(name, SUBJECTS[name].chinese, direct[name], reasoned[name]) for name in shared]
 
 
-def _row(name: str, direct: Mapping[str, Any], reasoned: Mapping[str, Any]) -> SubjectModes:
+def groups_side_by_side(
+    answer_only_entry: Mapping[str, Any], cot_entry: Mapping[str, Any]
+) -> list[SubjectModes]:
+    """The same for the categories and C-Eval Hard: means over their subjects.
+
+    Only what both runs sat in full is listed.
+    """
+    direct = {group["name"]: group for group in answer_only_entry["groups"]}
+    reasoned = {group["name"]: group for group in cot_entry["groups"]}
+    return [
+        _row(name, str(direct[name]["title"]), direct[name], reasoned[name])
+        for name in direct
+        if name in reasoned
+    ]
+
+
+def _row(
+    name: str, title: str, direct: Mapping[str, Any], reasoned: Mapping[str, Any]
+) -> SubjectModes:
     before, after = direct["accuracy"], reasoned["accuracy"]
     low, high = _interval(direct), _interval(reasoned)
     both = before is not None and after is not None
     return SubjectModes(
         subject=name,
-        title=SUBJECTS[name].chinese,
+        title=title,
         answer_only=before,
         answer_only_ci95=low,
         cot=after,

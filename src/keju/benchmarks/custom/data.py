@@ -105,13 +105,20 @@ def _refuse_twins(folder: Path, names: Sequence[str]) -> None:
             )
 
 
-def read_questions(folder: DataFolder, names: Sequence[str], kind: Kind | None) -> list[Question]:
+def first_question(folder: DataFolder, names: Sequence[str]) -> Question:
+    """The first row of the first file that has any."""
+    for name in names:
+        for question in _read_file(folder, name, None):
+            return question
+    raise DataError(f"{folder.path / names[0]} holds no rows")
+
+
+def read_questions(folder: DataFolder, names: Sequence[str], kind: Kind) -> list[Question]:
     """The rows of all files in order, of one kind; DataError names the first that is wrong."""
     found: list[Question] = []
     ids: dict[str, str] = {}
     for name in names:
         for question in _read_file(folder, name, kind):
-            _refuse_mixed(found[0] if found else question, question)
             subset = question.subset or (_stem(name) if len(names) > 1 else EVERYTHING)
             if question.id:
                 first = ids.setdefault(question.id, question.where)
@@ -130,12 +137,6 @@ def read_shots(folder: DataFolder, name: str, kind: Kind) -> list[Question]:
         if not shot.answers:
             raise DataError(f"{shot.where}: a worked example needs an 'answer'")
     return shots
-
-
-def _refuse_mixed(first: Question, other: Question) -> None:
-    if bool(first.choices) != bool(other.choices):
-        has, lacks = (first, other) if first.choices else (other, first)
-        raise DataError(f"{lacks.where} has no options, {has.where} has: an exam is of one kind")
 
 
 def _read_file(folder: DataFolder, name: str, kind: Kind | None) -> Iterator[Question]:
@@ -164,9 +165,10 @@ def _question(row: Mapping[str, Any], kind: Kind | None, where: str) -> Question
     text = _text(_first(row, QUESTION), "question", where)
     if not text.strip():
         raise DataError(f"{where}: 'question' is missing")
-    choices = () if kind == "free" else _choices(row, where)
-    if kind == "choice" and not choices:
-        raise DataError(f"{where}: no options: give 'choices', or columns A, B, …")
+    choices = _choices(row, where)
+    if kind is not None and (kind == "choice") != bool(choices):
+        has = "has options" if choices else "has no options ('choices', or columns A, B, …)"
+        raise DataError(f"{where} {has}: the exam is of kind '{kind}'")
     answers = _answers(_first(row, ANSWER), where)
     if choices:
         answers = _letter(answers, choices, where)
@@ -214,7 +216,9 @@ def _choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
         except msgspec.DecodeError:
             given = None
     if not isinstance(given, list):
-        raise DataError(f"{where}: 'choices' should be a list (in CSV: a JSON list, or columns A, B, …)")
+        raise DataError(
+            f"{where}: 'choices' should be a list (in CSV: a JSON list, or columns A, B, …)"
+        )
     return tuple(_option(value, f"option {number}", where) for number, value in enumerate(given, 1))
 
 

@@ -101,6 +101,9 @@ def _parse(path: Path) -> ExamFile:
 def _explained(error: ValidationError) -> str:
     """One line; where several forms are possible, what they are."""
     first = str(error.errors()[0]["loc"][0])
+    for fault in error.errors():
+        if fault["type"] == "value_error":
+            return f"{first}: {fault['msg'].removeprefix('Value error, ')}"
     if first == "reader" and len(error.errors()) > 1:
         return (
             "reader: expected letter, robust, exact or number, or a mapping with 'marker' or "

@@ -16,11 +16,13 @@ PER_QUESTION = ("question", "choices", "letters")
 
 CALLS: dict[Language, dict[str, str]] = {
     "en": {
-        "letter": "Think it through, then end with a line 'ANSWER: X', where X is one of {letters}.",
+        "letter": "Think it through, then end with a line 'ANSWER: X'; X is one of {letters}.",
         "letters": "Answer with one of {letters} and nothing else.",
         "robust": "Think it through, then end with a line 'ANSWER: ' followed by the answer alone.",
         "exact": "Reply with the answer and nothing else.",
         "marker": "Think it through, then end with a line '<marker>' followed by the answer alone.",
+        "marker_letter": "Think it through, then end with a line '<marker>' followed by one of "
+        "{letters}.",
         "regex": "",
     },
     "zh": {
@@ -29,6 +31,7 @@ CALLS: dict[Language, dict[str, str]] = {
         "robust": "请先思考，最后一行写“答案：”，后面只写答案。",
         "exact": "请只写答案。",
         "marker": "请先思考，最后一行写“<marker>”，后面只写答案。",
+        "marker_letter": "请先思考，最后一行写“<marker>”，后面写 {letters} 之一。",
         "regex": "",
     },
 }
@@ -55,6 +58,14 @@ class Asked(NamedTuple):
         }
 
 
+class Shot(NamedTuple):
+    """One worked example."""
+
+    asked: Asked
+    answer: str
+    explanation: str
+
+
 class Wording(NamedTuple):
     """The templates in force."""
 
@@ -64,18 +75,17 @@ class Wording(NamedTuple):
     """The same with worked examples before it."""
     shot: str
     """One worked example."""
-    explained: bool
-    """Whether the worked examples show their explanations in Keju's own way."""
+    explained: str
+    """One with an explanation; as `shot` where that is the exam's own."""
 
-    def examples(self, shots: Sequence[tuple[Asked, str, str]]) -> str:
-        """The worked examples (question, answer, explanation), a blank line between them."""
-        return "\n\n".join(self._example(*shot) for shot in shots)
+    def examples(self, shots: Sequence[Shot]) -> str:
+        """The worked examples, a blank line between them."""
+        return "\n\n".join(self._example(shot) for shot in shots)
 
-    def _example(self, asked: Asked, answer: str, explanation: str) -> str:
-        values = asked.values() | {"answer": answer, "explanation": explanation}
-        if self.explained and explanation:
-            return fill(self.shot.replace("{answer_line}", "{explanation}\n{answer_line}"), values)
-        return fill(self.shot, values)
+    def _example(self, shot: Shot) -> str:
+        values = {"answer": shot.answer, "explanation": shot.explanation}
+        template = self.explained if shot.explanation else self.shot
+        return fill(template, shot.asked.values() | values)
 
 
 def split(template: str, shared: Mapping[str, str]) -> tuple[str, str]:
@@ -87,7 +97,7 @@ def split(template: str, shared: Mapping[str, str]) -> tuple[str, str]:
 
 def render(prefix: Prefix, tail: str, asked: Asked, shared: Mapping[str, str]) -> Prompt:
     """The prompt of one question."""
-    return Prompt(prefix, fill(tail, asked.values() | shared))
+    return Prompt(prefix, fill(tail, {**asked.values(), **shared}))
 
 
 def prefix_of(lead: str, system_prompt: str | None) -> Prefix:
@@ -96,41 +106,65 @@ def prefix_of(lead: str, system_prompt: str | None) -> Prefix:
     return Prefix(turns, lead)
 
 
+class Templates(NamedTuple):
+    """Templates that the user gave for this run."""
+
+    question: str | None = None
+    whole: str | None = None
+
+
 def wording_of(
     exam: ExamFile,
     kind: Kind,
     reader: str,
+    given: Templates,
     *,
     letters: bool,
-    template: str | None,
-    few_shot_template: str | None,
     columns: frozenset[str],
 ) -> Wording:
-    """The user's templates where they are given, else the exam's, else Keju's; all are checked."""
+    """The user's templates where they are given, else the exam's, else Keju's; all are checked.
+
+    `letters` says that the model only chooses a letter; `columns` are the fields of all rows.
+    """
     plain = "{question}\n\n{choices}" if kind == "choice" else "{question}"
-    call = _call(exam, reader, letters=letters)
-    question = template or exam.template or (f"{plain}\n\n{call}" if call else plain)
-    whole = few_shot_template or exam.few_shot_template or "{" + EXAMPLES + "}\n\n" + question
-    shot = exam.shot_template or f"{plain}\n\n{_answer_line(exam, reader, letters=letters)}"
+    call = _call(exam, kind, reader, letters=letters)
+    question = given.question or exam.template or (f"{plain}\n\n{call}" if call else plain)
+    joined = "{" + EXAMPLES + "}\n\n" + question
+    own = None if given.question else exam.few_shot_template
+    whole = given.whole or own or joined
+    line = _answer_line(exam, reader, letters=letters)
+    shot = exam.shot_template or f"{plain}\n\n{line}"
+    reasoned = shot if letters else f"{plain}\n\n{{explanation}}\n{line}"
+    wording = Wording(question, whole, shot, exam.shot_template or reasoned)
+    _check(wording, kind, columns)
+    return wording
+
+
+def _check(wording: Wording, kind: Kind, columns: frozenset[str]) -> None:
     required = ("question", "choices") if kind == "choice" else ("question",)
-    known = {*columns, "subset", "question", *(("choices", "letters") if kind == "choice" else ())}
-    check_template(question, known=known, required=required, setting="template")
+    options = ("choices", "letters") if kind == "choice" else ()
+    known = {*columns, "subset", "question", *options}
+    check_template(wording.question, known=known, required=required, setting="template")
     check_template(
-        whole, known={*known, EXAMPLES}, required=(*required, EXAMPLES), setting="few_shot_template"
+        wording.whole,
+        known={*known, EXAMPLES},
+        required=(*required, EXAMPLES),
+        setting="few_shot_template",
     )
     check_template(
-        shot,
+        wording.shot,
         known={*known, "answer", "explanation"},
         required=("question", "answer"),
         setting="shot_template",
     )
-    return Wording(question, whole, shot, explained=exam.shot_template is None and not letters)
 
 
-def _call(exam: ExamFile, reader: str, *, letters: bool) -> str:
+def _call(exam: ExamFile, kind: Kind, reader: str, *, letters: bool) -> str:
     calls = CALLS[exam.language]
     if letters:
         return calls["letters"]
+    if kind == "choice":
+        reader = {"robust": "letter", "marker": "marker_letter"}.get(reader, reader)
     call = calls["robust" if reader == "number" else reader]
     marker = exam.reader.marker if isinstance(exam.reader, ReaderRule) else None
     return call.replace("<marker>", marker or "")

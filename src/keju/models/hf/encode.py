@@ -163,18 +163,27 @@ class Encoder:
         return known
 
     def _find_ending(self, text: str, tokens: list[int], labels: str, form: Form) -> _Ending:
+        """Compare from the first difference that a label makes.
+
+        Where only some labels merge with the end of the prompt, all are read after the prompt as
+        it stands, each as the token it is by itself: what a server does.
+        """
         written = self._tokens([text + label for label in labels], form)
         starts = {common_length(tokens, ids) for ids in written}
         start = min(starts)
-        ids = {label: (seq[start],) for label, seq in zip(labels, written, strict=True)}
-        if len(starts) > 1 or len(set(ids.values())) < len(labels):
+        if len(starts) > 1:
+            start = len(tokens)
+            written = [tokens + ids for ids in self._ids(list(labels), False) if len(ids) == 1]
+        ids = {label: (seq[start],) for label, seq in zip(labels, written, strict=False)}
+        if len(set(ids.values())) < len(labels):
             raise LabelsUnreadable(
                 "the tokenizer does not write the labels as one token each at the end of this "
                 "prompt, so the likeliest cannot be read at one position: use decode 'generate'"
             )
         if self._label_space:
             spaced = self._tokens([f"{text} {label}" for label in labels], form)
-            if {common_length(tokens, seq) for seq in spaced} == {start}:
+            apart = len({seq[start] for seq in spaced}) == len(labels)
+            if apart and {common_length(tokens, seq) for seq in spaced} == {start}:
                 ids = {
                     label: tuple(dict.fromkeys((*ids[label], seq[start])))
                     for label, seq in zip(labels, spaced, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,9 @@ import torch
 from keju.models.hf.generating import DEFAULT_TOKENS
 from keju.models.hf.load import Checkpoint, digest
 from keju.models.hf.settings import HFSettings
+
+PLACES = ("_name_or_path", "transformers_version")
+"""Fields of a config that say where it came from and not what it is."""
 
 if TYPE_CHECKING:
     from keju.models.hf.worker import Worker
@@ -39,20 +43,26 @@ def describe(
         "default_max_tokens": DEFAULT_TOKENS,
         "label_space": settings.label_space,
         "chat_template_hash": digest(template) if template else None,
-        "config_hash": digest(config.to_json_string(use_diff=False)),
+        "config_hash": _config_hash(config),
         "revision": settings.revision,
         "gguf_file": settings.gguf_file,
         "commit": getattr(config, "_commit_hash", None),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "float32_matmul": torch.get_float32_matmul_precision(),
         "versions": {
-            "torch": torch.__version__,
+            "torch": str(torch.__version__),
             "transformers": transformers.__version__,
             "tokenizers": tokenizers.__version__,
             "cuda": torch.version.cuda,
         },
     }
     return {key: value for key, value in facts.items() if value is not None}
+
+
+def _config_hash(config: Any) -> str:
+    """A hash of the architecture's settings, wherever the checkpoint lies."""
+    fields = {k: v for k, v in config.to_dict().items() if k not in PLACES}
+    return digest(json.dumps(fields, sort_keys=True, default=str))
 
 
 def _device(device: torch.device) -> str:

@@ -162,14 +162,18 @@ def digest(text: str) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep progress bars and advice of transformers off the terminal."""
+    """Keep progress bars and advice of transformers off the terminal.
+
+    The reader of GGUF files has a bar of its own that only a closed stderr silences.
+    """
     from transformers.utils import logging
 
     before = logging.get_verbosity()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
+            yield
     finally:
         logging.set_verbosity(before)
 

@@ -1,0 +1,230 @@
+"""From a path to a benchmark: the folder is looked at once, its rows are read when it is sat."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from keju.benchmarks.base import Benchmark, DataFacts, Exam, Protocol, Reader, Subset
+from keju.benchmarks.choices import permuted, shuffle_order
+from keju.benchmarks.custom import data
+from keju.benchmarks.custom.data import Question, Tables
+from keju.benchmarks.custom.exam import CustomExam, as_samples
+from keju.benchmarks.custom.exam_file import ExamFile, Kind, ReaderRule, read_exam_file
+from keju.benchmarks.custom.prompts import Asked, Shot, Templates, wording_of
+from keju.benchmarks.custom.readers import readers_of
+from keju.config import DatasetArgs
+from keju.errors import ConfigError, DataError, did_you_mean
+from keju.sources.folder import DataFolder
+from keju.types import Sample
+
+LAYOUT = "custom"
+"""No layout of a published benchmark: files are read by their own names."""
+TEXT, LETTERS = "text", "letters"
+
+
+def custom_exam(path: Path, taken: Sequence[str]) -> Benchmark:
+    """The benchmark in a folder or file; `taken` are names it must not have."""
+    if not path.exists():
+        raise DataError(f"no exam at {path}: expected a folder or a file of questions")
+    folder, only = (path, None) if path.is_dir() else (path.parent, path.name)
+    exam, exam_file = read_exam_file(folder) if only is None else (ExamFile(), "")
+    title = exam.name or _name_of(path)
+    if title in taken:
+        raise DataError(f"{path}: '{title}' is a benchmark already; set another name in exam.yaml")
+    files = DataFolder(folder, benchmark=LAYOUT)
+    tables = data.find_tables(files, exam, only)
+    kind = exam.kind or _kind(files, tables)
+    try:
+        reader, readers = readers_of(exam, kind)
+    except ConfigError as error:
+        raise DataError(f"{folder / exam_file}: {error}") from None
+    facts: dict[str, Any] = {
+        "name": title,
+        "title": exam.title or title,
+        "about": exam.about or f"the exam in {path}",
+        "protocols": _protocols(exam, kind, reader),
+        "reader_names": tuple(readers),
+        "folder": folder,
+        "exam": exam,
+        "exam_file": exam_file,
+        "kind": kind,
+        "tables": tables,
+        "readers": readers,
+    }
+    return cast(Benchmark, type("CustomExam", (Custom,), facts)())
+
+
+def _name_of(path: Path) -> str:
+    name = path.resolve().name.partition(".")[0] if path.is_file() else path.resolve().name
+    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name).strip("._-") or "custom"
+
+
+def _kind(files: DataFolder, tables: Tables) -> Kind:
+    """By whether the first question has options; that the others agree is checked with them."""
+    return "choice" if data.first_question(files, tables.questions).choices else "free"
+
+
+def _protocols(exam: ExamFile, kind: Kind, reader: str) -> dict[str, Protocol]:
+    text = Protocol(
+        name=TEXT,
+        version="1",
+        reader=reader,
+        about="as the exam's own file says, else in Keju's plain wording",
+        max_tokens=exam.max_tokens,
+    )
+    if kind == "free":
+        return {TEXT: text}
+    letters = Protocol(
+        name=LETTERS,
+        version="1",
+        reader=reader,
+        about="the likeliest option letter by log-probability",
+        decode="labels",
+    )
+    return {TEXT: text, LETTERS: letters}
+
+
+class Custom(Benchmark):
+    """An exam in a folder; `custom_exam` makes the class of each folder."""
+
+    default_protocol: ClassVar[str] = TEXT
+    needs_data: ClassVar[bool] = False
+    folder: ClassVar[Path]
+    exam: ClassVar[ExamFile]
+    exam_file: ClassVar[str]
+    """Its name; empty where there is none."""
+    kind: ClassVar[Kind]
+    tables: ClassVar[Tables]
+    readers: ClassVar[Mapping[str, Reader]]
+
+    def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> Exam:
+        """Read all rows and word the prompts; the folder is the exam's own."""
+        del folder
+        _refuse(args, self.kind)
+        files = DataFolder(self.folder, benchmark=LAYOUT)
+        if self.exam_file:
+            files.bytes(self.exam_file)
+        questions = data.read_questions(files, self.tables.questions, self.kind)
+        questions = _chosen(questions, args.subset_list, self.name)
+        samples, subsets = as_samples(self.name, questions)
+        if args.shuffle_choices:
+            samples = tuple(_shuffled(sample, seed) for sample in samples)
+        shots = self._shots(files, args, subsets, seed)
+        protocol = self.protocols[args.protocol or TEXT]
+        wording = wording_of(
+            self.exam,
+            self.kind,
+            protocol.reader,
+            _templates(args, any(shots.values())),
+            letters=protocol.name == LETTERS,
+            columns=_columns(questions),
+        )
+        examples = {name: wording.examples(own) for name, own in shots.items()}
+        settings = _settings(args, self.exam, self.kind, wording._asdict())
+        settings["few_shot_num"] = {name: len(own) for name, own in shots.items()}
+        return CustomExam(
+            name=self.name,
+            protocol=protocol,
+            readers=self.readers,
+            samples=samples,
+            subsets=subsets,
+            wording=wording,
+            examples=examples,
+            data=DataFacts(dict(files.hashes), notes=tuple(files.notes)),
+            settings=settings,
+        )
+
+    def _shots(
+        self, files: DataFolder, args: DatasetArgs, subsets: Sequence[Subset], seed: int
+    ) -> dict[str, list[Shot]]:
+        """The worked examples of each subset: its own where they name subsets, else all."""
+        wanted = args.few_shot_num
+        if wanted is None and isinstance(self.exam.few_shot, int):
+            wanted = self.exam.few_shot
+        pool: list[Question] = []
+        if wanted != 0 and self.tables.shots is not None:
+            pool = data.read_shots(files, self.tables.shots, self.kind)
+        if args.few_shot_random and not pool:
+            raise ConfigError(f"{self.name}: few_shot_random: there are no worked examples to draw")
+        named = any(question.subset for question in pool)
+        shots: dict[str, list[Shot]] = {}
+        for subset in subsets:
+            own = [q for q in pool if q.subset == subset.name] if named else pool
+            count = len(own) if wanted is None else wanted
+            if count > len(own):
+                where = self.tables.shots or "few_shot.jsonl"
+                raise ConfigError(
+                    f"{self.name}: {count} worked examples asked for, {self.folder / where} has "
+                    f"{len(own)}" + (f" of '{subset.name}'" if named else "")
+                )
+            if args.few_shot_random:
+                draw = random.Random(f"{seed}:{self.name}:{subset.name}:shots")
+                own = draw.sample(own, count)
+            shots[subset.name] = [_shot(question, subset.name) for question in own[:count]]
+        return shots
+
+
+def _shot(question: Question, subset: str) -> Shot:
+    fields = dict(question.fields) | {"subset": subset}
+    asked = Asked(question.text, question.choices, fields)
+    return Shot(asked, question.answers[0], question.explanation)
+
+
+def _chosen(
+    questions: Sequence[Question], wanted: Sequence[str] | None, name: str
+) -> list[Question]:
+    if wanted is None:
+        return list(questions)
+    present = dict.fromkeys(question.subset for question in questions)
+    for subset in wanted:
+        if subset not in present:
+            raise ConfigError(f"{name} has no subset '{subset}'{did_you_mean(subset, present)}")
+    if not wanted:
+        raise ConfigError(f"{name}: subset_list is empty: name a subset, or leave it out for all")
+    return [question for question in questions if question.subset in wanted]
+
+
+def _columns(questions: Sequence[Question]) -> frozenset[str]:
+    """The further fields that every row has, so that every template can be filled."""
+    return frozenset.intersection(*(frozenset(question.fields) for question in questions))
+
+
+def _shuffled(sample: Sample, seed: int) -> Sample:
+    return permuted(sample, shuffle_order(len(sample.choices), seed, sample.id))
+
+
+def _refuse(args: DatasetArgs, kind: Kind) -> None:
+    if args.local_path is not None:
+        raise ConfigError("local_path has no effect: a custom exam is named by its path")
+    if args.shuffle_choices and kind == "free":
+        raise ConfigError("shuffle_choices: the questions have no options")
+
+
+def _templates(args: DatasetArgs, shots: bool) -> Templates:
+    if args.few_shot_prompt_template is not None:
+        if not shots:
+            raise ConfigError("few_shot_prompt_template has no effect without worked examples")
+        if args.prompt_template is not None:
+            raise ConfigError(
+                "prompt_template has no effect beside few_shot_prompt_template, which is the "
+                "whole prompt: give one of them"
+            )
+    return Templates(args.prompt_template, args.few_shot_prompt_template)
+
+
+def _settings(
+    args: DatasetArgs, exam: ExamFile, kind: Kind, templates: Mapping[str, str]
+) -> dict[str, Any]:
+    system = args.system_prompt if args.system_prompt is not None else exam.system_prompt
+    reader = exam.reader.model_dump() if isinstance(exam.reader, ReaderRule) else exam.reader
+    return {
+        "kind": kind,
+        "language": exam.language,
+        "reader": reader,
+        "few_shot_random": args.few_shot_random,
+        "shuffle_choices": args.shuffle_choices,
+        "templates": dict(templates),
+    } | ({"system_prompt": system} if system else {})

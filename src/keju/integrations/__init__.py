@@ -1,0 +1,1 @@
+"""Keju inside other frameworks; each of these is an optional extra."""

@@ -1,0 +1,231 @@
+"""The header of a GGUF file: what a model says about itself, and whether the file is whole.
+
+llama.cpp tells only that a file cannot be loaded. Reading the header first gives the reason in
+one line, and the facts that belong into a run's manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from keju.errors import DataError
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+DEFAULT_ALIGNMENT = 32
+LONGEST_STRING = 1 << 26
+"""Bytes; no key, token or template comes near, so a longer one is damage."""
+MOST_ENTRIES = 1 << 26
+TEMPLATE_HASH_LENGTH = 16
+
+
+class _Type(NamedTuple):
+    """How a tensor type lies in the file: a block of `values` takes `size` bytes."""
+
+    name: str
+    values: int
+    size: int
+
+
+TENSOR_TYPES = {
+    0: _Type("F32", 1, 4),
+    1: _Type("F16", 1, 2),
+    2: _Type("Q4_0", 32, 18),
+    3: _Type("Q4_1", 32, 20),
+    6: _Type("Q5_0", 32, 22),
+    7: _Type("Q5_1", 32, 24),
+    8: _Type("Q8_0", 32, 34),
+    9: _Type("Q8_1", 32, 36),
+    10: _Type("Q2_K", 256, 84),
+    11: _Type("Q3_K", 256, 110),
+    12: _Type("Q4_K", 256, 144),
+    13: _Type("Q5_K", 256, 176),
+    14: _Type("Q6_K", 256, 210),
+    15: _Type("Q8_K", 256, 292),
+    16: _Type("IQ2_XXS", 256, 66),
+    17: _Type("IQ2_XS", 256, 74),
+    18: _Type("IQ3_XXS", 256, 98),
+    19: _Type("IQ1_S", 256, 50),
+    20: _Type("IQ4_NL", 32, 18),
+    21: _Type("IQ3_S", 256, 110),
+    22: _Type("IQ2_S", 256, 82),
+    23: _Type("IQ4_XS", 256, 136),
+    24: _Type("I8", 1, 1),
+    25: _Type("I16", 1, 2),
+    26: _Type("I32", 1, 4),
+    27: _Type("I64", 1, 8),
+    28: _Type("F64", 1, 8),
+    29: _Type("IQ1_M", 256, 56),
+    30: _Type("BF16", 1, 2),
+    34: _Type("TQ1_0", 256, 54),
+    35: _Type("TQ2_0", 256, 66),
+    39: _Type("MXFP4", 32, 17),
+}
+"""The types of ggml by number; one that is not listed is left to llama.cpp to judge."""
+
+_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
+            12: "d"}  # fmt: skip
+_STRING, _ARRAY = 8, 9
+
+
+@dataclass(frozen=True)
+class Gguf:
+    """What the header of a whole GGUF file tells."""
+
+    path: Path
+    size: int
+    architecture: str
+    context: int
+    """Tokens the model was trained on at once; 0 if it does not say."""
+    vocabulary: int
+    quantisation: str
+    """The type that holds most of the weights."""
+    chat_template: str
+
+    @property
+    def template_hash(self) -> str:
+        """Short hash of the chat template, for the manifest."""
+        return template_hash(self.chat_template)
+
+
+def template_hash(template: str) -> str:
+    """Short hash of a chat template; empty if there is none."""
+    digest = hashlib.sha256(template.encode()).hexdigest()
+    return digest[:TEMPLATE_HASH_LENGTH] if template else ""
+
+
+class _Cut(Exception):
+    """The file ends inside its header, or the header makes no sense."""
+
+
+def read_gguf(path: Path) -> Gguf:
+    """Read the header of `path` and check that all its tensors are there.
+
+    Raises DataError in one line: not there, not a GGUF, or cut short.
+    """
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            return _Reader(file, path, size).read()
+    except OSError as error:
+        raise DataError(f"cannot read the model {path}: {error.strerror}") from None
+    except _Cut:
+        raise DataError(f"{path} is cut short or damaged: its header ends too early") from None
+
+
+class _Reader:
+    def __init__(self, file: BinaryIO, path: Path, size: int) -> None:
+        self._file = file
+        self._path = path
+        self._size = size
+
+    def read(self) -> Gguf:
+        if self._file.read(4) != MAGIC:
+            raise DataError(f"{self._path} is not a GGUF file: it does not begin with 'GGUF'")
+        version = self._number("I")
+        if version not in VERSIONS:
+            raise DataError(f"{self._path} is a GGUF file of version {version}: not supported")
+        tensors, entries = self._count(), self._count()
+        facts = dict(self._entry() for _ in range(entries))
+        weights = self._tensors(tensors, facts.get("general.alignment", DEFAULT_ALIGNMENT))
+        name = str(facts.get("general.architecture", ""))
+        return Gguf(
+            path=self._path,
+            size=self._size,
+            architecture=name,
+            context=int(facts.get(f"{name}.context_length", 0)),
+            vocabulary=int(facts.get("tokenizer.ggml.tokens", 0)),
+            quantisation=max(weights, key=weights.__getitem__, default=""),
+            chat_template=str(facts.get("tokenizer.chat_template", "")),
+        )
+
+    def _tensors(self, count: int, alignment: int) -> Counter[str]:
+        """Bytes by type; DataError if the file ends before the last tensor does."""
+        weights: Counter[str] = Counter()
+        end = 0
+        for _ in range(count):
+            self._string()
+            shape = [self._number("Q") for _ in range(self._number("I"))]
+            kind, offset = self._number("I"), self._number("Q")
+            known = TENSOR_TYPES.get(kind)
+            length = 0
+            if known is not None:
+                length = math.prod(shape) // known.values * known.size
+                weights[known.name] += length
+            end = max(end, offset + length)
+        start = -(-self._file.tell() // alignment) * alignment
+        if start + end > self._size:
+            raise DataError(
+                f"{self._path} is cut short: it has {self._size:,} bytes "
+                f"and its tensors need {start + end:,}; fetch it again"
+            )
+        return weights
+
+    def _entry(self) -> tuple[str, Any]:
+        return self._string(), self._value(self._number("I"))
+
+    def _value(self, kind: int) -> Any:
+        """A value; of an array only its length, since no long list is needed here."""
+        if kind == _STRING:
+            return self._string()
+        if kind == _ARRAY:
+            return self._skip_array()
+        return self._number(_format(kind))
+
+    def _skip_array(self) -> int:
+        kind, count = self._number("I"), self._count()
+        skip: Callable[[], Any]
+        if kind == _STRING:
+            skip = self._skip_string
+        elif kind == _ARRAY:
+            skip = self._skip_array
+        else:
+            self._skip(count * struct.calcsize(_format(kind)))
+            return count
+        for _ in range(count):
+            skip()
+        return count
+
+    def _skip_string(self) -> None:
+        self._skip(self._length())
+
+    def _string(self) -> str:
+        return self._take(self._length()).decode("utf-8", "replace")
+
+    def _length(self) -> int:
+        length = self._number("Q")
+        if length > LONGEST_STRING:
+            raise _Cut
+        return int(length)
+
+    def _count(self) -> int:
+        count = self._number("Q")
+        if count > MOST_ENTRIES:
+            raise _Cut
+        return int(count)
+
+    def _number(self, form: str) -> Any:
+        return struct.unpack(f"<{form}", self._take(struct.calcsize(form)))[0]
+
+    def _take(self, count: int) -> bytes:
+        data = self._file.read(count)
+        if len(data) < count:
+            raise _Cut
+        return data
+
+    def _skip(self, count: int) -> None:
+        if self._file.seek(count, 1) > self._size:
+            raise _Cut
+
+
+def _format(kind: int) -> str:
+    if kind not in _SCALARS:
+        raise _Cut
+    return _SCALARS[kind]

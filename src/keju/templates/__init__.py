@@ -1,0 +1,1 @@
+"""Files that ``keju init`` writes, with ``@WORDS@`` to fill in."""

@@ -1,0 +1,272 @@
+"""What a custom exam asks, how it reads, and that every setting has its effect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.benchmarks import registry
+from keju.config import TaskConfig
+from keju.errors import ConfigError
+from keju.models.scripted import ScriptedModel
+from keju.task import sit
+from keju.types import Reply, Request
+from tests.benchmarks.custom.conftest import CAPITALS, SHOTS, Lay, lines, prepare
+
+BOTH = {"capitals.csv": CAPITALS, "few_shot.jsonl": SHOTS}
+
+
+def test_the_plain_prompt(lay: Lay) -> None:
+    exam = prepare(lay({"capitals.csv": CAPITALS}))
+    assert exam.render(exam.samples[0]).text == (
+        "Capital of France?\n\nA) Paris\nB) Rome\nC) Bonn\n\n"
+        "Think it through, then end with a line 'ANSWER: X'; X is one of A, B, C."
+    )
+
+
+def test_worked_examples_are_those_of_the_subset_and_one_shared_prefix(lay: Lay) -> None:
+    exam = prepare(lay(BOTH))
+    first, second, other = (exam.render(sample) for sample in exam.samples)
+    assert first.prefix is second.prefix is not other.prefix
+    assert first.prefix.lead == (
+        "Capital of Spain?\n\nA) Madrid\nB) Lisbon\n\nLisbon is in Portugal.\nANSWER: A\n\n"
+        "Capital of Malta?\n\nA) Rome\nB) Valletta\n\nANSWER: B\n\n"
+    )
+    assert other.prefix.lead == "Capital of Cuba?\n\nA) Havana\nB) Lima\n\nANSWER: A\n\n"
+    assert first.tail.startswith("Capital of France?")
+
+
+def lead(folder: Path, **args: Any) -> str:
+    exam = prepare(folder, args)
+    return exam.render(exam.samples[0]).prefix.lead
+
+
+def test_few_shot_settings(lay: Lay) -> None:
+    folder = lay(BOTH)
+    assert lead(folder, few_shot_num=0) == ""
+    one = {"subset_list": ["europe"], "few_shot_num": 1}
+    assert lead(folder, **one).startswith("Capital of Spain?")
+    drawn = {lead(folder, **one, few_shot_random=True) for _ in range(3)}
+    assert len(drawn) == 1
+    with pytest.raises(ConfigError, match=r"2 worked examples asked for, .* has 1 of 'america'"):
+        prepare(folder, {"few_shot_num": 2})
+    with pytest.raises(ConfigError, match="no worked examples to draw"):
+        prepare(folder, {"few_shot_num": 0, "few_shot_random": True})
+    assert lead(lay({"exam.yaml": "few_shot: 1"})).count("Capital") == 1
+
+
+def test_the_exam_file_words_the_prompts(lay: Lay) -> None:
+    yaml = """\
+name: geo
+template: "{subset}, {country}: {question} ({letters})\\n{choices}\\nAnswer:"
+shot_template: "{question} -> {answer} ({explanation})"
+few_shot_template: "Examples:\\n{examples}\\nNow {question}\\n{choices}"
+system_prompt: You are a geographer.
+few_shot: shots.jsonl
+"""
+    rows = [
+        {"question": "Capital?", "country": c, "choices": ["x", "y"], "answer": "A"}
+        for c in ("France", "Peru")
+    ]
+    shot = {"question": "Sea?", "choices": ["x", "y"], "answer": "B", "explanation": "so"}
+    folder = lay({"q.jsonl": lines(*rows), "exam.yaml": yaml, "shots.jsonl": lines(shot)})
+    exam = prepare(folder)
+    prompt = exam.render(exam.samples[0])
+    assert [m.content for m in prompt.messages] == [
+        "You are a geographer.",
+        "Examples:\nSea? -> B (so)\nNow Capital?\nA) x\nB) y",
+    ]
+    plain = prepare(folder, {"few_shot_num": 0, "system_prompt": ""})
+    assert [m.content for m in plain.render(plain.samples[1]).messages] == [
+        "all, Peru: Capital? (A, B)\nA) x\nB) y\nAnswer:"
+    ]
+    assert exam.benchmark == "geo"
+    assert "exam.yaml" in exam.data.files
+
+
+def test_the_users_templates_come_before_the_exams(lay: Lay) -> None:
+    folder = lay({**BOTH, "exam.yaml": "few_shot_template: '{examples} {question} {choices}'"})
+    exam = prepare(folder, {"prompt_template": "Mine: {question} {choices}"})
+    assert "\n\nMine: Capital" in exam.render(exam.samples[0]).text
+    args = {"few_shot_prompt_template": "All {examples} of {question} {choices}"}
+    exam = prepare(folder, args)
+    assert exam.render(exam.samples[0]).text.startswith("All Capital of Spain?")
+
+
+REFUSED = {
+    "prompt_template": ("{question}", "template: the placeholder {choices} is missing"),
+    "few_shot_prompt_template": ("{question} {choices}", "the placeholder {examples} is missing"),
+    "local_path": ("x", "local_path has no effect"),
+    "subset_list": (["asia"], "quiz has no subset 'asia'"),
+    "extra_params": ({"x": 1}, "unknown key 'extra_params.x'"),
+    "protocol": ("letter", "quiz has no protocol 'letter' (did you mean 'letters'?)"),
+}
+
+
+@pytest.mark.parametrize("setting", REFUSED)
+def test_settings_that_cannot_be_honoured_are_refused(lay: Lay, setting: str) -> None:
+    value, told = REFUSED[setting]
+    with pytest.raises(ConfigError) as caught:
+        prepare(lay(BOTH), {setting: value})
+    assert told in str(caught.value)
+
+
+def test_templates_that_contradict_each_other_are_refused(lay: Lay) -> None:
+    whole = "{examples} {question} {choices}"
+    with pytest.raises(ConfigError, match="has no effect without worked examples"):
+        prepare(lay(BOTH), {"few_shot_num": 0, "few_shot_prompt_template": whole})
+    both = {"prompt_template": "{question} {choices}", "few_shot_prompt_template": whole}
+    with pytest.raises(ConfigError, match="has no effect beside few_shot_prompt_template"):
+        prepare(lay(BOTH), both)
+    with pytest.raises(ConfigError, match=r"unknown placeholder '\{cuntry\}'"):
+        prepare(lay(BOTH), {"prompt_template": "{question} {choices} {cuntry}"})
+
+
+def test_options_are_shuffled_with_the_seed_and_never_in_the_examples(lay: Lay) -> None:
+    folder = lay(BOTH)
+    orders = {
+        tuple(s.order for s in prepare(folder, {"shuffle_choices": True}, seed=seed).samples)
+        for seed in range(6)
+    }
+    assert len(orders) > 1
+    exam = prepare(folder, {"shuffle_choices": True}, seed=3)
+    for sample in exam.samples:
+        right = sample.choices[sample.labels.index(sample.target)]
+        assert right in ("Paris", "Lima", "Rome")
+    assert exam.render(exam.samples[0]).prefix.lead == lead(folder)
+    free = lay({"capitals.csv": "question,answer\nq?,x\n", "few_shot.jsonl": lines()})
+    with pytest.raises(ConfigError, match="the questions have no options"):
+        prepare(free, {"shuffle_choices": True})
+
+
+def test_letters_are_chosen_by_probability(lay: Lay) -> None:
+    exam = prepare(lay({"capitals.csv": CAPITALS}), {"protocol": "letters"})
+    assert exam.protocol.decode == "labels"
+    assert exam.render(exam.samples[0]).text.endswith(
+        "Answer with one of A, B, C and nothing else."
+    )
+
+
+def outcome(folder: Path, text: str, reader: str | None = None, row: int = 0) -> tuple[Any, str]:
+    exam = prepare(folder)
+    used = exam.readers[reader or exam.protocol.reader]
+    reading = exam.grade(Reply(text=text, finish="stop"), exam.samples[row], used)
+    return reading.answer.value, reading.score.outcome
+
+
+@pytest.mark.parametrize(
+    ("yaml", "text", "expected"),
+    [
+        ("", "I think so.\nANSWER: A", ("A", "correct")),
+        ("", "**Answer:** (B)", ("B", "incorrect")),
+        ("", "I have no idea, sorry. USA", (None, "unparsed")),
+        ("language: zh", "答案：A", ("A", "correct")),
+        ("reader: {marker: 'Choice ='}", "Choice = (A) Paris", ("A", "correct")),
+        ("reader: {marker: 'Choice ='}", "ANSWER: A", (None, "unparsed")),
+        ("reader: {regex: 'pick ([A-D])'}", "pick B, no, pick A", ("A", "correct")),
+        ("reader: {regex: 'pick ([A-Z])'}", "pick Z", (None, "unparsed")),
+    ],
+)
+def test_reading_letters(lay: Lay, yaml: str, text: str, expected: tuple[Any, str]) -> None:
+    files = {"capitals.csv": CAPITALS} | ({"exam.yaml": yaml} if yaml else {})
+    assert outcome(lay(files), text) == expected
+
+
+FREE = lines(
+    {"question": "6 x 7?", "answer": 42},
+    {"question": "Author?", "answer": ["Shakespeare", "William Shakespeare"]},
+    {"question": "Half?", "answer": "0.5"},
+)
+
+
+@pytest.mark.parametrize(
+    ("yaml", "row", "text", "expected"),
+    [
+        ("", 0, "It is plain.\nANSWER: 42.0", ("42.0", "correct")),
+        ("", 0, "The answer is **42**.", ("42", "correct")),
+        ("", 0, "ANSWER: 142", ("142", "incorrect")),
+        ("", 1, "ANSWER: william  SHAKESPEARE.", ("william  SHAKESPEARE", "correct")),
+        ("", 1, "Marlowe", ("Marlowe", "incorrect")),
+        ("", 0, "", (None, "unparsed")),
+        ("reader: exact", 1, " Shakespeare\n", ("Shakespeare", "correct")),
+        ("reader: exact", 1, "shakespeare", ("shakespeare", "incorrect")),
+        ("reader: number", 0, "First 7, then 6.\nThat makes 42 apples.", ("42", "correct")),
+        ("reader: number", 2, "The answer is 5e-1", ("5e-1", "correct")),
+        ("reader: number", 0, "no figure at all", (None, "unparsed")),
+        ("reader: {marker: '=>'}", 0, "7 => 8\n=> 42", ("42", "correct")),
+        ("reader: {regex: '<a>(.*?)</a>'}", 0, "<a>41</a><a>42</a>", ("42", "correct")),
+    ],
+)
+def test_reading_texts(lay: Lay, yaml: str, row: int, text: str, expected: tuple[Any, str]) -> None:
+    files = {"q.jsonl": FREE} | ({"exam.yaml": yaml} if yaml else {})
+    assert outcome(lay(files), text, row=row) == expected
+
+
+@pytest.mark.parametrize(
+    ("yaml", "closing"),
+    [
+        ("", "then end with a line 'ANSWER: ' followed by the answer alone."),
+        ("reader: exact", "Reply with the answer and nothing else."),
+        ("reader: {marker: '=>'}", "end with a line '=>' followed by the answer alone."),
+        ("reader: {regex: '.+'}", "6 x 7?"),
+        ("language: zh", "最后一行写“答案：”，后面只写答案。"),
+    ],
+)
+def test_the_prompt_asks_for_what_the_reader_reads(lay: Lay, yaml: str, closing: str) -> None:
+    exam = prepare(lay({"q.jsonl": FREE} | ({"exam.yaml": yaml} if yaml else {})))
+    assert exam.render(exam.samples[0]).text.endswith(closing)
+
+
+def test_a_whole_sitting_by_path_with_settings_under_the_same_name(
+    lay: Lay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = lay({"capitals.csv": CAPITALS})
+    name = f"custom:{folder}"
+    prompts: list[str] = []
+
+    def answer(request: Request) -> str:
+        prompts.append(request.prompt.text)
+        return "ANSWER: A"
+
+    monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
+    task = TaskConfig(
+        model="scripted",
+        datasets=[name],
+        dataset_args={name: {"subset_list": ["europe"], "prompt_template": "{question}{choices}!"}},
+        work_dir=str(tmp_path),
+        run_id="r",
+    )
+    entry = sit(task, report=False).results["benchmarks"][0]
+    assert entry["name"] == "quiz"
+    assert entry["outcomes"]["correct"] == 1
+    assert entry["n"] == 2
+    assert all(prompt.endswith("!") for prompt in prompts)
+
+
+def test_two_exams_of_one_name_are_refused(lay: Lay, tmp_path: Path) -> None:
+    folder = lay({"capitals.csv": CAPITALS})
+    task = TaskConfig(model="scripted", datasets=[str(folder), f"custom:{folder}"])
+    with pytest.raises(ConfigError, match="'quiz' is named twice"):
+        sit(task)
+
+
+def test_names_and_paths_are_told_apart(
+    lay: Lay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay({"capitals.csv": CAPITALS})
+    monkeypatch.chdir(tmp_path)
+    assert registry.get("./quiz").name == "quiz"
+    assert registry.get("custom:quiz").name == "quiz"
+    assert registry.get("bbh").name == "bbh"
+    with pytest.raises(ConfigError, match=r"for the exam at that path write \./quiz"):
+        registry.get("quiz")
+
+
+def test_recorded_outputs_find_their_questions(lay: Lay) -> None:
+    exam = prepare(lay({"capitals.csv": CAPITALS}))
+    assert exam.locate({"subset": "america", "index": 0}) == "quiz_america_0"
+    assert exam.locate({"id": "quiz_europe_1"}) == "quiz_europe_1"
+    numbered = prepare(lay({"capitals.csv": "id,question,answer\n5,q?,x\n"}))
+    assert numbered.locate({"id": 5}) == numbered.locate({"subset": "all", "index": 0}) == "5"

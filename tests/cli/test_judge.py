@@ -1,0 +1,106 @@
+"""``keju judge`` and ``keju eval --judge``: flags, exit codes, and what stands in the folder."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Keju
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan
+
+EXAM = ("--datasets", "demo", "--dataset-args", '{"demo": {"size": 2}}')
+UNITS = 12
+
+
+def grade(asked: Asked) -> str:
+    return "<grade>refused</grade>"
+
+
+@pytest.fixture
+def judge() -> Iterator[FaultyEndpoint]:
+    with FaultyEndpoint(Plan(answers=grade, key="sk-judge-0123456789")) as running:
+        yield running
+
+
+def named(endpoint: FaultyEndpoint) -> tuple[str, ...]:
+    return ("--model", "j", "--api-url", endpoint.url, "--api-key-var", "GRADER_KEY")
+
+
+def test_a_stored_run_is_judged_and_the_judge_is_remembered(
+    keju: Keju, judge: FaultyEndpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
+    assert keju("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report").code == 0
+    ran = keju("judge", "r", *named(judge), "--strategy", "llm", "--json", "-q")
+    assert ran.code == 0
+    entry = ran.json["benchmarks"][0]
+    assert entry["outcomes"]["refused"] == UNITS
+    assert entry["judge"]["judged"] == UNITS
+    assert judge.stats.requests == UNITS + 1
+    assert "refused" in (tmp_path / "runs" / "r" / "report.html").read_text()
+    again = keju("judge", "r", "--json", "-q")
+    assert again.json["benchmarks"][0]["outcomes"] == entry["outcomes"]
+    assert judge.stats.requests == UNITS + 1
+    rule = keju("judge", "r", "--strategy", "rule", "--json", "-q")
+    assert rule.json["benchmarks"][0]["outcomes"]["refused"] == 0
+    for path in (tmp_path / "runs" / "r").iterdir():
+        assert "sk-judge" not in path.read_text()
+
+
+def test_settings_as_json_are_laid_over_and_flags_go_first(
+    keju: Keju, judge: FaultyEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
+    keju("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report")
+    settings = json.dumps({"model": "other", "strategy": "llm", "repeats": 2})
+    ran = keju("judge", "r", "--judge", settings, *named(judge), "--no-report", "--json", "-q")
+    entry = ran.json["benchmarks"][0]
+    assert (entry["judge"]["model"], entry["judge"]["repeats"]) == ("j", 2)
+    assert judge.stats.requests == 2 * UNITS + 1
+
+
+def test_what_cannot_be_done_is_said_in_one_line(keju: Keju, judge: FaultyEndpoint) -> None:
+    keju("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report")
+    cases = {
+        ("judge", "nothing"): (2, "no run 'nothing'"),
+        ("judge", "r"): (2, "no judge is named"),
+        ("judge", "r", "--strategy", "llm"): (2, "'judge.model' is required"),
+        ("judge", "r", "--model", "j"): (2, "judge: model 'j' needs the address"),
+        ("judge", "r", "--judge", '{"model": "j", "stategy": "llm"}'): (2, "strategy"),
+        ("judge", "r", *named(judge)): (5, "GRADER_KEY"),
+    }
+    for argv, (code, words) in cases.items():
+        ran = keju(*argv)
+        assert ran.code == code, argv
+        assert words in ran.err, argv
+        assert len(re.findall("keju: error", ran.err)) == 1
+
+
+def test_a_dry_run_refuses_a_judge_that_cannot_be_made(keju: Keju) -> None:
+    ran = keju("eval", "-m", "scripted", *EXAM, "--judge", "model=j", "--dry-run")
+    assert ran.code == 2
+    assert "judge: model 'j' needs the address" in ran.err
+
+
+def test_an_exam_with_a_judge_and_what_is_left_to_do(
+    keju: Keju, judge: FaultyEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
+    settings = {
+        "model": "j", "api_url": judge.url, "api_key_var": "GRADER_KEY", "strategy": "llm",
+        "budget": {"requests": 5}, "eval_batch_size": 1,
+    }  # fmt: skip
+    argv = ("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report")
+    ran = keju(*argv, "--judge", json.dumps(settings), "--json")
+    assert ran.code == 4
+    assert "5 requests is used up" in ran.err
+    assert "--resume" in ran.err
+    assert ran.json["benchmarks"][0]["outcomes"]["ungraded"] == UNITS - 5
+    left = keju("judge", "r", "--judge", '{"budget": {"requests": 50}}', "--json", "-q")
+    assert left.code == 0
+    assert left.json["benchmarks"][0]["judge"]["judged"] == UNITS

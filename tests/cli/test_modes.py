@@ -1,0 +1,75 @@
+"""``keju modes``: two C-Eval runs side by side, and the hint that leads to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keju.models.scripted import ScriptedModel
+from keju.types import Request
+from tests.cli.conftest import Keju, Ran
+
+STEM = '["computer_network", "operating_system"]'
+
+
+@pytest.fixture
+def sit(keju: Keju, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> object:
+    """Sit two subjects of C-Eval; with a chain of thought everything is answered C, else A."""
+
+    def run(mode: str, *more: str, subjects: str = STEM) -> Ran:
+        def answer(request: Request) -> str:
+            return f"答案：{'C' if mode == 'cot' else 'A'}"
+
+        monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
+        args = f'{{"ceval": {{"mode": "{mode}", "subset_list": {subjects}, "form": "chat"}}}}'
+        return keju(
+            "eval", "-m", "scripted", "--datasets", "ceval", "-q", "--no-report", "--run-id", mode,
+            "--protocol", "official", "--dataset-args", args, "--data-dir", str(data_dir), *more,
+        )  # fmt: skip
+
+    return run
+
+
+def test_both_modes_stand_side_by_side(keju: Keju, sit: object) -> None:
+    assert callable(sit)
+    first = sit("answer-only")
+    assert first.code == 0, first.err
+    assert "keju modes" not in first.out
+    second = sit("cot")
+    assert second.code == 0, second.err
+    assert second.out.splitlines()[-1].endswith(": keju modes runs/answer-only runs/cot")
+    ran = keju("modes", "answer-only", "cot", "--json")
+    assert [row["subject"] for row in ran.json["subjects"]] == [
+        "computer_network",
+        "operating_system",
+    ]
+    for row in ran.json["subjects"]:
+        assert row["difference"] == pytest.approx(row["cot"] - row["answer_only"])
+        assert row["title"] in ("计算机网络", "操作系统")
+    text = keju("modes", "answer-only", "cot").out
+    assert "computer_network" in text
+    assert "计算机网络" in text
+    assert "chain of thought" in text
+
+
+def test_categories_are_compared_where_both_runs_have_them(keju: Keju, sit: object) -> None:
+    assert callable(sit)
+    for mode in ("answer-only", "cot"):
+        assert sit(mode, "--limit", "1", subjects="null").code == 0
+    ran = keju("modes", "answer-only", "cot", "--json")
+    assert len(ran.json["subjects"]) == 52
+    names = [row["subject"] for row in ran.json["categories"]]
+    assert names == ["STEM", "Social Science", "Humanities", "Other", "hard"]
+    assert "category" in keju("modes", "answer-only", "cot").out
+
+
+def test_runs_that_do_not_fit_are_refused(keju: Keju, sit: object) -> None:
+    assert callable(sit)
+    sit("answer-only")
+    told = keju("modes", "answer-only", "answer-only").err
+    assert "sat ceval in mode answer-only, not cot" in told
+    keju("eval", "-m", "scripted", "--datasets", "demo", "-q", "--run-id", "d")
+    assert "run 'd' did not sit ceval" in keju("modes", "d", "answer-only").err
+    assert "no run 'absent'" in keju("modes", "absent", "d").err
+    assert "missing argument" in keju("modes", "d").err

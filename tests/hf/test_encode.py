@@ -1,0 +1,152 @@
+"""Tokens as the tokenizer would write the whole text, whatever is shared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: make test-hf")
+pytest.importorskip("transformers", reason="transformers is not installed: make test-hf")
+
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from keju.errors import ConfigError
+from keju.models.hf.encode import Encoder, Item, common_length
+from keju.models.hf.load import assemble
+from keju.models.hf.settings import HFSettings
+from keju.types import Fault, Prefix, Prompt, Request, Sampling
+from tests.hf.tiny import CHAT, CHAT_SHOTS, CORPUS, LABELS, TEXT, Tiny, build_tokenizer
+
+ENDINGS = st.text("ABCD 答案：:;\n()ab", max_size=12)
+
+
+def encoder(tiny: Tiny, *, space: bool = False, template: str | None = None, **more: Any) -> Encoder:
+    chosen = HFSettings(**more)
+    checkpoint = assemble(tiny.net, tiny.tokenizer, chosen, (torch.device("cpu"),))
+    return Encoder(checkpoint, label_space=space)
+
+
+def one(encoded: list[Item | Fault]) -> Item:
+    (item,) = encoded
+    assert isinstance(item, Item), item
+    return item
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lead=ENDINGS, tail=st.text("ABCD 答案：:;\n()ab", min_size=1, max_size=12))
+def test_shared_tokens_are_those_of_the_whole_text(tiny: Tiny, lead: str, tail: str) -> None:
+    prefix = Prefix(lead=CORPUS[1] + lead)
+    item = one(encoder(tiny).encode([Request(Prompt(prefix, tail), TEXT, "h")]))
+    assert item.tokens == tiny.tokenizer(prefix.lead + tail)["input_ids"]
+    alone = tiny.tokenizer(prefix.lead)["input_ids"]
+    assert item.tokens[: item.shared] == alone[: item.shared]
+    assert 0 < item.shared < len(item.tokens)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ending=ENDINGS)
+def test_label_ids_follow_the_prompt_as_it_is_written(tiny: Tiny, ending: str) -> None:
+    text = "which?\nanswer" + ending
+    request = Request(Prompt(Prefix(), text), LABELS, "h", "ABCD")
+    (found,) = encoder(tiny).encode([request])
+    if isinstance(found, Fault):
+        assert found.kind == "bad_request"
+        assert "decode 'generate'" in found.message
+        return
+    whole = tiny.tokenizer(text)["input_ids"]
+    written = {label: tiny.tokenizer(text + label)["input_ids"] for label in "ABCD"}
+    if len({common_length(whole, ids) for ids in written.values()}) > 1:
+        assert found.tokens == whole
+        assert tiny.tokenizer.decode([ids for (ids,) in found.labels.values()]) == "ABCD"
+        return
+    for label, (spelling,) in found.labels.items():
+        assert written[label][: len(found.tokens) + 1] == [*found.tokens, spelling]
+
+
+def test_a_label_that_merges_with_the_cue_replaces_its_last_token(tiny: Tiny) -> None:
+    text = "x\nanswer;"
+    whole = tiny.tokenizer(text)["input_ids"]
+    merged = tiny.tokenizer(text + "A")["input_ids"]
+    assert merged[: len(whole)] != whole, "the tokenizer of the test must merge here"
+    item = one(encoder(tiny).encode([Request(Prompt(Prefix(), text), LABELS, "h", "ABCD")]))
+    assert len(item.tokens) < len(whole)
+    assert [*item.tokens, item.labels["A"][0]] == merged
+
+
+def test_the_spelling_with_a_space_counts_where_it_is_asked_for(tiny: Tiny) -> None:
+    request = Request(Prompt(Prefix(), "question (x)\nanswer ="), LABELS, "h", "ABCD")
+    single = one(encoder(tiny).encode([request])).labels
+    both = one(encoder(tiny, space=True).encode([request])).labels
+    assert all(len(ids) == 1 for ids in single.values())
+    assert all(both[label][:1] == ids for label, ids in single.items())
+    spaced = tiny.tokenizer("question (x)\nanswer = A")["input_ids"]
+    item = one(encoder(tiny, space=True).encode([request]))
+    assert spaced == [*item.tokens, *spaced[len(item.tokens) :]]
+    assert both["A"] == (single["A"][0], spaced[len(item.tokens)])
+
+
+def test_chat_prompts_share_their_turns_and_end_with_the_cue(tiny: Tiny) -> None:
+    prompt = Prompt(CHAT_SHOTS, "red or blue?", "Answer: ")
+    item = one(encoder(tiny).encode([Request(prompt, CHAT, "h")]))
+    text = tiny.tokenizer.decode(item.tokens)
+    assert text == (
+        "<|system|>Answer.<|end|><|user|>1 or 2?<|end|><|assistant|>A<|end|>"
+        "<|user|>Q: red or blue?<|end|><|assistant|>Answer: "
+    )
+    assert tiny.tokenizer.decode(item.tokens[: item.shared]).startswith("<|system|>Answer.<|end|>")
+    assert item.shared > 10
+
+
+def test_a_prompt_longer_than_the_context_is_a_fault(tiny: Tiny) -> None:
+    request = Request(Prompt(Prefix(), "word " * 300), TEXT, "h")
+    (fault,) = encoder(tiny, max_length=64).encode([request])
+    assert isinstance(fault, Fault)
+    assert fault.kind == "context_length"
+    assert "64" in fault.message
+
+
+def test_a_template_that_refuses_is_a_fault_of_that_prompt(tiny: Tiny) -> None:
+    template = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}x"
+    requests = [
+        Request(Prompt(CHAT_SHOTS, "?"), CHAT, "1"),
+        Request(Prompt(Prefix(), "?"), CHAT, "2"),
+    ]
+    refused, item = encoder(tiny, chat_template=template).encode(requests)
+    assert isinstance(refused, Fault)
+    assert "no system" in refused.message
+    assert isinstance(item, Item)
+
+
+def test_chat_without_a_template_is_refused_before_the_run(tiny: Tiny) -> None:
+    bare = Tiny(tiny.net, build_tokenizer(template=None))
+    with pytest.raises(ConfigError, match=r"no chat template.*model_args\.chat_template"):
+        encoder(bare).check(CHAT)
+    encoder(bare).check(TEXT)
+
+
+def test_sampling_that_would_do_nothing_is_refused(tiny: Tiny) -> None:
+    with pytest.raises(ConfigError, match="does not take 'presence_penalty'"):
+        encoder(tiny).check(Sampling(form="completion", extra={"presence_penalty": 1.0}))
+    encoder(tiny).check(Sampling(form="completion", extra={"top_k": 5, "min_p": 0.1}))
+
+
+def test_an_added_end_mark_is_taken_off_a_text_to_continue(tiny: Tiny) -> None:
+    from tokenizers.processors import TemplateProcessing
+
+    closing = build_tokenizer()
+    marks = [(name, closing.convert_tokens_to_ids(name)) for name in ("<|begin|>", "<|end|>")]
+    closing.backend_tokenizer.post_processor = TemplateProcessing(
+        single="<|begin|> $A <|end|>", special_tokens=marks
+    )
+    assert closing("ab")["input_ids"][-1] == closing.eos_token_id
+    item = one(encoder(Tiny(tiny.net, closing)).encode([Request(Prompt(Prefix(), "ab"), TEXT, "h")]))
+    assert item.tokens == tiny.tokenizer("ab")["input_ids"]
+
+
+def test_common_length() -> None:
+    assert common_length([1, 2, 3], [1, 2, 4, 5]) == 2
+    assert common_length([1, 2], [1, 2, 4]) == 2
+    assert common_length([], [1]) == 0

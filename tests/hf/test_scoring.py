@@ -1,0 +1,170 @@
+"""Choosing among labels, from the request to the reply."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: make test-hf")
+pytest.importorskip("transformers", reason="transformers is not installed: make test-hf")
+
+import torch
+
+from keju.models.hf.replica import Replica
+from keju.types import Prefix, Prompt, Reply, Request
+from tests.hf.tiny import CHAT, CHAT_SHOTS, LABELS, Tiny, ask_all, label_requests, model
+
+
+def values(replies: list[Reply]) -> list[dict[str, float]]:
+    found = []
+    for reply in replies:
+        assert reply.error is None, reply.error
+        assert reply.label_logprobs is not None
+        found.append(reply.label_logprobs)
+    return found
+
+
+def truth(tiny: Tiny, request: Request) -> tuple[dict[str, float], float]:
+    """Straight from the network: one prompt at a time, log-softmax over everything."""
+    text = request.prompt.text
+    tokens = tiny.tokenizer(text)["input_ids"]
+    with torch.no_grad():
+        logs = tiny.net(torch.tensor([tokens])).logits[0, -1].log_softmax(-1)
+    shares = {}
+    for label in request.labels:
+        written = tiny.tokenizer(text + label)["input_ids"]
+        assert written[:-1] == tokens
+        shares[label] = float(logs[written[-1]])
+    return shares, 1 - sum(map(math.exp, shares.values()))
+
+
+@pytest.mark.parametrize("form", ["tree", "cache", "off"])
+def test_every_form_gives_what_the_network_gives(tiny: Tiny, form: str) -> None:
+    requests = label_requests()
+    replies = ask_all(model(tiny, prefix_reuse=form, batch_size=4), requests)
+    for request, reply, found in zip(requests, replies, values(replies), strict=True):
+        expected, outside = truth(tiny, request)
+        assert found == pytest.approx(expected, abs=1e-4)
+        assert reply.outside_mass == pytest.approx(outside, abs=1e-4)
+        assert reply.text == max(expected, key=lambda label: expected[label])
+        assert reply.finish == "stop"
+
+
+def test_usage_tells_what_was_not_computed_again(tiny: Tiny) -> None:
+    requests = label_requests()[:7]
+    length = len(tiny.tokenizer(requests[0].prompt.prefix.lead)["input_ids"])
+    for form, least in (("tree", length - 2), ("cache", length - 2), ("off", 0)):
+        replies = ask_all(model(tiny, prefix_reuse=form), requests)
+        counts = [reply.usage.cached for reply in replies]
+        assert sorted(counts)[0] == 0, "somebody pays for the prefix"
+        assert all(least <= count <= length for count in sorted(counts)[1:])
+        inputs = [reply.usage.input for reply in replies]
+        assert inputs == [len(tiny.tokenizer(r.prompt.text)["input_ids"]) for r in requests]
+
+
+def test_label_ids_are_told(tiny: Tiny) -> None:
+    (reply,) = ask_all(model(tiny), label_requests()[:1])
+    assert reply.label_ids is not None
+    assert list(reply.label_ids) == list("ABCD")
+    assert tiny.tokenizer.decode(reply.label_ids["C"]) == "C"
+
+
+def test_chat_prompts_are_read_after_the_cue(tiny: Tiny) -> None:
+    sampling = msgspec.structs.replace(CHAT, decode="labels")
+    request = Request(Prompt(CHAT_SHOTS, "red or blue?", "It is ="), sampling, "h", "AB")
+    (reply,) = ask_all(model(tiny), [request])
+    text = tiny.tokenizer.apply_chat_template(
+        [{"role": m.role, "content": m.content} for m in request.prompt.messages[:-1]],
+        tokenize=False,
+        add_generation_prompt=True,
+    )
+    tokens = tiny.tokenizer(text + "It is =", add_special_tokens=False)["input_ids"]
+    with torch.no_grad():
+        logs = tiny.net(torch.tensor([tokens])).logits[0, -1].log_softmax(-1)
+    (found,) = values([reply])
+    expected = {label: float(logs[tiny.tokenizer.convert_tokens_to_ids(label)]) for label in "AB"}
+    assert found == pytest.approx(expected, abs=1e-4)
+
+
+class Small(Replica):
+    """A device that holds only so many questions at a time."""
+
+    room = 3
+    tried: list[int]
+
+    def _check(self, rows: Any) -> None:
+        self.tried.append(len(rows))
+        if len(rows) > self.room:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    def plain(self, rows: Any) -> Any:
+        if len(self.tried) >= 0 and getattr(self, "armed", False):
+            self._check(rows)
+        return super().plain(rows)
+
+    def after(self, prefix: Any, length: int, rows: Any, **more: Any) -> Any:
+        if getattr(self, "armed", False):
+            self._check(rows)
+        return super().after(prefix, length, rows, **more)
+
+    def tree(self, branches: Any) -> Any:
+        if getattr(self, "armed", False):
+            self._check([q for branch in branches for q in branch.questions])
+        return super().tree(branches)
+
+
+@pytest.mark.parametrize("form", ["tree", "cache", "off"])
+@pytest.mark.parametrize("room", [3, 1])
+def test_out_of_memory_halves_the_batch_and_goes_on(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, form: str, room: int
+) -> None:
+    requests = label_requests()
+    expected = values(ask_all(model(tiny, prefix_reuse=form), requests))
+    monkeypatch.setattr("keju.models.hf.worker.Replica", Small)
+    monkeypatch.setattr(Small, "tried", [], raising=False)
+    monkeypatch.setattr(Small, "room", room)
+    monkeypatch.setattr(
+        "keju.models.hf.worker.best_form", lambda replica, asked: _arm(replica) or asked
+    )
+    replies = ask_all(model(tiny, prefix_reuse=form), requests)
+    for found, wanted in zip(values(replies), expected, strict=True):
+        assert found == pytest.approx(wanted, abs=1e-4)
+    assert max(Small.tried) > room, "the test must run out of memory"
+    assert Small.tried[-1] <= room
+
+
+def _arm(replica: Any) -> None:
+    replica.armed = True
+
+
+def test_a_question_that_fits_nowhere_is_a_fault(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keju.models.hf.worker.Replica", Small)
+    monkeypatch.setattr(Small, "tried", [], raising=False)
+    monkeypatch.setattr(Small, "room", 0)
+    monkeypatch.setattr(
+        "keju.models.hf.worker.best_form", lambda replica, asked: _arm(replica) or "cache"
+    )
+    replies = ask_all(model(tiny), label_requests()[:3])
+    assert [reply.error.kind for reply in replies if reply.error] == ["bad_request"] * 3
+
+
+def test_other_errors_are_not_swallowed(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("a kernel is broken")
+
+    monkeypatch.setattr("keju.models.hf.scoring.LabelScorer._cached", broken)
+    with pytest.raises(RuntimeError, match="a kernel is broken"):
+        ask_all(model(tiny), label_requests()[:3])
+
+
+def test_a_prompt_too_long_is_a_fault_beside_good_replies(tiny: Tiny) -> None:
+    long = Request(Prompt(Prefix(), "word " * 600), LABELS, "h", "AB")
+    good, bad = ask_all(model(tiny), [label_requests()[0], long])
+    assert good.error is None
+    assert bad.error is not None
+    assert bad.error.kind == "context_length"

@@ -1,0 +1,60 @@
+"""What ``model_args`` may say; these need neither torch nor transformers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keju.config import TaskConfig
+from keju.errors import ConfigError
+from keju.models.hf.settings import read_settings
+
+
+def config(model: str = "hf:some/model", **more: Any) -> TaskConfig:
+    return TaskConfig(model=model, datasets=["demo"], **more)
+
+
+def test_name_and_defaults() -> None:
+    settings = read_settings(config())
+    assert settings.name == "some/model"
+    assert (settings.dtype, settings.device, settings.reuse) == ("auto", "auto", "auto")
+    assert not settings.trust_remote_code
+    assert settings.batch_size is None
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"dtyp": "float32"}, "unknown key 'dtyp' (did you mean 'dtype'?)"),
+        ({"atn_implementation": "sdpa"}, "did you mean 'attn_implementation'?"),
+        ({"dtype": "int3"}, "dtype"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"name": "x"}, "unknown key 'name'"),
+        ({"prefix_reuse": "sometimes"}, "prefix_reuse"),
+    ],
+)
+def test_wrong_settings_are_refused_in_one_line(given: dict[str, Any], hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_settings(config(model_args=given))
+    assert hint in str(caught.value)
+    assert str(caught.value).startswith("model_args")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "form"), [(True, "auto"), (False, "off"), ("tree", "tree"), ("off", "off")]
+)
+def test_prefix_reuse_in_words(given: bool | str, form: str) -> None:
+    assert read_settings(config(model_args={"prefix_reuse": given})).reuse == form
+
+
+def test_a_gguf_path_is_a_folder_and_a_file() -> None:
+    settings = read_settings(config("hf:models/some.Q4.gguf"))
+    assert (settings.name, settings.gguf_file) == ("models", "some.Q4.gguf")
+
+
+def test_a_batch_size_that_was_asked_for_is_used() -> None:
+    assert read_settings(config(eval_batch_size=7)).batch_size == 7
+    both = config(eval_batch_size=7, model_args={"batch-size": 3})
+    assert read_settings(both).batch_size == 3
