@@ -121,8 +121,8 @@ def sit(config: TaskConfig, *, display: Display | None = None, report: bool = Tr
             judgement = judging.grade(folder, manifest if stop is None else None, display=display)
             stop = stop or judgement.stop
         write_grades(folder, judgement.grades if judgement is not None else ())
-        results = build_results(jobs, manifest, stop, judgement)
         stop = stop or _too_many_errors(jobs, config.error_limit)
+        results = build_results(jobs, manifest, stop, judgement)
         manifest.document["complete"] = stop is None
         manifest.write()
         write_outputs(folder, results, jobs, manifest.document, config.language, report=report)

@@ -160,10 +160,79 @@ MODELS = [
     Case((*RUN, "--work-dir", "file"), "cannot create file", files={"file": "x"}),
 ]
 
+QUIZ = ("eval", "--model", "scripted", "--datasets", "./quiz", "--quiet")
+ROW = "question,A,B,answer\nq?,x,y,A\n"
+"""A file of questions that is right as it stands."""
+
+
+def with_quiz(files: dict[str, str | bytes], told: str, *more: str) -> Case:
+    """A case about an exam in a folder."""
+    return Case((*QUIZ, *more), told, files={f"quiz/{name}": own for name, own in files.items()})
+
+
+EXAMS = [
+    Case(QUIZ, "no exam at quiz"),
+    Case((*QUIZ[:4], "custom:", "-q"), "holds no questions"),
+    Case((*QUIZ[:4], "custom:absent", "-q"), "no exam at absent"),
+    Case((*QUIZ[:4], "quiz", "-q"), "for the exam at that path write ./quiz", files={"quiz/a": ""}),
+    with_quiz({"q.txt": "?"}, "quiz holds no questions: expected a CSV"),
+    with_quiz({"q.csv": "question,A,B,answer\nq?,x,y,C\n"}, "quiz/q.csv, row 1: the answer 'C'"),
+    with_quiz({"q.csv": "a,b\n1,2\n"}, "quiz/q.csv, row 1: 'question' is missing"),
+    with_quiz({"q.jsonl": '{"question": "q?"}\n{"question"'}, "quiz/q.jsonl, line 2"),
+    with_quiz({"q.json": "{}"}, "quiz/q.json holds no list of rows"),
+    with_quiz({"q.yaml": "- a: 1\n- b: [\n"}, "quiz/q.yaml, line"),
+    with_quiz({"q.csv": ROW, "exam.yaml": "knd: free"}, "unknown key 'knd' (did you mean 'kind'?)"),
+    with_quiz({"q.csv": ROW, "exam.yaml": "kind: free"}, "row 1 has options"),
+    with_quiz({"q.csv": ROW, "exam.yaml": "reader: exact"}, "is not for questions with options"),
+    with_quiz({"q.csv": ROW, "exam.yaml": "few_shot: 2"}, "2 worked examples asked for"),
+    with_quiz({"q.csv": ROW, "exam.yaml": "template: '{q}'"}, "unknown placeholder '{q}'"),
+    with_quiz({"q.csv": ROW, "few_shot.csv": "question,A,B\nq?,x,y\n"}, "needs an 'answer'"),
+    with_quiz({"q.csv": ROW}, "at most 2 options", "--rotate-options", "3"),
+    with_quiz({"q.csv": "question,answer\nq?,x\n"}, "without options", "--rotate-options", "2"),
+    with_quiz({"q.csv": ROW}, "'few_shots'", "--dataset-args", '{"./quiz": {"few_shots": 1}}'),
+    with_quiz(
+        {"q.csv": ROW}, "no subset 'y'", "--dataset-args", '{"./quiz": {"subset_list": ["y"]}}'
+    ),
+    Case((*RUN, "--rotate-options", "0"), "rotate_options: "),
+    Case((*RUN, "--rotate-options", "9"), "demo has at most 4 options"),
+]
+AFTERWARDS = [
+    Case(("verify",), "give the folder that holds the recorded outputs"),
+    Case(("verify", "--data-dir", "absent"), "absent has no folder 'golden'"),
+    Case(("verify", "more"), "more"),
+    Case(
+        ("verify", "--data-dir", "."),
+        "golden/bbh/x_golden.json has no x_predictions.jsonl beside it",
+        files={"golden/bbh/x_golden.json": "{}"},
+    ),
+    Case(
+        ("verify", "--data-dir", "."),
+        "no rule to verify 'bhb' (did you mean 'bbh'?)",
+        files={"golden/bhb/x_golden.json": "{}", "golden/bhb/x_predictions.jsonl": "{}"},
+    ),
+    Case(("export",), "missing argument"),
+    Case(("export", "nothing"), "no run 'nothing'"),
+    Case(("export", "r", "--format", "xlsx"), "--format"),
+    Case(("export", "r", "--format", "parquet"), "give the file to write with -o FILE"),
+    Case(("export", "r", "--json"), "--json reports on a file"),
+    Case(("export", "r", "--fill", "A"), "--fill is for --format submission, not for csv"),
+    Case(("export", "r", "--partial"), "--partial is for --format submission"),
+    Case(("export", "r", "--format", "submission", "--full-text"), "--full-text has no place"),
+    Case(("modes", "a"), "missing argument"),
+    Case(("modes", "a", "b"), "no run 'a'"),
+    Case(("init", "benchmark"), "missing argument"),
+    Case(("init", "benchmark", "Chess"), "'Chess' cannot be the name of a benchmark"),
+    Case(("init", "benchmark", "bbh"), "there is a benchmark 'bbh' already"),
+    Case(("init", "benchmark", "chess"), "chess exists and is not empty", files={"chess/x": ""}),
+    Case(("init", "benchmark", "chess", "--dir", "x"), "x exists", files={"x": ""}),
+    Case(("init", "config"), "keju.yaml exists", files={"keju.yaml": ""}),
+    Case(("init", "config", "-o", "x/y"), "cannot write x/y", files={"x": ""}),
+]
+
 
 @pytest.mark.parametrize(
     "case",
-    [*COMMANDS, *FLAGS, *FILES, *ENVIRONMENT, *MODELS],
+    [*COMMANDS, *FLAGS, *FILES, *ENVIRONMENT, *MODELS, *EXAMS, *AFTERWARDS],
     ids=lambda case: f"{' '.join(case.argv)[-40:]} {case.told[:20]}",
 )
 def test_wrong_input_is_told_in_one_line(
@@ -171,6 +240,7 @@ def test_wrong_input_is_told_in_one_line(
 ) -> None:
     for name, content in case.files.items():
         data = content.encode() if isinstance(content, str) else content
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(data)
     for variable, value in case.environ.items():
         monkeypatch.setenv(variable, value)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -90,65 +91,65 @@ def test_chat_prompts_are_read_after_the_cue(tiny: Tiny) -> None:
 
 
 class Small(Replica):
-    """A device that holds only so many questions at a time."""
+    """A device that holds only so many questions at a time, once the run has begun."""
 
     room = 3
-    tried: list[int]
+    tried: ClassVar[list[int]] = []
+    armed = False
 
-    def _check(self, rows: Any) -> None:
-        self.tried.append(len(rows))
-        if len(rows) > self.room:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+    def _check(self, rows: Sequence[Any]) -> None:
+        if self.armed:
+            self.tried.append(len(rows))
+            if len(rows) > self.room:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
     def plain(self, rows: Any) -> Any:
-        if len(self.tried) >= 0 and getattr(self, "armed", False):
-            self._check(rows)
+        self._check(rows)
         return super().plain(rows)
 
     def after(self, prefix: Any, length: int, rows: Any, **more: Any) -> Any:
-        if getattr(self, "armed", False):
-            self._check(rows)
+        self._check(rows)
         return super().after(prefix, length, rows, **more)
 
     def tree(self, branches: Any) -> Any:
-        if getattr(self, "armed", False):
-            self._check([q for branch in branches for q in branch.questions])
+        self._check([question for branch in branches for question in branch.questions])
         return super().tree(branches)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> type[Small]:
+    """Let every model of the test run on a small device."""
+
+    def choose(replica: Small, asked: str) -> str:
+        replica.armed = True
+        return "cache" if asked == "auto" else asked
+
+    monkeypatch.setattr("keju.models.hf.worker.Replica", Small)
+    monkeypatch.setattr("keju.models.hf.worker.best_form", choose)
+    monkeypatch.setattr(Small, "tried", [])
+    return Small
 
 
 @pytest.mark.parametrize("form", ["tree", "cache", "off"])
 @pytest.mark.parametrize("room", [3, 1])
 def test_out_of_memory_halves_the_batch_and_goes_on(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, form: str, room: int
+    tiny: Tiny, small: type[Small], monkeypatch: pytest.MonkeyPatch, form: str, room: int
 ) -> None:
     requests = label_requests()
+    monkeypatch.setattr(small, "room", 1000)
     expected = values(ask_all(model(tiny, prefix_reuse=form), requests))
-    monkeypatch.setattr("keju.models.hf.worker.Replica", Small)
-    monkeypatch.setattr(Small, "tried", [], raising=False)
-    monkeypatch.setattr(Small, "room", room)
-    monkeypatch.setattr(
-        "keju.models.hf.worker.best_form", lambda replica, asked: _arm(replica) or asked
-    )
+    monkeypatch.setattr(small, "room", room)
     replies = ask_all(model(tiny, prefix_reuse=form), requests)
     for found, wanted in zip(values(replies), expected, strict=True):
         assert found == pytest.approx(wanted, abs=1e-4)
-    assert max(Small.tried) > room, "the test must run out of memory"
-    assert Small.tried[-1] <= room
-
-
-def _arm(replica: Any) -> None:
-    replica.armed = True
+    assert max(small.tried) > room, "the test must run out of memory"
+    assert small.tried[-1] <= room
 
 
 def test_a_question_that_fits_nowhere_is_a_fault(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+    tiny: Tiny, small: type[Small], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keju.models.hf.worker.Replica", Small)
-    monkeypatch.setattr(Small, "tried", [], raising=False)
-    monkeypatch.setattr(Small, "room", 0)
-    monkeypatch.setattr(
-        "keju.models.hf.worker.best_form", lambda replica, asked: _arm(replica) or "cache"
-    )
+    monkeypatch.setattr(small, "room", 0)
     replies = ask_all(model(tiny), label_requests()[:3])
     assert [reply.error.kind for reply in replies if reply.error] == ["bad_request"] * 3
 

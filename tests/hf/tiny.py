@@ -14,7 +14,7 @@ CORPUS = [
     "问题：下列哪一项是红色的？\nA: 草\nB: 血\nC: 雪\nD: 煤\n答案：B\n\n",
     "So the answer is (C). The quick brown fox jumps over the lazy dog: A, B, C and D.",
     "0 1 2 3 4 5 6 7 8 9 answer:A answer:B answer:C answer:D",
-    *(f"{before}= {label}" for before in "asdfghjklz" for label in "ABCD"),
+    *(f"{before} {label}" for before in "asdfghjklz" for label in "ABCD"),
     *(f"{before};{label}" for before in "qwertyuiop" for label in "ABCD"),
 ]
 TEMPLATE = (
@@ -131,7 +131,7 @@ def label_requests(sampling: Sampling = LABELS) -> list[Request]:
     requests = []
     for number, prefix in enumerate(SHOTS):
         for row in range(7):
-            tail = f"which of these is {'very ' * (row * number)}number {row}?\nanswer ("
+            tail = f"which of these is {'very ' * (row * number)}number {row}?\nanswer ~"
             requests.append(Request(Prompt(prefix, tail), sampling, f"{number}-{row}", "ABCD"))
     return requests
 

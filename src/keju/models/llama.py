@@ -9,8 +9,10 @@ server listens, guarded by a key of its own.
 from __future__ import annotations
 
 import http.client
+import importlib
 import os
 import secrets
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,6 @@ from keju.types import Form
 PASSIVE = ("OMP_WAIT_POLICY", "passive")
 """Idle threads of OpenMP would otherwise spin and burn the cores; read when it is loaded."""
 LOOPBACK_SECONDS = 60.0
-NO_LIMIT = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,34 +42,6 @@ class Loading:
     chat_template: str = ""
     prefix_reuse: bool = True
     flash_attention: bool = False
-
-
-class Call:
-    """One blocking call; `stop` may be called from any thread and ends it at the next token."""
-
-    def __init__(self, form: Form, body: bytes) -> None:
-        self._form = form
-        self._body = body
-        self._chunks: list[bytes] = []
-        self._stopped = False
-
-    def stop(self) -> None:
-        """Let go of the call."""
-        self._stopped = True
-
-    def run(self, server: Any) -> list[bytes]:
-        """Make the call and return what came, in order."""
-        if self._stopped:
-            return []
-        chat = self._form == "chat"
-        handle = server.handle_chat_completions if chat else server.handle_completions
-        handle(self._body, self._take)
-        return self._chunks
-
-    def _take(self, chunk: bytes) -> bool:
-        """Keep a chunk; the answer tells the server whether to stop."""
-        self._chunks.append(chunk)
-        return self._stopped
 
 
 class LlamaServer:
@@ -111,14 +84,26 @@ class LlamaServer:
             if loading.flash_attention
             else kinds.LLAMA_FLASH_ATTN_TYPE_DISABLED
         )
-        sampling = parameters.sampling
-        sampling.top_k, sampling.top_p, sampling.min_p, sampling.temp = NO_LIMIT, 1.0, 0.0, 1.0
         if loading.chat_template:
             parameters.chat_template = loading.chat_template
         parameters.port = 0
         parameters.api_keys = [self._key]
         parameters.ui = parameters.endpoint_slots = False
         return parameters
+
+    def complete(self, form: Form, body: bytes, stop: threading.Event) -> list[bytes]:
+        """Make one call and return its chunks in order; it ends early once `stop` is set."""
+        chunks: list[bytes] = []
+
+        def take(chunk: bytes) -> bool:
+            chunks.append(chunk)
+            return stop.is_set()
+
+        if not stop.is_set():
+            chat = form == "chat"
+            handle = self.native.handle_chat_completions if chat else self.native.handle_completions
+            handle(body, take)
+        return chunks
 
     def tokenize(self, text: str, *, special: bool) -> list[int]:
         """The tokens of `text`; `special` adds what the model wants at the beginning."""
@@ -128,9 +113,9 @@ class LlamaServer:
 
     def render(self, messages: list[dict[str, str]], options: dict[str, Any]) -> str:
         """A conversation as the text that the model continues; ValueError if it cannot be."""
-        fields = {"messages": messages}
+        fields: dict[str, Any] = {"messages": messages}
         if options:
-            fields["chat_template_kwargs"] = options  # type: ignore[assignment]
+            fields["chat_template_kwargs"] = options
         return str(self._post("/apply-template", fields)["prompt"])
 
     def _post(self, route: str, fields: dict[str, Any]) -> Any:
@@ -152,10 +137,9 @@ def _runtime() -> Any:
     """The module xllamacpp; it comes with the extra ``local``."""
     os.environ.setdefault(*PASSIVE)
     try:
-        import xllamacpp
+        return importlib.import_module("xllamacpp")
     except ImportError:
         raise MissingExtra("a model inside this process", "local") from None
-    return xllamacpp
 
 
 def runtime_version() -> str:

@@ -10,7 +10,7 @@ import verifiers as vf
 from datasets import Dataset
 
 from keju.benchmarks import registry
-from keju.errors import KejuError
+from keju.errors import ConfigError, KejuError
 from keju.integrations.verifiers.proctor import (
     ExamSpec,
     Proctor,
@@ -49,18 +49,20 @@ def loader(benchmark: str) -> Loader:
         limit: int | float | None = None,
         seed: int = 42,
         tools: list[str] | None = None,
-        turns: int = MOST_TURNS,
+        max_turns: int = MOST_TURNS,
         **settings: Any,
     ) -> vf.Environment:
         """Load the exam; `settings` are those of the benchmark, as ``dataset_args`` takes them.
 
-        `turns` is the most turns of the assistant where there are `tools`.
+        `max_turns` is the most turns of the assistant where there are `tools`.
         """
+        if max_turns < 1 or (max_turns != MOST_TURNS and not tools):
+            raise ConfigError("max_turns must be at least 1, and has an effect only with tools")
         if "seed" in registry.get(benchmark).Args.model_fields:
             settings.setdefault("seed", seed)
         spec = ExamSpec(benchmark, settings, data_dir, limit, seed)
         chosen = [FUNCTIONS[tool.name] for tool in choose(tools or [])]
-        return _environment(open_exam(spec), chosen, turns)
+        return _environment(open_exam(spec), chosen, max_turns)
 
     return load_environment
 

@@ -34,7 +34,7 @@ def draw(logits: torch.Tensor, sampling: Sampling, chance: Sequence[float]) -> l
     totals = shares.cumsum(-1)
     wanted = torch.tensor(chance, device=logits.device, dtype=totals.dtype)[:, None]
     places = torch.searchsorted(totals, wanted * totals[:, -1:], right=True)
-    places = places.clamp(max=kept.sum(-1, keepdim=True) - 1)
+    places = torch.minimum(places, kept.sum(-1, keepdim=True) - 1)
     drawn: list[int] = ids.gather(-1, places)[:, 0].tolist()
     return drawn
 

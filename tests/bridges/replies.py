@@ -1,0 +1,56 @@
+"""Replies of every kind, and what ``keju eval`` makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from keju.config import TaskConfig
+from keju.grades import graded_records
+from keju.task import sit
+from keju.types import Score
+from tests.bridges.conftest import KEY, MODEL
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, draw
+
+KINDS = 9
+
+
+def mixed(asked: Asked) -> str | dict[str, Any]:
+    """A reply that depends on nothing but the whole prompt: another prompt, another reply."""
+    letter = "ABCD"[int(draw(asked.key, "letter") * 4)]
+    styles: list[str | dict[str, Any]] = [
+        f"Reasoning first. So the answer is ({letter}).",
+        f"Reasoning first. So the answer is ({letter}).",
+        letter,
+        f"ANSWER: {letter}",
+        f"<think>Maybe (A)? So the answer is (A).</think>\n\nANSWER: ({letter})",
+        f"Therefore **{letter}** it is. The answer is True.",
+        "",
+        {
+            "message": {"role": "assistant", "content": "Let us see, first we"},
+            "finish_reason": "length",
+        },
+        {"content": f"The answer is {letter}.", "reasoning_content": "So the answer is (B)."},
+    ]
+    assert len(styles) == KINDS
+    return styles[int(draw(asked.key, "style") * KINDS)]
+
+
+def keju_scores(
+    endpoint: FaultyEndpoint, folder: Path, data_dir: Path, name: str, **settings: Any
+) -> dict[str, Score]:
+    """The headline's score of each question, as ``keju eval`` gives it."""
+    config = TaskConfig(
+        model=MODEL,
+        api_url=endpoint.url,
+        api_key=KEY,
+        datasets=[name],
+        data_dir=str(data_dir),
+        work_dir=str(folder),
+        run_id="keju",
+        **settings,
+    )
+    finished = sit(config, report=False)
+    assert finished.exit_code == 0, finished.message
+    return {r.id: r.readings[0].score for r in graded_records(finished.folder)}

@@ -1,0 +1,80 @@
+"""The real ``vf-eval`` of verifiers 0.3 gives Keju's scores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bridges.conftest import Command
+from tests.bridges.replies import keju_scores, mixed
+from tests.bridges.test_tasksets import with_calculator
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Plan
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "own"),
+    [("bbh", 4, {"few_shot_num": 0}), ("bixbench", None, {"max_episodes": 60, "seed": 7})],
+)
+def test_rewards_are_kejus_scores(
+    old_vf_eval: Command,
+    tmp_path: Path,
+    data_dir: Path,
+    name: str,
+    limit: int | None,
+    own: dict[str, Any],
+) -> None:
+    with FaultyEndpoint(Plan(answers=mixed)) as endpoint:
+        args = {name: own}
+        expected = keju_scores(endpoint, tmp_path, data_dir, name, limit=limit, dataset_args=args)
+        given = own | {"data_dir": str(data_dir)} | ({} if limit is None else {"limit": limit})
+        ran = old_vf_eval(f"keju-{name}", endpoint, "-a", json.dumps(given))
+        assert endpoint.last_body["temperature"] == 0.0
+    assert ran.code == 0, ran.out[-3000:]
+    rows = ran.rows()
+    assert {i: row["reward"] for i, row in rows.items()} == {
+        i: score.value for i, score in expected.items()
+    }
+    assert all(rows[i][f"outcome_{score.outcome}"] == 1.0 for i, score in expected.items())
+
+
+def test_tools_are_called_until_there_is_an_answer(old_vf_eval: Command, data_dir: Path) -> None:
+    own = {"subset_list": ["multistep_arithmetic_two"], "limit": 2, "tools": ["calculator"]}
+    with FaultyEndpoint(Plan(answers=with_calculator)) as endpoint:
+        given = json.dumps(own | {"data_dir": str(data_dir)})
+        ran = old_vf_eval("keju-bbh", endpoint, "-a", given)
+    for row in ran.rows().values():
+        assert [message["role"] for message in row["completion"]] == [
+            "assistant",
+            "tool",
+            "assistant",
+        ]
+        assert row["completion"][1]["content"] == "8.75"
+        assert row["outcome_incorrect"] == 1.0
+
+
+def test_a_judge_that_fails_is_an_error_of_the_rollout(
+    old_vf_eval: Command, data_dir: Path
+) -> None:
+    with (
+        FaultyEndpoint(Plan(answers="Something about enrichment.")) as endpoint,
+        FaultyEndpoint(Plan(key="another")) as judge,
+    ):
+        own = {"answer_mode": "open", "max_episodes": 3, "llm_judge_base_url": judge.url}
+        given = json.dumps(own | {"data_dir": str(data_dir)})
+        ran = old_vf_eval("keju-bixbench", endpoint, "-a", given, OPENAI_API_KEY="wrong")
+    rows = ran.rows().values()
+    assert len(rows) == 3
+    assert all("has no verdict on" in json.dumps(row["error"]) for row in rows)
+
+
+def test_bad_settings_are_told_in_kejus_words(old_vf_eval: Command, data_dir: Path) -> None:
+    with FaultyEndpoint() as endpoint:
+        given = json.dumps({"data_dir": str(data_dir), "answer_mode": "essay"})
+        ran = old_vf_eval("keju-bixbench", endpoint, "-a", given)
+        assert endpoint.stats.requests == 0
+    assert ran.code != 0
+    assert "answer_mode: input should be 'mcq' or 'open'" in ran.out

@@ -1,0 +1,246 @@
+"""The real ``vf-eval`` of verifiers 0.4 gives Keju's scores."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.types import Score
+from tests.bridges.conftest import KEY, Command, Ran, environment_of, run
+from tests.bridges.replies import keju_scores, mixed
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan
+
+REWARD = "score_by_protocol"
+
+
+def flags(data_dir: Path, **settings: Any) -> list[str]:
+    """Settings as ``--env.taskset.*`` flags."""
+    given = {"data_dir": str(data_dir), **settings}
+    pairs = [(f"--env.taskset.{k.replace('_', '-')}", v) for k, v in given.items()]
+    return [
+        part for k, v in pairs for part in (k, v if isinstance(v, str) else json.dumps(v))
+    ]
+
+
+def outcome_of(trace: dict[str, Any]) -> str:
+    (outcome,) = (
+        name.removeprefix("outcome_")
+        for name, value in trace["metrics"].items()
+        if name.startswith("outcome_") and value
+    )
+    return outcome
+
+
+def assert_same(ran: Ran, expected: dict[str, Score]) -> None:
+    """Row by row: the same questions, rewards and outcomes."""
+    assert ran.code == 0, ran.out[-3000:]
+    traces = ran.traces()
+    assert {i: (t["rewards"][REWARD]["score"], outcome_of(t)) for i, t in traces.items()} == {
+        i: (score.value, score.outcome) for i, score in expected.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "own"),
+    [
+        ("bbh", 4, {"few_shot_num": 0}),
+        ("mmlu_pro", 6, {"subset_list": ["math", "law"]}),
+        ("ceval", 3, {"subset_list": ["logic", "law"]}),
+        ("bixbench", None, {"max_episodes": 60, "with_refusal": True, "seed": 7}),
+    ],
+)
+def test_rewards_are_kejus_scores(
+    vf_eval: Command,
+    tmp_path: Path,
+    data_dir: Path,
+    name: str,
+    limit: int | None,
+    own: dict[str, Any],
+) -> None:
+    given = own if limit is None else own | {"limit": limit}
+    with FaultyEndpoint(Plan(answers=mixed, key=KEY)) as endpoint:
+        args = {name: own}
+        expected = keju_scores(endpoint, tmp_path, data_dir, name, limit=limit, dataset_args=args)
+        body = endpoint.last_body
+        ran = vf_eval(f"keju-{name.replace('_', '-')}", endpoint, *flags(data_dir, **given))
+        assert {k: v for k, v in endpoint.last_body.items() if k != "messages"} == {
+            k: v for k, v in body.items() if k != "messages"
+        }
+    assert_same(ran, expected)
+    assert len({score.outcome for score in expected.values()}) >= 3
+    assert KEY not in ran.out
+
+
+def test_what_the_endpoint_refuses_for_good_is_an_error_and_never_a_zero(
+    vf_eval: Command, data_dir: Path
+) -> None:
+    plan = Plan(answers=mixed, context=900, first_faults=("500",))
+    with FaultyEndpoint(plan) as endpoint:
+        ran = vf_eval("keju-bbh", endpoint, *flags(data_dir, few_shot_num=0, limit=2))
+    traces = ran.traces()
+    failed = [trace for trace in traces.values() if not trace["ok"]]
+    assert 0 < len(failed) < len(traces)
+    for trace in failed:
+        assert trace.get("rewards", {}) == {}
+        assert "maximum context length" in trace["errors"][-1]["message"]
+    for trace in traces.values():
+        if trace["ok"]:
+            assert [bool(call.get("error")) for call in trace["calls"]] == [True, False]
+
+
+def test_sampling_flags_go_before_the_protocol(vf_eval: Command, data_dir: Path) -> None:
+    with FaultyEndpoint(Plan(answers=mixed)) as endpoint:
+        chosen = flags(data_dir, subset_list=["snarks"], limit=1)
+        vf_eval("keju-bbh", endpoint, *chosen, "--sampling.temperature", "0.7")
+        assert endpoint.last_body["temperature"] == 0.7
+
+
+PROMPT_OF_SUM = "7 * (8 - 3) / 4"
+
+
+def with_calculator(asked: Asked) -> str | dict[str, Any]:
+    """Calls the calculator once and answers with what it said."""
+    results = [m["content"] for m in asked.body["messages"] if m["role"] == "tool"]
+    return f"So the answer is {results[-1]}." if results else tool_call(PROMPT_OF_SUM)
+
+
+def tool_call(expression: str) -> dict[str, Any]:
+    function = {"name": "calculator", "arguments": json.dumps({"expression": expression})}
+    call = {"id": "call-1", "type": "function", "function": function}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return {"message": message, "finish_reason": "tool_calls"}
+
+
+def test_tools_are_called_until_there_is_an_answer(vf_eval: Command, data_dir: Path) -> None:
+    with FaultyEndpoint(Plan(answers=with_calculator)) as endpoint:
+        chosen = flags(data_dir, subset_list=["multistep_arithmetic_two"], tools=["calculator"])
+        ran = vf_eval("keju-bbh", endpoint, *chosen, "-n", "3")
+        assert [tool["function"]["name"] for tool in endpoint.last_body["tools"]] == ["calculator"]
+        assert "tool_choice" not in endpoint.last_body
+    for trace in ran.traces().values():
+        roles = [node["message"]["role"] for node in trace["nodes"]]
+        assert roles[-4:] == ["user", "assistant", "tool", "assistant"]
+        assert trace["nodes"][-2]["message"]["content"] == "8.75"
+        assert trace["info"]["keju_reply"]["text"] == "So the answer is 8.75."
+        assert trace["stop_condition"] == "agent_completed"
+        assert outcome_of(trace) == "incorrect"
+
+
+def test_the_last_turn_has_to_be_an_answer(vf_eval: Command, data_dir: Path) -> None:
+    def obeys(asked: Asked) -> str | dict[str, Any]:
+        return "So the answer is 5." if "tool_choice" in asked.body else tool_call("2 + 3")
+
+    with FaultyEndpoint(Plan(answers=obeys)) as endpoint:
+        chosen = flags(data_dir, subset_list=["object_counting"], tools=["calculator"])
+        ran = vf_eval("keju-bbh", endpoint, *chosen, "-n", "1", "--env.agent.max-turns", "3")
+        assert endpoint.last_body["tool_choice"] == "none"
+    (trace,) = ran.traces().values()
+    assert len(trace["calls"]) == 3
+    assert trace["info"]["keju_reply"]["text"] == "So the answer is 5."
+
+
+def test_a_model_that_never_answers_is_stopped_and_counts_as_truncated(
+    vf_eval: Command, data_dir: Path
+) -> None:
+    with FaultyEndpoint(Plan(answers=lambda asked: tool_call("2 + 3"))) as endpoint:
+        chosen = flags(data_dir, subset_list=["object_counting"], tools=["calculator"])
+        ran = vf_eval("keju-bbh", endpoint, *chosen, "-n", "1", "--env.agent.max-turns", "2")
+        assert endpoint.stats.requests == 2
+    (trace,) = ran.traces().values()
+    assert trace["ok"]
+    assert trace["stop_condition"] == "max_turns"
+    assert trace["rewards"][REWARD]["score"] == 0.0
+    assert outcome_of(trace) == "truncated"
+
+
+def verdict(asked: Asked) -> str:
+    return f"<grade>{'correct' if int(asked.key, 16) % 2 else 'incorrect'}</grade>"
+
+
+def test_open_answers_are_judged_as_by_keju(
+    vf_eval: Command, tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(asked: Asked) -> str:
+        return f"About {int(asked.key, 16) % 90}, with enrichment of pathway {asked.key}."
+
+    monkeypatch.setenv("JUDGE_KEY", "judge-key-5678")
+    with (
+        FaultyEndpoint(Plan(answers=said)) as endpoint,
+        FaultyEndpoint(Plan(answers=verdict, key="judge-key-5678", first_faults=("500",))) as judge,
+    ):
+        own = {
+            "answer_mode": "open",
+            "max_episodes": 30,
+            "llm_judge_model": "j",
+            "llm_judge_base_url": judge.url,
+            "llm_judge_api_key_var": "JUDGE_KEY",
+        }
+        args = {"bixbench": own}
+        expected = keju_scores(endpoint, tmp_path, data_dir, "bixbench", dataset_args=args)
+        ran = vf_eval(
+            "keju-bixbench", endpoint, *flags(data_dir, **own), JUDGE_KEY="judge-key-5678"
+        )
+    assert_same(ran, expected)
+    assert {"correct", "incorrect"} <= {score.outcome for score in expected.values()}
+    assert any(score.grader == "judge" for score in expected.values())
+    assert "judge-key-5678" not in ran.out
+
+
+def test_a_judge_that_fails_is_an_error_and_never_a_zero(
+    vf_eval: Command, data_dir: Path
+) -> None:
+    with (
+        FaultyEndpoint(Plan(answers="Something about enrichment.")) as endpoint,
+        FaultyEndpoint(Plan(answers=verdict, key="another")) as judge,
+    ):
+        own = {"answer_mode": "open", "max_episodes": 12, "llm_judge_base_url": judge.url}
+        ran = vf_eval("keju-bixbench", endpoint, *flags(data_dir, **own), OPENAI_API_KEY="wrong")
+    traces = ran.traces().values()
+    failed = [trace for trace in traces if not trace["ok"]]
+    assert len(failed) == 12
+    for trace in failed:
+        assert trace.get("rewards", {}).get(REWARD) is None
+        assert "has no verdict on" in trace["errors"][-1]["message"]
+
+
+def test_replaying_gives_the_same_rewards(
+    vf_eval: Command, tmp_path: Path, data_dir: Path
+) -> None:
+    with FaultyEndpoint(Plan(answers=mixed)) as endpoint:
+        chosen = flags(data_dir, subset_list=["snarks", "navigate"], limit=10)
+        ran = vf_eval("keju-bbh", endpoint, *chosen)
+    (folder,) = (path.parent for path in ran.folder.rglob("traces.jsonl"))
+    replay = environment_of("0.4") / "vf-replay"
+    arguments = [str(folder), "--no-rich", "--output-dir", str(tmp_path / "again")]
+    again = run(replay, arguments, tmp_path / "vf")._replace(folder=tmp_path / "again")
+    assert again.code == 0, again.out[-3000:]
+    first, second = ran.traces(), again.traces()
+    assert {i: t["rewards"] for i, t in first.items()} == {
+        i: t["rewards"] for i, t in second.items()
+    }
+    assert len(Counter(outcome_of(trace) for trace in second.values())) >= 3
+
+
+@pytest.mark.parametrize(
+    ("env", "settings", "line"),
+    [
+        ("keju-bbh", {"protocol": "papr"}, "bbh has no protocol 'papr' (did you mean 'paper'?)"),
+        ("keju-bixbench", {"answer_mode": "essay"}, "answer_mode: input should be 'mcq' or 'open'"),
+        ("keju-ceval", {"protocol": "tutorial"}, "compares log-probabilities of labels"),
+    ],
+)
+def test_bad_settings_are_one_line(
+    vf_eval: Command, data_dir: Path, env: str, settings: dict[str, Any], line: str
+) -> None:
+    with FaultyEndpoint() as endpoint:
+        ran = vf_eval(env, endpoint, *flags(data_dir, **settings))
+        assert endpoint.stats.requests == 0
+    assert ran.code != 0
+    assert "Traceback" not in ran.out
+    (error,) = (said for said in ran.out.splitlines() if said.startswith("keju: error:"))
+    assert line in error
