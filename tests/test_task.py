@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,22 @@ def clean_run(tmp_path: Path, size: int = 20) -> dict[str, Any]:
         return sit(config(good, tmp_path / "clean", size=size)).results
 
 
+def when_answered(
+    endpoint: FaultyEndpoint, answers: int, *actions: Callable[[], None]
+) -> threading.Thread:
+    """Do something once the endpoint has given so many answers, while a run is going on."""
+
+    def wait_and_act() -> None:
+        while endpoint.stats.answered < answers:
+            time.sleep(0.002)
+        for action in actions:
+            action()
+
+    thread = threading.Thread(target=wait_and_act, daemon=True)
+    thread.start()
+    return thread
+
+
 FAULTS = {"429": 0.2, "500": 0.1, "drop": 0.05, "malformed": 0.03, "stall": 0.02, "empty": 0.01}
 
 
@@ -110,9 +127,9 @@ def test_errors_are_asked_again_on_resume_and_nothing_else_is(tmp_path: Path) ->
 
 def test_an_endpoint_that_goes_down_pauses_the_run(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=answer, latency=0.01)) as endpoint:
-        threading.Timer(0.3, endpoint.down).start()
-        threading.Timer(2.5, endpoint.up).start()
+        outage = when_answered(endpoint, 50, endpoint.down, lambda: time.sleep(2), endpoint.up)
         finished = sit(config(endpoint, tmp_path, size=100, attempts=2))
+        outage.join()
     assert finished.exit_code == 0
     assert finished.results["benchmarks"][0]["outcomes"]["error"] == 0
     assert headline(finished.results) == headline(clean_run(tmp_path, 100))
@@ -120,8 +137,9 @@ def test_an_endpoint_that_goes_down_pauses_the_run(tmp_path: Path) -> None:
 
 def test_an_endpoint_that_stays_down_ends_the_run_resumable(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=answer, latency=0.01)) as endpoint:
-        threading.Timer(0.2, endpoint.down).start()
+        outage = when_answered(endpoint, 50, endpoint.down)
         finished = sit(config(endpoint, tmp_path, size=200, give_up_after=1.0))
+        outage.join()
         assert finished.exit_code == 4
         assert "stayed down" in finished.message
         assert "--resume" in finished.resume_command
@@ -162,8 +180,9 @@ def test_a_key_that_is_withdrawn_stops_the_run_with_exit_5(tmp_path: Path) -> No
         def withdraw() -> None:
             endpoint.plan = Plan(answers=answer, key="another")
 
-        threading.Timer(0.3, withdraw).start()
+        change = when_answered(endpoint, 50, withdraw)
         finished = sit(config(endpoint, tmp_path, size=200))
+        change.join()
     assert finished.exit_code == 5
     assert "refuses to go on" in finished.message
     records = list(read_records(tmp_path / "r"))
@@ -283,3 +302,126 @@ def test_two_sittings_of_one_run_at_a_time_are_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="another process"):
             sit(config(endpoint, tmp_path))
         first.join()
+
+
+def test_a_reader_that_breaks_down_loses_no_reply(
+    endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from keju.benchmarks.demo import MarkerReader
+
+    def fail(self: MarkerReader, text: str, sample: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MarkerReader, "read", fail)
+        broken = sit(config(endpoint, tmp_path, size=2))
+    assert broken.results["benchmarks"][0]["outcomes"]["ungraded"] == 12
+    assert len(list(read_records(tmp_path / "r"))) == 12
+    asked = endpoint.stats.requests
+    monkeypatch.setattr(MarkerReader, "version", 2)
+    mended = sit(config(endpoint, tmp_path, size=2))
+    assert endpoint.stats.requests == asked
+    assert headline(mended.results) == headline(clean_run(tmp_path, 2))
+
+
+def test_a_filter_whose_group_takes_no_part_gives_an_empty_reply(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    args = {"demo": {"size": 2, "filters": {"regex": "(zzz)?So the answer"}}}
+    outcomes = sit(config(endpoint, tmp_path, dataset_args=args)).results["benchmarks"][0]
+    assert outcomes["outcomes"]["unparsed"] == 12
+
+
+def test_changed_filters_are_applied_on_resume(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
+    sit(config(endpoint, tmp_path, size=2))
+    asked = endpoint.stats.requests
+    args = {"demo": {"size": 2, "filters": {"regex": "zzzz"}}}
+    finished = sit(config(endpoint, tmp_path, dataset_args=args))
+    assert endpoint.stats.requests == asked
+    assert finished.results["benchmarks"][0]["outcomes"]["unparsed"] == 12
+
+
+def test_runs_without_an_id_never_share_a_folder(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
+    folders = {sit(config(endpoint, tmp_path, size=1, run_id=None)).folder for _ in range(3)}
+    assert len(folders) == 3
+
+
+def test_a_refused_run_leaves_no_folder(tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(key="another")) as endpoint, pytest.raises(EndpointError):
+        sit(config(endpoint, tmp_path, size=1))
+    assert not (tmp_path / "r").exists()
+    with FaultyEndpoint(Plan()) as endpoint, pytest.raises(UsageError, match="to resume"):
+        sit(config(endpoint, tmp_path, size=1, resume=True))
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_budget_covers_all_sittings_and_what_failed(tmp_path: Path) -> None:
+    plan = Plan(answers=answer, faults={"500": 0.5}, seed=2)
+    with FaultyEndpoint(plan) as endpoint:
+        limits = {"budget": {"requests": 60}, "attempts": 1, "error_limit": 1.0}
+        for _ in range(3):
+            finished = sit(config(endpoint, tmp_path, size=10, **limits))
+        assert endpoint.stats.requests <= 60 + 3 * 6  # the preflights and their retries
+    assert finished.exit_code == 4
+
+
+def test_copied_replies_cost_this_run_nothing(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
+    sit(config(endpoint, tmp_path, size=2))
+    limits = {"budget": {"requests": 12}, "run_id": "copy", "use_cache": "r"}
+    finished = sit(config(endpoint, tmp_path, size=4, **limits))
+    assert finished.exit_code == 0
+    assert finished.results["benchmarks"][0]["n"] == 24
+
+
+def test_errors_that_asking_again_cannot_mend_are_called_final(tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(answers=answer, context=100)) as endpoint:
+        finished = sit(config(endpoint, tmp_path, size=1))
+    assert finished.exit_code == 4
+    assert "asking again would not change that" in finished.message
+    assert finished.resume_command == ""
+    assert finished.results["benchmarks"][0]["errors"]["kinds"] == {"context_length": 6}
+    assert finished.results["complete"] is False
+
+
+def test_a_wait_longer_than_allowed_stops_the_run(tmp_path: Path) -> None:
+    plan = Plan(answers=answer, faults={"429": 0.5}, retry_after="3600", seed=4)
+    with FaultyEndpoint(plan) as endpoint:
+        finished = sit(config(endpoint, tmp_path, size=20))
+    assert finished.exit_code == 4
+    assert "asks to wait 3600 s" in finished.message
+
+
+def test_a_killed_sitting_leaves_its_count_in_the_manifest(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    from keju.runs import read_json
+
+    sit(config(endpoint, tmp_path, size=2))
+    session = read_json(tmp_path / "r" / "manifest.json")["sessions"][0]
+    assert (session["ended"], session["requests"], session["in_flight"]) == (True, 12, 0)
+
+
+def test_repeats_keep_what_a_single_run_has_answered(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    warm = {"generation_config": {"temperature": 1.0}}
+    sit(config(endpoint, tmp_path, size=2, **warm))
+    sit(config(endpoint, tmp_path, size=2, repeats=2, **warm))
+    assert endpoint.stats.requests == 12 + 12 + 2  # the preflights
+
+
+def test_credentials_in_the_address_are_not_stored(tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(answers=answer)) as endpoint:
+        secret = endpoint.url.replace("://", "://user:s3cr3t-word@") + "?key=s3cr3t-query"
+        sit(config(endpoint, tmp_path, size=1, api_url=secret))
+    for path in (tmp_path / "r").iterdir():
+        assert "s3cr3t" not in path.read_text(), path.name
+
+
+@pytest.mark.parametrize("how", ["random", "stratified"])
+def test_a_larger_limit_keeps_what_a_smaller_one_drew(
+    endpoint: FaultyEndpoint, tmp_path: Path, how: str
+) -> None:
+    sit(config(endpoint, tmp_path, size=40, limit=10, sample=how))
+    sit(config(endpoint, tmp_path, size=40, limit=20, sample=how))
+    assert endpoint.stats.requests == 60 + 60 + 2  # the preflights

@@ -101,11 +101,6 @@ def resolve_sampling(protocol: Protocol, config: TaskConfig) -> Sampling:
         top_p=asked.top_p,
         max_tokens=asked.max_tokens or protocol.max_tokens,
         stop=tuple(stop),
-        seed=asked.seed if asked.seed is not None else _repeat_seed(config),
+        seed=asked.seed,
         extra=asked.body(),
     )
-
-
-def _repeat_seed(config: TaskConfig) -> int | None:
-    """Repeats need seeds of their own where the endpoint honours them."""
-    return config.seed if config.repeats > 1 else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -34,6 +35,7 @@ class Journal:
         self._encoder = msgspec.json.Encoder()
         self._buffer = bytearray()
         self._unsynced = 0
+        self._syncing = threading.Lock()
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -72,23 +74,27 @@ class Journal:
         self._size += len(data)
         self._unsynced += len(data)
 
-    @property
-    def unsynced(self) -> int:
-        """Bytes written since the last `sync`."""
-        return self._unsynced
-
     def sync(self) -> None:
         """Make everything written so far survive a loss of power; safe to call from a thread."""
-        if self._unsynced:
+        with self._syncing:
+            if not self._unsynced or self._fd < 0:
+                return
             self._unsynced = 0
-            os.fdatasync(self._fd)
+            try:
+                os.fdatasync(self._fd)
+            except OSError as error:
+                raise RunIncomplete(f"cannot write {self.path}: {error.strerror}") from None
 
     def close(self) -> None:
         """Sync and let another process write."""
-        if self._fd >= 0:
+        if self._fd < 0:
+            return
+        try:
             self.sync()
-            os.close(self._fd)
-            self._fd = -1
+        finally:
+            with self._syncing:
+                os.close(self._fd)
+                self._fd = -1
 
     def __enter__(self) -> Self:
         return self

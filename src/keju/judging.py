@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job
-from keju.engine.limits import Meter, Spending
+from keju.engine.limits import Meter
 from keju.engine.resume import recall, remember, stored_replies
 from keju.errors import EndpointError, KejuError, RunIncomplete
 from keju.grades import Grade
 from keju.journal import VERDICTS, Journal
 from keju.judges.bundle import Bundle
 from keju.judges.panel import Opinion, Panel, Seat
-from keju.manifest import Manifest, session
+from keju.manifest import Manifest, Sessions
 from keju.task import Sitting, run_loop
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class JudgeLedger:
         self._manifest = manifest
         judges = manifest.document.setdefault("judges", {})
         self._entry = judges.setdefault(model, {"endpoint": {}, "sessions": []})
+        self._sessions = Sessions(self._entry["sessions"])
 
     def keep_endpoint(self) -> None:
         """What is there stays."""
@@ -44,9 +45,15 @@ class JudgeLedger:
         self._entry["endpoint"] = facts
         self._manifest.write()
 
-    def add_session(self, started: str, seconds: float, retries: int, spent: Spending) -> None:
-        """Record what the judge's sitting took and spent."""
-        self._entry["sessions"].append(session(started, seconds, retries, spent))
+    def note_session(self, session: dict[str, Any]) -> None:
+        """Record what the judge's sitting has taken and spent so far."""
+        self._sessions.note(session)
+        self._manifest.write()
+
+    @property
+    def seconds(self) -> float:
+        """How long all the judge's sittings took."""
+        return self._sessions.seconds
 
 
 @dataclass

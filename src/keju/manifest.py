@@ -10,8 +10,9 @@ import msgspec
 
 from keju.config import TaskConfig
 from keju.engine.job import Job
-from keju.engine.limits import Spending
+from keju.engine.loop import Engine
 from keju.errors import UsageError
+from keju.models.address import parse_address
 from keju.runs import MANIFEST, environment, now, read_json, write_json
 
 SCHEMA = 1
@@ -26,8 +27,32 @@ class Ledger(Protocol):
     def note_endpoint(self, facts: dict[str, Any]) -> None:
         """The endpoint is ready, and this is known of it."""
 
-    def add_session(self, started: str, seconds: float, retries: int, spent: Spending) -> None:
-        """Record what one sitting took and spent."""
+    def note_session(self, session: dict[str, Any]) -> None:
+        """Record what this sitting has taken and spent so far."""
+
+    @property
+    def seconds(self) -> float:
+        """How long all sittings took."""
+
+
+class Sessions:
+    """The sittings of a run; the last one is this process's own and grows."""
+
+    def __init__(self, earlier: list[dict[str, Any]]) -> None:
+        self.entries = earlier
+        self._own: dict[str, Any] | None = None
+
+    def note(self, session: dict[str, Any]) -> None:
+        """Replace what is known of this process's sitting."""
+        if self._own is None:
+            self._own = {}
+            self.entries.append(self._own)
+        self._own |= session
+
+    @property
+    def seconds(self) -> float:
+        """How long all sittings took."""
+        return float(sum(session["seconds"] for session in self.entries))
 
 
 class Manifest:
@@ -43,23 +68,18 @@ class Manifest:
                 f"not '{config.model}'; choose another --run-id"
             )
         earlier = self.before or {}
-        dumped = config.model_copy(update={"run_id": folder.name}).model_dump(
-            mode="json", exclude_defaults=True
-        )
-        dumped["seed"] = config.seed
-        for settings in (dumped, dumped.get("judge", {})):
-            settings.get("generation_config", {}).pop("extra_headers", None)
+        self._sessions = Sessions(earlier.get("sessions", []))
         self.document: dict[str, Any] = {
             "schema": SCHEMA,
             "run": folder.name,
             "model": config.model,
             "created": earlier.get("created", now()),
             "complete": False,
-            "config": dumped,
+            "config": _storable(config, folder.name),
             "benchmarks": [_describe(job) for job in jobs],
             "endpoint": {},
             "environment": environment(),
-            "sessions": earlier.get("sessions", []),
+            "sessions": self._sessions.entries,
         }
         if "judges" in earlier:
             self.document["judges"] = earlier["judges"]
@@ -72,7 +92,7 @@ class Manifest:
     @property
     def seconds(self) -> float:
         """How long all sittings took."""
-        return float(sum(session["seconds"] for session in self.document["sessions"]))
+        return self._sessions.seconds
 
     def keep_endpoint(self) -> None:
         """Take over what an earlier sitting knew of the endpoint."""
@@ -83,22 +103,34 @@ class Manifest:
         self.document["endpoint"] = facts
         self.write()
 
-    def add_session(self, started: str, seconds: float, retries: int, spent: Spending) -> None:
-        """Record what one sitting took and spent."""
-        self.document["sessions"].append(session(started, seconds, retries, spent))
+    def note_session(self, session: dict[str, Any]) -> None:
+        """Record what this sitting has taken and spent so far, so that a kill leaves a trace."""
+        self._sessions.note(session)
+        self.write()
+
+    def finish(self, *, complete: bool) -> None:
+        """Write the end of this sitting."""
+        self.document["complete"] = complete
+        self.write()
 
     def write(self) -> None:
         """Write it to the run's folder."""
         write_json(self.path, self.document)
 
 
-def session(started: str, seconds: float, retries: int, spent: Spending) -> dict[str, Any]:
-    """One sitting as manifests write it."""
+def describe_session(started: str, engine: Engine, *, ended: bool) -> dict[str, Any]:
+    """One sitting as manifests write it; one that was killed has not `ended`.
+
+    What was in flight when it was killed has been sent, and is sent again on resume.
+    """
+    spent = engine.spending
     described: dict[str, Any] = {
         "started": started,
-        "seconds": round(seconds, 3),
+        "seconds": round(engine.seconds, 3),
+        "ended": ended,
+        "in_flight": engine.in_flight,
         "requests": spent.requests,
-        "retries": retries,
+        "retries": engine.retries,
         "input_tokens": spent.input,
         "output_tokens": spent.output,
     }
@@ -113,6 +145,7 @@ def _describe(job: Job) -> dict[str, Any]:
         "protocol": {"name": exam.protocol.name, "version": exam.protocol.version},
         "readers": {reader.name: reader.version for reader in job.readers},
         "settings": dict(exam.settings),
+        "filters": job.filters.model_dump(exclude_none=True) if job.filters else {},
         "sampling": msgspec.to_builtins(job.sampling),
         "samples": len(exam.samples),
         "epochs": job.epochs,
@@ -125,7 +158,31 @@ def _describe(job: Job) -> dict[str, Any]:
 
 
 def _grading(document: dict[str, Any]) -> list[Any]:
+    """What stored scores depend on beside the replies."""
     return [
-        (exam["name"], exam["protocol"], list(exam["readers"].items()), exam.get("settings"))
+        (list(exam["readers"].items()), *(exam.get(key) for key in _GRADING_KEYS))
         for exam in document["benchmarks"]
     ]
+
+
+_GRADING_KEYS = ("name", "protocol", "settings", "filters")
+_PATHS = ("data_dir", "ca_file")
+
+
+def _storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
+    """The settings as a manifest keeps them: no secret, and paths that hold from any folder."""
+    dumped = config.model_copy(update={"run_id": run_id}).model_dump(
+        mode="json", exclude_defaults=True
+    )
+    dumped["seed"] = config.seed
+    for settings in (dumped, dumped.get("judge") or {}):
+        settings.get("generation_config", {}).pop("extra_headers", None)
+        if settings.get("api_url"):
+            settings["api_url"] = parse_address(settings["api_url"]).shown
+    for name in _PATHS:
+        if dumped.get(name):
+            dumped[name] = str(Path(dumped[name]).absolute())
+    for args in dumped.get("dataset_args", {}).values():
+        if args.get("local_path"):
+            args["local_path"] = str(Path(args["local_path"]).absolute())
+    return dumped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,9 @@ def entries_of(
         summarise(job.exam, tally, reader=reader.name, usage=usage, timing=timing)
         for reader, tally in zip(job.readers, job.tallies, strict=True)
     ]
+    for entry in entries:
+        if job.errors:
+            entry["errors"] = _errors(job)
     if job.sampling.temperature == 0 and job.epochs > 1:
         for entry in entries:
             entry.setdefault("warnings", []).append(
@@ -72,6 +76,13 @@ def entries_of(
         entries[0]["metrics"][f"accuracy_{name}"] = other
         return entries[:1]
     return entries
+
+
+def _errors(job: Job) -> dict[str, Any]:
+    """Which kinds of errors ended samples, the commonest first, and an example of that."""
+    kinds = Counter(fault.kind for fault in job.errors.values()).most_common()
+    example = next(fault for fault in job.errors.values() if fault.kind == kinds[0][0])
+    return {"kinds": dict(kinds), "example": example.message}
 
 
 def _usage(job: Job) -> dict[str, Any]:

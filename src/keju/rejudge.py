@@ -49,4 +49,4 @@ def judge_run(
         manifest.write()
         write_outputs(folder, results, jobs, manifest.document, config.language, report=report)
     code, message = (stop.exit_code, str(stop)) if stop is not None else (0, "")
-    return Finished(results, folder, code, message, f"keju judge {folder}")
+    return Finished(results, folder, code, message, f"keju judge {folder}", stop)

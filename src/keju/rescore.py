@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from keju import settings
 from keju.answers.thinking import split_thinking
 from keju.benchmarks.base import Exam
 from keju.benchmarks.selection import restrict
-from keju.config import TaskConfig
 from keju.engine.job import Job
 from keju.engine.resume import stored_replies
 from keju.errors import DataError
@@ -35,14 +36,14 @@ def score_run(
     from keju.task import judging_of, make_jobs
 
     manifest = read_json(run / MANIFEST)
-    settings = manifest["config"] | ({"data_dir": data_dir} if data_dir else {})
-    config = TaskConfig(**settings)
+    config = settings.of_run(manifest, data_dir)
     if readers:
         config = config.model_copy(update={"reader": readers})
     jobs = make_jobs(config)
+    changed = changed_files(manifest, jobs)
     watch = Disagreements()
     joint = [JointReadings() for _ in jobs]
-    for job, unit, record in stored_replies(jobs, run):
+    for job, unit, record in stored_replies(jobs, run, by_id=not changed):
         sample = job.exam.samples[unit // job.epochs]
         readings = job.grade(unit // job.epochs, record.reply)
         job.enter_readings(unit, record.reply, record.faults, readings)
@@ -56,6 +57,14 @@ def score_run(
         for job in jobs
         for entry in entries_of(job, beside=readers is None, judgement=judgement)
     ]
+    if changed and not any(job.tallies[0].done for job in jobs):
+        raise DataError(
+            f"the data has changed since the run ({changed[0]}), so that no stored reply fits it: "
+            "name the folder that it was made with (--data-dir)"
+        )
+    for entry in entries if changed else ():
+        note = f"the data has changed since the run ({changed[0]}): what no longer fits is left out"
+        entry.setdefault("warnings", []).append(note)
     for job, seen in zip(jobs, joint, strict=True):
         seen.add_metrics(job.exam, entries, sorted(seen.rows))
     return _document(manifest["run"], manifest["model"], entries, watch, readers)
@@ -101,6 +110,17 @@ def score_predictions(
             note = f"{missing} of {len(exam.samples)} questions have no prediction"
             entry.setdefault("warnings", []).append(note)
     return _document(predictions.name, predictions.name, entries, watch, readers)
+
+
+def changed_files(manifest: dict[str, Any], jobs: Sequence[Job]) -> list[str]:
+    """The data files that are not what they were when the run was made."""
+    before = {exam["name"]: exam["data"]["files"] for exam in manifest["benchmarks"]}
+    return [
+        name
+        for job in jobs
+        for name, digest in job.exam.data.files.items()
+        if before.get(job.exam.benchmark, {}).get(name, digest) != digest
+    ]
 
 
 class Disagreements:
@@ -198,7 +218,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     yield number, decoder.decode(line)
     except msgspec.DecodeError as error:
         raise DataError(f"{path}, line {number}: {error}") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"cannot read {path}: {reason}") from None
 

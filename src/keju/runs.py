@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from keju.config import TaskConfig
 from keju.errors import DataError, UsageError, did_you_mean
 
 MANIFEST, RESULTS, REPORT = "manifest.json", "results.json", "report.html"
@@ -62,12 +63,55 @@ def read_json(path: Path) -> dict[str, Any]:
     return document
 
 
-def create_folder(work_dir: str, run_id: str) -> Path:
-    """Make the folder of a run; it may exist already."""
-    folder = Path(work_dir) / run_id
+class RunFolder(NamedTuple):
+    """Where a run is saved, and whether it begins here."""
+
+    path: Path
+    new: bool
+
+    def remove_if_empty(self) -> None:
+        """Remove the folder of a run that was refused before anything was saved."""
+        left = list(self.path.iterdir()) if self.new else []
+        if self.new and all(path.stat().st_size == 0 for path in left):
+            for path in left:
+                path.unlink()
+            self.path.rmdir()
+
+
+def run_folder(config: TaskConfig) -> RunFolder:
+    """The folder of a run, made if need be: the one it names, or a new one of its own."""
+    if config.run_id is None:
+        if config.resume:
+            raise UsageError("--resume needs the run's --run-id, or --config RUN/manifest.json")
+        name = new_run_id(config.model, config.datasets)
+        return RunFolder(_new_folder(Path(config.work_dir), name), new=True)
+    folder = Path(config.work_dir) / config.run_id
+    if config.resume and not (folder / MANIFEST).is_file():
+        known = [run.id for run in list_runs(config.work_dir)]
+        hint = did_you_mean(config.run_id, known) if known else ""
+        raise UsageError(f"no run '{config.run_id}' in {config.work_dir} to resume{hint}")
+    existed = folder.exists()
+    return RunFolder(create_folder(folder), new=not existed)
+
+
+def _new_folder(work_dir: Path, name: str) -> Path:
+    """A folder that did not exist before, whatever else starts in the same second."""
+    for number in range(1, 1000):
+        folder = work_dir / (name if number == 1 else f"{name}-{number}")
+        try:
+            return create_folder(folder, new=True)
+        except FileExistsError:
+            continue
+    raise UsageError(f"{work_dir} holds too many runs called {name}")
+
+
+def create_folder(folder: Path, *, new: bool = False) -> Path:
+    """Make a folder; FileExistsError if it must be `new` and is not."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=not new)
     except OSError as error:
+        if new and isinstance(error, FileExistsError):
+            raise
         raise UsageError(f"cannot create {folder}: {error.strerror}; see --work-dir") from None
     if not os.access(folder, os.W_OK):
         raise UsageError(f"cannot write to {folder}: permission denied; see --work-dir")

@@ -161,6 +161,13 @@ def data_dir(flag: str | None, environ: Mapping[str, str] | None = None) -> str 
     return flag or _variable("data_dir", environ)
 
 
+def of_run(manifest: Mapping[str, Any], flag: str | None = None) -> TaskConfig:
+    """The settings of a stored run; its own data folder counts unless a flag names another."""
+    stored: Layer = dict(manifest["config"])
+    stored["data_dir"] = flag or stored.get("data_dir") or data_dir(None)
+    return TaskConfig(**stored)
+
+
 def work_dir(flag: str | None, environ: Mapping[str, str] | None = None) -> Path:
     """The folder of runs, for commands that take no whole configuration."""
     default = str(TaskConfig.model_fields["work_dir"].default)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -16,16 +19,16 @@ from keju.engine.job import Job
 from keju.engine.limits import Meter, Spending
 from keju.engine.loop import Engine, Limits
 from keju.engine.queue import Queue
-from keju.engine.resume import Recalled, recall
-from keju.errors import ConfigError, Interrupted, KejuError, RunIncomplete, UsageError
+from keju.engine.resume import KEPT_FAULTS, Recalled, recall
+from keju.errors import ConfigError, DataError, Interrupted, KejuError, RunIncomplete
 from keju.exams import choose_readers, prepare_exams, resolve_sampling
 from keju.grades import write_grades
 from keju.journal import Journal
-from keju.manifest import Ledger, Manifest
+from keju.manifest import Ledger, Manifest, describe_session
 from keju.models.base import Model
 from keju.models.factory import make_model, model_name
 from keju.outputs import build_results, write_outputs
-from keju.runs import create_folder, find_run, new_run_id, now
+from keju.runs import MANIFEST, find_run, now, run_folder
 from keju.types import Sampling
 
 if TYPE_CHECKING:
@@ -45,14 +48,23 @@ class Finished(NamedTuple):
     message: str
     """Why it ended early, in one line; empty if it did not."""
     resume_command: str
+    """Empty where resuming would change nothing."""
+    error: KejuError | None = None
+    """What ended it early."""
+
+    @property
+    def told(self) -> str:
+        """Why it ended early, and how to go on."""
+        resume = f"; resume with: {self.resume_command}" if self.resume_command else ""
+        return self.message + resume
 
 
 def run_task(task_cfg: TaskConfig | dict[str, Any] | str | Path) -> dict[str, Any]:
     """Sit the exams of a task and return the results document.
 
     `task_cfg` is a TaskConfig, a mapping with its fields, or the path of a YAML or JSON file.
-    Raises a KejuError that says in one line what is wrong; a run that stopped early raises
-    RunIncomplete and can be resumed under its run id.
+    Raises a KejuError that says in one line what is wrong. A run that stopped early raises
+    RunIncomplete, EndpointError or Interrupted, and can be resumed under its run id.
     """
     from keju.settings import load
 
@@ -66,10 +78,8 @@ def run_task(task_cfg: TaskConfig | dict[str, Any] | str | Path) -> dict[str, An
     else:
         config = load(file=Path(task_cfg))
     finished = sit(config)
-    if finished.exit_code:
-        error = RunIncomplete(f"{finished.message}; resume with: {finished.resume_command}")
-        error.exit_code = finished.exit_code
-        raise error
+    if finished.error is not None:
+        raise type(finished.error)(finished.told)
     return finished.results
 
 
@@ -93,6 +103,7 @@ def make_jobs(config: TaskConfig) -> list[Job]:
             model=model_name(config),
             epochs=config.repeats,
             filters=args.filters,
+            repeat_seed=config.seed,
         )
         jobs.append(job)
     return jobs
@@ -105,30 +116,49 @@ def sit(config: TaskConfig, *, display: Display | None = None, report: bool = Tr
     judging = judging_of(config, jobs)
     if judging is not None:
         judging.check()
-    run_id = config.run_id or new_run_id(config.model, config.datasets)
-    folder = create_folder(config.work_dir, run_id)
-    if config.resume and not (folder / "manifest.json").is_file():
-        raise UsageError(f"there is no run '{run_id}' in {config.work_dir} to resume")
     cache = find_run(config.use_cache, config.work_dir) if config.use_cache else None
-    with Journal(folder) as journal:
-        manifest = Manifest(folder, config, jobs)
-        recalled = recall(jobs, journal, trusted=manifest.trusted, cache=cache)
-        if judging is not None and recalled.count < sum(job.units for job in jobs):
-            judging.preflight()
-        stop = Sitting(config, jobs, model, journal, manifest, recalled, display).run()
-        judgement = None
-        if judging is not None:
-            judgement = judging.grade(folder, manifest if stop is None else None, display=display)
-            stop = stop or judgement.stop
-        write_grades(folder, judgement.grades if judgement is not None else ())
-        stop = stop or _too_many_errors(jobs, config.error_limit)
-        results = build_results(jobs, manifest, stop, judgement)
-        manifest.document["complete"] = stop is None
-        manifest.write()
-        write_outputs(folder, results, jobs, manifest.document, config.language, report=report)
-    resume = f"keju eval --config {folder / 'manifest.json'} --resume"
-    code, message = (stop.exit_code, str(stop)) if stop is not None else (0, "")
-    return Finished(results, folder, code, message, resume)
+    place = run_folder(config)
+    folder = place.path
+    try:
+        with Journal(folder) as journal:
+            manifest = Manifest(folder, config, jobs)
+            recalled = recall(jobs, journal, trusted=manifest.trusted, cache=cache)
+            if judging is not None and recalled.count < sum(job.units for job in jobs):
+                judging.preflight()
+            stop = Sitting(config, jobs, model, journal, manifest, recalled, display).run()
+            judgement = None
+            if judging is not None:
+                ask = manifest if stop is None else None
+                judgement = judging.grade(folder, ask, display=display)
+                stop = stop or judgement.stop
+            stop = stop or _shortfall(jobs, config.error_limit)
+            results = build_results(jobs, manifest, stop, judgement)
+            try:
+                write_grades(folder, judgement.grades if judgement is not None else ())
+                manifest.finish(complete=stop is None)
+                language = config.language
+                write_outputs(folder, results, jobs, manifest.document, language, report=report)
+            except DataError as error:
+                stop = stop or RunIncomplete(str(error))
+    except KejuError:
+        place.remove_if_empty()
+        raise
+    message = str(stop) if stop is not None else ""
+    code = stop.exit_code if stop is not None else 0
+    return Finished(results, folder, code, message, _resume_command(config, folder, stop), stop)
+
+
+def _resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) -> str:
+    if isinstance(stop, FinalErrors):
+        return ""
+    key = ""
+    if config.api_key is not None and not os.environ.get("OPENAI_API_KEY"):
+        key = " --api-key YOUR_KEY"
+    return f"keju eval --config {shlex.quote(str(folder / MANIFEST))} --resume{key}"
+
+
+class FinalErrors(RunIncomplete):
+    """Too many samples ended in an error that asking again cannot mend."""
 
 
 def judging_of(config: TaskConfig, jobs: Sequence[Job]) -> Judging | None:
@@ -164,6 +194,9 @@ class Sitting:
         self._display = display
         self._already = already or Meter()
         self._interrupts = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._preparing: asyncio.Task[Any] | None = None
+        self._engine: Engine | None = None
 
     def run(self) -> KejuError | None:
         """Ask what is still to be asked; return what stopped it early."""
@@ -175,58 +208,93 @@ class Sitting:
                 lines = self._recalled.damaged
                 self._display.note(f"{lines} journal lines were unreadable and are asked again")
         try:
-            return run_loop(self._sit)
+            return run_loop(self._sit, self.interrupt_from_outside)
         finally:
             if self._display is not None:
                 self._display.finish()
 
     async def _sit(self) -> KejuError | None:
         config = self._config
-        slots = self._model.slots
-        lanes = slots is not None and not self._model.batches
-        queue = Queue(self._jobs, self._recalled.done, seed=config.seed, lanes=lanes)
+        queue = Queue(
+            self._jobs,
+            self._recalled.done,
+            seed=config.seed,
+            lanes=self._model.slots is not None and not self._model.batches,
+        )
         if not queue.left:
             self._ledger.keep_endpoint()
             return None
         already = Meter()
         already.include(self._already)
-        for job in self._jobs:
-            already.include(job.meter)
-        spending = Spending(config.budget, config.price, already)
+        already.include(self._recalled.spent)
+        spending = Spending(config.budget, config.price, already, self._ledger.seconds)
+        started = now()
         engine = Engine(
             self._model,
             queue,
             self._journal,
             spending,
-            Limits(
-                concurrency=slots
-                if slots and self._model.batches
-                else min(config.eval_batch_size, slots or config.eval_batch_size),
-                timeout=config.timeout,
-                attempts=config.attempts,
-                give_up_after=config.give_up_after,
-                retry_interval=config.retry_interval,
-                rpm=config.rpm,
-                tpm=config.tpm,
-            ),
+            self._limits(),
             seed=config.seed,
             on_progress=self._show if self._display is not None else None,
+            on_session=lambda engine: self._note(started, engine, ended=False),
         )
-        started = now()
+        with _signals(self.interrupt):
+            try:
+                if (stopped := await self._prepare()) is not None:
+                    return stopped
+                self._engine = engine
+                stop = await engine.run()
+            finally:
+                await self._model.close()
+        self._note(started, engine, ended=True)
+        return stop
+
+    async def _prepare(self) -> KejuError | None:
+        """Start the model and show that it works; Ctrl-C ends that at once."""
+        self._loop = asyncio.get_running_loop()
+        self._preparing = asyncio.current_task()
         try:
             await self._model.start()
             for sampling in _distinct(job.sampling for job in self._jobs):
                 await self._model.preflight(sampling)
-            self._ledger.note_endpoint(self._model.facts())
-            with _signals(lambda: self._interrupt(engine)):
-                stop = await engine.run()
+        except asyncio.CancelledError:
+            if not self._interrupts:
+                raise
+            if self._preparing is not None:
+                self._preparing.uncancel()
+            return Interrupted("interrupted before the first question")
         finally:
-            await self._model.close()
-        self._ledger.add_session(started, engine.seconds, engine.retries, spending)
-        return stop
+            self._preparing = None
+        self._ledger.note_endpoint(self._model.facts())
+        return None
 
-    def _interrupt(self, engine: Engine) -> None:
+    def _limits(self) -> Limits:
+        config, slots = self._config, self._model.slots
+        most = config.eval_batch_size
+        if slots is not None:
+            most = slots if self._model.batches else min(most, slots)
+        return Limits(
+            concurrency=most,
+            timeout=config.timeout,
+            attempts=config.attempts,
+            give_up_after=config.give_up_after,
+            retry_interval=config.retry_interval,
+            rpm=config.rpm,
+            tpm=config.tpm,
+        )
+
+    def _note(self, started: str, engine: Engine, *, ended: bool) -> None:
+        self._ledger.note_session(describe_session(started, engine, ended=ended))
+
+    def interrupt(self) -> None:
+        """The first call lets what is in flight finish, the second stops at once."""
         self._interrupts += 1
+        engine = self._engine
+        if engine is None:
+            if self._preparing is not None:
+                self._preparing.cancel()
+            return
         if self._interrupts > 1:
             engine.abort()
             return
@@ -236,6 +304,11 @@ class Sitting:
                 f"stopping: {engine.in_flight} requests in flight will finish and be saved; "
                 "press Ctrl-C again to stop at once"
             )
+
+    def interrupt_from_outside(self) -> None:
+        """The same, from another thread than the loop's."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.interrupt)
 
     def _show(self, engine: Engine) -> None:
         from keju.report.display import Progress
@@ -276,24 +349,46 @@ def _distinct(samplings: Iterable[Sampling]) -> list[Sampling]:
     return seen
 
 
-def _too_many_errors(jobs: Sequence[Job], limit: float) -> KejuError | None:
-    errors = sum(job.tallies[0].outcome_counts()["error"] for job in jobs)
-    total = sum(job.tallies[0].done for job in jobs)
-    if not errors or errors / total <= limit:
+def _shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
+    """What is missing at the end of a sitting that nothing stopped."""
+    total = sum(job.units for job in jobs)
+    unanswered = total - sum(job.tallies[0].done for job in jobs)
+    if unanswered:
+        return RunIncomplete(f"{unanswered} of {total} samples have no record")
+    faults = [fault for job in jobs for fault in job.errors.values()]
+    if len(faults) <= limit * total:
         return None
-    return RunIncomplete(
-        f"{errors} of {total} samples ended in an error, more than the limit of {limit:.1%}"
+    (kind, count), *_ = Counter(fault.kind for fault in faults).most_common(1)
+    example = next(fault.message for fault in faults if fault.kind == kind)
+    told = (
+        f"{len(faults)} of {total} samples ended in an error, more than the limit of {limit:.1%} "
+        f"({count} {kind}: {example})"
     )
+    if all(fault.kind in KEPT_FAULTS for fault in faults):
+        return FinalErrors(f"{told}; asking again would not change that")
+    return RunIncomplete(told)
 
 
-def run_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine to its end on a loop of its own, also where a loop already runs."""
+def run_loop(
+    main: Callable[[], Coroutine[Any, Any, T]], interrupt: Callable[[], None] | None = None
+) -> T:
+    """Run a coroutine to its end on a loop of its own, also where a loop already runs.
+
+    There it works in a thread, and Ctrl-C, which only the main thread hears, calls `interrupt`.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return _run_here(main)
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(_run_here, main).result()
+        working = pool.submit(_run_here, main)
+        while True:
+            try:
+                return working.result()
+            except KeyboardInterrupt:
+                if interrupt is None:
+                    raise
+                interrupt()
 
 
 def _run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -227,3 +227,5 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=F
     """The attempts that failed before this reply, in order."""
     at: float = 0.0
     """Unix time at which the reply was scored."""
+    origin: str = ""
+    """The run that asked, where the reply was copied from another one."""

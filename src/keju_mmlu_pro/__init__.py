@@ -4,9 +4,9 @@ from keju.integrations.verifiers import has_tasksets
 
 if has_tasksets():
     from keju.integrations.verifiers.harness import KejuHarness
-    from keju.integrations.verifiers.tasksets import MMLUProTaskset, ExamEnv
+    from keju.integrations.verifiers.tasksets import ExamEnv, MMLUProTaskset
 
-    __all__ = ["MMLUProTaskset", "ExamEnv", "KejuHarness"]
+    __all__ = ["ExamEnv", "KejuHarness", "MMLUProTaskset"]
 else:
     from keju.integrations.verifiers.legacy import loader
 

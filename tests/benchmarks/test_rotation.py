@@ -17,7 +17,7 @@ from keju.models.scripted import Script, ScriptedModel
 from keju.rescore import score_run
 from keju.task import make_jobs, sit
 from keju.types import Request, Sample
-from tests.results.fake_exam import make_exam, make_sample
+from tests.results.fake_exam import make_exam, make_sample, make_tally
 
 SIZE = 12
 
@@ -177,3 +177,7 @@ def test_bbh_is_refused_and_mmlu_pro_is_rotated(data_dir: Path) -> None:
     prompts = [turned.render(sample) for sample in turned.samples[:3]]
     assert len({prompt.tail for prompt in prompts}) == 3
     assert len({id(prompt.prefix) for prompt in prompts}) == 1
+    tally = make_tally("10u" * len(pro.samples), answers="ABA" * len(pro.samples))
+    metric = turned.extra_metrics(tally)["accuracy_expected_with_guess"]
+    assert metric["n"] == len(turned.samples)
+    assert metric["ci95"] is None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from keju.config import TaskConfig
 from keju.grades import graded_records
 from keju.task import sit
@@ -44,7 +46,7 @@ def keju_scores(
     config = TaskConfig(
         model=MODEL,
         api_url=endpoint.url,
-        api_key=KEY,
+        api_key=SecretStr(KEY),
         datasets=[name],
         data_dir=str(data_dir),
         work_dir=str(folder),

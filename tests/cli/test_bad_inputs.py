@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -161,6 +162,8 @@ MODELS = [
 ]
 
 QUIZ = ("eval", "--model", "scripted", "--datasets", "./quiz", "--quiet")
+BROKEN_GZIP = gzip.compress(b"{}" * 1000)[:12] + b"\xff" * 20
+"""A gzip file that is damaged behind its head."""
 ROW = "question,A,B,answer\nq?,x,y,A\n"
 """A file of questions that is right as it stands."""
 
@@ -209,6 +212,11 @@ AFTERWARDS = [
         ("verify", "--data-dir", "."),
         "no rule to verify 'bhb' (did you mean 'bbh'?)",
         files={"golden/bhb/x_golden.json": "{}", "golden/bhb/x_predictions.jsonl": "{}"},
+    ),
+    Case(
+        ("score", "--datasets", "demo", "--predictions", "p.jsonl.gz"),
+        "cannot read p.jsonl.gz: ",
+        files={"p.jsonl.gz": BROKEN_GZIP},
     ),
     Case(("export",), "missing argument"),
     Case(("export", "nothing"), "no run 'nothing'"),

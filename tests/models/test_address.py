@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keju.errors import ConfigError
-from keju.models.address import parse_address
+from keju.models.address import parse_address, shown_url
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,35 @@ def test_credentials_are_not_shown() -> None:
     assert address.shown == "https://h:99/v1"
     assert "hidden" not in repr(address)
     assert {"hidden1", "hidden2"} <= set(address.secrets)
+
+
+def test_secrets_of_a_url_are_known_as_typed_and_as_sent() -> None:
+    address = parse_address("https://user:hid%3Aden@h/v1?key=hid%2Fden")
+    assert {"hid%3Aden", "hid:den", "hid%2Fden", "hid/den"} <= set(address.secrets)
+
+
+@pytest.mark.parametrize(
+    "given", ["http://user:hidden@h:hidden/v1", "http://hidden@\u2100/v1", "http://[hidden/"]
+)
+def test_what_is_no_url_is_refused_without_showing_it(given: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_address(given)
+    assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("http://localhost:8000/v1", "http://localhost:8000/v1"),
+        (" https://user:hidden@h:99/v1?key=hidden#hidden ", "https://h:99/v1"),
+        ("https://hidden@h", "https://h"),
+        ("https://user:hid@den@h/a@b", "https://h/a@b"),
+        ("https://h?key=hidden", "https://h"),
+        ("http://[::1]:8000/v1?key=hidden", "http://[::1]:8000/v1"),
+        ("user:hidden@h/v1", "h/v1"),
+        ("http://user:hidden@h:x/v1", "http://h:x/v1"),
+        ("", ""),
+    ],
+)
+def test_a_url_is_shown_without_its_secrets(given: str, shown: str) -> None:
+    assert shown_url(given) == shown

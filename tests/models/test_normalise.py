@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+import msgspec
 import pytest
 
 from keju.models.faults import Redactor
@@ -76,6 +77,33 @@ def chat(message: dict[str, Any], finish: Any = "stop", **more: Any) -> dict[str
             {"choices": [{"text": " B", "finish_reason": "stop"}]},
             Reply(text=" B", finish="stop"),
         ),
+        (
+            chat({"content": [{"type": "output_text", "text": "B", "annotations": []}]}),
+            Reply(text="B", finish="stop"),
+        ),
+        (
+            chat(
+                {
+                    "content": [
+                        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+                        {"type": "reasoning", "text": "so"},
+                        {"type": "text", "text": "B"},
+                    ]
+                }
+            ),
+            Reply(text="B", reasoning="hm\nso", finish="stop"),
+        ),
+        (
+            chat({"content": [{"type": "thinking", "thinking": "on and on"}]}, "length"),
+            Reply(reasoning="on and on", finish="length"),
+        ),
+        (
+            chat({"content": [{"type": "refusal", "refusal": "I cannot"}]}),
+            Reply(text="I cannot", finish="stop"),
+        ),
+        (chat({"content": []}), Reply(finish="stop")),
+        (chat({"content": None, "reasoning": "hm"}), Reply(reasoning="hm", finish="stop")),
+        ({"choices": [{"message": {"content": "x"}, "text": None}]}, Reply(text="x")),
     ],
 )
 def test_reply(body: dict[str, Any], reply: Reply) -> None:
@@ -110,6 +138,46 @@ def test_usage(usage: dict[str, Any] | None, expected: Usage) -> None:
 
 
 @pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": "7", "completion_tokens": "3.0"}, Usage(7, 3)),
+        ({"prompt_tokens": 7.9, "prompt_tokens_details": []}, Usage(7)),
+        ({"prompt_tokens": "many", "completion_tokens": True}, Usage()),
+        ({"completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": "2"}}, Usage(0, 3, 2)),
+        ({"completion_tokens": 3, "completion_tokens_details": "x"}, Usage(0, 3)),
+        ({"prompt_tokens": 1e300, "completion_tokens": -3}, Usage()),
+        ({"prompt_tokens": "9" * 400, "completion_tokens": 3}, Usage(0, 3)),
+        ([], Usage()),
+        ("7", Usage()),
+    ],
+)
+def test_odd_counts_never_cost_the_reply(usage: Any, expected: Usage) -> None:
+    reply = read(chat({"content": "x"}, usage=usage))
+    assert (reply.error, reply.text, reply.usage) == (None, "x", expected)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (rb'{"choices": [{"message": {"content": "\ud83d (B)"}}]}', "\ufffd (B)"),
+        (rb'{"choices": [{"message": {"content": "(B) \ude00\ud83d"}}]}', "(B) \ufffd\ufffd"),
+        (rb'{"choices": [{"text": "\ud83d\ude00 \ud83d"}]}', "\U0001f600 \ufffd"),
+        (b'{"choices": [{"text": "\xed\xa0\xbd B"}]}', "\ufffd B"),
+        (b'\xef\xbb\xbf{"choices": [{"text": "B"}]}', "B"),
+        (b'{"choices": [{"text": "B"}], "model": 7, "created": {}, "x": [null]}', "B"),
+        (b'{"choices": [{"text": "B"}, 5], "usage": {"prompt_tokens": 1e400}}', "B"),
+        (b'{"choices": [{"message": {"content": "B", "tool_calls": {}}}]}', "B"),
+        (b'{"choices": [{"text": "B", "logprobs": {"token_logprobs": [-Infinity]}}]}', "B"),
+    ],
+)
+def test_a_reply_that_was_paid_for_is_kept(body: bytes, text: str) -> None:
+    reply = read(body)
+    assert reply.error is None
+    assert reply.text == text
+    assert msgspec.json.decode(msgspec.json.encode(reply), type=Reply) == reply
+
+
+@pytest.mark.parametrize(
     ("body", "kind"),
     [
         ({"choices": []}, "malformed"),
@@ -122,6 +190,18 @@ def test_usage(usage: dict[str, Any] | None, expected: Usage) -> None:
         (b'{"choices": [', "malformed"),
         (b"<html>hello</html>", "malformed"),
         (b'{"choices": [{"text": "\xff"}]}', "malformed"),
+        ({"choices": [{}]}, "malformed"),
+        ({"choices": [{"message": None}]}, "malformed"),
+        ({"choices": [{"text": 42}]}, "malformed"),
+        ({"choices": [None]}, "malformed"),
+        (chat({"content": 42}), "malformed"),
+        (chat({"content": {"text": "B"}}), "malformed"),
+        (chat({"content": False}), "malformed"),
+        (chat({"content": [{"type": "hologram", "text": "B"}]}), "malformed"),
+        (chat({"content": [{"type": "text", "text": 42}]}), "malformed"),
+        (chat({"content": [{"type": ["text"]}, "B", None]}), "malformed"),
+        (b"[" * 100_000, "malformed"),
+        (b'\xef\xbb\xbf<html>hello</html>', "malformed"),
         (chat({"content": None}, "content_filter"), "content_filter"),
         (chat({"content": ""}, "content_filter"), "content_filter"),
         ({"error": {"message": "busy", "code": 429}}, "rate_limit"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import shutil
 import socket
 import subprocess
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from keju.errors import ConfigError
+from keju.errors import ConfigError, EndpointError
 from keju.models import transport
 from keju.models.openai import OpenAIModel
 from keju.models.transport import Transport, TransportError
@@ -145,6 +146,14 @@ def test_no_secret_is_shown_anywhere() -> None:
     assert "MARKED" not in repr(gone)
 
 
+def test_credentials_in_the_url_are_sent() -> None:
+    with FaultyEndpoint(Plan(answers="ok")) as endpoint:
+        url = endpoint.url.replace("://", "://user:pa%3Ass@") + "?token=t-1"
+        assert ask(model_at(url, api_key=None)).text == "ok"
+        sent = endpoint.last_headers["authorization"]
+    assert base64.b64decode(sent.removeprefix("Basic ")) == b"user:pa:ss"
+
+
 @pytest.mark.parametrize("key", ["sk-MARKED\nX-Evil: 1", "sk-MARKED\x00"])
 def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(key: str) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -221,6 +230,41 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Certified:
     ):
         subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
     return Certified((folder / "leaf.pem", folder / "leaf.key"), folder / "ca.pem")
+
+
+@pytest.fixture(scope="module")
+def self_signed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a self-signed certificate that is a CA's, and one that is not."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificates of this test")
+    folder = tmp_path_factory.mktemp("self-signed")
+    new = "openssl req -newkey rsa:2048 -nodes -x509 -days 2 -addext subjectAltName=IP:127.0.0.1"
+    for name, is_ca in (("authority", "TRUE"), ("server", "FALSE")):
+        command = (
+            f"{new} -subj /CN=127.0.0.1 -addext basicConstraints=critical,CA:{is_ca} "
+            f"-keyout {name}.key -out {name}.pem"
+        )
+        subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["authority", "server"])
+def test_a_self_signed_certificate(self_signed: Path, name: str) -> None:
+    certificate, other = self_signed / f"{name}.pem", self_signed / "authority.pem"
+    tls = (certificate, self_signed / f"{name}.key")
+    with FaultyEndpoint(Plan(answers="safe"), tls=tls) as endpoint:
+        trusted = ask(model_at(endpoint.url, ca_file=str(certificate)))
+        wrong = ask(model_at(endpoint.url, ca_file=str(other)))
+        with pytest.raises(EndpointError) as caught:
+            use(model_at(endpoint.url), lambda m: m.preflight(Sampling()))
+    assert wrong.error is not None
+    assert "is the server running" not in str(caught.value)
+    if name == "server":
+        assert trusted.text == "safe"
+        assert "ca_file is not the one that signed the server's" in wrong.error.message
+        assert "a private certificate authority is named with ca_file" in str(caught.value)
+    else:
+        assert "make it again with basicConstraints=CA:FALSE" in wrong.error.message
 
 
 def test_certificate_authority(certified: Certified) -> None:

@@ -108,6 +108,15 @@ def test_what_is_no_model_endpoint(fault: str) -> None:
     assert message.endswith("check --api-url")
 
 
+def test_what_is_no_model_endpoint_is_asked_twice_at_most() -> None:
+    with FaultyEndpoint(Plan(faults={"html": 1.0})) as endpoint, pytest.raises(EndpointError):
+        fly(endpoint.url)
+    assert endpoint.stats.requests == 2
+    with FaultyEndpoint(Plan(first_faults=("html",))) as endpoint:
+        fly(endpoint.url)
+        assert endpoint.stats.requests == 2
+
+
 def test_silence_is_named() -> None:
     message = refusal(Plan(faults={"stall": 1.0}), preflight_timeout=0.05)
     assert "no reply within 0.05 s" in message

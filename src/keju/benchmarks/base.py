@@ -183,7 +183,7 @@ class Exam(ABC):
         }
 
     def as_recorded(self, sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample:
-        """`sample` as a row of a predictions file has it: its options and, if `gold`, its target."""
+        """`sample` as a row of a predictions file has it: its options and, if `gold`, target."""
         changes: dict[str, Any] = {}
         if "choices" in row:
             changes |= {"choices": tuple(map(str, row["choices"])), "order": ()}

@@ -11,17 +11,22 @@ if TYPE_CHECKING:
 
 REFUSAL = "refusal"
 """Key of `Sample.metadata` that holds the label of a refusal option, where one is offered."""
+FILTERED = "content_filter"
+"""Finish reason of a reply that the endpoint's filter broke off."""
 
 
 def grade(reply: Reply, sample: Sample, reader: Reader) -> Reading:
     """Read `reply` and score it.
 
-    An error of the endpoint is an error, never an answer. Where nothing could be read the finish
-    reason says whether the reply was cut short. Without a gold answer nothing is graded.
+    An error of the endpoint is an error, never an answer; so is a reply that its filter broke off
+    before anything could be read. Otherwise the finish reason of a reply without an answer says
+    whether it was cut short. Without a gold answer nothing is graded.
     """
     if reply.error is not None:
         return Reading(reader.name, Answer(reason=reply.error.kind), Score(0.0, "error"))
     answer = read(reply, sample, reader)
+    if answer.value is None and reply.finish == FILTERED:
+        return Reading(reader.name, Answer(reason=FILTERED), Score(0.0, "error"))
     return Reading(reader.name, answer, _score(answer, reply, sample, reader))
 
 

@@ -175,7 +175,7 @@ class RotatedExam(Exam):
 
     def extra_metrics(self, tally: Tally) -> dict[str, Metric]:
         """Those of the exam itself, and what the rotations tell about it."""
-        metrics = self._inner.extra_metrics(tally)
+        metrics = {name: _clustered(own) for name, own in self._inner.extra_metrics(tally).items()}
         consistency = _consistency(tally, self.rotations)
         if consistency is not None:
             metrics["rotation_consistency"] = consistency
@@ -190,6 +190,11 @@ def _stretched(subset: Subset, rotations: int) -> Subset:
         subset.title,
         subset.population * rotations,
     )
+
+
+def _clustered(metric: Metric) -> Metric:
+    """A metric of the exam's own; an interval that takes rotations for questions is left out."""
+    return metric if metric.get("method") == "clustered" else metric | {"ci95": None}
 
 
 def _consistency(tally: Tally, rotations: int) -> Metric | None:

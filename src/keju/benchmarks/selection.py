@@ -21,7 +21,8 @@ def select(
     """Return `exam` with at most `limit` questions of each subset (or that share of each).
 
     `first` keeps the order of the data, `random` draws with the seed, `stratified` draws so that
-    the target answers keep their proportions. `shuffle` permutes each subset first.
+    the target answers keep their proportions. A larger limit keeps all that a smaller one drew.
+    `shuffle` permutes each subset first.
     """
     if limit is None and not shuffle:
         return exam
@@ -72,24 +73,24 @@ def _draw(
 ) -> list[int]:
     if wanted >= len(rows) or how == "first":
         return rows[:wanted]
-    if how == "random":
-        return sorted(draw.sample(rows, wanted))
+    drawn = draw.sample(rows, len(rows))
+    if how == "stratified":
+        drawn = _interleaved(drawn, samples)
+    return sorted(drawn[:wanted])
+
+
+def _interleaved(rows: list[int], samples: Sequence[Sample]) -> list[int]:
+    """An order in which every beginning holds each target answer in proportion.
+
+    The k-th of n rows with the same target stands at (k + 1/2) / n of the way.
+    """
     strata: dict[str, list[int]] = defaultdict(list)
     for row in rows:
         strata[samples[row].target].append(row)
-    shares = _largest_remainder([len(members) for members in strata.values()], wanted)
-    kept: list[int] = []
-    for members, share in zip(strata.values(), shares, strict=True):
-        kept.extend(draw.sample(members, share))
-    return sorted(kept)
-
-
-def _largest_remainder(sizes: list[int], wanted: int) -> list[int]:
-    """Split `wanted` in proportion to `sizes`; the largest remainders get what is left over."""
-    total = sum(sizes)
-    exact = [size * wanted / total for size in sizes]
-    shares = [math.floor(value) for value in exact]
-    by_remainder = sorted(range(len(sizes)), key=lambda i: shares[i] - exact[i])
-    for position in by_remainder[: wanted - sum(shares)]:
-        shares[position] += 1
-    return shares
+    placed = [
+        ((rank + 0.5) / len(members), row)
+        for members in strata.values()
+        for rank, row in enumerate(members)
+    ]
+    placed.sort(key=lambda place: place[0])
+    return [row for _, row in placed]

@@ -34,6 +34,7 @@ COMMANDS = (
     Command("show", "keju.cli.show", "one question as the model gets it", LOOK),
     Command("stats", "keju.cli.stats", "number of questions and prompt lengths", LOOK),
     Command("data", "keju.cli.data", "find, check and pull the data of benchmarks", LOOK),
+    Command("model", "keju.cli.model", "find and pull the weights of the embedded model", LOOK),
     Command("schema", "keju.cli.schema", "JSON Schema of the configuration", LOOK),
     Command("verify", "keju.cli.verify", "score recorded outputs whose scores are known", LOOK),
     Command("init", "keju.cli.init", "start a benchmark of your own, or a config file", LOOK),

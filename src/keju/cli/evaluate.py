@@ -113,7 +113,7 @@ def _sit(config: TaskConfig, given: dict[str, Any]) -> int:
     finished = sit(config, display=display, report=not given["no_report"])
     _print(finished, as_json=given["as_json"])
     if finished.exit_code:
-        note(f"keju: error: {finished.message}; resume with: {finished.resume_command}")
+        note(f"keju: error: {finished.told}")
     return finished.exit_code
 
 

@@ -85,13 +85,12 @@ def export(
     _check_flags(form, output, full_text=full_text, fill=fill, partial=partial, as_json=as_json)
     folder = find_run(run, str(settings.work_dir(work_dir)))
     manifest = read_json(folder / MANIFEST)
-    data = settings.data_dir(data_dir)
     target = Path(output) if output else None
     if form == "submission":
-        jobs = _jobs(manifest, data)
+        jobs = _jobs(manifest, data_dir)
         done = _submit(folder, jobs, target, fill=fill, partial=partial)
     else:
-        done = _tabulate(folder, manifest, data, form, target, full_text=full_text)
+        done = _tabulate(folder, manifest, data_dir, form, target, full_text=full_text)
     if as_json:
         print_json({"run": folder.name, "format": form, "file": output} | done)
     elif target:
@@ -119,11 +118,9 @@ def _check_flags(
 
 
 def _jobs(manifest: dict[str, Any], data_dir: str | None) -> list[Job]:
-    from keju.config import TaskConfig
     from keju.task import make_jobs
 
-    config = manifest["config"] | ({"data_dir": data_dir} if data_dir else {})
-    return make_jobs(TaskConfig(**config))
+    return make_jobs(settings.of_run(manifest, data_dir))
 
 
 def _tabulate(

@@ -124,7 +124,7 @@ def judge(
     finished = judge_run(config, folder, display=display, report=not no_report)
     _print(finished, as_json=as_json)
     if finished.exit_code:
-        note(f"keju: error: {finished.message}; resume with: {finished.resume_command}")
+        note(f"keju: error: {finished.told}")
     return finished.exit_code
 
 

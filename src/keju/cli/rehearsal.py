@@ -18,6 +18,7 @@ BYTES_PER_TOKEN = 4
 
 def rehearse(config: TaskConfig) -> dict[str, Any]:
     """Load the data, check every setting, render the first prompts and forecast the work."""
+    from keju.models.address import shown_url
     from keju.models.factory import make_model
     from keju.task import judging_of, make_jobs
 
@@ -30,7 +31,7 @@ def rehearse(config: TaskConfig) -> dict[str, Any]:
     document: dict[str, Any] = {
         "dry_run": True,
         "model": config.model,
-        "api_url": config.api_url,
+        "api_url": config.api_url and shown_url(config.api_url),
         "eval_batch_size": config.eval_batch_size,
         "requests": sum(exam["requests"] for exam in exams),
         "prompt_tokens_estimate": sum(exam["prompt_tokens_estimate"] for exam in exams),

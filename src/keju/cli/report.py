@@ -56,7 +56,7 @@ def report(
     manifest = read_json(folder / MANIFEST)
     results = read_json(folder / RESULTS)
     target = Path(output) if output else folder / REPORT
-    questions = _questions(manifest, settings.data_dir(data_dir))
+    questions = _questions(manifest, data_dir)
     write_report(
         results, graded_records(folder), questions, target, manifest=manifest, language=language
     )
@@ -68,13 +68,11 @@ def report(
 
 def _questions(manifest: dict[str, Any], data_dir: str | None) -> Callable[..., Sample | None]:
     """Finds a question by benchmark and id; finds none where the run's data is not at hand."""
-    from keju.config import TaskConfig
     from keju.outputs import sample_lookup
     from keju.task import make_jobs
 
-    config = manifest["config"] | ({"data_dir": data_dir} if data_dir else {})
     try:
-        return sample_lookup(make_jobs(TaskConfig(**config)))
+        return sample_lookup(make_jobs(settings.of_run(manifest, data_dir)))
     except UsageError as error:
         note(f"keju: the report goes without the questions' texts: {error}")
         return lambda *_: None

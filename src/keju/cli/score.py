@@ -70,7 +70,6 @@ def score(
 ) -> None:
     """Score a stored run again, or a file of predictions; no model is asked."""
     readers = [name for name in reader.split(",") if name] if reader is not None else None
-    data = settings.data_dir(data_dir)
     if run is not None:
         given = {
             "--datasets": datasets,
@@ -79,7 +78,7 @@ def score(
             "--gold": gold,
             "--dataset-args": dataset_args,
         }
-        results = _score_run(run, readers, data, work_dir, given)
+        results = _score_run(run, readers, data_dir, work_dir, given)
     elif datasets is None or predictions is None:
         raise UsageError("give a RUN, or both --datasets NAME and --predictions FILE")
     else:
@@ -90,7 +89,7 @@ def score(
             Path(predictions),
             protocol=protocol,
             readers=readers,
-            data_dir=data,
+            data_dir=settings.data_dir(data_dir),
             dataset_args=own_args(datasets, dataset_args),
             gold=gold,
         )

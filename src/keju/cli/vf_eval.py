@@ -272,7 +272,7 @@ def _run(
     summary = _summary(job, config, args)
     _print(finished, summary, save=save, as_json=as_json)
     if finished.exit_code:
-        note(f"keju: error: {finished.message}; resume with: {finished.resume_command}")
+        note(f"keju: error: {finished.told}")
     return finished.exit_code
 
 

@@ -14,7 +14,20 @@ from keju.benchmarks.base import Exam, Reader
 from keju.config import Filters
 from keju.engine.limits import Meter
 from keju.results.tally import Tally
-from keju.types import Fault, Prefix, Reading, Record, Reply, Request, Sampling
+from keju.types import (
+    Answer,
+    Fault,
+    Prefix,
+    Reading,
+    Record,
+    Reply,
+    Request,
+    Sampling,
+    Score,
+)
+
+READER_FAILED = "reader_failed"
+"""The grader of a reply on which a reader broke down."""
 
 
 class Job:
@@ -36,13 +49,15 @@ class Job:
         filters: Filters | None = None,
         keep_answers: bool = False,
         arm: str = "",
+        repeat_seed: int = 0,
     ) -> None:
         self.exam = exam
         self.sampling = sampling
         self.readers = tuple(readers)
         self.epochs = epochs
         self.arm = arm
-        self._filters = filters if filters and (filters.remove_until or filters.regex) else None
+        self._repeat_seed = repeat_seed
+        self.filters = filters if filters and (filters.remove_until or filters.regex) else None
         keep_answers = keep_answers or epochs > 1 or exam.keeps_answers
         self.tallies = [
             Tally(len(exam.samples), epochs, keep_answers=keep_answers) for _ in self.readers
@@ -52,6 +67,8 @@ class Job:
         """What the records that count have cost."""
         self.seconds = array("f", [0.0]) * self.units
         """How long each unit's reply took."""
+        self.errors: dict[int, Fault] = {}
+        """Why units ended in an error."""
         self._labels = sampling.decode == "labels"
         identity = (exam.benchmark, model, arm, msgspec.to_builtins(sampling))
         self._fingerprint = msgspec.json.encode(identity, order="deterministic")
@@ -63,15 +80,16 @@ class Job:
         sample = self.exam.samples[index]
         prompt = self.exam.render(sample)
         hasher = self._hasher(prompt.prefix)
-        hasher.update(f"{sample.id}\0{epoch}\0{prompt.cue}\0{prompt.tail}".encode())
-        seed = self.sampling.seed
-        return Request(
-            prompt,
-            self.sampling,
-            hasher.hexdigest(),
-            sample.labels if self._labels else "",
-            seed + epoch if seed is not None else None,
-        )
+        seed = self._seed(epoch)
+        hasher.update(f"{sample.id}\0{epoch}\0{seed}\0{prompt.cue}\0{prompt.tail}".encode())
+        labels = sample.labels if self._labels else ""
+        return Request(prompt, self.sampling, hasher.hexdigest(), labels, seed)
+
+    def _seed(self, epoch: int) -> int | None:
+        """Repeats have seeds of their own; the first has one only if the user gave it."""
+        if self.sampling.seed is not None:
+            return self.sampling.seed + epoch
+        return self._repeat_seed + epoch if epoch else None
 
     def _hasher(self, prefix: Prefix) -> hashlib.blake2b:
         """A hash that already holds all but the question; the prefix is hashed once."""
@@ -84,12 +102,12 @@ class Job:
             held = self._hashers[id(prefix)] = (prefix, hasher)
         return held[1].copy()
 
-    def enter(self, unit: int, request: Request, reply: Reply, faults: tuple[Fault, ...]) -> Record:
-        """Read and score a reply, enter it on the scoreboards, return its journal line."""
+    def record(
+        self, unit: int, request: Request, reply: Reply, faults: tuple[Fault, ...]
+    ) -> Record:
+        """Read and score a reply; return its journal line."""
         index, epoch = divmod(unit, self.epochs)
         sample = self.exam.samples[index]
-        readings = self.grade(index, reply)
-        self.enter_readings(unit, reply, faults, readings)
         return Record(
             bench=self.exam.benchmark,
             id=sample.id,
@@ -99,7 +117,7 @@ class Job:
             target=sample.target,
             order=sample.order,
             reply=reply,
-            readings=readings,
+            readings=self.grade(index, reply),
             faults=faults,
             at=round(time(), 3),
         )
@@ -110,16 +128,27 @@ class Job:
         """Enter what the readers made of a reply, and what it cost."""
         for tally, reading in zip(self.tallies, readings, strict=True):
             tally.add(unit, reading)
+        if reply.error is not None:
+            self.errors[unit] = reply.error
+        elif self.errors:
+            self.errors.pop(unit, None)
         self.seconds[unit] = reply.seconds
-        self.meter.add(reply.usage)
-        self.meter.requests += 1 + (sum(fault.sent for fault in faults) if faults else 0)
+        self.meter.count(reply.usage, faults)
 
     def grade(self, index: int, reply: Reply) -> tuple[Reading, ...]:
-        """What each reader makes of a reply to sample `index`, the headline's reader first."""
-        if self._filters is not None:
-            reply = msgspec.structs.replace(reply, text=_filtered(reply.text, self._filters))
+        """What each reader makes of a reply to sample `index`, the headline's reader first.
+
+        A reader that breaks down leaves the reply ungraded: it was paid for and is kept.
+        """
+        if self.filters is not None:
+            reply = msgspec.structs.replace(reply, text=_filtered(reply.text, self.filters))
         sample, grade = self.exam.samples[index], self.exam.grade
-        return tuple([grade(reply, sample, reader) for reader in self.readers])
+        try:
+            return tuple([grade(reply, sample, reader) for reader in self.readers])
+        except Exception as error:
+            failed = Answer(reason=f"reader_failed: {type(error).__name__}: {error}"[:300])
+            score = Score(0.0, "ungraded", READER_FAILED)
+            return tuple([Reading(reader.name, failed, score) for reader in self.readers])
 
     def recall(self, unit: int, record: Record, *, trusted: bool) -> None:
         """Enter a stored record; it is read anew unless its scores can be `trusted`."""
@@ -134,5 +163,5 @@ def _filtered(text: str, filters: Filters) -> str:
         text = text.rpartition(filters.remove_until)[2]
     if filters.regex:
         found = re.search(filters.regex, text)
-        text = (found.group(1) if found.re.groups else found.group()) if found else ""
+        text = (found.group(1 if found.re.groups else 0) if found else None) or ""
     return text

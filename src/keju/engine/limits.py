@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from keju.config import Budget, Price
-from keju.types import Usage
+from keju.types import Fault, Usage
 
 
 class Concurrency:
@@ -75,6 +77,11 @@ class Meter:
         self.cached += usage.cached
         self.reasoning += usage.reasoning
 
+    def count(self, usage: Usage, faults: Sequence[Fault]) -> None:
+        """Count one record: its reply, and the attempts that failed before it."""
+        self.add(usage)
+        self.requests += 1 + (sum(fault.sent for fault in faults) if faults else 0)
+
     def include(self, other: Meter) -> None:
         """Add all that another meter has counted."""
         for name, value in vars(other).items():
@@ -103,8 +110,16 @@ class Spending(Meter):
     more than the requests that were in flight when it was reached.
     """
 
-    def __init__(self, budget: Budget, price: Price | None, already: Meter | None = None) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        price: Price | None,
+        already: Meter | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        """`already` and `seconds` are what earlier sittings took."""
         super().__init__()
+        self._seconds = seconds
         self.price = price
         self._budget = budget
         self._already = already or Meter()
@@ -123,7 +138,7 @@ class Spending(Meter):
         budget, already = self._budget, self._already
         if budget.requests and already.requests + self.requests >= budget.requests:
             return f"the budget of {budget.requests} requests"
-        if budget.seconds and seconds >= budget.seconds:
+        if budget.seconds and self._seconds + seconds >= budget.seconds:
             return f"the budget of {budget.seconds:g} seconds"
         ahead = 1 + in_flight / self.replies if self.replies else 1.0
         if budget.tokens and already.tokens + self.tokens * ahead >= budget.tokens:

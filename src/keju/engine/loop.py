@@ -60,7 +60,9 @@ class Engine:
         *,
         seed: int = 0,
         on_progress: Callable[[Engine], None] | None = None,
+        on_session: Callable[[Engine], None] | None = None,
     ) -> None:
+        """`on_progress` is called often, for the eye; `on_session` once a second, for the books."""
         self.spending = spending
         self.in_flight = 0
         self.retries = 0
@@ -72,6 +74,8 @@ class Engine:
         self._limits = limits
         self._random = random.Random(seed)
         self._on_progress = on_progress
+        self._on_session = on_session
+        self._crash: Exception | None = None
         self._requests = Rate(limits.rpm, burst=max(1.0, limits.rpm / 60)) if limits.rpm else None
         self._tokens = Rate(limits.tpm, burst=limits.tpm / 6) if limits.tpm else None
         self._knock = queue.sampling
@@ -134,8 +138,8 @@ class Engine:
             if task is not None:
                 task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
-        self._flush()
-        for outcome in outcomes:
+        self._flush_soon()
+        for outcome in (self._crash, *outcomes):
             if isinstance(outcome, Exception):
                 raise outcome
         if self._on_progress is not None:
@@ -160,7 +164,7 @@ class Engine:
             if task is not None:
                 await self._attempt(task)
             elif (due := self._queue.due()) is not None:
-                await self._sleep(due - now, "a failed request to be due again")
+                await self._sleep(due - now, f"a failed request, due in {due - now:.0f} s")
             else:
                 return
 
@@ -248,6 +252,10 @@ class Engine:
             return
         if fault.kind in REFUSALS and self._refused(fault):
             return
+        if (fault.retry_after or 0) > self._limits.give_up_after:
+            asked = f"{fault.retry_after:.0f} s"
+            self.drain(RunIncomplete(f"the endpoint asks to wait {asked} ({fault.message})"))
+            return
         task.faults += (fault,)
         if sum(earlier.sent for earlier in task.faults) >= self._limits.attempts:
             task.faults = task.faults[:-1]
@@ -317,25 +325,38 @@ class Engine:
     def _flush_soon(self) -> None:
         try:
             self._flush()
-        except KejuError as error:
+        except Exception as error:
+            self._break_off(error)
+
+    def _break_off(self, error: Exception) -> None:
+        """Nothing can be saved any more: stop now, and say why."""
+        if isinstance(error, KejuError):
             self.drain(error)
-            self.abort()
+        elif self._crash is None:
+            self._crash = error
+        self.abort()
 
     def _flush(self) -> None:
         finished, self._finished = self._finished, []
-        if finished:
-            self._journal.append(
-                [
-                    task.job.enter(task.unit, req, reply, task.faults)
-                    for task, req, reply in finished
-                ]
-            )
+        if not finished:
+            return
+        records = [
+            task.job.record(task.unit, request, reply, task.faults)
+            for task, request, reply in finished
+        ]
+        self._journal.append(records)
+        for (task, _, reply), record in zip(finished, records, strict=True):
+            task.job.enter_readings(task.unit, reply, task.faults, record.readings)
 
     async def _sync_often(self) -> None:
         while True:
             await asyncio.sleep(SYNC_EVERY)
-            if self._journal.unsynced:
+            try:
                 await asyncio.to_thread(self._journal.sync)
+            except KejuError as error:
+                self._break_off(error)
+            if self._on_session is not None:
+                self._on_session(self)
 
     async def _show_often(self) -> None:
         while self._on_progress is not None:

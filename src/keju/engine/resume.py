@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from keju.engine.job import Job
+from keju.engine.limits import Meter
 from keju.journal import Damage, Journal, read_records
 from keju.types import FaultKind, Record
 
@@ -24,6 +27,8 @@ class Recalled:
         self.done = [bytearray(job.units) for job in jobs]
         self.damaged = 0
         """Journal lines that could not be read."""
+        self.spent = Meter()
+        """What the jobs' lines in the journal have cost, with those that no longer count."""
 
     @property
     def count(self) -> int:
@@ -55,7 +60,9 @@ def recall(
             if not recalled.done[number][unit]:
                 jobs[number].recall(unit, record, trusted=False)
                 recalled.done[number][unit] = 1
-                journal.append([record])
+                journal.append(
+                    [msgspec.structs.replace(record, origin=record.origin or cache.name)]
+                )
     recalled.damaged = damage.lines
     return recalled
 
@@ -80,7 +87,7 @@ def _remember(
     damage: Damage,
 ) -> None:
     names = [tuple(reader.name for reader in job.readers) for job in jobs]
-    records = read_records(path.parent, damage, path.name)
+    records = _metered(jobs, read_records(path.parent, damage, path.name), recalled.spent)
     for number, unit, target, record in _known(records, places):
         if not recalled.done[number][unit]:
             same = tuple([reading.reader for reading in record.readings]) == names[number]
@@ -89,12 +96,15 @@ def _remember(
             recalled.done[number][unit] = 1
 
 
-def stored_replies(jobs: Sequence[Job], run: Path) -> Iterator[tuple[Job, int, Record]]:
+def stored_replies(
+    jobs: Sequence[Job], run: Path, *, by_id: bool = True
+) -> Iterator[tuple[Job, int, Record]]:
     """The records of a stored run that belong to these jobs, each with its job and unit.
 
     Errors are among them; a later record of a unit, say of a resumed run, replaces an earlier one.
     Where no request of the run has the hash it would have today (it was rendered by another
-    version, say), replies are matched by sample id instead, the last one winning.
+    version, say), replies are matched by sample id instead, the last one winning: that needs the
+    data of the run, so it can be ruled out (`by_id`).
     """
     matched, places = False, _places(jobs)
     for record in read_records(run):
@@ -102,7 +112,7 @@ def stored_replies(jobs: Sequence[Job], run: Path) -> Iterator[tuple[Job, int, R
             matched = True
             number, unit, _ = places[record.hash]
             yield jobs[number], unit, record
-    if matched:
+    if matched or not by_id:
         return
     by_id = {
         (job.exam.benchmark, sample.id): (number, index)
@@ -114,6 +124,15 @@ def stored_replies(jobs: Sequence[Job], run: Path) -> Iterator[tuple[Job, int, R
         if place is not None and record.epoch < jobs[place[0]].epochs:
             job = jobs[place[0]]
             yield job, place[1] * job.epochs + record.epoch, record
+
+
+def _metered(jobs: Sequence[Job], records: Iterable[Record], spent: Meter) -> Iterator[Record]:
+    """The same records; what this run paid for those of the jobs is counted on the way."""
+    own = {(job.exam.benchmark, job.arm) for job in jobs}
+    for record in records:
+        if not record.origin and (record.bench, record.arm) in own:
+            spent.count(record.reply.usage, record.faults)
+        yield record
 
 
 def _places(jobs: Sequence[Job]) -> Places:

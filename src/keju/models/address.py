@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from keju.errors import ConfigError
 from keju.types import Form
@@ -46,8 +47,8 @@ def parse_address(api_url: str) -> Address:
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise ConfigError(f"api_url is not a URL: {error}") from None
+    except ValueError:
+        raise ConfigError("api_url is not a URL: its host or port cannot be read") from None
     if parts.scheme not in ("http", "https") or not host:
         raise ConfigError(
             "api_url must begin with http:// or https:// and name a host, "
@@ -63,8 +64,26 @@ def parse_address(api_url: str) -> Address:
     shown = f"{parts.scheme}://{shown_host}{f':{port}' if port else ''}{path}"
     query = f"?{parts.query}" if parts.query else ""
     secrets = (parts.username or "", parts.password or "", *_values(parts.query))
-    return Address(f"{parts.scheme}://{parts.netloc}{path}", query, shown, secrets)
+    return Address(f"{parts.scheme}://{parts.netloc}{path}", query, shown, _as_sent(secrets))
+
+
+def shown_url(url: str) -> str:
+    """A URL as it may be stored and printed: without user name, password, query and fragment.
+
+    Never raises, so that what is no URL can be shown as well.
+    """
+    before, separator, after = url.strip().partition("://")
+    if not separator:
+        before, after = "", before
+    visible = re.split("[?#]", after, maxsplit=1)[0]
+    host, slash, path = visible.partition("/")
+    return f"{before}{separator}{host.rpartition('@')[2]}{slash}{path}"
 
 
 def _values(query: str) -> list[str]:
     return [pair.partition("=")[2] for pair in query.split("&") if pair]
+
+
+def _as_sent(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """The secrets of a URL as they were typed and as the server gets them."""
+    return tuple(dict.fromkeys([*secrets, *map(unquote, secrets)]))

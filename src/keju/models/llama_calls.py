@@ -15,7 +15,7 @@ import msgspec
 
 from keju.errors import ConfigError, did_you_mean
 from keju.models.bodies import BodyBuilder, check_extra
-from keju.models.faults import Redactor
+from keju.models.faults import Redactor, one_line
 from keju.models.label_tokens import ENDING, LabelTokens, find_label_tokens
 from keju.models.llama import LlamaServer
 from keju.models.normalise import normalise
@@ -27,6 +27,8 @@ KEPT = 4096
 """Endings of prompts and samplings that are remembered before all are forgotten."""
 NEUTRAL = {"top_k": 0, "min_p": 0.0}
 """Without these llama.cpp would cut the distribution where nobody asked for it."""
+CONTINUE = "continue_final_message"
+"""What endpoints must be asked for and what is always done here where a prompt has a cue."""
 RENAMED = {"repetition_penalty": "repeat_penalty"}
 FIELDS = (
     "top_k", "min_p", "typical_p", "top_n_sigma", "seed", "presence_penalty", "frequency_penalty",
@@ -34,7 +36,7 @@ FIELDS = (
     "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers", "xtc_probability",
     "xtc_threshold", "dynatemp_range", "dynatemp_exponent", "mirostat", "mirostat_tau",
     "mirostat_eta", "min_keep", "samplers", "logit_bias", "ignore_eos", "grammar", "json_schema",
-    "response_format", "chat_template_kwargs", "continue_final_message", "max_completion_tokens",
+    "response_format", "chat_template_kwargs", CONTINUE, "max_completion_tokens",
 )  # fmt: skip
 """Fields of a body that have an effect in llama.cpp."""
 
@@ -108,16 +110,14 @@ class Caller:
         """Make one attempt; what goes wrong is a fault."""
         started = perf_counter()
         ids: dict[str, list[int]] | None = None
-        if request.sampling.decode == "labels":
-            try:
+        try:
+            if request.sampling.decode == "labels":
                 body, asked, ids = self._choose(request, stop)
-            except ValueError as error:
-                return Reply(error=Fault("bad_request", f"the prompt is refused: {error}"))
-        else:
-            with self._building:
-                asked = self._streamed(request)
-                built = self._bodies.build(asked)
-            body = joined(self._server.complete(asked.sampling.form, built, stop))
+            else:
+                body, asked = self._write(request, stop)
+        except ValueError as error:
+            fault = Fault("bad_request", one_line(f"the prompt is refused: {error}"))
+            return Reply(seconds=perf_counter() - started, error=fault)
         reply = normalise(body, asked, perf_counter() - started, _nothing)
         if reply.error is None:
             return msgspec.structs.replace(reply, label_ids=ids) if ids else reply
@@ -126,6 +126,13 @@ class Caller:
         return reply
 
     # Text
+
+    def _write(self, request: Request, stop: threading.Event) -> tuple[bytes, Request]:
+        """The body of a reply, and the request that it answers."""
+        with self._building:
+            asked = self._streamed(request)
+            built = self._bodies.build(asked)
+        return joined(self._server.complete(asked.sampling.form, built, stop)), asked
 
     def _streamed(self, request: Request) -> Request:
         """`request` as it is sent: in chunks, and with everything named that decides."""
@@ -238,9 +245,10 @@ def labels_alone(body: bytes, ids: dict[int, str]) -> tuple[bytes, set[str] | No
 def _explicit(sampling: Sampling, *, cued: bool) -> Sampling:
     """`sampling` with nothing left to the defaults of llama.cpp."""
     given = {RENAMED.get(name, name): value for name, value in sampling.extra.items()}
+    given.pop(CONTINUE, None)
     streaming: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
     if cued:
-        streaming["continue_final_message"] = True
+        streaming |= {CONTINUE: True, "add_generation_prompt": False}
     return msgspec.structs.replace(
         sampling,
         temperature=1.0 if sampling.temperature is None else sampling.temperature,

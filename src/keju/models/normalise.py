@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from keju.answers.thinking import split_thinking
 from keju.models.faults import Redactor, error_of, kind_of, one_line
 from keju.models.labels import label_values
+from keju.models.reply_body import Body, Choice, TokenCounts, count, decode_body
 from keju.types import Fault, Reply, Request, Usage
 
 FINISHES = {
@@ -23,67 +24,36 @@ FINISHES = {
 """Other servers' words for OpenAI's finish reasons."""
 
 
-class _Message(msgspec.Struct):
-    content: Any = None
-    reasoning_content: Any = None
-    reasoning: Any = None
-    refusal: Any = None
-    tool_calls: list[dict[str, Any]] | None = None
+TEXT_PARTS = ("text", "output_text")
+REFUSAL_PART = "refusal"
+REASONING_PARTS = ("thinking", "reasoning")
+"""Types of content parts: OpenAI's two routes, and Anthropic's and Mistral's for reasoning."""
+FILTERED: Final = "content_filter"
 
 
-class _Choice(msgspec.Struct):
-    message: _Message | None = None
-    text: str | None = None
-    finish_reason: Any = None
-    logprobs: Any = None
+class _Content(NamedTuple):
+    """What a message says, apart from what it thought."""
 
-
-class _InputDetails(msgspec.Struct):
-    cached_tokens: float | None = None
-
-
-class _OutputDetails(msgspec.Struct):
-    reasoning_tokens: float | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: float | None = None
-    completion_tokens: float | None = None
-    prompt_tokens_details: _InputDetails | None = None
-    completion_tokens_details: _OutputDetails | None = None
-    prompt_cache_hit_tokens: float | None = None
-    """DeepSeek's name for cached input tokens."""
-
-
-class _Body(msgspec.Struct):
-    choices: list[_Choice] | None = None
-    usage: _Usage | None = None
-    model: str | None = None
-    error: Any = None
-
-
-_decode = msgspec.json.Decoder(_Body).decode
+    text: str
+    reasoning: str = ""
 
 
 def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -> Reply:
     """Turn the body of a successful call into a reply; what cannot be used is a fault."""
     try:
-        document = _decode(body)
+        document = decode_body(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return _fault(_malformed(body, error, redact), seconds)
     if not document.choices:
         return _fault(_no_choices(document, body, redact), seconds)
     choice = document.choices[0]
+    content = _content(choice)
+    if isinstance(content, Fault):
+        return _fault(content, seconds)
     finish = choice.finish_reason if isinstance(choice.finish_reason, str) else ""
     finish = FINISHES.get(finish, finish)
-    message = choice.message
-    received = _text(message.content) if message is not None else choice.text or ""
-    if message is not None and not received and isinstance(message.refusal, str):
-        received = message.refusal
-    if finish == "content_filter" and not received:
-        return _fault(Fault("content_filter", "the endpoint's filter withheld the reply"), seconds)
-    thought = split_thinking(received)
-    cut = thought.text is not received
+    if finish == FILTERED and not content.text:
+        return _fault(Fault(FILTERED, "the endpoint's filter withheld the reply"), seconds)
     values, outside = None, None
     if request.sampling.decode == "labels":
         found = label_values(choice.logprobs, request)
@@ -91,16 +61,18 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
             fault = Fault("malformed", "the reply holds no log-probabilities")
             return _fault(fault, seconds)
         values, outside = found
+    message = choice.message
+    thought = split_thinking(content.text)
     return Reply(
         text=thought.text,
-        reasoning=_reasoning(message, thought.reasoning),
+        reasoning=_together(content.reasoning, thought.reasoning),
         finish=finish,
         usage=_usage(document.usage),
         seconds=seconds,
         label_logprobs=values,
         outside_mass=outside,
         model=document.model or "",
-        raw=received if cut else "",
+        raw=content.text if thought.text is not content.text else "",
         tool_calls=tuple(message.tool_calls) if message is not None and message.tool_calls else (),
     )
 
@@ -113,11 +85,11 @@ def _malformed(body: bytes, error: Exception, redact: Redactor) -> Fault:
     if isinstance(error, msgspec.ValidationError):
         return Fault("malformed", one_line(f"not an OpenAI-compatible reply: {error}"))
     start = body[:200].decode("utf-8", "replace")
-    what = "an HTML page" if start.lstrip()[:1] == "<" else "not valid JSON"
+    what = "an HTML page" if start.lstrip("\ufeff \t\r\n")[:1] == "<" else "not valid JSON"
     return Fault("malformed", one_line(redact(f"the reply is {what}, it begins: {start[:80]}")))
 
 
-def _no_choices(document: _Body, body: bytes, redact: Redactor) -> Fault:
+def _no_choices(document: Body, body: bytes, redact: Redactor) -> Fault:
     """Some gateways report an error under status 200."""
     if document.error is None:
         lack = "no choices" if document.choices is None else "an empty list of choices"
@@ -128,26 +100,70 @@ def _no_choices(document: _Body, body: bytes, redact: Redactor) -> Fault:
     return Fault(kind_of(number, message, code), one_line(redact(message)), number)
 
 
-def _text(content: Any) -> str:
-    """The text of a message: a string, null, or a list of parts."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    parts = (p.get("text") for p in content if isinstance(p, dict) and p.get("type") == "text")
-    return "".join(part for part in parts if isinstance(part, str))
-
-
-def _reasoning(message: _Message | None, inline: str) -> str:
+def _content(choice: Choice) -> _Content | Fault:
+    """The text of a choice: of its message, or else its own; what holds none is malformed."""
+    message = choice.message
     if message is None:
-        return inline
+        if choice.text is None:
+            return Fault("malformed", "the reply holds neither a message nor a text")
+        return _Content(choice.text)
+    said = _said(message.content)
+    if said is None:
+        return Fault("malformed", "the reply's content is neither a text nor parts of a known type")
+    if not said.text and isinstance(message.refusal, str):
+        said = said._replace(text=message.refusal)
     named = message.reasoning_content or message.reasoning
-    if not isinstance(named, str) or not named:
-        return inline
-    return f"{named}\n{inline}" if inline else named
+    if isinstance(named, str) and named:
+        said = said._replace(reasoning=_together(named, said.reasoning))
+    return said
 
 
-def _usage(usage: _Usage | None) -> Usage:
+def _said(content: Any) -> _Content | None:
+    """The text and the reasoning of a message's content; None where it is of no known shape."""
+    if isinstance(content, str):
+        return _Content(content)
+    if not content and isinstance(content, list | None):
+        return _Content("")
+    if not isinstance(content, list):
+        return None
+    texts: list[str] = []
+    thoughts: list[str] = []
+    for part in content:
+        kind, text = _part(part)
+        if text is not None:
+            (thoughts if kind in REASONING_PARTS else texts).append(text)
+    if not texts and not thoughts:
+        return None
+    return _Content("".join(texts), "\n".join(filter(None, thoughts)))
+
+
+def _part(part: Any) -> tuple[str, str | None]:
+    """The type and the text of one part; no text where the type is not known."""
+    if not isinstance(part, dict):
+        return "", None
+    kind = part.get("type")
+    if kind in TEXT_PARTS:
+        return kind, _plain(part.get("text"))
+    if kind == REFUSAL_PART:
+        return kind, _plain(part.get("refusal"))
+    if kind in REASONING_PARTS:
+        named = (part[name] for name in (kind, "text", "content", "summary") if part.get(name))
+        return kind, _plain(next(named, ""))
+    return "", None
+
+
+def _plain(value: Any) -> str | None:
+    """A text, or the texts of a list of parts, as Mistral nests them."""
+    if isinstance(value, list):
+        return "".join(_plain(p.get("text")) or "" for p in value if isinstance(p, dict))
+    return value if isinstance(value, str) else None
+
+
+def _together(first: str, second: str) -> str:
+    return f"{first}\n{second}" if first and second else first or second
+
+
+def _usage(usage: TokenCounts | None) -> Usage:
     if usage is None:
         return Usage()
     cached = usage.prompt_cache_hit_tokens
@@ -157,8 +173,8 @@ def _usage(usage: _Usage | None) -> Usage:
     if usage.completion_tokens_details is not None:
         reasoning = usage.completion_tokens_details.reasoning_tokens
     return Usage(
-        int(usage.prompt_tokens or 0),
-        int(usage.completion_tokens or 0),
-        int(cached or 0),
-        int(reasoning or 0),
+        count(usage.prompt_tokens),
+        count(usage.completion_tokens),
+        count(cached),
+        count(reasoning),
     )

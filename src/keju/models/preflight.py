@@ -11,6 +11,7 @@ from keju.errors import EndpointError, did_you_mean
 from keju.models.bodies import FEWEST_LABELS
 from keju.models.faults import refused
 from keju.models.normalise import normalise
+from keju.models.reply_body import read_json
 from keju.models.transport import HttpReply, TransportError
 from keju.types import Fault, Prefix, Prompt, Request, Sampling
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from keju.models.openai import OpenAIModel
 
 ATTEMPTS = 6
+ATTEMPTS_AT_NO_ENDPOINT = 2
+"""A page or a text instead of a reply: a passing fault of a gateway, or the wrong address."""
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 30.0
 """Seconds; an endpoint that asks for more patience is not ready for a run."""
@@ -28,18 +31,6 @@ LISTED_MODELS = 8
 PROMPT = Prompt(Prefix(), "Answer with one letter, A or B.", cue="Answer:")
 LABELS = "AB"
 ANOTHER_ROUTE = {"chat": "completions", "completion": "chat"}
-
-
-class _Models(msgspec.Struct):
-    class Entry(msgspec.Struct):
-        id: str
-
-    data: list[Entry]
-
-
-class _Told(msgspec.Struct):
-    model: Any = None
-    system_fingerprint: Any = None
 
 
 class Preflight:
@@ -98,7 +89,7 @@ class Preflight:
             wait = FIRST_WAIT * attempt if fault.retry_after is None else fault.retry_after
             if wait > LONGEST_WAIT:
                 raise self._error(f"asks to wait {wait:.0f} s ({_told(fault)})")
-            if attempt == ATTEMPTS:
+            if attempt == (ATTEMPTS_AT_NO_ENDPOINT if fault.kind == "malformed" else ATTEMPTS):
                 raise self._exhausted(fault)
             await asyncio.sleep(wait)
             attempt += 1
@@ -116,9 +107,9 @@ class Preflight:
         except TransportError as error:
             message = model.redact(error.message)
             if not error.reached:
+                advice = "" if error.distrusted else ": is the server running? check --api-url"
                 raise EndpointError(
-                    f"cannot connect to {self._shown} ({message}): "
-                    "is the server running? check --api-url"
+                    f"cannot connect to {self._shown} ({message}){advice}"
                 ) from None
             return None, Fault(error.kind, message)
         if not 200 <= reply.status < 300:
@@ -139,8 +130,9 @@ class Preflight:
     def _facts(self, reply: HttpReply) -> dict[str, Any]:
         bodies = self._model.bodies
         facts: dict[str, Any] = {"server": reply.header("server")}
-        told = msgspec.json.decode(reply.body, type=_Told)
-        facts |= {"reported_model": told.model, "system_fingerprint": told.system_fingerprint}
+        told = read_json(reply.body)
+        facts["reported_model"] = told.get("model")
+        facts["system_fingerprint"] = told.get("system_fingerprint")
         if self._sampling.decode == "labels":
             facts["top_logprobs"] = bodies.top_logprobs
         if bodies.limit_field != "max_tokens":
@@ -189,10 +181,10 @@ class Preflight:
         model = self._model
         try:
             reply = await model.transport.get(model.address.models, model.preflight_timeout)
-            listed = msgspec.json.decode(reply.body, type=_Models)
-        except (TransportError, msgspec.DecodeError, UnicodeDecodeError):
+            listed = read_json(reply.body)["data"]
+            return [entry["id"] for entry in listed if isinstance(entry["id"], str)]
+        except (TransportError, ValueError, LookupError, TypeError, RecursionError):
             return []
-        return [entry.id for entry in listed.data]
 
     def _error(self, what: str) -> EndpointError:
         return EndpointError(f"{self._shown} {what}")

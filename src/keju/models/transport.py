@@ -30,6 +30,8 @@ SETTLE_SECONDS = 0.05
 in that moment would be aborted (exit code 134 instead of the command's)."""
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _NOT_REACHED = "client error (Connect)"
+_SERVES_A_CA = "CaUsedAsEndEntity"
+_OF_NO_KNOWN_CA = ("UnknownIssuer", "BadSignature")
 
 
 class HttpReply(msgspec.Struct, frozen=True):
@@ -45,13 +47,20 @@ class TransportError(Exception):
     """No reply came. The message is one line and holds neither address nor headers."""
 
     def __init__(
-        self, kind: Literal["timeout", "connection"], message: str, *, reached: bool
+        self,
+        kind: Literal["timeout", "connection"],
+        message: str,
+        *,
+        reached: bool,
+        distrusted: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
         self.reached = reached
         """Whether a connection had been made."""
+        self.distrusted = distrusted
+        """A server is there, but its certificate is not trusted."""
 
 
 class Transport:
@@ -77,12 +86,12 @@ class Transport:
         """Send `body`, with further `headers` if any; return the reply or raise TransportError."""
         client = self._client or self.open()
         request = client.post(url).body_bytes(body)
-        return await _send(request.headers(headers) if headers else request, timeout)
+        return await self._send(request.headers(headers) if headers else request, timeout)
 
     async def get(self, url: str, timeout: float) -> HttpReply:
         """Return the reply to a GET, or raise TransportError."""
         client = self._client or self.open()
-        return await _send(client.get(url), timeout)
+        return await self._send(client.get(url), timeout)
 
     async def close(self) -> None:
         """Close all connections; what is in flight fails."""
@@ -109,16 +118,16 @@ class Transport:
             raise ConfigError(f"ca_file {self._ca_file}: {_cause(error)}") from None
 
 
-async def _send(request: RequestBuilder, timeout: float) -> HttpReply:
-    try:
-        response = await request.timeout(timedelta(seconds=timeout)).build().send()
-        body = await response.bytes()
-    except PyreqwestError as error:
-        raise _failure(error, timeout) from None
-    return HttpReply(response.status, body.to_bytes(), response.get_header)
+    async def _send(self, request: RequestBuilder, timeout: float) -> HttpReply:
+        try:
+            response = await request.timeout(timedelta(seconds=timeout)).build().send()
+            body = await response.bytes()
+        except PyreqwestError as error:
+            raise _failure(error, timeout, has_ca=self._ca is not None) from None
+        return HttpReply(response.status, body.to_bytes(), response.get_header)
 
 
-def _failure(error: PyreqwestError, timeout: float) -> TransportError:
+def _failure(error: PyreqwestError, timeout: float, *, has_ca: bool) -> TransportError:
     """Sort a failure by its causes: the client calls every one of them a connect error."""
     causes = _causes(error)
     reached = _NOT_REACHED not in causes
@@ -127,9 +136,24 @@ def _failure(error: PyreqwestError, timeout: float) -> TransportError:
             return TransportError("connection", "no answer to the handshake", reached=False)
         return TransportError("timeout", f"no reply within {timeout:g} s", reached=True)
     cause = _cause(error)
-    if "certificate" in cause.lower():
-        cause = f"{cause}: a private certificate authority is named with ca_file"
-    return TransportError("connection", cause, reached=reached)
+    distrusted = "certificate" in cause.lower()
+    if distrusted:
+        cause += _advice(cause, has_ca=has_ca)
+    return TransportError("connection", cause, reached=reached, distrusted=distrusted)
+
+
+def _advice(cause: str, *, has_ca: bool) -> str:
+    """What to do about a certificate that is not trusted."""
+    if _SERVES_A_CA in cause:
+        return (
+            ": the server shows the certificate of an authority (CA:TRUE) as its own; make it "
+            "again with basicConstraints=CA:FALSE and name it with ca_file"
+        )
+    if not any(reason in cause for reason in _OF_NO_KNOWN_CA):
+        return ""
+    if has_ca:
+        return ": the certificate in ca_file is not the one that signed the server's"
+    return ": a private certificate authority is named with ca_file"
 
 
 def _causes(error: PyreqwestError) -> list[str]:

@@ -121,7 +121,7 @@ def _number(token: str) -> Fraction:
     digits, _, exponent = token.replace("_", "").lower().partition("e")
     if len(exponent) > 5:
         raise CalculatorError("the value is too large")
-    if not digits.isascii():
+    if not digits.isascii() or not any(map(str.isdigit, digits)):
         raise CalculatorError(f"did not expect '{token}'")
     return _bounded(Fraction(digits) * Fraction(10) ** int(exponent or 0))
 

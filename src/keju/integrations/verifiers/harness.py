@@ -125,7 +125,9 @@ class _Line:
         fault: Fault | None = None
         for attempt in range(self._config.attempts):
             if fault is not None:
-                await asyncio.sleep(min(BACKOFF_MOST, 2.0 ** (attempt - 2)) * random.uniform(0.5, 1.5))
+                await asyncio.sleep(
+                    min(BACKOFF_MOST, 2.0 ** (attempt - 2)) * random.uniform(0.5, 1.5)
+                )
             try:
                 reply = await self._post(body, attempt)
             except TransportError as error:

@@ -54,15 +54,20 @@ def loader(benchmark: str) -> Loader:
     ) -> vf.Environment:
         """Load the exam; `settings` are those of the benchmark, as ``dataset_args`` takes them.
 
-        `max_turns` is the most turns of the assistant where there are `tools`.
+        `max_turns` is the most turns of the assistant where there are `tools`. What cannot be
+        carried out ends the command in one line: verifiers turns any lesser exception into a
+        traceback.
         """
-        if max_turns < 1 or (max_turns != MOST_TURNS and not tools):
-            raise ConfigError("max_turns must be at least 1, and has an effect only with tools")
         if "seed" in registry.get(benchmark).Args.model_fields:
             settings.setdefault("seed", seed)
         spec = ExamSpec(benchmark, settings, data_dir, limit, seed)
-        chosen = [FUNCTIONS[tool.name] for tool in choose(tools or [])]
-        return _environment(open_exam(spec), chosen, max_turns)
+        try:
+            chosen = [FUNCTIONS[tool.name] for tool in choose(tools or [])]
+            if max_turns < 1 or (max_turns != MOST_TURNS and not tools):
+                raise ConfigError("max_turns must be at least 1, and has an effect only with tools")
+            return _environment(open_exam(spec), chosen, max_turns)
+        except KejuError as error:
+            raise SystemExit(f"keju: error: {error}") from None
 
     return load_environment
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
 import verifiers.v1 as vf
+from pydantic import Field
 
 from keju.errors import ConfigError, KejuError
 from keju.integrations.verifiers.harness import REPLY, hang_up
@@ -48,9 +50,9 @@ class ExamConfig(vf.TasksetConfig):
     """Questions of each subset: a number of at least 1, or a share below 1."""
     seed: int = 42
     """Seed of whatever is drawn or shuffled."""
-    tools: list[str] = []
+    tools: list[str] = Field(default_factory=list)
     """Tools that the model may call: calculator."""
-    dataset_args: dict[str, Any] = {}
+    dataset_args: dict[str, Any] = Field(default_factory=dict)
     """Further settings of the benchmark, as `keju eval --dataset-args` takes them."""
 
 
@@ -105,41 +107,39 @@ class ExamData(vf.TaskData):
     subset: str
     target: str
     """The right answer; never part of a prompt."""
-    sampling: dict[str, Any] = {}
+    sampling: dict[str, Any] = Field(default_factory=dict)
     """How the protocol decodes; ``--sampling.*`` goes before."""
-    tools: list[str] = []
+    tools: list[str] = Field(default_factory=list)
 
 
-class ExamState(vf.State):
-    """What has been read of the reply, once for reward and metrics."""
-
-    readings: Any = None
-
-
-class ExamTask(vf.Task[ExamData, ExamState]):
+class ExamTask(vf.Task[ExamData]):
     """Graded as ``keju eval`` grades: the reward is the score by the protocol's own reader."""
+
+    def __init__(self, data: ExamData, config: vf.TaskConfig | None = None) -> None:
+        super().__init__(data, config)
+        self._read: dict[str, tuple[Reading, ...]] = {}
+        """By trace, between the metrics and the reward: a judge is asked once."""
 
     @property
     def key(self) -> str:
         """The question's id."""
         return str(self.data.id)
 
-    @vf.reward
-    async def score_by_protocol(self, trace: vf.Trace) -> float:
-        """The score in [0, 1]; raises where the reply could not be graded."""
-        return (await self._readings(trace))[0].score.value
-
     @vf.metric
     async def outcomes(self, trace: vf.Trace) -> dict[str, float]:
         """The kind of result, and the score by the reader beside the protocol's."""
-        return metrics_of(await self._readings(trace))
+        self._read[trace.id] = await self._readings(trace)
+        return metrics_of(self._read[trace.id])
+
+    @vf.reward
+    async def score_by_protocol(self, trace: vf.Trace) -> float:
+        """The score in [0, 1]; raises where the reply could not be graded."""
+        readings = self._read.pop(trace.id, None) or await self._readings(trace)
+        return readings[0].score.value
 
     async def _readings(self, trace: vf.Trace) -> tuple[Reading, ...]:
-        if trace.state.readings is None:
-            proctor = open_exam(msgspec.convert(self.data.exam, ExamSpec))
-            trace.state.readings = await proctor.read(str(self.data.id), _reply_in(trace))
-        readings: tuple[Reading, ...] = trace.state.readings
-        return readings
+        proctor = open_exam(msgspec.convert(self.data.exam, ExamSpec))
+        return await proctor.read(str(self.data.id), _reply_in(trace))
 
 
 class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
@@ -149,19 +149,16 @@ class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
 
     def __init__(self, config: ExamConfig) -> None:
         super().__init__(config)
-        self.spec = ExamSpec(
-            self.benchmark,
-            _settings(config, self.system_prompt),
-            config.data_dir,
-            config.limit,
-            config.seed,
-        )
+        settings = _settings(config)
+        folder = config.data_dir and str(Path(config.data_dir).expanduser().absolute())
+        self.spec = ExamSpec(self.benchmark, settings, folder, config.limit, config.seed)
         try:
             choose(config.tools)
             self.proctor = open_exam(self.spec)
         except KejuError as error:
             raise Refused(str(error)) from None
-        self.system_prompt = None  # by now a setting of the exam
+        if "system_prompt" in settings:
+            self.system_prompt = None  # the exam's own prompts have it
 
     def load(self) -> Iterator[ExamTask]:
         """The questions in the order of the exam."""
@@ -205,15 +202,15 @@ class ExamEnv(vf.SingleAgentEnv, vf.Env[ExamEnvConfig]):
         await self.taskset.proctor.close()
 
 
-def _settings(config: ExamConfig, system_prompt: str | None) -> dict[str, Any]:
+def _settings(config: ExamConfig) -> dict[str, Any]:
     """What the user set of the benchmark's own settings; a default is left to the benchmark."""
     fields = type(config).model_fields
     given = {name: getattr(config, name) for name in fields if name not in _SHARED}
     chosen = {name: value for name, value in given.items() if value != fields[name].default}
     if isinstance(config, BixBenchConfig) and config.seed != fields["seed"].default:
         chosen["seed"] = config.seed
-    if system_prompt is not None:
-        chosen["system_prompt"] = system_prompt
+    if config.system_prompt is not None:
+        chosen["system_prompt"] = config.system_prompt.read_text("utf-8")
     return chosen | config.dataset_args
 
 

@@ -28,7 +28,7 @@ def draw(logits: torch.Tensor, sampling: Sampling, chance: Sequence[float]) -> l
         greedy: list[int] = logits.argmax(-1).tolist()
         return greedy
     shares = torch.softmax(logits / sampling.temperature, -1)
-    shares, ids = shares.sort(-1, descending=True, stable=True)
+    shares, ids = shares.sort(dim=-1, descending=True, stable=True)
     kept = _kept(shares, sampling)
     shares = torch.where(kept, shares, 0.0)
     totals = shares.cumsum(-1)

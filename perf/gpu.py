@@ -1,0 +1,468 @@
+"""Choosing among labels on a GPU: shared prefixes against whole prompts, in one run.
+
+    python -m perf.gpu --data-dir DIR [--shapes 1b 7b] [--limit N] [--out FILE.json]
+
+Needs one CUDA device, torch and transformers, the data of C-Eval and MMLU-Pro, and no network.
+Weights are random (speed does not depend on what they say) in the shapes of public models, in
+bfloat16; the prompts are real ones. The tokenizer is a byte-level BPE trained on the exams' own
+text with a vocabulary that gives the lengths of Qwen's: prefixes of 448 tokens and questions
+of 81 on average for C-Eval, five worked examples, answer only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from keju.benchmarks.base import Exam
+from keju.exams import prepare_exam
+from keju.models.hf.encode import Encoder, Item
+from keju.models.hf.generating import Writer
+from keju.models.hf.load import Checkpoint, assemble
+from keju.models.hf.model import HFModel
+from keju.models.hf.pool import Size, choose
+from keju.models.hf.prefixes import PrefixStore, by_prefix
+from keju.models.hf.replica import Replica
+from keju.models.hf.scoring import LabelScorer
+from keju.models.hf.settings import HFSettings, Reuse
+from keju.models.hf.worker import GPU_ROWS, TREE_ROWS, pass_tokens
+from keju.types import Reply, Request, Sampling
+from perf import gpu_peer
+
+VOCABULARY = 16_000
+SHAPES: dict[str, dict[str, Any]] = {
+    "1b": {  # Llama-3.2-1B
+        "model_type": "llama",
+        "vocab_size": 128_256,
+        "hidden_size": 2048,
+        "intermediate_size": 8192,
+        "num_hidden_layers": 16,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 64,
+        "tie_word_embeddings": True,
+    },
+    "7b": {  # Qwen2.5-7B
+        "model_type": "qwen2",
+        "vocab_size": 152_064,
+        "hidden_size": 3584,
+        "intermediate_size": 18_944,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 4,
+        "tie_word_embeddings": False,
+    },
+}
+CONTEXT = 8192
+MMLU_PRO_EACH = 40
+"""Questions of each MMLU-Pro category, in the form of label requests."""
+REFERENCE_ROWS = 200
+"""Questions computed in float32 as well, to tell which of two answers rounding has changed."""
+NEAR_TIE = 0.1
+"""Two labels closer than this in log-probability may change places in bfloat16."""
+GENERATED = 48
+
+Values = list[dict[str, float]]
+
+
+class Measured(NamedTuple):
+    """One way to answer all questions."""
+
+    name: str
+    seconds: float
+    tokens: int
+    """Tokens that went through the network."""
+    values: Values
+
+
+def main() -> None:
+    """Measure, print a table for each shape, write all figures as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m perf.gpu", description=__doc__)
+    parser.add_argument("--data-dir", required=True)
+    parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES))
+    parser.add_argument("--limit", type=int, help="questions of each exam (for a quick look)")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("perf.gpu needs a CUDA device, and torch sees none")
+    ceilings = measure_ceilings()
+    exams = load_exams(given.data_dir, given.limit)
+    tokenizer = train_tokenizer(given.data_dir)
+    report = {"device": torch.cuda.get_device_name(), "ceilings": ceilings, "shapes": {}}
+    for shape in given.shapes:
+        report["shapes"][shape] = measure_shape(shape, exams, tokenizer, ceilings)
+        if given.out is not None:
+            given.out.write_text(json.dumps(report, indent=1))
+
+
+# What is asked
+
+
+def load_exams(data_dir: str, limit: int | None) -> dict[str, list[Request]]:
+    """Label requests of both exams, from their real questions."""
+    ceval, _ = prepare_exam("ceval", {"protocol": "tutorial", "form": "base"}, data_dir=data_dir)
+    pro, _ = prepare_exam("mmlu_pro", {}, data_dir=data_dir)
+    ceval_rows = range(len(ceval.samples))
+    pro_rows = [
+        row
+        for subset in pro.subsets
+        for row in range(subset.start, min(subset.stop, subset.start + MMLU_PRO_EACH))
+    ]
+    return {
+        "ceval": as_requests(ceval, ceval_rows)[:limit],
+        "mmlu_pro": as_requests(pro, pro_rows)[:limit],
+    }
+
+
+def as_requests(exam: Exam, rows: Sequence[int]) -> list[Request]:
+    """Questions of an exam, asked for the likeliest label after the prompt."""
+    sampling = Sampling(form="completion", decode="labels")
+    samples = [exam.samples[row] for row in rows]
+    return [Request(exam.render(s), sampling, s.id, s.labels) for s in samples]
+
+
+def train_tokenizer(data_dir: str) -> Any:
+    """A tokenizer whose lengths are Qwen's on these exams."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    test, _ = prepare_exam(
+        "ceval", {"protocol": "tutorial", "form": "base", "split": "test"}, data_dir=data_dir
+    )
+    pro, _ = prepare_exam("mmlu_pro", {}, data_dir=data_dir)
+    corpus = [test.render(sample).tail for sample in test.samples]
+    corpus += ["\n".join((sample.text, *sample.choices)) for sample in pro.samples]
+    words = Regex(
+        r"'(?:s|t|re|ve|m|ll|d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
+    plain = Tokenizer(models.BPE())
+    plain.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(words, "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    plain.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=["<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    plain.train_from_iterator(corpus, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="<|end|>")
+
+
+# How it is measured
+
+
+def measure_ceilings() -> dict[str, float]:
+    """What the device does at best: bytes copied and bf16 operations a second."""
+    source = torch.empty(2**31, dtype=torch.uint8, device="cuda").random_(0, 255)
+    target = torch.empty_like(source)
+    copy = 2 * source.numel() / timed(lambda: target.copy_(source), 10)
+    del source, target
+    left, right = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in "ab")
+    product = 2 * 8192**3 / timed(lambda: left @ right, 10)
+    print(f"ceilings: copy {copy / 1e12:.2f} TB/s, bf16 product {product / 1e12:.0f} TFLOP/s")
+    return {"bytes_per_second": copy, "flop_per_second": product}
+
+
+def timed(work: Callable[[], object], times: int) -> float:
+    """Median seconds of some work on the device, after a warm-up."""
+    work()
+    work()
+    taken = []
+    for _ in range(times):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
+
+
+def build(shape: str, tokenizer: Any) -> Checkpoint:
+    """A network of random weights on the device."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    fields = dict(SHAPES[shape])
+    config = AutoConfig.for_model(
+        fields.pop("model_type"),
+        max_position_embeddings=CONTEXT,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=None,
+        **fields,
+    )
+    torch.manual_seed(0)
+    with torch.device("cuda"):
+        net = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+    return assemble(net, tokenizer, HFSettings(), (torch.device("cuda", 0),))
+
+
+def measure_shape(
+    shape: str, exams: dict[str, list[Request]], tokenizer: Any, ceilings: dict[str, float]
+) -> dict[str, Any]:
+    """All ways of asking, for one shape of network."""
+    checkpoint = build(shape, tokenizer)
+    parameters = sum(p.numel() for p in checkpoint.net.parameters())
+    print(f"\n== {shape}: {parameters / 1e9:.2f} B parameters, random weights, bfloat16", flush=True)
+    report: dict[str, Any] = {"parameters": parameters}
+    encoder = Encoder(checkpoint)
+    for name, requests in exams.items():
+        items = [item for item in encoder.encode(requests) if isinstance(item, Item)]
+        describe(name, items)
+        ways = measure_ways(checkpoint, items, requests)
+        report[name] = show(ways, items, checkpoint.net.config, ceilings)
+        if name == "ceval":
+            report["float32"] = against_float32(checkpoint, items, ways)
+    report["generation"] = measure_generation(checkpoint, exams["ceval"], encoder)
+    del checkpoint
+    torch.cuda.empty_cache()
+    return report
+
+
+def describe(name: str, items: Sequence[Item]) -> None:
+    groups = by_prefix(items)
+    prefix = statistics.mean(min(i.shared for i in group) for group in groups)
+    own = statistics.mean(len(i.tokens) - i.shared for i in items)
+    whole = sum(len(item.tokens) for item in items)
+    print(
+        f"-- {name}: {len(items)} questions, {len(groups)} prefixes of {prefix:.0f} tokens, "
+        f"questions of {own:.0f}; {whole} tokens with every prefix",
+        flush=True,
+    )
+
+
+def measure_ways(
+    checkpoint: Checkpoint, items: Sequence[Item], requests: Sequence[Request]
+) -> list[Measured]:
+    """The peer's best, and the three forms; each after a warm-up on some of the questions."""
+    ways = [measure_peer(checkpoint.net, items)]
+    forms: tuple[Reuse, ...] = ("off", "cache", "tree")
+    for form in forms:
+        ways.append(measure_form(checkpoint, items, form))
+        print(f"   {ways[-1].name}: {len(items) / ways[-1].seconds:.1f} questions/s", flush=True)
+    ways.append(measure_whole_path(checkpoint, requests))
+    return ways
+
+
+def measure_peer(net: Any, items: Sequence[Item]) -> Measured:
+    best: Measured | None = None
+    tokens = sum(len(item.tokens) for item in items)
+    for size in gpu_peer.BATCH_SIZES:
+        try:
+            gpu_peer.run(net, items[: 2 * size], size)
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            values = gpu_peer.run(net, items, size)
+            seconds = time.perf_counter() - start
+        except torch.OutOfMemoryError:
+            torch.cuda.empty_cache()
+            continue
+        print(f"   {gpu_peer.NAME}, batches of {size}: {len(items) / seconds:.1f} questions/s")
+        if best is None or seconds < best.seconds:
+            best = Measured(f"{gpu_peer.NAME}, {size}", seconds, tokens, values)
+    torch.cuda.empty_cache()
+    assert best is not None
+    return best
+
+
+def measure_form(checkpoint: Checkpoint, items: Sequence[Item], form: Reuse) -> Measured:
+    """One form of Keju's scorer, passes chosen as in a run, tokens already there."""
+    replica = Replica(checkpoint.net, checkpoint.devices[0])
+    rows = TREE_ROWS if form == "tree" else GPU_ROWS
+    tokens = pass_tokens(checkpoint.net.config, replica)
+    size = Size(rows, tokens, form)
+
+    def answer(asked: Sequence[Item]) -> list[Reply]:
+        scorer = LabelScorer(replica, form, rows, PrefixStore(replica))
+        waiting, replies = list(asked), {}
+        while waiting:
+            chosen = choose(waiting, size, settled=True)
+            done = scorer.run(chosen)
+            replies |= {id(item): reply for item, reply in zip(chosen, done, strict=True)}
+            waiting = [item for item in waiting if id(item) not in replies]
+        return [replies[id(item)] for item in asked]
+
+    answer(items[: len(items) // 4])
+    taken = []
+    for _ in range(1 if form == "off" else 3):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        replies = answer(items)
+        taken.append(time.perf_counter() - start)
+    replica.close()
+    torch.cuda.empty_cache()
+    computed = sum(reply.usage.input - reply.usage.cached for reply in replies)
+    names = {"off": "whole prompts", "cache": "prefix cache", "tree": "packed tree"}
+    return Measured(names[form], statistics.median(taken), computed, values_of(replies))
+
+
+def measure_whole_path(checkpoint: Checkpoint, requests: Sequence[Request]) -> Measured:
+    """Through `HFModel.ask`, tokenising included, as a run of `keju eval` does it."""
+    model = HFModel("hf:random", HFSettings(), checkpoint=checkpoint)
+
+    async def work() -> tuple[float, list[Reply]]:
+        await model.start()
+        room = asyncio.Semaphore(model.slots or 1)
+
+        async def ask(request: Request) -> Reply:
+            async with room:
+                return await model.ask(request, timeout=600)
+
+        await asyncio.gather(*map(ask, requests[:200]))
+        start = time.perf_counter()
+        replies = await asyncio.gather(*map(ask, requests))
+        seconds = time.perf_counter() - start
+        print(f"   facts: {json.dumps(model.facts())}")
+        await model.close()
+        return seconds, replies
+
+    seconds, replies = asyncio.run(work())
+    computed = sum(reply.usage.input - reply.usage.cached for reply in replies)
+    return Measured("packed tree, whole path", seconds, computed, values_of(replies))
+
+
+def measure_generation(
+    checkpoint: Checkpoint, requests: Sequence[Request], encoder: Encoder
+) -> dict[str, float]:
+    """Greedy tokens a second over one prefix's questions after another."""
+    sampling = Sampling(form="completion", max_tokens=GENERATED)
+    asked = [Request(r.prompt, sampling, r.hash) for r in requests[: 2 * GPU_ROWS]]
+    items = [item for item in encoder.encode(asked) if isinstance(item, Item)]
+    replica = Replica(checkpoint.net, checkpoint.devices[0])
+    done: list[Reply] = []
+
+    def write(count: int) -> None:
+        writer = Writer(
+            replica,
+            checkpoint.tokenizer,
+            PrefixStore(replica),
+            eos=frozenset(),
+            context=checkpoint.context,
+            rows=GPU_ROWS,
+            reuse=True,
+        )
+        writer.run(items[:count], lambda _: [], lambda _, reply: done.append(reply))
+
+    write(GPU_ROWS // 4)
+    done.clear()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    write(len(items))
+    seconds = time.perf_counter() - start
+    replica.close()
+    tokens = sum(reply.usage.output for reply in done)
+    print(f"-- generation: {len(done)} replies, {tokens / seconds:.0f} tokens/s, {GPU_ROWS} rows")
+    return {"tokens_per_second": tokens / seconds, "replies": len(done)}
+
+
+# What it means
+
+
+def values_of(replies: Sequence[Reply]) -> Values:
+    faults = [reply.error for reply in replies if reply.error is not None]
+    assert not faults, faults[0]
+    return [reply.label_logprobs or {} for reply in replies]
+
+
+def flop(config: Any, items: Sequence[Item], tokens: int, heads: int) -> float:
+    """Operations of the products: projections for every token, attention over what it sees."""
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    attention = config.num_attention_heads * head_dim
+    kept = config.num_key_value_heads * head_dim
+    layer = config.hidden_size * (2 * attention + 2 * kept + 3 * config.intermediate_size)
+    seen = statistics.mean(len(item.tokens) for item in items) / 2
+    per_token = config.num_hidden_layers * (2 * layer + 4 * seen * attention)
+    return tokens * per_token + heads * 2 * config.hidden_size * config.vocab_size
+
+
+def show(
+    ways: Sequence[Measured], items: Sequence[Item], config: Any, ceilings: dict[str, float]
+) -> dict[str, Any]:
+    """Print one line a way; return the figures."""
+    peer = ways[0]
+    weights = 2 * sum(
+        value for value in (config.num_hidden_layers * config.hidden_size * 3 * config.intermediate_size,)
+    )
+    figures = {}
+    print(
+        f"{'way':<26} {'questions/s':>11} {'against peer':>12} {'tokens/s':>9} "
+        f"{'TFLOP/s':>8} {'of bound':>8} {'labels equal':>12} {'widest margin':>13}"
+    )
+    for way in ways:
+        heads = way.tokens if way is peer else len(items)
+        work = flop(config, items, way.tokens, heads)
+        equal, margin = agreement(peer.values, way.values)
+        figures[way.name] = {
+            "questions_per_second": len(items) / way.seconds,
+            "against_peer": peer.seconds / way.seconds,
+            "tokens": way.tokens,
+            "tokens_per_second": way.tokens / way.seconds,
+            "flop_per_second": work / way.seconds,
+            "of_flop_bound": work / way.seconds / ceilings["flop_per_second"],
+            "of_bandwidth_bound": weights / way.seconds / ceilings["bytes_per_second"],
+            "labels_equal": equal,
+            "widest_margin_of_a_difference": margin,
+        }
+        print(
+            f"{way.name:<26} {len(items) / way.seconds:>11.1f} {peer.seconds / way.seconds:>12.2f} "
+            f"{way.tokens / way.seconds:>9.0f} {work / way.seconds / 1e12:>8.0f} "
+            f"{work / way.seconds / ceilings['flop_per_second']:>8.2f} {equal:>12.2%} {margin:>13.3f}",
+            flush=True,
+        )
+    return figures
+
+
+def agreement(first: Values, second: Values) -> tuple[float, float]:
+    """Share of equal labels, and how clear the least close of the different ones was."""
+    margins = []
+    for one, other in zip(first, second, strict=True):
+        ours, theirs = max(one, key=one.__getitem__), max(other, key=other.__getitem__)
+        if ours != theirs:
+            margins.append(max(one[ours] - one[theirs], other[theirs] - other[ours]))
+    return 1 - len(margins) / len(first), max(margins, default=0.0)
+
+
+def against_float32(
+    checkpoint: Checkpoint, items: Sequence[Item], ways: Sequence[Measured]
+) -> dict[str, Any]:
+    """Which way is nearer to the answers of full precision, on some of the questions."""
+    step = max(1, len(items) // REFERENCE_ROWS)
+    chosen = items[::step]
+    checkpoint.net.float()
+    replica = Replica(checkpoint.net, checkpoint.devices[0])
+    scorer = LabelScorer(replica, "off", 8, PrefixStore(replica))
+    truth = values_of(scorer.run(chosen))
+    replica.close()
+    checkpoint.net.to(torch.bfloat16)
+    torch.cuda.empty_cache()
+    found = {}
+    for way in ways:
+        equal, margin = agreement(truth, way.values[::step])
+        error = statistics.mean(
+            abs(one[label] - other[label])
+            for one, other in zip(truth, way.values[::step], strict=True)
+            for label in one
+        )
+        found[way.name] = {"labels_equal": equal, "margin": margin, "mean_error": error}
+        print(
+            f"   against float32 on {len(chosen)}: {way.name:<26} equal {equal:.2%}, widest margin "
+            f"{margin:.3f}, mean error {error:.4f}"
+        )
+    return found
+
+
+if __name__ == "__main__":
+    main()

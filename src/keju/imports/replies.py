@@ -1,0 +1,107 @@
+"""Replies as other tools store them: contents in parts, stop reasons, token counts, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from keju.answers.thinking import split_thinking
+from keju.models.faults import kind_of, one_line
+from keju.types import Fault, Reply, Usage
+
+FINISHES = {"max_tokens": "length", "model_length": "length", "max_length": "length"}
+"""What the tools call a reply that was cut off."""
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content, which may be a list of parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = [part if isinstance(part, str) else _text_part(part) for part in parts]
+    return "\n".join(text for text in texts if text)
+
+
+def _text_part(part: Any) -> str:
+    if not isinstance(part, Mapping) or part.get("type") not in (None, "text"):
+        return ""
+    return str(part.get("text") or "")
+
+
+def reasoning_of(content: Any) -> str:
+    """The reasoning among the parts of a message's content."""
+    if not isinstance(content, list):
+        return ""
+    parts = [p for p in content if isinstance(p, Mapping) and p.get("type") == "reasoning"]
+    return "\n".join(str(part.get("reasoning") or "") for part in parts)
+
+
+def prompt_of(messages: Any) -> str:
+    """All that was sent, as one text: the messages before the model's last."""
+    if isinstance(messages, str):
+        return messages
+    listed = [m for m in messages if isinstance(m, Mapping)] if isinstance(messages, list) else []
+    while listed and listed[-1].get("role") in ("assistant", "BOT"):
+        listed.pop()
+    return "\n\n".join(text_of(m.get("content", m.get("prompt"))) for m in listed)
+
+
+def make_reply(
+    content: Any,
+    *,
+    reasoning: Any = None,
+    finish: Any = "",
+    usage: Any = None,
+    seconds: Any = 0.0,
+    model: Any = "",
+) -> Reply:
+    """The reply behind a stored message, its thoughts kept apart."""
+    text = text_of(content)
+    thought = split_thinking(text)
+    said = "\n".join(filter(None, (text_of(reasoning), reasoning_of(content), thought.reasoning)))
+    word = str(finish or "")
+    return Reply(
+        thought.text,
+        said,
+        FINISHES.get(word, word),
+        _usage(usage),
+        float(seconds) if isinstance(seconds, int | float) else 0.0,
+        model=str(model or ""),
+        raw=text if thought.reasoning else "",
+    )
+
+
+def failed(message: Any) -> Reply:
+    """The reply of a row on which the tool failed."""
+    line = one_line(str(message)) or "the tool says nothing more"
+    kind = kind_of(0, line, "")
+    return Reply(error=Fault("server" if kind == "bad_request" else kind, line))
+
+
+def _usage(counts: Any) -> Usage:
+    if not isinstance(counts, Mapping):
+        return Usage()
+
+    def count(*names: str) -> int:
+        known = (counts.get(name) for name in names)
+        return int(next((n for n in known if isinstance(n, int | float)), 0))
+
+    return Usage(
+        count("input_tokens", "prompt_tokens"),
+        count("output_tokens", "completion_tokens"),
+        count("input_tokens_cache_read"),
+        count("reasoning_tokens"),
+    )
+
+
+def number(value: Any) -> float | None:
+    """A score as a number; None where the tool gave none."""
+    if isinstance(value, bool):
+        return float(value)
+    return float(value) if isinstance(value, int | float) and value == value else None
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """The mean; None of nothing."""
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else None

@@ -1,0 +1,69 @@
+"""What is taken from a stored journal as it stands, and what is read anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from keju.config import TaskConfig
+from keju.engine.job import Job
+from keju.engine.resume import Recalled, recall
+from keju.journal import Journal, read_records
+from keju.task import make_jobs, sit
+
+
+def stored(folder: Path, **more: Any) -> tuple[TaskConfig, Path]:
+    settings: dict[str, Any] = {"model": "scripted", "datasets": ["demo"], "work_dir": str(folder)}
+    config = TaskConfig(**settings, run_id="r", **more)
+    return config, sit(config, report=False).folder
+
+
+def rewrite(run: Path, **changes: Any) -> None:
+    """Change the first record of a journal."""
+    first, *others = read_records(run)
+    lines = [msgspec.structs.replace(first, **changes), *others]
+    (run / "records.jsonl").unlink()
+    with Journal(run) as journal:
+        journal.append(lines)
+
+
+def recalled_jobs(config: TaskConfig, run: Path, *, trusted: bool) -> tuple[list[Job], Recalled]:
+    jobs = make_jobs(config)
+    with Journal(run) as journal:
+        return jobs, recall(jobs, journal, trusted=trusted)
+
+
+def wrongly_correct(run: Path) -> dict[str, Any]:
+    """The first record with a stored score that its reply does not earn."""
+    first = next(iter(read_records(run)))
+    (reading,) = first.readings
+    earned = reading.score.outcome == "correct"
+    score = msgspec.structs.replace(
+        reading.score, value=0.0 if earned else 1.0, outcome="incorrect" if earned else "correct"
+    )
+    return {"readings": (msgspec.structs.replace(reading, score=score),)}
+
+
+def test_stored_scores_are_taken_where_they_are_trusted(tmp_path: Path) -> None:
+    config, run = stored(tmp_path)
+    honest = recalled_jobs(config, run, trusted=True)[0][0].tallies[0].total
+    rewrite(run, **wrongly_correct(run))
+    assert abs(recalled_jobs(config, run, trusted=True)[0][0].tallies[0].total - honest) == 1
+    assert recalled_jobs(config, run, trusted=False)[0][0].tallies[0].total == honest
+
+
+def test_a_record_of_another_target_is_read_anew(tmp_path: Path) -> None:
+    config, run = stored(tmp_path)
+    honest = recalled_jobs(config, run, trusted=True)[0][0].tallies[0].total
+    rewrite(run, target="Z", **wrongly_correct(run))
+    jobs, recalled = recalled_jobs(config, run, trusted=True)
+    assert jobs[0].tallies[0].total == honest
+    assert recalled.count == jobs[0].units
+
+
+def test_every_repeat_is_found_again(tmp_path: Path) -> None:
+    config, run = stored(tmp_path, repeats=3)
+    jobs, recalled = recalled_jobs(config, run, trusted=True)
+    assert recalled.count == jobs[0].units == 3 * len(jobs[0].exam.samples)

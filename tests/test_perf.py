@@ -1,0 +1,47 @@
+"""The parts of the benchmarks that can be right or wrong; no figure is asserted."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+from perf.__main__ import NAMES
+from perf.measure import NotMeasured, alternate, in_child, run, within
+from perf.slots import FAST, REQUESTS, SLOW, ideal_seconds, latencies
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_benchmark_can_be_loaded(name: str) -> None:
+    assert callable(importlib.import_module(f"perf.{name}").measure)
+
+
+def test_the_ideal_schedule_fills_the_first_free_slot() -> None:
+    assert ideal_seconds([3.0, 1.0, 1.0, 1.0], 2) == 3.0
+    assert ideal_seconds([1.0, 1.0, 3.0], 2) == 4.0
+
+
+def test_a_tenth_of_the_mixed_load_is_slow() -> None:
+    times = latencies(1)
+    assert len(times) == REQUESTS
+    assert times.count(SLOW) * 9 == times.count(FAST)
+
+
+def test_a_child_returns_its_value_and_its_processor_time() -> None:
+    used = in_child(latencies, seed=1)
+    assert used.value == latencies(1)
+    assert used.cpu > 0
+
+
+def test_a_command_that_fails_is_not_measured() -> None:
+    with pytest.raises(NotMeasured, match="ended with 3: why"):
+        run(["sh", "-c", "echo why; exit 3"])
+
+
+def test_the_ratio_is_the_median_of_the_rounds() -> None:
+    ours, other = iter([2.0, 9.0, 4.0]), iter([1.0, 3.0, 4.0])
+    assert alternate(3, lambda: next(ours), lambda: next(other)) == (4.0, 3.0, 2.0)
+
+
+def test_a_figure_above_its_limit_is_over() -> None:
+    assert within("x", 3.0, 2.0, "s").ok is False
+    assert within("x", 2.0, 2.0, "s").ok is True
