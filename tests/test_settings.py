@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keju import settings
-from keju.config import TaskConfig
+from keju.config import GenerationConfig, TaskConfig
 from keju.errors import ConfigError
 
 BASE = {"model": "m", "datasets": ["bbh"]}
@@ -195,14 +195,43 @@ def test_headers_stay_texts() -> None:
             "judge.generation_config.top_p",
         ),
         ({"generation_config": {"temperature": "x"}}, "generation_config.temperature"),
-        ({"price": {"input": "x"}}, "price.input"),
+        ({"price": {"input": "x"}}, "price.input: "),
+        ({"price": {"input": True}}, "price.input: must be a number, not true"),
+        ({"judge": {"strategy": "llm"}}, "'judge.model' is required"),
+        (
+            {"judge": {"model": "j", "budget": {"tokns": 1}}},
+            "unknown key 'judge.budget.tokns' (did",
+        ),
+        ({"limit": "x"}, "limit: must be a whole number of at least 1, or a share between 0 and 1"),
+        (
+            {"generation_config": {"extra_body": {"seed": 1}}},
+            "generation_config.extra_body: cannot",
+        ),
+        ({"model_args": {"a": [float("nan")]}}, "model_args.a.0: must be a finite number"),
     ],
 )
 def test_messages_have_the_whole_path(flags: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError) as raised:
-        load(flags)
-    assert str(raised.value).startswith(message)
-    assert "\n" not in str(raised.value)
+    """Once, whether the settings are loaded or given to the class itself."""
+    for make in (load, lambda given: TaskConfig(**(BASE | given))):
+        with pytest.raises(ConfigError) as raised:
+            make(flags)
+        assert str(raised.value).startswith(message)
+        assert "more)" not in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+def test_settings_inside_settings_can_be_made_alone() -> None:
+    with pytest.raises(ConfigError, match=r"^temperature: input should be a finite number$"):
+        GenerationConfig(temperature=float("inf"))
+    made = load({"generation_config": GenerationConfig(temperature=0.5)})
+    assert made.generation_config.temperature == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "limit"), [(1, 1), (1.0, 1), ("5", 5), (0.5, 0.5), ("0.5", 0.5), (None, None)]
+)
+def test_limit(given: object, limit: object) -> None:
+    assert load({"limit": given}).limit == limit
 
 
 def test_secrets_are_in_no_message() -> None:

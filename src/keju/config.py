@@ -6,47 +6,29 @@ effect. Defaults are per key: setting one sampling parameter never removes anoth
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PositiveFloat,
-    PositiveInt,
-    SecretStr,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from keju.errors import ConfigError, did_you_mean
+from keju.strict import LARGEST, Seconds, Seed, StrictSettings, Whole, explain
+
+__all__ = [
+    "KEJUS_OWN", "Budget", "DatasetArgs", "Filters", "GenerationConfig", "JudgeConfig", "Price",
+    "TaskConfig", "explain",
+]  # fmt: skip
 
 Share = Annotated[float, Field(ge=0, le=1)]
+Amount = Annotated[float, Field(gt=0)]
+
+KEJUS_OWN = ("messages", "prompt", "model", "stream", "n")
+"""Fields of a request's body that no setting may touch."""
+OTHER_NAMES = {"max_new_tokens": "max_tokens", "stop_seqs": "stop"}
+"""Other spellings of sampling parameters."""
 
 
-class _Settings(BaseModel):
-    """Strict settings: unknown keys refused with the nearest valid name, in one line."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-    def __init__(self, **data: Any) -> None:
-        try:
-            super().__init__(**data)
-        except ValidationError as error:
-            raise ConfigError(explain(error, type(self))) from None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _hyphens(cls, data: Any) -> Any:
-        """Accept ``eval-batch-size`` for ``eval_batch_size``."""
-        if not isinstance(data, dict):
-            return data
-        return {k.replace("-", "_") if isinstance(k, str) else k: v for k, v in data.items()}
-
-
-class Filters(_Settings):
+class Filters(StrictSettings):
     """Cleaning of a reply before any reader sees it."""
 
     remove_until: str | None = None
@@ -67,7 +49,7 @@ class Filters(_Settings):
         return value
 
 
-class DatasetArgs(_Settings):
+class DatasetArgs(StrictSettings):
     """Settings of one benchmark (``dataset_args.NAME``); each benchmark adds its own."""
 
     subset_list: list[str] | None = None
@@ -89,12 +71,13 @@ class DatasetArgs(_Settings):
     local_path: str | None = None
     """The folder that holds this benchmark's data, instead of one below ``data_dir``."""
     shuffle: bool = False
-    """Ask the questions of each subset in a seeded random order (matters with ``limit``)."""
+    """Put the questions of each subset in a seeded random order before ``limit`` takes the first;
+    without a limit it changes nothing but the order in which they are asked."""
     shuffle_choices: bool = False
     """Permute the options of each question with the seed; the permutation is recorded."""
     filters: Filters = Filters()
     """Cleaning of replies before they are read."""
-    extra_params: dict[str, Any] = {}
+    extra_params: dict[str, Any] = Field(default={})
     """The benchmark's own settings, as EvalScope spells them."""
 
     @field_validator("reader", mode="before")
@@ -116,33 +99,45 @@ class DatasetArgs(_Settings):
         return data | data["extra_params"]
 
 
-class GenerationConfig(_Settings):
+class GenerationConfig(StrictSettings):
     """Sampling parameters. Temperature is 0 unless it is set here or by the protocol."""
 
     temperature: float | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, gt=0, le=1)
     top_k: int | None = None
     min_p: float | None = Field(default=None, ge=0, le=1)
-    max_tokens: PositiveInt | None = Field(
+    max_tokens: Whole | None = Field(
         default=None, validation_alias=AliasChoices("max_tokens", "max_new_tokens")
     )
     stop: list[str] | None = Field(default=None, validation_alias=AliasChoices("stop", "stop_seqs"))
-    seed: int | None = None
+    seed: Seed | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     repetition_penalty: float | None = None
     reasoning_effort: str | None = None
     logit_bias: dict[str, float] | None = None
     chat_template_kwargs: dict[str, Any] | None = None
-    extra_body: dict[str, Any] = {}
-    """Sent as they are in the request body."""
-    extra_headers: dict[str, str] = {}
+    extra_body: dict[str, Any] = Field(default={})
+    """Further fields of the request body, sent as they are; none that has a setting here."""
+    extra_headers: dict[str, str] = Field(default={})
     """Sent as they are as request headers; never stored."""
 
     @field_validator("stop", mode="before")
     @classmethod
     def _one_stop(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
+
+    @field_validator("extra_body")
+    @classmethod
+    def _no_field_twice(cls, value: dict[str, Any]) -> dict[str, Any]:
+        """What has a setting is given by it, so that the manifest tells what was sent."""
+        for name in value:
+            if name in KEJUS_OWN:
+                raise ValueError(f"cannot set '{name}': Keju sets it for each request")
+            known = OTHER_NAMES.get(name, name)
+            if known in cls.model_fields:
+                raise ValueError(f"cannot set '{name}': give it as generation_config.{known}")
+        return value
 
     def body(self) -> dict[str, Any]:
         """The fields that are no part of `keju.types.Sampling`, as the body carries them."""
@@ -152,7 +147,7 @@ class GenerationConfig(_Settings):
         return {k: v for k, v in values.items() if v is not None} | self.extra_body
 
 
-class Price(_Settings):
+class Price(StrictSettings):
     """Money for a million tokens."""
 
     input: float = Field(default=0.0, ge=0)
@@ -161,16 +156,16 @@ class Price(_Settings):
     """Input tokens served from a cache; as `input` if not given."""
 
 
-class Budget(_Settings):
+class Budget(StrictSettings):
     """Hard limits of a run; never overspent by more than what is in flight."""
 
-    requests: PositiveInt | None = None
-    tokens: PositiveInt | None = None
-    cost: PositiveFloat | None = None
-    seconds: PositiveFloat | None = None
+    requests: Whole | None = None
+    tokens: Whole | None = None
+    cost: Amount | None = None
+    seconds: Seconds | None = None
 
 
-class JudgeConfig(_Settings):
+class JudgeConfig(StrictSettings):
     """A model that grades answers which no rule decides."""
 
     model: str
@@ -180,21 +175,21 @@ class JudgeConfig(_Settings):
     strategy: Literal["rule", "llm", "llm_recall"] = "llm_recall"
     """``rule`` never asks, ``llm`` asks about every answer, ``llm_recall`` about undecided ones."""
     continuous: bool = False
-    repeats: PositiveInt = 1
+    repeats: Whole = 1
     second: str | None = None
     """Another judge model at the same endpoint, to measure agreement."""
     labelled: str | None = None
     """A JSONL file of graded answers that measures the judge's sensitivity and specificity."""
-    eval_batch_size: PositiveInt = 8
-    attempts: PositiveInt = 5
-    timeout: PositiveFloat = 120.0
-    give_up_after: PositiveFloat = 600.0
+    eval_batch_size: Whole = 8
+    attempts: Whole = 5
+    timeout: Seconds = 120.0
+    give_up_after: Seconds = 600.0
     budget: Budget = Budget()
     price: Price | None = None
     generation_config: GenerationConfig = GenerationConfig()
 
 
-class TaskConfig(_Settings):
+class TaskConfig(StrictSettings):
     """Everything that one run is asked to do."""
 
     model: str
@@ -209,11 +204,11 @@ class TaskConfig(_Settings):
     """Further request headers; values are never stored."""
     ca_file: str | None = None
     """A certificate authority to trust, in PEM."""
-    model_args: dict[str, Any] = {}
+    model_args: dict[str, Any] = Field(default={})
     """Settings of a local model (dtype, device, n_ctx, slots, …)."""
 
     datasets: list[str] = Field(min_length=1)
-    dataset_args: dict[str, dict[str, Any]] = {}
+    dataset_args: dict[str, dict[str, Any]] = Field(default={})
     protocol: str | None = None
     """Protocol of all datasets that do not name their own."""
     reader: list[str] | None = None
@@ -230,24 +225,24 @@ class TaskConfig(_Settings):
     """Questions of each subset: a number of at least 1, or a share below 1."""
     sample: Literal["first", "random", "stratified"] = "first"
     """Which questions a limit keeps: the first, random ones, or spread over target answers."""
-    repeats: PositiveInt = 1
-    rotate_options: PositiveInt = 1
+    repeats: Whole = 1
+    rotate_options: Whole = 1
     """Ask each question under this many cyclic rotations of its options."""
-    seed: int = 42
+    seed: Seed = 42
 
-    eval_batch_size: PositiveInt = 32
+    eval_batch_size: Whole = 32
     """The most requests in flight; the engine goes lower while the endpoint is overloaded."""
-    timeout: PositiveFloat = 600.0
+    timeout: Seconds = 600.0
     """Seconds for one attempt."""
-    attempts: PositiveInt = 5
+    attempts: Whole = 5
     """Attempts for one request, the first included."""
-    retry_interval: PositiveFloat = 0.5
+    retry_interval: Seconds = 0.5
     """Seconds before a failed attempt is repeated; doubled each time, up to a minute."""
-    rpm: PositiveFloat | None = None
+    rpm: Amount | None = None
     """Requests a minute."""
-    tpm: PositiveFloat | None = None
+    tpm: Amount | None = None
     """Tokens a minute, input and output."""
-    give_up_after: PositiveFloat = 600.0
+    give_up_after: Seconds = 600.0
     """Seconds an endpoint may stay down before the run stops, resumable."""
     error_limit: Share = 0.01
     """Share of samples that may end in an error before the exit code says 4."""
@@ -274,14 +269,18 @@ class TaskConfig(_Settings):
     def _split_readers(cls, value: Any) -> Any:
         return value.split(",") if isinstance(value, str) else value
 
-    @field_validator("limit")
+    @field_validator("limit", mode="before")
     @classmethod
-    def _limit(cls, value: int | float | None) -> int | float | None:
+    def _limit(cls, value: Any) -> int | float | None:
         if value is None:
-            return value
-        if value <= 0 or (value > 1 and value != int(value)):
+            return None
+        try:
+            number = float(value) if not isinstance(value, bool) else math.nan
+        except (ValueError, TypeError, OverflowError):
+            number = math.nan
+        if not 0 < number <= LARGEST or (number > 1 and number != int(number)):
             raise ValueError("must be a whole number of at least 1, or a share between 0 and 1")
-        return value if value < 1 else int(value)
+        return number if number < 1 else int(number)
 
     @field_validator("datasets")
     @classmethod
@@ -300,36 +299,17 @@ class TaskConfig(_Settings):
         return self
 
     @model_validator(mode="after")
+    def _drawing_needs_a_limit(self) -> Self:
+        if self.sample != "first" and self.limit is None:
+            raise ConfigError(
+                f"sample: '{self.sample}' has an effect only with limit: give --limit N"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _args_are_for_datasets_run(self) -> Self:
         for name in self.dataset_args:
             if name not in self.datasets:
                 hint = did_you_mean(name, self.datasets)
                 raise ConfigError(f"dataset_args names '{name}', which is not run{hint}")
         return self
-
-
-def explain(error: ValidationError, model: type[BaseModel]) -> str:
-    """Turn pydantic's report into one line that says what to change."""
-    first = error.errors(include_url=False, include_context=False)[0]
-    path = ".".join(str(part) for part in first["loc"])
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    if first["type"] == "extra_forbidden":
-        owner = _owner(model, first["loc"][:-1])
-        return f"unknown key '{path}'{did_you_mean(str(first['loc'][-1]), owner)}{more}"
-    if first["type"] == "missing":
-        return f"'{path}' is required{more}"
-    message = first["msg"].removeprefix("Value error, ")
-    message = message[:1].lower() + message[1:]
-    return f"{path}: {message}{more}" if path else f"{message}{more}"
-
-
-def _owner(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """The valid keys at `path` inside `model`."""
-    for part in path:
-        annotation = (
-            model.model_fields[str(part)].annotation if part in model.model_fields else None
-        )
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-            break
-        model = annotation
-    return list(model.model_fields)

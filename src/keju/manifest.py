@@ -81,8 +81,9 @@ class Manifest:
             "environment": environment(),
             "sessions": self._sessions.entries,
         }
-        if "judges" in earlier:
-            self.document["judges"] = earlier["judges"]
+        for kept in ("judges", "imported", "origin"):
+            if kept in earlier:
+                self.document[kept] = earlier[kept]
 
     @property
     def trusted(self) -> bool:

@@ -36,7 +36,7 @@ def judge_run(
         manifest = Manifest(folder, config, jobs)
         manifest.keep_endpoint()
         for job, unit, record in stored_replies(jobs, folder):
-            readings = job.grade(unit // job.epochs, record.reply)
+            readings = job.grade(unit // job.epochs, record.reply, record.order)
             job.enter_readings(unit, record.reply, record.faults, readings)
         judgement = None
         if judging is not None:

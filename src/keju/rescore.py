@@ -13,7 +13,9 @@ import msgspec
 from keju import settings
 from keju.answers.thinking import split_thinking
 from keju.benchmarks.base import Exam
+from keju.benchmarks.choices import as_shown
 from keju.benchmarks.selection import restrict
+from keju.config import TaskConfig
 from keju.engine.job import Job
 from keju.engine.resume import stored_replies
 from keju.errors import DataError
@@ -38,14 +40,14 @@ def score_run(
     manifest = read_json(run / MANIFEST)
     config = settings.of_run(manifest, data_dir)
     if readers:
-        config = config.model_copy(update={"reader": readers})
+        config = _with_readers(config, readers)
     jobs = make_jobs(config)
     changed = changed_files(manifest, jobs)
     watch = Disagreements()
     joint = [JointReadings() for _ in jobs]
     for job, unit, record in stored_replies(jobs, run, by_id=not changed):
-        sample = job.exam.samples[unit // job.epochs]
-        readings = job.grade(unit // job.epochs, record.reply)
+        sample = as_shown(job.exam.samples[unit // job.epochs], record.order)
+        readings = job.grade(unit // job.epochs, record.reply, record.order)
         job.enter_readings(unit, record.reply, record.faults, readings)
         watch.see(sample, readings)
         if readers:
@@ -68,6 +70,15 @@ def score_run(
     for job, seen in zip(jobs, joint, strict=True):
         seen.add_metrics(job.exam, entries, sorted(seen.rows))
     return _document(manifest["run"], manifest["model"], entries, watch, readers)
+
+
+def _with_readers(config: TaskConfig, readers: list[str]) -> TaskConfig:
+    """`config` with these readers for all its exams, whichever it named for one of them."""
+    kept = {
+        name: {key: value for key, value in args.items() if key != "reader"}
+        for name, args in config.dataset_args.items()
+    }
+    return config.model_copy(update={"reader": readers, "dataset_args": kept})
 
 
 def score_predictions(

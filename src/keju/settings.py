@@ -19,6 +19,7 @@ from pydantic import AliasChoices, BaseModel
 from keju.config import TaskConfig
 from keju.errors import ConfigError, did_you_mean
 from keju.parsing import document, mapping, scalar
+from keju.strict import model_of
 
 PREFIX: Final = "KEJU_"
 OTHER_VARIABLES: Final = ("KEJU_CACHE_DIR", "KEJU_DEBUG")
@@ -66,7 +67,6 @@ def load(
     if is_local(merged.get("model")):
         _forget_endpoint(merged, origins)
     try:
-        _check_inside(merged, TaskConfig)
         return TaskConfig(**merged)
     except ConfigError as error:
         raise ConfigError(_with_origin(str(error), origins)) from None
@@ -201,24 +201,10 @@ def _canonical(
             raise ConfigError(f"{start}unknown key '{where}'{hint}")
         if name in layer:
             raise ConfigError(f"{start}'{where}' is given twice, in two spellings")
-        inner = _model_of(model, name)
+        inner = model_of(model.model_fields[name].annotation)
         nested = inner is not None and isinstance(value, Mapping)
         layer[name] = _canonical(value, inner, origin, (*path, name)) if nested and inner else value
     return layer
-
-
-def _check_inside(layer: Mapping[str, Any], model: type[BaseModel], path: str = "") -> None:
-    """Check the settings inside settings one by one, so that a message has their whole path."""
-    for name, value in layer.items():
-        inner = _model_of(model, name)
-        if inner is None or not isinstance(value, Mapping):
-            continue
-        _check_inside(value, inner, f"{path}{name}.")
-        try:
-            inner(**value)
-        except ConfigError as error:
-            quote, message = ("'", str(error)[1:]) if str(error)[0] == "'" else ("", str(error))
-            raise ConfigError(f"{quote}{path}{name}.{message}") from None
 
 
 def _spellings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
@@ -228,18 +214,10 @@ def _spellings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
             yield from ((str(alias), name) for alias in field.validation_alias.choices)
 
 
-def _model_of(model: type[BaseModel], name: str) -> type[BaseModel] | None:
-    annotation = model.model_fields[name].annotation
-    for candidate in (annotation, *get_args(annotation)):
-        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-            return candidate
-    return None
-
-
 def _is_nested(name: str) -> bool:
-    if _model_of(TaskConfig, name) is not None:
-        return True
     annotation = TaskConfig.model_fields[name].annotation
+    if model_of(annotation) is not None:
+        return True
     return any(get_origin(part) is dict for part in (annotation, *get_args(annotation)))
 
 

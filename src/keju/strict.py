@@ -31,13 +31,13 @@ Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
 class StrictSettings(BaseModel):
-    """Unknown keys are refused with the nearest valid name, numbers are finite, no is not 0."""
+    """Unknown keys are refused with the nearest valid name; numbers are finite, and numbers."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False
     )
 
-    def __init__(self, **data: Any) -> None:
+    def __init__(self, /, **data: Any) -> None:
         try:
             super().__init__(**data)
         except ValidationError as error:
@@ -120,8 +120,7 @@ def _not_finite(value: Any) -> Iterator[tuple[str, ...]]:
     """Where inside `value` there is a number that is infinite or none."""
     if isinstance(value, float) and not math.isfinite(value):
         yield ()
-    inner = value.items() if isinstance(value, dict) else ()
     if isinstance(value, list | tuple):
-        inner = enumerate(value)
-    for key, item in inner:
+        value = dict(enumerate(value))
+    for key, item in value.items() if isinstance(value, dict) else ():
         yield from ((str(key), *path) for path in _not_finite(item))

@@ -24,7 +24,7 @@ class StrictLoader(yaml.SafeLoader):
         for key_node, _ in node.value:
             if key_node.tag == _MERGE:
                 continue
-            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
                 raise yaml.constructor.ConstructorError(
                     None,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from keju.benchmarks.choices import (
     LabelStyle,
+    as_shown,
     check_choices,
     label_lines,
     permuted,
@@ -94,3 +95,22 @@ def test_impossible_rows_are_refused(choices: list[str], target: str, message: s
 
 def test_a_row_without_answer_is_possible() -> None:
     check_choices(["x", "y"], "", "f")
+
+
+def test_a_recorded_order_moves_target_and_refusal_with_their_options() -> None:
+    asked = Sample(
+        id="x", subset="s", index=0, text="?", target="B", choices=("u", "v", "w"),
+        order=(2, 0, 1), metadata={"refusal": "C"},
+    )  # fmt: skip
+    shown = as_shown(asked, (1, 2, 0))
+    assert shown.choices == ("w", "u", "v")
+    assert shown.order == (1, 2, 0)
+    assert (shown.target, shown.metadata["refusal"]) == ("C", "A")
+    assert as_shown(shown, (2, 0, 1)) == asked
+
+
+def test_an_order_that_is_not_of_these_options_changes_nothing() -> None:
+    asked = Sample(id="x", subset="s", index=0, text="?", target="B", choices=("u", "v"))
+    assert as_shown(asked, ()) is asked
+    assert as_shown(asked, (0, 1)) is asked
+    assert as_shown(asked, (0, 1, 2)) is asked

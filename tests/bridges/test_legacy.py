@@ -52,6 +52,7 @@ def test_tools_are_called_until_there_is_an_answer(old_vf_eval: Command, data_di
     with FaultyEndpoint(Plan(answers=with_calculator)) as endpoint:
         given = json.dumps(own | {"data_dir": str(data_dir)})
         ran = old_vf_eval("keju-bbh", endpoint, "-a", given)
+    assert ran.code == 0, ran.out[-3000:]
     for row in ran.rows().values():
         assert [message["role"] for message in row["completion"]] == [
             "assistant",

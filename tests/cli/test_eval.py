@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from keju.cli.arguments import spread
 from keju.cli.flags import PANELS, collect
 from keju.config import TaskConfig
 from tests.cli.conftest import Keju
+from tests.support.endpoint import FaultyEndpoint
 
 RUN = ("eval", "--model", "scripted", "--datasets", "demo", "--limit", "2", "--quiet")
 
@@ -63,9 +65,28 @@ def test_results_for_people(keju: Keju) -> None:
     ran = keju(*RUN, "--run-id", "one", "--no-report")
     assert ran.code == 0
     assert "accuracy" in ran.out
-    assert ran.out.endswith(f"run folder: {Path('runs') / 'one'}\n")
+    assert ran.out.endswith(
+        "run folder: runs/one\n"
+        "next:\n"
+        "  keju report one -o report.html  # one page to read and share\n"
+        "  keju export one -o answers.csv  # every answer, one row each\n"
+    )
     assert ran.err == ""
     assert not Path("runs/one/report.html").exists()
+
+
+def test_what_is_told_to_do_next_can_be_done(keju: Keju, data_dir: Path) -> None:
+    words = ("eval", "-m", "scripted", "--datasets", "bbh", "--limit", "1", "-q")
+    ran = keju(*words, "--data-dir", str(data_dir), "--work-dir", "my runs", "--run-id", "two")
+    lines = ran.out.splitlines()
+    told = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
+    assert "report: my runs/two/report.html" in lines
+    assert told == [
+        ["keju", "score", "my runs/two", "--reader", "evalscope,robust"],
+        ["keju", "export", "my runs/two", "-o", "answers.csv"],
+    ]
+    for command in told:
+        assert keju(*command[1:], "--data-dir", str(data_dir)).code == 0
 
 
 def test_progress_goes_to_stderr(keju: Keju) -> None:
@@ -113,6 +134,22 @@ def test_dry_run_asks_nothing_and_writes_nothing(keju: Keju, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
     people = keju(*RUN, "--dry-run")
     assert "12 requests would go to scripted" in people.out
+
+
+def test_credentials_of_a_url_are_nowhere(keju: Keju, tmp_path: Path) -> None:
+    with FaultyEndpoint() as endpoint:
+        url = endpoint.url.replace("://", "://user:marked-1@") + "?key=marked-2"
+        words = (*RUN, "-m", "x", "--api-url", url, "--run-id", "one")
+        rehearsed = keju(*words, "--dry-run", "--json")
+        assert rehearsed.json["api_url"] == endpoint.url
+        ran = keju(*words, "--json")
+        assert ran.code == 0, ran.err
+    down = keju(*words[:-1], "two")
+    assert down.code == 5
+    for told in (rehearsed, ran, down):
+        assert "marked" not in told.out + told.err
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or "marked" not in path.read_text()
 
 
 def test_the_key_is_nowhere(keju: Keju, tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,6 +19,8 @@ from keju import __version__
 from keju.cli import COMMANDS, boundary, main
 from keju.errors import Interrupted, RunIncomplete
 from tests.cli.conftest import Keju
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Plan
 
 HEAVY = "{'typer', 'rich', 'pydantic', 'yaml', 'msgspec', 'pyreqwest'}"
 
@@ -109,6 +113,53 @@ def test_exit_codes_of_the_contract(
     ran = keju("--help")
     assert ran.code == code
     assert len(ran.err.splitlines()) == 1
+
+
+def test_an_interrupt_inside_a_command_is_said(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keju.settings.load", _raise(KeyboardInterrupt()))
+    ran = keju("eval", "--model", "x")
+    assert (ran.code, ran.out, ran.err) == (130, "", "keju: error: interrupted\n")
+
+
+def test_an_interrupt_while_the_endpoint_is_silent_is_said() -> None:
+    with FaultyEndpoint(Plan(faults={"stall": 1.0})) as endpoint:
+        words = ["eval", "-m", "x", "--api-url", endpoint.url, "--datasets", "demo", "-q"]
+        running = subprocess.Popen(
+            [sys.executable, "-m", "keju", *words], stderr=subprocess.PIPE, text=True
+        )
+        while not endpoint.stats.in_flight and running.poll() is None:
+            time.sleep(0.02)
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "interrupted" in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [["--help"], ["eval", "--help"], ["list", "benchmarks"]])
+def test_a_full_disk_is_one_line(words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "keju", *words], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+        assert ran.returncode == 2
+        assert ran.stderr == "keju: error: cannot write the output: No space left on device\n"
+        mute = subprocess.run([sys.executable, "-m", "keju", *words], stdout=full, stderr=full)
+        assert mute.returncode == 2
+
+
+def test_credentials_of_a_url_are_in_no_internal_error(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "http://user:marked-1@h/v1?key=marked-2"
+    monkeypatch.setattr("keju.settings.load", _raise(RuntimeError(f"broken at {url}")))
+    ran = keju("eval", "--model", "x", f"--api-url={url}")
+    assert ran.code == 70
+    assert "broken at http://h/v1;" in ran.err
+    details = Path(ran.err.split()[-1])
+    assert "marked" not in ran.err + details.read_text()
+    details.unlink()
 
 
 def test_internal_error_is_one_line_with_the_details_in_a_file(

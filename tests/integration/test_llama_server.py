@@ -86,7 +86,7 @@ def test_a_chat_exam(endpoint: LlamaEndpoint, tmp_path: Path) -> None:
 def test_labels_in_process_and_over_http_agree(endpoint: LlamaEndpoint, tmp_path: Path) -> None:
     exam = [*DEMO, "--protocol", "letters", "--limit", "3", "--no-report"]
     over = entry(keju(tmp_path, "eval", *at(endpoint), *exam, "--json", "--run-id", "http"))
-    local = ["--model", "embedded", "-s", "model_args.n_ctx=1024"]
+    local = ["--model", "embedded", "--model-args", '{"n_ctx": 1024, "slots": 2}']
     within = entry(keju(tmp_path, "eval", *local, *exam, "--json", "--run-id", "own"))
     assert over["n"] == within["n"] == 6
     theirs, ours = records(tmp_path, "http"), records(tmp_path, "own")
@@ -143,7 +143,7 @@ def test_a_killed_run_in_process_is_resumed(tmp_path: Path) -> None:
     real_weights()
     words = ["eval", "--model", "embedded", *DEMO, "--protocol", "letters"]
     words += ["--limit", "9", "-q", "--no-report", "--run-id", "killed", "--json"]
-    words += ["-s", "model_args.n_ctx=1024"]
+    words += ["--model-args", '{"n_ctx": 1024, "slots": 2}']
     journal = tmp_path / "runs" / "killed" / "records.jsonl"
     running = subprocess.Popen(
         command(*words), cwd=tmp_path, env=clean(), stdout=subprocess.DEVNULL

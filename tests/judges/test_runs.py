@@ -121,7 +121,7 @@ def test_most_of_the_repeats_decide(tmp_path: Path) -> None:
         if asked.body["model"] != "judge":
             return candidate(asked)
         honest = verdict(asked)
-        if asked.body["seed"] % 3:
+        if asked.body.get("seed", 0) % 3:
             return honest
         turned = "incorrect" if "<grade>correct" in honest else "correct"
         return f"<grade>{turned}</grade>"

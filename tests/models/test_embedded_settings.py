@@ -56,7 +56,7 @@ def test_a_missing_runtime_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
 def test_missing_weights_name_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real_weights()
     monkeypatch.setenv("KEJU_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(weights, "_installed", lambda chosen: None)
+    monkeypatch.setattr(weights, "_installed", lambda _: None)
     with pytest.raises(DataError, match="keju model pull smollm2"):
         make_model(config("embedded"))
 
@@ -84,7 +84,7 @@ def test_what_llama_cpp_cannot_load(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     real_weights()
     monkeypatch.setenv("KEJU_CACHE_DIR", str(tmp_path))
     model = LlamaModel("gguf:m", small_gguf(tmp_path / "m.gguf", architecture="unheard-of"))
-    with pytest.raises(EndpointError, match="llama.cpp cannot load") as caught:
+    with pytest.raises(EndpointError, match=r"llama\.cpp cannot load") as caught:
         asyncio.run(model.start())
     one_line(caught.value)
 
@@ -103,7 +103,7 @@ def test_a_template_from_text_or_file(tmp_path: Path) -> None:
     for given, expected in ((None, "own"), ("{{ x }}", "{{ x }}"), (str(named), "{{ from_file }}")):
         model = LlamaModel("gguf:m", file, LlamaSettings(chat_template=given))
         assert model.chat_template == expected
-    with pytest.raises(ConfigError, match="cannot read nowhere.jinja"):
+    with pytest.raises(ConfigError, match=r"cannot read nowhere\.jinja"):
         LlamaModel("gguf:m", file, LlamaSettings(chat_template="nowhere.jinja"))
 
 

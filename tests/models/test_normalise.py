@@ -201,7 +201,7 @@ def test_a_reply_that_was_paid_for_is_kept(body: bytes, text: str) -> None:
         (chat({"content": [{"type": "text", "text": 42}]}), "malformed"),
         (chat({"content": [{"type": ["text"]}, "B", None]}), "malformed"),
         (b"[" * 100_000, "malformed"),
-        (b'\xef\xbb\xbf<html>hello</html>', "malformed"),
+        (b"\xef\xbb\xbf<html>hello</html>", "malformed"),
         (chat({"content": None}, "content_filter"), "content_filter"),
         (chat({"content": ""}, "content_filter"), "content_filter"),
         ({"error": {"message": "busy", "code": 429}}, "rate_limit"),

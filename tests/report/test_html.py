@@ -238,7 +238,35 @@ def test_readers_that_disagree_are_listed(tmp_path: Path) -> None:
     results = document(entry("paper"), entry("robust"), disagreements=rows)
     _, parsed = page(tmp_path, [], results)
     assert "20 of 30 disagreements" in parsed.text
+    assert "keju score tuesday --reader paper,robust --json" in parsed.text
     assert "Id Target paper robust bbh_snarks_0 (A) unparsed (A) correct" in parsed.text
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", ("errors: 5 server (HTTP 500: <boom>)", "By category", "Category", "RNA-seq 8 25.00 %")),
+        ("zh", ("出错原因：server 5 个（HTTP 500: <boom>）", "按类别", "RNA-seq 8 25.00 %")),
+    ],
+)  # fmt: skip
+def test_kinds_of_errors_and_of_questions(
+    tmp_path: Path, language: Language, words: tuple[str, ...]
+) -> None:
+    shown = entry(errors={"kinds": {"server": 5}, "example": "HTTP 500: <boom>"})
+    shown["metrics"]["accuracy[category=RNA-seq]"] = {"value": 0.25, "ci95": None, "n": 8}
+    source, parsed = page(tmp_path, [], document(shown), language=language)
+    for text in words:
+        assert text.casefold() in parsed.text.casefold()
+    assert "accuracy[" not in source
+
+
+def test_credentials_of_urls_in_a_manifest_are_not_shown(tmp_path: Path) -> None:
+    url = "https://user:marked@h/v1?key=marked"
+    manifest = {"config": {"api_url": url, "judge": {"api_url": url}, "other": [url]}}
+    output = tmp_path / "report.html"
+    write_report(document(), [], lookup, output, manifest=manifest)
+    assert "marked" not in output.read_text()
+    assert "https://h/v1" in output.read_text()
 
 
 def test_an_old_report_stays_when_writing_fails(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_zero_is_a_value() -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 200])
 def test_no_line_is_wider_than_the_screen_and_no_cell_is_lost(width: int) -> None:
-    names = [f"column {number}" for number in range(8)]
+    names = [f"column_{number}" for number in range(8)]
     rows: list[list[object]] = [
         [f"logical_deduction_{n}_objects", *(n * 1000 + c for c in range(8))] for n in (3, 5)
     ]
@@ -46,6 +46,50 @@ def test_no_line_is_wider_than_the_screen_and_no_cell_is_lost(width: int) -> Non
     assert all(cell_len(line) <= width for line in text.splitlines())
     for cell in [*names, *(f"{n * 1000 + c:,}" for n in (3, 5) for c in range(8))]:
         assert cell in text
+
+
+def subsets(width: int | None) -> list[str]:
+    columns: list[Column | str] = [
+        "subset",
+        Column("accuracy", "right"),
+        Column("95 % interval", "right"),
+        Column("human average", "right", spare=2),
+        Column("human maximum", "right", spare=2),
+        Column("unparsed", "right", spare=1),
+    ]
+    name = "logical_deduction_five_objects"
+    return render(columns, [[name, "50.00 %", "29.93–70.07", "1 %", "2 %", 3]], width).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("width", "missing"),
+    [
+        (None, ()),
+        (100, ()),
+        (90, ()),
+        (80, ("human average", "human maximum")),
+        (60, ("human average", "human maximum", "unparsed")),
+    ],
+)
+def test_a_narrow_screen_spares_columns_before_it_breaks_names(
+    width: int | None, missing: tuple[str, ...]
+) -> None:
+    lines = subsets(width)
+    row = next(line for line in lines if "50.00 %" in line)
+    assert row.startswith("logical_deduction_five_objects ")
+    assert "29.93–70.07" in row
+    assert ("unparsed" in missing) == (not row.endswith("3"))
+    note = f"(no room here for: {', '.join(missing)})"
+    assert (note in lines) == bool(missing)
+
+
+def test_titles_are_broken_between_words_before_a_column_goes() -> None:
+    wide, narrow = subsets(100), subsets(86)
+    assert "human average   human maximum" in wide[0]
+    assert [line.split() for line in narrow[:2]] == [
+        ["95", "%", "human", "human"],
+        ["subset", "accuracy", "interval", "average", "maximum", "unparsed"],
+    ]
 
 
 def test_a_pipe_gets_one_line_a_row_however_long() -> None:

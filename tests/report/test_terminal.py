@@ -104,7 +104,7 @@ def test_several_readers_stand_side_by_side_after_their_disagreements() -> None:
         for number in range(33)
     ]
     text = render(document(entry("paper"), other, disagreements=rows))
-    assert text.startswith("The readers disagree on 33 replies; the first 20")
+    assert text.startswith("The readers disagree on 33 replies; the first 20 (--json prints all)")
     assert "bbh_snarks_19 " in text
     assert "bbh_snarks_20" not in text
     assert "(A): correct" in text
@@ -113,6 +113,37 @@ def test_several_readers_stand_side_by_side_after_their_disagreements() -> None:
     snarks = next(line for line in table if line.startswith("snarks"))
     assert snarks.split() == ["snarks", "20", "50.00", "%", "75.00", "%"]
     assert text.count("human average") == 1
+
+
+def test_kinds_of_errors_are_named_the_commonest_first() -> None:
+    errors = {"kinds": {"timeout": 1, "server": 1200}, "example": "HTTP 500:\nboom"}
+    text = render(document(entry(errors=errors)))
+    assert "  errors: 1,200 server (HTTP 500: boom), 1 timeout\n" in text
+    assert "errors:" not in render(document())
+
+
+def test_metrics_of_kinds_of_questions_are_a_table() -> None:
+    by_kind = {
+        f"accuracy[{kind}={name}]": {"value": 0.25, "ci95": [0.1, 0.4], "n": 8, "title": "long"}
+        for kind, name in (("category", "RNA-seq"), ("category", "WGS [x=y]"), ("eval_mode", "str"))
+    }
+    metrics = {"accuracy": {"value": 0.5, "ci95": None, "n": 60}} | by_kind
+    text = render(document(entry(metrics=metrics, headline="accuracy")))
+    assert "accuracy[" not in text
+    assert "long" not in text
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    start = lines.index("category n accuracy 95 % interval")
+    assert lines[start + 2 : start + 4] == [
+        "RNA-seq 8 25.00 % 10.00–40.00",
+        "WGS [x=y] 8 25.00 % 10.00–40.00",
+    ]
+    assert lines.index("eval mode n accuracy 95 % interval") > start
+
+
+def test_names_stay_whole_at_80_columns() -> None:
+    rows = [line for line in render(document(), 80).splitlines() if "_objects" in line]
+    assert rows
+    assert all(row.startswith("logical_deduction_seven_objects ") for row in rows)
 
 
 def test_nothing_at_all_is_said_to_be_nothing() -> None:

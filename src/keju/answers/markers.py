@@ -57,26 +57,72 @@ def segments_at(
     return segments
 
 
+_FENCE = re.compile(r"(?:```|~~~)[\w+.-]*+")
+_EMPTY_LINES = frozenset({"$$", "\\[", "\\(", "---", "***", "\"\"\""})
+"""Lines that only set what follows apart."""
+_BULLETS = ("- ", "* ", "• ")
+CLOSING_TAG = "</"
+"""Ends what a tag such as ``<answer>`` introduces."""
+
+
 def _segment(text: str, start: int, limit: int, paragraph: bool) -> str:
     line_end = text.find("\n", start, limit)
     if line_end < 0:
-        return text[start:limit].strip()
+        return _inside_tag(text[start:limit].strip())
     rest = text[start:line_end].strip()
-    if rest.strip("*_`"):
-        return rest
+    if rest.strip("*_`") and not _sets_apart(rest):
+        return _inside_tag(rest)
     block: list[str] = []
     while line_end >= 0:
         next_end = text.find("\n", line_end + 1, limit)
         line = text[line_end + 1 : next_end if next_end >= 0 else limit].strip()
+        line_end = next_end
+        if line and _sets_apart(line):
+            if block:
+                break
+            continue
         if line:
             block.append(line)
-        if block and not (line and paragraph):
+        if block and not (line and (paragraph or _continues(block, line))):
             break
-        line_end = next_end
-    return "\n".join(block)
+    return _inside_tag("\n".join(block))
+
+
+def _continues(block: list[str], line: str) -> bool:
+    """Whether `line` is one of the items of a list: several items are not one answer."""
+    return line[:2] in _BULLETS and block[0][:2] in _BULLETS
+
+
+def _sets_apart(line: str) -> bool:
+    """Whether a line holds no answer itself: the beginning or end of a code block, a rule."""
+    return line in _EMPTY_LINES or _FENCE.fullmatch(line) is not None
+
+
+def _inside_tag(segment: str) -> str:
+    return segment.partition(CLOSING_TAG)[0].rstrip() if CLOSING_TAG in segment else segment
 
 
 def last_line(text: str) -> str:
     """The last line that is not blank, stripped."""
     bare = text.rstrip()
     return bare[bare.rfind("\n") + 1 :].strip()
+
+
+def last_block(text: str) -> str:
+    """What ends the text: the inside of a code block, or else the last line."""
+    line = last_line(text)
+    if line[:3] not in ("```", "~~~"):
+        return line
+    inside = text.rstrip()[: -len(line)].rstrip()
+    opening = inside.rfind(f"\n{line[:3]}")
+    if opening < 0 and not inside.startswith(line[:3]):
+        return line
+    return inside[opening + 1 :].partition("\n")[2].strip()
+
+
+def last_paragraph(text: str) -> str:
+    """The lines after the last blank one; of several, not a first one that ends with a colon."""
+    bare = text.rstrip()
+    paragraph = bare[bare.rfind("\n\n") + 1 :].strip()
+    first, _, rest = paragraph.partition("\n")
+    return rest if rest and first.rstrip("*_ ").endswith((":", "：")) else paragraph

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from keju.answers.choice_markers import BOXED, TOLERANT
+from keju.answers.choice_markers import TOLERANT, announcements
 from keju.answers.clean import clean_segment
+from keju.answers.denial import standing_of
 from keju.answers.labels import LabelReading, option_by_text, read_label
-from keju.answers.markers import Segment, last_line, segments_at
+from keju.answers.markers import Segment, last_block, segments_at
 from keju.answers.option_text import flattened, option_as_shown
 from keju.answers.runon import cut_run_on
 from keju.benchmarks.base import Reader
@@ -182,14 +183,15 @@ _PLAIN = re.compile(r" ?[(\[（]?([A-Z])")
 
 def _read_tier(text: str, pattern: re.Pattern[str], tier: Tier, sample: Sample) -> Answer:
     """The last statement of `text` among those that `pattern` announces."""
-    spans = [match.span() for match in pattern.finditer(text)]
-    if tier == "tolerant" and BOXED in text:
-        spans = sorted(spans + _boxes(text))
+    if tier == "tolerant":
+        spans = announcements(text, pattern)
+    else:
+        spans = [match.span() for match in pattern.finditer(text)]
     if not spans:
         return Answer()
     segments = segments_at(text, spans)
     known: dict[str, LabelReading] = {}
-    last = _first_statement(reversed(segments), sample, known)
+    last = _first_statement(text, reversed(segments), sample, known)
     if last is None:
         return Answer()
     segment, reading = last
@@ -198,20 +200,15 @@ def _read_tier(text: str, pattern: re.Pattern[str], tier: Tier, sample: Sample) 
     plain = _PLAIN.match(text, segment.end)
     if tier == "strict" and not (plain and plain[1] == reading.value):
         tier = "tolerant"
-    first = _first_statement(iter(segments), sample, known)
+    first = _first_statement(text, iter(segments), sample, known)
     differs = first is not None and first[1].value not in (None, reading.value)
     return Answer(reading.value, tier, first=first[1].value if first and differs else None)
 
 
-def _boxes(text: str) -> list[tuple[int, int]]:
-    """Where boxes begin, as markers of no width: the wrapper belongs to what they announce."""
-    return [(match.start(), match.start()) for match in re.finditer(re.escape(BOXED), text)]
-
-
 def _first_statement(
-    segments: Iterator[Segment], sample: Sample, known: dict[str, LabelReading]
+    text: str, segments: Iterator[Segment], sample: Sample, known: dict[str, LabelReading]
 ) -> tuple[Segment, LabelReading] | None:
-    """The first of `segments` that states a label, valid or not; prose states none.
+    """The first of `segments` that states a label, valid or not; prose and denials state none.
 
     `known` remembers what was read already, so that a looping reply costs no more than one turn.
     """
@@ -219,15 +216,12 @@ def _first_statement(
         reading = known.get(segment.text)
         if reading is None:
             reading = known[segment.text] = _statement(segment.text, sample)
-        if reading.reason != "no_label":
-            return segment, reading
+        if reading.reason == "no_label":
+            continue
+        standing = standing_of(text, segment.start)
+        if standing != "denied":
+            return segment, reading if standing == "stated" else _AMBIGUOUS
     return None
-
-
-_LISTED = re.compile(
-    r"[*_$\s]*+[(\[（【]\s*+[A-Z]\s*+(?:[,，/、&]|and\b|or\b|[和与及或])\s*+[A-Z]\b"
-)
-"""Several labels in one pair of brackets: ``(A, C)``."""
 
 
 def _statement(segment: str, sample: Sample) -> LabelReading:
@@ -239,8 +233,6 @@ def _statement(segment: str, sample: Sample) -> LabelReading:
         return _AMBIGUOUS if _is_text_of_another(segment, reading.value, sample) else reading
     if reading.reason != "no_label":
         return reading
-    if _LISTED.match(segment):
-        return _AMBIGUOUS
     return LabelReading(label) if (label := _only_label(segment, sample)) else reading
 
 
@@ -270,7 +262,7 @@ def _is_text_of_another(segment: str, label: str, sample: Sample) -> bool:
 
 def _bare_answer(text: str, sample: Sample) -> str | None:
     """The label of a last line, or of a whole reply, that is nothing but an answer."""
-    line = last_line(text)
+    line = last_block(text)
     if not _bare_label(line, sample) and (shown := _as_shown(line, sample)):
         return shown
     if label := _only_label(line, sample):

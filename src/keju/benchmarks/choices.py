@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from keju.benchmarks.grading import REFUSAL
 from keju.errors import DataError
 from keju.types import LABELS, Sample
 
@@ -80,6 +81,25 @@ def permuted(sample: Sample, order: Sequence[int]) -> Sample:
         choices=tuple(sample.choices[i] for i in order),
         order=tuple(before[i] for i in order),
         target=_moved(sample.target, order),
+    )
+
+
+def as_shown(sample: Sample, order: Sequence[int]) -> Sample:
+    """`sample` with its options in the recorded `order`, which refers to the data.
+
+    An empty order, or one that is not of these options, leaves it as it is. The label of a refusal
+    option moves with its option.
+    """
+    current = sample.order or tuple(range(len(sample.choices)))
+    if tuple(order) == current or sorted(order) != sorted(current):
+        return sample
+    steps = [current.index(origin) for origin in order]
+    moved = permuted(sample, steps)
+    refusal = sample.metadata.get(REFUSAL)
+    if not refusal:
+        return moved
+    return msgspec.structs.replace(
+        moved, metadata=sample.metadata | {REFUSAL: _moved(refusal, steps)}
     )
 
 

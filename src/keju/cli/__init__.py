@@ -27,6 +27,7 @@ COMMANDS = (
     Command("vf-eval", "keju.cli.vf_eval", "sit a benchmark as verifiers' vf-eval does", EXAMINE),
     Command("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
     Command("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
+    Command("import", "keju.cli.import_", "another tool's log as a run of Keju", UNDERSTAND),
     Command("report", "keju.cli.report", "write a run's report as one HTML file", UNDERSTAND),
     Command("modes", "keju.cli.modes", "C-Eval with and without a chain of thought", UNDERSTAND),
     Command("export", "keju.cli.export", "a run as CSV, JSON Lines or Parquet", UNDERSTAND),

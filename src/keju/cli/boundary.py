@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -18,8 +20,12 @@ INTERNAL_ERROR: Final = 70
 BROKEN_PIPE: Final = 141
 """What a shell reports for a program ended by SIGPIPE."""
 INTERRUPTED: Final = 130
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+"""Why nothing more can be written, where no bug is to blame."""
 SECRET_VARIABLES: Final = ("KEJU_API_KEY", "OPENAI_API_KEY")
 SECRET_FLAG: Final = "--api-key"
+URL_VARIABLES: Final = ("KEJU_API_URL", "OPENAI_BASE_URL")
+URL_FLAGS: Final = ("--api-url", "-b")
 HTTP_CLIENT: Final = "pyreqwest"
 
 
@@ -34,6 +40,11 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
         return _complain(error, "interrupted", INTERRUPTED)
     except BrokenPipeError:
         return BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            return _internal(error, argv)
+        where = error.filename or "the output"
+        return _complain(error, f"cannot write {where}: {error.strerror}", UsageError.exit_code)
     except Exception as error:
         return _internal(error, argv)
     return code
@@ -46,14 +57,16 @@ def invoke(command: Command, argv: list[str]) -> int:
     import typer
     from typer.main import get_command
 
-    app = importlib.import_module(command.module).app
+    app = get_command(importlib.import_module(command.module).app)
     usage_errors: type[Exception] = typer.BadParameter.__mro__[1]
     try:
-        name = f"keju {command.name}"
-        code = get_command(app).main(args=argv, prog_name=name, standalone_mode=False)
+        with app.make_context(f"keju {command.name}", list(argv)) as context:
+            code = app.invoke(context)
+    except typer.Exit as error:
+        return error.exit_code
     except typer.Abort:
         raise KeyboardInterrupt from None
-    except SystemExit:  # how typer ends when the reader of stdout has gone away
+    except SystemExit:  # how rich ends when the reader of stdout has gone away
         raise BrokenPipeError from None
     except usage_errors as error:
         raise UsageError(f"{_usage(error)}; see 'keju {command.name} --help'") from None
@@ -62,13 +75,12 @@ def invoke(command: Command, argv: list[str]) -> int:
 
 def leave(code: int) -> NoReturn:
     """End the process, without the interpreter's shutdown where the HTTP client was in use."""
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except BrokenPipeError:
-        code = BROKEN_PIPE
-    if code == BROKEN_PIPE:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for stream, failed in ((sys.stdout, UsageError.exit_code), (sys.stderr, code)):
+        try:
+            stream.flush()
+        except OSError as error:
+            code = code or (BROKEN_PIPE if isinstance(error, BrokenPipeError) else failed)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     if HTTP_CLIENT in sys.modules:
         os._exit(code)
     sys.exit(code)
@@ -80,8 +92,9 @@ def _complain(error: BaseException, message: str, code: int) -> int:
 
         traceback.print_exception(error)
     one_line = " ".join(message.split())
-    sys.stderr.write(f"keju: error: {one_line}\n")
-    sys.stderr.flush()
+    with suppress(OSError):
+        sys.stderr.write(f"keju: error: {one_line}\n")
+        sys.stderr.flush()
     return code
 
 
@@ -99,12 +112,22 @@ def _internal(error: Exception, argv: list[str]) -> int:
 
 
 def _redacted(text: str, argv: list[str]) -> str:
-    secrets = [os.environ.get(name, "") for name in SECRET_VARIABLES]
-    secrets += [value for flag, value in pairwise(argv) if flag == SECRET_FLAG]
-    secrets += [arg.partition("=")[2] for arg in argv if arg.startswith(SECRET_FLAG + "=")]
-    for secret in filter(None, secrets):
+    """`text` without the keys and the URLs' credentials of this process."""
+    from keju.models.address import shown_url
+
+    for secret in _given(argv, (SECRET_FLAG,), SECRET_VARIABLES):
         text = text.replace(secret, "***")
+    for url in _given(argv, URL_FLAGS, URL_VARIABLES):
+        text = text.replace(url, shown_url(url))
     return text
+
+
+def _given(argv: list[str], flags: Sequence[str], variables: Sequence[str]) -> list[str]:
+    """The values that the command line and the environment hold under these names."""
+    values = [os.environ.get(name, "") for name in variables]
+    values += [value for flag, value in pairwise(argv) if flag in flags]
+    values += [arg.partition("=")[2] for arg in argv if arg.partition("=")[0] in flags]
+    return [value for value in values if value]
 
 
 def _usage(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 import sys
 from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from keju.task import Finished
 
 app = options.new_app()
+
+BESIDE = "robust"
+"""The reader that the results show beside a protocol's own."""
 
 HELP = (
     "Sit a model for one or more benchmarks.\n\n"
@@ -125,11 +129,38 @@ def _print(finished: Finished, *, as_json: bool) -> None:
 
     render_results(finished.results)
     print_lines(f"run folder: {finished.folder}")
-    if not finished.exit_code and any(e["name"] == "ceval" for e in finished.results["benchmarks"]):
+    if finished.exit_code:
+        return
+    from keju.runs import REPORT
+
+    report = finished.folder / REPORT
+    if report.is_file():
+        print_lines(f"report: {report}")
+    steps = _next_steps(finished, reported=report.is_file())
+    width = max(len(command) for command, _ in steps)
+    print_lines("next:", *(f"  {command:<{width}}  # {what}" for command, what in steps))
+    if any(e["name"] == "ceval" for e in finished.results["benchmarks"]):
         from keju.cli.modes import mode_hint
 
         if hint := mode_hint(finished.folder):
             print_lines(f"both modes of C-Eval are there, side by side: {hint}")
+
+
+def _next_steps(finished: Finished, *, reported: bool) -> list[tuple[str, str]]:
+    """Commands that do something useful with this very run, and what they do."""
+    here = finished.folder.parent == settings.work_dir(None)
+    run = shlex.quote(finished.folder.name if here else str(finished.folder))
+    entries = finished.results["benchmarks"]
+    steps = [(f"keju export {run} -o answers.csv", "every answer, one row each")]
+    if not reported:
+        steps.insert(0, (f"keju report {run} -o report.html", "one page to read and share"))
+    if all(f"accuracy_{BESIDE}" in entry["metrics"] for entry in entries):
+        own = dict.fromkeys(entry["reader"] for entry in entries)
+        readers = ",".join([*own, BESIDE]) if len(own) == 1 else BESIDE
+        steps.insert(
+            0, (f"keju score {run} --reader {readers}", "the same replies, read otherwise")
+        )
+    return steps
 
 
 def _rehearse(config: TaskConfig, *, as_json: bool) -> None:

@@ -46,6 +46,7 @@ EXTRAS = (
     Extra("data", ("duckdb", "huggingface_hub"), "Parquet files and downloads from hubs"),
     LOCAL,
     HF,
+    Extra("logs", ("zstandard",), "logs of other tools that are packed with Zstandard"),
 )
 
 MODEL_KINDS = (

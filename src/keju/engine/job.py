@@ -11,6 +11,7 @@ from time import time
 import msgspec
 
 from keju.benchmarks.base import Exam, Reader
+from keju.benchmarks.choices import as_shown
 from keju.config import Filters
 from keju.engine.limits import Meter
 from keju.results.tally import Tally
@@ -135,14 +136,17 @@ class Job:
         self.seconds[unit] = reply.seconds
         self.meter.count(reply.usage, faults)
 
-    def grade(self, index: int, reply: Reply) -> tuple[Reading, ...]:
+    def grade(self, index: int, reply: Reply, order: tuple[int, ...] = ()) -> tuple[Reading, ...]:
         """What each reader makes of a reply to sample `index`, the headline's reader first.
 
+        `order` is the recorded permutation of its options, where that may not be the sample's.
         A reader that breaks down leaves the reply ungraded: it was paid for and is kept.
         """
         if self.filters is not None:
             reply = msgspec.structs.replace(reply, text=_filtered(reply.text, self.filters))
         sample, grade = self.exam.samples[index], self.exam.grade
+        if order:
+            sample = as_shown(sample, order)
         try:
             return tuple([grade(reply, sample, reader) for reader in self.readers])
         except Exception as error:
@@ -154,7 +158,7 @@ class Job:
         """Enter a stored record; it is read anew unless its scores can be `trusted`."""
         readings = record.readings
         if not trusted:
-            readings = self.grade(unit // self.epochs, record.reply)
+            readings = self.grade(unit // self.epochs, record.reply, record.order)
         self.enter_readings(unit, record.reply, record.faults, readings)
 
 

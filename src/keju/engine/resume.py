@@ -114,13 +114,13 @@ def stored_replies(
             yield jobs[number], unit, record
     if matched or not by_id:
         return
-    by_id = {
+    named = {
         (job.exam.benchmark, sample.id): (number, index)
         for number, job in enumerate(jobs)
         for index, sample in enumerate(job.exam.samples)
     }
     for record in read_records(run):
-        place = by_id.get((record.bench, record.id))
+        place = named.get((record.bench, record.id))
         if place is not None and record.epoch < jobs[place[0]].epochs:
             job = jobs[place[0]]
             yield job, place[1] * job.epochs + record.epoch, record

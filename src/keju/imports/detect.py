@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from keju.errors import UsageError
+from keju.errors import DataError, UsageError
 from keju.imports import evalscope, inspect_log, lm_eval, opencompass, verifiers_log
 from keju.imports.log import Log
 from keju.imports.source import Source
@@ -36,7 +36,18 @@ def read_log(path: Path, tool: str | None = None) -> Log:
         raise UsageError(f"{path} holds no log of {wrote}{hint}")
     if len(found) > 1:
         raise UsageError(f"{path} holds logs of {' and '.join(found)}: choose one with --from")
-    log = TOOLS[found[0]].read(source, names[found[0]])
+    log = _read(found[0], source, names[found[0]])
     if not any(part.rows for part in log.parts):
         raise UsageError(f"{path}: the log of {log.tool} holds no rows")
     return log
+
+
+def _read(tool: str, source: Source, names: Sequence[str]) -> Log:
+    """Read the files of one tool; fields that are not what they were in its versions are told."""
+    try:
+        return TOOLS[tool].read(source, names)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        kind = type(error).__name__
+        raise DataError(
+            f"{source.path} is not laid out as the logs of {tool} that Keju knows ({kind}: {error})"
+        ) from None

@@ -43,7 +43,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
             rows=[row for name, _ in members for row in rows[name]],
             protocol=TOOL,
             args=_args(exam, task_config),
-            reported=_reported(source, members[0][0], exam),
+            reported=_reported(source, members, exam),
             sampling=_sampling(task_config),
         )
         for exam, members in exams.items()
@@ -87,18 +87,33 @@ def _sampling(task_config: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in config.items() if k != "batch_size" and v is not None}
 
 
-def _reported(source: Source, name: str, exam: str) -> dict[str, float]:
-    report = _beside(name, REPORTS, f"{exam}.json")
+def _reported(source: Source, members: Sequence[tuple[str, str]], exam: str) -> dict[str, float]:
+    """The report's figures, over the subsets of the log where the report has more."""
+    report = _beside(members[0][0], REPORTS, f"{exam}.json")
     if not source.has(report):
         return {}
     document = source.mapping(report)
     figures: dict[str, float] = {}
     for metric in document.get("metrics") or ():
         label = str(metric.get("name") or (metric.get("identity") or {}).get("name") or "score")
-        value = number(metric.get("score"))
+        value = _figure(metric, {subset for _, subset in members})
         if value is not None:
             figures[label] = value
     return figures
+
+
+def _figure(metric: Mapping[str, Any], asked: set[str]) -> float | None:
+    listed = [
+        subset
+        for category in metric.get("categories") or ()
+        for subset in category.get("subsets") or ()
+        if not subset.get("is_aggregate")
+    ]
+    chosen = [subset for subset in listed if subset.get("name") in asked]
+    total = sum(subset.get("num") or 0 for subset in chosen)
+    if len(chosen) == len(listed) or not total:
+        return number(metric.get("score"))
+    return float(sum(subset["num"] * subset["score"] for subset in chosen) / total)
 
 
 def _rows(source: Source, name: str, subset: str, models: set[str]) -> Iterator[LogRow]:

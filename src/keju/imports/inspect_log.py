@@ -17,6 +17,8 @@ from keju.types import Reply
 
 TOOL = "inspect"
 ARCHIVE = ".eval"
+DETECTED_IN = 2000
+"""Bytes of a file in which the fields that make it a log stand."""
 HEADER, SAMPLES = "header.json", "samples/"
 ZSTANDARD = 93
 """The compression method of Inspect's archives since 0.3.2xx; stock zipfile has it from 3.14 on."""
@@ -33,6 +35,8 @@ READINGS: dict[str, tuple[str, str]] = {
     "bixbench": ("environment", ""),
 }
 """The protocol and reader whose reading is that of Inspect's scorers: ``ANSWER: X``, or the end."""
+HEADLINES = ("accuracy", "all", "mean")
+"""What scorers call the figure over all samples, the plainest first."""
 SUBSET_KEYS = ("dataset_name", "subset", "subject", "category")
 """Where tasks keep the subset in a sample's metadata."""
 
@@ -45,8 +49,7 @@ def find(source: Source) -> list[str]:
 
 
 def _is_log(source: Source, name: str) -> bool:
-    with (source.root / name).open("rb") as file:
-        start = file.read(2000)
+    start = source.start(name, DETECTED_IN)
     return b'"eval"' in start and b'"status"' in start and b'"task' in start
 
 
@@ -130,7 +133,14 @@ def _reported(results: Mapping[str, Any]) -> dict[str, float]:
             value = number((found or {}).get("value"))
             if value is not None and metric != "stderr":
                 figures[f"{scorer.get('name')} {metric}"] = value
-    return dict(sorted(figures.items(), key=lambda item: not item[0].endswith(" accuracy")))
+    return dict(sorted(figures.items(), key=lambda item: _rank(item[0])))
+
+
+def _rank(name: str) -> int:
+    """The overall accuracy first; where it is grouped it is called ``all``."""
+    return next(
+        (i for i, word in enumerate(HEADLINES) if name.endswith(f" {word}")), len(HEADLINES)
+    )
 
 
 def _rows(name: str, log: Mapping[str, Any]) -> Iterator[LogRow]:
@@ -139,7 +149,6 @@ def _rows(name: str, log: Mapping[str, Any]) -> Iterator[LogRow]:
         metadata = sample.get("metadata") or {}
         scores = sample.get("scores") or {}
         score = scores.get(scorer) or next(iter(scores.values()), None) or {}
-        target = sample.get("target")
         yield LogRow(
             where=f"{name}, sample {sample.get('id')}",
             reply=_reply(sample),
@@ -148,11 +157,17 @@ def _rows(name: str, log: Mapping[str, Any]) -> Iterator[LogRow]:
             question=_question(sample.get("input")),
             prompt=prompt_of(sample.get("messages")),
             choices=tuple(map(str, sample.get("choices") or ())),
-            target=str(target[0] if isinstance(target, list) and target else target or ""),
+            target=_target(sample.get("target")),
             answer=score.get("answer"),
             verdict=_verdict(score.get("value")),
             epoch=int(sample.get("epoch") or 1) - 1,
         )
+
+
+def _target(target: Any) -> str:
+    """The gold answer; some tasks write it as the line that they ask for."""
+    first = target[0] if isinstance(target, list) and target else target
+    return str(first or "").removeprefix("ANSWER: ")
 
 
 def _question(asked: Any) -> str:
@@ -172,7 +187,7 @@ def _reply(sample: Mapping[str, Any]) -> Reply:
     error = error or output.get("error")
     if error:
         return failed(error.get("message") if isinstance(error, Mapping) else error)
-    choice = next(iter(output.get("choices") or ()), {})
+    choice: dict[str, Any] = next(iter(output.get("choices") or ()), {})
     return make_reply(
         (choice.get("message") or {}).get("content"),
         finish=choice.get("stop_reason"),

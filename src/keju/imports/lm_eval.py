@@ -1,4 +1,4 @@
-"""lm-evaluation-harness 0.4: ``samples_TASK_TIME.jsonl`` and the ``results_TIME.json`` beside it."""
+"""lm-evaluation-harness 0.4: ``samples_TASK_TIME.jsonl`` with ``results_TIME.json``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
     """The log of one run."""
     _refuse_repeated_tasks(names)
     results = {name: _results(source, name) for name in names}
-    models = {_model(name, results[name]) for name in names}
+    models = {str(r["model_name"]) for r in results.values() if r.get("model_name")}
     if len(models) > 1:
         raise UsageError(f"{source.path} holds several models: {', '.join(sorted(models))}")
     parts: dict[str, list[tuple[str, str, _Family]]] = {}
@@ -67,17 +67,17 @@ def read(source: Source, names: Sequence[str]) -> Log:
         task = _task(name)
         family, subset = _family(task)
         if family is None:
-            rows = list(_rows(source, name, task, ""))
+            rows = list(_rows(source, name, ""))
             unknown.append(Part(benchmark="", task=task, rows=rows))
         else:
             key = f"{family.benchmark} {family.protocol} {family.reader}"
             parts.setdefault(key, []).append((name, subset, family))
     known = [_part(source, members, results) for members in parts.values()]
-    version = next((str(r["lm_eval_version"]) for r in results.values() if r), "")
+    versions = [str(r["lm_eval_version"]) for r in results.values() if "lm_eval_version" in r]
     return Log(
         tool=TOOL,
-        version=version,
-        model=models.pop(),
+        version=versions[0] if versions else "",
+        model=models.pop() if models else (source.root / names[0]).parent.name,
         parts=[*known, *unknown],
         files=source.hashes,
     )
@@ -115,10 +115,6 @@ def _results(source: Source, name: str) -> dict[str, Any]:
     return source.mapping(beside) if time and source.has(beside) else {}
 
 
-def _model(name: str, results: Mapping[str, Any]) -> str:
-    return str(results.get("model_name") or PurePosixPath(name).parent.name or "unknown")
-
-
 def _part(
     source: Source,
     members: Sequence[tuple[str, str, _Family]],
@@ -129,7 +125,7 @@ def _part(
     figures: list[tuple[float, Mapping[str, Any]]] = []
     configs: list[Mapping[str, Any]] = []
     for name, subset, _ in members:
-        read_rows = list(_rows(source, name, _task(name), subset))
+        read_rows = list(_rows(source, name, subset))
         rows += read_rows
         figures.append((len(read_rows), results[name].get("results", {}).get(_task(name), {})))
         configs.append(results[name].get("configs", {}).get(_task(name), {}))
@@ -165,7 +161,7 @@ def _reported(figures: Sequence[tuple[float, Mapping[str, Any]]]) -> dict[str, f
     return means
 
 
-def _rows(source: Source, name: str, task: str, subset: str) -> Iterator[LogRow]:
+def _rows(source: Source, name: str, subset: str) -> Iterator[LogRow]:
     """The rows of the first filter; a further filter repeats the same replies."""
     chosen: str | None = None
     for where, row in source.jsonl(name):

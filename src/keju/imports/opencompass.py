@@ -15,6 +15,8 @@ from keju.types import Reply
 
 TOOL = "opencompass"
 RESULTS = "results"
+DETECTED_IN = 100
+"""Bytes of a file in which its first entry begins."""
 
 _ABBREVIATIONS = (
     ("bbh", re.compile(r"bbh[-_](.+)")),
@@ -46,9 +48,7 @@ def _is_predictions(source: Source, name: str) -> bool:
         return {"idx", "prediction"} <= source.first(name).keys()
     if not name.endswith(".json"):
         return False
-    with (source.root / name).open("rb") as file:
-        start = file.read(4000)
-    return re.match(rb'\s*\{\s*"\d+"\s*:\s*\{', start) is not None
+    return re.match(rb'\s*\{\s*"\d+"\s*:\s*\{', source.start(name, DETECTED_IN)) is not None
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
@@ -119,7 +119,7 @@ def _accuracy(results: Mapping[str, Any]) -> float | None:
 def _rows(source: Source, name: str, subset: str) -> Iterator[LogRow]:
     details = _details(_results(source, name).get("details"))
     for where, key, row in _predictions(source, name):
-        detail = details.get(key, {})
+        detail = details.get(key) or _chosen(row)
         read = detail.get("pred", detail.get("predictions"))
         read = read[0] if isinstance(read, list) and read else read
         yield LogRow(
@@ -149,6 +149,13 @@ def _details(details: Any) -> dict[str, Mapping[str, Any]]:
     """What the evaluator says of each row, by its number."""
     listed = enumerate(details) if isinstance(details, list) else dict(details or {}).items()
     return {str(key): row for key, row in listed if isinstance(row, Mapping)}
+
+
+def _chosen(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdict on an option chosen by perplexity: it is the gold one, or it is not."""
+    if not any(key.startswith(LABEL) for key in row) or not row.get("gold"):
+        return {}
+    return {"pred": row["prediction"], "correct": row["prediction"] == row["gold"]}
 
 
 def _verdict(correct: Any) -> float | None:

@@ -93,6 +93,14 @@ class Source:
             except (msgspec.DecodeError, RecursionError) as error:
                 raise DataError(f"{self.root / name}, line {number}: {error}") from None
 
+    def start(self, name: str, size: int) -> bytes:
+        """How a file begins; nothing if it cannot be read."""
+        try:
+            with (self.root / name).open("rb") as file:
+                return file.read(size)
+        except OSError:
+            return b""
+
     def first(self, name: str) -> dict[str, Any]:
         """The first object of a JSON Lines file; empty if it does not begin with one."""
         try:

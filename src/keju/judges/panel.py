@@ -95,6 +95,7 @@ class Seat:
                 epochs=self.task.repeats,
                 keep_answers=True,
                 arm=name,
+                repeat_seed=self.task.seed,
             )
             for exam in exams
         ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from keju.config import KEJUS_OWN
 from keju.errors import ConfigError
 from keju.models.labels import continues_cue
 from keju.types import Prefix, Request, Sampling
@@ -23,7 +24,6 @@ FEWEST_LABELS = 5
 """What OpenAI's completion route gives."""
 CHAT_LABEL_TOKENS = 8
 """Room for a label after a mark or two, where a chat reply cannot be prefilled."""
-_OWN = ("messages", "prompt", "model", "stream", "n")
 _encode = msgspec.json.encode
 
 
@@ -110,6 +110,6 @@ class BodyBuilder:
 
 def check_extra(sampling: Sampling) -> None:
     """Refuse body fields that belong to Keju; raises ConfigError."""
-    for name in _OWN:
+    for name in KEJUS_OWN:
         if name in sampling.extra:
             raise ConfigError(f"extra_body cannot set '{name}': Keju sets it for each request")

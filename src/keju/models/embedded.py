@@ -25,8 +25,9 @@ from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
 
 DEFAULT_CONTEXT = 4096
 """Tokens a slot, unless the model was trained on fewer."""
-DEFAULT_SLOTS = 4
-"""Generating four replies at once takes little longer than one; each has its own prefix."""
+DEFAULT_SLOTS = 1
+"""One reply at a time is computed in the same way whenever it is asked for. With more, what
+shares a batch depends on time, and so does the last bit of the arithmetic."""
 EMBEDDED = "embedded"
 GGUF_PREFIX = "gguf:"
 TRIAL = Prompt(Prefix(), "Answer with one letter, A or B.\nAnswer:")
@@ -43,7 +44,7 @@ class LlamaSettings(BaseModel):
     n_ctx: PositiveInt | None = None
     """Context of each slot in tokens; 4096 by default, or what the model was trained on."""
     slots: PositiveInt = DEFAULT_SLOTS
-    """Requests worked on at once; each slot stays on one prefix."""
+    """Requests worked on at once, faster where replies are long; each slot stays on one prefix."""
     threads: PositiveInt | None = None
     """Threads of the arithmetic; by default one for each core this process may use."""
     n_gpu_layers: int = Field(default=-1, ge=-1)

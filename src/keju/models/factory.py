@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from operator import attrgetter
 from pathlib import Path
 from typing import cast
 
@@ -12,6 +13,9 @@ from keju.models.base import Model
 
 LOCAL = {"gguf": ("keju.models.embedded", "local"), "hf": ("keju.models.hf", "hf")}
 """Kind of a local model to the module that makes it, and the extra it needs."""
+
+OF_ENDPOINTS = ("api_url", "api_key", "ca_file", "headers", "generation_config.extra_headers")
+"""Settings that mean nothing to a model without an endpoint."""
 
 
 def make_model(config: TaskConfig) -> Model:
@@ -27,7 +31,7 @@ def make_model(config: TaskConfig) -> Model:
     if name == "embedded" or (colon and kind in LOCAL):
         return _local("gguf" if name == "embedded" else kind, rest, config)
     if name == "scripted" or (colon and kind == "replay"):
-        _refuse_settings(config, name, ("model_args", "ca_file", "headers"))
+        _refuse_settings(config, name, ("model_args", *OF_ENDPOINTS))
         return _scripted() if name == "scripted" else _replay(rest, config)
     return _endpoint(name, config)
 
@@ -79,7 +83,7 @@ def _replay(run: str, config: TaskConfig) -> Model:
 
 def _local(kind: str, what: str, config: TaskConfig) -> Model:
     """A local model, made by the ``make(config)`` of its module."""
-    _refuse_settings(config, config.model, ("ca_file", "headers"))
+    _refuse_settings(config, config.model, OF_ENDPOINTS)
     if kind != "gguf" and not what:
         raise ConfigError(f"model '{config.model}' names nothing after '{kind}:'")
     module, extra = LOCAL[kind]
@@ -93,5 +97,5 @@ def _local(kind: str, what: str, config: TaskConfig) -> Model:
 def _refuse_settings(config: TaskConfig, name: str, settings: tuple[str, ...]) -> None:
     """A setting that would do nothing is an error."""
     for setting in settings:
-        if getattr(config, setting):
+        if attrgetter(setting)(config):
             raise ConfigError(f"{setting} has no effect on model '{name}': leave it out")

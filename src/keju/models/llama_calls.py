@@ -8,6 +8,7 @@ position behind the prompt, in a conversation too: its turns are written out fir
 from __future__ import annotations
 
 import threading
+from http.client import HTTPException
 from time import perf_counter
 from typing import Any
 
@@ -117,6 +118,9 @@ class Caller:
                 body, asked = self._write(request, stop)
         except ValueError as error:
             fault = Fault("bad_request", one_line(f"the prompt is refused: {error}"))
+            return Reply(seconds=perf_counter() - started, error=fault)
+        except (OSError, HTTPException) as error:
+            fault = Fault("server", one_line(f"the tokenizer does not answer: {error!r}"))
             return Reply(seconds=perf_counter() - started, error=fault)
         reply = normalise(body, asked, perf_counter() - started, _nothing)
         if reply.error is None:

@@ -117,7 +117,6 @@ class Transport:
         except BuilderError as error:
             raise ConfigError(f"ca_file {self._ca_file}: {_cause(error)}") from None
 
-
     async def _send(self, request: RequestBuilder, timeout: float) -> HttpReply:
         try:
             response = await request.timeout(timedelta(seconds=timeout)).build().send()

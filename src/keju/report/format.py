@@ -21,6 +21,13 @@ def percent(value: float | None, digits: int = 2) -> str:
     return UNKNOWN if value is None else f"{value * 100:.{digits}f} %"
 
 
+def published(value: float | None) -> str:
+    """A published share in percent with no more digits than it needs, e.g. ``67.7 %``."""
+    if value is None:
+        return UNKNOWN
+    return f"{value * 100:.2f}".rstrip("0").rstrip(".") + " %"
+
+
 def interval(bounds: Sequence[float] | None, digits: int = 2) -> str:
     """An interval of shares in percent without the sign, e.g. ``60.52–66.55``."""
     if bounds is None:

@@ -17,6 +17,7 @@ from keju.report.summary import (
     LEFT_OUT,
     Summary,
     by_benchmark,
+    error_words,
     estimate_notes,
     how_it_ended,
     outcome_words,
@@ -67,6 +68,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters["percent"] = fmt.percent
+    environment.filters["published"] = fmt.published
     environment.filters["interval"] = fmt.interval
     environment.filters["count"] = fmt.count
     return environment.get_template("report.html.j2")
@@ -90,6 +92,7 @@ def _context(
         "sections": [_section(s, strings, n) for n, s in enumerate(summaries)],
         "families": [f for f in by_benchmark(summaries) if len(f) > 1],
         "disagreements": _disagreements(results),
+        "disagreement_readers": ",".join(_readers(results)),
         "disagreement_total": len(results.get("disagreements") or ()),
         "settings": main_settings(manifest, summaries, strings),
         "manifest": leaves[:MANIFEST_ROWS],
@@ -122,6 +125,7 @@ def _section(summary: Summary, strings: Strings, number: int) -> dict[str, Any]:
         "s": summary,
         "anchor": f"result-{number}",
         "estimates": [(e, estimate_notes(e, strings)) for e in (summary.headline, *summary.others)],
+        "errors": error_words(summary.errors, strings),
         "outcome_words": outcome_words(summary.outcomes, strings),
         "outcome_shares": [(o, summary.outcomes[o] / total) for o in OUTCOMES if total],
         "left_out": strings("left_out_note", **counts) if summary.left_out else "",
@@ -175,6 +179,12 @@ def _disagreements(results: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for d in rows[:DISAGREEMENTS_SHOWN]
     ]  # fmt: skip
+
+
+def _readers(results: Mapping[str, Any]) -> list[str]:
+    """The readers that disagree, in their order."""
+    rows = results.get("disagreements") or ()
+    return list(dict.fromkeys(reader for row in rows[:1] for reader in row.get("answers") or {}))
 
 
 def _shown_case(case: Case, strings: Strings) -> dict[str, Any]:

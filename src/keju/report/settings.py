@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from keju.models.address import shown_url
 from keju.report.format import printable, without_canary
 from keju.report.strings import Strings
 from keju.report.summary import Summary
@@ -17,6 +18,7 @@ _VALUE_LIMIT = 400
 
 _SECRET = re.compile(r"api_?key(?!_var)|secret|password|authorization|bearer", re.IGNORECASE)
 _HIDDEN = "•••"
+_WITH_CREDENTIALS = re.compile(r"https?://\S+[@?]\S*", re.IGNORECASE)
 
 
 class Setting(NamedTuple):
@@ -90,6 +92,7 @@ def _shown(value: Any) -> str:
         text = str(value).lower()
     else:
         text = "" if value is None else str(value)
+        text = shown_url(text) if _WITH_CREDENTIALS.match(text) else text
     text = printable(without_canary(text))
     return text if len(text) <= _VALUE_LIMIT else text[:_VALUE_LIMIT] + " …"
 

@@ -42,6 +42,10 @@ _WARNINGS_ZH: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "温度为 0 时的重复衡量的是接口的噪声，而不是模型的离散程度",
         ),
         (
+            r"not the published rows, .*: (?P<which>.*)",
+            "行数与公布的数据不符，得分不可比较：{which}",
+        ),
+        (
             r"(?P<n>\S+) of (?P<of>\S+) questions have no prediction",
             "{of} 题中有 {n} 题没有预测",
         ),

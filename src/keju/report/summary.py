@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from keju.report.format import shorten
 from keju.report.strings import Strings
 from keju.types import OUTCOMES, Outcome
 
@@ -20,8 +22,13 @@ WORST, BEST = "accuracy_worst", "accuracy_best"
 _ASIDE = (WORST, BEST, "chance")
 """Metrics that are shown beside the means, not among them."""
 
+_OF_A_KIND = re.compile(r"(?P<metric>[^\[]+)\[(?P<kind>[^=]+)=(?P<value>.*)\]", re.DOTALL)
+"""A metric of one kind of question, e.g. ``accuracy[category=Genomics]``."""
+
+_EXAMPLE_LENGTH = 200
+
 GUESSING = "random guessing"
-"""The published figures that say what chance is in each subset."""
+"""Published figures that stand with the whole exam; a subset's own chance is computed."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,23 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Breakdown:
+    """One metric by kind of question: what is named ``metric[kind=value]``."""
+
+    kind: str
+    metric: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Why there was no usable reply: counts by kind, and one of the commonest."""
+
+    kinds: Mapping[str, int]
+    example: str
+
+
+@dataclass(frozen=True)
 class Reference:
     """Published figures of a whole exam, by metric name."""
 
@@ -81,7 +105,9 @@ class Summary:
     n: int
     headline: Estimate
     others: tuple[Estimate, ...]
+    breakdowns: tuple[Breakdown, ...]
     outcomes: Mapping[Outcome, int]
+    errors: Errors | None
     bounds: Bounds | None
     chance: float | None
     references: tuple[Reference, ...]
@@ -143,6 +169,17 @@ def outcome_words(outcomes: Mapping[Outcome, int], strings: Strings) -> list[str
     ]
 
 
+def error_words(errors: Errors | None, strings: Strings) -> str:
+    """The kinds of errors in one line, the commonest first; empty if there were none."""
+    if errors is None or not errors.kinds:
+        return ""
+    ranked = sorted(errors.kinds.items(), key=lambda item: -item[1])
+    kinds = [strings("error_kind", kind=kind, n=f"{n:,}") for kind, n in ranked]
+    if errors.example:
+        kinds[0] = strings("error_example", kind=kinds[0], example=errors.example)
+    return strings("errors_line", kinds=strings("list_separator").join(kinds))
+
+
 def estimate_notes(estimate: Estimate, strings: Strings) -> list[str]:
     """How an estimate was made, each in a few words."""
     notes: list[str] = []
@@ -162,10 +199,10 @@ def _summary(entry: Mapping[str, Any], model: str, strings: Strings) -> Summary:
     estimates = {name: _estimate(name, m, strings) for name, m in metrics.items()}
     headline = _headline(entry, estimates, strings)
     groups = tuple(_row(g, strings) for g in entry.get("groups") or ())
-    shown_elsewhere = {headline.name, *_ASIDE, *(group.name for group in groups)}
+    breakdowns, broken_down = _breakdowns(estimates, strings)
+    shown_elsewhere = {headline.name, *_ASIDE, *(group.name for group in groups), *broken_down}
     references: Sequence[Mapping[str, Any]] = entry.get("reference") or ()
     by_subset = [r for r in references if r.get("subsets") and r["name"] != GUESSING]
-    guessing = next((r.get("subsets") or {} for r in references if r["name"] == GUESSING), {})
     return Summary(
         name=str(entry["name"]),
         protocol=str(entry.get("protocol") or ""),
@@ -175,14 +212,14 @@ def _summary(entry: Mapping[str, Any], model: str, strings: Strings) -> Summary:
         n=int(entry.get("n") or 0),
         headline=headline,
         others=tuple(e for name, e in estimates.items() if name not in shown_elsewhere),
+        breakdowns=breakdowns,
         outcomes=_outcomes(entry.get("outcomes")),
+        errors=_errors(entry.get("errors")),
         bounds=_bounds(estimates),
         chance=_number(metrics.get("chance", entry.get("chance"))),
         references=tuple(Reference(_named(r, strings), r.get("overall") or {}) for r in references),
         subset_references=tuple(_named(r, strings) for r in by_subset),
-        subsets=tuple(
-            _row(s, strings, by_subset, guessing.get(s["name"])) for s in entry.get("subsets") or ()
-        ),
+        subsets=tuple(_row(s, strings, by_subset) for s in entry.get("subsets") or ()),
         groups=groups,
         warnings=tuple(strings.warning(str(w)) for w in entry.get("warnings") or ()),
         errata=int((entry.get("errata") or {}).get("n", 0)),
@@ -224,11 +261,48 @@ def _estimate(name: str, metric: Any, strings: Strings) -> Estimate:
     )
 
 
+def _breakdowns(
+    estimates: Mapping[str, Estimate], strings: Strings
+) -> tuple[tuple[Breakdown, ...], set[str]]:
+    """Metrics of kinds of questions as tables, and the names of the metrics that are in them."""
+    tables: dict[tuple[str, str], list[Row]] = {}
+    taken: set[str] = set()
+    for name, estimate in estimates.items():
+        found = _OF_A_KIND.fullmatch(name)
+        if found is None:
+            continue
+        taken.add(name)
+        row = Row(
+            name=found["value"],
+            title=found["value"],
+            n=estimate.n or 0,
+            accuracy=estimate.value,
+            ci95=estimate.ci95,
+            chance=None,
+            outcomes=_outcomes(None),
+        )
+        tables.setdefault((found["kind"], found["metric"]), []).append(row)
+    return tuple(
+        Breakdown(
+            strings.known(f"kind.{kind}", kind.replace("_", " ")),
+            strings.known(metric, metric.replace("_", " ")),
+            tuple(rows),
+        )
+        for (kind, metric), rows in tables.items()
+    ), taken
+
+
+def _errors(errors: Any) -> Errors | None:
+    if not isinstance(errors, Mapping):
+        return None
+    kinds = {str(kind): int(n) for kind, n in (errors.get("kinds") or {}).items()}
+    return Errors(kinds, shorten(str(errors.get("example") or ""), _EXAMPLE_LENGTH))
+
+
 def _row(
     row: Mapping[str, Any],
     strings: Strings,
     references: Sequence[Mapping[str, Any]] = (),
-    guessing: float | None = None,
 ) -> Row:
     name = str(row["name"])
     return Row(
@@ -237,7 +311,7 @@ def _row(
         n=int(row.get("n") or 0),
         accuracy=_number(row.get("accuracy")),
         ci95=_pair(row.get("ci95")),
-        chance=_number(row.get("chance", guessing)),
+        chance=_number(row.get("chance")),
         outcomes=_outcomes(row.get("outcomes")),
         micro=_number(row.get("micro_accuracy")),
         references=tuple(_number(r["subsets"].get(name)) for r in references),

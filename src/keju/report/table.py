@@ -33,6 +33,8 @@ class Column:
     align: Literal["left", "right", ""] = ""
     fold: bool = False
     """A long text that may be broken over several lines."""
+    spare: int = 0
+    """Where the screen is too narrow all columns with the largest number go first; 0 never does."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,20 @@ class _Ready:
     cells: tuple[str, ...]
     right: bool
     width: int
+    """Of the title and the cells in one line each."""
+    least: int
+    """The same with a title that is broken between its words, or of a text that folds."""
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The tables that show a table on a screen of some width."""
+
+    blocks: list[list[_Ready]]
+    tight: bool
+    """Titles are broken between words."""
+    left_out: list[str]
+    """Titles of the columns for which there is no room."""
 
 
 def render_table(
@@ -56,7 +72,8 @@ def render_table(
     """Print a table to `file` (stdout by default).
 
     None prints as a dash; a column without any value is left out. Where the columns do not fit
-    the width, the rest follow in a further table that repeats the first column.
+    the width, titles are broken, then spare columns go, and what is still too much follows in a
+    further table that repeats the first column.
     """
     screen = Screen(file, width)
     screen.table(columns, rows, title=title)
@@ -105,10 +122,13 @@ class Screen:
         ready = _ready(columns, [tuple(row) for row in rows])
         if title:
             self.line(title, style="bold")
-        for number, block in enumerate(_blocks(ready, self.console.width)):
+        layout = _layout(ready, self.console.width)
+        for number, block in enumerate(layout.blocks):
             if number:
                 self.line()
-            self.console.print(_rich_table(block))
+            self.console.print(_rich_table(block, tight=layout.tight))
+        if layout.left_out:
+            self.line(f"(no room here for: {', '.join(layout.left_out)})", style="dim")
 
     def flush(self) -> None:
         """Write everything to the file; characters it cannot hold are replaced."""
@@ -160,19 +180,36 @@ def _ready(columns: Sequence[Column | str], rows: Sequence[Sequence[Cell]]) -> l
         numeric = all(value is None or isinstance(value, int | float) for value in values)
         right = column.align == "right" or (column.align == "" and numeric and bool(values))
         width = max(cell_len(text) for text in (column.title, *cells))
-        ready.append(_Ready(column, cells, right, width))
+        words = column.title.split() or [""]
+        least = min(width, _KEY_WIDTH)
+        if not column.fold:
+            least = max(cell_len(text) for text in (*words, *cells))
+        ready.append(_Ready(column, cells, right, width, least))
     return ready
 
 
-def _blocks(columns: Sequence[_Ready], width: int) -> list[list[_Ready]]:
-    """Split the columns into blocks that fit `width`; the first column leads each block."""
+def _layout(columns: list[_Ready], width: int) -> _Layout:
+    """Fit the columns into `width`: broken titles first, then fewer columns, then more tables."""
     if not columns:
-        return []
+        return _Layout([], tight=False, left_out=[])
+    if columns[0].width + sum(_GAP + c.width for c in columns[1:] if not c.column.fold) <= width:
+        return _Layout(_blocks(columns, width, tight=False), tight=False, left_out=[])
+    kept = columns
+    for number in sorted({c.column.spare for c in columns} - {0}, reverse=True):
+        if kept[0].width + sum(_GAP + column.least for column in kept[1:]) <= width:
+            break
+        kept = [column for column in kept if column.column.spare != number]
+    left_out = [column.column.title for column in columns if column not in kept]
+    return _Layout(_blocks(kept, width, tight=True), tight=True, left_out=left_out)
+
+
+def _blocks(columns: Sequence[_Ready], width: int, *, tight: bool) -> list[list[_Ready]]:
+    """Split the columns into blocks that fit `width`; the first column leads each block."""
     key, rest = columns[0], columns[1:]
     blocks: list[list[_Ready]] = [[key]]
     used = least = min(key.width, max(_KEY_WIDTH, width // 3))
     for column in rest:
-        need = _GAP + (min(column.width, _KEY_WIDTH) if column.column.fold else column.width)
+        need = _GAP + (column.least if tight or column.column.fold else column.width)
         if used + need > width and len(blocks[-1]) > 1:
             blocks.append([key])
             used = least
@@ -181,7 +218,7 @@ def _blocks(columns: Sequence[_Ready], width: int) -> list[list[_Ready]]:
     return blocks
 
 
-def _rich_table(columns: Sequence[_Ready]) -> Table:
+def _rich_table(columns: Sequence[_Ready], *, tight: bool) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -199,9 +236,10 @@ def _rich_table(columns: Sequence[_Ready]) -> Table:
         table.add_column(
             Text(ready.column.title),
             justify="right" if ready.right else "left",
-            no_wrap=not folds,
+            no_wrap=not (folds or tight),
             overflow="fold",
-            min_width=min(ready.width, _KEY_WIDTH) if folds else ready.width,
+            min_width=min(ready.width, _KEY_WIDTH) if folds else None,
+            width=None if folds else ready.least if tight else ready.width,
         )
     for row in zip(*(ready.cells for ready in columns), strict=True):
         table.add_row(*(Text(cell) for cell in row))

@@ -10,10 +10,12 @@ from keju.report.strings import Strings
 from keju.report.summary import (
     DISAGREEMENTS_SHOWN,
     LEFT_OUT,
+    Breakdown,
     Estimate,
     Row,
     Summary,
     by_benchmark,
+    error_words,
     estimate_notes,
     how_it_ended,
     outcome_words,
@@ -25,6 +27,8 @@ from keju.types import OUTCOMES, Outcome
 __all__ = ["render_results", "render_table"]
 
 _ANSWER_WIDTH = 40
+_PUBLISHED, _CHANCE, _RIGHT_OR_WRONG, _OTHER_OUTCOME = 4, 3, 2, 1
+"""What a narrow screen can spare, the first one first: accuracy and n tell right from wrong."""
 _INDENT = 2
 
 
@@ -62,6 +66,8 @@ def _entry(screen: Screen, summary: Summary, strings: Strings, *, brief: bool) -
     for other in summary.others:
         screen.line(_estimate_line(other, strings), indent=_INDENT)
     screen.line(" · ".join(outcome_words(summary.outcomes, strings)), indent=_INDENT)
+    if errors := error_words(summary.errors, strings):
+        screen.line(errors, indent=_INDENT)
     if summary.left_out:
         _left_out(screen, summary, strings)
     if summary.chance is not None:
@@ -71,6 +77,8 @@ def _entry(screen: Screen, summary: Summary, strings: Strings, *, brief: bool) -
     for warning in summary.warnings:
         screen.line(f"warning: {warning}", style="yellow", indent=_INDENT)
     screen.line()
+    for breakdown in summary.breakdowns:
+        _breakdown(screen, breakdown)
     if not brief:
         _published(screen, summary)
         _subsets(screen, summary)
@@ -129,11 +137,30 @@ def _subsets(screen: Screen, summary: Summary) -> None:
         Column("n", "right"),
         Column("accuracy", "right"),
         Column("95 % interval", "right"),
-        Column("chance", "right"),
-        *(Column(name, "right") for name in summary.subset_references),
-        *(Column(outcome, "right") for outcome in shown),
+        Column("chance", "right", spare=_CHANCE),
+        *(Column(name, "right", spare=_PUBLISHED) for name in summary.subset_references),
+        *(Column(outcome, "right", spare=_spare(outcome)) for outcome in shown),
     ]
     screen.table(columns, [_cells(row, shown) for row in summary.subsets])
+    screen.line()
+
+
+def _spare(outcome: Outcome) -> int:
+    return _RIGHT_OR_WRONG if outcome in ("correct", "incorrect") else _OTHER_OUTCOME
+
+
+def _breakdown(screen: Screen, breakdown: Breakdown) -> None:
+    """A row for each kind of question."""
+    columns = [
+        Column(breakdown.kind),
+        Column("n", "right"),
+        Column(breakdown.metric.lower(), "right"),
+        Column("95 % interval", "right"),
+    ]
+    rows: list[list[Cell]] = [
+        [row.name, row.n, percent(row.accuracy), interval(row.ci95)] for row in breakdown.rows
+    ]
+    screen.table(columns, rows)
     screen.line()
 
 
@@ -204,7 +231,7 @@ def _disagreements(screen: Screen, disagreements: Sequence[Mapping[str, Any]]) -
     readers = list(dict.fromkeys(name for d in shown for name in d["answers"]))
     title = f"The readers disagree on {count(total)} replies"
     if len(shown) < total:
-        title += f"; the first {len(shown)}"
+        title += f"; the first {len(shown)} (--json prints all)"
     columns = [Column("id"), Column("target", fold=True)]
     columns += [Column(reader, fold=True) for reader in readers]
     rows: list[list[Cell]] = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks.base import Mean
 from keju.results.cells import Cell, cluster_of, join, read_items, read_subset
@@ -46,7 +46,8 @@ def summarise(
     """
     cells = {subset.name: read_subset(exam, tally, subset) for subset in exam.subsets}
     overall = join(cells.values(), clustered=exam.clustered)
-    metrics = _metrics(exam, tally, cells, overall)
+    chances = _chances(exam)
+    metrics = _metrics(exam, tally, cells, overall, chances)
     entry: dict[str, Any] = {
         "name": exam.benchmark,
         "protocol": exam.protocol.name,
@@ -56,7 +57,7 @@ def summarise(
         "n": overall.items,
         "metrics": metrics,
         "outcomes": overall.outcome_counts(),
-        "subsets": _subset_entries(exam, cells),
+        "subsets": _subset_entries(exam, cells, chances),
         "groups": _group_entries(exam, cells, metrics),
         "reference": _references(exam),
         "warnings": [*_warnings(overall, metrics["accuracy"]), *exam.warnings],
@@ -68,7 +69,13 @@ def summarise(
     return entry | _errata(exam, tally, overall, metrics)
 
 
-def _metrics(exam: Exam, tally: Tally, cells: dict[str, Cell], overall: Cell) -> dict[str, Metric]:
+def _metrics(
+    exam: Exam,
+    tally: Tally,
+    cells: dict[str, Cell],
+    overall: Cell,
+    chances: dict[str, _Chance],
+) -> dict[str, Metric]:
     metrics = {"accuracy": overall.shares().metric()}
     if overall.outcomes["error"] or overall.outcomes["ungraded"]:
         metrics |= _bounds(overall, metrics["accuracy"])
@@ -76,9 +83,7 @@ def _metrics(exam: Exam, tally: Tally, cells: dict[str, Cell], overall: Cell) ->
     if tally.epochs > 1:
         metrics["accuracy"] |= spread_of_repeats(overall)
         metrics |= repeat_metrics(exam, tally, overall)
-    chance = _chance(exam)
-    if chance is not None:
-        metrics["chance"] = chance
+    metrics |= _overall_chance(chances)
     if _has_partial_scores(tally):
         metrics["mean_score"] = _mean_score(exam, tally)
     return metrics | exam.extra_metrics(tally)
@@ -118,7 +123,9 @@ def _mean_metrics(exam: Exam, cells: dict[str, Cell]) -> dict[str, Metric]:
     return metrics if whole is None else metrics | {"accuracy_whole_set": whole}
 
 
-def _subset_entries(exam: Exam, cells: dict[str, Cell]) -> list[dict[str, Any]]:
+def _subset_entries(
+    exam: Exam, cells: dict[str, Cell], chances: dict[str, _Chance]
+) -> list[dict[str, Any]]:
     entries = []
     for subset in exam.subsets:
         cell = cells[subset.name]
@@ -130,6 +137,8 @@ def _subset_entries(exam: Exam, cells: dict[str, Cell]) -> list[dict[str, Any]]:
             "ci95": metric["ci95"],
             "outcomes": cell.outcome_counts(),
         }
+        if subset.name in chances:
+            entry["chance"] = chances[subset.name].metric()["value"]
         if subset.title:
             entry["title"] = subset.title
         if subset.population:
@@ -211,16 +220,33 @@ def _errata(
     return {"errata": {"n": len(known)}}
 
 
-def _chance(exam: Exam) -> Metric | None:
-    """The mean score of a blind guess, over the samples for which it is defined."""
-    size = len(exam.samples)
-    total, n = 0.0, 0
-    for item in range(0, size, max(1, -(-size // CHANCE_SAMPLES))):
-        level = exam.chance(exam.samples[item])
-        if level is not None:
-            total += level
-            n += 1
-    return {"value": total / n, "ci95": None, "n": n} if n else None
+class _Chance(NamedTuple):
+    """The scores of a blind guess over the samples for which they are defined."""
+
+    total: float
+    n: int
+
+    def metric(self) -> Metric:
+        return {"value": self.total / self.n, "ci95": None, "n": self.n}
+
+
+def _chances(exam: Exam) -> dict[str, _Chance]:
+    """The chance level of each subset that has one."""
+    stride = max(1, -(-len(exam.samples) // CHANCE_SAMPLES))
+    chances: dict[str, _Chance] = {}
+    for subset in exam.subsets:
+        samples = (exam.samples[item] for item in range(subset.start, subset.stop, stride))
+        levels = [level for s in samples if (level := exam.chance(s)) is not None]
+        if levels:
+            chances[subset.name] = _Chance(sum(levels), len(levels))
+    return chances
+
+
+def _overall_chance(chances: dict[str, _Chance]) -> dict[str, Metric]:
+    if not chances:
+        return {}
+    total = _Chance(sum(c.total for c in chances.values()), sum(c.n for c in chances.values()))
+    return {"chance": total.metric()}
 
 
 def _has_partial_scores(tally: Tally) -> bool:

@@ -229,7 +229,7 @@ def _records(run: Path, places: Sequence[Place]) -> Iterator[Found]:
                 index = unit // job.epochs
                 sample = job.exam.samples[index]
                 if [r.reader for r in readings] != [reader.name for reader in job.readers]:
-                    readings = job.grade(index, record.reply)
+                    readings = job.grade(index, record.reply, record.order)
             yield Found(msgspec.structs.replace(record, readings=readings), sample)
 
 

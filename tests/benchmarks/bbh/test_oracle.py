@@ -9,10 +9,18 @@ import pytest
 
 from keju.answers.thinking import split_thinking
 from keju.benchmarks.base import Exam
-from keju.benchmarks.bbh.facts import SUBSETS
+from keju.benchmarks.bbh.facts import SUBSETS, Kind
 from keju.types import Sample
 from tests.benchmarks.bbh.rows import CHOICE, wrong_answers, wrong_label
-from tests.benchmarks.bbh.styles import PLAIN_STYLES, REASONING, lettered
+from tests.benchmarks.bbh.styles import (
+    DENIALS,
+    MORE_THAN_A_NUMBER,
+    PLAIN_STYLES,
+    REASONING,
+    STATEMENTS,
+    TWO_ANSWERS,
+    lettered,
+)
 
 SHARE = 0.999
 SOME = 11
@@ -110,3 +118,58 @@ def test_both_truth_values_are_no_answer(exam: Exam) -> None:
     for reply in ("Yes or No", "yes/no", "True or False", "valid or invalid", "(A) or (B)"):
         said = f"So the answer is {reply}."
         assert not [s.id for s in exam.samples if _right(exam, said, s)]
+
+
+@pytest.mark.parametrize("kind", STATEMENTS)
+def test_answers_may_be_stated_without_a_marker(exam: Exam, kind: Kind) -> None:
+    rows = [s for s in exam.samples if SUBSETS[s.subset].kind == kind]
+    for say in STATEMENTS[kind]:
+        missed = [s.id for s in rows if not _right(exam, say(s.target), s)]
+        assert len(missed) <= (1 - SHARE) * len(rows), (say("T"), missed[:5])
+        wrong = [
+            s.id for s in rows for w in wrong_answers(s) if s.target and _right(exam, say(w), s)
+        ]
+        assert wrong == [], say("T")
+
+
+@pytest.mark.parametrize("number", range(len(TWO_ANSWERS)))
+def test_two_answers_are_never_right(exam: Exam, number: int) -> None:
+    say = TWO_ANSWERS[number]
+    accepted = []
+    for sample in exam.samples:
+        kind = SUBSETS[sample.subset].kind
+        if kind in ("brackets", "words") or (kind == "choice" and len(sample.choices) < 2):
+            continue
+        wrong = wrong_answers(sample)[0]
+        pairs = [(sample.target, wrong), (wrong, sample.target)]
+        if len(sample.target) == 3 and kind == "choice":
+            pairs.append((sample.target[1], wrong[1]))
+        accepted += [(sample.id, a, b) for a, b in pairs if _right(exam, say(a, b), sample)]
+    assert accepted == []
+
+
+@pytest.mark.parametrize("denial", DENIALS)
+def test_what_is_only_named_is_never_right(exam: Exam, denial: str) -> None:
+    accepted = [s.id for s in exam.samples if _right(exam, denial.format(s.target), s)]
+    assert accepted == []
+
+
+def test_a_label_with_the_text_of_another_option_is_never_right(exam: Exam) -> None:
+    accepted = []
+    for sample in exam.samples:
+        if not sample.choices or len(sample.target) != 3 or len(sample.choices) < 2:
+            continue
+        own = sample.choices[sample.labels.index(sample.target[1])]
+        text = sample.choices[sample.labels.index(wrong_label(sample))]
+        if text.strip() and text.casefold() != own.casefold():
+            for reply in (f"So the answer is {sample.target} {text}.", f"{sample.target} {text}"):
+                accepted += [sample.id] if _right(exam, reply, sample) else []
+    assert accepted == []
+
+
+@pytest.mark.parametrize("form", MORE_THAN_A_NUMBER)
+def test_a_number_is_not_read_out_of_another(exam: Exam, form: str) -> None:
+    rows = [s for s in exam.samples if SUBSETS[s.subset].kind == "integer" and s.target != "0"]
+    for say in ("So the answer is {}.", "Total: {}", "2 + 3 = {}", "{}"):
+        accepted = [s.id for s in rows if _right(exam, say.format(form.format(s.target)), s)]
+        assert accepted == [], say

@@ -11,6 +11,7 @@ from keju.benchmarks.bbh.exam import READERS, BBHExam
 from keju.benchmarks.bbh.facts import ERRATA_VERSION, SUBSETS
 from keju.benchmarks.bbh.prompts import Wording, choose_template, word_problem, word_subset
 from keju.benchmarks.bbh.protocols import PROTOCOLS, SHOTS
+from keju.benchmarks.published import count_warnings
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, did_you_mean
 from keju.sources.folder import DataFolder
@@ -66,6 +67,7 @@ class BBH(Benchmark):
                 notes=(*questions.notes, *folder.notes),
             ),
             settings,
+            count_warnings(questions.counts),
         )
 
 

@@ -9,7 +9,8 @@ from pathlib import PurePosixPath
 import msgspec
 
 from keju.benchmarks.base import Subset
-from keju.benchmarks.bbh.facts import CHOICE_SUBSETS, SUBSETS
+from keju.benchmarks.bbh.facts import CHOICE_SUBSETS, SUBSETS, Kind, fault_of
+from keju.benchmarks.published import Count
 from keju.errors import DataError
 from keju.sources.folder import DataFolder
 from keju.types import LABELS, Sample
@@ -20,6 +21,14 @@ DASHES = "-----"
 """The line of a chain-of-thought file that ends the canary; neither enters a prompt."""
 
 _OPTION = re.compile(r"^\(([A-Z])\) ?(.*)$", re.MULTILINE)
+_TARGETS: dict[Kind, re.Pattern[str]] = {
+    "bool": re.compile(r"True|False"),
+    "yes_no": re.compile(r"yes|no", re.IGNORECASE),
+    "valid": re.compile(r"valid|invalid"),
+    "integer": re.compile(r"[-+]?\d+"),
+    "brackets": re.compile(r"[()\[\]{}<> ]+"),
+    "words": re.compile(r".+", re.DOTALL),
+}
 _MULTIPLE_CHOICE = {"task_type": "multiple_choice"}
 _FREE_FORM = {"task_type": "free_form"}
 
@@ -34,11 +43,20 @@ class Questions(msgspec.Struct):
 
     samples: list[Sample]
     subsets: list[Subset]
-    notes: list[str]
+    counts: list[Count]
+
+    @property
+    def notes(self) -> list[str]:
+        """A line for each subset whose number of rows is not the published one."""
+        return [
+            f"{count.name}: {count.rows} rows, published are {count.published}"
+            for count in self.counts
+            if count.differs
+        ]
 
 
 def load_questions(folder: DataFolder, names: Sequence[str]) -> Questions:
-    """Read the subsets `names`; a missing or broken file is a DataError that names it.
+    """Read the subsets `names`; a missing or broken file or row is a DataError that names it.
 
     A number of rows that is not the published one is noted: edited data may be what is wanted.
     """
@@ -46,11 +64,29 @@ def load_questions(folder: DataFolder, names: Sequence[str]) -> Questions:
     for name in names:
         rows = _read_rows(folder, name)
         start = len(loaded.samples)
-        loaded.samples.extend(_samples(name, rows))
+        for sample in _samples(name, rows):
+            _check_row(sample, f"{folder.name_of(name)}, row {sample.index + 1}")
+            loaded.samples.append(sample)
         loaded.subsets.append(Subset(name, start, len(loaded.samples)))
-        if len(rows) != SUBSETS[name].rows:
-            loaded.notes.append(f"{name}: {len(rows)} rows, published are {SUBSETS[name].rows}")
+        loaded.counts.append(Count(name, len(rows), SUBSETS[name].rows))
     return loaded
+
+
+def _check_row(sample: Sample, where: str) -> None:
+    """Refuse a row that cannot be examined; the published rows that are faulty may stay."""
+    if not sample.text.strip():
+        raise DataError(f"{where}: the input is empty")
+    if not sample.target.strip():
+        raise DataError(f"{where}: the target is empty")
+    kind = SUBSETS[sample.subset].kind
+    if kind == "choice":
+        if sample.target not in [f"({label})" for label in sample.labels] and not fault_of(sample):
+            shown = ", ".join(f"({label})" for label in sample.labels) or "none"
+            raise DataError(
+                f"{where}: the target '{sample.target}' is not one of its options ({shown})"
+            )
+    elif not _TARGETS[kind].fullmatch(sample.target.strip()):
+        raise DataError(f"{where}: the target '{sample.target}' is no answer of {sample.subset}")
 
 
 def _read_rows(folder: DataFolder, name: str) -> list[_Row]:
@@ -104,6 +140,11 @@ def load_worked_examples(folder: DataFolder, name: str) -> str:
     head, dashes, body = folder.text(path).replace("\r\n", "\n").partition(f"{DASHES}\n")
     if not dashes or (head and not head.endswith("\n")):
         raise DataError(f"{folder.path / path}: no line '{DASHES}' after the canary")
+    if not body.strip():
+        raise DataError(
+            f"{folder.path / path}: nothing after '{DASHES}', so there are no worked examples"
+            " (few_shot_num 0 does without)"
+        )
     return body.strip()
 
 
@@ -122,6 +163,9 @@ def load_answer_only(folder: DataFolder, names: Sequence[str]) -> dict[str, str]
     missing = [name for name in names if name not in texts]
     if missing:
         raise DataError(f"{folder.path / path} has no prompt for '{missing[0]}'")
+    empty = [name for name in names if not texts[name].strip()]
+    if empty:
+        raise DataError(f"{folder.path / path}: the prompt for '{empty[0]}' is empty")
     return {name: texts[name].strip() for name in names}
 
 

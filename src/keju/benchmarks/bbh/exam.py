@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Subset
-from keju.benchmarks.bbh.facts import ERRATA, MEANS, REFERENCES, SUBSETS, TWO_VALUED
+from keju.benchmarks.bbh.facts import MEANS, REFERENCES, SUBSETS, TWO_VALUED, fault_of
 from keju.benchmarks.bbh.prompts import Wording
 from keju.benchmarks.bbh.readers import (
     AnswerOnlyReader,
@@ -35,7 +35,6 @@ class BBHExam(Exam):
 
     benchmark = "bbh"
     readers = READERS
-    errata = ERRATA
     references = REFERENCES
 
     def __init__(
@@ -46,12 +45,15 @@ class BBHExam(Exam):
         wordings: Mapping[str, Wording],
         data: DataFacts,
         settings: Mapping[str, Any],
+        warnings: Sequence[str] = (),
     ) -> None:
         self.protocol = protocol
         self.samples = samples
         self.subsets = subsets
         self.data = data
         self.settings = settings
+        self.warnings = warnings
+        self.errata = {sample.id: fault for sample in samples if (fault := fault_of(sample))}
         self._wordings = wordings
 
     def render(self, sample: Sample) -> Prompt:
@@ -61,10 +63,13 @@ class BBHExam(Exam):
         return MEANS
 
     def chance(self, sample: Sample) -> float | None:
-        """One over the options; a half where two answers are possible."""
+        """One over the options; a half where two answers are possible.
+
+        A question that lost its options leaves nothing to guess from.
+        """
         if SUBSETS[sample.subset].kind in TWO_VALUED:
             return 0.5
-        return super().chance(sample)
+        return super().chance(sample) if len(sample.choices) > 1 else None
 
     def describe(self, sample: Sample) -> dict[str, Any]:
         """As EvalScope shows it: the options stand in the question and are not repeated."""

@@ -1,4 +1,4 @@
-"""Normal forms of short answers: labels, truth values, verdicts, integers.
+"""Normal forms of short answers: labels, truth values, verdicts.
 
 Each function reads one segment of a reply, already cut out by a marker, or says that the segment is
 no answer of its kind. Values come back in the data set's own spelling, so that comparing them with
@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from keju.answers.clean import DRESSING, clean_segment
 from keju.answers.labels import read_bare_label, read_label
+from keju.answers.lead import without_lead
+from keju.answers.links import LINK, counts_as_second
 from keju.types import Sample
 
 
@@ -24,6 +26,7 @@ class Found(NamedTuple):
 
 NOTHING = Found(None, "invalid_answer")
 AMBIGUOUS = Found(None, "ambiguous")
+DENIED = Found(None, "denied")
 
 SPORTS = "sports_understanding"
 
@@ -55,31 +58,77 @@ def _is_target_text(segment: str, sample: Sample) -> bool:
 class Verdicts:
     """A closed set of words, each standing for a value; only a leading word counts."""
 
-    def __init__(self, values: dict[str, str], lead: str = "") -> None:
+    def __init__(self, values: dict[str, str], lead: str = "", *, equations: bool = False) -> None:
+        """With `equations` the value after the last ``=`` counts."""
         self._values = values
+        self._equations = equations
         words = "|".join(sorted(values, key=len, reverse=True))
-        joined = rf"(?:\s*(?:\bor\b|\band\b|[/,&])\s*(?:{lead})?({words})\b)?"
-        self._pattern = re.compile(rf"(?:{lead})?({words})\b(?!-| one\b){joined}", re.I | re.A)
+        word = rf"(?:{lead})?({words})\b(?!-)"
+        self._pattern = re.compile(word, re.I | re.A)
+        self._offered = re.compile(
+            rf"\b(?:otherwise|else|alternatively)\b[\s,:]*(?:it is |the answer is )?{word}",
+            re.I | re.A,
+        )
 
     def read(self, segment: str, sample: Sample) -> Found:
         """The value of the leading word; two words of different value are ambiguous."""
-        match = self._pattern.match(clean_segment(segment))
-        if match is None:
+        bare = without_lead(clean_segment(segment))
+        if self._equations and "=" in bare:
+            bare = bare.rpartition("=")[2].lstrip(DRESSING)
+        match = self._pattern.match(bare)
+        if match is None or _is_other_use(bare, match):
             return NOTHING
-        value, other = self._value(match[1]), match[2]
-        return AMBIGUOUS if other and self._value(other) != value else Found(value)
+        value, end = self._value(match[1]), match.end()
+        if end == len(bare):
+            return Found(value)
+        if _QUESTIONED.match(bare, end):
+            return NOTHING
+        if self._has_second(bare, end, value):
+            return AMBIGUOUS
+        offered = self._offered.search(bare, end)
+        return AMBIGUOUS if offered and self._value(offered[1]) != value else Found(value)
+
+    def _has_second(self, bare: str, end: int, value: str) -> bool:
+        """Whether a word of another value is joined to the one that ends at `end`."""
+        link = LINK.match(bare, end)
+        if link is None or link.end() == end:
+            return False
+        other = self._pattern.match(bare, link.end())
+        if other is None or self._value(other[1]) == value or _is_other_use(bare, other):
+            return False
+        return counts_as_second(bare, link[0], other.end(), other.end())
 
     def whole(self, line: str, sample: Sample) -> str | None:
         """The value of a line that is nothing but one of the words."""
         bare = clean_segment(line)
-        match = self._pattern.match(bare)
-        return self._value(match[1]) if match and match.end(1) == len(bare) else None
+        match = self._pattern.fullmatch(bare)
+        return self._value(match[1]) if match else None
 
     def _value(self, words: str) -> str:
         return self._values[words.lower()]
 
 
-BOOL = Verdicts({"true": "True", "false": "False"})
+_QUESTIONED = re.compile(r"[*_\"'”’]{0,3}\?")
+_NO_MATTER = re.compile(r"\s+([A-Za-z’']+)")
+_AFTER_NO = frozenset({
+    "according", "after", "and", "as", "based", "because", "but", "by", "considering", "due", "for",
+    "from", "given", "he", "i", "if", "in", "is", "it", "its", "not", "on", "or", "per", "she",
+    "since", "so", "that", "the", "there", "therefore", "these", "they", "this", "though", "under",
+    "unless", "versus", "vs", "we", "when", "which", "while", "with", "you", "yes", "otherwise",
+    "alternatively", "maybe", "perhaps", "plausible", "implausible",
+})  # fmt: skip
+"""Words that can follow the verdict ``No``; before any other it counts things: ``no answer``."""
+
+
+def _is_other_use(bare: str, match: re.Match[str]) -> bool:
+    """Whether the word is no verdict but part of a phrase such as ``no longer``."""
+    if match[1].lower() != "no":
+        return False
+    word = _NO_MATTER.match(bare, match.end())
+    return word is not None and word[1].lower() not in _AFTER_NO
+
+
+BOOL = Verdicts({"true": "True", "false": "False"}, equations=True)
 YES_NO = Verdicts({"yes": "Yes", "no": "No"})
 PLAUSIBLE = Verdicts(
     {"yes": "yes", "no": "no", "plausible": "yes", "implausible": "no", "not plausible": "no"}
@@ -91,84 +140,11 @@ VALID = Verdicts(
         "invalid": "invalid",
         "not valid": "invalid",
         "not deductively valid": "invalid",
+        "not logically valid": "invalid",
     },
-    lead="deductively ",
+    lead="deductively |logically ",
 )
 
 
 def same_word(value: str, target: str) -> bool:
     return value.lower() == target.strip().lower()
-
-
-NUMBER_WORDS = {
-    word: number
-    for number, word in enumerate(
-        (
-            "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-            "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen",
-            "eighteen", "nineteen", "twenty",
-        )
-    )
-}  # fmt: skip
-_NUMBER = re.compile(
-    r"[(\[]?\s?(-|\+|minus |negative )?\s?\$?\s?([+-]?)(\d{1,3}(?:,\d{3})++(?!\d)|\d++)(\.\d++)?"
-    r"(?!\w|\s?[-+*/×^:]\s?[\d(])",
-    re.I | re.A,
-)
-_NUMBER_WORD = re.compile(r"(minus |negative )?([a-z]+)(?!-| of\b)", re.I | re.A)
-_ANOTHER_NUMBER = re.compile(r"\s*(?:or\b|and\b|[,/&])\s*[+-]?\d", re.I | re.A)
-_CLOSING = ")] "
-
-
-class Integers:
-    """Whole numbers in any usual spelling; another number is an answer too, though a wrong one."""
-
-    def read(self, segment: str, sample: Sample) -> Found:
-        """The number after the last ``=``, or the leading one; words after it do not count."""
-        bare = _plain_number(segment)
-        for part in (bare.rpartition("=")[2].strip(DRESSING), bare) if "=" in bare else (bare,):
-            value, end = _leading_number(part)
-            if value is not None:
-                return AMBIGUOUS if _ANOTHER_NUMBER.match(part, end) else Found(value)
-        return NOTHING
-
-    def whole(self, line: str, sample: Sample) -> str | None:
-        """The number of a line that is nothing but a number."""
-        bare = _plain_number(line)
-        value, end = _leading_number(bare)
-        return value if value is not None and not bare[end:].strip(_CLOSING) else None
-
-    def same(self, value: str, target: str) -> bool:
-        return value == (_leading_number(_plain_number(target))[0] or target)
-
-
-def _plain_number(segment: str) -> str:
-    """The cleaned segment with ASCII minus signs and plain thousands commas."""
-    bare = clean_segment(segment)
-    return (
-        bare
-        if bare.isascii() and "{" not in bare
-        else (bare.replace("\u2212", "-").replace("\u2013", "-").replace("{,}", ","))
-    )
-
-
-def _leading_number(bare: str) -> tuple[str | None, int]:
-    """The number that `bare` begins with, in canonical spelling, and where it ends."""
-    match = _NUMBER.match(bare)
-    if match is None:
-        return _leading_number_word(bare)
-    negative = (match[1] or "").strip().lower() in ("-", "minus", "negative")
-    digits = match[3].replace(",", "").lstrip("0") or "0"
-    fraction = (match[4] or "").rstrip("0").rstrip(".")
-    sign = "-" if negative != (match[2] == "-") and digits + fraction != "0" else ""
-    return sign + digits + fraction, match.end()
-
-
-def _leading_number_word(bare: str) -> tuple[str | None, int]:
-    match = _NUMBER_WORD.match(bare)
-    if match is None or (number := NUMBER_WORDS.get(match[2].lower())) is None:
-        return None, 0
-    following = bare[match.end() :].split(maxsplit=1)
-    if number == 20 and following and following[0].strip(".,").lower() in NUMBER_WORDS:
-        return None, 0
-    return str(-number if match[1] else number), match.end()

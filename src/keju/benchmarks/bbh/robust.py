@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from keju.answers.choice_markers import BOXED, TOLERANT
+from keju.answers.choice_markers import announcements
+from keju.answers.denial import standing_of
 from keju.answers.markers import (
     LONGEST,
     Segment,
-    last_line,
+    last_block,
+    last_paragraph,
     segments_after_literal,
     segments_at,
 )
 from keju.answers.runon import cut_run_on
 from keju.benchmarks.base import Reader
-from keju.benchmarks.bbh import forms, sequences
+from keju.benchmarks.bbh import forms, integers, sequences, statements
 from keju.benchmarks.bbh.facts import SUBSETS, Kind
 from keju.benchmarks.bbh.forms import Found
 from keju.benchmarks.bbh.readers import MARKER, QUESTION_STARTS
@@ -34,7 +35,7 @@ class Form(NamedTuple):
     """Whether a value that was read is a target."""
 
 
-_INTEGERS = forms.Integers()
+_INTEGERS = integers.Integers()
 
 FORMS: dict[Kind, Form] = {
     "choice": Form(forms.read_choice, forms.whole_choice, forms.same_choice),
@@ -77,13 +78,13 @@ def _read_tiers(text: str, sample: Sample) -> Answer:
     reason = ""
     if MARKER in text:
         segments = segments_after_literal(text, MARKER, paragraph=paragraph)
-        answer = _last_answer(segments, "strict", form, sample)
+        answer = _last_answer(text, segments, "strict", form, sample)
         if answer.value is not None or answer.reason == "ambiguous":
             return answer
         reason = answer.reason
-    if spans := tolerant_markers(text):
+    if spans := announcements(text):
         segments = segments_at(text, spans, paragraph=paragraph)
-        answer = _last_answer(segments, "tolerant", form, sample)
+        answer = _last_answer(text, segments, "tolerant", form, sample)
         if answer.value is not None or answer.reason == "ambiguous":
             return answer
         reason = reason or answer.reason
@@ -94,30 +95,40 @@ def _read_tiers(text: str, sample: Sample) -> Answer:
 
 
 def _bare_answer(text: str, form: Form, sample: Sample) -> str | None:
-    """The answer of a last line that is nothing else; a list of words may be the whole reply."""
-    line = last_line(text)
-    value = form.whole(line, sample) if len(line) <= LONGEST else None
+    """The answer of a reply that ends with nothing else, or with a plain statement of it.
+
+    That is the last line or a code block at the end; a list of words may be the last paragraph or
+    the whole reply.
+    """
+    block = last_block(text)
+    if len(block) > LONGEST:
+        return None
+    value = form.whole(block, sample)
+    if value is None:
+        value = statements.stated(block, form.whole, sample)
     if value is None and sample.subset in _LISTS and len(text) <= LONGEST:
-        return form.whole(text, sample)
+        return form.whole(last_paragraph(text), sample) or form.whole(text, sample)
     return value
 
 
-def _last_answer(segments: list[Segment], tier: Tier, form: Form, sample: Sample) -> Answer:
+def _last_answer(
+    text: str, segments: list[Segment], tier: Tier, form: Form, sample: Sample
+) -> Answer:
     """The answer of the last segment that is one; an invalid label is a statement too."""
     known: dict[str, Found] = {}
-    last = _first_statement(reversed(segments), form, sample, known)
+    last = _first_statement(text, reversed(segments), form, sample, known)
     if last.value is None:
         return Answer(reason=last.reason)
     if len(segments) == 1:
         return Answer(last.value, tier)
-    first = _first_statement(segments, form, sample, known).value
+    first = _first_statement(text, segments, form, sample, known).value
     return Answer(last.value, tier, first=first if first != last.value else None)
 
 
 def _first_statement(
-    segments: Iterable[Segment], form: Form, sample: Sample, known: dict[str, Found]
+    text: str, segments: Iterable[Segment], form: Form, sample: Sample, known: dict[str, Found]
 ) -> Found:
-    """What the first of `segments` that states anything says.
+    """What the first of `segments` that states anything says; what is denied states nothing.
 
     `known` remembers what was read already, so that a looping reply costs no more than one turn.
     """
@@ -126,37 +137,13 @@ def _first_statement(
         reading = known.get(segment.text)
         if reading is None:
             reading = known[segment.text] = form.read(segment.text, sample)
-        if reading.reason not in ("no_label", "invalid_answer"):
-            return reading
-        found = reading
-    return found
-
-
-_ATTACHED = re.compile(r"[ \t$*:(\[{\\]*+")
-_JOINED_BOX = re.compile(r"[^\n]{0,40}?(?:\bor\b|\band\b|[,/&、])[\s$(\\]{0,4}")
-
-
-def tolerant_markers(text: str) -> list[tuple[int, int]]:
-    r"""Where an answer is announced in any wording, in order.
-
-    A ``\boxed{`` announces itself, unless it belongs to what another marker introduces.
-    """
-    spans = [match.span() for match in TOLERANT.finditer(text)]
-    if BOXED not in text:
-        return spans
-    boxes = [(match.start(), match.start()) for match in re.finditer(r"\\boxed", text)]
-    kept: list[tuple[int, int]] = []
-    for span in sorted(spans + boxes):
-        is_box = span[0] == span[1]
-        if is_box and kept and _belongs_to(text, kept[-1][1], span[0]):
+        if reading.reason in ("no_label", "invalid_answer"):
+            found = reading
             continue
-        kept.append(span)
-    return kept
-
-
-def _belongs_to(text: str, marker_end: int, box: int) -> bool:
-    """Whether a box is the answer, or a joined part of it, that the marker before introduces."""
-    if box - marker_end > 80:
-        return False
-    between = text[marker_end:box]
-    return bool(_ATTACHED.fullmatch(between) or _JOINED_BOX.fullmatch(between))
+        standing = standing_of(text, segment.start)
+        if standing == "stated":
+            return reading
+        if standing == "alternative":
+            return forms.AMBIGUOUS
+        found = forms.DENIED
+    return found

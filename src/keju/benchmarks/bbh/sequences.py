@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from keju.answers.clean import DRESSING, unwrap_latex
+from keju.answers.lead import without_emphasis
 from keju.benchmarks.bbh.forms import AMBIGUOUS, NOTHING, Found
 from keju.types import Sample
 
@@ -16,18 +17,20 @@ _BRACKET_RUN = re.compile(rf"[{re.escape(BRACKETS + _SEPARATORS)}]*+")
 _NOT_BRACKETS = {ord(separator): None for separator in _SEPARATORS}
 _WRAPPER = re.compile(r"[\s$*]*+\\(?:boxed|fbox|text|texttt|mathrm|mathtt|textbf|mathbf)\s?\{")
 _DELIMITED = re.compile(r"[\s*]*+\\([(\[])")
+_ANOTHER_RUN = re.compile(r"[\s,;|]*+(?:or|vs|versus|alternatively|otherwise)\b", re.IGNORECASE)
 _DEEPEST = 4
 """Wrappers around brackets that are peeled off; nobody means more."""
 
 
 def read_brackets(segment: str, sample: Sample) -> Found:
     """The brackets that `segment` begins with; only words may follow them."""
+    segment = without_emphasis(segment.removeprefix("- "))
     brackets, rest = _leading_brackets(segment)
     if brackets.endswith("(") and rest[:1].isalnum():
         brackets, rest = brackets[:-1], " "
     elif rest and not _is_commentary(rest):
         return NOTHING
-    if rest.lstrip().startswith("or "):
+    if _ANOTHER_RUN.match(rest):
         return AMBIGUOUS
     return _closing(brackets, sample)
 
@@ -87,6 +90,8 @@ def _without_last(text: str, part: str) -> str:
 # --- words -----------------------------------------------------------------------------------
 
 _TOKEN = re.compile(r"[^\s,;]+")
+_ORDER_SIGN = re.compile(r"\s*+(?:->|=>|<=?|[→⟶➔➜⇒≤|])\s*+")
+"""What may stand between words to show their order: ``alpha < beta``."""
 _BULLET = re.compile(r"[-–—*•·]|\(?\d+[.)]")
 _AROUND_WORD = DRESSING + "[](){}"
 _SETS_APART = re.compile(
@@ -107,9 +112,10 @@ def input_words(sample: Sample) -> list[str]:
 def read_words(segment: str, sample: Sample) -> Found:
     """The list of words in `segment`; commentary after exactly the question's words is dropped."""
     wanted = input_words(sample)
-    if "\\" in segment:
-        segment = unwrap_latex(segment)
+    segment = _plain_list(segment)
     found = _sorted_words(segment, wanted)
+    if found is None and (plain := without_emphasis(segment)) != segment:
+        found = _sorted_words(plain, wanted)
     if found is None and ":" in segment:
         found = _sorted_words(segment.rpartition(":")[2], wanted)
     if found is not None:
@@ -124,8 +130,15 @@ def read_words(segment: str, sample: Sample) -> Found:
 def whole_words(text: str, sample: Sample) -> str | None:
     """The words of a text that holds exactly the question's words, in some order."""
     wanted = input_words(sample)
-    words = [word for word, _ in _words(text, wanted, len(wanted) + 1)]
+    words = [word for word, _ in _words(_plain_list(text), wanted, len(wanted) + 1)]
     return " ".join(words) if sorted(words) == sorted(wanted) else None
+
+
+def _plain_list(segment: str) -> str:
+    """`segment` without LaTeX wrappers and without signs of order between its words."""
+    if "\\" in segment:
+        segment = unwrap_latex(segment)
+    return _ORDER_SIGN.sub(" ", segment)
 
 
 def same_words(value: str, target: str) -> bool:
@@ -138,9 +151,22 @@ def _sorted_words(segment: str, wanted: list[str]) -> list[str] | None:
     words = [word for word, _ in found[: len(wanted)]]
     if sorted(words) != sorted(wanted):
         return None
-    if len(found) > len(wanted) and not _SETS_APART.match(segment, found[len(wanted) - 1][1]):
+    end = found[len(wanted) - 1][1]
+    if len(found) > len(wanted) and not _SETS_APART.match(segment, end):
         return None
-    return words
+    return None if _goes_on(segment, end) else words
+
+
+def _goes_on(segment: str, end: int) -> bool:
+    """Whether a list with a word on each line has a further item after the word ending at `end`."""
+    line_end = segment.find("\n", end)
+    if line_end < 0 or "\n" not in segment[:end]:
+        return False
+    following = segment[line_end + 1 :].partition("\n")[0].strip()
+    first, _, rest = following.partition(" ")
+    is_item = _BULLET.fullmatch(first) is not None
+    bulleted = _BULLET.fullmatch(segment.strip().split(None, 1)[0]) is not None
+    return is_item if bulleted else bool(first) and not rest
 
 
 def _words(segment: str, wanted: list[str], most: int) -> list[tuple[str, int]]:

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.answers.numbers import range_of
-from keju.benchmarks.bixbench.facts import EVAL_MODES, VERSIONS
+from keju.benchmarks.bixbench.facts import EVAL_MODES, ROWS, VERSIONS
+from keju.benchmarks.published import Count
 from keju.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Table(NamedTuple):
     capsules: list[Capsule]
     """Each capsule once, in the order of the file."""
     notes: list[str]
+    count: Count
 
 
 def read_table(folder: DataFolder, version: str | None) -> Table:
@@ -105,7 +107,8 @@ def _table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> Table
             seen.add(question.id)
             questions.append(question)
     capsules, notes = _capsules(questions, where)
-    return Table(version, questions, capsules, notes)
+    count = Count(f"v{version}", len(rows), ROWS[version])
+    return Table(version, questions, capsules, notes, count)
 
 
 def _capsules(questions: Iterable[Question], where: str) -> tuple[list[Capsule], list[str]]:
@@ -125,6 +128,8 @@ def _capsules(questions: Iterable[Question], where: str) -> tuple[list[Capsule],
 
 def _flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
     distractors = _list(row.get("distractors"), "distractors", where)
+    if not distractors:
+        raise DataError(f"{where}: 'distractors' is empty: the key would be the only option")
     mode = _text(row, "eval_mode", where)
     if mode not in EVAL_MODES:
         raise DataError(f"{where}: unknown eval_mode '{mode}'{did_you_mean(mode, EVAL_MODES)}")

@@ -62,8 +62,9 @@ class BixBenchExam(Exam):
         self.settings = settings
         self.references = _references(args, data.version)
         self._exact = args.no_judge == "exact"
+        self.warnings = questions.warnings
         if self._exact:
-            self.warnings = (EXACT_WARNING,)
+            self.warnings = (*questions.warnings, EXACT_WARNING)
         elif args.names_a_judge:
             self.judge = args.judge()
         self._open = self.open_answers = args.answer_mode == "open"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from keju.benchmarks.base import Reference
 
@@ -12,12 +13,28 @@ HYPOTHESIS = "hypothesis"
 
 EVAL_MODES = ("str_verifier", "range_verifier", "llm_verifier")
 
+ROWS: Mapping[str, int] = {"1.5": 205, "1.0": 53}
+"""Rows of each version's file: questions of 1.5, capsules of 1.0."""
+
 IDEAL_IN_DOUBT = "independent audits dispute its key"
-ERRATA: Mapping[str, Mapping[str, str]] = {
+
+
+class Erratum(NamedTuple):
+    """What is wrong with a published question."""
+
+    row: str
+    """The `fingerprint` of question and key: edited data does not inherit the fault."""
+    fault: str
+
+
+ERRATA: Mapping[str, Mapping[str, Erratum]] = {
     "1.5": {
-        "bix-53-q4": "asks for a number of pathways, while its key is the p-value 4.25E-04",
-        "bix-13-q1": IDEAL_IN_DOUBT,
-        "bix-36-q1": IDEAL_IN_DOUBT,
+        "bix-53-q4": Erratum(
+            "81cf5bf48be1",
+            "asks for a number of pathways, while its key is the p-value 4.25E-04",
+        ),
+        "bix-13-q1": Erratum("1a3e14172739", IDEAL_IN_DOUBT),
+        "bix-36-q1": Erratum("4ff4dcf3876d", IDEAL_IN_DOUBT),
     },
     "1.0": {},
 }

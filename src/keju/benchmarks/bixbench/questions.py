@@ -14,6 +14,7 @@ from keju.benchmarks.bixbench.facts import ERRATA, HYPOTHESIS
 from keju.benchmarks.bixbench.open_answers import EVAL_MODE
 from keju.benchmarks.choices import shuffle_order
 from keju.benchmarks.grading import REFUSAL
+from keju.benchmarks.published import count_warnings, fingerprint
 from keju.errors import DataError
 from keju.types import LABELS, Sample
 
@@ -37,6 +38,7 @@ class Questions(NamedTuple):
     """How many there are without ``max_episodes``."""
     notes: tuple[str, ...]
     errata: dict[str, str]
+    warnings: tuple[str, ...] = ()
 
 
 def make_questions(table: Table, args: BixBenchArgs, refusal: Refusal | None) -> Questions:
@@ -67,7 +69,11 @@ def make_questions(table: Table, args: BixBenchArgs, refusal: Refusal | None) ->
     )
     if args.answer_mode == "mcq":
         notes.append(_gold_letters(kept))
-    return Questions(subset, kept, len(items), tuple(notes), _errata(table, kept))
+    count = table.count
+    if count.differs:
+        notes.append(f"{count.name}: {count.rows} rows, published are {count.published}")
+    warnings = count_warnings([count])
+    return Questions(subset, kept, len(items), tuple(notes), _errata(table, kept), warnings)
 
 
 def sample_id(name: str) -> str:
@@ -161,13 +167,16 @@ def _gold_letters(samples: Sequence[Sample]) -> str:
 
 def _errata(table: Table, samples: Sequence[Sample]) -> dict[str, str]:
     """What is wrong with these samples: known faults, and options that are the same text."""
-    known = {sample_id(name): why for name, why in ERRATA[table.version].items()}
+    known = ERRATA[table.version]
     if samples[0].subset == HYPOTHESIS:
         return {}
+    keys = {sample_id(question.id): question for question in table.questions}
     found: dict[str, str] = {}
     for sample in samples:
-        if sample.id in known:
-            found[sample.id] = known[sample.id]
+        question = keys[sample.id]
+        erratum = known.get(question.id)
+        if erratum and erratum.row == fingerprint(question.text, question.ideal):
+            found[sample.id] = erratum.fault
         elif len({choice.strip() for choice in sample.choices}) < len(sample.choices):
             found[sample.id] = "two of its options are the same"
     return found

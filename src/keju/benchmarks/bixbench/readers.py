@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable
 from unicodedata import normalize
 
-from keju.answers.choice_markers import ANSWER_COLON, BOXED, TOLERANT
-from keju.answers.labels import read_bare_label, read_label
-from keju.answers.markers import segments_after
+from keju.answers.choice_markers import ANSWER_COLON, announcements
+from keju.answers.denial import standing_of
+from keju.answers.labels import LabelReading, read_bare_label, read_label
+from keju.answers.markers import segments_at
 from keju.benchmarks.base import Reader
 from keju.benchmarks.bixbench.option_text import likely_option, option_of
 from keju.benchmarks.bixbench.tags import tagged
@@ -26,7 +27,6 @@ LABEL_LENGTH = 12
 
 _NOT_ALNUM = re.compile(r"[^A-Za-z0-9]+")
 _ONE_LABEL = re.compile(r"[\s*_`\"'(\[{$]*+([A-Za-z])[\s*_`\"')\]}$.:,;!]*+")
-_ANNOUNCED = re.compile(TOLERANT.pattern + r"|" + re.escape(BOXED) + r"(?=\s?\{)")
 _OPTION = re.compile(r"\b(?:[Oo]ption|OPTION)\s{1,3}[*_`(\[]{0,3}([A-Z])(?![A-Za-z0-9'’])")
 _LEADING = re.compile(
     r"[\s*_`]*+(?:[(\[]([A-Za-z])[)\]]|([A-Z]))(?![A-Za-z0-9'’])[*_`]{0,3}[).:]{0,2}[*_`]{0,3}"
@@ -117,16 +117,18 @@ def _alone(text: str, sample: Sample) -> Answer | None:
 
 def _announced(text: str, sample: Sample) -> Answer | None:
     """``answer is X`` or ``Answer: X``, the last that is followed by an answer."""
-    for segment in reversed(segments_after(text, _ANNOUNCED)):
+    for segment in reversed(segments_at(text, announcements(text))):
         said = segment.text
+        standing = standing_of(text, segment.start)
+        if standing == "denied":
+            continue
         label = option_of(said, sample)
-        if label is not None:
-            return Answer(label, "tolerant")
-        reading = read_label(said, sample.labels, sample.choices)
-        if reading.value is not None:
-            return Answer(reading.value, "tolerant")
-        if reading.reason != "no_label":
-            return Answer(reason=reading.reason)
+        reading = LabelReading(label) if label else read_label(said, sample.labels, sample.choices)
+        if reading.reason == "no_label":
+            continue
+        if standing == "alternative":
+            return Answer(reason="ambiguous")
+        return Answer(reading.value, "tolerant" if reading.value else "", reading.reason)
     return None
 
 

@@ -29,6 +29,7 @@ from keju.benchmarks.ceval.protocols import (
 from keju.benchmarks.ceval.readers import READER_NAMES, readers_for
 from keju.benchmarks.ceval.subjects import SUBJECTS, Split, Subject, select
 from keju.benchmarks.choices import permuted, shuffle_order
+from keju.benchmarks.published import Count, count_warnings
 from keju.benchmarks.templates import check_template
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, did_you_mean
@@ -80,6 +81,7 @@ class CEval(Benchmark):
         writer = writer_for(setting, voice, template)
         shots = _shots(folder, subjects, setting, seed if args.few_shot_random else None)
         rows = {subject.name: data.read_rows(folder, subject, split) for subject in subjects}
+        counts = data.counts_of(rows, subjects, split)
         prefixes = {s.name: writer.prefix(s.chinese, shots[s.name]) for s in subjects}
         samples, subsets = _samples(rows, subjects, split, seed if args.shuffle_choices else None)
         return CEvalExam(
@@ -90,9 +92,10 @@ class CEval(Benchmark):
             samples=samples,
             subsets=subsets,
             readers=readers_for(setting),
-            data=_facts(folder, rows, subjects, split),
+            data=_facts(folder, rows, counts, split),
             errata=_errata(rows, split),
             settings=_settings(args, setting, split),
+            warnings=count_warnings(counts),
         )
 
 
@@ -215,10 +218,10 @@ def _sample(row: data.Row, subject: str, split: Split) -> Sample:
 def _facts(
     folder: DataFolder,
     rows: Mapping[str, list[data.Row]],
-    subjects: Sequence[Subject],
+    counts: Sequence[Count],
     split: Split,
 ) -> DataFacts:
-    notes = data.count_notes(rows, subjects, split)
+    notes = data.count_notes(counts, split)
     unlabelled = sum(not row.answer for subject in rows.values() for row in subject)
     if unlabelled:
         notes.append(data.unlabelled_note(unlabelled, sum(map(len, rows.values()))))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks.ceval.subjects import Split, Subject, check_mapping
+from keju.benchmarks.published import Count
 from keju.errors import DataError
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def _row(fields: Mapping[str, Any], split: Split, where: str) -> Row:
     text = {column: "" if value is None else str(value) for column, value in fields.items()}
     if not text["id"].strip().isdecimal():
         raise DataError(f"{where}: id '{text['id']}' is not a whole number")
+    if not text["question"].strip():
+        raise DataError(f"{where}: the question is empty")
     answer = text.get("answer", "").strip()
     if (answer or split != "test") and (len(answer) != 1 or answer not in OPTIONS):
         raise DataError(f"{where}: answer '{answer}' is not one of A, B, C, D")
@@ -81,14 +84,19 @@ def check_names(folder: DataFolder) -> None:
         check_mapping(folder.json(MAPPING), str(folder.path / MAPPING))
 
 
-def count_notes(
+def counts_of(
     rows: Mapping[str, list[Row]], subjects: Iterable[Subject], split: Split
-) -> list[str]:
+) -> list[Count]:
+    """Rows of each subject beside the published number."""
+    return [Count(s.name, len(rows[s.name]), s.rows(split)) for s in subjects]
+
+
+def count_notes(counts: Iterable[Count], split: Split) -> list[str]:
     """A line for each subject whose number of rows is not the published one."""
     return [
-        f"{subject.name}: {len(rows[subject.name])} {split} rows, published {subject.rows(split)}"
-        for subject in subjects
-        if len(rows[subject.name]) != subject.rows(split)
+        f"{count.name}: {count.rows} {split} rows, published {count.published}"
+        for count in counts
+        if count.differs
     ]
 
 

@@ -54,6 +54,7 @@ class CEvalExam(Exam):
         data: DataFacts,
         errata: Mapping[str, str],
         settings: Mapping[str, Any],
+        warnings: Sequence[str] = (),
     ) -> None:
         self.protocol = setting.protocol
         self.samples = samples
@@ -62,6 +63,7 @@ class CEvalExam(Exam):
         self.data = data
         self.errata = errata
         self.settings = settings
+        self.warnings = warnings
         self.references = published_references(setting, split)
         self.split = split
         self._writer = writer

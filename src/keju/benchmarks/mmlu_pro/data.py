@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks.choices import check_choices
+from keju.benchmarks.published import Count
 from keju.errors import ConfigError, DataError, did_you_mean
 from keju.types import LABELS, Sample
 
@@ -78,7 +79,12 @@ def _row(fields: Mapping[str, Any], where: str) -> Row:
         raise DataError(f"{where}: 'options' holds something that is not text")
     options = tuple(option.lstrip() for option in raw)
     answer = _field(fields, "answer", str, where)
+    if not answer.strip():
+        raise DataError(f"{where}: the answer is empty")
     check_choices(options, answer, where)
+    question = _field(fields, "question", str, where)
+    if not question.strip():
+        raise DataError(f"{where}: the question is empty")
     category = _field(fields, "category", str, where).lower()
     if category not in CATEGORIES:
         raise DataError(
@@ -86,7 +92,7 @@ def _row(fields: Mapping[str, Any], where: str) -> Row:
         )
     return Row(
         question_id=question_id,
-        question=_field(fields, "question", str, where),
+        question=question,
         options=options,
         answer=answer,
         cot=fields.get("cot_content") or "",
@@ -162,6 +168,11 @@ def by_category(rows: Sequence[Row], categories: Sequence[str]) -> dict[str, lis
     return split
 
 
+def counts_of(questions: Mapping[str, Sequence[Row]]) -> list[Count]:
+    """Rows of each category beside the published number."""
+    return [Count(name, len(rows), CATEGORIES[name]) for name, rows in questions.items()]
+
+
 def notes_on(rows: Sequence[Row], questions: Mapping[str, Sequence[Row]]) -> list[str]:
     """What loading changed, and where the number of rows is not the published one."""
     notes = []
@@ -173,7 +184,7 @@ def notes_on(rows: Sequence[Row], questions: Mapping[str, Sequence[Row]]) -> lis
             f"leading white space removed from {options} options in {len(indented)} test rows"
             f" ({gold} of them had it before the gold option only)"
         )
-    for category, found in questions.items():
-        if len(found) != CATEGORIES[category]:
-            notes.append(f"{category}: {len(found)} rows, {CATEGORIES[category]} published")
+    for count in counts_of(questions):
+        if count.differs:
+            notes.append(f"{count.name}: {count.rows} rows, {count.published} published")
     return notes

@@ -18,6 +18,7 @@ from keju.benchmarks.mmlu_pro.protocols import (
     protocol_of,
     shot_count,
 )
+from keju.benchmarks.published import count_warnings
 from keju.config import DatasetArgs
 from keju.errors import DataError
 from keju.types import Message, Prefix, Prompt, Sample
@@ -42,6 +43,7 @@ class MMLUProExam(Exam):
         facts: DataFacts,
         errata: Mapping[str, str],
         settings: Mapping[str, Any],
+        warnings: Sequence[str] = (),
     ) -> None:
         self.protocol = protocol
         self.samples = samples
@@ -50,6 +52,7 @@ class MMLUProExam(Exam):
         self.data = facts
         self.errata = errata
         self.settings = settings
+        self.warnings = warnings
         self._form = form
         system = settings.get("system_prompt")
         turns = (Message("system", system),) if system else ()
@@ -116,6 +119,7 @@ class MMLUPro(Benchmark):
             facts=DataFacts(dict(folder.hashes), notes=(*notes, *folder.notes)),
             errata={data.sample_id(row.question_id): row.fault for row in chosen if row.fault},
             settings=_settings(args, count),
+            warnings=count_warnings(data.counts_of(questions)),
         )
 
 

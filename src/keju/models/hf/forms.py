@@ -12,8 +12,10 @@ from keju.models.hf.tree import Branch, has_kernels
 
 PREFIX_LENGTH = 24
 QUESTION_LENGTHS = (7, 3, 12)
-TOLERANCE = {torch.float32: 1e-3, torch.float16: 5e-2, torch.bfloat16: 1e-1}
-"""Allowed difference of logits, as a share of their spread; a wrong mask gives about 1."""
+TOLERANCE = {torch.float32: 1e-3, torch.float16: 3e-2, torch.bfloat16: 2e-1}
+"""Allowed difference of logits (root mean square) as a share of their spread. Rounding in
+bfloat16 gives 0.02 to 0.05, a token that sees too much or too little about 1."""
+FULL = "full_attention"
 
 
 def best_form(replica: Replica, asked: Reuse) -> Reuse:
@@ -36,8 +38,16 @@ def best_form(replica: Replica, asked: Reuse) -> Reuse:
 
 
 def agrees(replica: Replica, form: Reuse) -> bool:
-    """Whether a form gives the logits of plain passes on a few arbitrary tokens."""
-    vocabulary = replica.net.config.get_text_config().vocab_size
+    """Whether a form gives the logits of plain passes on a few arbitrary tokens.
+
+    A window or chunk that these tokens do not fill would not show: the tree has neither, so
+    layers that are not of full attention rule it out.
+    """
+    config = replica.net.config.get_text_config()
+    layers = getattr(config, "layer_types", None) or ()
+    if form == "tree" and any(kind != FULL for kind in layers):
+        return False
+    vocabulary = config.vocab_size
     dice = torch.Generator().manual_seed(0)
 
     def tokens(count: int) -> list[int]:
@@ -63,8 +73,8 @@ def agrees(replica: Replica, form: Reuse) -> bool:
         if is_out_of_memory(error):
             raise
         return False
-    allowed = TOLERANCE[replica.dtype] * plain.std()
-    return bool(torch.isfinite(shared).all() and (shared - plain).abs().max() <= allowed)
+    off = (shared - plain).square().mean().sqrt()
+    return bool(off <= TOLERANCE[replica.dtype] * plain.std())
 
 
 def _cached(replica: Replica, prefix: list[int], questions: list[list[int]]) -> Read:
