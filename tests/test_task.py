@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from keju.config import TaskConfig
-from keju.errors import EndpointError, UsageError
+from keju.errors import ConfigError, EndpointError, UsageError
 from keju.journal import read_records
 from keju.task import sit
 from keju.types import Record
@@ -425,3 +426,32 @@ def test_a_larger_limit_keeps_what_a_smaller_one_drew(
     sit(config(endpoint, tmp_path, size=40, limit=10, sample=how))
     sit(config(endpoint, tmp_path, size=40, limit=20, sample=how))
     assert endpoint.stats.requests == 60 + 60 + 2  # the preflights
+
+
+def test_a_run_that_goes_on_with_other_settings_says_so(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    from keju.report.live import LogDisplay
+
+    sit(config(endpoint, tmp_path, size=1))
+    told = io.StringIO()
+    changed = {"generation_config": {"temperature": 0.5}}
+    sit(config(endpoint, tmp_path, size=1, **changed), display=LogDisplay(told))
+    assert "demo: another sampling" in told.getvalue()
+
+
+def test_sampling_settings_are_refused_where_labels_are_compared(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    settings = {"protocol": "letters", "generation_config": {"max_tokens": 512}}
+    with pytest.raises(ConfigError, match=r"generation_config.max_tokens has no effect"):
+        sit(config(endpoint, tmp_path, size=1, **settings))
+
+
+def test_labels_that_were_not_returned_are_unparsed_and_not_truncated(tmp_path: Path) -> None:
+    plan = Plan(answers="Z", tokens=lambda asked: {"Z": -0.1, "Y": -2.0})
+    with FaultyEndpoint(plan) as endpoint:
+        finished = sit(config(endpoint, tmp_path, size=1, protocol="letters"))
+    assert finished.results["benchmarks"][0]["outcomes"]["unparsed"] == 6
+    reasons = {record.readings[0].answer.reason for record in read_records(tmp_path / "r")}
+    assert reasons == {"labels_not_in_top_logprobs"}

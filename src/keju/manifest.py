@@ -91,6 +91,25 @@ class Manifest:
         return self.before is not None and _grading(self.before) == _grading(self.document)
 
     @property
+    def differences(self) -> list[str]:
+        """What an earlier sitting of this run did otherwise, so that its replies do not fit."""
+        if self.before is None:
+            return []
+        told = []
+        earlier = {exam["name"]: exam for exam in self.before["benchmarks"]}
+        for exam in self.document["benchmarks"]:
+            before = earlier.pop(exam["name"], None)
+            if before is None:
+                told.append(f"{exam['name']} is new")
+                continue
+            told += [
+                f"{exam['name']}: another {key}"
+                for key in ("protocol", "sampling", "settings", "data")
+                if before.get(key) != exam.get(key)
+            ]
+        return told + [f"{name} is left out" for name in earlier]
+
+    @property
     def seconds(self) -> float:
         """How long all sittings took."""
         return self._sessions.seconds

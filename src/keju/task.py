@@ -90,6 +90,8 @@ def make_jobs(config: TaskConfig) -> list[Job]:
         sampling = resolve_sampling(exam.protocol, config)
         if not exam.samples:
             raise ConfigError(f"{exam.benchmark}: the selection holds no question")
+        if sampling.decode == "labels":
+            _refuse_sampling(config, exam.benchmark)
         if sampling.form == "completion" and exam.render(exam.samples[0]).prefix.messages:
             raise ConfigError(
                 f"{exam.benchmark}: protocol '{exam.protocol.name}' is a conversation and cannot "
@@ -109,6 +111,19 @@ def make_jobs(config: TaskConfig) -> list[Job]:
     return jobs
 
 
+_SAMPLED = ("temperature", "top_p", "top_k", "min_p", "max_tokens", "stop", "seed")
+
+
+def _refuse_sampling(config: TaskConfig, benchmark: str) -> None:
+    """Where labels are compared nothing is sampled, so settings of sampling would do nothing."""
+    for name in _SAMPLED:
+        if getattr(config.generation_config, name) not in (None, 0):
+            raise ConfigError(
+                f"generation_config.{name} has no effect on {benchmark}, which compares the "
+                "log-probabilities of labels: leave it out, or take a protocol that generates"
+            )
+
+
 def sit(config: TaskConfig, *, display: Display | None = None, report: bool = True) -> Finished:
     """Sit the exams of `config`; resume what a run of the same id has answered already."""
     jobs = make_jobs(config)
@@ -123,6 +138,9 @@ def sit(config: TaskConfig, *, display: Display | None = None, report: bool = Tr
         with Journal(folder) as journal:
             manifest = Manifest(folder, config, jobs)
             recalled = recall(jobs, journal, trusted=manifest.trusted, cache=cache)
+            if display is not None and manifest.differences:
+                told = "; ".join(manifest.differences)
+                display.note(f"this run goes on with other settings ({told})")
             if judging is not None and recalled.count < sum(job.units for job in jobs):
                 judging.preflight()
             stop = Sitting(config, jobs, model, journal, manifest, recalled, display).run()

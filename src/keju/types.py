@@ -104,9 +104,13 @@ class Prompt(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def messages(self) -> list[Message]:
-        """The prompt as chat turns."""
-        turns = [*self.prefix.messages, Message("user", self.text)]
-        return [*turns, Message("assistant", self.cue)] if self.cue else turns
+        """The prompt as chat turns, without the cue: few endpoints continue a turn."""
+        return [*self.prefix.messages, Message("user", self.text)]
+
+    @property
+    def cued_messages(self) -> list[Message]:
+        """The prompt as chat turns, the last one begun where the prompt has a cue."""
+        return [*self.messages, *([Message("assistant", self.cue)] if self.cue else [])]
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):

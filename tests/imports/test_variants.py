@@ -27,9 +27,9 @@ def edit(path: Path, change: Callable[[list[dict[str, Any]]], Any]) -> None:
 
 def test_a_second_filter_repeats_the_same_replies(imported: Import, log: Log) -> None:
     folder = log("lm-eval/bbh")
+    other = {"filter": "strict-match", "exact_match": 0.0, "filtered_resps": ["[invalid]"]}
     for samples in folder.glob("samples_*"):
-        other = {"filter": "strict-match", "exact_match": 0.0, "filtered_resps": ["[invalid]"]}
-        edit(samples, lambda rows, other=other: [*rows, *(row | other for row in rows)])
+        edit(samples, lambda rows: [*rows, *(row | other for row in rows)])
     exam = exam_of(imported(folder), "bbh")
     assert (exam["rows"], exam["tool_accuracy"]) == (12, pytest.approx(1 / 3))
 
@@ -112,7 +112,8 @@ def test_a_task_of_another_name_is_imported_by_its_exam(
 
 def test_an_exam_of_ones_own_can_be_named(keju: Keju, log: Log, tmp_path: Path) -> None:
     exam = tmp_path / "riddles.jsonl"
-    rows = [json.loads(line) for line in (DATA / "mmlu_pro" / "test.jsonl").open()]
+    lines = (DATA / "mmlu_pro" / "test.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
     exam.write_text(
         "".join(
             json.dumps({"question": r["question"], "choices": r["options"], "answer": r["answer"]})
@@ -165,3 +166,39 @@ def test_a_log_that_is_laid_out_otherwise_is_told_in_one_line(
         assert ran.code == 2
         assert len(ran.err.splitlines()) == 1
         assert "internal error" not in ran.err
+
+
+def test_keys_that_a_tool_recorded_are_not_taken_over(
+    imported: Import, log: Log, tmp_path: Path
+) -> None:
+    folder = log("evalscope")
+    file = folder / "predictions" / "tiny-chat" / "ceval_law.jsonl"
+    refused = "Incorrect API key provided: sk-marked-1234. Authorization: Bearer marked-5678"
+
+    def fail(rows: list[dict[str, Any]]) -> None:
+        rows[0]["model_output"] |= {"error": refused, "choices": []}
+
+    edit(file, fail)
+    config = folder / "configs" / "task_config.yaml"
+    text = config.read_text()
+    assert "generation_config:\n" in text
+    config.write_text(
+        text.replace("generation_config:\n", "generation_config:\n  extra_headers: {X: marked}\n")
+    )
+    imported(folder)
+    written = [path.read_text() for path in (tmp_path / "runs" / "r").iterdir()]
+    assert [text for text in written if "marked" in text] == []
+    assert any("[redacted]" in text for text in written)
+
+
+def test_permuted_options_are_shown_and_exported_in_their_order(
+    imported: Import, keju: Keju, tmp_path: Path
+) -> None:
+    imported("inspect/mmlu-pro.eval")
+    ran = keju("export", "runs/r", "--format", "jsonl", "--full-text")
+    first = json.loads(ran.out.splitlines()[0])
+    assert (first["id"], first["target"]) == ("mmlu_pro_9001", "B")
+    assert first["choices"][:3] == ["104", "84", "77"]
+    report = (tmp_path / "runs" / "r" / "report.html").read_text()
+    shown = report[report.index("A square garden") :]
+    assert shown.index("A. 12") < shown.index("B. 13") < shown.index("C. 11")

@@ -22,7 +22,7 @@ _THE = (
     r"(?:\s+(?:the|my|our|your|its|this|an?|final|correct|right|best|true|actual|real|only|valid"
     r"|good)\b)*+[\s*_]*+\Z"
 )
-_NEVER = r"(?:\bnot|\bnever|\bcannot|n[’']t|\bhardly|\bnor|\bneither|\bdoubt\w{0,3}|\bden(?:y|ies))"
+_NEVER = r"(?:\bnot|\bnever|\bcannot|n[’']t|\bhardly|\bnor|\bneither|(?<!no )(?<!any )(?<!without )(?<!without a )(?<!little )\bdoubt\w{0,3}|\bden(?:y|ies))"
 _GLUE = (
     r"(?:\s+(?:it|is|was|be|to|the|a|my|our|case|true|correct|right|certain|sure|clear|evident"
     r"|obvious|likely|possible|plausible|think|believe|say|mean|claim|agree|suggest|conclude"
@@ -44,7 +44,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _ALTERNATIVE = re.compile(
-    rf"\b(?:or|otherwise|alternatively|else),?(?:\s+(?:maybe|perhaps|possibly|even|that|then)\b)*+"
+    rf"\b(?:or|otherwise|alternatively),?(?:\s+(?:else|maybe|perhaps|possibly|even|that)\b)*+"
     rf"{_THE}|(?:否则|或者|要么)[,，]?\s?\Z",
     re.IGNORECASE,
 )

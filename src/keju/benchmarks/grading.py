@@ -50,12 +50,13 @@ def choose_label(logprobs: dict[str, float], labels: str) -> Answer:
 
 
 def _score(answer: Answer, reply: Reply, sample: Sample, reader: Reader) -> Score:
-    if answer.value is None:
-        return Score(0.0, "truncated" if reply.finish == "length" else "unparsed")
-    if sample.metadata and answer.value == sample.metadata.get(REFUSAL):
-        return Score(0.0, "refused")
     if not sample.target:
         return Score(0.0, "ungraded", "no_target")
+    if answer.value is None:
+        cut_short = reply.finish == "length" and reply.label_logprobs is None
+        return Score(0.0, "truncated" if cut_short else "unparsed")
+    if sample.metadata and answer.value == sample.metadata.get(REFUSAL):
+        return Score(0.0, "refused")
     if reader.matches(answer.value, sample):
         return Score(1.0, "correct")
     return Score(0.0, "incorrect")

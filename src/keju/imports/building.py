@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from keju.runs import run_folder, write_json
 from keju.task import make_jobs
 from keju.types import Record
 
+_SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)
+"""Names of settings that may hold a secret; a manifest never does."""
 COMPARISON = "import.json"
 """The file of a run's folder that holds the tool's verdicts beside Keju's."""
 
@@ -294,7 +297,8 @@ def _describe(
     }
     by_name = {sitting.exam.benchmark: sitting for sitting in sittings}
     for exam in manifest.document["benchmarks"]:
-        exam["sampling"] = dict(by_name[exam["name"]].part.sampling)
+        asked = by_name[exam["name"]].part.sampling
+        exam["sampling"] = {key: value for key, value in asked.items() if not _SECRET.search(key)}
         exam["settings"] |= {"prompts": f"as {log.tool} {log.version} wrote them".strip()}
 
 

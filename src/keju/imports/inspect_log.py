@@ -71,7 +71,7 @@ def _open(source: Source, name: str) -> dict[str, Any]:
         return source.mapping(name)
     where = source.root / name
     try:
-        archive = zipfile.ZipFile(io.BytesIO(raw := source.bytes(name)))
+        archive = zipfile.ZipFile(io.BytesIO(raw := source.content(name)))
     except zipfile.BadZipFile as error:
         raise DataError(f"{where} is no Inspect archive: {error}") from None
     entries = {entry.filename: entry for entry in archive.infolist()}
@@ -138,9 +138,8 @@ def _reported(results: Mapping[str, Any]) -> dict[str, float]:
 
 def _rank(name: str) -> int:
     """The overall accuracy first; where it is grouped it is called ``all``."""
-    return next(
-        (i for i, word in enumerate(HEADLINES) if name.endswith(f" {word}")), len(HEADLINES)
-    )
+    word = name.rpartition(" ")[2]
+    return HEADLINES.index(word) if word in HEADLINES else len(HEADLINES)
 
 
 def _rows(name: str, log: Mapping[str, Any]) -> Iterator[LogRow]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keju.answers.thinking import split_thinking
-from keju.models.faults import kind_of, one_line
+from keju.models.faults import REDACTED, kind_of, one_line
 from keju.types import Fault, Reply, Usage
 
 FINISHES = {"max_tokens": "length", "model_length": "length", "max_length": "length"}
 """What the tools call a reply that was cut off."""
+
+_SECRET = re.compile(r"\bsk-[\w.*-]{4,}|(?<=Bearer )\S+|(?<=api key provided: )\S+", re.IGNORECASE)
+"""Keys as endpoints quote them in their refusals."""
 
 
 def text_of(content: Any) -> str:
@@ -73,7 +77,7 @@ def make_reply(
 
 def failed(message: Any) -> Reply:
     """The reply of a row on which the tool failed."""
-    line = one_line(str(message)) or "the tool says nothing more"
+    line = one_line(_SECRET.sub(REDACTED, str(message))) or "the tool says nothing more"
     kind = kind_of(0, line, "")
     return Reply(error=Fault("server" if kind == "bad_request" else kind, line))
 

@@ -49,7 +49,7 @@ class Source:
         found = sorted(path for path in folder.glob(pattern) if path.is_file())
         return [str(PurePosixPath(name).parent / path.name) for path in found]
 
-    def bytes(self, name: str) -> bytes:
+    def content(self, name: str) -> bytes:
         """The content of one file."""
         try:
             raw = (self.root / name).read_bytes()
@@ -61,7 +61,7 @@ class Source:
     def json(self, name: str) -> Any:
         """One JSON document."""
         try:
-            return msgspec.json.decode(self.bytes(name))
+            return msgspec.json.decode(self.content(name))
         except (msgspec.DecodeError, RecursionError) as error:
             raise DataError(f"{self.root / name} is not valid JSON: {error}") from None
 
@@ -77,7 +77,7 @@ class Source:
         import yaml
 
         try:
-            document = yaml.safe_load(self.bytes(name))
+            document = yaml.safe_load(self.content(name))
         except (yaml.YAMLError, UnicodeDecodeError):
             return {}
         return document if isinstance(document, dict) else {}
@@ -85,7 +85,7 @@ class Source:
     def jsonl(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """The objects of a JSON Lines file, each with its place."""
         decode = msgspec.json.Decoder(dict[str, Any]).decode
-        for number, line in enumerate(self.bytes(name).splitlines(), 1):
+        for number, line in enumerate(self.content(name).splitlines(), 1):
             if not line.strip():
                 continue
             try:

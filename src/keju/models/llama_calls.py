@@ -178,7 +178,7 @@ class Caller:
         """The whole text that the model continues."""
         if request.sampling.form == "completion":
             return request.prompt.text
-        turns = [{"role": m.role, "content": m.content} for m in request.prompt.messages]
+        turns = [{"role": m.role, "content": m.content} for m in request.prompt.cued_messages]
         return self._server.render(turns, request.sampling.extra.get("chat_template_kwargs", {}))
 
     def _label_tokens(self, ending: str, labels: str) -> LabelTokens | None:

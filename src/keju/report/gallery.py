@@ -201,8 +201,9 @@ def _shown_choices(record: Record, sample: Sample) -> tuple[str, ...]:
     if all(choice in sample.text for choice in choices):
         return ()
     size = len(record.order)
-    if size and size == len(sample.order) and record.order != sample.order:
-        by_origin = dict(zip(sample.order, choices[:size], strict=True))
+    before = sample.order or tuple(range(len(choices)))
+    if size and size == len(before) and record.order != before:
+        by_origin = dict(zip(before, choices[:size], strict=True))
         choices = (*(by_origin[origin] for origin in record.order), *choices[size:])
     return tuple(_joined(excerpt(choice, TAIL * 2)) for choice in choices)
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from keju.benchmarks.choices import as_shown
 from keju.engine.job import Job
 from keju.engine.resume import KEPT_FAULTS
 from keju.errors import DataError, UsageError
@@ -227,7 +228,7 @@ def _records(run: Path, places: Sequence[Place]) -> Iterator[Found]:
             sample = None
             if job is not None:
                 index = unit // job.epochs
-                sample = job.exam.samples[index]
+                sample = as_shown(job.exam.samples[index], record.order)
                 if [r.reader for r in readings] != [reader.name for reader in job.readers]:
                     readings = job.grade(index, record.reply, record.order)
             yield Found(msgspec.structs.replace(record, readings=readings), sample)

@@ -48,6 +48,7 @@ def test_rows_ids_and_order(exam: Exam) -> None:
     first = exam.samples[0]
     assert (first.id, first.index, first.target) == ("bbh_temporal_sequences_0", 0, "(A)")
     assert exam.data.notes == ()
+    assert exam.warnings == ()
     assert exam.data.version == "BIG-Bench-Hard, errata 1"
     assert len(exam.data.files) == 54
 
@@ -88,6 +89,8 @@ def test_only_named_subsets_are_read(small: Path) -> None:
     assert [sample.id for sample in exam.samples] == ["bbh_word_sorting_0", "bbh_word_sorting_1"]
     assert set(exam.data.files) == {"bbh/word_sorting.json", "cot-prompts/word_sorting.txt"}
     assert exam.data.notes == ("word_sorting: 2 rows, published are 250",)
+    (warning,) = exam.warnings
+    assert warning.endswith("word_sorting has 2 of 250")
 
 
 def test_a_folder_that_holds_the_files_directly(small: Path) -> None:
@@ -157,3 +160,50 @@ def test_a_prompt_file_without_its_dashes_is_refused(small: Path, content: str) 
 def test_predictions_are_located_by_subset_and_index(exam: Exam) -> None:
     assert exam.locate({"subset": "snarks", "index": 3}) == "bbh_snarks_3"
     assert exam.locate({"id": "bbh_snarks_3"}) == "bbh_snarks_3"
+
+
+ROW = {"input": "Which?\nOptions:\n(A) one\n(B) two", "target": "(B)"}
+
+
+@pytest.mark.parametrize(
+    ("subset", "row", "message"),
+    [
+        ("snarks", ROW | {"input": " \n"}, "row 2: the input is empty"),
+        ("snarks", ROW | {"target": ""}, "row 2: the target is empty"),
+        ("snarks", ROW | {"target": "(C)"}, "row 2: the target '(C)' is not one of its options"),
+        ("snarks", ROW | {"target": "B"}, "is not one of its options ((A), (B))"),
+        ("snarks", ROW | {"input": "Which?"}, "is not one of its options (none)"),
+        ("navigate", {"input": "x", "target": "Maybe"}, "'Maybe' is no answer of navigate"),
+        ("boolean_expressions", {"input": "x", "target": "yes"}, "is no answer of"),
+        ("formal_fallacies", {"input": "x", "target": "true"}, "is no answer of"),
+        ("object_counting", {"input": "x", "target": "8.5"}, "is no answer of"),
+        ("dyck_languages", {"input": "x", "target": "] a"}, "is no answer of"),
+    ],
+)
+def test_a_row_that_cannot_be_examined_is_named(
+    tmp_path: Path, subset: str, row: dict[str, str], message: str
+) -> None:
+    good = {
+        "snarks": ROW,
+        "navigate": {"input": "x", "target": "Yes"},
+        "boolean_expressions": {"input": "x", "target": "True"},
+        "formal_fallacies": {"input": "x", "target": "valid"},
+        "object_counting": {"input": "x", "target": "8"},
+        "dyck_languages": {"input": "x", "target": "] ]"},
+    }
+    _write(tmp_path, f"bbh/{subset}.json", {"examples": [good[subset], row]})
+    with pytest.raises(DataError) as caught:
+        _prepare(tmp_path, subset_list=[subset], few_shot_num=0)
+    assert message in str(caught.value)
+    assert f"{subset}.json, row 2" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_prompt_file_with_nothing_after_its_dashes_is_refused(small: Path) -> None:
+    _write(small, "cot-prompts/word_sorting.txt", "canary\n-----\n \n")
+    with pytest.raises(DataError, match="nothing after '-----'"):
+        _prepare(small)
+    assert len(_prepare(small, few_shot_num=0).samples) == 2
+    _write(small, "answer_only_prompts.json", {"word_sorting": " "})
+    with pytest.raises(DataError, match="the prompt for 'word_sorting' is empty"):
+        _prepare(small, protocol="answer-only")

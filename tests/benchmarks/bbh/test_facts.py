@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from keju.benchmarks.base import Exam
@@ -16,8 +17,11 @@ from keju.benchmarks.bbh.facts import (
     MEANS,
     REFERENCES,
     SUBSETS,
+    fault_of,
 )
 from keju.benchmarks.bbh.readers import evalscope_target
+from keju.results.aggregate import summarise
+from keju.results.tally import Tally
 from keju.types import Sample
 
 
@@ -84,7 +88,7 @@ def test_errata_are_what_the_data_shows(samples: dict[str, Sample]) -> None:
     text_targets = [
         s.id for s in samples.values() if s.choices and evalscope_target(s) not in s.labels
     ]
-    assert sorted(text_targets) == sorted(i for i in ERRATA if "comma" in ERRATA[i])
+    assert sorted(text_targets) == sorted(i for i in ERRATA if "comma" in ERRATA[i].fault)
     for a, b, opposite in (
         ("causal_judgement_32", "causal_judgement_119", True),
         ("causal_judgement_36", "causal_judgement_104", True),
@@ -98,7 +102,30 @@ def test_errata_are_what_the_data_shows(samples: dict[str, Sample]) -> None:
     assert samples["bbh_snarks_88"].choices == ("The NB",)
 
 
+def test_an_erratum_belongs_to_the_published_row_only(exam: Exam, samples: dict[str, Sample]) -> None:
+    assert set(exam.errata) == set(ERRATA)
+    for name, erratum in ERRATA.items():
+        assert fault_of(samples[name]) == exam.errata[name] == erratum.fault
+        edited = msgspec.structs.replace(samples[name], text=samples[name].text + " ")
+        assert fault_of(edited) is None
+    assert fault_of(samples["bbh_snarks_0"]) is None
+
+
 def test_chance(exam: Exam, samples: dict[str, Sample]) -> None:
     assert exam.chance(samples["bbh_temporal_sequences_0"]) == 0.25
     assert exam.chance(samples["bbh_navigate_0"]) == 0.5
     assert exam.chance(samples["bbh_word_sorting_0"]) is None
+    assert exam.chance(samples["bbh_snarks_88"]) is None
+
+
+def test_chance_is_computed_for_subsets_and_headline_alike(exam: Exam) -> None:
+    tally = Tally(len(exam.samples))
+    entry = summarise(exam, tally, reader="evalscope", usage={}, timing={})
+    by_subset = {subset["name"]: subset.get("chance") for subset in entry["subsets"]}
+    assert by_subset["penguins_in_a_table"] == pytest.approx((145 / 5 + 1 / 4) / 146)
+    assert by_subset["snarks"] == by_subset["navigate"] == by_subset["formal_fallacies"] == 0.5
+    for kind in ("word_sorting", "dyck_languages", "object_counting"):
+        assert by_subset[kind] is None
+    levels = [level for s in exam.samples if (level := exam.chance(s)) is not None]
+    assert entry["metrics"]["chance"]["value"] == pytest.approx(sum(levels) / len(levels))
+    assert "random guessing" in [reference["name"] for reference in entry["reference"]]

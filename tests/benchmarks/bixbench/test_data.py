@@ -105,6 +105,8 @@ def test_categories_in_both_notations() -> None:
         ([flat("bix-1-q1", "5", ["b"], eval_mode="range_verifier")], "must be (lower,upper)"),
         ([flat("bix-1-q1", " ", ["b"])], "'ideal' is empty"),
         ([flat("bix-1-q1", "a", ["b"]) | {"distractors": None}], "'distractors' should be a list"),
+        ([flat("bix-1-q1", "a", [])], "'distractors' is empty"),
+        ([flat("bix-1-q1", "a", ["b"], question="")], "'question' is empty"),
         ([FLAT[0], flat("bix-1-q7", "a", ["b"], answer=False)], "contradicts its capsule's answer"),
     ],
 )
@@ -144,8 +146,21 @@ def test_the_canary_and_the_result_stay_in_the_file(prepare: Prepare) -> None:
         assert CANARY not in str([*exam.samples, exam.data, exam.errata])
 
 
+def test_data_that_is_not_the_published_says_so(prepare: Prepare, tmp_path: Path) -> None:
+    exam = prepare()
+    assert any("v1.5 has 3 of 205" in warning for warning in exam.warnings)
+    assert any("v1.5: 3 rows, published are 205" in note for note in exam.data.notes)
+    assert any("v1.0 has 3 of 53" in warning for warning in prepare(data_version="1.0").warnings)
+    write(tmp_path / "BixBench.jsonl", [flat("bix-53-q4", "a", ["b", "c", "d"])])
+    edited = BixBench().prepare(
+        BixBenchArgs(), DataFolder(tmp_path, benchmark="bixbench"), seed=0
+    )
+    assert edited.errata == {}
+
+
 def test_real_version_1_5(real: Prepare) -> None:
     exam = real()
+    assert exam.warnings == ()
     assert len(exam.samples) == 205
     assert len({sample.group for sample in exam.samples}) == 54
     modes = Counter(sample.metadata["eval_mode"] for sample in exam.samples)
@@ -156,6 +171,7 @@ def test_real_version_1_5(real: Prepare) -> None:
 
 
 def test_real_version_1_0(real: Prepare) -> None:
+    assert real(data_version="1.0").warnings == ()
     assert len(real(data_version="1.0").samples) == 53
     exam = real(data_version="1.0", all_questions=True)
     assert len(exam.samples) == 296

@@ -22,6 +22,7 @@ def test_real_val_is_complete(real: Sit) -> None:
     assert Counter(s.target for s in exam.samples) == {"A": 310, "B": 338, "C": 344, "D": 354}
     assert len({sample.id for sample in exam.samples}) == 1346
     assert exam.data.notes == ()
+    assert exam.warnings == ()
     assert len(exam.data.files) == 105  # 52 dev, 52 val, the mapping
     assert set(exam.errata) == {
         "ceval_advanced_mathematics_val_3",
@@ -83,6 +84,8 @@ def test_row_counts_that_are_not_the_published_ones_are_noted(sit: Sit) -> None:
         "logic: 2 val rows, published 22",
         "law: 1 val rows, published 24",
     )
+    (warning,) = sit().warnings
+    assert warning.endswith("logic has 2 of 22, law has 1 of 24")
 
 
 def test_the_test_split_is_scored_where_the_files_carry_answers(sit: Sit, small: Path) -> None:
@@ -113,6 +116,7 @@ def test_missing_files_are_an_error_not_a_smaller_exam(sit: Sit, small: Path) ->
     [
         ([*OPTIONS, "answer"], ["0", "问", "一", "二", "三", "四", "E"], "answer 'E'"),
         ([*OPTIONS, "answer"], ["0", "问", "一", "二", "三", "四", ""], "answer ''"),
+        ([*OPTIONS, "answer"], ["0", " ", "一", "二", "三", "四", "A"], "question is empty"),
         ([*OPTIONS, "answer"], ["x", "问", "一", "二", "三", "四", "A"], "id 'x'"),
         (OPTIONS, ["0", "问", "一", "二", "三", "四"], "column answer"),
         ([*OPTIONS, "answer"], ["0", "问", "一", "二"], "column C, D, answer"),

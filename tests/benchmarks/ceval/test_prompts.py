@@ -98,7 +98,8 @@ def test_chat_form_is_a_list_of_turns(sit: Sit, protocol: str, mode: str, shots:
 def test_labels_over_a_chat_continue_the_tutorials_cue(sit: Sit) -> None:
     exam = sit(protocol="tutorial", few_shot_num=0)
     assert exam.protocol.decode == "labels"
-    assert turns(exam)[-1] == ("assistant", "答案：")
+    assert exam.render(exam.samples[0]).cue == "答案："
+    assert turns(exam)[-1][0] == "user"
     official = sit(protocol="official", few_shot_num=0)
     assert turns(official)[-1][0] == "user"
 

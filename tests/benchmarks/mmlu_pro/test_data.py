@@ -45,6 +45,7 @@ def test_leading_space_goes_and_trailing_space_stays(prepare: Prepare) -> None:
     removed = "leading white space removed from 1 options in 1 test rows (1 of them"
     assert any(note.startswith(removed) for note in exam.data.notes)
     assert any("math: 2 rows, 1351 published" in note for note in exam.data.notes)
+    assert exam.warnings[0].endswith("math has 2 of 1351")
     assert set(exam.data.files) == {"test.jsonl.gz"}
 
 
@@ -73,6 +74,8 @@ def test_a_category_without_rows_is_an_error(prepare: Prepare) -> None:
     [
         ({"answer": "D"}, "row 1: the answer 'D' is none of the labels A to C"),
         ({"options": ["x"]}, "row 1: 1 options"),
+        ({"answer": ""}, "row 1: the answer is empty"),
+        ({"question": " "}, "row 1: the question is empty"),
         ({"options": "x,y"}, "'options' should be list and is str"),
         ({"options": ["x", 3]}, "not text"),
         ({"question_id": "11"}, "'question_id' should be int and is str"),
@@ -109,6 +112,7 @@ def test_the_real_data(exam: MMLUProExam, data_dir: Path) -> None:
     assert facts["test_rows"] == CATEGORIES
     assert {s.name: len(s) for s in exam.subsets} == CATEGORIES
     assert len(exam.samples) == len({s.id for s in exam.samples}) == 12_032
+    assert exam.warnings == ()
     assert not any(choice[:1].isspace() for s in exam.samples for choice in s.choices)
     assert exam.data.notes == (
         "leading white space removed from 495 options in 480 test rows"

@@ -75,6 +75,8 @@ class Verdicts:
         bare = without_lead(clean_segment(segment))
         if self._equations and "=" in bare:
             bare = bare.rpartition("=")[2].lstrip(DRESSING)
+        if bare[:1] in _OPENING:
+            bare = bare[1:].lstrip(DRESSING)
         match = self._pattern.match(bare)
         if match is None or _is_other_use(bare, match):
             return NOTHING
@@ -100,14 +102,14 @@ class Verdicts:
 
     def whole(self, line: str, sample: Sample) -> str | None:
         """The value of a line that is nothing but one of the words."""
-        bare = clean_segment(line)
-        match = self._pattern.fullmatch(bare)
+        match = self._pattern.fullmatch(clean_segment(line).strip("[]() "))
         return self._value(match[1]) if match else None
 
     def _value(self, words: str) -> str:
         return self._values[words.lower()]
 
 
+_OPENING = ("(", "[", "{")
 _QUESTIONED = re.compile(r"[*_\"'”’]{0,3}\?")
 _NO_MATTER = re.compile(r"\s+([A-Za-z’']+)")
 _AFTER_NO = frozenset({

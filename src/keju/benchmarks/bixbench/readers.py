@@ -13,7 +13,8 @@ from unicodedata import normalize
 from keju.answers.choice_markers import ANSWER_COLON, announcements
 from keju.answers.denial import standing_of
 from keju.answers.labels import LabelReading, read_bare_label, read_label
-from keju.answers.markers import segments_at
+from keju.answers.links import LINK, strength_of
+from keju.answers.markers import LONGEST, segments_at
 from keju.benchmarks.base import Reader
 from keju.benchmarks.bixbench.option_text import likely_option, option_of
 from keju.benchmarks.bixbench.tags import tagged
@@ -143,7 +144,7 @@ def _leading(text: str, sample: Sample) -> Answer | None:
     reading = read_label(text.partition("\n")[0], sample.labels, sample.choices)
     if reading.reason == "ambiguous":
         return Answer(reason="ambiguous")
-    return Answer(label, "tolerant") if label in sample.labels else None
+    return Answer(label, "tolerant") if reading.value == label else None
 
 
 def _own_text_follows(text: str, start: int, label: str, sample: Sample) -> bool:
@@ -155,9 +156,22 @@ def _own_text_follows(text: str, start: int, label: str, sample: Sample) -> bool
 
 
 def _option(text: str, sample: Sample) -> Answer | None:
-    """``Option X``, the last one."""
-    named = _OPTION.findall(text)
-    return _valid(named[-1], sample, "tolerant") if named else None
+    """``Option X``, the last one; where two are joined, or it is called wrong, there is none."""
+    named = list(_OPTION.finditer(text))
+    if not named:
+        return None
+    last = named[-1]
+    if len(named) > 1 and named[-2][1] != last[1]:
+        link = LINK.fullmatch(text, named[-2].end(), last.start())
+        if link and strength_of(link[0]) != "apart":
+            return Answer(reason="ambiguous")
+    said = text[last.start() : last.start() + LONGEST].partition("\n")[0]
+    reading = read_label(said, sample.labels, sample.choices)
+    if reading.reason == "no_label":
+        return None
+    if reading.value is None:
+        return Answer(reason=reading.reason)
+    return _valid(last[1], sample, "tolerant")
 
 
 def _text(text: str, sample: Sample) -> Answer | None:
