@@ -119,7 +119,16 @@ class Manifest:
         self.document["endpoint"] = (self.before or {}).get("endpoint", {})
 
     def note_endpoint(self, facts: dict[str, Any]) -> None:
-        """Write down what is known of the endpoint, before the first question."""
+        """Write down what is known of the endpoint, before the first question.
+
+        A local model must be the very file that earlier replies came from.
+        """
+        known = ((self.before or {}).get("endpoint") or {}).get("sha256")
+        if known and facts.get("sha256") not in (None, known):
+            raise UsageError(
+                f"run '{self.path.parent.name}' was made with other weights under the same name; "
+                "choose another --run-id"
+            )
         self.document["endpoint"] = facts
         self.write()
 

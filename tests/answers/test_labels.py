@@ -53,6 +53,27 @@ CHOICES = ("6pm to 9pm", "7am to 11am", "Bernoulli", "The owl", "$20")
         ("bernoulli", "C"),
         ("'The owl'", "D"),
         ("$20", "E"),
+        ("[(B)]", "B"),
+        ("(  B  )", "B"),
+        ("{B}", "B"),
+        ("- (B)", "B"),
+        ("definitely B", "B"),
+        ("indeed, clearly (B)", "B"),
+        ("the option (B)", "B"),
+        ("that option B is correct", "B"),
+        ("the correct choice B", "B"),
+        ("B rather than C", "B"),
+        ("(B) instead of (C)", "B"),
+        ("A rather than B", "A"),
+        ("(B), and not (A)", "B"),
+        ("(B). (A) is too early.", "B"),
+        ("B. Option A is wrong.", "B"),
+        ("B, (A) is wrong", "B"),
+        ("B since (A) and (C) are worse, or rather because (D) is", "B"),
+        ("(B), unlike (A)", "B"),
+        ("B; C is too small", "B"),
+        ("B - 7am to 11am", "B"),
+        ("(B) 7am to 11am, not (A) 6pm to 9pm", "B"),
     ],
 )
 def test_a_label_is_read(segment: str, label: str) -> None:
@@ -62,7 +83,12 @@ def test_a_label_is_read(segment: str, label: str) -> None:
 @pytest.mark.parametrize(
     "segment",
     ["(A) or (B)", "A/B", "A, B", "A and C", "A、B", "A & B", "both A and B", "either (A) or (B)",
-     "(A) 6pm to 9pm or (B) 7am to 11am", r"\boxed{A} or \boxed{B}", "A, A or B", "A) or B)", "A. / B.", "**A** and **B**"],
+     "(A) 6pm to 9pm or (B) 7am to 11am", r"\boxed{A} or \boxed{B}", "A, A or B", "A) or B)", "A. / B.", "**A** and **B**",
+     "(B) or maybe (A)", "B or even A", "B; A", "(B) | (A)", "(B) vs (A)", "(B) vs. (A)", "B + A", "B A", "(B)(A)",
+     "(B) if it rains, otherwise (A)", "B, in which case option A", "B unless it rains, in which case option A",
+     "(B) in one case and (A) in the other", "(B), but (A) is also possible", "B (or A)", "B to D", "B as well as C",
+     "(A, C)", "[A / B]", "(A or B)", "(A, C) are right", "B. A.", "B, C and D", "B 或者 A", "B还是A",
+     "(B) 6pm to 9pm", "B. Bernoulli.", "B: the owl, since it is", "- A\n- B"],
 )  # fmt: skip
 def test_two_labels_are_ambiguous(segment: str) -> None:
     assert read_label(segment, LABELS, CHOICES) == LabelReading(None, "ambiguous")
@@ -83,7 +109,8 @@ def test_an_upper_case_label_of_no_option_says_so() -> None:
     "segment",
     ["", "A careful look", "I think it is B", "Because", "Bernoulli's law", "A's", "Let's", "DNA",
      "[ANSWER]", "[LETTER]", "not (B)", "b since", "a careful look", "A.D. 1200", "C-cell", "none",
-     "(None of the above)", "clear", "the second one"],
+     "(None of the above)", "clear", "the second one", "definitely not (B)", "the B side", "(B)?",
+     "B is wrong", "(B) is not correct", "neither B nor C", "anything but B"],
 )  # fmt: skip
 def test_prose_is_no_label(segment: str) -> None:
     assert read_label(segment, "ABCDEFGHIJ", CHOICES) == LabelReading(None, "no_label")
@@ -116,6 +143,9 @@ def test_exact_text_goes_before_cleaned_text() -> None:
         ("A careful look", None),
         ("(R)", None),
         ("", None),
+        ("[(B)]", "B"),
+        ("- B", None),
+        ("1. B", None),
     ],
 )
 def test_a_bare_line_is_nothing_but_an_answer(line: str, label: str | None) -> None:
@@ -131,6 +161,6 @@ def test_never_a_label_outside_the_row(segment: str) -> None:
         assert value is None or value in "ABC"
 
 
-@pytest.mark.parametrize("unit", ["A, ", "(A) and ", "\\boxed{", "(", "A. ", "*_`", "'"])
+@pytest.mark.parametrize("unit", ["A because ", "(A) not (B) ", "clearly ", "(A) is wrong ", "A, ", "(A) and ", "\\boxed{", "(", "A. ", "*_`", "'"])
 def test_a_looping_segment_is_read(unit: str) -> None:
     assert read_label(unit * 20_000, LABELS, CHOICES).value in (None, "A")

@@ -8,7 +8,9 @@ import pytest
 
 from keju.answers.markers import (
     LONGEST,
+    last_block,
     last_line,
+    last_paragraph,
     segments_after,
     segments_after_literal,
     segments_at,
@@ -34,6 +36,12 @@ def _texts(text: str, *, paragraph: bool = False) -> list[str]:
         ("Answer: A. Answer: B", ["A.", "B"]),
         ("Answer:\nAnswer: B", ["", "B"]),
         ("Answer: A\n\nAnswer:\nB", ["A", "B"]),
+        ("Answer:\n```\nB\n```\nmore", ["B"]),
+        ("Answer: ```text\nB\n```", ["B"]),
+        ("Answer:\n$$\nB\n$$", ["B"]),
+        ("Answer: `B`", ["`B`"]),
+        ("Answer: B</answer> more", ["B"]),
+        ("Answer:\n- A\n- B\nmore", ["- A\n- B"]),
     ],
 )
 def test_rest_of_line_or_next_line(text: str, segments: list[str]) -> None:
@@ -43,6 +51,7 @@ def test_rest_of_line_or_next_line(text: str, segments: list[str]) -> None:
 def test_a_paragraph_goes_on_to_the_next_blank_line() -> None:
     assert _texts("Answer:\n\n- a\n- b\n\nBye", paragraph=True) == ["- a\n- b"]
     assert _texts("Answer: a b\nBye", paragraph=True) == ["a b"]
+    assert _texts("Answer:\n```\na\nb\n```\nBye", paragraph=True) == ["a\nb"]
 
 
 def test_positions_are_those_of_the_marker() -> None:
@@ -73,3 +82,24 @@ def test_an_endless_segment_is_cut() -> None:
 )
 def test_last_line(text: str, line: str) -> None:
     assert last_line(text) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "block"),
+    [
+        ("a\nb", "b"),
+        ("a\n```\nb\nc\n```\n", "b\nc"),
+        ("```text\nb\n```", "b"),
+        ("a ```b```", "a ```b```"),
+        ("```", "```"),
+        ("", ""),
+    ],
+)
+def test_last_block(text: str, block: str) -> None:
+    assert last_block(text) == block
+
+
+def test_last_paragraph() -> None:
+    assert last_paragraph("x\n\nThe list:\n1. a\n2. b\n") == "1. a\n2. b"
+    assert last_paragraph("a\nb") == "a\nb"
+    assert last_paragraph("The list:") == "The list:"

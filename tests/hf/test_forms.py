@@ -12,10 +12,12 @@ pytest.importorskip("transformers", reason="transformers is not installed: make 
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from transformers import AttentionInterface
 
 from keju.errors import ConfigError
 from keju.models.hf import forms, tree
-from keju.models.hf.forms import agrees, best_form
+from keju.models.hf.attention import attending, over_rows
+from keju.models.hf.forms import agrees, allows_own_steps, best_form
 from keju.models.hf.replica import Read, Replica
 from keju.models.hf.tree import Bounds, Branch, Packed, attend_in_parts, dense_mask, pack
 from tests.hf.tiny import Tiny, build
@@ -160,6 +162,30 @@ def test_the_tree_is_first_choice_where_the_kernels_are(
     replica = Replica(tiny.net, CPU)
     assert best_form(replica, "auto") == "tree"
     replica.close()
+
+
+def test_own_steps_are_allowed_where_they_give_the_same(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = Replica(tiny.net, CPU)
+    assert allows_own_steps(replica)
+    assert not replica.own_steps, "a trial changes nothing"
+    monkeypatch.setattr(tiny.net.config, "layer_types", ["sliding_attention"], raising=False)
+    assert not allows_own_steps(replica)
+    assert best_form(replica, "auto") == "cache"
+    assert not agrees(replica, "tree")
+    replica.close()
+
+
+def test_attention_with_extras_is_refused(tiny: Tiny) -> None:
+    with attending(tiny.net, over_rows(torch.ones(1, 1, dtype=torch.bool))):
+        name = tiny.net.config._attn_implementation
+        attend = AttentionInterface._global_mapping[name]
+        part = torch.ones(1, 4, 1, 8)
+        assert torch.equal(attend(None, part, part, part, None, sliding_window=None)[0], part)
+        with pytest.raises(NotImplementedError, match="softcap"):
+            attend(None, part, part, part, None, softcap=30.0)
+    assert tiny.net.config._attn_implementation == "sdpa"
 
 
 def test_label_logits_are_finer_than_the_dtype() -> None:

@@ -220,6 +220,18 @@ def test_chance_level_over_samples_that_have_one() -> None:
     assert chance == {"value": pytest.approx(0.375), "ci95": None, "n": 2}
 
 
+def test_chance_level_of_each_subset() -> None:
+    exam = make_exam({"a": 2, "b": 1, "c": 1})
+    exam.samples = [
+        make_sample(subset, i, choices=n)
+        for i, (subset, n) in enumerate((("a", 4), ("a", 2), ("b", 5), ("c", 0)))
+    ]
+    entry = entry_of(exam, make_tally("1111"))
+    levels = {subset["name"]: subset.get("chance") for subset in entry["subsets"]}
+    assert levels == {"a": pytest.approx(0.375), "b": pytest.approx(0.2), "c": None}
+    assert entry["metrics"]["chance"]["value"] == pytest.approx((0.25 + 0.5 + 0.2) / 3)
+
+
 def test_errata_are_counted_and_scored_apart() -> None:
     exam = make_exam({"a": 3, "b": 3}, errata={"fake_b_0": "two right options", "other": "x"})
     entry = entry_of(exam, make_tally("110" + "011"))

@@ -58,7 +58,7 @@ _REJECTS = re.compile(
 )
 _EXPLAINS = re.compile(
     r"\b(?:because|since|given|considering|due|while|whereas|though|although|which(?! case)|where|so"
-    r"|thus|therefore|making|leaving|meaning|after|by|as(?! (?:well|much|likely|good)\b))\b"
+    r"|thus|therefore|making|leaving|meaning|after|by|(?<!well )(?<!much )(?<!likely )as(?! (?:well|much|likely)\b))\b"
     r"|因为|由于|因此|所以|而(?!且)",
     re.IGNORECASE,
 )

@@ -77,14 +77,13 @@ def _segment(text: str, start: int, limit: int, paragraph: bool) -> str:
         next_end = text.find("\n", line_end + 1, limit)
         line = text[line_end + 1 : next_end if next_end >= 0 else limit].strip()
         line_end = next_end
-        if line and _sets_apart(line):
+        if not line or _sets_apart(line):
             if block:
                 break
             continue
-        if line:
-            block.append(line)
-        if block and not (line and (paragraph or _continues(block, line))):
+        if block and not (paragraph or _continues(block, line)):
             break
+        block.append(line)
     return _inside_tag("\n".join(block))
 
 

@@ -143,6 +143,9 @@ def test_tiers(reply: str, tier: str) -> None:
         (r"The answer is \boxed{A} or \boxed{B}", "ambiguous"),
         ("So the answer is [ANSWER].", "no_label"),
         ("  ", "empty"),
+        ("It is not the case that the answer is (B).", "denied"),
+        ("So the answer is (B) 1pm.", "ambiguous"),
+        ("If so, the answer is (B); otherwise the answer is (A).", "ambiguous"),
     ],
 )
 def test_reasons(reply: str, reason: str) -> None:
@@ -157,6 +160,22 @@ def test_reasons(reply: str, reason: str) -> None:
         (YES_NO, "no, never", "No"),
         (YES_NO, "nothing", None),
         (YES_NO, "no one", None),
+        (YES_NO, "no doubt Yes", "Yes"),
+        (YES_NO, "No answer", None),
+        (YES_NO, "no longer clear", None),
+        (YES_NO, "no matter what", None),
+        (YES_NO, "No because he left", "No"),
+        (YES_NO, "[No]", "No"),
+        (YES_NO, "clearly no", "No"),
+        (YES_NO, "No if it rains, otherwise Yes", None),
+        (YES_NO, "No; Yes", None),
+        (YES_NO, "No. Yes would be wrong", "No"),
+        (YES_NO, "No?", None),
+        (BOOL, "(True)", "True"),
+        (BOOL, "True and False = False", "False"),
+        (BOOL, "True or maybe False", None),
+        (VALID, "logically valid", "valid"),
+        (VALID, "valid, not invalid", "valid"),
         (SPORTS, "not plausible", "no"),
         (SPORTS, "Implausible", "no"),
         (SPORTS, "plausible", "yes"),
@@ -182,6 +201,15 @@ def test_reasons(reply: str, reason: str) -> None:
         (INTEGER, "24 or 25", None),
         (INTEGER, "3 * 8", None),
         (INTEGER, "3 * 8 = 24", "24"),
+        (INTEGER, "24 (12 + 12)", "24"),
+        (INTEGER, "24: 12 red and 12 blue ones", "24"),
+        (INTEGER, "exactly 24", "24"),
+        (INTEGER, "24 times", "24"),
+        (INTEGER, "24 months", "24"),
+        (INTEGER, "24 to be exact", "24"),
+        (INTEGER, "eight hundred", None),
+        (INTEGER, "eight or nine", None),
+        (INTEGER, "eight and a half", None),
         (INTEGER, "eight", "8"),
         (INTEGER, "Twenty apples", "20"),
         (INTEGER, "twenty-four", None),
@@ -204,6 +232,10 @@ def test_reasons(reply: str, reason: str) -> None:
         (WORDS, "beta alpha", "beta alpha"),
         (WORDS, "alpha beta gamma", "alpha beta gamma"),
         (WORDS, "not so clear", None),
+        (WORDS, "clearly alpha beta", "alpha beta"),
+        (WORDS, "alpha<beta", "alpha beta"),
+        (WORDS, "alpha | beta", "alpha beta"),
+        (BRACKETS, "] ) } or ] )", None),
     ],
 )
 def test_normal_forms(sample: Sample, said: str, value: str | None) -> None:
@@ -214,6 +246,41 @@ def test_words_below_the_marker() -> None:
     reply = "So the answer is:\n\n- alpha\n- beta\n\nDone."
     assert READERS["robust"].read(reply, WORDS).value == "alpha beta"
     assert READERS["robust"].read("1. alpha\n2. beta", WORDS).tier == "fallback"
+
+
+@pytest.mark.parametrize(
+    ("sample", "last_line"),
+    [
+        (INTEGER, "12 + 12 = 24 remainder 2"),
+        (INTEGER, "There are 24"),
+        (INTEGER, "I counted 24."),
+        (INTEGER, "Total: 24 or 25"),
+        (BOOL, "So it seems to be True"),
+        (VALID, "The argument is not invalid."),
+        (VALID, "The conclusion is invalid if the premise is."),
+        (YES_NO, "There is no other way"),
+        (CHOICE, "Conclusion: B is nice"),
+        (CHOICE, "Grade: B"),
+        (CHOICE, "x = B"),
+        (CHOICE, "- (A) 6pm to 9pm\n- (B) 7am to 11am"),
+        (YES_NO, "Options:\n- Yes\n- No"),
+        (WORDS, "Sorted: alpha beta gamma"),
+    ],
+)
+def test_other_last_lines_state_nothing(sample: Sample, last_line: str) -> None:
+    assert READERS["robust"].read(f"Steps.\n{last_line}", sample).value is None
+
+
+def test_several_items_of_a_list_are_not_one_answer() -> None:
+    assert READERS["robust"].read("So the answer is:\n- No", YES_NO).value == "No"
+    assert READERS["robust"].read("So the answer is:\n- Yes\n- No", YES_NO).reason == "ambiguous"
+
+
+def test_a_list_that_goes_on_is_another_list() -> None:
+    longer = READERS["robust"].read("So the answer is:\n1. alpha\n2. beta\n3. zebra", WORDS)
+    assert longer.value == "alpha beta zebra"
+    prose = READERS["robust"].read("So the answer is:\n1. alpha\n2. beta\nThat is all.", WORDS)
+    assert prose.value == "alpha beta"
 
 
 def test_words_keep_apostrophes_ampersands_and_and() -> None:
@@ -235,6 +302,7 @@ def test_a_text_target_is_accepted_as_text() -> None:
 UNITS = [
     "So the answer is ", "So the answer is (A) or ", "The answer is:\n", r"\boxed{", "A, ",
     "answer", "( ", "1,000,", "twenty ", "beta ", "**", r"\(", "答案是", "\n", "Answer: x\n",
+    "clearly ", "not that the answer is (B) ", "```\n", "<answer>", "(A) not (B) ", "= 2 ", "- Yes\n", "| < ",
 ]  # fmt: skip
 
 

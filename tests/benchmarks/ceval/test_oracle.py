@@ -56,6 +56,12 @@ STYLES = {
     "letter with full stop": "{X}。",
     "letter last": OTHERS + "\n{X}",
     "option": "{X}选项",
+    "code block": "答案：\n```\n{X}\n```",
+    "tag": "<answer>{X}</answer>",
+    "nested brackets": "答案：[({X})]",
+    "rather than": "答案是{X}，而不是{Y}。",
+    "because": "答案：{X}，因为{Y}选项不成立。",
+    "heading": "### Answer\n{X}\n\n完。",
     "corrected": "答案：{Y}\n不对，重新计算。\n答案：{X}",
 }
 ONE_LINE_STYLES = {
@@ -71,6 +77,14 @@ BARREN = {
     "prose": "我无法确定，仅供参考 DN{X}",
     "wrong answer": "错误答案是{X}",
     "not": "答案不是{X}",
+    "or": "答案：{X} 或者 {Y}",
+    "or else": "答案是{X}还是{Y}",
+    "semicolon": "答案：{X}；{Y}",
+    "listed": "答案：({X}、{Y})",
+    "boxes": "答案是 $\\boxed{{{X}}}$ 或 $\\boxed{{{Y}}}$",
+    "versus": "The answer is ({X}) vs ({Y})",
+    "denied": "我不认为答案是{X}",
+    "denied in English": "It is not the case that the answer is {X}",
 }
 
 

@@ -100,7 +100,8 @@ def test_robust_records_how_far_it_had_to_go(text: str, tier: str) -> None:
     "text",
     [
         "答案：A和B", "答案：A与B", "答案：A及B", "答案是A或B", "答案：A/B", "答案：A，B",
-        "故选A、D", "答案：B，D都正确",
+        "故选A、D", "答案：B，D都正确", "答案：B 或者 A", "答案：B还是A", "答案：B，也可能是A", "答案：(A、B)",
+        "答案：B；A", "The answer is B or even A", "答案：\\boxed{A}或\\boxed{B}", "答案：B 刮风",
     ],
 )  # fmt: skip
 def test_joined_labels_are_ambiguous(text: str) -> None:
@@ -110,7 +111,7 @@ def test_joined_labels_are_ambiguous(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "不正确答案是A", "不正确的答案是A", "错误答案是A", "答案不是A", "不应选A", "非正确的选项是A", "不选择A", "误选择A",
+        "我不认为答案是A", "并非答案是A", "答案：不是A", "答案并不是A", "I doubt that the answer is A", "不正确答案是A", "不正确的答案是A", "错误答案是A", "答案不是A", "不应选A", "非正确的选项是A", "不选择A", "误选择A",
         "如果选择A", "选项A正确", "答案：ABCD", "A股上涨", "选择题", "C位出道",
     ],
 )  # fmt: skip

@@ -40,6 +40,16 @@ STYLES = {
     "Chinese cue": "所以答案是<X>。",
     "other letters before": "A is wrong. I thought of (B). Not C: no.\nFinal answer: <X>",
     "corrected": "At first I thought the answer is (<OTHER>).\nBut the answer is (<X>).",
+    "code block": "The answer is:\n```\n(<X>)\n```\nDone.",
+    "tag": "<answer><X></answer>",
+    "nested brackets": "ANSWER: [(<X>)]",
+    "heading": "### Answer\n(<X>) <TEXT>\n\nThat is all.",
+    "dash": "Answer - <X>",
+    "emphasis": "The answer is clearly the option (<X>).",
+    "rather than": "The answer is (<X>) rather than (<OTHER>).",
+    "since": "The answer is (<X>), since (<OTHER>) is too small.",
+    "remark": "The answer is (<X>). (<OTHER>) is wrong.",
+    "doubtless": "There is no doubt that the answer is <X>.",
     "run-on": "The answer is (<X>).\n\nQuestion:\nWhy?\nThe answer is (<OTHER>).",
 }
 NO_ANSWER = "I cannot say. A good question about DNA; the answer is unclear. I stop here."
@@ -79,3 +89,28 @@ def test_right_answers_are_recognised_and_wrong_ones_never(
 def test_no_answer_is_never_right(samples: list[Sample]) -> None:
     robust = readers_of("evalscope")["robust"]
     assert all(robust.read(NO_ANSWER, sample).value is None for sample in samples)
+
+
+BARREN = (
+    "ANSWER: <X> or even <OTHER>",
+    "The answer is (<X>) vs (<OTHER>)",
+    "ANSWER: <X>; <OTHER>",
+    "The answer is (<X>, <OTHER>).",
+    "The answer is \\boxed{<X>} or \\boxed{<OTHER>}",
+    "The answer is (<X>) if it is so, otherwise (<OTHER>).",
+    "It is not the case that the answer is (<X>).",
+    "I don't think the answer is <X>.",
+    "The answer is not (<X>)",
+    "答案：<X> 或者 <OTHER>",
+    "答案不是<X>",
+)
+
+
+@pytest.mark.parametrize("style", BARREN)
+def test_two_answers_and_denials_are_never_right(samples: list[Sample], style: str) -> None:
+    for robust in (readers_of("evalscope")["robust"], readers_of("official")["robust"]):
+        for sample in samples[::5]:
+            gold = sample.labels.index(sample.target)
+            other = (gold + 1) % len(sample.choices)
+            assert robust.read(reply(style, sample, gold, other), sample).value is None
+            assert robust.read(reply(style, sample, other, gold), sample).value != sample.target

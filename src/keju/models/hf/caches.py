@@ -9,7 +9,7 @@ from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
 ROOM = 128
-"""Tokens by which a growing cache is enlarged at a time."""
+"""The room of a growing cache is a multiple of so many tokens."""
 
 
 class PassingLayer(DynamicLayer):  # type: ignore[misc]
@@ -23,7 +23,11 @@ class PassingLayer(DynamicLayer):  # type: ignore[misc]
 
 
 class GrowingLayer(DynamicLayer):  # type: ignore[misc]
-    """Writes new tokens into room that is already there, instead of copying all for each."""
+    """Writes new tokens into room that is already there, and shows all of the room.
+
+    What lies behind the last token is zero and must be masked. So the shapes, for which kernels
+    are chosen, change only when the room is enlarged.
+    """
 
     filled = 0
 
@@ -34,17 +38,20 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         self.keys, self.values = keys, values
         self.is_initialized = True
 
+    def reserve(self, tokens: int) -> None:
+        """Have room for so many tokens in all."""
+        if tokens > self.keys.shape[-2]:
+            self.keys, self.values = _enlarged(self.keys, tokens), _enlarged(self.values, tokens)
+
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **more: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         end = self.filled + key_states.shape[-2]
-        if end > self.keys.shape[-2]:
-            self.keys, self.values = (_enlarged(part, end + ROOM) for part in self.parts())
+        self.reserve(end)
         self.keys[:, :, self.filled : end] = key_states
         self.values[:, :, self.filled : end] = value_states
         self.filled = end
-        keys, values = self.parts()
-        return keys, values
+        return self.keys, self.values
 
     def parts(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values as far as they are filled."""
@@ -52,6 +59,10 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
 
     def get_seq_length(self) -> int:
         return self.filled
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        self.reserve(self.filled + query_length)
+        return self.keys.shape[-2], 0
 
 
 def filled_cache(layers: list[tuple[torch.Tensor, torch.Tensor]], *, passing: bool) -> Any:
@@ -76,8 +87,16 @@ def growing_cache(layers: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:
     return cache
 
 
-def _enlarged(part: torch.Tensor, room: int) -> torch.Tensor:
+def reserve(cache: Any, tokens: int) -> int:
+    """Make room for so many tokens in all layers; return how many places there are."""
+    for layer in cache.layers:
+        layer.reserve(tokens)
+    places: int = cache.layers[0].keys.shape[-2]
+    return places
+
+
+def _enlarged(part: torch.Tensor, tokens: int) -> torch.Tensor:
     rows, heads, filled, width = part.shape
-    larger = part.new_empty((rows, heads, room, width))
+    larger = part.new_zeros((rows, heads, -(-tokens // ROOM) * ROOM, width))
     larger[:, :, :filled] = part
     return larger

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from keju.errors import ConfigError
+from keju.models.hf.caches import growing_cache, reserve
 from keju.models.hf.memory import is_out_of_memory
 from keju.models.hf.replica import Read, Replica
 from keju.models.hf.settings import Reuse
@@ -38,45 +41,79 @@ def best_form(replica: Replica, asked: Reuse) -> Reuse:
 
 
 def agrees(replica: Replica, form: Reuse) -> bool:
-    """Whether a form gives the logits of plain passes on a few arbitrary tokens.
+    """Whether a form gives the logits of plain passes on a few arbitrary tokens."""
+    if form == "tree" and not only_full_attention(replica):
+        return False
+    prefixes = [_tokens(replica, PREFIX_LENGTH, 0), _tokens(replica, PREFIX_LENGTH // 2, 1)]
+    questions = [
+        [_tokens(replica, length, 2 + number) for number, length in enumerate(QUESTION_LENGTHS)]
+        for _ in prefixes
+    ]
+    pairs = list(zip(prefixes, questions, strict=True))
+    plain = replica.plain([[*prefix, *own] for prefix, group in pairs for own in group])
 
-    A window or chunk that these tokens do not fill would not show: the tree has neither, so
-    layers that are not of full attention rule it out.
+    def shared() -> torch.Tensor:
+        if form == "tree":
+            return replica.tree([Branch(prefix, group) for prefix, group in pairs]).logits
+        reads = [
+            replica.after(replica.prefix(prefix), len(prefix), group)[0] for prefix, group in pairs
+        ]
+        return torch.cat([read.logits for read in reads])
+
+    return _near(replica, plain, shared)
+
+
+def allows_own_steps(replica: Replica) -> bool:
+    """Whether steps of a running batch may use Keju's own attention, which repeats no keys."""
+    config = replica.net.config.get_text_config()
+    if config._attn_implementation != "sdpa" or not only_full_attention(replica):
+        return False
+    rows = [_tokens(replica, length, number) for number, length in enumerate(QUESTION_LENGTHS)]
+    plain = replica.plain(rows)
+
+    def stepped() -> torch.Tensor:
+        replica.own_steps = True
+        longest = max(map(len, rows)) - 1
+        reads = []
+        for row in rows:
+            _, layers = replica.after([], 0, [row[:-1]], keep=True)
+            cache = growing_cache(layers)
+            room = reserve(cache, longest + 1)
+            mask = torch.arange(room, device=replica.device)[None] < len(row)
+            last = torch.tensor([row[-1]], device=replica.device)
+            place = torch.tensor([len(row) - 1], device=replica.device)
+            reads.append(replica.step(last, place, mask, cache).logits)
+        return torch.cat(reads)
+
+    try:
+        return _near(replica, plain, stepped)
+    finally:
+        replica.own_steps = False
+
+
+def only_full_attention(replica: Replica) -> bool:
+    """Whether no layer attends through a window or in chunks.
+
+    The few tokens of a trial would not fill such a window, so a trial does not show it.
     """
     config = replica.net.config.get_text_config()
-    layers = getattr(config, "layer_types", None) or ()
-    if form == "tree" and any(kind != FULL for kind in layers):
-        return False
-    vocabulary = config.vocab_size
-    dice = torch.Generator().manual_seed(0)
+    kinds = getattr(config, "layer_types", None) or ()
+    return all(kind == FULL for kind in kinds)
 
-    def tokens(count: int) -> list[int]:
-        drawn: list[int] = torch.randint(vocabulary, (count,), generator=dice).tolist()
-        return drawn
 
-    prefixes = [tokens(PREFIX_LENGTH), tokens(PREFIX_LENGTH // 2)]
-    questions = [[tokens(length) for length in QUESTION_LENGTHS] for _ in prefixes]
-    rows = [[*p, *q] for p, own in zip(prefixes, questions, strict=True) for q in own]
-    plain = replica.plain(rows).logits
+def _near(replica: Replica, plain: Read, trial: Callable[[], torch.Tensor]) -> bool:
     try:
-        if form == "tree":
-            branches = [Branch(p, own) for p, own in zip(prefixes, questions, strict=True)]
-            shared = replica.tree(branches).logits
-        else:
-            shared = torch.cat(
-                [
-                    _cached(replica, p, own).logits
-                    for p, own in zip(prefixes, questions, strict=True)
-                ]
-            )
+        found = trial()
     except Exception as error:
         if is_out_of_memory(error):
             raise
         return False
-    off = (shared - plain).square().mean().sqrt()
-    return bool(off <= TOLERANCE[replica.dtype] * plain.std())
+    off = (found - plain.logits).square().mean().sqrt()
+    return bool(off <= TOLERANCE[replica.dtype] * plain.logits.std())
 
 
-def _cached(replica: Replica, prefix: list[int], questions: list[list[int]]) -> Read:
-    read, _ = replica.after(replica.prefix(prefix), len(prefix), questions)
-    return read
+def _tokens(replica: Replica, count: int, seed: int) -> list[int]:
+    vocabulary = replica.net.config.get_text_config().vocab_size
+    dice = torch.Generator().manual_seed(seed)
+    drawn: list[int] = torch.randint(vocabulary, (count,), generator=dice).tolist()
+    return drawn

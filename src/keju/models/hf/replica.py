@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 
-from keju.models.hf.tree import Branch, pack, tree_attention
+from keju.models.hf.attention import attending, over_rows
+from keju.models.hf.tree import Branch, over_tree, pack
 
 PAD = 0
 """Stands to the right of shorter rows, where nothing looks at it."""
@@ -28,16 +30,21 @@ class Replica:
     """Runs a causal language model of transformers on one device.
 
     The output head is applied to chosen positions only: a hook in front of it picks them, so that
-    whatever the architecture does to its logits afterwards still happens.
+    whatever the architecture does to its logits afterwards still happens. Kernels of cuDNN are
+    not used for attention: they are planned anew for every shape, and here each pass has its own.
     """
 
     def __init__(self, net: Any, device: torch.device) -> None:
         self.net = net.to(device)
         self.device = device
+        self.own_steps = False
+        """Whether steps use Keju's own attention; for networks that were seen to allow it."""
         self._head = net.get_output_embeddings()
         self._wanted: torch.Tensor | None = None
         self._hidden: torch.Tensor | None = None
         self._hook = self._head.register_forward_pre_hook(self._pick)
+        if device.type == "cuda":
+            torch.backends.cuda.enable_cudnn_sdp(False)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -56,7 +63,7 @@ class Replica:
     def tree(self, branches: Sequence[Branch]) -> Read:
         """Prefixes and their questions packed into one sequence; questions in branch order."""
         packed = pack(branches, self.device)
-        with tree_attention(self.net, packed):
+        with attending(self.net, over_tree(packed)):
             return self._run(
                 packed.last,
                 input_ids=packed.tokens,
@@ -100,15 +107,16 @@ class Replica:
 
     def step(self, tokens: torch.Tensor, places: torch.Tensor, mask: Any, cache: Any) -> Read:
         """One more token for every row of a running batch."""
-        last = torch.arange(len(tokens), device=self.device)
-        return self._run(
-            last,
-            input_ids=tokens[:, None],
-            position_ids=places[:, None],
-            attention_mask=mask,
-            past_key_values=cache,
-            use_cache=True,
-        )
+        own = attending(self.net, over_rows(mask)) if self.own_steps else contextlib.nullcontext()
+        with own:
+            return self._run(
+                torch.arange(len(tokens), device=self.device),
+                input_ids=tokens[:, None],
+                position_ids=places[:, None],
+                attention_mask=mask,
+                past_key_values=cache,
+                use_cache=True,
+            )
 
     def exact_logits(self, read: Read, rows: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
         """Logits of a few tokens, in float32 where the head allows it.

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from keju.models.hf.caches import growing_cache
+from keju.models.hf.caches import growing_cache, reserve
 from keju.models.hf.encode import Item
 from keju.models.hf.replica import KeysValues
 
@@ -88,8 +88,9 @@ class RunningBatch:
         """The last tokens, their positions, which places count, and the cache."""
         tokens = torch.tensor([row.written[-1] for row in self.rows], device=self._device)
         lengths = torch.tensor([row.length for row in self.rows], device=self._device)
-        places = torch.arange(self._filled + 1, device=self._device)
-        mask = places >= (self._filled - lengths)[:, None]
+        room = reserve(self._cache, self._filled + 1)
+        places = torch.arange(room, device=self._device)
+        mask = (places >= (self._filled - lengths)[:, None]) & (places <= self._filled)
         self._filled += 1
         return tokens, lengths, mask, self._cache
 

@@ -12,23 +12,18 @@ over that prefix; the log-sum-exp of the parts says how to weigh them.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
-IMPLEMENTATION = "keju_tree"
-"""The name of the attention among those of transformers."""
+from keju.models.hf.attention import Attend
+
 FLASH_DTYPES = (torch.bfloat16, torch.float16)
 FLASH_MOST_DIM = 256
 FLASH_CAPABILITY = 8
 """Ampere and newer have the kernels behind `torch.ops.aten._flash_attention_forward`."""
-UNSUPPORTED = ("softcap", "sliding_window", "s_aux", "position_bias")
-"""What an attention layer may ask for that this one does not do."""
 
 
 @dataclass(frozen=True)
@@ -111,58 +106,28 @@ def dense_mask(packed: Packed) -> torch.Tensor:
     return (itself | (own_prefix & later)).to(packed.tokens.device)
 
 
-_now = threading.local()
+def over_tree(packed: Packed) -> Attend:
+    """The attention of a packed tree."""
+    masks: list[torch.Tensor] = []
 
+    def attend(
+        query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float | None
+    ) -> torch.Tensor:
+        if has_kernels(query):
+            flat = (part[0].transpose(0, 1) for part in (query, key, value))
+            return attend_in_parts(*flat, packed, scaling).transpose(0, 1)[None]
+        if not masks:
+            masks.append(dense_mask(packed))
+        return torch.nn.functional.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=masks[0],
+            scale=scaling,
+            enable_gqa=query.shape[1] != key.shape[1],
+        )
 
-@contextlib.contextmanager
-def tree_attention(net: Any, packed: Packed) -> Iterator[None]:
-    """While it is open, `net` attends as `packed` says, in this thread."""
-    _register()
-    config = net.config.get_text_config()
-    before = config._attn_implementation
-    config._attn_implementation = IMPLEMENTATION
-    _now.packed, _now.mask = packed, None
-    try:
-        yield
-    finally:
-        config._attn_implementation = before
-        del _now.packed, _now.mask
-
-
-def _register() -> None:
-    from transformers import AttentionInterface
-
-    AttentionInterface.register(IMPLEMENTATION, _attend)
-
-
-def _attend(
-    module: Any,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: Any,
-    scaling: float | None = None,
-    **more: Any,
-) -> tuple[torch.Tensor, None]:
-    """The attention of one layer, in the signature of transformers."""
-    for name in UNSUPPORTED:
-        if more.get(name) is not None:
-            raise NotImplementedError(f"the packed tree has no attention with {name}")
-    packed: Packed = _now.packed
-    if has_kernels(query):
-        flat = (part[0].transpose(0, 1) for part in (query, key, value))
-        return attend_in_parts(*flat, packed, scaling)[None], None
-    if _now.mask is None:
-        _now.mask = dense_mask(packed)
-    out = torch.nn.functional.scaled_dot_product_attention(
-        query,
-        key,
-        value,
-        attn_mask=_now.mask,
-        scale=scaling,
-        enable_gqa=query.shape[1] != key.shape[1],
-    )
-    return out.transpose(1, 2), None
+    return attend
 
 
 def has_kernels(query: torch.Tensor) -> bool:
@@ -184,7 +149,10 @@ def attend_in_parts(
     packed: Packed,
     scaling: float | None,
 ) -> torch.Tensor:
-    """Attention of a packed tree; tensors are (tokens, heads, dimension)."""
+    """Attention of a packed tree; tensors are (tokens, heads, dimension).
+
+    The weights of the parts are float32, and so is the sum before it is rounded once.
+    """
     stem = packed.stem
     every = packed.segments
     out, own_weight = _flash(query, key, value, every, every, scaling, causal=True)
@@ -192,7 +160,9 @@ def attend_in_parts(
         query[stem:], key[:stem], value[:stem], packed.crowns, packed.prefixes, scaling
     )
     share = torch.sigmoid(prefix_weight - own_weight[:, stem:]).T[..., None]
-    out[stem:].lerp_(over_prefix, share.to(out.dtype))
+    both = over_prefix * share
+    both.addcmul_(out[stem:], 1 - share)
+    out[stem:] = both
     return out
 
 

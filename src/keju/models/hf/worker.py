@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from keju.models.hf.encode import Item
-from keju.models.hf.forms import best_form
+from keju.models.hf.forms import allows_own_steps, best_form
 from keju.models.hf.generating import Writer
 from keju.models.hf.load import Checkpoint
 from keju.models.hf.pool import Pool, Size
@@ -58,6 +58,7 @@ class Worker:
         net = checkpoint.net if number == 0 else copy.deepcopy(checkpoint.net)
         self.replica = Replica(net, device)
         self.form: Reuse = best_form(self.replica, limits.reuse)
+        self.replica.own_steps = allows_own_steps(self.replica)
         self.tokens = limits.tokens or pass_tokens(checkpoint.net.config, self.replica)
         rows = limits.rows or (CPU_ROWS if device.type == "cpu" else GPU_ROWS)
         label_rows = limits.rows or (TREE_ROWS if self.form == "tree" else rows)
