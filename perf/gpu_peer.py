@@ -16,7 +16,7 @@ import torch
 from keju.models.hf.encode import Item
 
 NAME = "lm-eval's method"
-BATCH_SIZES = (16, 32, 64)
+BATCH_SIZES = (32, 64)
 """The best of these counts for the peer."""
 
 

@@ -36,8 +36,13 @@ LOOPS = {
     "words": "not yes ",
     "questions": "\nQ: ",
     "tags": "<answer>",
+    "varied markers (bbh)": "So the answer is x{i}. ",
+    "varied markers (mmlu_pro)": "The answer is (x{i}). ",
+    "varied markers (ceval)": "答案：甲{i} ",
+    "varied markers (bixbench)": "<answer>x{i}</answer> ",
+    "varied markers (demo)": "answer is x{i} ",
 }
-"""What a reply repeats, by name."""
+"""What a reply repeats, by name; ``{i}`` counts, so that no two of them are equal."""
 
 
 def measure() -> Iterator[Row]:
@@ -100,7 +105,8 @@ def slowest(name: str, data_dir: str) -> dict[str, Any]:
 
 def _milliseconds(reader: Any, words: str, length: int, sample: Any) -> float:
     """The quickest of two readings, processor time."""
-    text = (words * (length // len(words) + 1))[:length]
+    times = length // len(words) + 1
+    text = "".join(words.replace("{i}", str(i)) for i in range(times))[:length]
     taken = []
     for _ in range(2):
         before = time.process_time()

@@ -140,3 +140,18 @@ def test_every_commented_key_of_the_configuration_is_a_valid_one(tmp_path: Path)
     from keju.config import TaskConfig
 
     assert set(named) <= set(TaskConfig.model_fields)
+
+
+@pytest.mark.parametrize("name", ["bbh", "mmlu-pro"])
+def test_a_plugin_with_the_name_of_a_benchmark_is_refused_by_name(
+    tmp_path: Path, name: str
+) -> None:
+    info = tmp_path / "keju_other-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: keju-other\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[keju.benchmarks]\n{name} = other:Exam\n")
+    plugin = Plugin(tmp_path / "source", tmp_path)
+    line = f"'{name}' is a benchmark of Keju's own and the name of a plug-in (other:Exam)"
+    assert line in plugin.run("-m", "keju", "list", "benchmarks").stderr
+    ran = plugin.run("-m", "keju", "show", name)
+    assert (ran.returncode, line in ran.stderr) == (2, True)

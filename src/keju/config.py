@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from keju.errors import ConfigError, did_you_mean
+from keju.patterns import check_pattern
 from keju.strict import LARGEST, Seconds, Seed, StrictSettings, Whole, explain
 
 __all__ = [
@@ -39,13 +40,8 @@ class Filters(StrictSettings):
     @field_validator("regex")
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
-        import re
-
         if value is not None:
-            try:
-                re.compile(value)
-            except re.error as error:
-                raise ValueError(f"not a regular expression: {error}") from None
+            check_pattern(value)
         return value
 
 

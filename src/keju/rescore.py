@@ -6,7 +6,7 @@ import gzip
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,12 +20,11 @@ from keju.engine.job import Job
 from keju.engine.resume import stored_replies
 from keju.errors import DataError
 from keju.exams import choose_readers, prepare_exam
+from keju.golds import Gold, Golds, Graded
 from keju.outputs import entries_of
 from keju.results.aggregate import results_document
 from keju.runs import MANIFEST, read_json
 from keju.types import Reading, Reply, Sample, Sampling
-
-Gold = Literal["recorded", "current"]
 
 
 def score_run(
@@ -103,18 +102,24 @@ def score_predictions(
     job = Job(part, Sampling(), choose_readers(part, readers), model="")
     watch = Disagreements()
     joint = JointReadings()
+    golds = Golds(part, job.readers)
     for unit, index in enumerate(sorted(rows)):
-        row = rows[index]
-        recorded = gold == "recorded" or (gold is None and "choices" in row)
-        sample = exam.as_recorded(exam.samples[index], row, gold=recorded)
+        row, where = rows[index]
+        counts = gold or ("recorded" if row.get("choices") is not None else "current")
+        try:
+            sample = exam.as_recorded(exam.samples[index], row, gold=counts == "recorded")
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from None
         reply = as_reply(row)
         graded = tuple(exam.grade(reply, sample, reader) for reader in job.readers)
         job.enter_readings(unit, reply, (), graded)
+        golds.see(unit, row, Graded(reply, sample, graded), counts)
         watch.see(sample, graded)
         if readers:
             joint.see(index, sample, graded)
     entries = entries_of(job, beside=readers is None)
     joint.add_metrics(exam, entries, rows)
+    golds.annotate(entries)
     for entry in entries:
         if len(rows) < len(exam.samples):
             missing = len(exam.samples) - len(rows)
@@ -195,10 +200,17 @@ def _document(
     return document
 
 
-def located_rows(exam: Exam, predictions: Path) -> dict[int, dict[str, Any]]:
+class Located(NamedTuple):
+    """A row of a predictions file, and the file and line it stands in."""
+
+    row: dict[str, Any]
+    where: str
+
+
+def located_rows(exam: Exam, predictions: Path) -> dict[int, Located]:
     """The rows of a predictions file by the position of their sample, in the file's order."""
     positions = {sample.id: index for index, sample in enumerate(exam.samples)}
-    rows: dict[int, dict[str, Any]] = {}
+    rows: dict[int, Located] = {}
     for number, row in read_rows(predictions):
         where = f"{predictions}, line {number}"
         try:
@@ -213,7 +225,7 @@ def located_rows(exam: Exam, predictions: Path) -> dict[int, dict[str, Any]]:
             raise DataError(f"{where}: the row needs an 'output' with the model's text")
         if positions[sample_id] in rows:
             raise DataError(f"{where}: question '{sample_id}' occurs a second time")
-        rows[positions[sample_id]] = row
+        rows[positions[sample_id]] = Located(row, where)
     if not rows:
         raise DataError(f"{predictions} holds no predictions")
     return rows

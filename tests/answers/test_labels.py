@@ -161,6 +161,21 @@ def test_never_a_label_outside_the_row(segment: str) -> None:
         assert value is None or value in "ABC"
 
 
-@pytest.mark.parametrize("unit", ["A because ", "(A) not (B) ", "clearly ", "(A) is wrong ", "A, ", "(A) and ", "\\boxed{", "(", "A. ", "*_`", "'"])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "A because ",
+        "(A) not (B) ",
+        "clearly ",
+        "(A) is wrong ",
+        "A, ",
+        "(A) and ",
+        "\\boxed{",
+        "(",
+        "A. ",
+        "*_`",
+        "'",
+    ],
+)
 def test_a_looping_segment_is_read(unit: str) -> None:
     assert read_label(unit * 20_000, LABELS, CHOICES).value in (None, "A")

@@ -45,7 +45,9 @@ def test_links(between: str, strength: Strength) -> None:
     assert strength_of(between) == strength
 
 
-@pytest.mark.parametrize("between", [", not ", " rather than ", " because ", " for ", " (", "order"])
+@pytest.mark.parametrize(
+    "between", [", not ", " rather than ", " because ", " for ", " (", "order"]
+)
 def test_no_links(between: str) -> None:
     assert not LINK.fullmatch(between)
 

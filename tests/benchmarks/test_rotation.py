@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def test_a_model_that_always_says_a_scores_chance_and_its_bias_is_found(
     bias = metrics["position_bias"]
     assert bias["value"] == pytest.approx(1 - 1 / options)
     assert bias["chosen"]["A"] == SIZE * options
-    assert set(bias["right"].values()) == {SIZE}
+    assert list(bias["expected"].values()) == [pytest.approx(SIZE)] * options
     assert bias["p"] < 1e-6
 
 
@@ -181,3 +182,28 @@ def test_bbh_is_refused_and_mmlu_pro_is_rotated(data_dir: Path) -> None:
     metric = turned.extra_metrics(tally)["accuracy_expected_with_guess"]
     assert metric["n"] == len(turned.samples)
     assert metric["ci95"] is None
+
+
+def test_a_model_that_goes_by_content_is_suspected_as_often_as_the_test_says() -> None:
+    """Two of four orders: the right options stand unevenly, the choices fall where they may."""
+    turned = rotated(asked({"a": 60}, [4] * 60), 2)
+    draw = random.Random(7)
+    alarms, runs = 0, 300
+    for _ in range(runs):
+        letters = ""
+        for _question in range(60):
+            weights = [draw.random() ** 3 for _ in range(4)]
+            for turn in range(2):
+                (option,) = draw.choices(range(4), weights)
+                letters += "ABCD"[(option - turn) % 4]
+        bias = turned.extra_metrics(make_tally("0" * 120, answers=letters))["position_bias"]
+        alarms += bias["p"] < 0.05
+    assert 0.02 < alarms / runs < 0.09
+
+
+def test_orders_that_repeat_are_no_further_evidence() -> None:
+    turned = rotated(asked({"a": 2}, [4, 2]), 4)
+    bias = turned.extra_metrics(make_tally("0" * 8, answers="A" * 8))["position_bias"]
+    assert bias["n"] == 4 + 2
+    assert bias["chosen"] == {"A": 6, "B": 0, "C": 0, "D": 0}
+    assert bias["expected"] == pytest.approx({"A": 2, "B": 2, "C": 1, "D": 1})

@@ -156,3 +156,20 @@ def test_json_in_a_stream_that_holds_only_ascii(data_dir: Path) -> None:
         environ = clean | {"PYTHONIOENCODING": encoding}
         ran = subprocess.run([sys.executable, *words], capture_output=True, env=environ, check=True)
         assert "答案" in json.loads(ran.stdout.decode(encoding))["input"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "subset"),
+    [
+        ("mmlu_pro", "Computer_Science", "computer science"),
+        ("ceval", "逻辑学", "logic"),
+        ("ceval", "Computer Network", "computer_network"),
+        ("bbh", "Snarks", "snarks"),
+    ],
+)
+def test_show_takes_the_names_that_subset_list_takes(
+    keju: Keju, data_dir: Path, name: str, given: str, subset: str
+) -> None:
+    ran = keju("show", name, "--subset", given, "--data-dir", str(data_dir), "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["subset_key"] == subset

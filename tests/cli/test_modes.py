@@ -17,14 +17,15 @@ STEM = '["computer_network", "operating_system"]'
 def sit(keju: Keju, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     """Sit two subjects of C-Eval; with a chain of thought everything is answered C, else A."""
 
-    def run(mode: str, *more: str, subjects: str = STEM) -> Ran:
+    def run(mode: str, *more: str, subjects: str = STEM, name: str = "", extra: str = "") -> Ran:
         def answer(request: Request) -> str:
             return f"答案：{'C' if mode == 'cot' else 'A'}"
 
         monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
-        args = f'{{"ceval": {{"mode": "{mode}", "subset_list": {subjects}, "form": "chat"}}}}'
+        own = f'"mode": "{mode}", "subset_list": {subjects}, "form": "chat"{extra}'
+        args = f'{{"ceval": {{{own}}}}}'
         return keju(
-            "eval", "-m", "scripted", "--datasets", "ceval", "-q", "--no-report", "--run-id", mode,
+            "eval", "-m", "scripted", "--datasets", "ceval", "-q", "--no-report", "--run-id", name or mode,
             "--protocol", "official", "--dataset-args", args, "--data-dir", str(data_dir), *more,
         )  # fmt: skip
 
@@ -46,7 +47,9 @@ def test_both_modes_stand_side_by_side(keju: Keju, sit: object) -> None:
     ]
     for row in ran.json["subjects"]:
         assert row["difference"] == pytest.approx(row["cot"] - row["answer_only"])
+        assert row["ci95"][0] < row["difference"] < row["ci95"][1]
         assert row["title"] in ("计算机网络", "操作系统")
+    assert ran.json["overall"]["n"] == sum(row["n"] for row in ran.json["subjects"]) == 38
     text = keju("modes", "answer-only", "cot").out
     assert "computer_network" in text
     assert "计算机网络" in text
@@ -73,3 +76,34 @@ def test_runs_that_do_not_fit_are_refused(keju: Keju, sit: object) -> None:
     assert "run 'd' did not sit ceval" in keju("modes", "d", "answer-only").err
     assert "no run 'absent'" in keju("modes", "absent", "d").err
     assert "missing argument" in keju("modes", "d").err
+
+
+@pytest.mark.parametrize(
+    ("extra", "field"),
+    [
+        (', "few_shot_num": 0', "few_shot_num is 5 in the first and 0 in the second"),
+        (', "shuffle_choices": true', "shuffle_choices is False in the first and True"),
+        (', "shuffle": true', "shuffle is False in the first and True"),
+        (', "split": "test"', "split is 'val' in the first and 'test' in the second"),
+    ],
+)
+def test_unlike_runs_are_neither_compared_nor_proposed(
+    keju: Keju, sit: object, extra: str, field: str
+) -> None:
+    assert callable(sit)
+    sit("answer-only")
+    second = sit("cot", extra=extra)
+    assert second.code == 0, second.err
+    assert "keju modes" not in second.out
+    ran = keju("modes", "answer-only", "cot")
+    assert (ran.code, field in ran.err) == (2, True), ran.err
+
+
+def test_only_shared_questions_are_compared(keju: Keju, sit: object) -> None:
+    assert callable(sit)
+    sit("answer-only", "--limit", "3")
+    second = sit("cot", "--limit", "2")
+    assert "keju modes" in second.out
+    found = keju("modes", "answer-only", "cot", "--json").json
+    assert [row["n"] for row in found["subjects"]] == [2, 2]
+    assert found["overall"]["n"] == 4

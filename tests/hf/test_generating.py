@@ -45,11 +45,13 @@ def texts(replies: list[Reply]) -> list[str]:
     return [reply.raw or reply.text for reply in replies]
 
 
+@pytest.mark.parametrize("own_steps", [True, False])
 @pytest.mark.parametrize("reuse", ["cache", "off"])
 @pytest.mark.parametrize("batch_size", [1, 4, 16])
 def test_greedy_replies_are_those_of_one_prompt_at_a_time(
-    tiny: Tiny, reuse: str, batch_size: int
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, own_steps: bool, reuse: str, batch_size: int
 ) -> None:
+    monkeypatch.setattr("keju.models.hf.worker.allows_own_steps", lambda _: own_steps)
     requests = text_requests()
     replies = ask_all(model(tiny, prefix_reuse=reuse, batch_size=batch_size), requests)
     assert texts(replies) == [written(tiny, alone(tiny, r, 12)) for r in requests]
@@ -170,6 +172,7 @@ def test_out_of_memory_makes_the_batch_smaller(
 
 def test_a_reply_that_fits_nowhere_is_a_fault(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keju.models.hf.worker.Replica", Cramped)
+    monkeypatch.setattr("keju.models.hf.worker.allows_own_steps", lambda _: False)
     monkeypatch.setattr(Cramped, "room", 0)
     replies = ask_all(model(tiny, batch_size=4), text_requests(count=1))
     kinds = [reply.error.kind for reply in replies if reply.error is not None]

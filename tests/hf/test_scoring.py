@@ -78,7 +78,7 @@ def test_chat_prompts_are_read_after_the_cue(tiny: Tiny) -> None:
     request = Request(Prompt(CHAT_SHOTS, "red or blue?", "It is ="), sampling, "h", "AB")
     (reply,) = ask_all(model(tiny), [request])
     text = tiny.tokenizer.apply_chat_template(
-        [{"role": m.role, "content": m.content} for m in request.prompt.messages[:-1]],
+        [{"role": m.role, "content": m.content} for m in request.prompt.messages],
         tokenize=False,
         add_generation_prompt=True,
     )
@@ -120,12 +120,16 @@ class Small(Replica):
 def small(monkeypatch: pytest.MonkeyPatch) -> type[Small]:
     """Let every model of the test run on a small device."""
 
-    def choose(replica: Small, asked: str) -> str:
-        replica.armed = True
+    def choose(_replica: Small, asked: str) -> str:
         return "cache" if asked == "auto" else asked
+
+    def arm(replica: Small) -> bool:
+        replica.armed = True
+        return False
 
     monkeypatch.setattr("keju.models.hf.worker.Replica", Small)
     monkeypatch.setattr("keju.models.hf.worker.best_form", choose)
+    monkeypatch.setattr("keju.models.hf.worker.allows_own_steps", arm)
     monkeypatch.setattr(Small, "tried", [])
     return Small
 

@@ -3,11 +3,13 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import msgspec
 import pytest
 from rich.cells import cell_len
 
 from keju.report.terminal import render_results
 from tests.report.documents import SUBSETS, document, entry, outcomes
+from tests.results.fake_exam import entry_of, make_exam, make_tally
 
 
 class Terminal(io.StringIO):
@@ -148,3 +150,12 @@ def test_names_stay_whole_at_80_columns() -> None:
 
 def test_nothing_at_all_is_said_to_be_nothing() -> None:
     assert render({"schema": 1, "benchmarks": []}) == "No results.\n"
+
+
+def test_an_exam_without_gold_answers_shows_no_bounds() -> None:
+    exam = make_exam({"a": 2}, benchmark="ceval")
+    exam.samples = [msgspec.structs.replace(sample, target="") for sample in exam.samples]
+    text = render({"model": "m", "benchmarks": [entry_of(exam, make_tally("gg"))]})
+    assert text.count("no gold answers: nothing is scored") == 1
+    assert "Left out" not in text
+    assert "all wrong or all right" not in text

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from keju.benchmarks.base import Mean, Subset
@@ -347,3 +348,19 @@ def test_bixbench_golden_is_clustered_by_capsule(data_dir: Path) -> None:
     assert accuracy["n_eff"] <= 296
     assert accuracy["ci95"][0] <= 0.2703492 + 1e-6
     assert accuracy["ci95"][1] >= 0.3761306 - 1e-6
+
+
+def test_without_any_gold_answer_nothing_is_scored_and_one_line_says_so() -> None:
+    exam = make_exam({"a": 3})
+    exam.samples = [msgspec.structs.replace(sample, target="") for sample in exam.samples]
+    entry = entry_of(exam, make_tally("gge"))
+    assert entry["gold"] == "none"
+    assert entry["warnings"] == ["no gold answers: nothing is scored"]
+    assert entry["metrics"]["accuracy"]["value"] is None
+    assert not {"accuracy_worst", "accuracy_best"} & entry["metrics"].keys()
+    exam.benchmark = "ceval"
+    (line,) = entry_of(exam, make_tally("gge"))["warnings"]
+    assert line.endswith("export the submission with keju export RUN --format submission")
+    judged = make_exam({"a": 3})
+    assert "gold" not in entry_of(judged, make_tally("gge"))
+    assert "accuracy_worst" in entry_of(judged, make_tally("gge"))["metrics"]

@@ -48,11 +48,11 @@ JSONL = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS)
     ("name", "content"),
     [
         ("test.jsonl", JSONL),
-        ("test.jsonl.gz", gzip.compress(JSONL.encode())),
+        ("test.jsonl.gz", gzip.compress(JSONL.encode(), mtime=0)),
         ("data/test.jsonl", JSONL),
         ("test.json", json.dumps(ROWS)),
         ("test.json", json.dumps({"canary": "c", "examples": ROWS})),
-        ("test.json.gz", gzip.compress(json.dumps(ROWS).encode())),
+        ("test.json.gz", gzip.compress(json.dumps(ROWS).encode(), mtime=0)),
     ],
 )
 def test_json_in_every_wrapping_gives_the_same_rows(
@@ -110,7 +110,7 @@ def test_parquet_without_its_reader_names_the_extra(
         ("test.parquet", b"PAR1 not really", "not a whole Parquet file"),
         ("test.jsonl", b'{"a": 1}\n{"a": ', "line 2"),
         ("test.jsonl", b'{"a": 1}\n[1]\n', "line 2"),
-        ("test.jsonl.gz", gzip.compress(b"{}")[:-4], "not a whole gzip file"),
+        ("test.jsonl.gz", gzip.compress(b"{}", mtime=0)[:-4], "not a whole gzip file"),
         ("test.jsonl.gz", b"plain", "not a whole gzip file"),
         ("test.json", b'{"a": [{}], "b": [{}]}', "no list of rows"),
         ("test.json", b"[1, 2]", "no list of rows"),
@@ -237,3 +237,17 @@ def test_names_of_parts() -> None:
     assert stem_of("README.md") is None
     assert missing_parts(["v1.5/test-00001-of-00002.parquet"]) == 1
     assert missing_parts(["test.jsonl"]) == 0
+
+
+@pytest.mark.parametrize("name", ["test.jsonl", "data/test-00000-of-00001.parquet"])
+def test_a_git_lfs_pointer_is_told_from_the_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    with pytest.raises(DataError, match=rf"{name} is a Git LFS pointer, not the file itself"):
+        list(DataFolder(tmp_path, benchmark="mmlu_pro").rows("test"))
+
+
+def test_a_git_lfs_pointer_may_stand_for_an_archive(tmp_path: Path) -> None:
+    (tmp_path / "ceval-exam.zip").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(DataError, match=r"ceval-exam.zip is a Git LFS pointer"):
+        DataFolder(tmp_path, benchmark="ceval").has("val/law")

@@ -122,3 +122,30 @@ def test_edited_data_is_read_as_it_is_now(tmp_path: Path, offline: dict[str, str
     first = read()
     (own / "test.jsonl").write_text(ROW.replace("1", "2"))
     assert read().hashes != first.hashes
+
+
+def test_the_folder_of_the_benchmark_itself_is_told_from_the_one_above(
+    tmp_path: Path, offline: dict[str, str]
+) -> None:
+    own = mmlu_at(tmp_path / "mmlu_pro")
+    with pytest.raises(DataError, match=r"give the folder above it, or '.*' as dataset_args"):
+        locate("mmlu_pro", data_dir=str(own), environ=offline)
+    other = mmlu_at(tmp_path / "files")
+    with pytest.raises(DataError, match=r"themselves: give '.*' as dataset_args.mmlu_pro.local"):
+        locate("mmlu_pro", data_dir=str(other), environ=offline)
+
+
+def test_a_data_set_in_a_hub_cache_is_read_at_its_snapshot(
+    tmp_path: Path, offline: dict[str, str]
+) -> None:
+    root = tmp_path / "hub" / "datasets--TIGER-Lab--MMLU-Pro"
+    first = mmlu_at(root / "snapshots" / "aaa")
+    for given in ({"local_path": root}, {"data_dir": root}, {"data_dir": root.parent}):
+        asked = {name: str(path) for name, path in given.items()}
+        assert locate("mmlu_pro", **asked, environ=offline).path == first  # type: ignore[arg-type]
+    second = mmlu_at(root / "snapshots" / "bbb")
+    with pytest.raises(DataError, match="holds 2 snapshots and refs/main names none"):
+        locate("mmlu_pro", local_path=str(root), environ=offline)
+    (root / "refs").mkdir()
+    (root / "refs" / "main").write_text("bbb\n")
+    assert locate("mmlu_pro", local_path=str(root), environ=offline).path == second

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -314,3 +315,16 @@ def test_a_token_that_cannot_be_sent_is_not_shown(
         pull("mmlu_pro", name, environ={**environ, variable: f"{TOKEN}\nsecond"}, say=quiet)
     assert TOKEN not in str(error.value)
     pull("mmlu_pro", name, environ={**environ, variable: f" {TOKEN}\n"}, say=quiet)
+
+
+@pytest.mark.parametrize("name", HUBS)
+def test_a_process_that_blocks_the_network_is_one_line(
+    name: HubName, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def blocked(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("no network here")
+
+    monkeypatch.setattr(socket.socket, "connect", blocked)
+    monkeypatch.setattr(socket, "create_connection", blocked)
+    with pytest.raises(DataError, match=r"cannot pull .*no network here.*--data-dir"):
+        pull("ceval", name, environ=environ, say=quiet)

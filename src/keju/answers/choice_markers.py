@@ -51,7 +51,9 @@ BOXED = "\\boxed"
 """What announces itself: ``\\boxed{B}`` is an answer without any other wording."""
 
 _ATTACHED = re.compile(r"[ \t$*:(\[{\\]*+")
-_BOX = re.compile(r"[ \t$*:(\[{\\]*+boxed ?\{[^{}\n]{0,40}(?:\{[^{}\n]{0,40}\})?[^{}\n]{0,20}\}[\\)$]*+")
+_BOX = re.compile(
+    r"[ \t$*:(\[{\\]*+boxed ?\{[^{}\n]{0,40}(?:\{[^{}\n]{0,40}\})?[^{}\n]{0,20}\}[\\)$]*+"
+)
 _NEAR = 120
 """Characters between a marker and a box that still belongs to what it introduces."""
 

@@ -22,7 +22,10 @@ _THE = (
     r"(?:\s+(?:the|my|our|your|its|this|an?|final|correct|right|best|true|actual|real|only|valid"
     r"|good)\b)*+[\s*_]*+\Z"
 )
-_NEVER = r"(?:\bnot|\bnever|\bcannot|n[’']t|\bhardly|\bnor|\bneither|(?<!no )(?<!any )(?<!without )(?<!without a )(?<!little )\bdoubt\w{0,3}|\bden(?:y|ies))"
+_NEVER = (
+    r"(?:\bnot|\bnever|\bcannot|n[’']t|\bhardly|\bnor|\bneither|\bden(?:y|ies)"
+    r"|(?<!no )(?<!any )(?<!without )(?<!without a )(?<!little )\bdoubt\w{0,3})"
+)
 _GLUE = (
     r"(?:\s+(?:it|is|was|be|to|the|a|my|our|case|true|correct|right|certain|sure|clear|evident"
     r"|obvious|likely|possible|plausible|think|believe|say|mean|claim|agree|suggest|conclude"

@@ -100,8 +100,8 @@ def read_label(segment: str, labels: str, choices: Sequence[str] = ()) -> LabelR
 
     Accepted are ``(B)``, ``[B]``, ``B)``, ``B.``, ``B:`` and a bare capital that no letter or
     apostrophe follows, full-width forms, and a bullet, a word of emphasis or ``the option`` before
-    it. A lower-case label counts only in brackets, in ``\boxed{}`` or as the whole segment. A second
-    label in the same sentence is ambiguous unless it is rejected (``B, not C``) or only discussed,
+    it. A lower-case label counts only in brackets, in ``\boxed{}`` or as the whole segment. Two
+    labels in one sentence are ambiguous unless one is rejected (``B, not C``) or only discussed,
     and so is a label with the text of another option. Otherwise a segment that is the text of
     exactly one of the `choices` stands for that choice.
     """

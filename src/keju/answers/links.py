@@ -38,9 +38,10 @@ FINAL = re.compile(
 """What follows an answer that stands for itself and is no beginning of a remark."""
 
 NEGATIVE = re.compile(
-    r"[\s*_`\"'”’)\]]*+(?:,\s?)?(?:(?:which |that )?(?:is|was|are|were|be|would be|seems|looks)\b\s?"
+    r"[\s*_`\"'”’)\]]*+(?:,\s?)?"
+    r"(?:(?:which |that )?(?:is|was|are|were|be|would be|seems|looks)\b\s?"
     r"(?:(?:also|both|all|clearly|simply|just|therefore|obviously|definitely|the)\s)*+"
-    r"(?:not\b|never\b|n[’']t|in?correct(?<!\bcorrect)|wrong|false\b|invalid|impossible"
+    r"(?:not\b|never\b|n[’']t|incorrect|wrong|false\b|invalid|impossible"
     r"|implausible|unlikely|ruled out|eliminated|excluded|too\b|out\b|contradict|inconsistent)"
     r"|(?:is|was|are|were|do|does|did|can|could|would)n[’']t\b|cannot\b|can[’']t\b"
     r"|(?:do|does|did|can|could|would) not\b|fails?\b|contradicts?\b|violates?\b"
@@ -57,8 +58,9 @@ _REJECTS = re.compile(
     re.IGNORECASE,
 )
 _EXPLAINS = re.compile(
-    r"\b(?:because|since|given|considering|due|while|whereas|though|although|which(?! case)|where|so"
-    r"|thus|therefore|making|leaving|meaning|after|by|(?<!well )(?<!much )(?<!likely )as(?! (?:well|much|likely)\b))\b"
+    r"\b(?:because|since|given|considering|due|while|whereas|though|although|which(?! case)|where"
+    r"|so|thus|therefore|making|leaving|meaning|after|by"
+    r"|(?<!well )(?<!much )(?<!likely )as(?! (?:well|much|likely)\b))\b"
     r"|因为|由于|因此|所以|而(?!且)",
     re.IGNORECASE,
 )

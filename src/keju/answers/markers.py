@@ -58,7 +58,7 @@ def segments_at(
 
 
 _FENCE = re.compile(r"(?:```|~~~)[\w+.-]*+")
-_EMPTY_LINES = frozenset({"$$", "\\[", "\\(", "---", "***", "\"\"\""})
+_EMPTY_LINES = frozenset({"$$", "\\[", "\\(", "---", "***", '"""'})
 """Lines that only set what follows apart."""
 _BULLETS = ("- ", "* ", "• ")
 CLOSING_TAG = "</"

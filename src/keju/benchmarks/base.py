@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import msgspec
-
 from keju.benchmarks.grading import grade
+from keju.benchmarks.recorded import as_recorded
 from keju.config import DatasetArgs, JudgeConfig
 from keju.types import Answer, Decode, Form, Message, Prompt, Reading, Reply, Sample
 
@@ -183,14 +182,11 @@ class Exam(ABC):
         }
 
     def as_recorded(self, sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample:
-        """`sample` as a row of a predictions file has it: its options and, if `gold`, target."""
-        changes: dict[str, Any] = {}
-        if "choices" in row:
-            changes |= {"choices": tuple(map(str, row["choices"])), "order": ()}
-        recorded = row.get("target", row.get("answer"))
-        if gold and recorded is not None:
-            changes["target"] = str(recorded)
-        return msgspec.structs.replace(sample, **changes) if changes else sample
+        """`sample` as a row of a predictions file has it: its options and, if `gold`, target.
+
+        DataError where what the row carries cannot have been an option or a gold answer.
+        """
+        return as_recorded(sample, row, gold=gold)
 
     def locate(self, row: Mapping[str, Any]) -> str:
         """The sample id that a row of a predictions file is about; KeyError names a lacking key."""
@@ -221,6 +217,11 @@ class Benchmark(ABC):
     """False where the questions are generated; `prepare` then gets an empty folder."""
     Args: ClassVar[type[DatasetArgs]] = DatasetArgs
     """The settings it takes in ``dataset_args``: `DatasetArgs` and its own."""
+
+    def subset_name(self, given: str) -> str | None:
+        """The subset that a user calls `given`, in any case; None if it is none of the names."""
+        folded = given.casefold()
+        return next((name for name in self.subset_names if name.casefold() == folded), None)
 
     @abstractmethod
     def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> Exam:

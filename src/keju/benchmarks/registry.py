@@ -54,6 +54,12 @@ def get(name: str) -> Benchmark:
         path = Path(name.removeprefix(CUSTOM)).expanduser()
         return custom_exam(path, [*names(), *ALIASES])
     known = ALIASES.get(name, name)
+    for taken in dict.fromkeys((name, known)):
+        if (taken in ROOMS or taken in ALIASES) and taken in _plugins():
+            raise ConfigError(
+                f"'{taken}' is a benchmark of Keju's own and the name of a plug-in "
+                f"({_plugins()[taken].value}): rename or uninstall the plug-in"
+            )
     if known in ROOMS:
         module, _, attribute = ROOMS[known].partition(":")
         cls: type[Benchmark] = getattr(importlib.import_module(module), attribute)

@@ -20,7 +20,7 @@ from keju.benchmarks.choices import permuted, rotate_order
 from keju.benchmarks.grading import REFUSAL
 from keju.errors import ConfigError
 from keju.stats.intervals import Moments, bounded_mean
-from keju.stats.options import option_bias, recall_spread
+from keju.stats.options import place_bias, recall_spread
 from keju.types import LABELS, OUTCOMES, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class RotatedExam(Exam):
         consistency = _consistency(tally, self.rotations)
         if consistency is not None:
             metrics["rotation_consistency"] = consistency
-        return metrics | _position_metrics(self.samples, tally)
+        return metrics | _position_metrics(self.samples, tally, self.rotations)
 
 
 def _stretched(subset: Subset, rotations: int) -> Subset:
@@ -222,20 +222,23 @@ def _consistency(tally: Tally, rotations: int) -> Metric | None:
     }
 
 
-def _position_metrics(samples: Sequence[Sample], tally: Tally) -> dict[str, Metric]:
-    """Recall by the place of the right option, its spread, and the test for a favourite letter."""
-    predicted: Counter[str] = Counter()
+def _position_metrics(
+    samples: Sequence[Sample], tally: Tally, rotations: int
+) -> dict[str, Metric]:
+    """Recall by the place of the right option, its spread, and the test for a favourite letter.
+
+    A rotation that repeats an order of a question with few options is no further evidence.
+    """
     gold: Counter[str] = Counter()
     right: Counter[str] = Counter()
-    answers = tally.answers or ()
     for item, sample in enumerate(samples):
+        if item % rotations >= len(sample.choices):
+            continue
         for unit in range(item * tally.epochs, (item + 1) * tally.epochs):
             if tally.outcomes[unit] not in _GRADED:
                 continue
             gold[sample.target] += 1
             right[sample.target] += tally.outcomes[unit] == _CORRECT
-            if (letter := answers[unit]) and letter in sample.labels:
-                predicted[letter] += 1
     if not gold:
         return {}
     letters = sorted(gold)
@@ -247,29 +250,47 @@ def _position_metrics(samples: Sequence[Sample], tally: Tally) -> dict[str, Metr
         "title": "spread of recall over positions (RStd)",
         "recalls": dict(zip(letters, recalls, strict=True)),
     }
-    bias = _bias(predicted, gold)
+    bias = _bias(samples, tally, rotations)
     return {"position_rstd": spread} | ({} if bias is None else {"position_bias": bias})
 
 
-def _bias(predicted: Counter[str], gold: Counter[str]) -> Metric | None:
-    """How far the letters chosen are from the right ones, and how sure that is."""
-    letters = sorted({*predicted, *gold})
-    chosen, wanted = [predicted[x] for x in letters], [gold[x] for x in letters]
-    try:
-        test = option_bias(chosen, wanted)
-    except ValueError:
+def _bias(samples: Sequence[Sample], tally: Tally, rotations: int) -> Metric | None:
+    """How far the letters chosen are from where the same options stood over the orders asked."""
+    tables = list(_places_of_choices(samples, tally, rotations))
+    if all(len(table) < 2 for table in tables):
         return None
-    total, scale = sum(chosen), sum(wanted)
-    moved = sum(abs(c / total - w / scale) for c, w in zip(chosen, wanted, strict=True)) / 2
+    test = place_bias(tables, len(LABELS))
+    total = sum(test.chosen)
+    moved = sum(abs(c - e) for c, e in zip(test.chosen, test.expected, strict=True)) / 2 / total
+    seen = [i for i in range(len(LABELS)) if test.chosen[i] or test.expected[i]]
     return {
         "value": moved,
         "ci95": None,
         "n": total,
-        "title": "letters chosen beyond their share of right answers "
+        "title": "letters chosen beyond where the same options stood over the orders asked "
         f"(chi-squared {test.statistic:.1f}, df {test.df}, p {test.p:.2g})",
         "chi_squared": test.statistic,
         "df": test.df,
         "p": test.p,
-        "chosen": dict(zip(letters, chosen, strict=True)),
-        "right": dict(zip(letters, wanted, strict=True)),
+        "chosen": {LABELS[i]: test.chosen[i] for i in seen},
+        "expected": {LABELS[i]: test.expected[i] for i in seen},
     }
+
+
+def _places_of_choices(
+    samples: Sequence[Sample], tally: Tally, rotations: int
+) -> Iterator[list[list[int]]]:
+    """For each question and repeat: where each chosen option stands in each order answered."""
+    answers = tally.answers or ()
+    for first in range(0, len(samples), rotations):
+        turned = samples[first : first + rotations]
+        for epoch in range(tally.epochs):
+            options = len(turned[0].choices)
+            chosen: dict[int, int] = {}
+            for turn, sample in enumerate(turned[:options]):
+                unit = (first + turn) * tally.epochs + epoch
+                letter = answers[unit]
+                if tally.outcomes[unit] in _GRADED and letter and letter in sample.labels:
+                    chosen[turn] = (LABELS.index(letter) + turn) % options
+            if chosen:
+                yield [[(o - turn) % options for turn in chosen] for o in chosen.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -10,26 +11,27 @@ import typer
 from keju import settings
 from keju.cli import options
 from keju.cli.arguments import StrictCommand
-from keju.cli.output import note, print_json, print_lines
+from keju.cli.output import print_json, print_lines
 from keju.errors import UsageError
 
 if TYPE_CHECKING:
-    from keju.benchmarks.ceval.modes import SubjectModes
+    from keju.benchmarks.ceval.modes import ModesRow
 
 app = options.new_app()
 
 BENCHMARK = "ceval"
 ANSWER_ONLY, COT = "answer-only", "cot"
 OTHER = {ANSWER_ONLY: COT, COT: ANSWER_ONLY}
+OF_THE_MODE = ("mode", "decode")
+"""Settings in which the two runs may differ."""
 
 
 class Sat(NamedTuple):
     """A run of C-Eval."""
 
     run: str
-    model: str
-    mode: str
-    entry: dict[str, Any]
+    folder: Path
+    manifest: dict[str, Any]
 
 
 @app.command(
@@ -47,30 +49,35 @@ def modes(
     """Knowledge or reasoning? Two C-Eval runs of a model, subject by subject.
 
     A subject that gains from a chain of thought is one of reasoning; one that does not is one of
-    knowledge. Subjects are small: only differences whose intervals do not overlap are marked.
+    knowledge. The runs must be alike in all but the mode. Only questions that both graded are
+    compared, one by one; a difference whose interval leaves out 0 is marked.
     """
-    from keju.benchmarks.ceval.modes import groups_side_by_side, side_by_side
+    from keju.benchmarks.ceval.modes import compare_modes
 
     folder = settings.work_dir(work_dir)
     direct = _sat(answer_only, folder, ANSWER_ONLY)
     reasoned = _sat(cot, folder, COT)
-    if direct.model != reasoned.model:
-        note(f"keju: two models are compared: {direct.model} and {reasoned.model}")
-    subjects = side_by_side(direct.entry, reasoned.entry)
-    groups = groups_side_by_side(direct.entry, reasoned.entry)
+    if unlike := difference_of(direct.manifest, reasoned.manifest):
+        raise UsageError(f"the runs cannot be compared: {unlike}")
+    found = compare_modes(_scores(direct.folder), _scores(reasoned.folder))
     if as_json:
-        document = {"model": direct.model, "answer_only": direct.run, "cot": reasoned.run}
-        rows = {"subjects": subjects, "categories": groups}
+        document = {
+            "model": str(direct.manifest["model"]),
+            "answer_only": direct.run,
+            "cot": reasoned.run,
+            "overall": found.overall._asdict(),
+        }
+        rows = {"subjects": found.subjects, "categories": found.categories}
         print_json(document | {key: [r._asdict() for r in own] for key, own in rows.items()})
         return
-    _print("subject", subjects)
-    if groups:
+    _print("subject", [*found.subjects, found.overall])
+    if found.categories:
         print_lines("")
-        _print("category", groups)
+        _print("category", found.categories)
 
 
 def _sat(name: str, work_dir: Path, mode: str) -> Sat:
-    from keju.runs import MANIFEST, RESULTS, find_run, read_json
+    from keju.runs import MANIFEST, find_run, read_json
 
     folder = find_run(name, str(work_dir))
     manifest = read_json(folder / MANIFEST)
@@ -82,69 +89,114 @@ def _sat(name: str, work_dir: Path, mode: str) -> Sat:
             f"run '{folder.name}' sat {BENCHMARK} in mode {found}, not {mode}; "
             "the answer-only run comes first, then the one with a chain of thought"
         )
-    entries = read_json(folder / RESULTS)["benchmarks"]
-    entry = next(entry for entry in entries if entry["name"] == BENCHMARK)
-    return Sat(folder.name, str(manifest["model"]), mode, entry)
+    return Sat(folder.name, folder, manifest)
+
+
+def _exam(manifest: dict[str, Any]) -> dict[str, Any] | None:
+    exams = manifest.get("benchmarks", ())
+    return next((exam for exam in exams if exam["name"] == BENCHMARK), None)
 
 
 def mode_of(manifest: dict[str, Any]) -> str | None:
     """In which mode a run sat C-Eval; None if it did not."""
-    for exam in manifest.get("benchmarks", ()):
-        if exam["name"] == BENCHMARK:
-            return str(exam["settings"].get("mode"))
-    return None
+    exam = _exam(manifest)
+    return None if exam is None else str(exam["settings"].get("mode"))
+
+
+def difference_of(first: dict[str, Any], second: dict[str, Any]) -> str:
+    """The first thing beside the mode in which two runs of C-Eval differ; empty if none does."""
+    one, other = _conditions(first), _conditions(second)
+    for name in dict.fromkeys([*one, *other]):
+        if one.get(name) != other.get(name):
+            return f"{name} is {one.get(name)!r} in the first and {other.get(name)!r} in the second"
+    return ""
+
+
+def _conditions(manifest: dict[str, Any]) -> dict[str, Any]:
+    """What two runs must have in common, the weightiest first."""
+    exam = _exam(manifest) or {}
+    own = {key: value for key, value in exam["settings"].items() if key not in OF_THE_MODE}
+    config = manifest.get("config", {})
+    given = config.get("dataset_args", {})
+    shuffled = any(args.get("shuffle") for name, args in given.items() if _is_ceval(name))
+    drawn = shuffled or own.get("shuffle_choices") or own.get("few_shot_random")
+    return {
+        "model": manifest.get("model"),
+        **own,
+        "protocol": exam["protocol"]["name"],
+        "shuffle": shuffled,
+        "seed": config.get("seed") if drawn else None,
+    }
+
+
+def _is_ceval(name: str) -> bool:
+    from keju.benchmarks.registry import ALIASES
+
+    return ALIASES.get(name, name) == BENCHMARK
+
+
+def _scores(folder: Path) -> dict[str, float]:
+    """The score of each graded question of a run: the mean over its repeats and rotations.
+
+    The last record of a repeat counts; errors and what has no grade are left out.
+    """
+    from keju.grades import graded_records
+
+    last = {}
+    for record in graded_records(folder):
+        if record.bench == BENCHMARK and record.readings:
+            last[record.id, record.epoch] = record.readings[0].score
+    values: dict[str, list[float]] = defaultdict(list)
+    for (name, _), score in last.items():
+        if score.outcome not in ("error", "ungraded"):
+            values[name.partition("#")[0]].append(score.value)
+    return {name: sum(own) / len(own) for name, own in values.items()}
 
 
 def mode_hint(folder: Path) -> str | None:
     """The command that compares a run with its counterpart in the other mode, if there is one.
 
-    The counterpart is the newest complete run of the same model and split beside `folder`.
+    The counterpart is the newest complete run beside `folder` that is alike in all but the mode.
     """
-    from keju.runs import MANIFEST, RESULTS, list_runs, read_json
+    from keju.runs import MANIFEST, list_runs, read_json
 
     manifest = read_json(folder / MANIFEST)
     mode = mode_of(manifest)
     if mode is None or mode not in OTHER:
         return None
     for run in reversed(list_runs(str(folder.parent))):
-        if run.model != manifest["model"] or BENCHMARK not in run.benchmarks or not run.complete:
+        if BENCHMARK not in run.benchmarks or not run.complete:
             continue
         other = read_json(run.folder / MANIFEST)
-        same = mode_of(other) == OTHER[mode] and _split(other) == _split(manifest)
-        if same and (run.folder / RESULTS).is_file():
+        if mode_of(other) == OTHER[mode] and not difference_of(manifest, other):
             pair = {mode: folder, OTHER[mode]: run.folder}
             return f"keju modes {pair[ANSWER_ONLY]} {pair[COT]}"
     return None
 
 
-def _split(manifest: dict[str, Any]) -> Any:
-    exams = manifest["benchmarks"]
-    return next(exam["settings"].get("split") for exam in exams if exam["name"] == BENCHMARK)
-
-
-def _print(kind: str, rows: list[SubjectModes]) -> None:
-    from keju.report.format import interval, percent
+def _print(kind: str, rows: list[ModesRow]) -> None:
+    from keju.report.format import percent
     from keju.report.table import Column, render_table
 
     columns = [
         Column(kind),
         Column("title"),
+        Column("shared", "right"),
         Column("answer-only", "right"),
-        Column("95 % interval", "right"),
         Column("chain of thought", "right"),
-        Column("95 % interval", "right"),
         Column("difference", "right"),
+        Column("95 % interval", "right"),
         Column("beyond noise"),
     ]
     cells = [
         [
             row.subject,
             row.title if row.title != row.subject else "",
+            row.n,
             percent(row.answer_only),
-            interval(row.answer_only_ci95),
             percent(row.cot),
-            interval(row.cot_ci95),
-            None if row.difference is None else f"{100 * row.difference:+.2f}",
+            f"{100 * row.difference:+.2f}",
+            "" if row.ci95 is None else f"{100 * row.ci95.low:+.2f} to {100 * row.ci95.high:+.2f}",
             "yes" if row.apart else "",
         ]
         for row in rows

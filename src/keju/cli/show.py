@@ -51,11 +51,18 @@ def show(
     exam = exam_for(
         name, dataset_args=dataset_args, data_dir=data_dir, protocol=protocol, seed=seed
     )
-    sample = find_sample(exam, subset, index)
+    sample = find_sample(exam, _own_name(name, subset), index)
     if as_json:
         print_json(exam.describe(sample))
         return
     _print(exam, sample)
+
+
+def _own_name(benchmark: str, subset: str | None) -> str | None:
+    """The name that the benchmark itself gives the subset, where it knows it."""
+    from keju.benchmarks import registry
+
+    return subset and (registry.get(benchmark).subset_name(subset) or subset)
 
 
 def find_sample(exam: Exam, subset: str | None, index: int) -> Sample:

@@ -24,6 +24,11 @@ _WARNINGS_ZH: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "没有任何评分：全部 {n} 个回复均出错或未评分",
         ),
         (
+            r"no gold answers: nothing is scored; .*",
+            "没有标准答案，不评分：用 keju export RUN --format submission 导出提交文件",
+        ),
+        (r"no gold answers: nothing is scored", "没有标准答案，不评分"),
+        (
             r"(?P<n>\S+) of (?P<of>\S+) replies \((?P<share>\S+)\) have no grade.*",
             "{of} 个回复中有 {n} 个（{share}）没有评分，不计入得分",
         ),

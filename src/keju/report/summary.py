@@ -27,6 +27,9 @@ _OF_A_KIND = re.compile(r"(?P<metric>[^\[]+)\[(?P<kind>[^=]+)=(?P<value>.*)\]", 
 
 _EXAMPLE_LENGTH = 200
 
+NO_GOLD = "none"
+"""What `Summary.gold` says where nothing could be scored for lack of gold answers."""
+
 GUESSING = "random guessing"
 """Published figures that stand with the whole exam; a subset's own chance is computed."""
 
@@ -118,6 +121,10 @@ class Summary:
     warnings: tuple[str, ...]
     errata: int
     """How many of the questions asked are known to be faulty."""
+    gold: str
+    """Which gold answers counted, where there was a choice; ``none`` if there are none at all."""
+    gold_differs: int
+    """How many predictions carry another gold answer than the current one."""
     usage: Mapping[str, Any]
     timing: Mapping[str, Any]
 
@@ -129,7 +136,9 @@ class Summary:
 
     @property
     def left_out(self) -> int:
-        """How many answers are outside the accuracy's denominator."""
+        """How many answers are outside the accuracy's denominator, where there is an accuracy."""
+        if self.gold == NO_GOLD:
+            return 0
         return sum(self.outcomes[outcome] for outcome in LEFT_OUT)
 
     @property
@@ -180,6 +189,16 @@ def error_words(errors: Errors | None, strings: Strings) -> str:
     return strings("errors_line", kinds=strings("list_separator").join(kinds))
 
 
+def gold_words(summary: Summary, strings: Strings) -> str:
+    """Which gold answers counted, in one line; empty where there was no choice."""
+    if summary.gold in ("", NO_GOLD):
+        return ""
+    line = strings("gold_line", which=strings.known(f"gold.{summary.gold}", summary.gold))
+    if not summary.gold_differs:
+        return line
+    return line + strings("gold_differs", n=f"{summary.gold_differs:,}")
+
+
 def estimate_notes(estimate: Estimate, strings: Strings) -> list[str]:
     """How an estimate was made, each in a few words."""
     notes: list[str] = []
@@ -223,6 +242,8 @@ def _summary(entry: Mapping[str, Any], model: str, strings: Strings) -> Summary:
         groups=groups,
         warnings=tuple(strings.warning(str(w)) for w in entry.get("warnings") or ()),
         errata=int((entry.get("errata") or {}).get("n", 0)),
+        gold=str(entry.get("gold") or ""),
+        gold_differs=int(entry.get("gold_differs") or 0),
         usage=entry.get("usage") or {},
         timing=entry.get("timing") or {},
     )

@@ -17,6 +17,7 @@ from keju.report.summary import (
     by_benchmark,
     error_words,
     estimate_notes,
+    gold_words,
     how_it_ended,
     outcome_words,
     summarise,
@@ -65,6 +66,8 @@ def _entry(screen: Screen, summary: Summary, strings: Strings, *, brief: bool) -
     screen.line(_estimate_line(summary.headline, strings), style="bold green", indent=_INDENT)
     for other in summary.others:
         screen.line(_estimate_line(other, strings), indent=_INDENT)
+    if gold := gold_words(summary, strings):
+        screen.line(gold, indent=_INDENT)
     screen.line(" · ".join(outcome_words(summary.outcomes, strings)), indent=_INDENT)
     if errors := error_words(summary.errors, strings):
         screen.line(errors, indent=_INDENT)

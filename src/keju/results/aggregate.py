@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 MACRO = "macro_accuracy"
+WORST, BEST = "accuracy_worst", "accuracy_best"
+SUBMITTED = ("ceval",)
+"""Exams whose makers score answers to questions that are published without gold answers."""
 WARN_ABOVE = 0.01
 """Share of truncated or unparsed replies above which a result carries a warning."""
 CHANCE_SAMPLES = 20_000
@@ -48,6 +51,10 @@ def summarise(
     overall = join(cells.values(), clustered=exam.clustered)
     chances = _chances(exam)
     metrics = _metrics(exam, tally, cells, overall, chances)
+    goldless = _goldless(exam, overall)
+    if goldless:
+        for bound in (WORST, BEST):
+            metrics.pop(bound, None)
     entry: dict[str, Any] = {
         "name": exam.benchmark,
         "protocol": exam.protocol.name,
@@ -60,10 +67,12 @@ def summarise(
         "subsets": _subset_entries(exam, cells, chances),
         "groups": _group_entries(exam, cells, metrics),
         "reference": _references(exam),
-        "warnings": [*_warnings(overall, metrics["accuracy"]), *exam.warnings],
+        "warnings": [*_warnings(exam, overall, metrics["accuracy"]), *exam.warnings],
         "usage": usage,
         "timing": timing,
     }
+    if goldless:
+        entry["gold"] = "none"
     if tally.epochs > 1:
         entry["repeats"] = tally.epochs
     return entry | _errata(exam, tally, overall, metrics)
@@ -94,8 +103,8 @@ def _bounds(overall: Cell, accuracy: Metric) -> dict[str, Metric]:
     deff = max(accuracy.get("deff") or 1.0, 1.0)
     bounds: dict[str, Metric] = {}
     for name, gathered in (
-        ("accuracy_worst", overall.gather(lambda state: state.worst)),
-        ("accuracy_best", overall.gather(lambda state: state.best)),
+        (WORST, overall.gather(lambda state: state.worst)),
+        (BEST, overall.gather(lambda state: state.best)),
     ):
         moments = gathered.moments()
         if moments is None:
@@ -181,10 +190,24 @@ def _references(exam: Exam) -> list[dict[str, Any]]:
     ]
 
 
-def _warnings(overall: Cell, accuracy: Metric) -> list[str]:
+def _goldless(exam: Exam, overall: Cell) -> bool:
+    """Whether nothing could be scored because no question has a gold answer."""
+    decided = overall.units - overall.outcomes["error"] - overall.outcomes["ungraded"]
+    return (
+        bool(overall.outcomes["ungraded"])
+        and not decided
+        and not any(sample.target for sample in exam.samples)
+    )
+
+
+def _warnings(exam: Exam, overall: Cell, accuracy: Metric) -> list[str]:
     units, warnings = overall.units, []
     lost = overall.outcomes["error"] + overall.outcomes["ungraded"]
-    if units and lost == units:
+    if _goldless(exam, overall):
+        submission = "; export the submission with keju export RUN --format submission"
+        takes = submission if exam.benchmark in SUBMITTED else ""
+        warnings.append(f"no gold answers: nothing is scored{takes}")
+    elif units and lost == units:
         warnings.append(f"nothing was graded: all {units} replies are errors or have no grade")
     elif lost:
         warnings.append(f"{_share(lost, units)} have no grade and are left out of the scores")

@@ -25,6 +25,8 @@ TIMEOUT = 30.0
 """Seconds without a byte before a download is given up."""
 
 _CHUNK = 1 << 16
+_BROKEN = (OSError, http.client.HTTPException, RuntimeError)
+"""How a connection fails; what blocks the network in a process may raise the last."""
 _SECONDS_BETWEEN_LINES = 5.0
 
 
@@ -55,7 +57,7 @@ def get(url: str, secrets: Mapping[str, str]) -> bytes:
     with _open(url, secrets) as response:
         try:
             return bytes(response.read())
-        except (OSError, http.client.HTTPException) as error:
+        except _BROKEN as error:
             raise Unreachable(f"{host_of(url)}: {error}") from None
 
 
@@ -101,7 +103,7 @@ def _open(url: str, secrets: Mapping[str, str]) -> http.client.HTTPResponse:
         raise Refused(error.code, str(error.reason)) from None
     except urllib.error.URLError as error:
         raise Unreachable(f"{host_of(url)}: {error.reason}") from None
-    except (OSError, http.client.HTTPException) as error:
+    except _BROKEN as error:
         raise Unreachable(f"{host_of(url)}: {error}") from None
     except ValueError:  # its text would show the header's value
         raise Unreachable(f"{host_of(url)}: address or token cannot be sent as given") from None
@@ -112,7 +114,7 @@ def _chunks(response: http.client.HTTPResponse, host: str) -> Iterator[bytes]:
     try:
         while chunk := response.read(_CHUNK):
             yield chunk
-    except (OSError, http.client.HTTPException) as error:
+    except _BROKEN as error:
         raise Unreachable(f"{host}: {error}") from None
 
 

@@ -16,6 +16,10 @@ MAX_ENTRY_BYTES = 1 << 30
 """The most one archive entry may unpack to; the largest real one is a thousandth of that."""
 
 
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+"""How the small text begins that stands for a large file in a repository."""
+
+
 class Files(Protocol):
     """Named files that can be listed and read, never written."""
 
@@ -51,9 +55,11 @@ class DiskFiles:
 
     def read(self, name: str) -> bytes:
         try:
-            return (self.path / name).read_bytes()
+            raw = (self.path / name).read_bytes()
         except OSError as error:
             raise DataError(f"cannot read {self.where(name)}: {error.strerror}") from None
+        _refuse_pointer(raw, self.where(name))
+        return raw
 
     def fingerprint(self, name: str, raw: bytes) -> tuple[str, str]:
         return name, hashlib.sha256(raw).hexdigest()
@@ -106,6 +112,9 @@ class ZipFiles:
             with zipfile.ZipFile(self.path) as archive:
                 entries = [entry for entry in archive.infolist() if not entry.is_dir()]
         except (OSError, zipfile.BadZipFile) as error:
+            if self.path.is_file():
+                with self.path.open("rb") as file:
+                    _refuse_pointer(file.read(len(LFS_POINTER)), str(self.path))
             raise DataError(f"{self.path} is not a whole zip file: {error}") from None
         for entry in entries:
             _refuse_escape(entry, self.path)
@@ -114,6 +123,14 @@ class ZipFiles:
         if len(tops) == 1 and all("/" in name for name in paths):
             return {name.split("/", 1)[1]: entry for name, entry in paths.items()}
         return paths
+
+
+def _refuse_pointer(raw: bytes, where: str) -> None:
+    if raw.startswith(LFS_POINTER):
+        raise DataError(
+            f"{where} is a Git LFS pointer, not the file itself: fetch it with 'git lfs pull', or "
+            "download the file"
+        )
 
 
 def _refuse_escape(entry: zipfile.ZipInfo, archive: Path) -> None:

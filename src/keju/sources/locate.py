@@ -16,7 +16,10 @@ from pathlib import Path
 
 from keju.errors import DataError
 from keju.sources.folder import DataFolder, NoFolder
-from keju.sources.layouts import BUILT_IN, LAYOUTS, HubName
+from keju.sources.layouts import BUILT_IN, LAYOUTS, HubName, HubRepo
+
+SNAPSHOTS = "snapshots"
+"""The folder of a hub's cache that holds one folder a revision."""
 
 
 def locate(
@@ -42,7 +45,7 @@ def locate(
         )
         if found is not None:
             return found
-        tried.append(f"no folder '{benchmark}' in {named}")
+        tried.append(f"no folder '{benchmark}' in {named}{_own_folder_hint(named, benchmark)}")
     if benchmark in BUILT_IN:
         return NoFolder(benchmark)
     if benchmark not in LAYOUTS:
@@ -61,11 +64,24 @@ def locate(
     )
 
 
+def _own_folder_hint(named: str, benchmark: str) -> str:
+    """What to say where the folder of the benchmark itself was given for the one above it."""
+    path = Path(named).expanduser()
+    layout = LAYOUTS.get(benchmark)
+    if layout is None or not DataFolder(path, benchmark=benchmark).holds_data():
+        return ""
+    local = f"'{path}' as dataset_args.{benchmark}.local_path"
+    if path.resolve().name in (benchmark, *layout.folders):
+        return f" (it holds the files themselves: give the folder above it, or {local})"
+    return f" (it holds the files themselves: give {local})"
+
+
 def _folder_at(path: Path, benchmark: str, setting: str) -> DataFolder:
     if not path.exists():
         raise DataError(f"{setting}: {path} does not exist")
     if not path.is_dir():
         raise DataError(f"{setting}: {path} is not a folder")
+    path = _snapshot(path, setting)
     folder = DataFolder(path, benchmark=benchmark)
     if benchmark in LAYOUTS and not folder.holds_data():
         layout = LAYOUTS[benchmark]
@@ -77,11 +93,42 @@ def _folder_at(path: Path, benchmark: str, setting: str) -> DataFolder:
 def _below(data_dir: Path, benchmark: str, setting: str) -> DataFolder | None:
     if not data_dir.is_dir():
         raise DataError(f"{setting}: {data_dir} is not a folder")
-    others = LAYOUTS[benchmark].folders if benchmark in LAYOUTS else ()
+    if benchmark not in LAYOUTS:
+        others: tuple[str, ...] = ()
+    else:
+        layout = LAYOUTS[benchmark]
+        others = (*layout.folders, *(_cache_name(hub) for hub in layout.hubs.values()))
+        if data_dir.name in others and (data_dir / SNAPSHOTS).is_dir():
+            return _folder_at(data_dir, benchmark, setting)
     for name in (benchmark, *others):
         if (data_dir / name).is_dir():
             return _folder_at(data_dir / name, benchmark, setting)
     return None
+
+
+def _cache_name(source: HubRepo) -> str:
+    """What the Hugging Face client calls the folder of a data set in its cache."""
+    return f"datasets--{source.repo.replace('/', '--')}"
+
+
+def _snapshot(path: Path, setting: str) -> Path:
+    """`path` itself or, if it is a data set in a hub's cache, the snapshot to read there.
+
+    That is the one ``refs/main`` names, or the only one.
+    """
+    if not (path / SNAPSHOTS).is_dir():
+        return path
+    present = sorted(each for each in (path / SNAPSHOTS).iterdir() if each.is_dir())
+    main = path / "refs" / "main"
+    named = path / SNAPSHOTS / main.read_text("utf-8").strip() if main.is_file() else None
+    if named in present:
+        return named
+    if len(present) == 1:
+        return present[0]
+    raise DataError(
+        f"{setting}: {path} holds {len(present)} snapshots and refs/main names none of them: give "
+        "the folder of one"
+    )
 
 
 def _pulled(

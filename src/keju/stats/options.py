@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from keju.stats.distributions import chi_squared_survival
+
+
+_NEGLIGIBLE = 1e-9
+"""Share of the largest variance below which a variance is rounding noise."""
 
 
 class ChiSquared(NamedTuple):
@@ -30,6 +34,86 @@ def option_bias(predicted: Sequence[float], gold: Sequence[float]) -> ChiSquared
     statistic = math.fsum((p - g * scale) ** 2 / (g * scale) for p, g in pairs)
     df = len(pairs) - 1
     return ChiSquared(statistic, df, chi_squared_survival(statistic, df))
+
+
+class PlaceBias(NamedTuple):
+    """How often each place was chosen, and how often the chosen options stood there."""
+
+    chosen: list[int]
+    expected: list[float]
+    statistic: float
+    df: int
+    p: float
+
+
+def place_bias(questions: Iterable[Sequence[Sequence[int]]], places: int) -> PlaceBias:
+    """Test whether options are chosen for the place at which they stand.
+
+    Each question was asked in several orders of its options: entry [i][t] of its square table is
+    the place, in order t, of the option that was chosen in order i. If only the content counts,
+    any choice could as well have fallen in any of the question's orders. That gives the expected
+    counts of the places, and their exact covariance (Hoeffding 1951); the quadratic form of the
+    differences is chi-squared. Questions that are answered alike in all orders say nothing
+    against it, so that a model which knows is never suspected.
+    """
+    chosen, expected = [0] * places, [0.0] * places
+    covariance = [[0.0] * places for _ in range(places)]
+    for table in questions:
+        total = _counts((place for row in table for place in row), places)
+        for turn, row in enumerate(table):
+            chosen[row[turn]] += 1
+        for place in range(places):
+            expected[place] += total[place] / len(table)
+        if len(table) > 1 and any(row != table[0] for row in table):
+            _add_covariance(covariance, table, total)
+    apart = [c - e for c, e in zip(chosen, expected, strict=True)]
+    statistic, df = _quadratic_form(covariance, apart)
+    p = chi_squared_survival(statistic, df) if df else 1.0
+    return PlaceBias(chosen, expected, statistic, df, p)
+
+
+def _counts(found: Iterable[int], places: int) -> list[int]:
+    counts = [0] * places
+    for place in found:
+        counts[place] += 1
+    return counts
+
+
+def _add_covariance(
+    covariance: list[list[float]], table: Sequence[Sequence[int]], total: Sequence[int]
+) -> None:
+    """Add that of the counts of one question, were its choices dealt anew to its orders."""
+    size, places = len(table), len(total)
+    scale = 1 / (size - 1)
+    for place, count in enumerate(total):
+        covariance[place][place] += scale * count
+    weighted = [(_counts(row, places), -1 / size) for row in table]
+    weighted += [(_counts(column, places), -1 / size) for column in zip(*table, strict=True)]
+    weighted.append((list(total), 1 / size**2))
+    for counts, weight in weighted:
+        known = [(place, count) for place, count in enumerate(counts) if count]
+        for first, many in known:
+            for second, others in known:
+                covariance[first][second] += scale * weight * many * others
+
+
+def _quadratic_form(matrix: list[list[float]], vector: list[float]) -> tuple[float, int]:
+    """The form of the inverse of a covariance with `vector`, and the rank that it has."""
+    left, value = set(range(len(vector))), 0.0
+    negligible = _NEGLIGIBLE * max((matrix[i][i] for i in left), default=0.0)
+    while left:
+        pivot = max(left, key=lambda i: matrix[i][i])
+        spread = matrix[pivot][pivot]
+        if spread <= negligible:
+            break
+        left.remove(pivot)
+        value += vector[pivot] ** 2 / spread
+        for i in left:
+            factor = matrix[i][pivot] / spread
+            vector[i] -= factor * vector[pivot]
+            for k in left:
+                matrix[i][k] -= factor * matrix[pivot][k]
+    return value, len(vector) - len(left)
 
 
 def recall_spread(recalls: Sequence[float]) -> float:

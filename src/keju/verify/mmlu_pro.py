@@ -57,7 +57,7 @@ def _read(exam: Exam, recorded: RecordedSet, golden: dict[str, Any]) -> Rows:
     samples: list[Sample] = []
     then: list[str] = []
     letters: dict[str, list[str | None]] = {reader: [] for reader in LEVELS.values()}
-    for index, row in located_rows(exam, recorded.predictions).items():
+    for index, (row, _) in located_rows(exam, recorded.predictions).items():
         sample = exam.samples[index]
         reply = as_reply(row)
         samples.append(sample)

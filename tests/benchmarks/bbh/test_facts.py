@@ -102,7 +102,9 @@ def test_errata_are_what_the_data_shows(samples: dict[str, Sample]) -> None:
     assert samples["bbh_snarks_88"].choices == ("The NB",)
 
 
-def test_an_erratum_belongs_to_the_published_row_only(exam: Exam, samples: dict[str, Sample]) -> None:
+def test_an_erratum_belongs_to_the_published_row_only(
+    exam: Exam, samples: dict[str, Sample]
+) -> None:
     assert set(exam.errata) == set(ERRATA)
     for name, erratum in ERRATA.items():
         assert fault_of(samples[name]) == exam.errata[name] == erratum.fault

@@ -253,6 +253,7 @@ def test_words_below_the_marker() -> None:
     [
         (INTEGER, "12 + 12 = 24 remainder 2"),
         (INTEGER, "There are 24"),
+        (INTEGER, "(12 + 12) = (24"),
         (INTEGER, "I counted 24."),
         (INTEGER, "Total: 24 or 25"),
         (BOOL, "So it seems to be True"),

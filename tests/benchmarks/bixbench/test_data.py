@@ -152,9 +152,7 @@ def test_data_that_is_not_the_published_says_so(prepare: Prepare, tmp_path: Path
     assert any("v1.5: 3 rows, published are 205" in note for note in exam.data.notes)
     assert any("v1.0 has 3 of 53" in warning for warning in prepare(data_version="1.0").warnings)
     write(tmp_path / "BixBench.jsonl", [flat("bix-53-q4", "a", ["b", "c", "d"])])
-    edited = BixBench().prepare(
-        BixBenchArgs(), DataFolder(tmp_path, benchmark="bixbench"), seed=0
-    )
+    edited = BixBench().prepare(BixBenchArgs(), DataFolder(tmp_path, benchmark="bixbench"), seed=0)
     assert edited.errata == {}
 
 

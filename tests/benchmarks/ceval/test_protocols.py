@@ -116,3 +116,18 @@ def test_published_figures_stand_beside_comparable_settings_only(real: Sit) -> N
     assert real(protocol="tutorial", few_shot_num=3).references == ()
     test = {ref.name: ref.overall for ref in real(protocol="official", split="test").references}
     assert test["GPT-4, 5-shot answer-only, test"] == {"average": 0.687, "hard": 0.549}
+
+
+@pytest.mark.parametrize("name", ["prompt_template", "few_shot_prompt_template"])
+def test_an_empty_template_is_refused_and_not_ignored(sit: Sit, name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{name}: the placeholder .* is missing"):
+        sit(**{name: ""})
+
+
+@pytest.mark.parametrize("protocol", ["evalscope", "opencompass"])
+def test_doing_without_a_system_role_needs_a_system_message(sit: Sit, protocol: str) -> None:
+    with pytest.raises(ConfigError, match="system_role has no effect: there is no system message"):
+        sit(protocol=protocol, system_role=False)
+    exam = sit(protocol=protocol, system_role=False, system_prompt="你好")
+    assert exam.render(exam.samples[0]).messages[0].content.startswith("你好\n\n")
+    assert sit(protocol="tutorial", system_role=False).settings["system_role"] is False

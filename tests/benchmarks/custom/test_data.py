@@ -30,7 +30,7 @@ id,question,choices,answer,subset
     ("name", "content"),
     [
         ("q.jsonl", lines(*ROWS)),
-        ("q.jsonl.gz", gzip.compress(lines(*ROWS).encode())),
+        ("q.jsonl.gz", gzip.compress(lines(*ROWS).encode(), mtime=0)),
         ("q.json", json.dumps(ROWS)),
         ("q.json", json.dumps({"questions": ROWS})),
         ("q.yaml", YAML),
@@ -171,6 +171,7 @@ FILES = {
     "reader: best": "reader: expected letter, robust, exact or number",
     "reader: {marker: x, regex: y}": "give either 'marker' or 'regex'",
     "reader: {regex: '('}": "not a regular expression",
+    "reader: {regex: '(a+)+$'}": "reader: a repeat inside a repeat",
     "reader: {mark: x}": "reader: expected letter",
     "reader: number": "reader 'number' is not for questions with options",
     "few_shot: -1": "few_shot: expected a number",

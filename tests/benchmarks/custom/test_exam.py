@@ -10,6 +10,7 @@ import pytest
 from keju.benchmarks import registry
 from keju.config import TaskConfig
 from keju.errors import ConfigError
+from keju.exams import choose_readers
 from keju.models.scripted import ScriptedModel
 from keju.task import sit
 from keju.types import Reply, Request
@@ -270,3 +271,17 @@ def test_recorded_outputs_find_their_questions(lay: Lay) -> None:
     assert exam.locate({"id": "quiz_europe_1"}) == "quiz_europe_1"
     numbered = prepare(lay({"capitals.csv": "id,question,answer\n5,q?,x\n"}))
     assert numbered.locate({"id": 5}) == numbered.locate({"subset": "all", "index": 0}) == "5"
+
+
+def test_subsets_are_named_in_any_case(lay: Lay) -> None:
+    exam = prepare(lay({"capitals.csv": CAPITALS}), {"subset_list": ["Europe"]})
+    assert [subset.name for subset in exam.subsets] == ["europe"]
+
+
+def test_the_reader_of_letters_reports_its_own_name(lay: Lay) -> None:
+    exam = prepare(lay({"capitals.csv": CAPITALS}))
+    for name in ("letter", "robust"):
+        (reader,) = choose_readers(exam, [name])
+        reading = exam.grade(Reply("ANSWER: A"), exam.samples[0], reader)
+        assert (reading.reader, reading.score.outcome) == (name, "correct")
+    assert [reader.name for reader in choose_readers(exam, None)] == ["letter"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ def test_a_category_without_rows_is_an_error(prepare: Prepare) -> None:
         ({"question": " "}, "row 1: the question is empty"),
         ({"options": "x,y"}, "'options' should be list and is str"),
         ({"options": ["x", 3]}, "not text"),
-        ({"question_id": "11"}, "'question_id' should be int and is str"),
+        ({"question_id": "x11"}, "'question_id' should be int and is str"),
         ({"question": None}, "'question' should be str and is missing"),
         ({"category": "maths"}, "unknown category 'maths'.*math"),
         ({"question_id": 13}, "row 3: question_id 13 occurs twice"),
@@ -124,3 +125,19 @@ def test_the_real_data(exam: MMLUProExam, data_dir: Path) -> None:
     assert "mmlu_pro_3983" in exam.errata
     chance = [exam.chance(s) or 0.0 for s in exam.samples]
     assert round(100 * sum(chance) / len(chance), 2) == 11.09
+
+
+def test_csv_keeps_numbers_and_lists_as_text(tmp_path: Path) -> None:
+    with (tmp_path / "test.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, list(TEST_ROWS[0]))
+        table.writeheader()
+        for fields in TEST_ROWS:
+            table.writerow(fields | {"options": json.dumps(fields["options"])})
+    args = DatasetArgs(subset_list=["math"], few_shot_num=0)
+    exam = MMLUPro().prepare(args, DataFolder(tmp_path, benchmark="mmlu_pro"), seed=0)
+    (tmp_path / "lines").mkdir()
+    write(tmp_path / "lines" / "test.jsonl", TEST_ROWS)
+    lines = DataFolder(tmp_path / "lines", benchmark="mmlu_pro")
+    other = MMLUPro().prepare(args, lines, seed=0)
+    assert exam.samples == other.samples
+    assert exam.errata == other.errata

@@ -27,9 +27,7 @@ _NUMBER = re.compile(
     re.I | re.A,
 )
 _NUMBER_WORD = re.compile(r"(minus |negative )?([a-z]+)(?!-| of\b)", re.I | re.A)
-_ANY_NUMBER = re.compile(
-    rf"(?:about |around )?[+-]?(?:\d[\d,.]*+|((?:{_WORDS})\b))", re.I | re.A
-)
+_ANY_NUMBER = re.compile(rf"(?:about |around )?[+-]?(?:\d[\d,.]*+|((?:{_WORDS})\b))", re.I | re.A)
 _MORE_THAN_A_NUMBER = re.compile(
     r"[)\]]?(?:"
     r"[\s-]{0,2}(?:hundred|thousand|million|billion|trillion|quadrillion|dozen|lakh|crore)s?\b"
@@ -49,7 +47,7 @@ _OFFERED = re.compile(
     r"\b(?:otherwise|else|alternatively|in which case)\b[\s,:]*(?:it is |the answer is )?[+-]?\d",
     re.I | re.A,
 )
-_CLOSING = ")] "
+_OPENING, _CLOSING = ("(", "["), (")", "]")
 
 
 class Integers:
@@ -68,8 +66,10 @@ class Integers:
     def whole(self, line: str, sample: Sample) -> str | None:
         """The number of a line that is nothing but a number."""
         bare = _plain_number(line)
+        if bare[:1] in _OPENING and not bare.endswith(_CLOSING):
+            return None
         value, end = _leading_number(bare)
-        return value if value is not None and not bare[end:].strip(_CLOSING) else None
+        return value if value is not None and not bare[end:].strip(" )]") else None
 
     def same(self, value: str, target: str) -> bool:
         return value == (_leading_number(_plain_number(target))[0] or target)

@@ -19,7 +19,8 @@ Whole = Callable[[str, Sample], str | None]
 _HEADING = re.compile(r"(?:#{1,6}|>|=>|→|⇒|∴)\s*+")
 _OPENING = (
     r"(?:(?:so|therefore|thus|hence|consequently|finally|overall|ultimately|in conclusion"
-    r"|in summary|in total|as a result|this means(?: that)?|we (?:can )?conclude that)\b[,:]?\s{1,3})"
+    r"|in summary|in total|as a result|this means(?: that)?|we (?:can )?conclude that)\b"
+    r"[,:]?\s{1,3})"
 )
 _NAMED = re.compile(
     rf"{_OPENING}{{0,2}}(?:the |my |our )?(?:(?:final|overall|grand|total|correct|sorted) )?"

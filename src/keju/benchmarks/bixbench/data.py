@@ -55,7 +55,7 @@ class Table(NamedTuple):
     capsules: list[Capsule]
     """Each capsule once, in the order of the file."""
     notes: list[str]
-    count: Count
+    rows: Count
 
 
 def read_table(folder: DataFolder, version: str | None) -> Table:

@@ -107,8 +107,12 @@ class BixBenchExam(Exam):
     def as_recorded(self, sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample:
         """With the options as they were shown: their labels, and which of them was a refusal."""
         recorded = dict(row)
-        if "choices" in row:
-            recorded["choices"] = [_LABEL_PREFIX.sub("", str(c), count=1) for c in row["choices"]]
+        choices = row.get("choices")
+        if isinstance(choices, list):
+            recorded["choices"] = [
+                _LABEL_PREFIX.sub("", choice, count=1) if isinstance(choice, str) else choice
+                for choice in choices
+            ]
         if gold and ("choices" in row or "target" in row):
             metadata = {k: v for k, v in sample.metadata.items() if k != REFUSAL}
             if row.get("unsure"):

@@ -69,7 +69,7 @@ def make_questions(table: Table, args: BixBenchArgs, refusal: Refusal | None) ->
     )
     if args.answer_mode == "mcq":
         notes.append(_gold_letters(kept))
-    count = table.count
+    count = table.rows
     if count.differs:
         notes.append(f"{count.name}: {count.rows} rows, published are {count.published}")
     warnings = count_warnings([count])

@@ -117,19 +117,22 @@ def _alone(text: str, sample: Sample) -> Answer | None:
 
 
 def _announced(text: str, sample: Sample) -> Answer | None:
-    """``answer is X`` or ``Answer: X``, the last that is followed by an answer."""
+    """``answer is X`` or ``Answer: X``, the last that is followed by an answer and not denied."""
+    silent = {""}
     for segment in reversed(segments_at(text, announcements(text))):
         said = segment.text
-        standing = standing_of(text, segment.start)
-        if standing == "denied":
+        if said in silent:
             continue
         label = option_of(said, sample)
         reading = LabelReading(label) if label else read_label(said, sample.labels, sample.choices)
         if reading.reason == "no_label":
+            silent.add(said)
             continue
+        standing = standing_of(text, segment.start)
         if standing == "alternative":
             return Answer(reason="ambiguous")
-        return Answer(reading.value, "tolerant" if reading.value else "", reading.reason)
+        if standing == "stated":
+            return Answer(reading.value, "tolerant" if reading.value else "", reading.reason)
     return None
 
 

@@ -15,6 +15,7 @@ from keju.benchmarks.ceval.prompts import (
     QUESTION_FIELDS,
     Question,
     Voice,
+    Writer,
     writer_for,
 )
 from keju.benchmarks.ceval.protocols import (
@@ -27,7 +28,7 @@ from keju.benchmarks.ceval.protocols import (
     resolve,
 )
 from keju.benchmarks.ceval.readers import READER_NAMES, readers_for
-from keju.benchmarks.ceval.subjects import SUBJECTS, Split, Subject, select
+from keju.benchmarks.ceval.subjects import SUBJECTS, Split, Subject, find, select
 from keju.benchmarks.choices import permuted, shuffle_order
 from keju.benchmarks.published import Count, count_warnings
 from keju.benchmarks.templates import check_template
@@ -68,6 +69,13 @@ class CEval(Benchmark):
     subset_names = tuple(SUBJECTS)
     Args = CEvalArgs
 
+    def subset_name(self, given: str) -> str | None:
+        """By file name, English or Chinese name."""
+        try:
+            return find(given).name
+        except ConfigError:
+            return None
+
     def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> Exam:
         """Load one split under one protocol; refuse what cannot be carried out."""
         if not isinstance(args, CEvalArgs):
@@ -79,6 +87,7 @@ class CEval(Benchmark):
         subjects = select(args.subset_list)
         data.check_names(folder)
         writer = writer_for(setting, voice, template)
+        _check_system_role(voice, writer, setting)
         shots = _shots(folder, subjects, setting, seed if args.few_shot_random else None)
         rows = {subject.name: data.read_rows(folder, subject, split) for subject in subjects}
         counts = data.counts_of(rows, subjects, split)
@@ -116,9 +125,8 @@ def _setting(args: CEvalArgs) -> Setting:
 
 def _template(args: CEvalArgs, setting: Setting) -> str | None:
     """The user's message template, where it can really be used."""
-    given = [
-        name for name in ("prompt_template", "few_shot_prompt_template") if getattr(args, name)
-    ]
+    names = ("prompt_template", "few_shot_prompt_template")
+    given = [name for name in names if getattr(args, name) is not None]
     if not given:
         return None
     if not PUBLISHED[setting.protocol.name].templates:
@@ -131,7 +139,7 @@ def _template(args: CEvalArgs, setting: Setting) -> str | None:
             "prompt_template and few_shot_prompt_template: only one of them would be used"
         )
     required = ("question", "choices")
-    if args.prompt_template:
+    if args.prompt_template is not None:
         check_template(
             args.prompt_template,
             known=QUESTION_FIELDS,
@@ -157,6 +165,16 @@ def _voice(args: CEvalArgs, setting: Setting) -> Voice:
     if setting.form == "base" and not args.system_role:
         raise ConfigError("system_role has no effect in form 'base': leave it out")
     return Voice(args.system_prompt, args.system_role)
+
+
+def _check_system_role(voice: Voice, writer: Writer, setting: Setting) -> None:
+    """Refuse to do without a system role where nothing would be said in it."""
+    own = writer.system("") if voice.system is None else voice.system
+    if not voice.system_role and not own:
+        raise ConfigError(
+            "system_role has no effect: there is no system message in protocol "
+            f"'{setting.protocol.name}' unless system_prompt gives one; leave it out"
+        )
 
 
 def _shots(

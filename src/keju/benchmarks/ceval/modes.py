@@ -1,89 +1,113 @@
 """Knowledge or reasoning? The tutorial's question, asked of two runs of the same model.
 
 A subject that gains from a chain of thought is one of reasoning; one that does not, or loses, is
-one of knowledge. Single subjects have 12 to 55 val rows, so both intervals stand beside the
-difference.
+one of knowledge. Only questions that both runs graded count, and they are compared one by one:
+single subjects have 12 to 55 val rows, so the difference has an interval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from keju.benchmarks.ceval.subjects import SUBJECTS
+from keju.benchmarks.ceval.subjects import CATEGORIES, HARD, SUBJECTS, members
 from keju.errors import UsageError
+from keju.stats.distributions import student_t_quantile
+from keju.stats.intervals import Interval, Moments
 
-Interval = tuple[float, float]
+OVERALL = "all"
+HARD_NAME = "hard"
+_SAMPLE_ID = re.compile(r"ceval_(?P<subject>.+)_(?:val|test)_\d+")
 
 
-class SubjectModes(NamedTuple):
-    """One subject, or one category, sat in both modes; shares in [0, 1]."""
+class ModesRow(NamedTuple):
+    """One subject, one category or everything, sat in both modes; shares in [0, 1]."""
 
     subject: str
     title: str
     """The Chinese name of a subject; what a category is called."""
-    answer_only: float | None
-    answer_only_ci95: Interval | None
-    cot: float | None
-    cot_ci95: Interval | None
-    difference: float | None
-    """Chain of thought minus answer-only; None where one of them has no score."""
+    n: int
+    """Questions that both runs graded."""
+    answer_only: float
+    cot: float
+    difference: float
+    """Chain of thought minus answer-only."""
+    ci95: Interval | None
+    """Of the difference; None where it has no spread to tell by."""
     apart: bool
-    """Whether the two intervals do not overlap, so that the difference is more than noise."""
+    """Whether the interval leaves out 0, so that the difference is more than noise."""
 
 
-def side_by_side(
-    answer_only_entry: Mapping[str, Any], cot_entry: Mapping[str, Any]
-) -> list[SubjectModes]:
-    """Line up two entries of ``benchmarks`` of a results document, subject by subject.
+class Comparison(NamedTuple):
+    """Two runs, question by question."""
 
-    Only subjects that both runs sat are listed, in the published order.
-    """
-    for entry in (answer_only_entry, cot_entry):
-        if entry.get("name") != "ceval":
-            raise UsageError(f"modes are compared on ceval, this entry is {entry.get('name')!r}")
-    direct = {subset["name"]: subset for subset in answer_only_entry["subsets"]}
-    reasoned = {subset["name"]: subset for subset in cot_entry["subsets"]}
-    shared = [name for name in SUBJECTS if name in direct and name in reasoned]
-    if not shared:
-        raise UsageError("the two runs have no subject in common: nothing to compare")
-    return [_row(name, SUBJECTS[name].chinese, direct[name], reasoned[name]) for name in shared]
+    overall: ModesRow
+    subjects: list[ModesRow]
+    """In the published order."""
+    categories: list[ModesRow]
+    """Means over their subjects, and C-Eval Hard; only those of which all subjects are there."""
 
 
-def groups_side_by_side(
-    answer_only_entry: Mapping[str, Any], cot_entry: Mapping[str, Any]
-) -> list[SubjectModes]:
-    """The same for the categories and C-Eval Hard: means over their subjects.
-
-    Only what both runs sat in full is listed.
-    """
-    direct = {group["name"]: group for group in answer_only_entry["groups"]}
-    reasoned = {group["name"]: group for group in cot_entry["groups"]}
-    return [
-        _row(name, str(direct[name]["title"]), direct[name], reasoned[name])
-        for name in direct
-        if name in reasoned
-    ]
+class _Pair(NamedTuple):
+    answer_only: float
+    cot: float
 
 
-def _row(
-    name: str, title: str, direct: Mapping[str, Any], reasoned: Mapping[str, Any]
-) -> SubjectModes:
-    before, after = direct["accuracy"], reasoned["accuracy"]
-    low, high = _interval(direct), _interval(reasoned)
-    both = before is not None and after is not None
-    return SubjectModes(
-        subject=name,
-        title=title,
-        answer_only=before,
-        answer_only_ci95=low,
-        cot=after,
-        cot_ci95=high,
-        difference=after - before if both else None,
-        apart=bool(low and high and (low[1] < high[0] or high[1] < low[0])),
+def compare_modes(answer_only: Mapping[str, float], cot: Mapping[str, float]) -> Comparison:
+    """Compare the scores of two runs by sample id."""
+    pairs: dict[str, list[_Pair]] = {}
+    for name, score in answer_only.items():
+        found = _SAMPLE_ID.fullmatch(name)
+        if found is not None and name in cot:
+            pairs.setdefault(found["subject"], []).append(_Pair(score, cot[name]))
+    if not pairs:
+        raise UsageError("the two runs have no graded question in common: nothing to compare")
+    known = {name: pairs[name] for name in SUBJECTS if name in pairs}
+    groups = {name: members(name) for name in CATEGORIES} | {HARD_NAME: tuple(sorted(HARD))}
+    titles = {HARD_NAME: "C-Eval Hard"}
+    return Comparison(
+        _mean_row(OVERALL, "all shared questions", [[p for own in known.values() for p in own]]),
+        [_mean_row(name, SUBJECTS[name].chinese, [own]) for name, own in known.items()],
+        [
+            _mean_row(name, titles.get(name, name), [known[subject] for subject in subjects])
+            for name, subjects in groups.items()
+            if all(subject in known for subject in subjects)
+        ],
     )
 
 
-def _interval(subset: Mapping[str, Any]) -> Interval | None:
-    bounds = subset.get("ci95")
-    return (bounds[0], bounds[1]) if bounds and None not in bounds else None
+def _mean_row(name: str, title: str, strata: Sequence[Sequence[_Pair]]) -> ModesRow:
+    """The mean over `strata`, which weigh the same; the standard error is that of fixed strata."""
+    moments = [_moments(pair.cot - pair.answer_only for pair in own) for own in strata]
+    before, after = (
+        math.fsum(_moments(pair[side] for pair in own).mean for own in strata) / len(strata)
+        for side in (0, 1)
+    )
+    difference = after - before
+    interval = _interval(difference, moments)
+    return ModesRow(
+        subject=name,
+        title=title,
+        n=sum(len(own) for own in strata),
+        answer_only=before,
+        cot=after,
+        difference=difference,
+        ci95=interval,
+        apart=interval is not None and not interval.low <= 0 <= interval.high,
+    )
+
+
+def _moments(values: Iterable[float]) -> Moments:
+    moments = Moments.of(values)
+    assert moments is not None  # a subject without a shared question is not listed
+    return moments
+
+
+def _interval(difference: float, strata: Sequence[Moments]) -> Interval | None:
+    if any(own.variance is None for own in strata) or not any(own.variance for own in strata):
+        return None
+    error = math.sqrt(sum((own.variance or 0.0) / own.n for own in strata)) / len(strata)
+    half = error * student_t_quantile(0.975, sum(own.n - 1 for own in strata))
+    return Interval(difference - half, difference + half)

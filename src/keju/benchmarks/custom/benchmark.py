@@ -178,13 +178,16 @@ def _chosen(
 ) -> list[Question]:
     if wanted is None:
         return list(questions)
-    present = dict.fromkeys(question.subset for question in questions)
-    for subset in wanted:
-        if subset not in present:
-            raise ConfigError(f"{name} has no subset '{subset}'{did_you_mean(subset, present)}")
     if not wanted:
         raise ConfigError(f"{name}: subset_list is empty: name a subset, or leave it out for all")
-    return [question for question in questions if question.subset in wanted]
+    present = list(dict.fromkeys(question.subset for question in questions))
+    chosen: set[str] = set()
+    for subset in wanted:
+        same = [own for own in present if own.casefold() == subset.casefold()]
+        if not same:
+            raise ConfigError(f"{name} has no subset '{subset}'{did_you_mean(subset, present)}")
+        chosen.update([subset] if subset in same else same)
+    return [question for question in questions if question.subset in chosen]
 
 
 def _columns(questions: Sequence[Question]) -> frozenset[str]:

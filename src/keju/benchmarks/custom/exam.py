@@ -8,7 +8,7 @@ from typing import Any
 from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Reader, Subset
 from keju.benchmarks.custom.data import Question
 from keju.benchmarks.custom.prompts import EXAMPLES, Asked, Wording, prefix_of, render, split
-from keju.benchmarks.custom.readers import ACCEPTED
+from keju.benchmarks.custom.readers import ACCEPTED, LETTER
 from keju.types import Prefix, Prompt, Sample
 
 FIELDS = "fields"
@@ -38,6 +38,8 @@ class CustomExam(Exam):
         self.subsets = subsets
         self.data = data
         self.settings = settings
+        if protocol.reader == LETTER:
+            self.beside = LETTER
         self.clustered = any(sample.group for sample in samples)
         self._shared: dict[str, dict[str, str]] = {}
         self._parts: dict[str, tuple[Prefix, str]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 from keju.config import explain
 from keju.errors import ConfigError, DataError
 from keju.parsing import document
+from keju.patterns import check_pattern
 
 NAMES = ("exam.yaml", "exam.yml")
 
@@ -32,10 +32,7 @@ class ReaderRule(BaseModel):
     @field_validator("regex")
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
-        try:
-            re.compile(value or "")
-        except re.error as error:
-            raise ValueError(f"not a regular expression: {error}") from None
+        check_pattern(value or "")
         return value
 
 

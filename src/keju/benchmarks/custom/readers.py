@@ -58,6 +58,12 @@ class FoundLabel(ChoiceReader):
         return Answer(reason="no_marker")
 
 
+class LetterReader(RobustChoiceReader):
+    """`robust` of options, under the name by which exam files and protocols know it."""
+
+    name = LETTER
+
+
 class TextReader(Reader):
     """A reader of free answers, compared with every answer that counts as right."""
 
@@ -168,8 +174,8 @@ _KINDS: dict[Kind, str] = {"choice": "questions with options", "free": "question
 
 
 def _choice_readers(exam: ExamFile) -> dict[str, Reader]:
-    robust = RobustChoiceReader(ChoiceRules(MARKERS[exam.language]))
-    found: dict[str, Reader] = {LETTER: robust, ROBUST: robust}
+    rules = ChoiceRules(MARKERS[exam.language])
+    found: dict[str, Reader] = {LETTER: LetterReader(rules), ROBUST: RobustChoiceReader(rules)}
     if isinstance(exam.reader, ReaderRule):
         name, find = _finder(exam.reader)
         found[name] = FoundLabel(name, find)

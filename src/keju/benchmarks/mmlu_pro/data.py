@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.published import Count
 from keju.errors import ConfigError, DataError, did_you_mean
@@ -73,6 +75,7 @@ def read_rows(folder: DataFolder, table: str) -> list[Row]:
 
 
 def _row(fields: Mapping[str, Any], where: str) -> Row:
+    fields = _typed(fields)
     question_id = _field(fields, "question_id", int, where)
     raw = _field(fields, "options", list, where)
     if not all(isinstance(option, str) for option in raw):
@@ -100,6 +103,21 @@ def _row(fields: Mapping[str, Any], where: str) -> Row:
         indented=tuple(i for i, option in enumerate(raw) if option != options[i]),
         fault=_fault(options, answer, fields.get("answer_index")),
     )
+
+
+def _typed(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The row with the numbers and the list that CSV keeps as text in their own types."""
+    typed = dict(fields)
+    for name in ("question_id", "answer_index"):
+        value = typed.get(name)
+        if isinstance(value, str) and value.isascii() and value.isdigit():
+            typed[name] = int(value)
+    if isinstance(typed.get("options"), str):
+        try:
+            typed["options"] = msgspec.json.decode(typed["options"])
+        except msgspec.DecodeError:
+            pass  # refused as the text that it is
+    return typed
 
 
 def _field(fields: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
@@ -152,11 +170,17 @@ def chosen_categories(names: Sequence[str] | None) -> list[str]:
     return [category for category in CATEGORIES if category in wanted]
 
 
-def _category(name: str) -> str:
+def category_of(name: str) -> str | None:
+    """The category that a user calls `name`; None if there is none."""
     plain = " ".join(name.replace("_", " ").split()).lower()
-    if plain not in CATEGORIES:
-        raise ConfigError(f"unknown MMLU-Pro category '{name}'{did_you_mean(plain, CATEGORIES)}")
-    return plain
+    return plain if plain in CATEGORIES else None
+
+
+def _category(name: str) -> str:
+    known = category_of(name)
+    if known is None:
+        raise ConfigError(f"unknown MMLU-Pro category '{name}'{did_you_mean(name, CATEGORIES)}")
+    return known
 
 
 def by_category(rows: Sequence[Row], categories: Sequence[str]) -> dict[str, list[Row]]:

@@ -100,6 +100,9 @@ class MMLUPro(Benchmark):
     reader_names: ClassVar[tuple[str, ...]] = readers.NAMES
     subset_names: ClassVar[tuple[str, ...]] = tuple(CATEGORIES)
 
+    def subset_name(self, given: str) -> str | None:
+        return data.category_of(given)
+
     def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> MMLUProExam:
         protocol = protocol_of(args)
         count = shot_count(args)
