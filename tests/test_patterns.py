@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from keju.config import DatasetArgs
@@ -16,8 +18,9 @@ from keju.patterns import check_pattern
 def test_a_repeat_inside_a_repeat_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="a repeat inside a repeat"):
         check_pattern(pattern)
-    with pytest.raises(ConfigError, match="filters.regex: a repeat inside a repeat") as told:
-        DatasetArgs(filters={"regex": pattern})
+    given: dict[str, Any] = {"filters": {"regex": pattern}}
+    with pytest.raises(ConfigError, match=r"filters.regex: a repeat inside a repeat") as told:
+        DatasetArgs(**given)
     assert "\n" not in str(told.value)
 
 

@@ -449,7 +449,7 @@ def test_sampling_settings_are_refused_where_labels_are_compared(
 
 
 def test_labels_that_were_not_returned_are_unparsed_and_not_truncated(tmp_path: Path) -> None:
-    plan = Plan(answers="Z", tokens=lambda asked: {"Z": -0.1, "Y": -2.0})
+    plan = Plan(answers="Z", tokens=lambda _: {"Z": -0.1, "Y": -2.0})
     with FaultyEndpoint(plan) as endpoint:
         finished = sit(config(endpoint, tmp_path, size=1, protocol="letters"))
     assert finished.results["benchmarks"][0]["outcomes"]["unparsed"] == 6

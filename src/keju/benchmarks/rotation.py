@@ -222,9 +222,7 @@ def _consistency(tally: Tally, rotations: int) -> Metric | None:
     }
 
 
-def _position_metrics(
-    samples: Sequence[Sample], tally: Tally, rotations: int
-) -> dict[str, Metric]:
+def _position_metrics(samples: Sequence[Sample], tally: Tally, rotations: int) -> dict[str, Metric]:
     """Recall by the place of the right option, its spread, and the test for a favourite letter.
 
     A rotation that repeats an order of a question with few options is no further evidence.

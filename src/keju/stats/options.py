@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from keju.stats.distributions import chi_squared_survival
 
-
 _NEGLIGIBLE = 1e-9
 """Share of the largest variance below which a variance is rounding noise."""
 
