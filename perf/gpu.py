@@ -1,6 +1,6 @@
 """Choosing among labels on a GPU: shared prefixes against whole prompts, in one run.
 
-    python -m perf.gpu --data-dir DIR [--shapes 1b 7b] [--limit N] [--out FILE.json]
+    python -m perf.gpu --data-dir DIR [--shapes 1b 7b] [--exams ceval mmlu_pro] [--out FILE.json]
 
 Needs one CUDA device, torch and transformers, the data of C-Eval and MMLU-Pro, and no network.
 Weights are random (speed does not depend on what they say) in the shapes of public models, in
@@ -22,12 +22,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from keju.benchmarks.base import Exam
-from keju.exams import prepare_exam
 from keju.models.hf.encode import Encoder, Item
 from keju.models.hf.forms import allows_own_steps
 from keju.models.hf.generating import Writer
-from keju.models.hf.load import Checkpoint, assemble
+from keju.models.hf.load import Checkpoint
 from keju.models.hf.model import HFModel
 from keju.models.hf.pool import Size, choose
 from keju.models.hf.prefixes import PrefixStore, by_prefix
@@ -37,34 +35,8 @@ from keju.models.hf.settings import HFSettings, Reuse
 from keju.models.hf.worker import GPU_ROWS, TREE_ROWS, pass_tokens
 from keju.types import Reply, Request, Sampling
 from perf import gpu_peer
+from perf.gpu_exams import EXAMS, SHAPES, build, load_exams, train_tokenizer
 
-VOCABULARY = 16_000
-SHAPES: dict[str, dict[str, Any]] = {
-    "1b": {  # Llama-3.2-1B
-        "model_type": "llama",
-        "vocab_size": 128_256,
-        "hidden_size": 2048,
-        "intermediate_size": 8192,
-        "num_hidden_layers": 16,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "head_dim": 64,
-        "tie_word_embeddings": True,
-    },
-    "7b": {  # Qwen2.5-7B
-        "model_type": "qwen2",
-        "vocab_size": 152_064,
-        "hidden_size": 3584,
-        "intermediate_size": 18_944,
-        "num_hidden_layers": 28,
-        "num_attention_heads": 28,
-        "num_key_value_heads": 4,
-        "tie_word_embeddings": False,
-    },
-}
-CONTEXT = 8192
-MMLU_PRO_EACH = 40
-"""Questions of each MMLU-Pro category, in the form of label requests."""
 REFERENCE_ROWS = 200
 """Questions computed in float32 as well, to tell which of two answers rounding has changed."""
 NEAR_TIE = 0.25
@@ -92,6 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m perf.gpu", description=__doc__)
     parser.add_argument("--data-dir", required=True)
     parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES))
+    parser.add_argument("--exams", nargs="*", default=list(EXAMS), choices=EXAMS)
     parser.add_argument("--limit", type=int, help="questions of each exam (for a quick look)")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -99,71 +72,13 @@ def main() -> None:
         raise SystemExit("perf.gpu needs a CUDA device, and torch sees none")
     ceilings = measure_ceilings()
     exams = load_exams(given.data_dir, given.limit)
+    asked = {name: exams[name] for name in given.exams}
     tokenizer = train_tokenizer(given.data_dir)
     report = {"device": torch.cuda.get_device_name(), "ceilings": ceilings, "shapes": {}}
     for shape in given.shapes:
-        report["shapes"][shape] = measure_shape(shape, exams, tokenizer, ceilings)
+        report["shapes"][shape] = measure_shape(shape, asked, tokenizer, ceilings)
         if given.out is not None:
             given.out.write_text(json.dumps(report, indent=1))
-
-
-# What is asked
-
-
-def load_exams(data_dir: str, limit: int | None) -> dict[str, list[Request]]:
-    """Label requests of both exams, from their real questions."""
-    ceval, _ = prepare_exam("ceval", {"protocol": "tutorial", "form": "base"}, data_dir=data_dir)
-    pro, _ = prepare_exam("mmlu_pro", {}, data_dir=data_dir)
-    ceval_rows = range(len(ceval.samples))
-    pro_rows = [
-        row
-        for subset in pro.subsets
-        for row in range(subset.start, min(subset.stop, subset.start + MMLU_PRO_EACH))
-    ]
-    return {
-        "ceval": as_requests(ceval, ceval_rows)[:limit],
-        "mmlu_pro": as_requests(pro, pro_rows)[:limit],
-    }
-
-
-def as_requests(exam: Exam, rows: Sequence[int]) -> list[Request]:
-    """Questions of an exam, asked for the likeliest label after the prompt."""
-    sampling = Sampling(form="completion", decode="labels")
-    samples = [exam.samples[row] for row in rows]
-    return [Request(exam.render(s), sampling, s.id, s.labels) for s in samples]
-
-
-def train_tokenizer(data_dir: str) -> Any:
-    """A tokenizer whose lengths are Qwen's on these exams."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    test, _ = prepare_exam(
-        "ceval", {"protocol": "tutorial", "form": "base", "split": "test"}, data_dir=data_dir
-    )
-    pro, _ = prepare_exam("mmlu_pro", {}, data_dir=data_dir)
-    corpus = [test.render(sample).tail for sample in test.samples]
-    corpus += ["\n".join((sample.text, *sample.choices)) for sample in pro.samples]
-    words = Regex(
-        r"'(?:s|t|re|ve|m|ll|d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
-        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    )
-    plain = Tokenizer(models.BPE())
-    plain.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(words, "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    plain.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY,
-        special_tokens=["<|end|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    plain.train_from_iterator(corpus, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="<|end|>")
 
 
 # How it is measured
@@ -171,14 +86,21 @@ def train_tokenizer(data_dir: str) -> Any:
 
 def measure_ceilings() -> dict[str, float]:
     """What the device does at best: bytes copied and bf16 operations a second."""
+    found = {"bytes_per_second": _copy_rate(), "flop_per_second": _product_rate()}
+    copy, product = (value / 1e12 for value in found.values())
+    print(f"ceilings: copy {copy:.2f} TB/s, bf16 product {product:.0f} TFLOP/s")
+    return found
+
+
+def _copy_rate() -> float:
     source = torch.empty(2**31, dtype=torch.uint8, device="cuda").random_(0, 255)
     target = torch.empty_like(source)
-    copy = 2 * source.numel() / timed(lambda: target.copy_(source), 10)
-    del source, target
+    return 2 * 2**31 / timed(lambda: target.copy_(source), 10)
+
+
+def _product_rate() -> float:
     left, right = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in "ab")
-    product = 2 * 8192**3 / timed(lambda: left @ right, 10)
-    print(f"ceilings: copy {copy / 1e12:.2f} TB/s, bf16 product {product / 1e12:.0f} TFLOP/s")
-    return {"bytes_per_second": copy, "flop_per_second": product}
+    return 2 * 8192**3 / timed(lambda: left @ right, 10)
 
 
 def timed(work: Callable[[], object], times: int) -> float:
@@ -195,32 +117,15 @@ def timed(work: Callable[[], object], times: int) -> float:
     return statistics.median(taken)
 
 
-def build(shape: str, tokenizer: Any) -> Checkpoint:
-    """A network of random weights on the device."""
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    fields = dict(SHAPES[shape])
-    config = AutoConfig.for_model(
-        fields.pop("model_type"),
-        max_position_embeddings=CONTEXT,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=None,
-        **fields,
-    )
-    torch.manual_seed(0)
-    with torch.device("cuda"):
-        net = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
-    return assemble(net, tokenizer, HFSettings(), (torch.device("cuda", 0),))
-
-
 def measure_shape(
     shape: str, exams: dict[str, list[Request]], tokenizer: Any, ceilings: dict[str, float]
 ) -> dict[str, Any]:
     """All ways of asking, for one shape of network."""
     checkpoint = build(shape, tokenizer)
     parameters = sum(p.numel() for p in checkpoint.net.parameters())
-    print(f"\n== {shape}: {parameters / 1e9:.2f} B parameters, random weights, bfloat16", flush=True)
+    print(
+        f"\n== {shape}: {parameters / 1e9:.2f} B parameters, random weights, bfloat16", flush=True
+    )
     report: dict[str, Any] = {"parameters": parameters}
     encoder = Encoder(checkpoint)
     for name, requests in exams.items():
@@ -230,7 +135,7 @@ def measure_shape(
         report[name] = show(ways, items, checkpoint.net, ceilings)
         if name == "ceval":
             report["float32"] = against_float32(checkpoint, items, ways)
-    report["generation"] = measure_generation(checkpoint, exams["ceval"], encoder)
+    report["generation"] = measure_generation(checkpoint, next(iter(exams.values())), encoder)
     del checkpoint
     torch.cuda.empty_cache()
     return report
@@ -318,7 +223,8 @@ def measure_form(checkpoint: Checkpoint, items: Sequence[Item], form: Reuse) -> 
 
 def answer_all(scorer: LabelScorer, asked: Sequence[Item], size: Size) -> list[Reply]:
     """Answer everything, in the passes that a run would choose."""
-    waiting, replies = list(asked), {}
+    waiting = list(asked)
+    replies: dict[int, Reply] = {}
     while waiting:
         chosen = choose(waiting, size, settled=True)
         done = scorer.run(chosen)
@@ -408,8 +314,8 @@ def flop(config: Any, items: Sequence[Item], tokens: int, heads: int) -> float:
     kept = config.num_key_value_heads * head_dim
     layer = config.hidden_size * (2 * attention + 2 * kept + 3 * config.intermediate_size)
     seen = statistics.mean(len(item.tokens) for item in items) / 2
-    per_token = config.num_hidden_layers * (2 * layer + 4 * seen * attention)
-    return tokens * per_token + heads * 2 * config.hidden_size * config.vocab_size
+    per_token: float = config.num_hidden_layers * (2 * layer + 4 * seen * attention)
+    return float(tokens * per_token + heads * 2 * config.hidden_size * config.vocab_size)
 
 
 def show(
@@ -426,7 +332,8 @@ def show(
     figures = {}
     print(
         f"{'way':<26} {'questions/s':>11} {'against peer':>12} {'tokens/s':>9} "
-        f"{'TFLOP/s':>8} {'of bound':>8} {'labels equal':>12} {'beyond a tie':>12} {'widest margin':>13}"
+        f"{'TFLOP/s':>8} {'of bound':>8} {'labels equal':>12} {'beyond a tie':>12} "
+        f"{'widest margin':>13}"
     )
     for way in ways:
         heads = way.tokens if way is peer else len(items)

@@ -29,6 +29,8 @@ MARKER = "answer is"
         "There is no ",
         "我不认为",
         "并非说",
+        "我们不应该",
+        "这里不能",
     ],
 )
 def test_denied(before: str) -> None:
@@ -52,6 +54,7 @@ def test_denied(before: str) -> None:
         "If so, the ",
         "By assumption the ",
         "不是甲。",
+        "不能确定，",
         "因此",
     ],
 )

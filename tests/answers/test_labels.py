@@ -45,6 +45,9 @@ CHOICES = ("6pm to 9pm", "7am to 11am", "Bernoulli", "The owl", "$20")
         (r"$\boxed{\text{(B)}}$", "B"),
         (r"\text{B}", "B"),
         ("B, not C", "B"),
+        ("B不是C", "B"),
+        ("B，不选(C)", "B"),
+        ("B✓", "B"),
         ("B, B", "B"),
         ("B, I think", "B"),
         ("(B) 7am to 11am", "B"),
@@ -84,7 +87,7 @@ def test_a_label_is_read(segment: str, label: str) -> None:
     "segment",
     ["(A) or (B)", "A/B", "A, B", "A and C", "A、B", "A & B", "both A and B", "either (A) or (B)",
      "(A) 6pm to 9pm or (B) 7am to 11am", r"\boxed{A} or \boxed{B}", "A, A or B", "A) or B)", "A. / B.", "**A** and **B**",
-     "(B) or maybe (A)", "B or even A", "B; A", "(B) | (A)", "(B) vs (A)", "(B) vs. (A)", "B + A", "B A", "(B)(A)",
+     "(B) or maybe (A)", "B or even A", "B; A", "(B) | (A)", "(B) vs (A)", "(B) vs. (A)", "B + A", "B+A", "A与C", "A及C", "B A", "(B)(A)",
      "(B) if it rains, otherwise (A)", "B, in which case option A", "B unless it rains, in which case option A",
      "(B) in one case and (A) in the other", "(B), but (A) is also possible", "B (or A)", "B to D", "B as well as C",
      "(A, C)", "[A / B]", "(A or B)", "(A, C) are right", "B. A.", "B, C and D", "B 或者 A", "B还是A",
@@ -110,7 +113,7 @@ def test_an_upper_case_label_of_no_option_says_so() -> None:
     ["", "A careful look", "I think it is B", "Because", "Bernoulli's law", "A's", "Let's", "DNA",
      "[ANSWER]", "[LETTER]", "not (B)", "b since", "a careful look", "A.D. 1200", "C-cell", "none",
      "(None of the above)", "clear", "the second one", "definitely not (B)", "the B side", "(B)?",
-     "B is wrong", "(B) is not correct", "neither B nor C", "anything but B"],
+     "H₂O", "C°", "C++", "C+", "C#", "B²", "C_2", "C^2", "B不是正确答案", "B is wrong", "(B) is not correct", "neither B nor C", "anything but B"],
 )  # fmt: skip
 def test_prose_is_no_label(segment: str) -> None:
     assert read_label(segment, "ABCDEFGHIJ", CHOICES) == LabelReading(None, "no_label")

@@ -164,6 +164,13 @@ def test_robust_reads(reply: str) -> None:
         ("I don't think the answer is (B)", "no_marker"),
         ("The answer is definitely not (B)", "no_marker"),
         ("ANSWER: B is wrong", "no_marker"),
+        ("ANSWER: H₂O", "no_marker"),
+        ("ANSWER: C°", "no_marker"),
+        ("ANSWER: C++", "no_marker"),
+        ("The answer is C#.", "no_marker"),
+        ("ANSWER: C+D", "ambiguous"),
+        ("Is it so that the answer is (C)?", "no_marker"),
+        ("ANSWER: C? Or is it D?", "no_marker"),
         ("ANSWER: K", "invalid_label"),
         ("ANSWER: B\nANSWER: K", "invalid_label"),
         ("The answer is A good guess", "no_marker"),
@@ -180,6 +187,19 @@ def test_robust_reads(reply: str) -> None:
 def test_robust_does_not_read(reply: str, reason: str) -> None:
     answer = ROBUST.read(reply, question())
     assert (answer.value, answer.reason) == (None, reason)
+
+
+def test_a_question_mark_is_no_doubt_in_the_form_that_was_asked_for() -> None:
+    for reply in ("ANSWER: C?", "Thoughts.\nANSWER: (C)?"):
+        answer = ROBUST.read(reply, question())
+        assert (answer.value, answer.tier) == ("C", "strict")
+    assert ROBUST_IS.read("So the answer is (C)?", question()).value is None
+
+
+def test_an_option_may_end_with_a_symbol() -> None:
+    row = question(3, ("Java", "C", "C++"))
+    assert ROBUST.read("ANSWER: C++", row).value == "C"
+    assert ROBUST.read("The answer is C. C++", row).value == "C"
 
 
 def test_robust_tiers() -> None:

@@ -23,7 +23,9 @@ from tests.hf.tiny import CHAT, CHAT_SHOTS, CORPUS, LABELS, TEXT, Tiny, build_to
 ENDINGS = st.text("ABCD 答案：:;\n()ab", max_size=12)
 
 
-def encoder(tiny: Tiny, *, space: bool = False, template: str | None = None, **more: Any) -> Encoder:
+def encoder(
+    tiny: Tiny, *, space: bool = False, template: str | None = None, **more: Any
+) -> Encoder:
     chosen = HFSettings(**more)
     checkpoint = assemble(tiny.net, tiny.tokenizer, chosen, (torch.device("cpu"),))
     return Encoder(checkpoint, label_space=space)
@@ -35,7 +37,9 @@ def one(encoded: list[Item | Fault]) -> Item:
     return item
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(lead=ENDINGS, tail=st.text("ABCD 答案：:;\n()ab", min_size=1, max_size=12))
 def test_shared_tokens_are_those_of_the_whole_text(tiny: Tiny, lead: str, tail: str) -> None:
     prefix = Prefix(lead=CORPUS[1] + lead)
@@ -46,7 +50,9 @@ def test_shared_tokens_are_those_of_the_whole_text(tiny: Tiny, lead: str, tail: 
     assert 0 < item.shared < len(item.tokens)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(ending=ENDINGS)
 def test_label_ids_follow_the_prompt_as_it_is_written(tiny: Tiny, ending: str) -> None:
     text = "which?\nanswer" + ending
@@ -142,7 +148,9 @@ def test_an_added_end_mark_is_taken_off_a_text_to_continue(tiny: Tiny) -> None:
         single="<|begin|> $A <|end|>", special_tokens=marks
     )
     assert closing("ab")["input_ids"][-1] == closing.eos_token_id
-    item = one(encoder(Tiny(tiny.net, closing)).encode([Request(Prompt(Prefix(), "ab"), TEXT, "h")]))
+    item = one(
+        encoder(Tiny(tiny.net, closing)).encode([Request(Prompt(Prefix(), "ab"), TEXT, "h")])
+    )
     assert item.tokens == tiny.tokenizer("ab")["input_ids"]
 
 

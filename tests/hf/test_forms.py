@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -29,7 +30,9 @@ BRANCHES = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(drawn=BRANCHES)
 def test_tree_and_cache_equal_whole_prompts(
     tiny: Tiny, drawn: list[tuple[list[int], list[list[int]]]]
@@ -94,7 +97,7 @@ def reference_flash(
     groups = query.shape[1] // key.shape[1]
     key, value = (part.repeat_interleave(groups, 1) for part in (key, value))
     ends = list(zip(asking.ends.tolist(), asked.ends.tolist(), strict=True))
-    for (q0, k0), (q1, k1) in zip(ends, ends[1:], strict=False):
+    for (q0, k0), (q1, k1) in itertools.pairwise(ends):
         scores = torch.einsum("qhd,khd->hqk", query[q0:q1], key[k0:k1]) * scale
         if causal:
             unseen = torch.ones(q1 - q0, k1 - k0, dtype=torch.bool).triu(1)

@@ -160,9 +160,7 @@ class Cramped(Replica):
         return super().step(tokens, places, mask, cache)
 
 
-def test_out_of_memory_makes_the_batch_smaller(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_out_of_memory_makes_the_batch_smaller(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = text_requests()
     expected = texts(ask_all(model(tiny), requests))
     monkeypatch.setattr("keju.models.hf.worker.Replica", Cramped)

@@ -17,7 +17,9 @@ from tests.hf.tiny import LABELS, TEXT
 TREE = Size(rows=1000, tokens=100, form="tree")
 
 
-def items(prefix: Prefix, count: int, *, shared: int, own: int, sampling: Sampling = LABELS) -> list[Item]:
+def items(
+    prefix: Prefix, count: int, *, shared: int, own: int, sampling: Sampling = LABELS
+) -> list[Item]:
     return [
         Item(Request(Prompt(prefix, str(n)), sampling, "h", "AB"), [1] * (shared + own), shared, {})
         for n in range(count)

@@ -46,7 +46,7 @@ def build(seed: int = 0, **changes: Any) -> Tiny:
         "num_hidden_layers": 3,
         "num_attention_heads": 4,
         "num_key_value_heads": 2,
-        "max_position_embeddings": 512,
+        "max_position_embeddings": 1024,
         "initializer_range": 0.2,
         "bos_token_id": tokenizer.bos_token_id,
         "eos_token_id": tokenizer.eos_token_id,
@@ -100,7 +100,10 @@ def ask_all(asked: Any, requests: Sequence[Request], timeout: float = 60.0) -> l
     async def work() -> list[Reply]:
         await asked.start()
         try:
-            return await asyncio.gather(*(asked.ask(r, timeout=timeout) for r in requests))
+            replies: list[Reply] = await asyncio.gather(
+                *(asked.ask(request, timeout=timeout) for request in requests)
+            )
+            return replies
         finally:
             await asked.close()
 

@@ -25,6 +25,12 @@ def test_every_outcome_has_its_words() -> None:
         assert f"counts.{outcome}" in CATALOGUES["zh"]
 
 
+def test_the_reasons_of_the_choice_readers_have_their_words() -> None:
+    for reason in ("empty", "no_marker", "invalid_label", "ambiguous", "denied"):
+        for language in ("en", "zh"):
+            assert f"reason.{reason}" in CATALOGUES[language]
+
+
 @pytest.mark.parametrize(
     ("name", "given", "english", "chinese"),
     [

@@ -36,7 +36,9 @@ _HEDGE = (
     r"(?:[\s*_]*+(?i:therefore|thus|hence|then|clearly|simply|likely|probably|most likely)\b,?)?"
 )
 _COLON = r"(?:[\s*_]*+[:：])?"
-_CHINESE = r"(?<=答)案(?<![不非]答案)(?:应该|应)?\s*+(?:是|为|选|[:：])\s*+[:：]?"
+CHINESE_EMPHASIS = r"(?:应[该当]?|就|显然|明显|无疑|当然|自然|肯定|一定|只能){0,2}+"
+"""What may stand between `答案` and `是` without changing it."""
+_CHINESE = rf"(?<=答)案(?<![不非]答案){CHINESE_EMPHASIS}\s*+(?:是|为|选|[:：])\s*+[:：]?"
 
 TOLERANT = re.compile(rf"[aAcC答](?:(?:{_ANSWER}|{_CORRECT}){_SAYS}{_HEDGE}{_COLON}|{_CHINESE})")
 """Any wording that announces an answer to an English question, in any case.

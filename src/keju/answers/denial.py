@@ -43,7 +43,8 @@ _DENIED = re.compile(
     rf"|\b(?:if|whether|unless|supposed?|supposing|assumed?|assuming|imagine)"
     rf"(?:\s+(?:that|it|is|were|was|true|case|we|i|you|say)\b)*+{_THE}"
     r"|(?:不认为|不觉得|不是说|并不是|并非|不能说|不代表|不意味着|不等于|未必|是否|如果|假如|假设|倘若"
-    r"|怀疑|难道|错误的?|不正确的?)[^。,，;；!！?？\n]{0,6}\Z",
+    r"|怀疑|难道|错误的?|不正确的?)[^。,，;；!！?？\n]{0,6}\Z"
+    r"|(?:不(?:应[该当]?|能|会|可以?|要|该|宜)|无法|没有)(?:再|去|直接)?\Z",
     re.IGNORECASE,
 )
 _ALTERNATIVE = re.compile(

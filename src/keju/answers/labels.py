@@ -48,7 +48,9 @@ _ANNOUNCED = (
     rf"(?:either|both|{_NOUN}) ?(?:is )?:? ?|that (?=[(\[]))?"
 )
 _LEAD = f"{BULLET}?{_ANNOUNCED}"
-_FOLLOWS = r"(?![A-Za-z0-9À-ɏ'’]|-[A-Za-z]|\.[A-Z]\.)"
+_SYMBOL = r"[\u2070-\u209f¹²³°℃℉#%^′″]|_\d|\+(?!\s?[(\[]?[A-Za-z](?![A-Za-z]))"
+"""What makes a letter part of a name or a quantity: ``H₂O``, ``C°``, ``C++``, but not ``B+C``."""
+_FOLLOWS = rf"(?![A-Za-z0-9À-ɏ'’]|-[A-Za-z]|\.[A-Z]\.|{_SYMBOL})"
 _INSIDE = r"\s{0,8}[*_`\"'“]{0,3}([A-Za-z])[*_`\"'”]{0,3}\s{0,8}"
 _LABEL = re.compile(
     rf"{_LEAD}[*_`]{{0,3}}(?:[(\[{{]{{1,2}}{_INSIDE}[)\]}}]{{1,2}}|([A-Z]){_FOLLOWS})",
@@ -158,10 +160,11 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
     """
     if not choices:
         return None
+    folded, plain = _option_texts(tuple(choices))
     wanted = segment.strip().casefold()
-    found = [i for i, choice in enumerate(choices) if choice.strip().casefold() == wanted]
+    found = [i for i, text in enumerate(folded) if text == wanted]
     if not found and (wanted := _plain_text(segment)):
-        found = [i for i, choice in enumerate(choices) if _plain_text(choice) == wanted]
+        found = [i for i, text in enumerate(plain) if text == wanted]
     if len(found) != 1:
         return None
     return labels[found[0]] if labels else chr(ord("A") + found[0])
@@ -173,14 +176,20 @@ def _plain_text(option: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _plain_texts(choices: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(_plain_text, choices))
+def _option_texts(choices: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The options' texts with letter case aside, and the plain ones."""
+    folded = tuple(choice.strip().casefold() for choice in choices)
+    return folded, tuple(map(_plain_text, choices))
+
+
+def _plain_texts(choices: Sequence[str]) -> tuple[str, ...]:
+    return _option_texts(tuple(choices))[1]
 
 
 def _own_text(label: str, choices: Sequence[str]) -> str:
     """The plain text of the option `label`; empty where it is not known."""
     index = ord(label) - ord("A")
-    return _plain_texts(tuple(choices))[index] if index < len(choices) else ""
+    return _plain_texts(choices)[index] if index < len(choices) else ""
 
 
 def _label_at(bare: str, position: int, choices: Sequence[str]) -> _Named | None:
@@ -240,7 +249,7 @@ def _is_text_of_another(bare: str, found: _Named, choices: Sequence[str]) -> boo
     for start in _text_starts(bare, found.end):
         rest = bare[start:]
         folded = rest.casefold()
-        for index, text in enumerate(_plain_texts(tuple(choices))) if rest else ():
+        for index, text in enumerate(_plain_texts(choices)) if rest else ():
             if text and folded.startswith(text) and _TEXT_ENDS.match(folded, len(text)):
                 exact = rest.startswith(choices[index].strip())
                 if (rank := (start + len(text), exact, index == own)) > farthest:

@@ -45,16 +45,21 @@ NEGATIVE = re.compile(
     r"|implausible|unlikely|ruled out|eliminated|excluded|too\b|out\b|contradict|inconsistent)"
     r"|(?:is|was|are|were|do|does|did|can|could|would)n[’']t\b|cannot\b|can[’']t\b"
     r"|(?:do|does|did|can|could|would) not\b|fails?\b|contradicts?\b|violates?\b"
-    r"|(?:选?项)?\s?[也都均皆]?(?:不|错|误|排除|矛盾))",
+    r"|(?:选?项)?\s?[也都均皆]?(?:不(?!(?:是|选择?)\s?(?:选项)?\s?[(\[]?[A-Z](?![A-Z]))"
+    r"|错|误|排除|矛盾))",
     re.IGNORECASE,
 )
-"""What follows an answer that is named only to say that it is wrong."""
+"""What follows an answer that is named only to say that it is wrong.
+
+``B不是C`` says so of C and not of B.
+"""
 
 _REJECTS = re.compile(
     r"(?:\b(?:not|never|neither|nor|no|than|unlike|except|excluding|without|against"
     r"|instead of|opposed to|compared (?:to|with)|over|eliminat\w{1,4}|exclud\w{1,4}"
     r"|reject\w{0,3}|rul\w{1,3} out|discard\w{0,3})|n[’']t|不是|而非|并非|不选|排除|而不)"
-    r"(?:\s+(?:the|an?|any|of|both|either|with|be|for|option|choice|options|answer)\b)*[\s(*]*\Z",
+    r"(?:\s+(?:the|an?|any|of|both|either|with|be|for|option|choice|options|answer)\b)*"
+    r"(?:选项)?[\s(*]*\Z",
     re.IGNORECASE,
 )
 _EXPLAINS = re.compile(

@@ -43,18 +43,24 @@ def segments_after_literal(text: str, marker: str, *, paragraph: bool = False) -
 def segments_at(
     text: str, spans: Sequence[tuple[int, int]], *, paragraph: bool = False
 ) -> list[Segment]:
-    """The segment after each of the markers at `spans`, which are in order and do not overlap.
+    """The segment after each of the markers at `spans`, in order."""
+    return [segment_at(text, spans, number, paragraph=paragraph) for number in range(len(spans))]
+
+
+def segment_at(
+    text: str, spans: Sequence[tuple[int, int]], number: int, *, paragraph: bool = False
+) -> Segment:
+    """The segment after one of the markers at `spans`, which are in order and do not overlap.
 
     A segment is the rest of the marker's line or, if that is empty, the next non-empty line (with
     `paragraph` on to the next blank line). It never reaches beyond the next marker, so that all
     segments together are no longer than the text, and is cut after `LONGEST` characters.
     """
-    segments: list[Segment] = []
-    last = len(spans) - 1
-    for number, (start, end) in enumerate(spans):
-        limit = min(spans[number + 1][0] if number < last else len(text), end + LONGEST)
-        segments.append(Segment(_segment(text, end, limit, paragraph), start, end))
-    return segments
+    start, end = spans[number]
+    limit = spans[number + 1][0] if number + 1 < len(spans) else len(text)
+    if limit == end:
+        return Segment("", start, end)
+    return Segment(_segment(text, end, min(limit, end + LONGEST), paragraph), start, end)
 
 
 _FENCE = re.compile(r"(?:```|~~~)[\w+.-]*+")

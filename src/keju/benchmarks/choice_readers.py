@@ -16,7 +16,7 @@ from keju.answers.choice_markers import TOLERANT, announcements
 from keju.answers.clean import clean_segment
 from keju.answers.denial import standing_of
 from keju.answers.labels import LabelReading, option_by_text, read_label
-from keju.answers.markers import Segment, last_block, segments_at
+from keju.answers.markers import Segment, last_block, segment_at
 from keju.answers.option_text import flattened, option_as_shown
 from keju.answers.runon import cut_run_on
 from keju.benchmarks.base import Reader
@@ -164,8 +164,9 @@ class RobustChoiceReader(ChoiceReader):
 
     def _read_tiers(self, text: str, sample: Sample) -> Answer:
         reason = ""
+        known: dict[str, LabelReading] = {"": _NO_LABEL}
         for tier, pattern in self._tiers():
-            answer = _read_tier(text, pattern, tier, sample)
+            answer = _read_tier(text, pattern, tier, sample, known)
             if answer.value is not None or answer.reason == "ambiguous":
                 return answer
             reason = reason or answer.reason
@@ -179,49 +180,77 @@ class RobustChoiceReader(ChoiceReader):
 
 _PLAIN = re.compile(r" ?[(\[（]?([A-Z])")
 """A label right after its marker, undecorated: what makes a strict marker a strict answer."""
+_FILLED_IN = re.compile(r"([(\[（]?[A-Z][)\]）]?)\s?[?？]")
+"""A label with a question mark: after the protocol's own marker and colon it fills in a form."""
 
 
-def _read_tier(text: str, pattern: re.Pattern[str], tier: Tier, sample: Sample) -> Answer:
-    """The last statement of `text` among those that `pattern` announces."""
+def _read_tier(
+    text: str,
+    pattern: re.Pattern[str],
+    tier: Tier,
+    sample: Sample,
+    known: dict[str, LabelReading],
+) -> Answer:
+    """The last statement of `text` among those that `pattern` announces.
+
+    `known` remembers what was read already, so that a looping reply costs no more than one turn.
+    """
     if tier == "tolerant":
         spans = announcements(text, pattern)
     else:
         spans = [match.span() for match in pattern.finditer(text)]
     if not spans:
         return Answer()
-    segments = segments_at(text, spans)
-    known: dict[str, LabelReading] = {}
-    last = _first_statement(text, reversed(segments), sample, known)
+    strict = tier == "strict"
+    order = range(len(spans))
+    from_last = (segment_at(text, spans, number) for number in reversed(order))
+    last = _first_statement(text, from_last, sample, known, strict)
     if last is None:
         return Answer()
     segment, reading = last
     if reading.value is None:
         return Answer(reason=reading.reason)
     plain = _PLAIN.match(text, segment.end)
-    if tier == "strict" and not (plain and plain[1] == reading.value):
+    if strict and not (plain and plain[1] == reading.value):
         tier = "tolerant"
-    first = _first_statement(text, iter(segments), sample, known)
+    from_first = (segment_at(text, spans, number) for number in order)
+    first = _first_statement(text, from_first, sample, known, strict)
     differs = first is not None and first[1].value not in (None, reading.value)
     return Answer(reading.value, tier, first=first[1].value if first and differs else None)
 
 
 def _first_statement(
-    text: str, segments: Iterator[Segment], sample: Sample, known: dict[str, LabelReading]
+    text: str,
+    segments: Iterator[Segment],
+    sample: Sample,
+    known: dict[str, LabelReading],
+    strict: bool,
 ) -> tuple[Segment, LabelReading] | None:
-    """The first of `segments` that states a label, valid or not; prose and denials state none.
-
-    `known` remembers what was read already, so that a looping reply costs no more than one turn.
-    """
+    """The first of `segments` that states a label, valid or not; prose and denials state none."""
     for segment in segments:
-        reading = known.get(segment.text)
+        said = _filled_in(text, segment) if strict else segment.text
+        reading = known.get(said)
         if reading is None:
-            reading = known[segment.text] = _statement(segment.text, sample)
+            reading = known[said] = _statement(said, sample)
         if reading.reason == "no_label":
             continue
         standing = standing_of(text, segment.start)
         if standing != "denied":
             return segment, reading if standing == "stated" else _AMBIGUOUS
     return None
+
+
+def _filled_in(text: str, segment: Segment) -> str:
+    """What the protocol's own marker introduces; a question mark is no doubt in a filled-in form.
+
+    That is a label alone after a colon (``ANSWER: B?``); in a sentence (``the answer is (B)?``) the
+    mark stays and says that nothing was decided.
+    """
+    said = segment.text
+    if not said.endswith(("?", "？")) or text[segment.end - 1] not in ":：":
+        return said
+    match = _FILLED_IN.fullmatch(said)
+    return match[1] if match else said
 
 
 def _statement(segment: str, sample: Sample) -> LabelReading:
@@ -247,6 +276,7 @@ def _as_shown(segment: str, sample: Sample) -> str | None:
 
 
 _AMBIGUOUS = LabelReading(None, "ambiguous")
+_NO_LABEL = LabelReading(None, "no_label")
 
 
 def _is_text_of_another(segment: str, label: str, sample: Sample) -> bool:

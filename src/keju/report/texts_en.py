@@ -141,6 +141,7 @@ ENGLISH: dict[str, str] = {
     "reason.no_marker": "no answer marker",
     "reason.invalid_label": "the label is not an option",
     "reason.ambiguous": "several answers",
+    "reason.denied": "the answer is denied",
     "reason.unclosed_think": "the reasoning never ended",
     "reason.labels_not_in_top_logprobs": "no label among the returned log-probabilities",
     "reason.content_filter": "the endpoint's filter broke the reply off",

@@ -141,6 +141,7 @@ CHINESE: dict[str, str] = {
     "reason.no_marker": "没有答案标记",
     "reason.invalid_label": "标签不在选项之中",
     "reason.ambiguous": "有多个答案",
+    "reason.denied": "答案被否定",
     "reason.unclosed_think": "推理过程没有结束",
     "reason.labels_not_in_top_logprobs": "返回的对数概率中没有选项标签",
     "reason.content_filter": "回复被接口的过滤器中断",

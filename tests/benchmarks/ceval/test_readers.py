@@ -30,6 +30,7 @@ SETTINGS = {
     "tutorial chat": resolve(
         "tutorial", mode="answer-only", form="chat", decode="generate", shots=5
     ),
+    "tutorial chat cot": resolve("tutorial", mode="cot", form="chat", decode="auto", shots=5),
     "official chat": resolve(
         "official", mode="answer-only", form="chat", decode="generate", shots=5
     ),
@@ -112,11 +113,65 @@ def test_joined_labels_are_ambiguous(text: str) -> None:
     "text",
     [
         "我不认为答案是A", "并非答案是A", "答案：不是A", "答案并不是A", "I doubt that the answer is A", "不正确答案是A", "不正确的答案是A", "错误答案是A", "答案不是A", "不应选A", "非正确的选项是A", "不选择A", "误选择A",
-        "如果选择A", "选项A正确", "答案：ABCD", "A股上涨", "选择题", "C位出道",
+        "如果选择A", "如果我选A", "我不选A", "不应该选择A", "不应当选A", "不会选择A", "没选择A", "综上所述，不选A",
+        "不正确的是A", "答案显然不是A", "答案：ABCD", "A股上涨", "选择题", "C位出道",
     ],
 )  # fmt: skip
 def test_robust_takes_no_label_out_of_prose(text: str) -> None:
     assert read("robust", text).value is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "综上所述，选B", "综上所述，应当选B", "应当选B", "此题选B", "这道题选B", "该题应选B", "我选B", "我会选择B",
+        "答案就是B", "答案显然是B", "答案应该就是B", "正确的是B", "正确的是: B项", "答案是B不是C", "答案是B，不是C",
+        "答案是B而不是C", "答案：B不是选项C", "选B不选C", "所以选B，不选C", "选B而不是C。",
+    ],
+)  # fmt: skip
+def test_robust_reads_everyday_wordings(text: str) -> None:
+    assert read("robust", f"先看各项。\n{text}").value == "B"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("选项B是正确的。", "B"),
+        ("B选项正确", "B"),
+        ("B项正确。", "B"),
+        ("A选项错误。\n所以，只有B选项正确。", "B"),
+        ("A选项正确。B选项正确。", None),
+        ("A选项正确。B选项错误。C选项正确。", None),
+        ("A选项正确。\nB选项错误。", None),
+        ("如果天冷，B选项正确。", None),
+        ("A、B选项正确", None),
+        ("选项B是不正确的。", None),
+        ("选项B是正确的吗？", None),
+        ("B选项正确。但是还要再想想。", None),
+    ],
+)
+def test_the_only_verdict_counts_as_a_whole_last_sentence(text: str, value: str | None) -> None:
+    answer = read("robust", text)
+    assert (answer.value, answer.tier) == (value, "tolerant" if value else "")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("答案：B?", "B"), ("答案：(B)？", "B"), ("答案是B?", None), ("所以答案是B？", None), ("答案：B? C?", None)],
+)  # fmt: skip
+def test_a_question_mark_is_no_doubt_in_the_form_that_was_asked_for(
+    text: str, value: str | None
+) -> None:
+    assert read("robust", text).value == value
+
+
+def test_a_choice_between_two_labels_is_ambiguous() -> None:
+    assert read("robust", "答案是B还是C?") == Answer(reason="ambiguous")
+
+
+def test_a_choice_that_is_ruled_out_is_not_the_first_answer() -> None:
+    answer = read("robust", "不应该选择A，因为不合题意。\n应该选择B")
+    assert (answer.value, answer.first) == ("B", None)
 
 
 def test_a_label_that_the_row_does_not_have_is_invalid() -> None:
@@ -192,7 +247,27 @@ def test_a_chat_reply_completes_the_official_cue(text: str, value: str | None) -
     ],
 )
 def test_the_tutorials_reader_knows_its_own_form_only(text: str, value: str | None) -> None:
+    assert read("tutorial", text, "tutorial chat cot").value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("B", "B"), ("Ｂ", "B"), ("(B)", "B"), ("**B**", "B"), ("B. 上海", "B"), ("B、下雪", "B"), ("B选项", "B"),
+        ("答案:B", "B"), ("答案: B", "B"), ("答案：Ｂ", "B"), ("答案：（B）", "B"), ("B\n更正。\n答案：C", "C"),
+        ("A、B", None), ("A或B", None), ("A股上涨", None), ("A 不对", None), ("C++", None), ("答案：Bernoulli", None), ("我不知道", None),
+    ],
+)  # fmt: skip
+def test_the_tutorials_reader_takes_a_label_where_only_the_answer_was_asked_for(
+    text: str, value: str | None
+) -> None:
     assert read("tutorial", text, "tutorial chat").value == value
+
+
+@pytest.mark.parametrize("text", ["B", "Ｂ", "(B)", "**B**", "答案:B", "B. 上海"])
+def test_a_base_model_completes_the_tutorials_cue_in_any_form(text: str) -> None:
+    answer = read("tutorial", text + RUN_ON, "tutorial base")
+    assert (answer.value, answer.tier, answer.cut) == ("B", "strict", True)
 
 
 def test_label_log_probabilities_decide_without_any_text() -> None:
@@ -306,6 +381,9 @@ LOOPS = [
     "[",
     "答案 ** ",
     "B选项错误，",
+    "B选项正确。",
+    "不应该选择A，",
+    "我",
 ]
 
 

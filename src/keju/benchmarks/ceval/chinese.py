@@ -10,21 +10,29 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from keju.answers.choice_markers import ENGLISH
+from keju.answers.choice_markers import CHINESE_EMPHASIS, ENGLISH
 from keju.benchmarks.ceval.data import OPTIONS
 
 CUE = "答案:"
 """`答案：` in normal form."""
 
-_NOT = r"(?<![不非误错勿别未若])(?<!错误)(?<!错误的)(?<!如果)(?<!假如)"
+_NOT = r"(?<![不非误错勿别未没若])(?<!错误)(?<!错误的)(?<!如果)(?<!假如)"
 """What stands before a marker and makes it say something else."""
 
 _HEAD = rf"(?:{_NOT}(?:正确|最终)|{_NOT}(?<!正确)(?<!最终)(?<![不非]正确的))答案"
-_ANSWER = rf"{_HEAD}[\s*_\"”』」]*+(?:应该|应当|应)?(?:是|为|选择?|:)"
-_CHOSEN = rf"{_NOT}(?:(?:故|应该?|因此|所以|综上|本题),?(?:本题)?(?:应该?)?选择?|选择)(?![题项])"
-_CORRECT = rf"{_NOT}正确的?(?:一项|选项|答案)(?:应该|应)?(?:是|为|:)"
+_ANSWER = rf"{_HEAD}[\s*_\"”』」]*+{CHINESE_EMPHASIS}(?:是|为|选择?|:)"
+_CHOOSER = r"(?:[本此该]题|这道?题|我)"
+_CHOSEN = (
+    rf"{_NOT}(?:(?:故|应[该当]?|因此|所以|综上(?:所述)?|{_CHOOSER}),?{_CHOOSER}?"
+    r"(?:应[该当]?|会)?选择?|选择)(?![题项])"
+)
+_CORRECT = (
+    rf"{_NOT}正确(?:的?(?:一项|选项|答案)(?:应该|应)?(?:是|为|:)"
+    r"|的(?:应该|应)?是(?=[ :*(]*+(?:选项 ?)?[A-D](?![A-Za-z0-9])))"
+)
 _BRACKETED = r"[【\[]答案[】\]]"
-_WHOLE_LINE = r"(?m:^选(?= ?[A-Da-d] ?(?:选?项)?[.。]?[ \t]*+$))"
+_REJECTED = r"(?:,?而?不[是选] ?[A-D] ?(?:选?项)?)?"
+_WHOLE_LINE = rf"(?m:^选(?= ?[A-Da-d] ?(?:选?项)?{_REJECTED}[.。]?[ \t]*+$))"
 _AFTER = r"[\s*]*+:?[\s*]*+(?:选项|选)?"
 
 STRICT = re.compile(rf"{_HEAD}:|所以答案是")
@@ -34,7 +42,7 @@ COMPLETE = re.compile(rf"(?:{_ANSWER}|所以答案是){_AFTER}[(\[]?[A-D](?![A-Z
 """A marker with the word for answer in it, and its label."""
 
 TOLERANT = re.compile(
-    r"(?=[正最答故应因所综本选【\[aAcC])(?:"
+    r"(?=[正最答故应因所综本此该这我选【\[aAcC])(?:"
     rf"(?:{_ANSWER}|{_CHOSEN}|{_CORRECT}|{_BRACKETED}|{_WHOLE_LINE}){_AFTER}|{ENGLISH})"
 )
 """Any wording that announces the answer, in Chinese or English."""
@@ -44,6 +52,13 @@ _CLAUSE = re.compile(
     r"(?!选?项|[和与及或都均皆]|也(?:都|是|对|可|正确|符合))[\u4e00-\u9fff])"
 )
 """The comma before a remark on another option: ``B,D也错误`` names one answer, ``B,D`` two."""
+
+_VERDICT = re.compile(
+    r"(?:选项 ?(?P<after>[A-D])(?![A-Za-z0-9])|(?<![A-Za-z0-9])(?P<before>[A-D]) ?选?项) ?"
+    r"(?:的?(?:说法|表述|描述))?是?正确的?(?P<ends>[.。!]?\s*+\Z)?"
+)
+_VERDICT_LEAD = re.compile(r"(?:\A|[\n。!?])[\s*]*+(?:因此|所以|故|综上(?:所述)?)?,?(?:只有)?\Z")
+_LONGEST_LEAD = 20
 
 _EMPTY_LINE = re.compile(r"\n[ \t\r]*+\n")
 _BARE_START = re.compile(r"\s*+[(\[]?[A-Da-d][)\]]?\.?(?=[ \t\r]*+(?:\n|\Z)|[。,;])")
@@ -74,6 +89,21 @@ def opens_with_answer(text: str, choices: Sequence[str]) -> bool:
     own = choices[OPTIONS.index(option[1])].strip()
     written = option[2].strip()
     return own == written or (own.startswith(written) and not text[option.end() :].strip())
+
+
+def only_verdict(text: str) -> str | None:
+    """The one option that `text` calls correct, where that is its whole last sentence.
+
+    ``选项B是正确的。``. Where several options are called correct, the question may well ask for the
+    one that is not. `text` is normalised.
+    """
+    verdicts = list(_VERDICT.finditer(text))
+    if not verdicts or verdicts[-1]["ends"] is None:
+        return None
+    named = {verdict["after"] or verdict["before"] for verdict in verdicts}
+    start = verdicts[-1].start()
+    is_sentence = _VERDICT_LEAD.search(text, max(0, start - _LONGEST_LEAD), start) is not None
+    return named.pop() if len(named) == 1 and is_sentence else None
 
 
 def cut_after_answer(text: str, answer: re.Pattern[str]) -> tuple[str, bool]:

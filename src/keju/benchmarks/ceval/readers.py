@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from collections.abc import Mapping
 
 import msgspec
 
+from keju.answers.labels import read_label
 from keju.benchmarks.base import Reader
 from keju.benchmarks.ceval.chinese import (
     CUE,
@@ -17,6 +19,7 @@ from keju.benchmarks.ceval.chinese import (
     cut_after_answer,
     cut_run_on,
     normalised,
+    only_verdict,
     opens_with_answer,
 )
 from keju.benchmarks.ceval.protocols import Setting
@@ -35,7 +38,11 @@ READER_NAMES = ("tutorial", "official", "evalscope", "first-capital", "robust")
 def readers_for(setting: Setting) -> Mapping[str, Reader]:
     """All readers, each told what the prompt looked like where that changes its rules."""
     readers: list[Reader] = [
-        TutorialReader(continues=setting.continues, base=setting.form == "base"),
+        TutorialReader(
+            continues=setting.continues,
+            base=setting.form == "base",
+            answer_only=setting.mode == "answer-only",
+        ),
         _official(setting),
         EvalScopeChoiceReader(EVALSCOPE_CHINESE),
         FirstCapitalReader(),
@@ -47,30 +54,58 @@ def readers_for(setting: Setting) -> Mapping[str, Reader]:
 # --- tutorial --------------------------------------------------------------------------------
 
 TUTORIAL_CUE = "答案："
-_TUTORIAL_ANSWER = re.compile(TUTORIAL_CUE + r"\s?([A-D])(?![A-Za-z0-9])")
+_TUTORIAL_ANSWER = re.compile(r"答案：\s?([A-D])(?![A-Za-z0-9])")
+_NORMAL_ANSWER = re.compile(r"答案:\s?[*(]{0,3}([A-D])(?![A-Za-z0-9])")
+_OPENING = re.compile(
+    r"\s*+([*_(\[\"]*+(?:选项 ?)?[A-D](?!(?!选?项|[和与及或])[\u4e00-\u9fff])[^\n]*+)"
+)
+"""A first line that begins with a label, which no Chinese word goes on from (``A股``)."""
 
 
 class TutorialReader(ChoiceReader):
     """The form that the tutorial shows: `答案：X`, the last one of the reply.
 
-    Where the prompt already ends with the cue, the reply's own beginning completes it.
+    Where the prompt already ends with the cue, the reply's own beginning completes it. Where only
+    the answer was asked for, the text is read in Unicode normal form KC (``答案:Ｂ``), and a reply
+    that begins with the label (``B``, ``B. text``) needs no cue.
     """
 
     name = "tutorial"
 
-    def __init__(self, *, continues: bool = False, base: bool = False) -> None:
+    def __init__(
+        self, *, continues: bool = False, base: bool = False, answer_only: bool = False
+    ) -> None:
         self.lead = TUTORIAL_CUE if continues else ""
         self.base = base
+        self.answer_only = answer_only
+        self.pattern = _NORMAL_ANSWER if answer_only else _TUTORIAL_ANSWER
 
     def read(self, text: str, sample: Sample) -> Answer:
-        text, cut = self.lead + text.lstrip(), False
+        reply, cut = text.lstrip(), False
+        text = self.lead + reply
+        if self.answer_only:
+            text = unicodedata.normalize("NFKC", text)
         if self.base:
-            text, cut = cut_after_answer(text, _TUTORIAL_ANSWER)
-        found = _TUTORIAL_ANSWER.findall(text)
+            text, cut = cut_after_answer(text, self.pattern)
+        found = self.pattern.findall(text)
+        if not found and self.answer_only:
+            return _opening_label(reply, sample)
         if not found:
             return Answer(reason="no_marker", cut=cut)
         first = found[0] if found[0] != found[-1] else None
         return Answer(found[-1], "strict", first=first, cut=cut)
+
+
+def _opening_label(reply: str, sample: Sample) -> Answer:
+    """The label that the first line of `reply` begins with."""
+    line = _OPENING.match(unicodedata.normalize("NFKC", reply))
+    if line is None:
+        return Answer(reason="no_marker")
+    choices = [unicodedata.normalize("NFKC", choice) for choice in sample.choices]
+    reading = read_label(line[1], sample.labels, choices)
+    if reading.value is None:
+        return Answer(reason="ambiguous" if reading.reason == "ambiguous" else "no_marker")
+    return Answer(reading.value, "tolerant")
 
 
 # --- official --------------------------------------------------------------------------------
@@ -211,3 +246,9 @@ class RobustReader(RobustChoiceReader):
         if self.cued_chat and opens_with_answer(normalised(text), choices):
             text = CUE + text
         return super().read(text, sample)
+
+    def _read_tiers(self, text: str, sample: Sample) -> Answer:
+        answer = super()._read_tiers(text, sample)
+        if answer.reason == "no_marker" and (label := only_verdict(text)):
+            return Answer(label, "tolerant")
+        return answer

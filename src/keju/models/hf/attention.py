@@ -38,11 +38,11 @@ def attending(net: Any, attend: Attend) -> Iterator[None]:
 
 
 def _dispatch(
-    module: Any,
+    _module: Any,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    attention_mask: Any,
+    _mask: Any,
     scaling: float | None = None,
     **more: Any,
 ) -> tuple[torch.Tensor, None]:

@@ -174,7 +174,7 @@ class Encoder:
         if len(starts) > 1:
             start = len(tokens)
             written = [tokens + ids for ids in self._ids(list(labels), False) if len(ids) == 1]
-        ids = {label: (seq[start],) for label, seq in zip(labels, written, strict=False)}
+        ids: LabelIds = {label: (seq[start],) for label, seq in zip(labels, written, strict=False)}
         if len(set(ids.values())) < len(labels):
             raise LabelsUnreadable(
                 "the tokenizer does not write the labels as one token each at the end of this "

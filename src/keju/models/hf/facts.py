@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ from keju.models.hf.settings import HFSettings
 
 PLACES = ("_name_or_path", "transformers_version")
 """Fields of a config that say where it came from and not what it is."""
+
+HASHED_VALUES = 64
+"""Of each tensor, spread evenly over it."""
 
 if TYPE_CHECKING:
     from keju.models.hf.worker import Worker
@@ -33,6 +37,7 @@ def describe(
         "backend": "transformers",
         "architecture": type(checkpoint.net).__name__,
         "parameters": sum(p.numel() for p in checkpoint.net.parameters()),
+        "sha256": _weights_hash(checkpoint.net),
         "dtype": str(checkpoint.dtype).removeprefix("torch."),
         "devices": [_device(device) for device in checkpoint.devices],
         "attention": config.get_text_config()._attn_implementation,
@@ -63,6 +68,16 @@ def _config_hash(config: Any) -> str:
     """A hash of the architecture's settings, wherever the checkpoint lies."""
     fields = {k: v for k, v in config.to_dict().items() if k not in PLACES}
     return digest(json.dumps(fields, sort_keys=True, default=str))
+
+
+def _weights_hash(net: Any) -> str:
+    """A hash over some values of every tensor: cheap, and other weights give another one."""
+    seen = hashlib.sha256()
+    for name, part in sorted(net.state_dict().items()):
+        flat = part.reshape(-1)
+        some = flat[:: max(1, flat.numel() // HASHED_VALUES)][:HASHED_VALUES]
+        seen.update(f"{name} {tuple(part.shape)} {some.double().tolist()}\n".encode())
+    return seen.hexdigest()
 
 
 def _device(device: torch.device) -> str:

@@ -45,7 +45,7 @@ def load(settings: HFSettings) -> Checkpoint:
     with _quiet(), _explained(settings):
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        common = {"trust_remote_code": settings.trust_remote_code}
+        common: dict[str, Any] = {"trust_remote_code": settings.trust_remote_code}
         if settings.revision is not None:
             common["revision"] = settings.revision
         if settings.gguf_file is not None:
@@ -104,9 +104,8 @@ def locate(settings: HFSettings) -> str:
     """The folder or repository to load from; a folder that should be there must be."""
     name = settings.name
     folder = Path(name).expanduser()
-    looks_local = name.startswith((".", "/", "~")) or name.count("/") > 1 or os.sep != "/"
     if not folder.is_dir():
-        if looks_local or settings.gguf_file is not None and folder.parts[:1] == (".",):
+        if name.startswith((".", "~")) or name.count("/") > 1 or folder.is_absolute():
             raise ConfigError(f"model 'hf:{name}': there is no folder {folder}")
         return name
     if settings.gguf_file is not None and not (folder / settings.gguf_file).is_file():
@@ -172,7 +171,7 @@ def _quiet() -> Iterator[None]:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
+        with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stderr(nowhere):
             yield
     finally:
         logging.set_verbosity(before)
@@ -185,12 +184,14 @@ def _explained(settings: HFSettings) -> Iterator[None]:
     try:
         yield
     except torch.OutOfMemoryError:
-        raise EndpointError(f"{name} does not fit into memory: try another dtype or device") from None
+        raise EndpointError(
+            f"{name} does not fit into memory: try another dtype or device"
+        ) from None
     except ImportError as error:
         raise EndpointError(f"{name} needs more to be installed: {_line(error)}") from None
     except (OSError, ValueError, KeyError, RuntimeError, TypeError) as error:
         cause = _line(error)
-        if "trust_remote_code" in cause:
+        if "trust_remote_code" in str(error):
             raise EndpointError(
                 f"{name} comes with Python code of its own; if you trust it, give "
                 "model_args.trust_remote_code=true"

@@ -21,6 +21,8 @@ from keju.types import Fault, Reply, Request, Sampling
 GPU_SLOTS = 1024
 """Requests in flight for each GPU: two to three passes, so that it never waits for questions."""
 CPU_SLOTS = 64
+ENCODED_AT_ONCE = 128
+"""Requests tokenised together: enough for several cores, few enough to let a device begin."""
 
 Asked = tuple[Request, float, "asyncio.Future[Reply]"]
 
@@ -106,7 +108,7 @@ class HFModel(Model):
         if self._checkpoint is None:
             self._checkpoint = load(self.settings)
         self._encoder = Encoder(self._checkpoint, label_space=self.settings.label_space)
-        limits = Limits.of(self.settings, self._checkpoint)
+        limits = Limits.of(self.settings)
         self._workers = [
             Worker(self._checkpoint, number, limits, self._pool, self._answer)
             for number in range(len(self._checkpoint.devices))
@@ -119,17 +121,12 @@ class HFModel(Model):
     def _encode_forever(self) -> None:
         """Tokenise what was asked, as much as there is at a time."""
         assert self._encoder is not None
-        while (first := self._inbox.get()) is not None:
-            asked = [first]
-            ended = False
-            while not self._inbox.empty():
-                more = self._inbox.get()
-                if more is None:
-                    ended = True
-                    break
-                asked.append(more)
-            self._encode(self._encoder, asked)
-            if ended:
+        while (asked := self._inbox.get()) is not None:
+            batch: list[Asked | None] = [asked]
+            while len(batch) < ENCODED_AT_ONCE and batch[-1] and not self._inbox.empty():
+                batch.append(self._inbox.get())
+            self._encode(self._encoder, [entry for entry in batch if entry is not None])
+            if batch[-1] is None:
                 return
 
     def _encode(self, encoder: Encoder, asked: Sequence[Asked]) -> None:

@@ -89,7 +89,7 @@ class LabelScorer:
             for spellings in item.labels.values()
             for spelling in spellings
         ]
-        rows, ids = (torch.tensor(column, device=read.logits.device) for column in zip(*spelt, strict=True))
+        rows, ids = torch.tensor(spelt, device=read.logits.device).T
         values = self._replica.exact_logits(read, rows, ids) - read.logits.logsumexp(-1)[rows]
         remaining = iter(values.tolist())
         replies = []

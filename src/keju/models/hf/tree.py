@@ -114,8 +114,8 @@ def over_tree(packed: Packed) -> Attend:
         query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float | None
     ) -> torch.Tensor:
         if has_kernels(query):
-            flat = (part[0].transpose(0, 1) for part in (query, key, value))
-            return attend_in_parts(*flat, packed, scaling).transpose(0, 1)[None]
+            q, k, v = (part[0].transpose(0, 1) for part in (query, key, value))
+            return attend_in_parts(q, k, v, packed, scaling).transpose(0, 1)[None]
         if not masks:
             masks.append(dense_mask(packed))
         return torch.nn.functional.scaled_dot_product_attention(

@@ -43,7 +43,7 @@ class Limits:
     reuse: Reuse
 
     @classmethod
-    def of(cls, settings: HFSettings, checkpoint: Checkpoint) -> Limits:
+    def of(cls, settings: HFSettings) -> Limits:
         """The limits of these settings."""
         return cls(settings.batch_size, settings.batch_tokens, settings.reuse)
 
@@ -122,7 +122,7 @@ def pass_tokens(config: Any, replica: Replica) -> int:
         return LEAST_TOKENS
     text = config.get_text_config()
     inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
-    bytes_per_token = (8 * text.hidden_size + 4 * inner) * replica.dtype.itemsize
+    bytes_per_token: int = (8 * text.hidden_size + 4 * inner) * replica.dtype.itemsize
     free, _ = torch.cuda.mem_get_info(replica.device)
     fitting = int(free * MEMORY_SHARE) // bytes_per_token
     return max(LEAST_TOKENS, min(MOST_TOKENS, fitting))

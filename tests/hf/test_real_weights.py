@@ -1,0 +1,135 @@
+"""The embedded model's real weights, dequantised: reuse changes nothing but the time."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: make test-hf")
+pytest.importorskip("transformers", reason="transformers is not installed: make test-hf")
+
+import torch
+
+from keju.exams import prepare_exam
+from keju.models.base import Model
+from keju.models.hf.load import Checkpoint, load
+from keju.models.hf.model import HFModel
+from keju.models.hf.settings import HFSettings
+from keju.models.openai import OpenAIModel
+from keju.types import Reply, Request, Sampling
+
+SIZE = 8
+NEAR_TIE = 0.3
+"""Log-probability: llama.cpp rounds activations to 8 bits, transformers does not."""
+KEY = "sk-of-the-agreement-test"
+
+
+@pytest.fixture(scope="module")
+def checkpoint(smollm2: Path) -> Checkpoint:
+    return load(HFSettings(name=str(smollm2.parent), gguf_file=smollm2.name, device="cpu"))
+
+
+@pytest.fixture(scope="module")
+def questions() -> list[Request]:
+    """Short questions with three worked examples each, asked for the likeliest letter."""
+    known = prepare_exam("demo", {"protocol": "letters"})[0].subsets
+    kinds = [subset.name for subset in known][:4]
+    exam, _ = prepare_exam("demo", {"protocol": "letters", "size": SIZE, "subset_list": kinds})
+    sampling = Sampling(form="completion", decode="labels")
+    return [
+        Request(exam.render(sample), sampling, sample.id, sample.labels) for sample in exam.samples
+    ]
+
+
+def values(model: Model, requests: Sequence[Request]) -> list[dict[str, float]]:
+    async def ask() -> list[Reply]:
+        await model.start()
+        try:
+            places = asyncio.Semaphore(model.slots or 2)
+
+            async def one(request: Request) -> Reply:
+                async with places:
+                    return await model.ask(request, timeout=600)
+
+            return await asyncio.gather(*map(one, requests))
+        finally:
+            await model.close()
+
+    found = []
+    for reply in asyncio.run(ask()):
+        assert reply.error is None, reply.error
+        assert reply.label_logprobs
+        found.append(reply.label_logprobs)
+    return found
+
+
+def hf(checkpoint: Checkpoint, **settings: Any) -> HFModel:
+    return HFModel("hf:smollm2", HFSettings(**settings), checkpoint=checkpoint)
+
+
+def best(shares: dict[str, float]) -> str:
+    return max(shares, key=shares.__getitem__)
+
+
+@pytest.fixture(scope="module")
+def whole(checkpoint: Checkpoint, questions: list[Request]) -> list[dict[str, float]]:
+    """The values with nothing shared."""
+    return values(hf(checkpoint, prefix_reuse="off"), questions)
+
+
+def test_the_weights_are_dequantised(checkpoint: Checkpoint) -> None:
+    assert checkpoint.dtype == torch.float32
+    assert {p.dtype for p in checkpoint.net.parameters()} == {torch.float32}
+    assert checkpoint.chat_template is not None
+
+
+@pytest.mark.parametrize("form", ["cache", "tree"])
+def test_reuse_gives_the_same_labels_and_values(
+    checkpoint: Checkpoint, questions: list[Request], whole: list[dict[str, float]], form: str
+) -> None:
+    shared = values(hf(checkpoint, prefix_reuse=form), questions)
+    assert [best(one) for one in shared] == [best(one) for one in whole]
+    for one, other in zip(shared, whole, strict=True):
+        assert one == pytest.approx(other, abs=1e-4)
+
+
+def test_values_are_probabilities(whole: list[dict[str, float]]) -> None:
+    for shares in whole:
+        assert 0 < sum(map(math.exp, shares.values())) <= 1 + 1e-6
+
+
+def check_agreement(ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> None:
+    """At least 95 % of the labels equal, and where they differ, nearly a tie."""
+    different = [
+        max(one[best(one)] - one[best(other)], other[best(other)] - other[best(one)])
+        for one, other in zip(ours, theirs, strict=True)
+        if best(one) != best(other)
+    ]
+    assert len(different) <= 0.05 * len(ours), different
+    assert all(margin < NEAR_TIE for margin in different), different
+
+
+def test_llama_cpp_in_process_agrees(
+    smollm2: Path, questions: list[Request], whole: list[dict[str, float]]
+) -> None:
+    pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install 'keju[local]'")
+    from keju.models.embedded import LlamaModel, LlamaSettings
+
+    settings = LlamaSettings(n_ctx=1024)
+    check_agreement(whole, values(LlamaModel("gguf:smollm2", smollm2, settings), questions))
+
+
+def test_a_server_of_llama_cpp_agrees(
+    smollm2: Path, questions: list[Request], whole: list[dict[str, float]]
+) -> None:
+    pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install 'keju[local]'")
+    from tests.support.llama_server import LlamaEndpoint
+
+    with LlamaEndpoint(smollm2, key=KEY, alias="smollm2", context=1024) as server:
+        model = OpenAIModel("smollm2", api_url=server.url, api_key=KEY)
+        check_agreement(whole, values(model, questions))
