@@ -227,8 +227,7 @@ def answer_all(scorer: LabelScorer, asked: Sequence[Item], size: Size) -> list[R
     replies: dict[int, Reply] = {}
     while waiting:
         chosen = choose(waiting, size, settled=True)
-        done = scorer.run(chosen)
-        replies |= {id(item): reply for item, reply in zip(chosen, done, strict=True)}
+        replies |= {id(i): reply for done in scorer.run(chosen) for i, reply in done}
         waiting = [item for item in waiting if id(item) not in replies]
     return [replies[id(item)] for item in asked]
 
@@ -387,7 +386,7 @@ def against_float32(
     checkpoint.net.float()
     replica = Replica(checkpoint.net, checkpoint.devices[0])
     store = PrefixStore(replica)
-    truth = values_of(LabelScorer(replica, "off", 8, store).run(chosen))
+    truth = _answer(LabelScorer(replica, "off", 8, store), chosen, "off")
     forms: tuple[Reuse, ...] = ("tree", "cache")
     exact = {form: _answer(LabelScorer(replica, form, 8, store), chosen, form) for form in forms}
     replica.close()

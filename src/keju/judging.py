@@ -22,6 +22,7 @@ from keju.journal import VERDICTS, Journal
 from keju.judges.bundle import Bundle
 from keju.judges.panel import Opinion, Panel, Seat
 from keju.manifest import Manifest, Sessions
+from keju.models.preflight import KEY_ADVICE
 from keju.task import Sitting, run_loop
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class Judging:
                     await model.start()
                     await model.preflight(seat.sampling)
                 except EndpointError as error:
-                    raise _about_judge(error, panel.judge) from None
+                    raise _about_judge(error, panel, seat) from None
                 finally:
                     await model.close()
 
@@ -177,8 +178,10 @@ class Judging:
                         continue
                     try:
                         stop = _sit(seat, journal, manifest, display, spent)
+                        if isinstance(stop, RunIncomplete):
+                            stop = type(stop)(f"{panel.named(seat)}: {stop}")
                     except EndpointError as error:
-                        explained = _about_judge(error, panel.judge)
+                        explained = _about_judge(error, panel, seat)
                         if strict:
                             raise explained from None
                         stop = RunIncomplete(str(explained))
@@ -209,7 +212,7 @@ def _sit(
     return sitting.run()
 
 
-def _about_judge(error: EndpointError, judge: JudgeConfig) -> EndpointError:
-    return EndpointError(
-        f"the judge '{judge.model}': {error} (its key is read from {judge.api_key_var})"
-    )
+def _about_judge(error: EndpointError, panel: Panel, seat: Seat) -> EndpointError:
+    """Say which judge it was, and the variable of its key in place of the candidate's."""
+    told = str(error).replace(KEY_ADVICE, f"set {panel.judge.api_key_var}")
+    return EndpointError(f"{panel.named(seat)}: {told}")

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from keju.config import TaskConfig
+from keju.config import Budget, TaskConfig
 from keju.engine.resume import stored_replies
-from keju.errors import ConfigError
-from keju.grades import write_grades
+from keju.errors import ConfigError, KejuError
+from keju.grades import GRADES, write_grades
 from keju.journal import Journal
 from keju.judging import Judging
 from keju.manifest import Manifest
 from keju.outputs import build_results, write_outputs
+from keju.runs import RESULTS, read_json
+from keju.settings import merge
 from keju.task import Finished, make_jobs
 
 if TYPE_CHECKING:
     from keju.report.display import Display
+
+
+_IN_FORCE = ("complete", "config", "benchmarks")
+"""What a manifest says of the results beside it."""
 
 
 def judge_run(
@@ -24,7 +33,9 @@ def judge_run(
 ) -> Finished:
     """Grade the answers of the run in `folder` as ``config.judge`` says; write its results anew.
 
-    A judge whose endpoint is not ready raises EndpointError and changes nothing.
+    A judge whose endpoint is not ready raises EndpointError and changes nothing. Where the run
+    had complete grades they stay in force until the new ones are complete; a grading that stops
+    early then leaves its verdicts and nothing else.
     """
     jobs = make_jobs(config)
     judging = Judging.of(config, jobs)
@@ -35,14 +46,21 @@ def judge_run(
     with Journal(folder):
         manifest = Manifest(folder, config, jobs)
         manifest.keep_endpoint()
+        described = {key: manifest.document[key] for key in _IN_FORCE}
+        earlier = _complete_results(folder, manifest)
+        if earlier is not None and manifest.before is not None:
+            manifest.document |= {key: manifest.before[key] for key in _IN_FORCE}
         for job, unit, record in stored_replies(jobs, folder):
             readings = job.grade(unit // job.epochs, record.reply, record.order)
-            job.enter_readings(unit, record.reply, record.faults, readings)
+            job.enter_readings(unit, record.reply, record.faults, readings, record.order)
         judgement = None
         if judging is not None:
             judgement = judging.grade(folder, manifest, display=display, strict=True)
-        write_grades(folder, judgement.grades if judgement is not None else ())
         stop = judgement.stop if judgement is not None else None
+        if stop is not None and earlier is not None:
+            return _left_as_it_was(folder, earlier, stop, described["config"].get("judge"))
+        manifest.document |= described
+        write_grades(folder, judgement.grades if judgement is not None else ())
         results = build_results(jobs, manifest, stop, judgement)
         finished = all(job.tallies[0].done == job.units for job in jobs)
         results["complete"] = manifest.document["complete"] = stop is None and finished
@@ -50,3 +68,40 @@ def judge_run(
         write_outputs(folder, results, jobs, manifest.document, config.language, report=report)
     code, message = (stop.exit_code, str(stop)) if stop is not None else (0, "")
     return Finished(results, folder, code, message, f"keju judge {folder}", stop)
+
+
+def complete_settings(stored: TaskConfig, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings to lay over those of a `stored` run, where `given` ones are to count.
+
+    Without a judge of the run's own they begin with the one that its exams name. What was set up
+    for one judge (a second one, repeats, labelled answers, a budget) does not pass to another.
+    """
+    if stored.judge is None:
+        judges = [job.exam.judge for job in make_jobs(stored)] if "model" not in given else [None]
+        if judges[0] is None or any(judge != judges[0] for judge in judges):
+            return dict(given)
+        return judges[0].model_dump(mode="json", exclude_unset=True) | dict(given)
+    if given.get("model", stored.judge.model) == stored.judge.model:
+        return dict(given)
+    fresh: dict[str, Any] = {"second": None, "repeats": 1, "labelled": None}
+    no_budget = {"budget": dict.fromkeys(Budget.model_fields)}
+    return merge(fresh | no_budget, given)
+
+
+def _complete_results(folder: Path, manifest: Manifest) -> dict[str, Any] | None:
+    """The results of a run that was graded completely, by rules or by a judge; else None."""
+    if not (manifest.before or {}).get("complete") or not (folder / RESULTS).is_file():
+        return None
+    results = read_json(folder / RESULTS)
+    ungraded = any(entry["outcomes"]["ungraded"] for entry in results["benchmarks"])
+    return results if (folder / GRADES).is_file() or not ungraded else None
+
+
+def _left_as_it_was(
+    folder: Path, results: dict[str, Any], stop: KejuError, judge: dict[str, Any] | None
+) -> Finished:
+    message = f"{stop}; the earlier results stay as they are until this grading is complete"
+    again = f"keju judge {shlex.quote(str(folder))}"
+    if judge:
+        again += f" --judge {shlex.quote(json.dumps(judge))}"
+    return Finished(results, folder, stop.exit_code, message, again, type(stop)(message))

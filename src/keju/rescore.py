@@ -47,7 +47,7 @@ def score_run(
     for job, unit, record in stored_replies(jobs, run, by_id=not changed):
         sample = as_shown(job.exam.samples[unit // job.epochs], record.order)
         readings = job.grade(unit // job.epochs, record.reply, record.order)
-        job.enter_readings(unit, record.reply, record.faults, readings)
+        job.enter_readings(unit, record.reply, record.faults, readings, record.order)
         watch.see(sample, readings)
         if readers:
             joint[jobs.index(job)].see(unit, sample, readings)

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from keju.benchmarks import registry
+from keju.config import JudgeConfig
 from tests.cli.conftest import Keju
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.open_exam import SIZE, OpenExam
 from tests.support.replies import Asked, Plan
 
 EXAM = ("--datasets", "demo", "--dataset-args", '{"demo": {"size": 2}}')
@@ -104,3 +107,31 @@ def test_an_exam_with_a_judge_and_what_is_left_to_do(
     left = keju("judge", "r", "--judge", '{"budget": {"requests": 50}}', "--json", "-q")
     assert left.code == 0
     assert left.json["benchmarks"][0]["judge"]["judged"] == UNITS
+
+
+def test_the_table_says_who_judged_what_and_at_which_cost(
+    keju: Keju, judge: FaultyEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
+    keju("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report")
+    price = '{"strategy": "llm", "repeats": 2, "price": {"input": 1, "output": 1}}'
+    ran = keju("judge", "r", *named(judge), "--judge", price, "--no-report", "-q")
+    assert f"judged by j: answers {UNITS}, without a verdict 0, cost 0.0" in ran.out
+    other = ("--model", "j2", "--strategy", "llm", "--no-report", "--json", "-q")
+    assert "repeats" not in keju("judge", "r", *other).json["benchmarks"][0]["judge"]
+
+
+def test_flags_are_laid_over_the_judge_of_the_exam(
+    keju: Keju, judge: FaultyEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.ROOMS, "open", "tests.support.open_exam:OpenBenchmark")
+    own = JudgeConfig(model="j", api_url=judge.url, api_key_var="GRADER_KEY")
+    monkeypatch.setattr(OpenExam, "judge", own)
+    monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
+    with FaultyEndpoint(Plan(answers="prose")) as candidate:
+        where = ("--api-url", candidate.url, "--datasets", "open", "--run-id", "r")
+        assert keju("eval", "-m", "m", *where, "-q", "--no-report").code == 0
+    ran = keju("judge", "r", "--repeats", "3", "--no-report", "--json", "-q")
+    assert ran.code == 0, ran.err
+    found = ran.json["benchmarks"][0]["judge"]
+    assert (found["model"], found["repeats"], found["judged"]) == ("j", 3, SIZE)

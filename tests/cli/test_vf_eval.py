@@ -177,6 +177,25 @@ def test_open_answers_are_judged_where_the_key_is_set(
     assert "sk-judge" not in ran.out + ran.err
 
 
+def test_exact_comparison_that_was_asked_for_asks_no_judge(
+    env: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-judge")
+    args = json.dumps({"answer_mode": "open", "no_judge": "exact"})
+    ran = env("vf-eval", "bixbench", "-a", args, "-r", "1", "--json", "--run-id", "r")
+    assert ran.code == 0, ran.err
+    assert json.loads(Path("runs/r/manifest.json").read_text())["config"].get("judge") is None
+    assert not Path("runs/r/verdicts.jsonl").exists()
+
+
+def test_an_address_of_the_judge_that_is_none_is_one_line(env: Keju) -> None:
+    args = json.dumps({"answer_mode": "open", "llm_judge_base_url": "nonsense"})
+    ran = env("vf-eval", "bixbench", "-a", args, "-r", "1")
+    assert ran.code == 2
+    assert ran.err.startswith("keju: error: -a: llm_judge_base_url must begin with http://")
+    assert len(ran.err.splitlines()) == 1
+
+
 def test_the_seed_moves_the_options_unless_the_arguments_set_it(env: Keju) -> None:
     def orders(*flags: str) -> list[Any]:
         run = f"run{len(list(Path().glob('runs/*')))}"
@@ -229,3 +248,10 @@ def test_lines_of_the_reward() -> None:
         "reward/avg=null std=null",
         "without a reward: 2 ungraded, 1 errors (the mean is over 0)",
     ]
+
+
+def test_open_answers_that_stay_ungraded_are_not_said_to_be_compared(env: Keju) -> None:
+    settings = OPEN.replace("}", ', "no_judge": "ungraded"}')
+    ran = env("vf-eval", "bixbench", "-a", settings, "-r", "1", "--json")
+    assert "no rule decides stay ungraded" in ran.err
+    assert "exact match" not in ran.err

@@ -15,6 +15,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: make 
 
 import torch
 
+from keju.benchmarks.base import Exam
 from keju.exams import prepare_exam
 from keju.models.base import Model
 from keju.models.hf.load import Checkpoint, load
@@ -23,7 +24,6 @@ from keju.models.hf.settings import HFSettings
 from keju.models.openai import OpenAIModel
 from keju.types import Reply, Request, Sampling
 
-SIZE = 8
 NEAR_TIE = 0.3
 """Log-probability: llama.cpp rounds activations to 8 bits, transformers does not."""
 KEY = "sk-of-the-agreement-test"
@@ -37,13 +37,28 @@ def checkpoint(smollm2: Path) -> Checkpoint:
 @pytest.fixture(scope="module")
 def questions() -> list[Request]:
     """Short questions with three worked examples each, asked for the likeliest letter."""
-    known = prepare_exam("demo", {"protocol": "letters"})[0].subsets
-    kinds = [subset.name for subset in known][:4]
-    exam, _ = prepare_exam("demo", {"protocol": "letters", "size": SIZE, "subset_list": kinds})
+    exam, _ = prepare_exam("demo", {"protocol": "letters"})
+    return as_requests(exam, kinds=4, each=8)
+
+
+@pytest.fixture(scope="module")
+def many_questions(data_dir: Path) -> list[Request]:
+    """Enough to speak of a share: generated ones, and C-Eval with five worked examples."""
+    demo, _ = prepare_exam("demo", {"protocol": "letters"})
+    form = {"protocol": "tutorial", "form": "base"}
+    ceval, _ = prepare_exam("ceval", form, data_dir=str(data_dir))
+    return [*as_requests(demo, kinds=6, each=15), *as_requests(ceval, kinds=4, each=8)]
+
+
+def as_requests(exam: Exam, *, kinds: int, each: int) -> list[Request]:
     sampling = Sampling(form="completion", decode="labels")
-    return [
-        Request(exam.render(sample), sampling, sample.id, sample.labels) for sample in exam.samples
+    rows = [
+        row
+        for subset in exam.subsets[:kinds]
+        for row in range(subset.start, min(subset.stop, subset.start + each))
     ]
+    samples = [exam.samples[row] for row in rows]
+    return [Request(exam.render(s), sampling, s.id, s.labels) for s in samples]
 
 
 def values(model: Model, requests: Sequence[Request]) -> list[dict[str, float]]:
@@ -114,22 +129,27 @@ def check_agreement(ours: list[dict[str, float]], theirs: list[dict[str, float]]
     assert all(margin < NEAR_TIE for margin in different), different
 
 
+@pytest.fixture(scope="module")
+def dequantised(checkpoint: Checkpoint, many_questions: list[Request]) -> list[dict[str, float]]:
+    """What transformers makes of the many questions."""
+    return values(hf(checkpoint), many_questions)
+
+
 def test_llama_cpp_in_process_agrees(
-    smollm2: Path, questions: list[Request], whole: list[dict[str, float]]
+    smollm2: Path, many_questions: list[Request], dequantised: list[dict[str, float]]
 ) -> None:
     pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install 'keju[local]'")
-    from keju.models.embedded import LlamaModel, LlamaSettings
+    from keju.models.embedded import LlamaModel
 
-    settings = LlamaSettings(n_ctx=1024)
-    check_agreement(whole, values(LlamaModel("gguf:smollm2", smollm2, settings), questions))
+    check_agreement(dequantised, values(LlamaModel("gguf:smollm2", smollm2), many_questions))
 
 
 def test_a_server_of_llama_cpp_agrees(
-    smollm2: Path, questions: list[Request], whole: list[dict[str, float]]
+    smollm2: Path, many_questions: list[Request], dequantised: list[dict[str, float]]
 ) -> None:
     pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install 'keju[local]'")
     from tests.support.llama_server import LlamaEndpoint
 
-    with LlamaEndpoint(smollm2, key=KEY, alias="smollm2", context=1024) as server:
+    with LlamaEndpoint(smollm2, key=KEY, alias="smollm2") as server:
         model = OpenAIModel("smollm2", api_url=server.url, api_key=KEY)
-        check_agreement(whole, values(model, questions))
+        check_agreement(dequantised, values(model, many_questions))

@@ -77,6 +77,76 @@ def test_failed_rows_of_evalscope_and_verifiers_are_errors(imported: Import, log
     assert document["results"]["benchmarks"][0]["outcomes"]["error"] == 2
 
 
+@pytest.mark.parametrize("resps", [[], [[]], None, [[None]], [None], [[[]], [[-1.0, True]]], 5])
+def test_a_sample_of_lm_eval_without_a_reply_is_an_error(
+    resps: Any, imported: Import, log: Log
+) -> None:
+    folder = log("lm-eval/bbh")
+
+    def fail(rows: list[dict[str, Any]]) -> None:
+        rows[1] |= {"resps": resps, "filtered_resps": []}
+
+    edit(next(folder.glob("samples_*boolean*")), fail)
+    document = imported(folder)
+    exam = exam_of(document, "bbh")
+    assert (exam["rows"], exam["errors"]) == (12, 1)
+    assert document["results"]["benchmarks"][0]["outcomes"]["error"] == 1
+
+
+@pytest.mark.parametrize("completion", [5, ["B"], [], None, [{"role": "user", "content": "B"}]])
+def test_a_rollout_with_a_malformed_completion_is_an_error(
+    completion: Any, imported: Import, log: Log, tmp_path: Path
+) -> None:
+    folder = log("verifiers-0.3")
+    edit(folder / "results.jsonl", lambda rows: rows[3].update(completion=completion))
+    document = imported(folder)
+    assert exam_of(document, "bixbench")["errors"] == 1
+    lines = (tmp_path / "runs" / "r" / "records.jsonl").read_text().splitlines()
+    errors = [json.loads(line)["reply"].get("error") for line in lines]
+    (error,) = [error for error in errors if error]
+    assert error["kind"] == "malformed"
+    assert error["message"].startswith("the log holds no reply here: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "file", "change", "line"),
+    [
+        ("verifiers-0.3", "results.jsonl", {"timing": "soon"}, 3),
+        ("verifiers-0.3", "results.jsonl", {"example_id": [1]}, 3),
+        ("verifiers-0.4", "traces.jsonl", {"traces": [5]}, 3),
+        ("lm-eval/bbh", "samples_*boolean*", {"metrics": 3}, 3),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named(
+    path: str, file: str, change: dict[str, Any], line: int, keju: Keju, log: Log
+) -> None:
+    folder = log(path)
+    name = next(folder.glob(file))
+    edit(name, lambda rows: rows[line - 1].update(change))
+    ran = keju("import", str(folder), "--data-dir", str(DATA))
+    assert ran.code == 2
+    assert f"{name.name}, line {line}: " in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_rollouts_agree_on_options_whatever_order_showed_them(imported: Import, log: Log) -> None:
+    """The second rollout of each question sees its options reversed; both choose the gold one."""
+    folder = log("verifiers-0.3")
+
+    def reverse(rows: list[dict[str, Any]]) -> None:
+        for row in rows[1::2]:
+            row["info"]["choices"].reverse()
+            row["answer"] = "DCBA"["ABCD".index(row["answer"])]
+        for row in rows:
+            row["completion"] = row["answer"]
+
+    edit(folder / "results.jsonl", reverse)
+    metrics = imported(folder)["results"]["benchmarks"][0]["metrics"]
+    assert metrics["accuracy"]["value"] == 1.0
+    assert metrics["agreement"]["value"] == 1.0
+    assert metrics["majority_vote"]["value"] == 1.0
+
+
 def test_an_error_that_evalscope_recorded_is_an_error(imported: Import, log: Log) -> None:
     folder = log("evalscope")
     file = folder / "predictions" / "tiny-chat" / "ceval_law.jsonl"

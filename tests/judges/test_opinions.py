@@ -160,3 +160,11 @@ def test_only_texts_with_a_target_can_be_judged() -> None:
     assert not can_be_judged(Reply(text="a"), hidden)
     assert not can_be_judged(Reply(text="a", error=Fault("server", "x")), sample)
     assert not can_be_judged(Reply(text="A", label_logprobs={"A": -0.1}), sample)
+
+
+def test_few_judged_answers_that_hang_together_are_corrected_too() -> None:
+    judge = JudgeQuality(0.9, 0.8, 60, 40)
+    alone = corrected_accuracy(Part(2, 1), Part(0, 0), judge)
+    together = corrected_accuracy(Part(2, 1), Part(0, 0), judge, shrink=5.0)
+    assert together["value"] == alone["value"]
+    assert together["se"] ** 2 - alone["se"] ** 2 == pytest.approx(4 * 0.25 / 2 / 0.7**2)

@@ -6,8 +6,13 @@ import random
 
 import pytest
 
+from keju.answers.choice_markers import ANSWER_COLON
+from keju.benchmarks.choice_readers import ChoiceRules, RobustChoiceReader
+from keju.engine.job import Job
 from keju.results.repeats import option_identity
+from keju.results.tally import in_own_order
 from keju.stats.repeats import pass_at_k
+from keju.types import LABELS, Answer, Reading, Record, Reply, Sampling, Score
 from tests.results.fake_exam import entry_of, make_exam, make_sample, make_tally
 
 FIVE_ITEMS = "1101" + "0001" + "1111" + "0101" + "0000"
@@ -82,6 +87,46 @@ def test_option_identity_goes_through_the_stored_order() -> None:
     assert option_identity(shown, "A") != option_identity(turned, "A")
     assert option_identity(shown, "42") == "42"
     assert option_identity(make_sample("a", 0), "B") == "B"
+
+
+def test_votes_are_on_options_where_each_repeat_had_its_own_order() -> None:
+    """Two repeats choose the right option and one a wrong one, under letters that all differ."""
+    orders = [(0, 1, 2, 3), (3, 2, 1, 0), (3, 1, 0, 2)]
+    chosen = [0, 0, 1]
+    exam = make_exam({"a": 6})
+    exam.samples = [make_sample("a", i, order=orders[i % 3]) for i in range(6)]
+    reader = RobustChoiceReader(ChoiceRules(ANSWER_COLON))
+    job = Job(exam, Sampling(), [reader], model="m", epochs=3)
+    for unit in range(job.units):
+        item, epoch = divmod(unit, 3)
+        shown, option = orders[epoch], chosen[epoch]
+        label = LABELS[shown.index(option)]
+        score = Score(float(not option), "incorrect" if option else "correct")
+        record = Record(
+            bench="fake",
+            id=exam.samples[item].id,
+            epoch=epoch,
+            hash=str(unit),
+            order=shown,
+            reply=Reply(label),
+            readings=(Reading("robust", Answer(label), score),),
+        )
+        job.recall(unit, record, trusted=True)
+    metrics = entry_of(exam, job.tallies[0])["metrics"]
+    assert metrics["majority_vote"]["value"] == 1.0
+    assert metrics["agreement"]["value"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("order", [(), (0, 1), (0, 1, 2, 4)])
+def test_an_order_of_other_options_leaves_the_label(order: tuple[int, ...]) -> None:
+    reading = Reading("robust", Answer("B"), Score(1.0, "correct"))
+    assert in_own_order(reading, make_sample("a", 0), order) == reading
+
+
+def test_an_answer_that_is_no_label_has_no_place_in_the_order() -> None:
+    for value in (None, "", "42", "Z", "AB"):
+        reading = Reading("robust", Answer(value), Score(0.0, "incorrect"))
+        assert in_own_order(reading, make_sample("a", 0), (3, 2, 1, 0)) == reading
 
 
 def test_without_answers_agreement_is_of_scores_and_there_is_no_vote() -> None:

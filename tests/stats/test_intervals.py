@@ -107,6 +107,25 @@ def test_design_effect_below_one_never_adds_items() -> None:
     assert mean.interval == wilson(0.55, 20)
 
 
+def test_clusters_keep_what_repeats_gain() -> None:
+    """A hundred repeats of each item make the mean sure, in clusters as without them."""
+    chance = random.Random(5)
+    values = [sum(chance.random() < 0.5 for _ in range(100)) / 100 for _ in range(100)]
+    moments = Moments.of(values)
+    assert moments is not None
+    mean = clustered_mean(gather_clusters(values, [i // 5 for i in range(100)]), moments)
+    capped = clustered_mean(
+        gather_clusters(values, [i // 5 for i in range(100)]), moments, draws=2000
+    )
+    assert mean.se is not None
+    assert mean.deff is not None
+    assert mean.interval is not None
+    assert mean.n_eff == pytest.approx(bounded_mean(moments).n_eff / max(mean.deff, 1.0))
+    half = student_t_quantile(0.975, 19) * max(mean.se, moments.se or 0.0)
+    assert (mean.interval.high - mean.interval.low) / 2 == pytest.approx(half, rel=0.02)
+    assert capped.n_eff == pytest.approx(2000 / max(mean.deff, 1.0))
+
+
 def test_one_cluster_gives_no_interval() -> None:
     moments = Moments.of([1, 0, 1])
     assert moments is not None

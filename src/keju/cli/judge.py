@@ -95,11 +95,12 @@ def judge(
 ) -> int:
     """Grade the answers of a stored run with a model; the candidate is not asked again.
 
-    Verdicts that the run has already are kept. Its results and report are written anew.
+    Verdicts that the run has already are kept. Its results and report are written anew; complete
+    ones stay until the new grading is complete.
 
     Exit codes: 0 ok, 2 usage, 4 incomplete, 5 endpoint, 130 interrupted.
     """
-    from keju.rejudge import judge_run
+    from keju.rejudge import complete_settings, judge_run
     from keju.report.live import make_display
     from keju.runs import MANIFEST, find_run
 
@@ -119,6 +120,10 @@ def judge(
         given["judge"] = given.get("judge", {}) | own
     if data_dir is not None:
         given["data_dir"] = data_dir
+    if "judge" in given:
+        flags = {name: value for name, value in given.items() if name != "judge"}
+        stored = settings.load(folder / MANIFEST, flags=flags)
+        given["judge"] = complete_settings(stored, given["judge"])
     config = settings.load(folder / MANIFEST, flags=given)
     display = make_display(sys.stderr, quiet=quiet)
     finished = judge_run(config, folder, display=display, report=not no_report)

@@ -222,16 +222,19 @@ def _with_judge(
     """The judge where its key is there; otherwise settings that do without one, as promised."""
     from keju.benchmarks.bixbench.args import JUDGE_SETTINGS, BixBenchArgs
 
-    if not isinstance(args, BixBenchArgs) or not args.judged:
+    if not isinstance(args, BixBenchArgs) or not args.judged or args.no_judge == "exact":
         return None, own
     variable = args.llm_judge_api_key_var
+    kept = {k: v for k, v in own.items() if k not in (*JUDGE_SETTINGS, "continuous_scoring")}
     if os.environ.get(variable):
-        return args.judge(), own
+        return args.judge(), kept
+    fate = "are compared with the target by strict exact match"
+    if own.get("no_judge") == "ungraded":
+        fate = "stay ungraded"
     note(
         f"keju: warning: {variable} is not set, so there is no judge: open answers that no rule "
-        "decides are compared with the target by strict exact match"
+        f"decides {fate}"
     )
-    kept = {k: v for k, v in own.items() if k not in (*JUDGE_SETTINGS, "continuous_scoring")}
     return None, {"no_judge": "exact"} | kept
 
 

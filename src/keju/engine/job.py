@@ -14,7 +14,7 @@ from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.choices import as_shown
 from keju.config import Filters
 from keju.engine.limits import Meter
-from keju.results.tally import Tally
+from keju.results.tally import Tally, in_own_order
 from keju.types import (
     Answer,
     Fault,
@@ -124,9 +124,20 @@ class Job:
         )
 
     def enter_readings(
-        self, unit: int, reply: Reply, faults: tuple[Fault, ...], readings: tuple[Reading, ...]
+        self,
+        unit: int,
+        reply: Reply,
+        faults: tuple[Fault, ...],
+        readings: tuple[Reading, ...],
+        order: tuple[int, ...] = (),
     ) -> None:
-        """Enter what the readers made of a reply, and what it cost."""
+        """Enter what the readers made of a reply, and what it cost.
+
+        `order` is the recorded permutation of its options, where that may not be the sample's.
+        """
+        if order:
+            sample = self.exam.samples[unit // self.epochs]
+            readings = tuple([in_own_order(reading, sample, order) for reading in readings])
         for tally, reading in zip(self.tallies, readings, strict=True):
             tally.add(unit, reading)
         if reply.error is not None:
@@ -142,8 +153,7 @@ class Job:
         `order` is the recorded permutation of its options, where that may not be the sample's.
         A reader that breaks down leaves the reply ungraded: it was paid for and is kept.
         """
-        if self.filters is not None:
-            reply = msgspec.structs.replace(reply, text=_filtered(reply.text, self.filters))
+        reply = self.filtered(reply)
         sample, grade = self.exam.samples[index], self.exam.grade
         if order:
             sample = as_shown(sample, order)
@@ -154,12 +164,18 @@ class Job:
             score = Score(0.0, "ungraded", READER_FAILED)
             return tuple([Reading(reader.name, failed, score) for reader in self.readers])
 
+    def filtered(self, reply: Reply) -> Reply:
+        """The reply as the readers are given it."""
+        if self.filters is None:
+            return reply
+        return msgspec.structs.replace(reply, text=_filtered(reply.text, self.filters))
+
     def recall(self, unit: int, record: Record, *, trusted: bool) -> None:
         """Enter a stored record; it is read anew unless its scores can be `trusted`."""
         readings = record.readings
         if not trusted:
             readings = self.grade(unit // self.epochs, record.reply, record.order)
-        self.enter_readings(unit, record.reply, record.faults, readings)
+        self.enter_readings(unit, record.reply, record.faults, readings, record.order)
 
 
 def _filtered(text: str, filters: Filters) -> str:

@@ -259,7 +259,7 @@ def _records(sitting: _Sitting, job: Job, tool: str, digest: str) -> list[Pair]:
         index = units[asked.id]
         unit = index * job.epochs + row.epoch
         readings = job.grade(index, row.reply, match.order)
-        job.enter_readings(unit, row.reply, (), readings)
+        job.enter_readings(unit, row.reply, (), readings, match.order)
         sample = as_shown(asked, match.order)
         identity = f"{digest}\0{asked.id}\0{row.epoch}"
         record = Record(

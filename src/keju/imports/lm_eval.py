@@ -10,7 +10,7 @@ from typing import Any
 
 from keju.errors import DataError, UsageError
 from keju.imports.log import Log, LogRow, Part
-from keju.imports.replies import make_reply, number
+from keju.imports.replies import make_reply, malformed, naming, number
 from keju.imports.source import Source
 from keju.types import LABELS, Reply
 
@@ -169,16 +169,17 @@ def _rows(source: Source, name: str, subset: str) -> Iterator[LogRow]:
             raise DataError(f"{source.root / where}: no sample of {TOOL} (doc_id, doc, resps)")
         chosen = row.get("filter") if chosen is None else chosen
         if row.get("filter") == chosen:
-            yield from _replies(where, row, subset)
+            with naming(source.root / where):
+                rows = list(_replies(where, row, subset))
+            yield from rows
 
 
 def _replies(where: str, row: Mapping[str, Any], subset: str) -> Iterator[LogRow]:
     doc = row["doc"] if isinstance(row["doc"], Mapping) else {}
     metric = next(iter(row.get("metrics") or ()), "")
     filtered = row.get("filtered_resps") or [None]
-    scored = _is_scored(row["resps"])
-    replies = [_scored(row["resps"])] if scored else [make_reply(t) for t in _texts(row["resps"])]
-    read = _likeliest(replies[0]) if scored else filtered[0]
+    replies = _stored(row["resps"])
+    read = _likeliest(replies[0]) if replies[0].label_logprobs else filtered[0]
     for epoch, reply in enumerate(replies):
         yield LogRow(
             where=where,
@@ -189,8 +190,8 @@ def _replies(where: str, row: Mapping[str, Any], subset: str) -> Iterator[LogRow
             question=str(doc.get("question") or doc.get("input") or ""),
             choices=_choices(doc),
             target=str(doc.get("answer") or doc.get("target") or row.get("target") or ""),
-            answer=read if isinstance(read, str) and not epoch else None,
-            verdict=None if epoch else number(row.get(metric)),
+            answer=read if isinstance(read, str) and not (epoch or reply.error) else None,
+            verdict=None if epoch or reply.error else number(row.get(metric)),
             epoch=epoch,
         )
 
@@ -208,22 +209,25 @@ def _choices(doc: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(map(str, letters)) if len(letters) == len("ABCD") else ()
 
 
-def _is_scored(resps: Any) -> bool:
-    """Whether these are log-likelihoods of the options: ``[[[value, is_greedy]], …]``."""
-    return bool(resps) and isinstance(resps[0], list) and isinstance(resps[0][0], list)
+def _stored(resps: Any) -> list[Reply]:
+    """The replies of a sample; one that is an error where the request failed and none is there."""
+    first = resps[0] if isinstance(resps, list) and resps else None
+    if isinstance(first, list) and first and isinstance(first[0], list):
+        return [_scored(resps)]
+    texts = first if isinstance(first, list) else [first]
+    replies = [malformed(resps) if text is None else make_reply(str(text)) for text in texts]
+    return replies or [malformed(resps)]
 
 
-def _scored(resps: Sequence[Sequence[Sequence[Any]]]) -> Reply:
-    """The recorded log-likelihood of each option as that of its label."""
-    values = [float(option[0][0]) for option in resps]
+def _scored(resps: Sequence[Any]) -> Reply:
+    """The recorded log-likelihood of each option, ``[[[value, is_greedy]], …]``, as its label's."""
+    try:
+        values = [float(option[0][0]) for option in resps]
+    except (IndexError, KeyError, TypeError, ValueError):
+        return malformed(resps)
     return Reply(label_logprobs=dict(zip(LABELS, values, strict=False)))
 
 
 def _likeliest(reply: Reply) -> str:
     values = reply.label_logprobs or {}
     return max(values, key=values.__getitem__)
-
-
-def _texts(resps: Sequence[Any]) -> list[str]:
-    first = resps[0] if resps else [""]
-    return [str(text) for text in first] if isinstance(first, list) else [str(first)]

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from keju.answers.thinking import split_thinking
+from keju.errors import DataError
 from keju.models.faults import REDACTED, kind_of, one_line
 from keju.types import Fault, Reply, Usage
 
 FINISHES = {"max_tokens": "length", "model_length": "length", "max_length": "length"}
 """What the tools call a reply that was cut off."""
 
+SHOWN = 100
+"""Characters of a malformed reply that its error quotes."""
 _SECRET = re.compile(r"\bsk-[\w.*-]{4,}|(?<=Bearer )\S+|(?<=api key provided: )\S+", re.IGNORECASE)
 """Keys as endpoints quote them in their refusals."""
 
@@ -80,6 +85,24 @@ def failed(message: Any) -> Reply:
     line = one_line(_SECRET.sub(REDACTED, str(message))) or "the tool says nothing more"
     kind = kind_of(0, line, "")
     return Reply(error=Fault("server" if kind == "bad_request" else kind, line))
+
+
+def malformed(stored: Any) -> Reply:
+    """The reply of a row that holds none: nothing, or not what the tool's versions store."""
+    shown = one_line(_SECRET.sub(REDACTED, repr(stored)))[:SHOWN]
+    return Reply(error=Fault("malformed", f"the log holds no reply here: {shown}"))
+
+
+@contextmanager
+def naming(place: Path) -> Iterator[None]:
+    """Tell of a row that is laid out otherwise than expected where it stands."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        kind = type(error).__name__
+        raise DataError(
+            f"{place}: this row is not laid out as Keju knows it ({kind}: {error})"
+        ) from None
 
 
 def _usage(counts: Any) -> Usage:

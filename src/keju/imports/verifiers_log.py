@@ -10,7 +10,7 @@ from typing import Any
 
 from keju.errors import DataError, UsageError
 from keju.imports.log import Log, LogRow, Part
-from keju.imports.replies import failed, make_reply, mean, number, prompt_of
+from keju.imports.replies import failed, make_reply, malformed, mean, naming, number, prompt_of
 from keju.imports.source import Source
 from keju.types import Reply
 
@@ -102,21 +102,29 @@ def _rollouts(source: Source, name: str) -> Iterator[LogRow]:
     for where, row in source.jsonl(name):
         if not {"completion", "reward"} <= row.keys():
             raise DataError(f"{source.root / where}: no rollout of {TOOL} (completion, reward)")
-        info = row["info"] if isinstance(row.get("info"), Mapping) else {}
-        example = row.get("example_id")
-        yield LogRow(
-            where=where,
-            reply=_rolled(row),
-            keys=_keys(info),
-            subset=str(info.get("subset") or ""),
-            index=example if isinstance(example, int) else None,
-            prompt=prompt_of(row.get("prompt")),
-            choices=tuple(map(str, info.get("choices") or ())),
-            target=str(row.get("answer") or ""),
-            verdict=None if row.get("error") else number(row.get("reward")),
-            epoch=seen[example],
-        )
-        seen[example] += 1
+        with naming(source.root / where):
+            example = row.get("example_id")
+            rollout = _rollout(where, row, seen[example])
+            seen[example] += 1
+        yield rollout
+
+
+def _rollout(where: str, row: Mapping[str, Any], epoch: int) -> LogRow:
+    info = row["info"] if isinstance(row.get("info"), Mapping) else {}
+    example = row.get("example_id")
+    reply = _rolled(row)
+    return LogRow(
+        where=where,
+        reply=reply,
+        keys=_keys(info),
+        subset=str(info.get("subset") or ""),
+        index=example if isinstance(example, int) else None,
+        prompt=prompt_of(row.get("prompt")),
+        choices=tuple(map(str, info.get("choices") or ())),
+        target=str(row.get("answer") or ""),
+        verdict=None if reply.error else number(row.get("reward")),
+        epoch=epoch,
+    )
 
 
 def _keys(info: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,8 +141,13 @@ def _rolled(row: Mapping[str, Any]) -> Reply:
     completion = row["completion"]
     if isinstance(completion, str):
         return make_reply(completion)
-    said = [m for m in completion or () if m.get("role") == "assistant"]
-    last = said[-1] if said else {}
+    turns = completion if isinstance(completion, list) else []
+    if not all(isinstance(turn, Mapping) for turn in turns):
+        return malformed(completion)
+    said = [turn for turn in turns if turn.get("role") == "assistant"]
+    if not said:
+        return malformed(completion)
+    last = said[-1]
     return make_reply(
         last.get("content"),
         reasoning=last.get("reasoning_content"),
@@ -153,15 +166,18 @@ def _traces(source: Source, name: str) -> Log:
     environment, version, model = "", "", ""
     exam: Mapping[str, Any] = {}
     for where, episode in source.jsonl(name):
-        trace: dict[str, Any] = next(iter(episode.get("traces") or ()), {})
-        data = (episode.get("task") or trace.get("task") or {}).get("data") or {}
-        environment = environment or str((episode.get("env") or {}).get("id") or "")
-        version = version or str((trace.get("verifiers") or {}).get("version") or "")
-        model = model or str(((trace.get("agent") or {}).get("config") or {}).get("model") or "")
-        exam = exam or data.get("exam") or {}
-        key = data.get("id", data.get("idx"))
-        rows.append(_traced(where, episode, trace, data, seen[key]))
-        seen[key] += 1
+        with naming(source.root / where):
+            trace: dict[str, Any] = next(iter(episode.get("traces") or ()), {})
+            data = (episode.get("task") or trace.get("task") or {}).get("data") or {}
+            environment = environment or str((episode.get("env") or {}).get("id") or "")
+            version = version or str((trace.get("verifiers") or {}).get("version") or "")
+            model = model or str(
+                ((trace.get("agent") or {}).get("config") or {}).get("model") or ""
+            )
+            exam = exam or data.get("exam") or {}
+            key = data.get("id", data.get("idx"))
+            rows.append(_traced(where, episode, trace, data, seen[key]))
+            seen[key] += 1
     benchmark = str(exam.get("benchmark") or "") or _benchmark(environment)
     settings = exam.get("settings") or {}
     rewards = mean(row.verdict for row in rows if row.verdict is not None)

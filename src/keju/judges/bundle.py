@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from keju.answers.thinking import split_thinking
+from keju.benchmarks.choices import as_shown
 from keju.engine.job import Job
 from keju.grades import Grade
 from keju.judges.exam import JudgeExam, handed_in
@@ -15,7 +17,7 @@ from keju.judges.quality import Part
 from keju.judges.selection import Strategy, can_be_judged, wants_judge
 from keju.judges.verdicts import GRADER, score_of
 from keju.results.tally import CODE
-from keju.types import Reading, Record, Score
+from keju.types import Reading, Record, Sample, Score
 
 
 class Handed(NamedTuple):
@@ -24,6 +26,8 @@ class Handed(NamedTuple):
     unit: int
     """Of the candidate's job."""
     hash: str
+    sample: Sample
+    """With the options in the order in which the candidate saw them."""
     text: str
     readings: tuple[Reading, ...]
     """What the rules made of it."""
@@ -40,18 +44,25 @@ class Bundle:
         self._answers: dict[int, Handed] = {}
 
     def consider(self, unit: int, record: Record) -> None:
-        """Take in a record if the judge is to decide about it; it replaces an earlier one."""
+        """Take in a record if the judge is to decide about it; it replaces an earlier one.
+
+        The judge sees what was read as an open answer, and else what the readers were given.
+        """
         self._answers.pop(unit, None)
         index = unit // self.job.epochs
-        if not can_be_judged(record.reply, self.job.exam.samples[index]):
-            return
-        readings = self.job.grade(index, record.reply)
+        sample = as_shown(self.job.exam.samples[index], record.order)
+        readings = self.job.grade(index, record.reply, record.order)
         is_open = self.job.exam.open_answers
+        read = readings[0].answer.value if is_open else None
+        reply = self.job.filtered(record.reply)
+        text = split_thinking(reply.text).text if read is None else read
+        if not can_be_judged(msgspec.structs.replace(reply, text=text), sample):
+            return
         wanted = tuple(
             wants_judge(reading.score, self._strategy, open_answers=is_open) for reading in readings
         )
         if any(wanted):
-            self._answers[unit] = Handed(unit, record.hash, record.reply.text, readings, wanted)
+            self._answers[unit] = Handed(unit, record.hash, sample, text, readings, wanted)
 
     @property
     def answers(self) -> list[Handed]:
@@ -60,9 +71,9 @@ class Bundle:
 
     def exam(self, kind: Kind) -> JudgeExam:
         """The answers as the judge's exam."""
-        samples, epochs = self.job.exam.samples, self.job.epochs
+        epochs = self.job.epochs
         questions = [
-            handed_in(samples[a.unit // epochs], a.text, index=index, epoch=a.unit % epochs)
+            handed_in(a.sample, a.text, index=index, epoch=a.unit % epochs)
             for index, a in enumerate(self.answers)
         ]
         return JudgeExam(self.job.exam.benchmark, questions, kind)

@@ -20,6 +20,7 @@ from keju.judges.exam import JudgeExam
 from keju.judges.model import Judge
 from keju.judges.prompts import PROTOCOLS, Kind
 from keju.judges.verdicts import GRADES
+from keju.models.address import parse_address
 from keju.models.factory import make_model, model_name
 from keju.settings import is_local
 from keju.stats.judge import JudgeQuality
@@ -33,14 +34,18 @@ CORRECTED = "accuracy_judge_corrected"
 def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig:
     """Asking a judge as a task of its own.
 
-    The key comes from the variable that the judge's settings name; only a judge at the very
-    endpoint of the candidate may share the candidate's.
+    The key comes from the variable that the judge's settings name. A judge at the very endpoint
+    of the candidate uses the candidate's, unless they name a variable themselves; a key meant
+    for another endpoint is not sent there.
     """
     endpoint: dict[str, Any] = {}
     if not is_local(model):
         address = judge.api_url or config.api_url or os.environ.get("OPENAI_BASE_URL")
-        shared = config.api_key if address == config.api_url else None
-        key = os.environ.get(judge.api_key_var) or shared
+        own = os.environ.get(judge.api_key_var)
+        key: Any = own
+        if address is not None and _place(address) == _place(config.api_url):
+            named = "api_key_var" in judge.model_fields_set
+            key = (own if named else None) or config.api_key
         endpoint = {"api_url": address, "api_key": key, "ca_file": config.ca_file}
     try:
         return TaskConfig(
@@ -61,6 +66,14 @@ def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig
         )
     except ConfigError as error:
         raise ConfigError(f"judge: {error}") from None
+
+
+def _place(api_url: str | None) -> str | None:
+    """An endpoint's address in one spelling; what is no address stays as it is."""
+    try:
+        return parse_address(api_url).shown if api_url else None
+    except ConfigError:
+        return api_url
 
 
 class Seat:
@@ -121,8 +134,18 @@ class Panel:
         self.labelled = (
             quality.load_labelled(Path(judge.labelled), _finder(jobs)) if judge.labelled else None
         )
-        first = self.seats[0].task
-        self.judges_itself = first.model == config.model and first.api_url == config.api_url
+        self.judges_itself = [
+            seat.task.model
+            for seat in self.seats
+            if seat.task.model == config.model
+            and _place(seat.task.api_url) == _place(config.api_url)
+        ]
+        """The judges that are the candidate."""
+
+    def named(self, seat: Seat) -> str:
+        """A judge as messages name it."""
+        which = "the judge" if seat is self.seats[0] else "the second judge"
+        return f"{which} '{seat.task.model}'"
 
     def convene(self, bundles: Sequence[Bundle]) -> None:
         """Hand the answers of each exam, and then the labelled ones, to every judge."""
@@ -190,8 +213,9 @@ class Opinion:
         """Say in an entry of the results who judged, at what cost, and how far to trust it."""
         entry["judge"] = dict(self.described)
         warnings = entry.setdefault("warnings", [])
-        if self.panel.judges_itself:
-            warnings.append("the judge is the candidate itself: its verdicts favour its answers")
+        for name in self.panel.judges_itself:
+            which = "the judge" if name == self.panel.judge.model else "the second judge"
+            warnings.append(f"{which} is the candidate itself: its verdicts favour its answers")
         if missing := self.described["ungraded"]:
             warnings.append(
                 f"the judge has no verdict on {missing} of {len(self.verdicts)} answers; "

@@ -104,14 +104,16 @@ def corrected_accuracy(
     UsageError if there is nothing to correct or the judge is no better than chance.
     """
     share = judged.correct / judged.n if judged.n else 0.0
-    fixed = rogan_gladen(share, round(judged.n / shrink) if judged.n else 0, judge)
+    fixed = rogan_gladen(share, judged.n, judge)
+    gain = judge.sensitivity + judge.specificity - 1
+    clustered = (shrink - 1) * share * (1 - share) / judged.n / gain**2
     n = judged.n + by_rule.n
     weight = judged.n / n
     rule = by_rule.correct / by_rule.n if by_rule.n else 0.0
     value = weight * fixed.value + (1 - weight) * rule
     own = rule * (1 - rule) * shrink / by_rule.n if by_rule.n else 0.0
     between = weight * (1 - weight) * (fixed.value - rule) ** 2 * shrink / n
-    se = math.sqrt((weight * fixed.se) ** 2 + (1 - weight) ** 2 * own + between)
+    se = math.sqrt(weight**2 * (fixed.se**2 + clustered) + (1 - weight) ** 2 * own + between)
     return {
         "value": value,
         "ci95": [max(0.0, value - Z95 * se), min(1.0, value + Z95 * se)],

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from keju.benchmarks.base import Reader
-from keju.judges.neutral import without_quotes
+from keju.judges.neutral import Quotation, quotations, without_blocks
 from keju.judges.prompts import Kind
 from keju.types import Answer, Outcome, Sample, Score
 
@@ -36,19 +36,36 @@ def read_verdict(text: str, shown: str, kind: Kind) -> Answer:
     """The verdict of a judge that was `shown` a prompt; no value if there is not exactly one.
 
     Verdicts in repetitions of what was shown do not count. Tags around something that is no
-    verdict are passed over. Two verdicts that differ are none.
+    verdict are passed over. Two verdicts that differ are none. The last verdict is the judge's
+    own even where its line is also one of the answer's, lest an answer could take it away; only
+    a favourable one that stands in quotation marks is not.
     """
-    found: list[Answer] = []
-    for tagged in _TAGGED[kind].finditer(without_quotes(text, shown)):
+    said = without_blocks(text, shown)
+    found: list[tuple[re.Match[str], Answer]] = []
+    for tagged in _TAGGED[kind].finditer(said):
         verdict = _grade(tagged[1]) if kind == "grade" else _score(tagged[1])
         if verdict is not None:
             value, reason = verdict
-            found.append(Answer(value, "strict" if tagged[2] else "tolerant", reason))
-    if not found:
+            found.append((tagged, Answer(value, "strict" if tagged[2] else "tolerant", reason)))
+    own = _without_quoted(found, quotations(said, shown)) if found else []
+    if not own:
         return Answer(reason="no_verdict")
-    if len({answer.value for answer in found}) > 1:
+    if len({answer.value for answer in own}) > 1:
         return Answer(reason="two_verdicts")
-    return found[-1]
+    return own[-1]
+
+
+def _without_quoted(
+    found: Sequence[tuple[re.Match[str], Answer]], quoted: Sequence[Quotation]
+) -> list[Answer]:
+    own = []
+    for place, (tagged, answer) in enumerate(found, start=1):
+        around = [q for q in quoted if q.start <= tagged.start() and tagged.end() <= q.end]
+        favourable = score_of(answer.value).outcome == "correct"
+        is_last = place == len(found)
+        if not around or (is_last and not (favourable and any(q.inline for q in around))):
+            own.append(answer)
+    return own
 
 
 def _grade(said: str) -> tuple[str, str] | None:

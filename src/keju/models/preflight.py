@@ -27,6 +27,8 @@ LONGEST_WAIT = 30.0
 SMALL, LARGER = 1, 16
 """Limits of the reply: some reasoning models refuse a single token."""
 TRANSIENT = ("rate_limit", "server", "timeout", "connection", "malformed")
+KEY_ADVICE = "set OPENAI_API_KEY or --api-key"
+"""What to do about a key that is missing or refused; a judge's is set elsewhere."""
 LISTED_MODELS = 8
 PROMPT = Prompt(Prefix(), "Answer with one letter, A or B.", cue="Answer:")
 LABELS = "AB"
@@ -146,7 +148,7 @@ class Preflight:
     async def _explained(self, fault: Fault) -> EndpointError:
         """Say what to change, for a failure that will not pass."""
         if fault.kind == "auth" and fault.status in (401, 403):
-            advice = "set OPENAI_API_KEY or --api-key"
+            advice = KEY_ADVICE
             if self._model.has_key:
                 return self._error(f"refused the key ({fault.status}): {advice}; {fault.message}")
             return self._error(f"wants a key ({fault.status}): {advice}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keju.report.format import shorten
+from keju.report.format import money, shorten
 from keju.report.strings import Strings
 from keju.types import OUTCOMES, Outcome
 
@@ -125,6 +125,8 @@ class Summary:
     """Which gold answers counted, where there was a choice; ``none`` if there are none at all."""
     gold_differs: int
     """How many predictions carry another gold answer than the current one."""
+    judge: Mapping[str, Any]
+    """Who judged, what and at which cost; empty where nobody did."""
     usage: Mapping[str, Any]
     timing: Mapping[str, Any]
 
@@ -189,6 +191,17 @@ def error_words(errors: Errors | None, strings: Strings) -> str:
     return strings("errors_line", kinds=strings("list_separator").join(kinds))
 
 
+def judge_words(judge: Mapping[str, Any], strings: Strings) -> str:
+    """Who judged how many answers, and what that cost, in one line; empty where nobody did."""
+    if not judge:
+        return ""
+    counts = {name: f"{judge.get(name) or 0:,}" for name in ("judged", "ungraded")}
+    line = strings("judge_line", model=str(judge.get("model")), **counts)
+    if judge.get("cost") is None:
+        return line
+    return line + strings("judge_cost", cost=money(judge["cost"]))
+
+
 def gold_words(summary: Summary, strings: Strings) -> str:
     """Which gold answers counted, in one line; empty where there was no choice."""
     if summary.gold in ("", NO_GOLD):
@@ -244,6 +257,7 @@ def _summary(entry: Mapping[str, Any], model: str, strings: Strings) -> Summary:
         errata=int((entry.get("errata") or {}).get("n", 0)),
         gold=str(entry.get("gold") or ""),
         gold_differs=int(entry.get("gold_differs") or 0),
+        judge=entry.get("judge") or {},
         usage=entry.get("usage") or {},
         timing=entry.get("timing") or {},
     )

@@ -19,6 +19,7 @@ from keju.report.summary import (
     estimate_notes,
     gold_words,
     how_it_ended,
+    judge_words,
     outcome_words,
     summarise,
 )
@@ -69,6 +70,8 @@ def _entry(screen: Screen, summary: Summary, strings: Strings, *, brief: bool) -
     if gold := gold_words(summary, strings):
         screen.line(gold, indent=_INDENT)
     screen.line(" · ".join(outcome_words(summary.outcomes, strings)), indent=_INDENT)
+    if judge := judge_words(summary.judge, strings):
+        screen.line(judge, indent=_INDENT)
     if errors := error_words(summary.errors, strings):
         screen.line(errors, indent=_INDENT)
     if summary.left_out:

@@ -51,6 +51,8 @@ ENGLISH: dict[str, str] = {
     "warnings": "Warnings",
     "errata": "Known faults of the questions",
     "errata_note": "Questions known to be faulty, asked and counted all the same: {n}",
+    "judge_line": "judged by {model}: answers {judged}, without a verdict {ungraded}",
+    "judge_cost": ", cost {cost}",
     "disagreements": "Where the readers disagree",
     "disagreements_shown": "{shown} of {total} disagreements",
     "target": "Target",

@@ -51,6 +51,8 @@ CHINESE: dict[str, str] = {
     "warnings": "警告",
     "errata": "题目的已知问题",
     "errata_note": "已知有误、仍照常提问并计分的题目：{n} 题",
+    "judge_line": "评判模型 {model}：评判答案 {judged} 个，没有结论 {ungraded} 个",
+    "judge_cost": "，费用 {cost}",
     "disagreements": "读取器之间的分歧",
     "disagreements_shown": "共 {total} 处分歧，列出 {shown} 处",
     "target": "标准答案",

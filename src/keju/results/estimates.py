@@ -58,7 +58,7 @@ class Gathered:
         if self.clusters is None or len(self.clusters) == moments.n:
             return _independent(bounded_mean(moments, draws=self.draws or None)) | more
         clusters = list(self.clusters.values())
-        return _clustered(clustered_mean(clusters, moments)) | more
+        return _clustered(clustered_mean(clusters, moments, draws=self.draws or None)) | more
 
 
 def _independent(mean: BoundedMean) -> Metric:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
-from keju.types import OUTCOMES, Outcome, Reading
+import msgspec
+
+from keju.types import LABELS, OUTCOMES, Outcome, Reading, Sample
 
 PENDING = 255
 """The outcome byte of a unit that has no record yet."""
@@ -25,7 +28,11 @@ class Tally:
         self.outcomes = bytearray([PENDING]) * (samples * epochs)
         self.values = array("f", [0.0]) * (samples * epochs)
         self.answers: list[str | None] | None = None
-        """What was read, by unit; kept only where votes or predictions are needed."""
+        """What was read, by unit; kept only where votes or predictions are needed.
+
+        A label is that of the exam's own sample, so that equal labels mean equal options even
+        where repeats of an item showed them in different orders (see `in_own_order`).
+        """
         if keep_answers:
             self.answers = [None] * (samples * epochs)
         self.counts = [0] * len(OUTCOMES)
@@ -59,3 +66,20 @@ class Tally:
     def outcome_counts(self) -> dict[Outcome, int]:
         """Counts by outcome, over all units."""
         return dict(zip(OUTCOMES, self.counts, strict=True))
+
+
+def in_own_order(reading: Reading, sample: Sample, order: Sequence[int]) -> Reading:
+    """`reading` with its label as `sample` itself shows that option.
+
+    `order` is the permutation in which the options were shown to the model; one that is not of
+    these options changes nothing, nor does an answer that is no label.
+    """
+    own = sample.order or tuple(range(len(sample.choices)))
+    label = reading.answer.value
+    if tuple(order) == own or not label or label not in (*sample.labels,):
+        return reading
+    if sorted(order) != sorted(own):
+        return reading
+    moved = LABELS[own.index(order[LABELS.index(label)])]
+    answer = msgspec.structs.replace(reading.answer, value=moved)
+    return msgspec.structs.replace(reading, answer=answer)

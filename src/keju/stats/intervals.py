@@ -133,7 +133,8 @@ class ClusteredMean(NamedTuple):
     deff: float | None
     """Design effect, (clustered SE / plain SE) squared; None where all scores are equal."""
     n_eff: float
-    """Size for Wilson's interval: n / deff, never above n; the clusters where deff is None."""
+    """Size for Wilson's interval: that of independent items over the design effect, never above
+    it; the clusters where deff is None."""
     interval: Interval | None
     """Wilson's at `n_eff`; None for a single cluster, which shows no spread between clusters."""
     t_interval: Interval | None
@@ -149,11 +150,16 @@ def gather_clusters(values: Sequence[float], groups: Sequence[Hashable]) -> list
     return list(sums.values())
 
 
-def clustered_mean(clusters: Sequence[Cluster], moments: Moments) -> ClusteredMean:
+def clustered_mean(
+    clusters: Sequence[Cluster], moments: Moments, *, draws: int | None = None
+) -> ClusteredMean:
     """The mean over items with a standard error that allows for shared contexts.
 
-    `moments` are those of all items together. Where all scores are equal no spread can be seen,
-    so each cluster counts as one item: the safe end of what it may hold.
+    `moments` are those of all items together, and `draws` are the answers behind them, as in
+    `bounded_mean`: what repeats gain is kept, and the design effect divides it. Where the values
+    are not all yes or no, Student's t of the clusters takes the normal's place. Where all scores
+    are equal no spread can be seen, so each cluster counts as one item: the safe end of what it
+    may hold.
     """
     n, mean, size = moments.n, moments.mean, len(clusters)
     if size == 1:
@@ -162,10 +168,14 @@ def clustered_mean(clusters: Sequence[Cluster], moments: Moments) -> ClusteredMe
     se = math.sqrt(size / (size - 1) * squares) / n
     plain = moments.se
     deff = (se / plain) ** 2 if plain else None
-    n_eff = float(size) if deff is None else n / max(deff, 1.0)
-    reach = student_t_quantile(0.975, size - 1) * se
-    ends = Interval(mean - reach, mean + reach)
-    return ClusteredMean(mean, n, size, se, deff, n_eff, wilson(mean, n_eff), ends)
+    if deff is None:
+        n_eff = float(size)
+    else:
+        n_eff = bounded_mean(moments, draws=draws).n_eff / max(deff, 1.0)
+    quantile = student_t_quantile(0.975, size - 1)
+    ends = Interval(mean - quantile * se, mean + quantile * se)
+    interval = wilson(mean, n_eff, Z95 if moments.binary else quantile)
+    return ClusteredMean(mean, n, size, se, deff, n_eff, interval, ends)
 
 
 def rule_of_three(n: int) -> float:

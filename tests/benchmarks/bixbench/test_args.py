@@ -66,6 +66,18 @@ def test_defaults_are_those_of_the_environment() -> None:
         (HYPOTHESIS | OPEN | {"continuous_scoring": True}, "continuous_scoring has an effect"),
         (HYPOTHESIS | {"all_questions": True}, "all_questions has no effect"),
         ({"no_judge": "exact"}, "no_judge has an effect only"),
+        (
+            OPEN | {"no_judge": "exact", "llm_judge_model": "j"},
+            "llm_judge_model has no effect with no_judge 'exact'",
+        ),
+        (
+            OPEN | {"no_judge": "exact", "continuous_scoring": True},
+            "continuous_scoring has no effect with no_judge 'exact'",
+        ),
+        (
+            OPEN | {"llm_judge_base_url": "nonsense"},
+            "llm_judge_base_url must begin with http:// or https://",
+        ),
         ({"few_shot_num": 3}, "few_shot_num must be 0"),
         ({"shuffle_choices": True}, "use shuffle_options"),
         ({"data_version": "2"}, "data_version: input should be '1.5' or '1.0'"),

@@ -46,6 +46,14 @@ def test_version_1_0_asks_the_first_question_of_each_capsule(prepare: Prepare) -
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("version", [None, "1.5"])
+def test_all_questions_of_version_1_5_are_asked_anyway(
+    prepare: Prepare, version: str | None
+) -> None:
+    with pytest.raises(ConfigError, match=r"all_questions .* v1\.5 has one question a row"):
+        prepare(data_version=version, all_questions=True)
+
+
 def test_nan_stays_a_text(prepare: Prepare) -> None:
     exam = prepare(data_version="1.0", answer_mode="open")
     assert exam.samples[-1].target == "NaN"

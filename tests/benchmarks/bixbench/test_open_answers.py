@@ -74,6 +74,44 @@ def test_ranges_that_the_judge_must_decide(grade: Grade, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "It is not 0.65",
+        "at least 0.65",
+        "At most 0.65",
+        "The p-value is below 0.65",
+        "above the threshold of 0.65",
+        "more than 0.65",
+        "less than 0.65",
+        "over 0.65",
+        "under 0.65",
+        "It isn't 0.65",
+        "I cannot compute this; 0.65 GB of data are missing",
+        "The answer is not 0.65",
+        "I do not think the answer is 0.65",
+    ],
+)
+@pytest.mark.parametrize("reader", ["native", "tolerant"])
+def test_a_number_that_is_denied_or_a_bound_is_for_the_judge(
+    grade: Grade, text: str, reader: str
+) -> None:
+    assert grade("range_verifier", "(0.6,0.7)", text, reader) == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am not sure, but the answer is 0.65",
+        "The effect is not significant (p = 0.65)",
+        "Values over the limit were cut. The answer is 0.65.",
+        "0.65, which is not significant",
+    ],
+)
+def test_words_of_another_clause_leave_an_announced_number(grade: Grade, text: str) -> None:
+    assert grade("range_verifier", "(0.6,0.7)", text) == ("correct", "range")
+
+
+@pytest.mark.parametrize(
     ("target", "text", "grader"),
     [
         ("CDKN1A", "cdkn1a.", "exact"),
@@ -180,6 +218,13 @@ def test_official_open_answers_need_their_tags(prepare: Prepare) -> None:
         ("**Yes**", "True", ""),
         ("No, the data do not support it.", "False", ""),
         ("True, there is no evidence against it.", "True", ""),
+        ("No doubt this is true.", None, "ambiguous"),
+        ("No question, the hypothesis is true", None, "ambiguous"),
+        ("No one can say whether true", None, "ambiguous"),
+        ("No idea.", None, "no_marker"),
+        ("No doubt about it", None, "no_marker"),
+        ("No", "False", ""),
+        ("True, no doubt.", "True", ""),
         ("True or false", None, "ambiguous"),
         ("Yes and no.", None, "ambiguous"),
         ("True. No: false.", None, "ambiguous"),

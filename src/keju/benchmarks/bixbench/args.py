@@ -12,6 +12,7 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator, m
 
 from keju.config import DatasetArgs, JudgeConfig
 from keju.errors import ConfigError
+from keju.models.address import parse_address
 
 JUDGE_SETTINGS = ("llm_judge_model", "llm_judge_base_url", "llm_judge_api_key_var")
 AGENTIC_SETTINGS = ("max_turns", "enable_agentic_docker", "docker_image", "docker_timeout")
@@ -73,6 +74,15 @@ class BixBenchArgs(DatasetArgs):
     def _version_as_text(cls, value: Any) -> Any:
         return str(value).removeprefix("v") if isinstance(value, float | str) else value
 
+    @field_validator("llm_judge_base_url")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        try:
+            parse_address(value)
+        except ConfigError as error:
+            raise ConfigError(str(error).replace("api_url", "llm_judge_base_url", 1)) from None
+        return value
+
     @model_validator(mode="after")
     def _has_effect(self) -> Self:
         if self.mode == "agentic":
@@ -97,6 +107,11 @@ class BixBenchArgs(DatasetArgs):
             self._refuse(
                 (*JUDGE_SETTINGS, "continuous_scoring", "no_judge"),
                 "has an effect only with answer_mode 'open' and question_source 'mcq'",
+            )
+        if self.no_judge == "exact":
+            self._refuse(
+                (*JUDGE_SETTINGS, "continuous_scoring"),
+                "has no effect with no_judge 'exact': leave one of them out",
             )
         return self
 

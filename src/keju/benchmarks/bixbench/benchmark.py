@@ -66,6 +66,11 @@ class BixBench(Benchmark):
         own = args if isinstance(args, BixBenchArgs) else BixBenchArgs(**_given(args))
         protocol = _protocol(own)
         table = read_table(folder, own.data_version)
+        if own.all_questions and table.version == "1.5":
+            raise ConfigError(
+                "all_questions has no effect: v1.5 has one question a row; leave it out, or take"
+                " data_version '1.0'"
+            )
         questions = make_questions(table, own, _refusal(own, protocol))
         _check_subsets(own, questions)
         template, system = _template(own, protocol), _system(own, protocol)

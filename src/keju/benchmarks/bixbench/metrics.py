@@ -93,19 +93,22 @@ def _by_item(units: Sequence[Unit], title: str) -> Metric:
     for unit in units:
         repeats.setdefault(unit.item, []).append(unit)
     values = [math.fsum(map(_right, own)) / len(own) for own in repeats.values()]
-    return _metric(values, [own[0].group for own in repeats.values()], title)
+    return _metric(values, [own[0].group for own in repeats.values()], title, draws=len(units))
 
 
-def _metric(values: Sequence[float], groups: Sequence[str], title: str) -> Metric:
+def _metric(
+    values: Sequence[float], groups: Sequence[str], title: str, *, draws: int | None = None
+) -> Metric:
     moments = Moments.of(values)
     if moments is None:
         return {"value": None, "ci95": None, "n": 0, "title": title}
     clusters = gather_clusters(values, groups)
     interval: Interval | None
     if len(clusters) == len(values):
-        interval, method = bounded_mean(moments).interval, "wilson"
+        interval, method = bounded_mean(moments, draws=draws).interval, "wilson"
     else:
-        interval, method = clustered_mean(clusters, moments).interval, "clustered"
+        mean = clustered_mean(clusters, moments, draws=draws)
+        interval, method = mean.interval, "clustered"
     return {
         "value": moments.mean,
         "ci95": None if interval is None else list(interval.clipped()),

@@ -37,7 +37,16 @@ _ANSWER_IS = re.compile(r"(?i:\banswer(?:\s+is\b|\s*:))")
 _EQUALS = re.compile(r"[=≈]")
 _UP_TO_NUMBER = re.compile(r"[\s*_`$~≈:]*+(?:(?i:approximately|about|around|roughly|exactly)\s+)?")
 _TRUTH_WORD = re.compile(r"\b(?:(true|yes)|(false|no(?=\s*+(?:[.,;:!?)\"'*]|or\b|and\b|$))))\b")
-_FIRST_WORD = re.compile(r"(true|yes|false|no)\b")
+_FIRST_WORD = re.compile(r"(true|yes|false|no)\b(?!\s+(?:doubt|question|one|idea)\b)")
+"""What is said of the hypothesis; ``no doubt`` and ``no one`` begin something else."""
+_NO_FIRST = re.compile(r"no\b")
+_HEDGE = re.compile(
+    r"\b(?:not|cannot|unable|below|above|over|under|at\s+(?:least|most)|"
+    r"(?:more|less|fewer|greater|larger|smaller|higher|lower)\s+than)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+"""Words after which a number is denied or only a bound, as after ``<`` and ``>``."""
+_CLAUSE_END = re.compile(r"[,;!?(\n]|\.\s|\bbut\b", re.IGNORECASE)
 
 
 class Verdict(NamedTuple):
@@ -113,7 +122,8 @@ class HypothesisReader(Reader):
         if not bare:
             return Answer(reason="empty")
         words = _TRUTH_WORD.findall(bare)
-        if any(yes for yes, _ in words) and any(no for _, no in words):
+        said_yes = any(yes for yes, _ in words)
+        if said_yes and (any(no for _, no in words) or _NO_FIRST.match(bare)):
             return Answer(reason="ambiguous")
         first = _FIRST_WORD.match(bare)
         if first is None:
@@ -163,11 +173,25 @@ def _regraded(reading: Reading, verdict: Verdict) -> Reading:
 
 
 def the_number(text: str) -> Number | None:
-    """The one number that `text` answers with; None where it has none or several."""
+    """The one number that `text` answers with.
+
+    None where it has none or several, and where the number is denied or only a bound.
+    """
     plain = plain_numerals(text)
     numbers = numbers_in(plain)
-    chosen = numbers if len(numbers) == 1 else _announced(plain, numbers)
-    return chosen[0] if len(chosen) == 1 and chosen[0].clear else None
+    announced = _announced(plain, numbers)
+    chosen = numbers if len(numbers) == 1 else announced
+    if len(chosen) != 1 or not chosen[0].clear:
+        return None
+    return None if _is_hedged(plain, chosen[0], announced=bool(announced)) else chosen[0]
+
+
+def _is_hedged(text: str, number: Number, *, announced: bool) -> bool:
+    """Whether words before a number deny it; for an announced one those of its own clause."""
+    before = text[: number.start]
+    if announced:
+        before = _CLAUSE_END.split(before)[-1]
+    return _HEDGE.search(before) is not None
 
 
 def _announced(text: str, numbers: Sequence[Number]) -> Sequence[Number]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 
 import torch
+from msgspec.structs import replace
 
 from keju.models.hf.encode import Item
 from keju.models.hf.memory import halving, release
@@ -33,15 +34,16 @@ class LabelScorer:
         self._form = form
         self._store = store
 
-    def run(self, items: Sequence[Item]) -> list[Reply]:
-        """Answer `items`, in their order."""
-        started = perf_counter()
-        replies: dict[int, Reply] = {}
+    def run(self, items: Sequence[Item]) -> Iterator[list[tuple[Item, Reply]]]:
+        """Answer `items` batch by batch, those of one batch as soon as they are there."""
         for batch, work in self._batches(items):
+            started = perf_counter()
             answered = halving(work, batch, self._smaller)
-            replies |= {id(item): reply for item, reply in zip(batch, answered, strict=True)}
-        seconds = perf_counter() - started
-        return [_timed(replies[id(item)], seconds) for item in items]
+            seconds = perf_counter() - started
+            yield [
+                (item, replace(reply, seconds=seconds))
+                for item, reply in zip(batch, answered, strict=True)
+            ]
 
     def _batches(self, items: Sequence[Item]) -> list[Batch]:
         """What runs together, and how; rows of one batch are of similar length."""
@@ -134,9 +136,3 @@ def _log_sum(values: Sequence[float]) -> float:
 def _saved(count: int, length: int, fresh: bool) -> list[int]:
     """Tokens that each question had for nothing; the first pays for a fresh prefix."""
     return [0 if fresh and number == 0 else length for number in range(count)]
-
-
-def _timed(reply: Reply, seconds: float) -> Reply:
-    from msgspec.structs import replace
-
-    return replace(reply, seconds=seconds)

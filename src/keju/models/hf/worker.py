@@ -100,14 +100,10 @@ class Worker:
     def _work(self, items: Sequence[Item]) -> None:
         sampling = items[0].request.sampling
         if sampling.decode == "labels":
-            replies = self.scorer.run(items)
-            self._answer(
-                [
-                    (item.future, reply)
-                    for item, reply in zip(items, replies, strict=True)
-                    if item.future is not None
-                ]
-            )
+            for answered in self.scorer.run(items):
+                self._answer([(i.future, reply) for i, reply in answered if i.future is not None])
+                if self._stopped.is_set():
+                    break
             return
         self.writer.run(items, lambda room: self._pool.refill(sampling, room), self._done)
 

@@ -1,0 +1,114 @@
+"""What sharing a prefix saves on a CPU: C-Eval, five worked examples, answer only.
+
+    python -m perf.hf_cpu --data-dir DIR [--subjects N] [--each N] [--model DIR_OR_GGUF]
+
+Needs torch and transformers. The weights are the embedded model's, dequantised to float32, unless
+another checkpoint is named. All questions of some subjects go through the model twice, with the
+prefix computed once and with whole prompts; the ratio is that of the processor time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from keju.exams import prepare_exam
+from keju.models import weights
+from keju.models.hf.load import Checkpoint, load
+from keju.models.hf.model import HFModel
+from keju.models.hf.settings import GGUF, HFSettings, Reuse
+from keju.types import Reply, Request, Sampling
+from perf.measure import cpu
+
+LEAST_RATIO = 4.0
+"""The processor time with whole prompts is at least so many times that with shared prefixes."""
+TOLERANCE = 1e-4
+"""Largest difference of a log-probability in float32."""
+
+
+class Sat(NamedTuple):
+    """One way through all questions."""
+
+    cpu: float
+    computed: int
+    """Tokens that went through the network."""
+    values: list[dict[str, float]]
+
+
+def main() -> int:
+    """Print both ways and their ratio; 1 if it is too small or the answers differ."""
+    parser = argparse.ArgumentParser(prog="python -m perf.hf_cpu", description=__doc__)
+    parser.add_argument("--data-dir", required=True)
+    parser.add_argument("--subjects", type=int, default=4)
+    parser.add_argument("--each", type=int, default=19, help="questions of each subject")
+    parser.add_argument("--model", help="a folder with a checkpoint, or a GGUF file")
+    given = parser.parse_args()
+    requests = questions(given.data_dir, given.subjects, given.each)
+    checkpoint = load(settings_of(given.model))
+    print(f"{len(requests)} questions of {given.subjects} subjects, {checkpoint.dtype}")
+    shared = sit(checkpoint, requests, "cache")
+    whole = sit(checkpoint, requests, "off")
+    return compare(shared, whole)
+
+
+def questions(data_dir: str, subjects: int, each: int) -> list[Request]:
+    """The first questions of the first subjects of C-Eval's validation split."""
+    exam, _ = prepare_exam("ceval", {"protocol": "tutorial", "form": "base"}, data_dir=data_dir)
+    sampling = Sampling(form="completion", decode="labels")
+    rows = [
+        row
+        for subset in exam.subsets[:subjects]
+        for row in range(subset.start, min(subset.stop, subset.start + each))
+    ]
+    samples = [exam.samples[row] for row in rows]
+    return [Request(exam.render(s), sampling, s.id, s.labels) for s in samples]
+
+
+def settings_of(model: str | None) -> HFSettings:
+    """The named checkpoint, or the embedded weights."""
+    place = Path(model).expanduser() if model else weights.locate(weights.EMBEDDED, os.environ)
+    if place.suffix == GGUF:
+        return HFSettings(name=str(place.parent), gguf_file=place.name, device="cpu")
+    return HFSettings(name=str(place), device="cpu")
+
+
+def sit(checkpoint: Checkpoint, requests: Sequence[Request], form: Reuse) -> Sat:
+    """Ask everything through the model as a run does; only the asking is timed."""
+
+    async def work() -> tuple[float, list[Reply]]:
+        model = HFModel("hf:measured", HFSettings(prefix_reuse=form), checkpoint=checkpoint)
+        await model.start()
+        before = cpu()
+        replies = await asyncio.gather(*(model.ask(r, timeout=3600) for r in requests))
+        spent = cpu() - before
+        await model.close()
+        return spent, replies
+
+    spent, replies = asyncio.run(work())
+    computed = sum(reply.usage.input - reply.usage.cached for reply in replies)
+    print(f"{form:>6}: {spent:.1f} s of CPU, {computed} tokens computed", flush=True)
+    return Sat(spent, computed, [reply.label_logprobs or {} for reply in replies])
+
+
+def compare(shared: Sat, whole: Sat) -> int:
+    """Print the ratio, and how far the answers are apart."""
+    pairs = list(zip(shared.values, whole.values, strict=True))
+    equal = sum(
+        max(one, key=one.__getitem__) == max(other, key=other.__getitem__) for one, other in pairs
+    )
+    widest = max(abs(one[label] - other[label]) for one, other in pairs for label in one)
+    ratio = whole.cpu / shared.cpu
+    print(
+        f"CPU {ratio:.2f} times less (at least {LEAST_RATIO:g}), tokens "
+        f"{whole.computed / shared.computed:.2f} times fewer; labels equal on {equal} of "
+        f"{len(pairs)}; widest difference of a log-probability {widest:.1e}"
+    )
+    return 0 if ratio >= LEAST_RATIO and equal == len(pairs) and widest <= TOLERANCE else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,96 @@
+"""What is handed to a judge: the options as they were seen, and the answer as it was read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from keju.benchmarks import registry
+from keju.benchmarks.choices import as_shown
+from keju.config import TaskConfig
+from keju.engine.job import Job
+from keju.journal import read_records
+from keju.judges.bundle import Bundle
+from keju.judges.prompts import ANSWER
+from keju.judges.selection import Strategy
+from keju.rejudge import judge_run
+from keju.task import make_jobs, sit
+from keju.types import Record, Reply, Sample
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.judged import config, entry
+from tests.support.replies import Plan
+
+EXAM = {"demo": {"size": 20, "subset_list": ["object_counting"]}}
+
+
+def job_of(tmp_path: Path, **filters: str) -> Job:
+    """A job of the demo exam, or of the open one where there are filters."""
+    task = TaskConfig(
+        model="scripted", datasets=["demo"], dataset_args=EXAM, work_dir=str(tmp_path)
+    )
+    if filters:
+        args = {"open": {"filters": filters}}
+        task = TaskConfig(model="scripted", datasets=["open"], dataset_args=args)
+    return make_jobs(task)[0]
+
+
+def handed(job: Job, text: str, strategy: Strategy, order: tuple[int, ...] = ()) -> list[Sample]:
+    record = Record(bench="b", id="i", hash="h", order=order, reply=Reply(text=text, finish="stop"))
+    bundle = Bundle(job, strategy)
+    bundle.consider(0, record)
+    return list(bundle.exam("grade").samples)
+
+
+def reversed_order(sample: Sample) -> tuple[int, ...]:
+    return tuple(reversed(sample.order or range(len(sample.choices))))
+
+
+def test_options_are_judged_in_the_order_in_which_they_were_shown(tmp_path: Path) -> None:
+    job = job_of(tmp_path)
+    sample = job.exam.samples[0]
+    order = reversed_order(sample)
+    seen = as_shown(sample, order)
+    assert seen.target != sample.target
+    assert handed(job, f"The answer is ({seen.target}).", "llm_recall", order) == []
+    (question,) = handed(job, f"The answer is ({sample.target}).", "llm_recall", order)
+    assert (question.choices, question.target) == (seen.choices, seen.target)
+
+
+def test_recall_lowers_no_score_of_a_run_with_permuted_options(tmp_path: Path) -> None:
+    task = TaskConfig(
+        model="scripted", datasets=["demo"], dataset_args=EXAM, work_dir=str(tmp_path), run_id="r"
+    )
+    sit(task, report=False)
+    samples = {sample.id: sample for sample in make_jobs(task)[0].exam.samples}
+    lines = []
+    for record in read_records(tmp_path / "r"):
+        seen = as_shown(samples[record.id], reversed_order(samples[record.id]))
+        reply = Reply(text=f"The answer is ({seen.target}).", finish="stop")
+        changed = msgspec.structs.replace(record, order=seen.order, reply=reply)
+        lines.append(msgspec.json.encode(changed) + b"\n")
+    (tmp_path / "r" / "records.jsonl").write_bytes(b"".join(lines))
+    with FaultyEndpoint(Plan(answers="<grade>incorrect</grade>")) as judge:
+        settings = {"model": "j", "api_url": judge.url}
+        judged = task.model_copy(update={"judge": config(tmp_path, "", settings).judge})
+        found = entry(judge_run(judged, tmp_path / "r", report=False).results)
+    assert found["outcomes"]["correct"] == len(lines) == 20
+
+
+@pytest.fixture
+def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.ROOMS, "open", "tests.support.open_exam:OpenBenchmark")
+
+
+@pytest.mark.usefixtures("open_exam")
+def test_an_open_answer_is_handed_in_as_it_was_read(tmp_path: Path) -> None:
+    job = job_of(tmp_path, remove_until="FINAL:")
+    (question,) = handed(job, "It may be 5 or 7. FINAL: eleven ", "llm_recall")
+    assert question.metadata[ANSWER] == "eleven"
+    assert handed(job, "It may be 5. FINAL: ", "llm") == []
+
+
+def test_a_closed_answer_is_handed_in_without_what_no_reader_sees(tmp_path: Path) -> None:
+    (question,) = handed(job_of(tmp_path), "<think>(A)?</think> the first one", "llm_recall")
+    assert question.metadata[ANSWER] == "the first one"
