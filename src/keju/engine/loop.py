@@ -2,8 +2,8 @@
 
 A worker sends while fewer requests are in flight than the limit of the moment, so a slot is
 refilled as soon as it frees. A failed attempt goes back to the queue with a time before
-which it is not tried again; no slot sleeps on it. Replies that arrive in the same turn of the
-loop are scored and written together.
+which it is not tried again; no slot sleeps on it. Replies that arrive within a millisecond are
+scored and written together, and their slots send again after that.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ REFUSALS_TO_STOP = 3
 BAD_REQUESTS_TO_STOP = 20
 BACKOFF_MOST = 60.0
 SYNC_EVERY, PROGRESS_EVERY = 1.0, 0.2
+GATHER = 0.001
+"""Seconds for which replies are gathered before they are scored and written together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +135,7 @@ class Engine:
             asyncio.create_task(self._show_often()),
         ]
         self._probing: asyncio.Task[None] | None = None
+        self._written: asyncio.Future[None] = self._loop.create_future()
         outcomes = await asyncio.gather(*self._workers, return_exceptions=True)
         for task in (*background, self._probing):
             if task is not None:
@@ -231,7 +234,7 @@ class Engine:
         if self._metered and self.in_flight < self.concurrency.most:
             self._wake()
         if self._finished:
-            await asyncio.sleep(0)  # its record is written before the slot sends again
+            await self._written  # its record is on disk before the slot sends again
 
     def _succeeded(self, task: Task, request: Request, reply: Reply) -> None:
         self._worked += 1
@@ -319,14 +322,21 @@ class Engine:
         if self._tokens is not None:
             self._tokens.draw(reply.usage.input + reply.usage.output)
         if not self._finished:
-            self._loop.call_soon(self._flush_soon)
+            self._written = self._loop.create_future()
+            if self.in_flight:
+                self._loop.call_later(GATHER, self._flush_soon)
+            else:
+                self._loop.call_soon(self._flush_soon)
         self._finished.append((task, request, reply))
 
     def _flush_soon(self) -> None:
+        written = self._written
         try:
             self._flush()
         except Exception as error:
             self._break_off(error)
+        if not written.done():
+            written.set_result(None)
 
     def _break_off(self, error: Exception) -> None:
         """Nothing can be saved any more: stop now, and say why."""

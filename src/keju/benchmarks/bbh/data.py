@@ -64,8 +64,9 @@ def load_questions(folder: DataFolder, names: Sequence[str]) -> Questions:
     for name in names:
         rows = _read_rows(folder, name)
         start = len(loaded.samples)
+        where = folder.name_of(name)
         for sample in _samples(name, rows):
-            _check_row(sample, f"{folder.name_of(name)}, row {sample.index + 1}")
+            _check_row(sample, f"{where}, row {sample.index + 1}")
             loaded.samples.append(sample)
         loaded.subsets.append(Subset(name, start, len(loaded.samples)))
         loaded.counts.append(Count(name, len(rows), SUBSETS[name].rows))

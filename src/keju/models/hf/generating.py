@@ -167,7 +167,7 @@ class Writer:
         for row in finished:
             if not row.told:
                 row.told = True
-                done(row.item, _reply(row))
+                done(row.item, reply_of(row))
         return len(finished)
 
     def _shrink(self, batch: RunningBatch, waiting: list[Item], done: Done) -> None:
@@ -182,7 +182,8 @@ class Writer:
         self.rows = max(1, min(self.rows, len(waiting)) // 2)
 
 
-def _reply(row: Row) -> Reply:
+def reply_of(row: Row) -> Reply:
+    """The reply of a finished row."""
     seconds = perf_counter() - row.item.started
     if row.finish == "timeout":
         message = f"no complete reply within {row.item.timeout:g} s"

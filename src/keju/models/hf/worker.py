@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
+from keju.models.hf.alone import LoneWriter
 from keju.models.hf.encode import Item
-from keju.models.hf.forms import allows_own_steps, best_form
+from keju.models.hf.forms import agrees, allows_own_steps, best_form
 from keju.models.hf.generating import Writer
 from keju.models.hf.load import Checkpoint
 from keju.models.hf.pool import Pool, Size
@@ -58,6 +59,7 @@ class Worker:
         net = checkpoint.net if number == 0 else copy.deepcopy(checkpoint.net)
         self.replica = Replica(net, device)
         self.form: Reuse = best_form(self.replica, limits.reuse)
+        cached = self.form in ("tree", "cache") or agrees(self.replica, "cache")
         self.replica.own_steps = allows_own_steps(self.replica)
         self.tokens = limits.tokens or pass_tokens(checkpoint.net.config, self.replica)
         rows = limits.rows or (CPU_ROWS if device.type == "cpu" else GPU_ROWS)
@@ -67,7 +69,7 @@ class Worker:
         self._answer = answer
         self._stopped = threading.Event()
         self.scorer = LabelScorer(self.replica, self.form, label_rows, store)
-        self.writer = Writer(
+        self.writer = (Writer if cached else LoneWriter)(
             self.replica,
             checkpoint.tokenizer,
             store,
