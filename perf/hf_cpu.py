@@ -43,8 +43,8 @@ def main() -> int:
     """Print both ways and their ratio; 1 if it is too small or the answers differ."""
     parser = argparse.ArgumentParser(prog="python -m perf.hf_cpu", description=__doc__)
     parser.add_argument("--data-dir", required=True)
-    parser.add_argument("--subjects", type=int, default=4)
-    parser.add_argument("--each", type=int, default=19, help="questions of each subject")
+    parser.add_argument("--subjects", type=int, default=3)
+    parser.add_argument("--each", type=int, default=1000, help="at most so many of each subject")
     parser.add_argument("--model", help="a folder with a checkpoint, or a GGUF file")
     given = parser.parse_args()
     requests = questions(given.data_dir, given.subjects, given.each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from keju.config import TaskConfig
@@ -9,6 +10,10 @@ from keju.models.hf.settings import read_settings
 
 if TYPE_CHECKING:
     from keju.models.hf.model import HFModel
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+"""Read when torch is imported, which the modules of this package do: threads that wait for others
+then sleep. Spinning they tripled the processor time of small models on a busy machine."""
 
 
 def make(config: TaskConfig) -> HFModel:

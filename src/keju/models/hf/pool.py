@@ -13,7 +13,7 @@ from keju.types import Sampling
 
 QUIET = 0.005
 """Seconds without an arrival after which nothing more is expected for the moment."""
-ROUNDS = 4
+ROUNDS = 8
 """Batches that are taken together, so that rows of one batch are of similar length."""
 
 

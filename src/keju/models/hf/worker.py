@@ -27,6 +27,8 @@ Answer = Callable[[Sequence[tuple["asyncio.Future[Any]", "Reply | Exception"]]],
 
 CPU_ROWS = 16
 GPU_ROWS = 64
+CPU_LABEL_ROWS = 4
+"""Enough to fill a core's arithmetic; more rows would only be padded to the longest."""
 TREE_ROWS = 4096
 """A packed pass is limited by its tokens; this only bounds the output head's part."""
 LEAST_TOKENS, MOST_TOKENS = 2048, 32768
@@ -63,7 +65,9 @@ class Worker:
         self.replica.own_steps = allows_own_steps(self.replica)
         self.tokens = limits.tokens or pass_tokens(checkpoint.net.config, self.replica)
         rows = limits.rows or (CPU_ROWS if device.type == "cpu" else GPU_ROWS)
-        label_rows = limits.rows or (TREE_ROWS if self.form == "tree" else rows)
+        label_rows = limits.rows or (CPU_LABEL_ROWS if device.type == "cpu" else GPU_ROWS)
+        if self.form == "tree" and limits.rows is None:
+            label_rows = TREE_ROWS
         store = PrefixStore(self.replica)
         self._pool = pool
         self._answer = answer
