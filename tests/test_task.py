@@ -455,3 +455,18 @@ def test_labels_that_were_not_returned_are_unparsed_and_not_truncated(tmp_path: 
     assert finished.results["benchmarks"][0]["outcomes"]["unparsed"] == 6
     reasons = {record.readings[0].answer.reason for record in read_records(tmp_path / "r")}
     assert reasons == {"labels_not_in_top_logprobs"}
+
+
+def test_replies_that_a_filter_broke_off_are_among_the_errors(tmp_path: Path) -> None:
+    def filtered(asked: Asked) -> dict[str, Any]:
+        return {"message": {"content": "Well, I th"}, "finish_reason": "content_filter"}
+
+    with FaultyEndpoint(Plan(answers=filtered)) as endpoint:
+        finished = sit(config(endpoint, tmp_path))
+    (entry,) = finished.results["benchmarks"]
+    total = sum(entry["outcomes"].values())
+    assert entry["outcomes"]["error"] == total > 0
+    assert entry["errors"]["kinds"] == {"content_filter": total}
+    assert "filter broke the reply off" in entry["errors"]["example"]
+    assert finished.exit_code == 4
+    assert finished.resume_command == ""

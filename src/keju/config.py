@@ -76,6 +76,10 @@ class DatasetArgs(StrictSettings):
     extra_params: dict[str, Any] = Field(default={})
     """The benchmark's own settings, as EvalScope spells them."""
 
+    def under_judge(self) -> Self:
+        """These settings where the task names a judge, which takes the place of their own."""
+        return self
+
     @field_validator("reader", mode="before")
     @classmethod
     def _split_readers(cls, value: Any) -> Any:
@@ -166,8 +170,9 @@ class JudgeConfig(StrictSettings):
 
     model: str
     api_url: str | None = None
-    api_key_var: str = "OPENAI_API_KEY"
-    """Name of the environment variable that holds the key."""
+    api_key_var: str | None = None
+    """Name of the environment variable that holds the key; OPENAI_API_KEY if it is not said, and
+    at the candidate's own endpoint the candidate's key."""
     strategy: Literal["rule", "llm", "llm_recall"] = "llm_recall"
     """``rule`` never asks, ``llm`` asks about every answer, ``llm_recall`` about undecided ones."""
     continuous: bool = False

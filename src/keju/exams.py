@@ -25,13 +25,21 @@ def prepare_exam(
     seed: int = 42,
     hub: Literal["huggingface", "modelscope"] | None = None,
     offline: bool = False,
+    judged: bool = False,
 ) -> tuple[Exam, DatasetArgs]:
-    """Load one benchmark as its settings say; return it with those settings, validated."""
+    """Load one benchmark as its settings say; return it with those settings, validated.
+
+    With `judged` the task names a judge, which takes the place of one that the settings name.
+    """
     benchmark = registry.get(name)
     try:
         settings = benchmark.Args(**(args or {}))
     except ConfigError as error:
         raise ConfigError(f"dataset_args.{name}: {error}") from None
+    given = settings.model_fields_set
+    if judged:
+        settings = settings.under_judge()
+    replaced = sorted(given - settings.model_fields_set)
     chosen = settings.protocol or protocol or benchmark.default_protocol
     if chosen not in benchmark.protocols:
         hint = did_you_mean(chosen, benchmark.protocols)
@@ -49,7 +57,11 @@ def prepare_exam(
             environ=os.environ,
         )
     )
-    return benchmark.prepare(settings, folder, seed=seed), settings
+    exam = benchmark.prepare(settings, folder, seed=seed)
+    if replaced:
+        told = f"the judge of the task takes the place of {', '.join(replaced)}"
+        exam.warnings = (*exam.warnings, told)
+    return exam, settings
 
 
 def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
@@ -64,6 +76,7 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
             seed=config.seed,
             hub=config.dataset_hub,
             offline=config.offline,
+            judged=config.judge is not None and config.judge.strategy != "rule",
         )
         chosen = select(
             exam, config.limit, how=config.sample, shuffle=args.shuffle, seed=config.seed

@@ -20,10 +20,10 @@ from keju.errors import EndpointError, KejuError, RunIncomplete
 from keju.grades import Grade
 from keju.journal import VERDICTS, Journal
 from keju.judges.bundle import Bundle
-from keju.judges.panel import Opinion, Panel, Seat
+from keju.judges.panel import Opinion, Panel, Seat, key_variable
 from keju.manifest import Manifest, Sessions
 from keju.models.preflight import KEY_ADVICE
-from keju.task import Sitting, run_loop
+from keju.sitting import Sitting, run_loop
 
 if TYPE_CHECKING:
     from keju.report.display import Display
@@ -214,5 +214,5 @@ def _sit(
 
 def _about_judge(error: EndpointError, panel: Panel, seat: Seat) -> EndpointError:
     """Say which judge it was, and the variable of its key in place of the candidate's."""
-    told = str(error).replace(KEY_ADVICE, f"set {panel.judge.api_key_var}")
+    told = str(error).replace(KEY_ADVICE, f"set {key_variable(panel.judge)}")
     return EndpointError(f"{panel.named(seat)}: {told}")

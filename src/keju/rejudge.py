@@ -80,7 +80,7 @@ def complete_settings(stored: TaskConfig, given: Mapping[str, Any]) -> dict[str,
         judges = [job.exam.judge for job in make_jobs(stored)] if "model" not in given else [None]
         if judges[0] is None or any(judge != judges[0] for judge in judges):
             return dict(given)
-        return judges[0].model_dump(mode="json", exclude_unset=True) | dict(given)
+        return judges[0].model_dump(mode="json", exclude_defaults=True) | dict(given)
     if given.get("model", stored.judge.model) == stored.judge.model:
         return dict(given)
     fresh: dict[str, Any] = {"second": None, "repeats": 1, "labelled": None}

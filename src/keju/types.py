@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
@@ -31,6 +31,9 @@ FaultKind = Literal[
     "auth", "not_found", "bad_request", "context_length", "content_filter", "rate_limit",
     "server", "timeout", "connection", "malformed",
 ]  # fmt: skip
+
+FILTERED: Final = "content_filter"
+"""Finish reason, and fault, of a reply that the endpoint's filter withheld or broke off."""
 
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

@@ -188,6 +188,23 @@ def test_exact_comparison_that_was_asked_for_asks_no_judge(
     assert not Path("runs/r/verdicts.jsonl").exists()
 
 
+def test_a_judge_named_later_takes_the_place_of_exact_comparison(
+    env: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultyEndpoint(Plan(answers="some prose")) as candidate:
+        where = ("-b", candidate.url, "-r", "1", "--json", "--run-id", "r")
+        first = env("vf-eval", "bixbench", "-a", OPEN, *where)
+    assert "OPENAI_API_KEY is not set, so there is no judge" in first.err
+    assert first.json["benchmarks"][0]["metrics"]["accuracy"]["value"] == 0
+    with FaultyEndpoint(Plan(answers="<grade>correct</grade>")) as judge:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-judge")
+        judged = env("judge", "r", "--model", "j", "--api-url", judge.url, "--json", "-q")
+    assert judged.code == 0, judged.err
+    entry = judged.json["benchmarks"][0]
+    assert entry["metrics"]["accuracy"]["value"] == 1
+    assert "the judge of the task takes the place of no_judge" in entry["warnings"]
+
+
 def test_an_address_of_the_judge_that_is_none_is_one_line(env: Keju) -> None:
     args = json.dumps({"answer_mode": "open", "llm_judge_base_url": "nonsense"})
     ran = env("vf-eval", "bixbench", "-a", args, "-r", "1")

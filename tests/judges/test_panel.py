@@ -34,6 +34,13 @@ def test_no_foreign_key_goes_to_the_endpoint_of_the_candidate(
     assert key_of(tmp_path, {"api_key_var": "NOT_SET"}) == OWN
 
 
+def test_the_variable_that_a_judge_names_is_kept_with_the_run(tmp_path: Path) -> None:
+    for named in ("OPENAI_API_KEY", "JK"):
+        judge = JudgeConfig(model="j", api_key_var=named)
+        assert judge.model_dump(exclude_defaults=True)["api_key_var"] == named
+    assert "api_key_var" not in JudgeConfig(model="j").model_dump(exclude_defaults=True)
+
+
 def test_another_endpoint_gets_the_key_of_its_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

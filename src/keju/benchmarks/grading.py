@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keju.types import Answer, Reading, Reply, Sample, Score
+from keju.types import FILTERED, Answer, Reading, Reply, Sample, Score
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Reader
 
 REFUSAL = "refusal"
 """Key of `Sample.metadata` that holds the label of a refusal option, where one is offered."""
-FILTERED = "content_filter"
-"""Finish reason of a reply that the endpoint's filter broke off."""
 
 
 def grade(reply: Reply, sample: Sample, reader: Reader) -> Reading:

@@ -18,7 +18,7 @@ from keju.cli.output import note, print_json, print_lines
 from keju.errors import ConfigError, EndpointError
 
 if TYPE_CHECKING:
-    from keju.config import DatasetArgs, JudgeConfig, TaskConfig
+    from keju.config import DatasetArgs, TaskConfig
     from keju.engine.job import Job
     from keju.task import Finished
 
@@ -185,6 +185,7 @@ def _configure(
 ) -> tuple[TaskConfig, DatasetArgs]:
     """The configuration that the flags describe, and the benchmark's own settings in it."""
     from keju.benchmarks import registry
+    from keju.benchmarks.bixbench.args import arrange_judge
     from keju.parsing import mapping
 
     benchmark = registry.get(env)
@@ -193,10 +194,12 @@ def _configure(
     if "seed" in given and "seed" in benchmark.Args.model_fields:
         own.setdefault("seed", given["seed"])
     args = _checked(benchmark.Args, own)
-    judge, own = _with_judge(args, own)
+    judge, own, warning = arrange_judge(args, own, os.environ)
+    if warning:
+        note(f"keju: warning: {warning}")
     flags = given | {"datasets": [benchmark.name], "dataset_args": {benchmark.name: own}}
     if judge is not None:
-        flags["judge"] = judge.model_dump(exclude_unset=True)
+        flags["judge"] = judge.model_dump(exclude_defaults=True)
     limit = _limit(examples, own)
     if limit is not None:
         flags["limit"] = limit
@@ -214,28 +217,6 @@ def _checked(kind: type[DatasetArgs], own: dict[str, Any]) -> DatasetArgs:
         return kind(**own)
     except ConfigError as error:
         raise ConfigError(f"-a: {error}") from None
-
-
-def _with_judge(
-    args: DatasetArgs, own: dict[str, Any]
-) -> tuple[JudgeConfig | None, dict[str, Any]]:
-    """The judge where its key is there; otherwise settings that do without one, as promised."""
-    from keju.benchmarks.bixbench.args import JUDGE_SETTINGS, BixBenchArgs
-
-    if not isinstance(args, BixBenchArgs) or not args.judged or args.no_judge == "exact":
-        return None, own
-    variable = args.llm_judge_api_key_var
-    kept = {k: v for k, v in own.items() if k not in (*JUDGE_SETTINGS, "continuous_scoring")}
-    if os.environ.get(variable):
-        return args.judge(), kept
-    fate = "are compared with the target by strict exact match"
-    if own.get("no_judge") == "ungraded":
-        fate = "stay ungraded"
-    note(
-        f"keju: warning: {variable} is not set, so there is no judge: open answers that no rule "
-        f"decides {fate}"
-    )
-    return None, {"no_judge": "exact"} | kept
 
 
 def _limit(examples: int | None, own: Mapping[str, Any]) -> int | None:

@@ -16,6 +16,7 @@ from keju.config import Filters
 from keju.engine.limits import Meter
 from keju.results.tally import Tally, in_own_order
 from keju.types import (
+    FILTERED,
     Answer,
     Fault,
     Prefix,
@@ -27,6 +28,8 @@ from keju.types import (
     Score,
 )
 
+BROKEN_OFF = Fault(FILTERED, "the endpoint's filter broke the reply off before an answer")
+"""Why a reply that did come counts as an error."""
 READER_FAILED = "reader_failed"
 """The grader of a reply on which a reader broke down."""
 
@@ -142,6 +145,8 @@ class Job:
             tally.add(unit, reading)
         if reply.error is not None:
             self.errors[unit] = reply.error
+        elif readings[0].score.outcome == "error":
+            self.errors[unit] = BROKEN_OFF
         elif self.errors:
             self.errors.pop(unit, None)
         self.seconds[unit] = reply.seconds

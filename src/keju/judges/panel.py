@@ -41,11 +41,9 @@ def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig
     endpoint: dict[str, Any] = {}
     if not is_local(model):
         address = judge.api_url or config.api_url or os.environ.get("OPENAI_BASE_URL")
-        own = os.environ.get(judge.api_key_var)
-        key: Any = own
+        key: Any = os.environ.get(key_variable(judge))
         if address is not None and _place(address) == _place(config.api_url):
-            named = "api_key_var" in judge.model_fields_set
-            key = (own if named else None) or config.api_key
+            key = (key if judge.api_key_var else None) or config.api_key
         endpoint = {"api_url": address, "api_key": key, "ca_file": config.ca_file}
     try:
         return TaskConfig(
@@ -66,6 +64,11 @@ def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig
         )
     except ConfigError as error:
         raise ConfigError(f"judge: {error}") from None
+
+
+def key_variable(judge: JudgeConfig) -> str:
+    """Name of the environment variable with the key of a judge."""
+    return judge.api_key_var or "OPENAI_API_KEY"
 
 
 def _place(api_url: str | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -10,7 +10,7 @@ from keju.answers.thinking import split_thinking
 from keju.models.faults import Redactor, error_of, kind_of, one_line
 from keju.models.labels import label_values
 from keju.models.reply_body import Body, Choice, TokenCounts, count, decode_body
-from keju.types import Fault, Reply, Request, Usage
+from keju.types import FILTERED, Fault, Reply, Request, Usage
 
 FINISHES = {
     "max_tokens": "length",
@@ -28,7 +28,6 @@ TEXT_PARTS = ("text", "output_text")
 REFUSAL_PART = "refusal"
 REASONING_PARTS = ("thinking", "reasoning")
 """Types of content parts: OpenAI's two routes, and Anthropic's and Mistral's for reasoning."""
-FILTERED: Final = "content_filter"
 
 
 class _Content(NamedTuple):

@@ -47,6 +47,14 @@ _WARNINGS_ZH: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "温度为 0 时的重复衡量的是接口的噪声，而不是模型的离散程度",
         ),
         (
+            r"the judge of the task takes the place of (?P<which>.*)",
+            "任务指定的评委取代了考试自身的设置：{which}",
+        ),
+        (
+            r"no judge: open answers that no rule decides .*",
+            "没有评委：规则无法判定的开放题答案仅在与标准答案逐字相同时算对",
+        ),
+        (
             r"not the published rows, .*: (?P<which>.*)",
             "行数与公布的数据不符，得分不可比较：{which}",
         ),

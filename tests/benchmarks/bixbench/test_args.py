@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from keju.benchmarks.bixbench import BixBenchArgs
+from keju.benchmarks.bixbench.args import arrange_judge
+from keju.config import JudgeConfig
 from keju.errors import ConfigError
 
 SEED_DEFAULTS: dict[str, Any] = {
@@ -108,3 +110,36 @@ def test_the_judge_that_the_settings_describe() -> None:
     assert judge.continuous
     assert args.names_a_judge
     assert not BixBenchArgs(answer_mode="open").names_a_judge
+    silent = BixBenchArgs(answer_mode="open", llm_judge_model="j")
+    assert silent.judge().api_key_var is None
+
+
+def test_a_judge_of_the_task_takes_the_place_of_these() -> None:
+    open_ones: dict[str, Any] = {"answer_mode": "open", "seed": 7}
+    judges: list[dict[str, Any]] = [
+        {"no_judge": "exact"},
+        {"llm_judge_model": "j", "continuous_scoring": True},
+    ]
+    for own in judges:
+        args = BixBenchArgs(**open_ones, **own).under_judge()
+        assert args == BixBenchArgs(**open_ones)
+        assert not args.names_a_judge
+
+
+def test_who_grades_follows_the_key() -> None:
+    own: dict[str, Any] = {"answer_mode": "open", "seed": 7}
+    own |= {"llm_judge_model": "j", "llm_judge_api_key_var": "K"}
+    kept: dict[str, Any] = {"answer_mode": "open", "seed": 7}
+    with_key = arrange_judge(BixBenchArgs(**own), own, {"K": "secret"})
+    assert with_key.judge == JudgeConfig(
+        model="j", api_url="https://api.openai.com/v1", api_key_var="K"
+    )
+    assert (with_key.settings, with_key.warning) == (kept, "")
+    without = arrange_judge(BixBenchArgs(**own), own, {})
+    assert (without.judge, without.settings) == (None, kept | {"no_judge": "exact"})
+    assert without.warning.startswith("K is not set")
+    left = own | {"no_judge": "ungraded"}
+    assert arrange_judge(BixBenchArgs(**left), left, {}).settings["no_judge"] == "ungraded"
+    exact = kept | {"no_judge": "exact"}
+    asked = arrange_judge(BixBenchArgs(**exact), exact, {"OPENAI_API_KEY": "secret"})
+    assert asked == (None, exact, "")

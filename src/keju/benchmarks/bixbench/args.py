@@ -6,7 +6,8 @@ refused unless it has its default value, so that full lists of defaults can be p
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator
 
@@ -14,7 +15,9 @@ from keju.config import DatasetArgs, JudgeConfig
 from keju.errors import ConfigError
 from keju.models.address import parse_address
 
-JUDGE_SETTINGS = ("llm_judge_model", "llm_judge_base_url", "llm_judge_api_key_var")
+JUDGE_SETTINGS = (
+    "llm_judge_model", "llm_judge_base_url", "llm_judge_api_key_var", "continuous_scoring",
+)  # fmt: skip
 AGENTIC_SETTINGS = ("max_turns", "enable_agentic_docker", "docker_image", "docker_timeout")
 OPTION_SETTINGS = ("shuffle_options", "with_refusal", "compat_shuffle")
 FEW_SHOT_SETTINGS = ("few_shot_random", "few_shot_prompt_template")
@@ -105,12 +108,12 @@ class BixBenchArgs(DatasetArgs):
             self._refuse(("all_questions",), "has no effect with question_source 'hypothesis'")
         if not self.judged:
             self._refuse(
-                (*JUDGE_SETTINGS, "continuous_scoring", "no_judge"),
+                (*JUDGE_SETTINGS, "no_judge"),
                 "has an effect only with answer_mode 'open' and question_source 'mcq'",
             )
         if self.no_judge == "exact":
             self._refuse(
-                (*JUDGE_SETTINGS, "continuous_scoring"),
+                JUDGE_SETTINGS,
                 "has no effect with no_judge 'exact': leave one of them out",
             )
         return self
@@ -123,19 +126,58 @@ class BixBenchArgs(DatasetArgs):
     @property
     def names_a_judge(self) -> bool:
         """Whether a judge was asked for by these settings, rather than left at its default."""
-        asked = self.model_fields_set & {*JUDGE_SETTINGS, "continuous_scoring"}
+        asked = self.model_fields_set & set(JUDGE_SETTINGS)
         return self.judged and bool(asked)
 
     def judge(self) -> JudgeConfig:
-        """The judge that these settings describe."""
+        """The judge that these settings describe; a variable for its key only where one is said."""
+        named = "llm_judge_api_key_var" in self.model_fields_set
         return JudgeConfig(
             model=self.llm_judge_model,
             api_url=self.llm_judge_base_url,
-            api_key_var=self.llm_judge_api_key_var,
+            api_key_var=self.llm_judge_api_key_var if named else None,
             continuous=self.continuous_scoring,
         )
+
+    def under_judge(self) -> Self:
+        kept = self.model_fields_set - {*JUDGE_SETTINGS, "no_judge"}
+        return type(self)(**{name: getattr(self, name) for name in kept})
 
     def _refuse(self, names: tuple[str, ...], why: str) -> None:
         for name in names:
             if getattr(self, name) != type(self).model_fields[name].default:
                 raise ConfigError(f"{name} {why}")
+
+
+class Arranged(NamedTuple):
+    """Who grades open answers, as the environment of verifiers arranges it."""
+
+    judge: JudgeConfig | None
+    settings: dict[str, Any]
+    """What is left for the exam to know."""
+    warning: str = ""
+
+
+def arrange_judge(
+    args: DatasetArgs, own: Mapping[str, Any], environ: Mapping[str, str]
+) -> Arranged:
+    """The judge where its key is there; otherwise settings that do without one, as promised.
+
+    `own` are the settings that `args` were made of.
+    """
+    settings = dict(own)
+    if not isinstance(args, BixBenchArgs) or not args.judged or args.no_judge == "exact":
+        return Arranged(None, settings)
+    for name in JUDGE_SETTINGS:
+        settings.pop(name, None)
+    variable = args.llm_judge_api_key_var
+    if environ.get(variable):
+        settings.pop("no_judge", None)
+        return Arranged(args.judge(), settings)
+    fate = "are compared with the target by strict exact match"
+    if settings.setdefault("no_judge", "exact") == "ungraded":
+        fate = "stay ungraded"
+    warning = (
+        f"{variable} is not set, so there is no judge: open answers that no rule decides {fate}"
+    )
+    return Arranged(None, settings, warning)

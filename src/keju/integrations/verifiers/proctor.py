@@ -16,7 +16,7 @@ import msgspec
 
 from keju.answers.thinking import split_thinking
 from keju.benchmarks import registry
-from keju.benchmarks.bixbench.args import JUDGE_SETTINGS, BixBenchArgs
+from keju.benchmarks.bixbench.args import arrange_judge
 from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job
 from keju.errors import ConfigError, KejuError
@@ -154,20 +154,10 @@ def _with_judge(
         args = kind(**own)
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from None
-    if not isinstance(args, BixBenchArgs) or not args.judged:
-        return None, own
-    if os.environ.get(args.llm_judge_api_key_var):
-        own.pop("no_judge", None)
-        return args.judge(), own
-    for setting in (*JUDGE_SETTINGS, "continuous_scoring"):
-        own.pop(setting, None)
-    if own.setdefault("no_judge", "exact") == "exact":
-        logger.warning(
-            "%s is not set, so there is no judge: open answers that no rule decides are compared "
-            "with the target by strict exact match",
-            args.llm_judge_api_key_var,
-        )
-    return None, own
+    arranged = arrange_judge(args, own, os.environ)
+    if arranged.warning:
+        logger.warning("%s", arranged.warning)
+    return arranged.judge, arranged.settings
 
 
 def _check(job: Job) -> None:
