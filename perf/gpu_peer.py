@@ -1,27 +1,72 @@
-"""The method of lm-eval's ``hf`` backend, written down to be measured against.
-
-One forward pass a question with its whole prompt, batches of equal size after sorting by length
-(longest first), padded on the right, the output head and a log-softmax over every position, and
-the label values read off one by one (lm-evaluation-harness 0.4, `HFLM._loglikelihood_tokens`; a
-question's one-token continuations share a pass there too). It is its method, not its code.
-"""
+"""What Keju is measured against on a GPU: lm-eval's ``hf`` backend, and its method by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
 from keju.models.hf.encode import Item
+from keju.models.hf.load import Checkpoint
+from keju.types import Request
 
-NAME = "lm-eval's method"
 BATCH_SIZES = (32, 64)
 """The best of these counts for the peer."""
 
+Values = list[dict[str, float]]
 
-def run(net: Any, items: Sequence[Item], batch_size: int) -> list[dict[str, float]]:
-    """The label values of every item, in their order."""
+
+class Peer(NamedTuple):
+    """Somebody else's way to answer the same questions."""
+
+    name: str
+    tokens: int
+    """That all questions together are long."""
+    answer: Callable[[int, int | None], Values]
+    """With a batch size, for the first so many questions (None: all)."""
+
+
+def peers(checkpoint: Checkpoint, items: Sequence[Item], requests: Sequence[Request]) -> list[Peer]:
+    """The real tool where it is installed, and its method where tokens are already there."""
+    tokens = sum(len(item.tokens) for item in items)
+    net = checkpoint.net
+    found = [
+        Peer("lm-eval's method", tokens, lambda size, most: by_method(net, items[:most], size))
+    ]
+    if importlib.util.find_spec("lm_eval") is not None:
+        name = f"lm-eval {importlib.metadata.version('lm_eval')}"
+        found.append(
+            Peer(name, tokens, lambda size, most: by_lm_eval(checkpoint, requests[:most], size))
+        )
+    return found
+
+
+def by_lm_eval(checkpoint: Checkpoint, requests: Sequence[Request], batch_size: int) -> Values:
+    """Through `HFLM.loglikelihood`, tokenising included, as a run of ``lm_eval`` does it."""
+    from lm_eval.api.instance import Instance
+    from lm_eval.models.huggingface import HFLM
+
+    peer = HFLM(pretrained=checkpoint.net, tokenizer=checkpoint.tokenizer, batch_size=batch_size)
+    asked = [
+        Instance("loglikelihood", {}, (request.prompt.text, label), place)
+        for request in requests
+        for place, label in enumerate(request.labels)
+    ]
+    found = iter(peer.loglikelihood(asked, disable_tqdm=True))
+    return [{label: next(found)[0] for label in request.labels} for request in requests]
+
+
+def by_method(net: Any, items: Sequence[Item], batch_size: int) -> Values:
+    """Its method, written down anew: the label values of every item, in their order.
+
+    One forward pass a question with its whole prompt, batches of equal size after sorting by
+    length (longest first), padded on the right, the output head and a log-softmax over every
+    position, and the label values read off one by one (lm-evaluation-harness 0.4,
+    `HFLM._loglikelihood_tokens`; a question's one-token continuations share a pass there too).
+    """
     order = sorted(range(len(items)), key=lambda place: -len(items[place].tokens))
     values: dict[int, dict[str, float]] = {}
     for start in range(0, len(order), batch_size):

@@ -26,6 +26,8 @@ from keju.types import Reply, Request, Sampling
 
 NEAR_TIE = 0.3
 """Log-probability: llama.cpp rounds activations to 8 bits, transformers does not."""
+SAME_WEIGHTS = 0.01
+"""Log-probability: where both compute in floating point, llama.cpp keeps its cache in 16 bits."""
 KEY = "sk-of-the-agreement-test"
 
 
@@ -133,6 +135,41 @@ def check_agreement(ours: list[dict[str, float]], theirs: list[dict[str, float]]
 def dequantised(checkpoint: Checkpoint, many_questions: list[Request]) -> list[dict[str, float]]:
     """What transformers makes of the many questions."""
     return values(hf(checkpoint), many_questions)
+
+
+def test_tokens_are_those_of_llama_cpp(
+    smollm2: Path, checkpoint: Checkpoint, data_dir: Path
+) -> None:
+    pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install 'keju[local]'")
+    from keju.models.llama import LlamaServer, Loading
+
+    form = {"protocol": "tutorial", "form": "base"}
+    exam, _ = prepare_exam("ceval", form, data_dir=str(data_dir))
+    firsts = [exam.samples[subset.start] for subset in exam.subsets]
+    texts = [exam.render(sample).text for sample in firsts]
+    texts += [exam.render(sample).tail for sample in exam.samples]
+    assert "\n\n5" in "".join(texts)
+    loading = Loading(path=smollm2, alias="m", context=512, slots=1, threads=1, gpu_layers=0)
+    server = LlamaServer(loading)
+    for text in texts:
+        ours = checkpoint.tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert ours == server.tokenize(text, special=False), text
+
+
+def test_without_quantised_arithmetic_llama_cpp_gives_the_same_values(
+    smollm2: Path, tmp_path: Path, questions: list[Request], whole: list[dict[str, float]]
+) -> None:
+    pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install 'keju[local]'")
+    from keju.models.embedded import LlamaModel
+    from tests.support.float_gguf import write_float32
+
+    file = tmp_path / "float32.gguf"
+    write_float32(smollm2, file)
+    some = slice(None, None, 3)
+    found = values(LlamaModel("gguf:float32", file), questions[some])
+    for ours, theirs in zip(whole[some], found, strict=True):
+        assert ours == pytest.approx(theirs, abs=SAME_WEIGHTS)
+    assert [best(one) for one in found] == [best(one) for one in whole[some]]
 
 
 def test_llama_cpp_in_process_agrees(

@@ -31,6 +31,23 @@ def two_runs(folder: Path) -> None:
     shutil.copy(samples, folder / "samples_bbh_cot_fewshot_boolean_expressions_2027-01-01T0.jsonl")
 
 
+def two_runs_of_opencompass(folder: Path) -> None:
+    """The same dataset under a second time."""
+    shutil.copytree(next(folder.glob("2*")), folder / "20270101_000000")
+
+
+def two_models_of_opencompass(folder: Path) -> None:
+    """A second model's predictions beside the first's."""
+    predictions = next(folder.glob("*/predictions"))
+    shutil.copytree(predictions / "tiny-chat", predictions / "other")
+
+
+def no_prediction(folder: Path) -> None:
+    """An entry without a prediction."""
+    file = next(folder.glob("*/predictions/*/ceval-law.json"))
+    file.write_text(file.read_text().replace('"prediction"', '"said"', 1))
+
+
 def two_tools(folder: Path) -> None:
     """The log of another tool below the folder."""
     shutil.copytree(FIXTURES / "verifiers-0.3", folder / "more")
@@ -82,6 +99,9 @@ def no_archive(folder: Path) -> None:
         ("evalscope", two_models, (), "holds several models: other, tiny-chat"),
         ("lm-eval/bbh", two_runs, (), "are both of task 'bbh_cot_fewshot_boolean_expressions'"),
         ("lm-eval/bbh", two_tools, (), "holds logs of lm-eval and verifiers: choose one with"),
+        ("opencompass/chat", two_models_of_opencompass, (), "several models: other, tiny-chat; g"),
+        ("opencompass/chat", two_runs_of_opencompass, (), "holds several runs of bbh-boolean_expr"),
+        ("opencompass/chat", no_prediction, (), "law.json, entry 0: no prediction of opencompass"),
         ("lm-eval/bbh", torn, (), "line 6: "),
         ("lm-eval/bbh", no_sample, (), "line 7: no sample of lm-eval"),
         ("lm-eval/bbh", other_task, (), "which is no exam of Keju's: name the one it is with --da"),
@@ -151,7 +171,10 @@ def test_a_missing_unpacker_names_what_to_install(
     [
         ("evalscope/predictions/tiny-chat/bbh_date_understanding.jsonl", 6),
         ("evalscope/predictions", 29),
-        ("opencompass/predictions/tiny-chat/ceval-logic.json", 5),
+        ("opencompass/chat/*", 29),
+        ("opencompass/chat/*/predictions/tiny-chat", 29),
+        ("opencompass/chat/*/predictions/tiny-chat/mmlu_pro_math.json", 5),
+        ("opencompass/base/*/predictions/tiny-base/ceval-logic.json", 5),
         ("lm-eval/bbh/samples_*date_understanding*", 6),
         ("lm-eval/bbh/results_*", 12),
         ("verifiers-0.3/results.jsonl", 8),

@@ -16,8 +16,8 @@ from tests.imports.conftest import DATA, FIXTURES, Import, exam_of
 
 LOGS = [
     "evalscope", "lm-eval/bbh", "lm-eval/mmlu_pro", "lm-eval/ceval", "inspect/bbh.eval",
-    "inspect/mmlu-pro.eval", "inspect/mmlu-pro-with-an-error.json", "opencompass",
-    "verifiers-0.3", "verifiers-0.4",
+    "inspect/mmlu-pro.eval", "inspect/mmlu-pro-with-an-error.json", "opencompass/chat",
+    "opencompass/base", "opencompass/split", "opencompass/repeats", "verifiers-0.3", "verifiers-0.4",
 ]  # fmt: skip
 
 

@@ -28,9 +28,19 @@ CASES = [
         "inspect/mmlu-pro.eval", "mmlu_pro", "inspect", "0.3.285", "evalscope", "evalscope", 9,
         4 / 9, ("9005", "9014"),
     ),
-    ("opencompass", "bbh", "opencompass", "", "evalscope", "evalscope", 12, 0.75,
-     ("boolean_expressions_5",)),
-    ("opencompass", "ceval", "opencompass", "", "opencompass", "first-capital", 5, 0.8, ()),
+    ("opencompass/chat", "bbh", "opencompass", "", "evalscope", "evalscope", 12, 2 / 3,
+     ("date_understanding_5", "boolean_expressions_5")),
+    ("opencompass/chat", "mmlu_pro", "opencompass", "", "evalscope", "evalscope", 9, 4 / 9,
+     ("9002", "9005", "9013")),
+    ("opencompass/chat", "ceval", "opencompass", "", "opencompass", "first-capital", 8, 0.5,
+     ("law_val_2",)),
+    ("opencompass/base", "ceval", "opencompass", "", "opencompass", "first-capital", 8, 1 / 8, ()),
+    ("opencompass/split", "mmlu_pro", "opencompass", "", "evalscope", "robust", 9, 4 / 9,
+     ("9002", "9005", "9011", "9013")),
+    ("opencompass/split", "ceval", "opencompass", "", "opencompass", "first-capital", 8, 0.5,
+     ("law_val_2",)),
+    ("opencompass/repeats", "bbh", "opencompass", "", "evalscope", "evalscope", 12, 2 / 3,
+     ("boolean_expressions_5", "boolean_expressions_5")),
     ("verifiers-0.3", "bixbench", "verifiers", "0.3.1", "environment", "environment", 8, 0.5, ()),
     ("verifiers-0.4", "bixbench", "verifiers", "0.4.0", "environment", "environment", 8, 0.5, ()),
 ]  # fmt: skip
@@ -82,10 +92,15 @@ def test_permuted_options_are_found_and_scored_in_their_order(
     assert exam["other_gold"] == []
 
 
-def test_log_likelihoods_of_options_decide_by_label(imported: Import) -> None:
-    document = imported("lm-eval/ceval")
+@pytest.mark.parametrize(
+    ("path", "metric"), [("lm-eval/ceval", "acc,none"), ("opencompass/base", "accuracy")]
+)
+def test_log_likelihoods_of_options_decide_by_label(
+    path: str, metric: str, imported: Import
+) -> None:
+    document = imported(path)
     exam = exam_of(document, "ceval")
-    assert exam["keju_accuracy"]["first-capital"] == exam["reported"]["acc,none"]
+    assert exam["keju_accuracy"]["first-capital"] == exam["reported"][metric]
     assert document["results"]["benchmarks"][0]["outcomes"]["unparsed"] == 0
 
 
@@ -100,7 +115,8 @@ def test_an_error_of_the_tool_is_no_wrong_answer(imported: Import) -> None:
     assert "accuracy_worst" in entry["metrics"]
 
 
-def test_rollouts_of_one_question_are_epochs(imported: Import) -> None:
-    document = imported("verifiers-0.4")
+@pytest.mark.parametrize(("path", "questions"), [("verifiers-0.4", 4), ("opencompass/repeats", 6)])
+def test_replies_to_one_question_are_epochs(path: str, questions: int, imported: Import) -> None:
+    document = imported(path)
     assert document["results"]["benchmarks"][0]["repeats"] == 2
-    assert document["results"]["benchmarks"][0]["n"] == 4
+    assert document["results"]["benchmarks"][0]["n"] == questions

@@ -53,17 +53,6 @@ def test_a_folder_without_results_goes_by_its_name(imported: Import, log: Log) -
     assert exam["tool_accuracy"] == pytest.approx(1 / 3)
 
 
-def test_predictions_of_opencompass_may_be_json_lines(imported: Import, log: Log) -> None:
-    folder = log("opencompass")
-    for file in (folder / "predictions" / "tiny-chat").glob("bbh-*.json"):
-        rows = json.loads(file.read_text())
-        lines = [json.dumps({"idx": int(key), **row}) + "\n" for key, row in rows.items()]
-        file.with_suffix(".jsonl").write_text("".join(lines))
-        file.unlink()
-    exam = exam_of(imported(folder), "bbh")
-    assert (exam["matched"], exam["reported"]) == (12, {"accuracy": pytest.approx(0.75)})
-
-
 def test_failed_rows_of_evalscope_and_verifiers_are_errors(imported: Import, log: Log) -> None:
     folder = log("verifiers-0.3")
 
@@ -220,7 +209,13 @@ def test_the_origin_stays_when_a_manifest_is_written_anew(imported: Import, tmp_
         ("verifiers-0.4", "traces.jsonl", '"nodes":[', '"nodes":5,"more":['),
         ("verifiers-0.3", "metadata.json", '"env_args": {}', '"env_args": 3'),
         ("evalscope", "reports/*/bbh.json", '"metrics": [', '"metrics": 3, "more": ['),
-        ("opencompass", "predictions/*/ceval-logic.json", '"PPL": 1', '"PPL": "x1'),
+        ("opencompass/base", "*/predictions/*/ceval-logic.json", '"PPL": 5', '"PPL": null, "x": 5'),
+        (
+            "opencompass/chat",
+            "*/results/*/ceval-logic.json",
+            '"details": {',
+            '"details": 3, "m": {',
+        ),
     ],
 )
 def test_a_log_that_is_laid_out_otherwise_is_told_in_one_line(

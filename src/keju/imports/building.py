@@ -325,6 +325,7 @@ def _document(
         "files": dict(log.files),
         "benchmarks": [c.document() for c in compared],
         "unmatched": [
-            {"where": row.where, "reason": "its task is no exam of Keju's"} for row in strange
+            {"where": row.where, "reason": row.note or "its task is no exam of Keju's"}
+            for row in strange
         ],
     }

@@ -35,6 +35,8 @@ class LogRow:
     verdict: float | None = None
     """The tool's score of this row."""
     epoch: int = 0
+    note: str = ""
+    """Why the row is of no exam, where the reader of the log knows it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,6 +88,8 @@ class Gguf:
     quantisation: str
     """The type that holds most of the weights."""
     chat_template: str
+    words: str = ""
+    """Name of the way in which the tokenizer cuts a text into words."""
 
     @property
     def template_hash(self) -> str:
@@ -144,6 +146,7 @@ class _Reader:
             vocabulary=int(facts.get("tokenizer.ggml.tokens", 0)),
             quantisation=max(weights, key=weights.__getitem__, default=""),
             chat_template=str(facts.get("tokenizer.chat_template", "")),
+            words=str(facts.get("tokenizer.ggml.pre", "")),
         )
 
     def _tensors(self, count: int, alignment: int) -> Counter[str]:

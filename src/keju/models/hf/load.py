@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from keju.errors import ConfigError, EndpointError
+from keju.models.hf.gguf_words import cut_as_named
 from keju.models.hf.settings import HFSettings
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -53,10 +54,25 @@ def load(settings: HFSettings) -> Checkpoint:
         if settings.offline:
             common["local_files_only"] = True
         tokenizer = AutoTokenizer.from_pretrained(place, **common)
+        if settings.gguf_file is not None:
+            cut_as_named(tokenizer, _gguf(place, settings))
         if settings.attn_implementation is not None:
             common["attn_implementation"] = settings.attn_implementation
         net = AutoModelForCausalLM.from_pretrained(place, dtype=dtype, **common)
     return assemble(net.eval(), tokenizer, settings, devices)
+
+
+def _gguf(place: str, settings: HFSettings) -> Path:
+    """The GGUF file on this machine, in a folder or in the hub's cache."""
+    from transformers.utils import cached_file
+
+    found = cached_file(
+        place,
+        settings.gguf_file,
+        revision=settings.revision,
+        local_files_only=settings.offline,
+    )
+    return Path(str(found))
 
 
 def assemble(
