@@ -219,3 +219,15 @@ def test_the_rules_are_those_of_the_tool(
 ) -> None:
     """Expected values as OpenCompass 0.5.4 gave them."""
     assert decide(*exam, said, gold) is right
+
+
+def test_a_perplexity_that_is_no_number_is_an_error_of_its_row(imported: Import, log: Log) -> None:
+    folder = log("opencompass/base")
+    (file,) = predictions(folder, "ceval-logic.json")
+    text = file.read_text()
+    place = text.index('"PPL": ')
+    file.write_text(text[:place] + '"PPL": NaN' + text[text.index(",", place) :])
+    document = imported(folder)
+    exam = exam_of(document, "ceval")
+    assert exam["matched"] == exam["rows"]
+    assert document["results"]["benchmarks"][0]["outcomes"]["error"] == 1

@@ -375,10 +375,12 @@ def _reply(row: Mapping[str, Any], where: str) -> Reply:
     """The reply; perplexities of the options become log-probabilities of their labels."""
     options = {key[len(LABEL) :]: row[key] for key in row if key.startswith(LABEL)}
     if options:
-        values = {label: number(option.get("PPL")) for label, option in options.items()}
-        if any(value is None for value in values.values()):
+        values = {label: option.get("PPL") for label, option in options.items()}
+        if not all(isinstance(value, int | float) for value in values.values()):
             raise DataError(f"{where}: an option has no PPL")
-        return Reply(label_logprobs={label: -(value or 0.0) for label, value in values.items()})
+        if any(number(value) is None for value in values.values()):
+            return malformed(values)
+        return Reply(label_logprobs={label: -float(value) for label, value in values.items()})
     said = row["prediction"]
     said = said[-1] if isinstance(said, list) and said else said
     said = said.get("prediction") if isinstance(said, Mapping) else said

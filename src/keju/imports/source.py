@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -61,8 +63,8 @@ class Source:
     def json(self, name: str) -> Any:
         """One JSON document."""
         try:
-            return msgspec.json.decode(self.content(name))
-        except (msgspec.DecodeError, RecursionError) as error:
+            return _decode(self.content(name))
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{self.root / name} is not valid JSON: {error}") from None
 
     def mapping(self, name: str) -> dict[str, Any]:
@@ -84,14 +86,17 @@ class Source:
 
     def jsonl(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """The objects of a JSON Lines file, each with its place."""
-        decode = msgspec.json.Decoder(dict[str, Any]).decode
         for number, line in enumerate(self.content(name).splitlines(), 1):
             if not line.strip():
                 continue
+            where = f"{name}, line {number}"
             try:
-                yield f"{name}, line {number}", decode(line)
-            except (msgspec.DecodeError, RecursionError) as error:
-                raise DataError(f"{self.root / name}, line {number}: {error}") from None
+                row = _decode(line)
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{self.root / where}: {error}") from None
+            if not isinstance(row, dict):
+                raise DataError(f"{self.root / where}: no JSON object")
+            yield where, row
 
     def start(self, name: str, size: int) -> bytes:
         """How a file begins; nothing if it cannot be read."""
@@ -105,10 +110,20 @@ class Source:
         """The first object of a JSON Lines file; empty if it does not begin with one."""
         try:
             with (self.root / name).open("rb") as lines:
-                row = msgspec.json.decode(next(lines, b"null"))
-        except (OSError, msgspec.DecodeError, RecursionError):
+                row = _decode(next(lines, b"null"))
+        except (OSError, ValueError, RecursionError):
             return {}
         return row if isinstance(row, dict) else {}
+
+
+def _decode(text: bytes) -> Any:
+    """A JSON document; also one with the ``NaN`` and ``Infinity`` that Python writes."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        with suppress(ValueError):
+            return json.loads(text)
+        raise error from None
 
 
 def _run_folder(path: Path) -> Path:
