@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from keju.benchmarks import registry
-from keju.errors import EndpointError
+from keju.config import JudgeConfig
+from keju.errors import ConfigError, EndpointError
 from keju.journal import VERDICTS
 from keju.rejudge import complete_settings, judge_run
+from keju.settings import merge
 from keju.task import sit
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import JUDGED, KEY, RIGHT, both, candidate, config, entry, verdict
@@ -75,15 +77,64 @@ def test_a_first_grading_that_stops_leaves_what_it_has(
 
 
 def test_what_was_set_up_for_one_judge_does_not_pass_to_another(tmp_path: Path) -> None:
-    own = {"second": "k", "repeats": 3, "budget": {"requests": 5, "tokens": 9}}
+    own = {
+        "second": "k", "repeats": 3, "budget": {"requests": 5, "tokens": 9}, "strategy": "llm",
+        "continuous": True, "price": {"input": 1.0, "output": 2.0}, "api_url": "http://there/v1",
+        "generation_config": {"temperature": 1.0, "extra_body": {"x": 1}}, "attempts": 2,
+    }  # fmt: skip
     task = config(tmp_path, "http://127.0.0.1:9/v1", own)
+    assert task.judge is not None
     assert complete_settings(task, {"strategy": "llm"}) == {"strategy": "llm"}
     assert complete_settings(task, {"model": "judge"}) == {"model": "judge"}
-    nothing = dict.fromkeys(("requests", "tokens", "cost", "seconds"))
-    fresh = {"second": None, "repeats": 1, "labelled": None, "budget": nothing}
-    assert complete_settings(task, {"model": "j2"}) == fresh | {"model": "j2"}
-    given = {"model": "j2", "repeats": 2, "budget": {"tokens": 7}}
-    assert complete_settings(task, given) == fresh | given | {"budget": nothing | {"tokens": 7}}
+
+    def laid_over(given: dict[str, Any]) -> JudgeConfig:
+        below = {"judge": task.judge.model_dump() if task.judge is not None else None}
+        return JudgeConfig(**merge(below, {"judge": complete_settings(task, given)})["judge"])
+
+    kept: dict[str, Any] = {"api_url": "http://there/v1", "api_key_var": KEY, "attempts": 2}
+    assert laid_over({"model": "j2"}) == JudgeConfig(model="j2", **kept)
+    given: dict[str, Any] = {
+        "model": "j2", "repeats": 2, "budget": {"tokens": 7}, "price": {"input": 5.0},
+        "generation-config": {"max_new_tokens": 9},
+    }  # fmt: skip
+    assert laid_over(given) == JudgeConfig(**given, **kept)
+    with pytest.raises(ConfigError, match=r"judge\.price"):
+        laid_over({"model": "j2", "price": {"input": -1}})
+    with pytest.raises(ConfigError, match="budget"):
+        laid_over({"model": "j2", "budget": 5})
+
+
+def test_a_judge_that_is_named_is_asked(tmp_path: Path) -> None:
+    task = config(tmp_path, "http://127.0.0.1:9/v1", {"strategy": "rule"})
+    for model in ("judge", "j2"):
+        assert complete_settings(task, {"model": model})["strategy"] == "llm_recall"
+        assert complete_settings(task, {"model": model, "strategy": "llm"})["strategy"] == "llm"
+        with pytest.raises(ConfigError, match="asks no judge"):
+            complete_settings(task, {"model": model, "strategy": "rule"})
+    assert complete_settings(task, {"repeats": 2}) == {"repeats": 2}
+
+
+def test_an_address_is_told_by_the_judges_own_setting(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    with pytest.raises(EndpointError) as caught:
+        sit(config(tmp_path, endpoint.url, {"api_url": "http://127.0.0.1:9/v1"}))
+    assert "check judge.api_url (or llm_judge_base_url)" in str(caught.value)
+    assert "--api-url" not in str(caught.value)
+
+
+def test_a_variable_that_is_named_and_not_set_is_told_in_the_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(KEY, raising=False)
+    plan = Plan(answers=verdict, key="sk-right-judge-key-654321")
+    with (
+        FaultyEndpoint(Plan(answers=candidate)) as good,
+        FaultyEndpoint(plan) as judge,
+        pytest.raises(EndpointError) as caught,
+    ):
+        sit(config(tmp_path, good.url, {"api_url": judge.url}))
+    assert f"set {KEY} (the judge's api_key_var names {KEY}, which is not set" in str(caught.value)
 
 
 def test_settings_are_laid_over_the_judge_that_the_exam_names(
@@ -125,3 +176,16 @@ def test_a_failure_of_the_second_judge_names_it(tmp_path: Path) -> None:
         stopped = sit(config(tmp_path, endpoint.url, short))
     assert stopped.exit_code == 4
     assert stopped.message.startswith("the second judge 'k': ")
+
+
+def test_a_resumed_run_keeps_the_judge_that_graded_it(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    sit(config(tmp_path, endpoint.url, None))
+    judged = judge_run(config(tmp_path, endpoint.url, {}), tmp_path / "r")
+    asked = endpoint.stats.requests
+    again = sit(config(tmp_path, endpoint.url, None, resume=True))
+    assert again.exit_code == 0
+    assert entry(again.results)["judge"]["judged"] == JUDGED
+    assert entry(again.results)["outcomes"] == entry(judged.results)["outcomes"]
+    assert endpoint.stats.requests == asked

@@ -7,6 +7,7 @@ effect. Defaults are per key: setting one sampling parameter never removes anoth
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
@@ -17,7 +18,7 @@ from keju.strict import LARGEST, Seconds, Seed, StrictSettings, Whole, explain
 
 __all__ = [
     "KEJUS_OWN", "Budget", "DatasetArgs", "Filters", "GenerationConfig", "JudgeConfig", "Price",
-    "TaskConfig", "explain",
+    "TaskConfig", "explain", "variable_name",
 ]  # fmt: skip
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -165,6 +166,20 @@ class Budget(StrictSettings):
     seconds: Seconds | None = None
 
 
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""The name of an environment variable."""
+
+
+def variable_name(value: str, setting: str) -> str:
+    """`value` if it can name a variable; the refusal does not repeat it, as it may be a key."""
+    if VARIABLE.fullmatch(value) is None:
+        raise ConfigError(
+            f"{setting} is the name of an environment variable, letters, digits and underscores; "
+            "the key itself belongs in that variable"
+        )
+    return value
+
+
 class JudgeConfig(StrictSettings):
     """A model that grades answers which no rule decides."""
 
@@ -188,6 +203,11 @@ class JudgeConfig(StrictSettings):
     budget: Budget = Budget()
     price: Price | None = None
     generation_config: GenerationConfig = GenerationConfig()
+
+    @field_validator("api_key_var")
+    @classmethod
+    def _names_a_variable(cls, value: str | None) -> str | None:
+        return None if value is None else variable_name(value, "judge.api_key_var")
 
 
 class TaskConfig(StrictSettings):

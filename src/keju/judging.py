@@ -20,9 +20,8 @@ from keju.errors import EndpointError, KejuError, RunIncomplete
 from keju.grades import Grade
 from keju.journal import VERDICTS, Journal
 from keju.judges.bundle import Bundle
-from keju.judges.panel import Opinion, Panel, Seat, key_variable
+from keju.judges.panel import Opinion, Panel, Seat
 from keju.manifest import Manifest, Sessions
-from keju.models.preflight import KEY_ADVICE
 from keju.sitting import Sitting, run_loop
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class Judging:
                     await model.start()
                     await model.preflight(seat.sampling)
                 except EndpointError as error:
-                    raise _about_judge(error, panel, seat) from None
+                    raise panel.explained(error, seat) from None
                 finally:
                     await model.close()
 
@@ -181,7 +180,7 @@ class Judging:
                         if isinstance(stop, RunIncomplete):
                             stop = type(stop)(f"{panel.named(seat)}: {stop}")
                     except EndpointError as error:
-                        explained = _about_judge(error, panel, seat)
+                        explained = panel.explained(error, seat)
                         if strict:
                             raise explained from None
                         stop = RunIncomplete(str(explained))
@@ -207,12 +206,7 @@ def _sit(
     recalled = recall(seat.jobs, journal, trusted=False)
     if recalled.count == sum(job.units for job in seat.jobs):
         return None
+    seat.asked = True
     ledger = JudgeLedger(manifest, seat.task.model)
     sitting = Sitting(seat.task, seat.jobs, seat.model(), journal, ledger, recalled, display, spent)
     return sitting.run()
-
-
-def _about_judge(error: EndpointError, panel: Panel, seat: Seat) -> EndpointError:
-    """Say which judge it was, and the variable of its key in place of the candidate's."""
-    told = str(error).replace(KEY_ADVICE, f"set {key_variable(panel.judge)}")
-    return EndpointError(f"{panel.named(seat)}: {told}")

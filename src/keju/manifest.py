@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -68,6 +68,8 @@ class Manifest:
                 f"not '{config.model}'; choose another --run-id"
             )
         earlier = self.before or {}
+        described = _as_stored([_describe(job) for job in jobs])
+        _refuse_other_data(folder.name, earlier.get("benchmarks", ()), described)
         self._sessions = Sessions(earlier.get("sessions", []))
         self.document: dict[str, Any] = {
             "schema": SCHEMA,
@@ -76,7 +78,7 @@ class Manifest:
             "created": earlier.get("created", now()),
             "complete": False,
             "config": _storable(config, folder.name),
-            "benchmarks": [_describe(job) for job in jobs],
+            "benchmarks": described,
             "endpoint": {},
             "environment": environment(),
             "sessions": self._sessions.entries,
@@ -184,6 +186,27 @@ def _describe(job: Job) -> dict[str, Any]:
             "notes": list(exam.data.notes),
         },
     }
+
+
+def _as_stored(described: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """In the types that come back from the file, so that old and new can be compared."""
+    stored: list[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(described))
+    return stored
+
+
+def _refuse_other_data(
+    run: str, before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]
+) -> None:
+    """One run is about one set of questions: a file that changed would change its golds too."""
+    known = {exam["name"]: exam["data"]["files"] for exam in before}
+    for exam in now:
+        files = known.get(exam["name"], {})
+        for name, digest in exam["data"]["files"].items():
+            if files.get(name, digest) != digest:
+                raise UsageError(
+                    f"run '{run}' was made with other data: {exam['name']} has another {name} "
+                    "now; give the same --data-dir, or choose another --run-id"
+                )
 
 
 def _grading(document: dict[str, Any]) -> list[Any]:

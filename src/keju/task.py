@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from keju.config import TaskConfig
+from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job
 from keju.engine.resume import KEPT_FAULTS, recall
 from keju.errors import ConfigError, DataError, KejuError, RunIncomplete
@@ -19,7 +19,7 @@ from keju.journal import Journal
 from keju.manifest import Manifest
 from keju.models.factory import make_model, model_name
 from keju.outputs import build_results, write_outputs
-from keju.runs import MANIFEST, find_run, run_folder
+from keju.runs import MANIFEST, find_run, read_json, run_folder
 from keju.sitting import Sitting
 
 if TYPE_CHECKING:
@@ -113,7 +113,11 @@ def _refuse_sampling(config: TaskConfig, benchmark: str) -> None:
 
 
 def sit(config: TaskConfig, *, display: Display | None = None, report: bool = True) -> Finished:
-    """Sit the exams of `config`; resume what a run of the same id has answered already."""
+    """Sit the exams of `config`; resume what a run of the same id has answered already.
+
+    A run that was graded by a judge keeps it unless another one is named.
+    """
+    config = _with_stored_judge(config)
     jobs = make_jobs(config)
     model = make_model(config)
     judging = judging_of(config, jobs)
@@ -152,6 +156,15 @@ def sit(config: TaskConfig, *, display: Display | None = None, report: bool = Tr
     message = str(stop) if stop is not None else ""
     code = stop.exit_code if stop is not None else 0
     return Finished(results, folder, code, message, _resume_command(config, folder, stop), stop)
+
+
+def _with_stored_judge(config: TaskConfig) -> TaskConfig:
+    """`config` with the judge that graded the run it names, where it names none itself."""
+    if config.judge is not None or config.run_id is None:
+        return config
+    manifest = Path(config.work_dir, config.run_id, MANIFEST)
+    stored = read_json(manifest)["config"].get("judge") if manifest.is_file() else None
+    return config.model_copy(update={"judge": JudgeConfig(**stored)}) if stored else config
 
 
 def _resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) -> str:

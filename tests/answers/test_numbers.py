@@ -30,6 +30,14 @@ from keju.answers.numbers import (
         ("10⁵", "100000"),
         ("\u22120.5", "-0.5"),
         ("-0.5.", "-0.5"),
+        ("–0.5", "-0.5"),
+        ("—0.5", "-0.5"),
+        ("- 0.5", "-0.5"),
+        ("minus 0.5", "-0.5"),
+        ("Negative 0.5", "-0.5"),
+        ("+0.5", "0.5"),
+        ("-10^5", "-100000"),
+        ("1.2 x 10^–5", "0.000012"),
         (".5", "0.5"),
         ("**17.0**", "17"),
         ("１２", "12"),
@@ -73,13 +81,22 @@ def test_what_makes_two_numbers_different(first: str, second: str) -> None:
         ("157,912 mm²", ["157912"]),
         ("log2FC=2.3, p=0.05", ["2.3", "0.05"]),
         ("none at all", []),
+        ("about -5, r = - 6, x: –7, is minus 8", ["-5", "-6", "-7", "-8"]),
+        ("5 - 7", ["5", "7"]),
+        ("5–7", ["5", "7"]),
+        ("Done.-5", ["-5"]),
     ],
 )
 def test_numbers_of_a_sentence(text: str, values: list[str]) -> None:
     assert [str(number.value) for number in numbers_in(plain_numerals(text))] == values
 
 
-@pytest.mark.parametrize("text", ["10k", "3/4", "5:1", "< 0.05", "2 million", "(700,800)", "5mM"])
+@pytest.mark.parametrize(
+    "text",
+    ["10k", "3/4", "5:1", "< 0.05", "2 million", "(700,800)", "5mM", "5 - 7", "5–7", "5 minus 7",
+     "IL - 6", "word – 5", "word—5", "false negative 5", "- 5 genes", "--5", "+/-5", "2^5", "2^-5",
+     "5 x 9", "5 * 9", "5+", "5.0.1", "1_234", "5 dozen", "5 hundred", "5 000", "5,7", "≠ 5", "!= 5"],
+)  # fmt: skip
 def test_numbers_that_are_part_of_something_else_are_not_clear(text: str) -> None:
     numbers = numbers_in(plain_numerals(text))
     assert numbers
@@ -110,7 +127,7 @@ def test_other_texts_are_no_ranges(text: str) -> None:
     assert range_of(text) is None
 
 
-@pytest.mark.parametrize("piece", ["1", "1,", "111,", "1.1", "-", "10^", "9 x 10 ", "1e"])
+@pytest.mark.parametrize("piece", ["1", "1,", "111,", "1.1", "-", "- 1", "10^", "9 x 10 ", "1e"])
 def test_looping_text_is_read_to_its_end(piece: str) -> None:
     text = piece * (100_000 // len(piece))
     assert all(number.end <= len(text) for number in numbers_in(text))

@@ -84,6 +84,38 @@ def test_what_cannot_be_done_is_said_in_one_line(keju: Keju, judge: FaultyEndpoi
         assert len(re.findall("keju: error", ran.err)) == 1
 
 
+def test_a_named_judge_is_asked_after_a_grading_by_rule(
+    keju: Keju, judge: FaultyEndpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
+    keju("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report")
+    with_body = '{"strategy": "llm", "generation_config": {"extra_body": {"mark": 1}}}'
+    assert keju("judge", "r", *named(judge), "--judge", with_body, "-q", "--no-report").code == 0
+    assert judge.last_body["mark"] == 1
+    for model in ("j2", "j2"):
+        assert keju("judge", "r", "--strategy", "rule", "-q", "--no-report").code == 0
+        ran = keju("judge", "r", "--model", model, "-q", "--no-report", "--json")
+        assert ran.code == 0, ran.err
+        assert ran.json["benchmarks"][0]["judge"]["strategy"] == "llm_recall"
+    assert judge.last_body["model"] == "j2"
+    assert "mark" not in judge.last_body
+    both = keju("judge", "r", "--strategy", "rule", "--model", "j3")
+    assert both.code == 2
+    assert "strategy 'rule' asks no judge" in both.err
+
+
+def test_a_key_in_place_of_its_variable_reaches_no_file_and_no_line(
+    keju: Keju, judge: FaultyEndpoint, tmp_path: Path
+) -> None:
+    keju("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report")
+    ran = keju("judge", "r", *named(judge)[:-1], "sk-proj-MARKKEY999")
+    assert ran.code == 2
+    assert "api_key_var is the name of an environment variable" in ran.err
+    assert "MARKKEY" not in ran.err + ran.out
+    for path in (tmp_path / "runs" / "r").iterdir():
+        assert "MARKKEY" not in path.read_text()
+
+
 def test_a_dry_run_refuses_a_judge_that_cannot_be_made(keju: Keju) -> None:
     ran = keju("eval", "-m", "scripted", *EXAM, "--judge", "model=j", "--dry-run")
     assert ran.code == 2

@@ -272,3 +272,18 @@ def test_open_answers_that_stay_ungraded_are_not_said_to_be_compared(env: Keju) 
     ran = env("vf-eval", "bixbench", "-a", settings, "-r", "1", "--json")
     assert "no rule decides stay ungraded" in ran.err
     assert "exact match" not in ran.err
+
+
+def test_a_run_is_not_graded_against_other_data(
+    env: Keju, tmp_path: Path, endpoint: FaultyEndpoint
+) -> None:
+    assert env("vf-eval", "bixbench", "-a", OPEN, "-r", "1", "--run-id", "r").code == 0
+    before = Path("runs/r/results.json").read_bytes()
+    changed = [FLAT[0] | {"ideal": "another"}, *FLAT[1:]]
+    write(tmp_path / "data" / "bixbench" / "BixBench_v1.5.jsonl", changed)
+    judged = env("judge", "r", "--model", "j", "--api-url", endpoint.url)
+    resumed = env("vf-eval", "bixbench", "-a", OPEN, "-r", "1", "--run-id", "r")
+    for refused in (judged, resumed):
+        assert refused.code == 2
+        assert "run 'r' was made with other data: bixbench has another" in refused.err
+    assert Path("runs/r/results.json").read_bytes() == before

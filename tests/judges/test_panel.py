@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from keju.config import JudgeConfig
+from keju.errors import ConfigError
 from keju.judges.panel import Panel, judge_task
 from tests.support.judged import config
 
@@ -50,19 +51,64 @@ def test_another_endpoint_gets_the_key_of_its_variable(
     assert key_of(tmp_path, {"api_url": elsewhere, "api_key_var": "NOT_SET"}) is None
 
 
+ITSELF, NAMESAKE = "is the candidate itself", "has the candidate's name at another endpoint"
+
+
 @pytest.mark.parametrize(
-    ("judge", "themselves"),
+    ("judge", "told"),
     [
-        ({"model": "m", "api_url": "http://127.0.0.1:8000"}, ["m"]),
-        ({"model": "m", "api_url": URL + "/chat/completions"}, ["m"]),
-        ({"model": "m", "api_url": "http://127.0.0.1:8001/v1"}, []),
-        ({"model": "j", "second": "m", "api_url": URL + "/"}, ["m"]),
+        ({"model": "m", "api_url": "http://127.0.0.1:8000"}, [f"the judge {ITSELF}"]),
+        ({"model": "m", "api_url": URL + "/chat/completions"}, [f"the judge {ITSELF}"]),
+        ({"model": "m", "api_url": "http://localhost:8000/v1"}, [f"the judge {ITSELF}"]),
+        ({"model": "m", "api_url": "http://[::1]:8000/v1"}, [f"the judge {ITSELF}"]),
+        ({"model": "m", "api_url": "http://127.0.0.1:8001/v1"}, [f"the judge {NAMESAKE}"]),
+        ({"model": "j", "second": "m", "api_url": URL + "/"}, [f"the second judge {ITSELF}"]),
+        (
+            {"model": "j", "second": "m", "api_url": "http://there/v1"},
+            [f"the second judge {NAMESAKE}"],
+        ),
         ({"model": "j", "second": "k"}, []),
     ],
 )
 def test_a_judge_that_is_the_candidate_is_known_by_any_spelling(
-    tmp_path: Path, judge: dict[str, Any], themselves: list[str]
+    tmp_path: Path, judge: dict[str, Any], told: list[str]
 ) -> None:
     task = config(tmp_path, URL, judge)
     assert task.judge is not None
-    assert Panel(task, task.judge, []).judges_itself == themselves
+    warnings = Panel(task, task.judge, []).warnings()
+    assert [warning.partition(":")[0] for warning in warnings] == told
+
+
+def test_a_port_that_goes_unsaid_is_the_same_port(tmp_path: Path) -> None:
+    task = config(tmp_path, "https://there/v1", {"model": "m", "api_url": "https://there:443/v1"})
+    assert task.judge is not None
+    assert any(ITSELF in warning for warning in Panel(task, task.judge, []).warnings())
+
+
+@pytest.mark.parametrize(
+    "value", ["sk-proj-MARKKEY999", "", "MARKKEY999 ", "9MARKKEY", "MARKKEY\n", "K=MARKKEY"]
+)
+def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(
+    tmp_path: Path, value: str
+) -> None:
+    for make in (
+        lambda: JudgeConfig(model="j", api_key_var=value),
+        lambda: config(tmp_path, URL, {"api_key_var": value}),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            make()
+        told = str(caught.value)
+        assert "judge.api_key_var is the name of an environment variable" in told
+        assert "MARKKEY" not in told + repr(caught.value.__context__)
+
+
+def test_repeats_at_temperature_0_are_warned_about(tmp_path: Path) -> None:
+    def told(**judge: Any) -> bool:
+        task = config(tmp_path, URL, judge)
+        assert task.judge is not None
+        warnings = list(Panel(task, task.judge, []).warnings())
+        return any("repeats of the judge at temperature 0" in warning for warning in warnings)
+
+    assert told(repeats=3)
+    assert not told()
+    assert not told(repeats=3, generation_config={"temperature": 0.7})

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keju.benchmarks import registry
+from keju.errors import DataError
 from keju.grades import graded_records
 from keju.journal import VERDICTS, read_records
 from keju.task import sit
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import (
     JUDGED,
+    KEY,
     RIGHT,
     both,
     candidate,
@@ -25,7 +27,7 @@ from tests.support.judged import (
     parts,
     verdict,
 )
-from tests.support.open_exam import SIZE
+from tests.support.open_exam import SIZE, OpenExam
 from tests.support.replies import Asked, Plan, draw
 
 
@@ -156,6 +158,35 @@ def test_a_second_judge_measures_agreement_and_decides_nothing(tmp_path: Path) -
     assert arms == {"judge": JUDGED, "strict": JUDGED}
 
 
+def test_a_second_judge_without_verdicts_is_told(tmp_path: Path) -> None:
+    def two(asked: Asked) -> str:
+        return "Hard to say." if asked.body["model"] == "mute" else both(asked)
+
+    with FaultyEndpoint(Plan(answers=two)) as endpoint:
+        settings = {"second": "mute", "attempts": 1}
+        found = entry(sit(config(tmp_path, endpoint.url, settings)).results)
+    assert found["judge"]["agreement"]["second"]["n"] == 0
+    told = f"the second judge has no verdict on {JUDGED} of {JUDGED} answers"
+    assert any(warning.startswith(told) for warning in found["warnings"])
+    assert not any(w.startswith("the judge has no verdict") for w in found["warnings"])
+
+
+def test_a_variable_that_is_named_and_not_set_is_told(
+    endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(run_id: str, **more: Any) -> list[str]:
+        found = entry(sit(config(tmp_path, endpoint.url, {}, run_id=run_id, **more)).results)
+        return [warning for warning in found["warnings"] if "is not set" in warning]
+
+    monkeypatch.delenv(KEY, raising=False)
+    start = f"the judge's api_key_var names {KEY}, which is not set: "
+    assert told("a") == [start + "no key was sent"]
+    assert told("a") == [], "nobody was asked"
+    assert told("b", api_key="sk-candidate-0123") == [start + "the candidate's key was sent"]
+    monkeypatch.setenv(KEY, "sk-judge-0123")
+    assert told("c") == []
+
+
 def labelled_file(folder: Path, *, right: int, wrong: int) -> str:
     rows = [{"id": f"open_{n}", "answer": f"I say {n + 1}", "correct": True} for n in range(right)]
     rows += [
@@ -176,11 +207,18 @@ def test_labelled_answers_correct_the_accuracy(tmp_path: Path) -> None:
 
     with FaultyEndpoint(Plan(answers=harsh)) as endpoint:
         path = labelled_file(tmp_path, right=10, wrong=5)
-        settings = {"strategy": "llm", "labelled": path}
+        settings = {"strategy": "llm", "labelled": path, "price": {"input": 1.0, "output": 2.0}}
         found = entry(sit(config(tmp_path, endpoint.url, settings)).results)
         asked = endpoint.stats.requests
         sit(config(tmp_path, endpoint.url, settings))
         assert endpoint.stats.requests == asked
+    paid = [r.reply.usage for r in read_records(tmp_path / "r", file=VERDICTS)]
+    used, known = found["judge"]["usage"], found["judge"]["labelled"]
+    assert (used["requests"], known["usage"]["requests"]) == (SIZE + 15, 15)
+    assert used["input_tokens"] == sum(usage.input for usage in paid)
+    whole = sum(usage.input + 2 * usage.output for usage in paid) / 1e6
+    assert found["judge"]["cost"] == pytest.approx(whole)
+    assert 0 < known["cost"] < whole
     quality = found["judge"]["quality"]
     assert quality == {
         "sensitivity": pytest.approx(0.9),
@@ -197,6 +235,23 @@ def test_labelled_answers_correct_the_accuracy(tmp_path: Path) -> None:
     assert metric["value"] == pytest.approx(seen / 0.9)
     assert metric["ci95"][0] < seen < metric["ci95"][1]
     assert metric["n"] == SIZE
+
+
+def test_a_labelled_answer_may_name_its_question_as_the_benchmark_does(
+    endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locate(exam: OpenExam, row: Mapping[str, Any]) -> str:
+        return f"open_{row['id']}"
+
+    monkeypatch.setattr(OpenExam, "locate", locate)
+    path = tmp_path / "labelled.jsonl"
+    rows = [{"id": name, "answer": "I say 4", "correct": True} for name in ("3", "open_3")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = entry(sit(config(tmp_path, endpoint.url, {"labelled": str(path)})).results)
+    assert found["judge"]["quality"]["sensitivity"] == 1.0
+    path.write_text(json.dumps(rows[0] | {"id": "x"}) + "\n")
+    with pytest.raises(DataError, match="no exam of this run has a question 'x'"):
+        sit(config(tmp_path, endpoint.url, {"labelled": str(path)}))
 
 
 def test_only_what_the_judge_decided_is_corrected(tmp_path: Path) -> None:

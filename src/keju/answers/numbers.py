@@ -17,18 +17,43 @@ _POWER_OF_TEN = re.compile(r"(?<=10)[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}"
 _SIGNS = str.maketrans({"\u2212": "-", "\u2010": "-", "\u2011": "-", "\ufe63": "-"})
 """The minus sign and the hyphens that stand for it."""
 
-_EXPONENT = r"(?:\^|\*\*)\s?[({]?\s?([-+]?\d{1,4})(?!\d)[)}]?"
+_DASH = "-\u2012\u2013\u2014\u2015"
+"""Hyphen, figure dash, en dash, em dash and bar: each may stand for a minus or for ``to``."""
+_LONG_DASHES = "\u2014\u2015"
+_EXPONENT = rf"(?:\^|\*\*)\s?[({{]?\s?([{_DASH}+]?\d{{1,4}})(?!\d)[)}}]?"
 _NUMBER = re.compile(
     r"(?<![\w.^])(?<![A-Za-z][-_])"
-    r"((?:(?<![\w)%])[-+])?(?:\d{1,3}(?:,\d{3})++(?![\d])(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++))"
-    r"(?:[eE]([-+]?\d{1,4})(?!\d)|\s?(?:[x×*·⋅]|\\times|\\cdot)\s?10\s?" + _EXPONENT + r"|"
-    r"(?<=10)\s?" + _EXPONENT + r")?"
-    r"(\s?(?:\\?%|(?i:per ?cent)\b))?"
+    r"(\d{1,3}(?:,\d{3})++(?![\d])(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++)"
+    rf"(?:[eE]([{_DASH}+]?\d{{1,4}})(?!\d)|\s?(?:[x×*·⋅]|\\times|\\cdot)\s?10\s?"
+    + _EXPONENT
+    + r"|(?<=10)\s?"
+    + _EXPONENT
+    + r")?(\s?(?:\\?%|(?i:per ?cent)\b))?"
 )
 """Groups: mantissa; exponent after ``e``, after ``x 10^``, and of a bare ``10^``; per cent."""
 
-_PART_OF_MORE = re.compile(r"[A-Za-zµμ°]|\s?(?i:thousand|million|billion|trillion)\b|[:/]\s?\d")
-_MORE_BEFORE = re.compile(r"(?:\d\s?[:/]|[<>≤≥]=?)\s?$")
+_SIGN = re.compile(rf"(?:([{_DASH}]|(?<![A-Za-z])(?i:minus|negative)(?=[ \t]))|\+)[ \t]?")
+"""A sign in front of a number; the first group is set where it may be a minus."""
+_SIGN_BEFORE = re.compile(_SIGN.pattern + r"\Z")
+_SIGN_REACH = 10
+_BEFORE_MINUS = "=≈≅~:([{,;*_`$\"'“‘|<>≤≥≠"
+"""After these a dash is a minus, with blanks or without."""
+_WORD_BEFORE_MINUS = re.compile(
+    r"\b(?i:is|was|are|were|be|equals|to|of|about|approximately|around|roughly|exactly|and)\Z"
+)
+_WORD_REACH = 14
+
+_PART_OF_MORE = re.compile(
+    r"[A-Za-zµμ°′″_^+]|[ \t][+^]|[.,'’ ]\d|[ ](?i:plus|minus|times)\s|"
+    r"[ \t]?(?:[<>](?!/?[A-Za-z]{1,10}>)|[≤≥≠]|!=)|[ \t][x×÷/](?![A-Za-z])|"
+    r"\s?(?i:dozens?|hundreds?|thousands?|millions?|billions?|trillions?|[mb]n)\b|"
+    rf"[:/]\s?\d|[ \t]?(?:[{_DASH}x×*·⋅÷/~]|\*\*|\.{{2,3}}|\\times|\\cdot)[ \t]?[-+(]?\.?\d"
+)
+_MORE_BEFORE = re.compile(
+    r"(?:\d\s?[:/]|[<>≤≥]=?|[≠≮≯≲≳≪≫±√#]|[!/]=|=/=|\+/-|\\(?:neq?|leq?|geq?|lt|gt|pm)\b|"
+    r"\d[%)]?[ \t]?(?:[x×*·⋅÷/+~]|\*\*|\.{2,3}|\\times|\\cdot)|\d (?i:plus|times))\s?$|\d[,'’ ]$"
+)
+_REACH = 8
 _PAIR = re.compile(r"[(\[]\s?[-+]?\d{1,3},\d{3}\s?[)\]]")
 """Two bounds that could also be one number with a thousands separator."""
 
@@ -40,7 +65,9 @@ class Number(NamedTuple):
     """As written: ``35 %`` is 35. Its exponent tells how many digits were printed."""
     percent: bool
     clear: bool
-    """False where it is part of something else: ``10k``, ``3/4``, ``< 5``, ``2 million``."""
+    """False where it is part of something else: ``10k``, ``3/4``, ``< 5``, ``5-7``, ``2^5``; and
+    where a dash before it may be a minus or not.
+    """
     start: int
     end: int
 
@@ -77,10 +104,11 @@ def numbers_in(text: str) -> list[Number]:
     """
     found = []
     for match in _NUMBER.finditer(text):
-        start, end = match.span()
-        value = _value(match) if end - start <= LONGEST else None
-        clear = value is not None and _is_clear(text, start, end)
-        found.append(Number(value or Decimal(0), bool(match[5]), clear, start, end))
+        sign = _sign_before(text, match.start())
+        end = match.end()
+        value = _value(match, sign.negative) if end - sign.start <= LONGEST else None
+        clear = sign.clear and value is not None and _is_clear(text, sign.start, end)
+        found.append(Number(value or Decimal(0), bool(match[5]), clear, sign.start, end))
     return found
 
 
@@ -89,8 +117,9 @@ def number_of(text: str) -> Number | None:
     bare = clean_segment(plain_numerals(text))
     if len(bare) > LONGEST:
         return None
-    match = _NUMBER.fullmatch(bare)
-    value = _value(match) if match else None
+    sign = _SIGN.match(bare)
+    match = _NUMBER.fullmatch(bare, sign.end() if sign else 0)
+    value = _value(match, bool(sign and sign[1])) if match else None
     if match is None or value is None:
         return None
     return Number(value, bool(match[5]), True, 0, len(bare))
@@ -112,17 +141,56 @@ def same_number(first: Number, second: Number) -> bool:
     return first.value == second.value and first.percent == second.percent
 
 
-def _value(match: re.Match[str]) -> Decimal | None:
+class _Sign(NamedTuple):
+    """What stands before the digits of a number."""
+
+    start: int
+    """Where the number begins, its own sign included."""
+    negative: bool = False
+    clear: bool = True
+
+
+def _sign_before(text: str, start: int) -> _Sign:
+    """The sign of the digits at `start`, told from a dash between two numbers or two words."""
+    found = _SIGN_BEFORE.search(text, max(0, start - _SIGN_REACH), start)
+    if found is None:
+        return _Sign(start)
+    at = found.start()
+    stem = at
+    while stem and text[stem - 1] in " \t" and at - stem < _SIGN_REACH:
+        stem -= 1
+    before = text[stem - 1] if stem else "\n"
+    attached = found.end() == at + 1
+    leading = attached and stem < at  # about -5
+    if before.isdecimal() or before in ")]}%":
+        return _Sign(at, bool(found[1]), clear=False) if leading else _Sign(start, clear=False)
+    if not found[1]:
+        return _Sign(at, clear=attached)
+    if before == "\n":
+        return _Sign(at, True, clear=attached or found[1].isalpha())
+    if found[1].isalpha():
+        clear = bool(_WORD_BEFORE_MINUS.search(text, max(0, stem - _WORD_REACH), stem))
+    else:
+        clear = leading and (before.isalpha() or before in ".!?") and found[1] not in _LONG_DASHES
+    return _Sign(at, True, clear=clear or before in _BEFORE_MINUS)
+
+
+def _value(match: re.Match[str], negative: bool) -> Decimal | None:
     """The value of a match; None for a power of anything but ten."""
     mantissa = match[1].replace(",", "")
+    sign = "-" if negative else ""
     if match[4] is None:
-        return Decimal(f"{mantissa}e{match[2] or match[3] or 0}")
-    if mantissa.lstrip("+-") != "10":
+        return Decimal(f"{sign}{mantissa}e{_plain_exponent(match[2] or match[3] or '0')}")
+    if mantissa != "10":
         return None
-    return Decimal(f"{mantissa[:-1]}e{match[4]}")
+    return Decimal(f"{sign}1e{_plain_exponent(match[4])}")
+
+
+def _plain_exponent(digits: str) -> str:
+    return f"-{digits[1:]}" if digits[0] in _DASH else digits
 
 
 def _is_clear(text: str, start: int, end: int) -> bool:
-    if _PART_OF_MORE.match(text, end) or _MORE_BEFORE.search(text, max(0, start - 4), start):
+    if _PART_OF_MORE.match(text, end) or _MORE_BEFORE.search(text, max(0, start - _REACH), start):
         return False
     return start == 0 or not _PAIR.match(text, start - 1)

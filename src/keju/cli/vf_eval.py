@@ -191,8 +191,6 @@ def _configure(
     benchmark = registry.get(env)
     own = mapping(text, "-a") if text is not None else {}
     own = {key.replace("-", "_"): value for key, value in own.items()}
-    if "seed" in given and "seed" in benchmark.Args.model_fields:
-        own.setdefault("seed", given["seed"])
     args = _checked(benchmark.Args, own)
     judge, own, warning = arrange_judge(args, own, os.environ)
     if warning:
@@ -321,7 +319,7 @@ def rewards_of(entry: Mapping[str, Any], folder: Path) -> Rewards:
     metric = entry["metrics"].get("reward")
     counts = entry["outcomes"]
     if metric is not None:
-        avg, std, n = metric["value"], metric["std"], metric["n"]
+        avg, std, n = metric["value"], metric["std"], metric["answers"]
     else:
         scores = _journal_scores(folder, entry["name"])
         avg, std, n = _mean_and_std(scores)

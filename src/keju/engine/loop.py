@@ -181,7 +181,7 @@ class Engine:
                 continue
             exhausted = self.spending.exhausted(self.in_flight, self.seconds)
             if exhausted and not self.in_flight:
-                self.drain(RunIncomplete(f"{exhausted} is used up"))
+                self.drain(RunIncomplete(f"{exhausted} is used up: give a larger one to go on"))
                 return False
             if exhausted:
                 await self._changed.wait()

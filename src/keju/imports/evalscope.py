@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from keju.errors import DataError, UsageError
+from keju.errors import DataError
 from keju.imports.log import Log, LogRow, Part
 from keju.imports.replies import failed, make_reply, number, prompt_of
 from keju.imports.source import Source
@@ -33,8 +33,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
         exam, subset = _exam_and_subset(PurePosixPath(name).stem)
         exams.setdefault(exam, []).append((name, subset))
         rows[name] = list(_rows(source, name, subset, models))
-    if len(models) > 1:
-        raise UsageError(f"{source.path} holds several models: {', '.join(sorted(models))}")
+    source.refuse_several(models)
     task_config = _task_config(source, names[0])
     parts = [
         Part(

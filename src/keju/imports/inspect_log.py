@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from keju.errors import DataError, MissingExtra, UsageError
+from keju.errors import DataError, MissingExtra
 from keju.imports.log import Log, LogRow, Part
 from keju.imports.replies import failed, make_reply, number, prompt_of, text_of
 from keju.imports.source import Source
@@ -57,8 +57,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
     """The logs of one model, a part for each."""
     logs = [_open(source, name) for name in names]
     models = {str((log.get("eval") or {}).get("model") or "unknown") for log in logs}
-    if len(models) > 1:
-        raise UsageError(f"{source.path} holds several models: {', '.join(sorted(models))}")
+    source.refuse_several(models)
     packages = [(log.get("eval") or {}).get("packages") or {} for log in logs]
     parts = [_part(name, log) for name, log in zip(names, logs, strict=True)]
     version = next((str(p["inspect_ai"]) for p in packages if "inspect_ai" in p), "")

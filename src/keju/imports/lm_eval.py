@@ -59,8 +59,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
     _refuse_repeated_tasks(names)
     results = {name: _results(source, name) for name in names}
     models = {str(r["model_name"]) for r in results.values() if r.get("model_name")}
-    if len(models) > 1:
-        raise UsageError(f"{source.path} holds several models: {', '.join(sorted(models))}")
+    source.refuse_several(models)
     parts: dict[str, list[tuple[str, str, _Family]]] = {}
     unknown: list[Part] = []
     for name in names:

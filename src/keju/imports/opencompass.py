@@ -97,11 +97,7 @@ def _is_predictions(source: Source, name: str) -> bool:
 def read(source: Source, names: Sequence[str]) -> Log:
     """The log of one run."""
     models = {_model(name) for name in names}
-    if len(models) > 1:
-        raise UsageError(
-            f"{source.path} holds several models: {', '.join(sorted(models))}; give the folder of "
-            f"one below {PREDICTIONS}/"
-        )
+    source.refuse_several(models)
     exams: dict[tuple[str, bool], list[tuple[Dataset, str]]] = {}
     parts: list[Part] = []
     for dataset in _datasets(source, names):

@@ -60,6 +60,14 @@ class Source:
         self.hashes[name] = hashlib.sha256(raw).hexdigest()
         return raw
 
+    def refuse_several(self, models: set[str]) -> None:
+        """A run is of one model: UsageError, and how to choose, where the log has more."""
+        if len(models) > 1:
+            raise UsageError(
+                f"{self.path} holds several models: {', '.join(sorted(models))}; give the folder "
+                "or the file of one"
+            )
+
     def json(self, name: str) -> Any:
         """One JSON document."""
         try:

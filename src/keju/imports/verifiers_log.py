@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from keju.errors import DataError, UsageError
+from keju.errors import DataError
 from keju.imports.log import Log, LogRow, Part
 from keju.imports.replies import failed, make_reply, malformed, mean, naming, number, prompt_of
 from keju.imports.source import Source
@@ -44,8 +44,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
     """The logs of one model, a part for each file."""
     logs = [_traces(source, n) if n.endswith(TRACES) else _results(source, n) for n in names]
     models = {log.model for log in logs}
-    if len(models) > 1:
-        raise UsageError(f"{source.path} holds several models: {', '.join(sorted(models))}")
+    source.refuse_several(models)
     return Log(
         tool=TOOL,
         version=logs[0].version,

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect
 from collections.abc import Iterator
 from typing import NamedTuple
 
-STAND_IN = "‹"
-"""Replaces the first character of whatever looks like a tag that could mislead a judge."""
+STAND_IN, BRACKET = "‹", "⁅"
+"""Replace the first character, ``<`` or ``[``, of what looks like a tag that could mislead a judge.
+"""
 MOST_CHARACTERS = 40_000
 """A longer text is shown without its middle: an answer stands at the end, a task at the start."""
 _CODE_BYTES = 6
 _TAGS = re.compile(
-    r"<(?=\||\s{0,8}/?\s{0,8}(?:grade|score|verdict|answer|question|target|rules?"
-    r"|system|user|assistant|instructions?)\b)",
+    r"<(?=[|｜]|<?\s{0,8}/?\s{0,8}(?:grade|score|verdict|answer|question|target|rules?"
+    r"|system|sys|user|assistant|instructions?)\b"
+    r"|/?(?:s|bos|eos|pad|unk|sop|eop|eod|model|human|bot|developer|think|tool_\w{1,20}"
+    r"|(?:start|begin|end)_of_\w{1,20}|(?:reserved|extra_id|special)_\d{1,6})>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w{1,20}|THINK|gMASK|sMASK)\])",
     re.IGNORECASE,
 )
+"""Tags of verdicts and blocks; the turns and special tokens of chat templates: ChatML and Llama 3
+(``<|…|>``), DeepSeek (``<｜…｜>``), Llama 2 and Mistral (``<s>``, ``[INST]``, ``<<SYS>>``), Gemma
+(``<start_of_turn>``), GLM (``[gMASK]<sop>``), Baichuan (``<reserved_106>``), and their like."""
+_AS_WRITTEN = {ord(STAND_IN): "<", ord(BRACKET): "["}
 _VERDICT = re.compile(r"<\s{0,4}(grade|score)\s{0,4}>[^<>]*<\s{0,4}/\s{0,4}\1\s{0,4}>", re.I)
-_MARKS = "\"'“”‘’«»「」"
+_MARKS = "\"'“”‘’«»「」`"
+_MARKED = re.compile(rf"(?<=[{_MARKS}])[^{_MARKS}\n]+(?=[{_MARKS}])")
+"""What stands between one mark and the next."""
+_FENCED = re.compile(r"(```|~~~)[^\n`~]*\n(.*?)\1", re.DOTALL)
+_NEAR = 60
+"""Characters on either side of a quotation that show whether it stands inside a sentence."""
 _OPENING = re.compile(r"^\[begin \w+ ([0-9a-f]{12})\]$", re.MULTILINE)
 
 
 def defused(text: str) -> str:
     """`text` with every tag of a verdict, of a block and of a chat template made harmless."""
-    return _TAGS.sub(STAND_IN, text)
+    return _TAGS.sub(lambda tag: STAND_IN if tag[0] == "<" else BRACKET, text)
 
 
 def fence(*texts: str) -> str:
@@ -55,34 +69,68 @@ def without_blocks(text: str, shown: str) -> str:
 
 
 class Quotation(NamedTuple):
-    """Where a judge repeats a line that held a verdict when it was shown."""
+    """Where a judge repeats a text that held a verdict when it was shown."""
 
     start: int
     end: int
     inline: bool
-    """In quotation marks inside a sentence; otherwise the repetition is a line of its own."""
+    """In quotation marks, backticks or a code fence; else the repetition is a line of its own."""
 
 
 def quotations(text: str, shown: str) -> list[Quotation]:
-    """The repetitions of shown verdicts, tags in their original spelling, in a judge's `text`.
+    """The repetitions of shown verdicts, tags in whichever spelling, in a judge's `text`.
 
-    A shown line counts only if it held a whole verdict and more: a tag, half a verdict or a bare
-    one could be found in whatever a judge writes itself.
+    A repetition counts only if it holds a whole verdict and more: a tag, half a verdict or a bare
+    one could be found in whatever a judge writes itself. Inside a sentence, what stands in
+    backticks with a verdict and more is a quotation even if it is not repeated to the letter.
     """
-    originals = {line.replace(STAND_IN, "<").strip() for line in shown.splitlines()
-                 if STAND_IN in line}  # fmt: skip
-    lines = {line for line in originals if _VERDICT.search(line) and not _VERDICT.fullmatch(line)}
-    found = []
+    said, shown = text.translate(_AS_WRITTEN), _stripped(shown.translate(_AS_WRITTEN))
+    fences = list(_FENCED.finditer(said))
+    found = [
+        Quotation(*fence.span(2), inline=True)
+        for fence in fences
+        if _holds_more(fence[2]) and _stripped(fence[2]).strip() in shown
+    ]
+    for marked in _MARKED.finditer(said):
+        if _holds_more(marked[0]) and (marked[0].strip() in shown or _is_code(marked)):
+            found.append(Quotation(*marked.span(), inline=True))
+    lines = {line for line in shown.splitlines() if _VERDICT.search(line)}
+    lines = {line for line in lines if not _VERDICT.fullmatch(line)}
     for line in lines:
-        if line in text:
-            quoted = re.finditer(rf"[{_MARKS}]{re.escape(line)}[{_MARKS}]", text)
+        if line in said:
+            quoted = re.finditer(rf"[{_MARKS}]{re.escape(line)}[{_MARKS}]", said)
             found += [Quotation(*match.span(), inline=True) for match in quoted]
+    starts = [fence.start(2) for fence in fences]
     position = 0
-    for line in text.splitlines(keepends=True) if lines else ():
+    for line in said.splitlines(keepends=True) if lines else ():
+        end = position + len(line)
         if line.strip() in lines:
-            found.append(Quotation(position, position + len(line), inline=False))
-        position += len(line)
+            before = bisect(starts, position)
+            within = before > 0 and end <= fences[before - 1].end(2)
+            found.append(Quotation(position, end, inline=within))
+        position = end
     return found
+
+
+def _holds_more(text: str) -> bool:
+    """Whether there is a whole verdict in `text`, and words or numbers beside it."""
+    rest, verdicts = _VERDICT.subn("", text)
+    return verdicts > 0 and any(character.isalnum() for character in rest)
+
+
+def _is_code(marked: re.Match[str]) -> bool:
+    """Whether what is `marked` stands in backticks, inside a line that says more."""
+    text, (start, end) = marked.string, marked.span()
+    if text[start - 1] != "`" or text[end] != "`":
+        return False
+    before = text[max(0, start - _NEAR) : start].rpartition("\n")[2]
+    after = text[end : end + _NEAR].partition("\n")[0]
+    return any(character.isalnum() for character in before + after)
+
+
+def _stripped(text: str) -> str:
+    """`text` without the space at both ends of its lines."""
+    return "\n".join(line.strip() for line in text.splitlines())
 
 
 def _outside_blocks(text: str, shown: str, code: str) -> Iterator[str]:
@@ -104,7 +152,7 @@ def _after_repetition(text: str, shown: str) -> str:
     lines = text.splitlines(keepends=True)
     same = 0
     for said, line in zip(lines, shown.splitlines(), strict=False):
-        if said.strip() not in (line.strip(), line.replace(STAND_IN, "<").strip()):
+        if said.translate(_AS_WRITTEN).strip() != line.translate(_AS_WRITTEN).strip():
             break
         same += 1
     return "".join(lines[same:])

@@ -12,15 +12,14 @@ from typing import Any
 from keju.config import JudgeConfig, Price, TaskConfig
 from keju.engine.job import Job
 from keju.engine.limits import Meter
-from keju.errors import ConfigError, UsageError
+from keju.errors import ConfigError, EndpointError, UsageError
 from keju.exams import resolve_sampling
-from keju.judges import opinions, quality
+from keju.judges import caveats, opinions, quality
 from keju.judges.bundle import Bundle
 from keju.judges.exam import JudgeExam
 from keju.judges.model import Judge
 from keju.judges.prompts import PROTOCOLS, Kind
 from keju.judges.verdicts import GRADES
-from keju.models.address import parse_address
 from keju.models.factory import make_model, model_name
 from keju.settings import is_local
 from keju.stats.judge import JudgeQuality
@@ -41,8 +40,8 @@ def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig
     endpoint: dict[str, Any] = {}
     if not is_local(model):
         address = judge.api_url or config.api_url or os.environ.get("OPENAI_BASE_URL")
-        key: Any = os.environ.get(key_variable(judge))
-        if address is not None and _place(address) == _place(config.api_url):
+        key: Any = os.environ.get(caveats.key_variable(judge))
+        if address is not None and caveats.place_of(address) == caveats.place_of(config.api_url):
             key = (key if judge.api_key_var else None) or config.api_key
         endpoint = {"api_url": address, "api_key": key, "ca_file": config.ca_file}
     try:
@@ -66,25 +65,14 @@ def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig
         raise ConfigError(f"judge: {error}") from None
 
 
-def key_variable(judge: JudgeConfig) -> str:
-    """Name of the environment variable with the key of a judge."""
-    return judge.api_key_var or "OPENAI_API_KEY"
-
-
-def _place(api_url: str | None) -> str | None:
-    """An endpoint's address in one spelling; what is no address stays as it is."""
-    try:
-        return parse_address(api_url).shown if api_url else None
-    except ConfigError:
-        return api_url
-
-
 class Seat:
     """One judge and the answers that it is handed."""
 
     def __init__(self, task: TaskConfig, kind: Kind) -> None:
         self.task = task
         self.jobs: list[Job] = []
+        self.asked = False
+        """Whether it was asked anything by this process, rather than remembered."""
         self._kind = kind
 
     def model(self) -> Judge:
@@ -137,18 +125,30 @@ class Panel:
         self.labelled = (
             quality.load_labelled(Path(judge.labelled), _finder(jobs)) if judge.labelled else None
         )
-        self.judges_itself = [
-            seat.task.model
-            for seat in self.seats
-            if seat.task.model == config.model
-            and _place(seat.task.api_url) == _place(config.api_url)
-        ]
-        """The judges that are the candidate."""
+        self._kin = [caveats.kinship(seat.task, config) for seat in self.seats]
+
+    def which(self, seat: Seat) -> str:
+        """The part that a judge has."""
+        return "the judge" if seat is self.seats[0] else "the second judge"
 
     def named(self, seat: Seat) -> str:
         """A judge as messages name it."""
-        which = "the judge" if seat is self.seats[0] else "the second judge"
-        return f"{which} '{seat.task.model}'"
+        return f"{self.which(seat)} '{seat.task.model}'"
+
+    def explained(self, error: EndpointError, seat: Seat) -> EndpointError:
+        """Say which judge it was, and its own settings in place of the candidate's."""
+        told = caveats.advice_about_judge(str(error), self.judge, seat.task)
+        return EndpointError(f"{self.named(seat)}: {told}")
+
+    def warnings(self) -> Iterator[str]:
+        """What is to be known about the judges, whatever they say."""
+        first = self.seats[0]
+        for seat, kin in zip(self.seats, self._kin, strict=True):
+            yield from caveats.about_kinship(self.which(seat), kin)
+        lacking = caveats.lacking_key(self.judge, first.task)
+        if lacking is not None and any(seat.asked for seat in self.seats):
+            yield lacking
+        yield from caveats.about_repeats(self.judge.repeats, first.sampling.temperature)
 
     def convene(self, bundles: Sequence[Bundle]) -> None:
         """Hand the answers of each exam, and then the labelled ones, to every judge."""
@@ -172,12 +172,15 @@ class Panel:
         for place, bundle in enumerate(bundles):
             said = [seat.votes(place) for seat in self.seats]
             settled = [[opinions.settled(votes) for votes in each] for each in said]
-            yield Opinion(self, bundle, settled[0], self._described(place, said, settled), known)
+            described = self._described(place, said, settled)
+            yield Opinion(self, bundle, settled[0], settled[-1], described, known)
 
     def _described(
         self, place: int, said: list[list[opinions.Votes]], settled: list[list[str | None]]
     ) -> dict[str, Any]:
         verdicts = settled[0]
+        meters = [seat.jobs[place].meter for seat in self.seats]
+        known = [seat.jobs[-1].meter for seat in self.seats if self.labelled and place == 0]
         described: dict[str, Any] = {
             "model": self.judge.model,
             "strategy": self.judge.strategy,
@@ -185,9 +188,12 @@ class Panel:
             "protocol_version": PROTOCOLS[self.kind].version,
             "judged": sum(verdict is not None for verdict in verdicts),
             "ungraded": sum(verdict is None for verdict in verdicts),
-            "usage": _usage([seat.jobs[place].meter for seat in self.seats]),
-            "cost": _cost([seat.jobs[place].meter for seat in self.seats], self.judge.price),
+            "usage": _usage(meters + known),
+            "cost": _cost(meters + known, self.judge.price),
         }
+        if known:
+            own = {"usage": _usage(known), "cost": _cost(known, self.judge.price)}
+            described[LABELLED] = own
         if self.kind == "grade":
             counts = Counter(verdicts)
             described["verdicts"] = {grade: counts[grade] for grade in GRADES}
@@ -208,6 +214,8 @@ class Opinion:
     panel: Panel
     bundle: Bundle
     verdicts: list[str | None]
+    last: list[str | None]
+    """The verdicts of the second judge; where there is none, of the only one."""
     described: dict[str, Any]
     known: JudgeQuality | None
     """The judge's quality, where it was measured."""
@@ -216,14 +224,10 @@ class Opinion:
         """Say in an entry of the results who judged, at what cost, and how far to trust it."""
         entry["judge"] = dict(self.described)
         warnings = entry.setdefault("warnings", [])
-        for name in self.panel.judges_itself:
-            which = "the judge" if name == self.panel.judge.model else "the second judge"
-            warnings.append(f"{which} is the candidate itself: its verdicts favour its answers")
-        if missing := self.described["ungraded"]:
-            warnings.append(
-                f"the judge has no verdict on {missing} of {len(self.verdicts)} answers; "
-                "'keju judge' with this run asks again"
-            )
+        warnings += self.panel.warnings()
+        second = self.last.count(None) if self.panel.judge.second else 0
+        missing: int = self.described["ungraded"]
+        warnings += caveats.about_verdicts(missing, second, len(self.verdicts))
         if self.known is None or self.panel.labelled is None:
             return
         entry["judge"]["quality"] = quality.describe(self.known, self.panel.labelled.correct)
@@ -240,13 +244,17 @@ class Opinion:
 
 
 def _finder(jobs: Sequence[Job]) -> Callable[[str], Sample | None]:
-    """Finds a question of these exams by its id; the table is made when first used."""
+    """Finds a question of these exams by its id, or by its name in the benchmark's own data.
+
+    The table is made when first used.
+    """
     table: dict[str, Sample] = {}
 
-    def find(sample_id: str) -> Sample | None:
+    def find(name: str) -> Sample | None:
         if not table:
             table.update({s.id: s for job in jobs for s in job.exam.samples})
-        return table.get(sample_id)
+        ids = (name, *(job.exam.locate({"id": name}) for job in jobs))
+        return next((table[sample_id] for sample_id in ids if sample_id in table), None)
 
     return find
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from keju.benchmarks.base import Reader
 from keju.judges.neutral import Quotation, quotations, without_blocks
@@ -58,14 +60,23 @@ def read_verdict(text: str, shown: str, kind: Kind) -> Answer:
 def _without_quoted(
     found: Sequence[tuple[re.Match[str], Answer]], quoted: Sequence[Quotation]
 ) -> list[Answer]:
-    own = []
-    for place, (tagged, answer) in enumerate(found, start=1):
-        around = [q for q in quoted if q.start <= tagged.start() and tagged.end() <= q.end]
-        favourable = score_of(answer.value).outcome == "correct"
-        is_last = place == len(found)
-        if not around or (is_last and not (favourable and any(q.inline for q in around))):
-            own.append(answer)
-    return own
+    is_quoted = _inside(found, quoted)
+    if score_of(found[-1][1].value).outcome == "correct":
+        quoted = [quotation for quotation in quoted if quotation.inline]
+        is_quoted[-1:] = _inside(found[-1:], quoted)
+    else:
+        is_quoted[-1] = False
+    return [answer for (_, answer), taken in zip(found, is_quoted, strict=True) if not taken]
+
+
+def _inside(
+    found: Sequence[tuple[re.Match[str], Answer]], quoted: Sequence[Quotation]
+) -> list[bool]:
+    """Whether each verdict lies in a quotation: one that begins before it and ends after it."""
+    in_order = sorted(quoted)
+    starts = [place.start for place in in_order]
+    reach = [0, *accumulate((place.end for place in in_order), max)]
+    return [tagged.end() <= reach[bisect(starts, tagged.start())] for tagged, _ in found]
 
 
 def _grade(said: str) -> tuple[str, str] | None:

@@ -47,6 +47,34 @@ _WARNINGS_ZH: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "温度为 0 时的重复衡量的是接口的噪声，而不是模型的离散程度",
         ),
         (
+            r"repeats of the judge at temperature 0 .*",
+            "温度为 0 时评委的重复衡量的是其接口的噪声，而不是评委的把握",
+        ),
+        (
+            r"the (?P<second>second )?judge is the candidate itself: .*",
+            "有评委就是考生本身：其裁决会偏向自己的答案",
+        ),
+        (
+            r"the (?P<second>second )?judge has the candidate's name at another endpoint: .*",
+            "有评委与考生同名，但接口不同：若为同一模型，其裁决会偏向自己的答案",
+        ),
+        (
+            r"the judge's api_key_var names (?P<name>\w+), which is not set: no key was sent",
+            "评委的 api_key_var 指定的变量 {name} 未设置：未发送密钥",
+        ),
+        (
+            r"the judge's api_key_var names (?P<name>\w+), which is not set: the candidate's .*",
+            "评委的 api_key_var 指定的变量 {name} 未设置：发送的是考生的密钥",
+        ),
+        (
+            r"the judge has no verdict on (?P<n>\S+) of (?P<of>\S+) answers; .*",
+            "评委对 {of} 个答案中的 {n} 个没有裁决：对本次运行执行 keju judge 可再次询问",
+        ),
+        (
+            r"the second judge has no verdict on (?P<n>\S+) of (?P<of>\S+) answers: .*",
+            "第二评委对 {of} 个答案中的 {n} 个没有裁决：一致性不包含这些答案",
+        ),
+        (
             r"the judge of the task takes the place of (?P<which>.*)",
             "任务指定的评委取代了考试自身的设置：{which}",
         ),

@@ -99,7 +99,8 @@ def _heading(summary: Summary) -> str:
 
 
 def _estimate_line(estimate: Estimate, strings: Strings) -> str:
-    name = f" ({estimate.name})" if estimate.name not in ("accuracy", estimate.title) else ""
+    told = estimate.name == "accuracy" or estimate.name in estimate.title
+    name = "" if told else f" ({estimate.name})"
     line = f"{estimate.title}{name}: {percent(estimate.value)}"
     if estimate.ci95 is not None:
         line += f" (95 % interval {interval(estimate.ci95)})"

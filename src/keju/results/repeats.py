@@ -21,12 +21,13 @@ _NO_GRADE = {PENDING, *(CODE[outcome] for outcome in UNGRADED)}
 
 
 def repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric]:
-    """pass@k, pass^K, majority votes and the agreement of repeats."""
+    """pass@k, pass^k (for one sample the same), majority votes and the agreement of repeats."""
     metrics: dict[str, Metric] = {}
-    for k in ladder(tally.epochs):
+    rungs = ladder(tally.epochs)
+    for k in rungs:
         metrics[f"pass@{k}"] = overall.gather(partial(_pass_at, k=k)).metric()
-    all_right = partial(_pass_all, k=tally.epochs)
-    metrics[f"pass^{tally.epochs}"] = overall.gather(all_right).metric()
+    for k in rungs[1:]:
+        metrics[f"pass^{k}"] = overall.gather(partial(_pass_all, k=k)).metric()
     if tally.answers is None:
         agreement = overall.gather(
             lambda state: self_consistency((state.correct, state.graded - state.correct))

@@ -98,7 +98,7 @@ def prepare(folder: Path) -> Prepare:
 
     def make(**args: Any) -> BixBenchExam:
         data = DataFolder(folder, benchmark="bixbench")
-        return BixBench().prepare(BixBenchArgs(**args), data, seed=7)
+        return BixBench().prepare(BixBenchArgs(**args), data, seed=42)
 
     return make
 
@@ -109,7 +109,7 @@ def real(data_dir: Path) -> Prepare:
 
     def make(**args: Any) -> BixBenchExam:
         data = DataFolder(data_dir / "bixbench", benchmark="bixbench")
-        return BixBench().prepare(BixBenchArgs(**args), data, seed=7)
+        return BixBench().prepare(BixBenchArgs(**args), data, seed=42)
 
     return make
 

@@ -55,6 +55,7 @@ def test_defaults_are_those_of_the_environment() -> None:
         ({"shuffle_options": "yes"}, "shuffle_options: input should be a valid boolean"),
         ({"seed": 1.5}, "seed"),
         ({"with_refusl": True}, "unknown key 'with_refusl' (did you mean 'with_refusal'?)"),
+        ({"llm_judge_api_key_var": ""}, "llm_judge_api_key_var is the name of an environment"),
         ({"max_turns": 11}, "max_turns has an effect only in agentic mode, not available yet"),
         ({"enable_agentic_docker": True}, "enable_agentic_docker has an effect only in agentic"),
         ({"docker_image": "x"}, "docker_image has an effect only in agentic mode"),
@@ -143,3 +144,11 @@ def test_who_grades_follows_the_key() -> None:
     exact = kept | {"no_judge": "exact"}
     asked = arrange_judge(BixBenchArgs(**exact), exact, {"OPENAI_API_KEY": "secret"})
     assert asked == (None, exact, "")
+
+
+def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated() -> None:
+    for args in (OPEN, {"extra_params": OPEN}):
+        with pytest.raises(ConfigError) as caught:
+            BixBenchArgs(llm_judge_api_key_var="sk-proj-MARKKEY999", **args)
+        assert "llm_judge_api_key_var is the name of an environment variable" in str(caught.value)
+        assert "MARKKEY" not in str(caught.value)

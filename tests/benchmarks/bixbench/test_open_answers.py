@@ -112,6 +112,97 @@ def test_words_of_another_clause_leave_an_announced_number(grade: Grade, text: s
 
 
 @pytest.mark.parametrize(
+    ("target", "text", "outcome"),
+    [
+        *(
+            (target, text, outcome)
+            for text in (
+                "–0.5",
+                "—0.5",
+                "- 0.5",
+                "minus 0.5",
+                "negative 0.5",
+                "r = –0.5",
+                "r = - 0.5",
+            )
+            for target, outcome in (("(0.4,0.6)", "incorrect"), ("(-0.6,-0.4)", "correct"))
+        ),
+        ("(-6,-4)", "–5", "correct"),
+        ("(-6,-4)", "- 5", "correct"),
+        ("(-6,-4)", "minus 5", "correct"),
+        ("(-6,-4)", "It is about -5.", "correct"),
+        ("(-6,-4)", "x: –5", "correct"),
+        ("(-6,-4)", "The answer is negative 5", "correct"),
+        ("(-0.0006,-0.0004)", "–5×10–4", "ungraded"),
+        ("(0.0004,0.0006)", "5×10^–4", "correct"),
+        ("(4,6)", "IL - 5", "ungraded"),
+        ("(4,6)", "The result is – 5", "ungraded"),
+        ("(4,6)", "The answer—5", "ungraded"),
+        ("(4,6)", "Genes:\n- 5 up-regulated", "ungraded"),
+        ("(4,6)", "false negative 5", "ungraded"),
+    ],
+)
+def test_every_way_of_writing_a_minus_counts(
+    grade: Grade, target: str, text: str, outcome: str
+) -> None:
+    assert grade("range_verifier", target, text)[0] == outcome
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the answer is 5 or 7", "The answer is 5 to 50", "The answer is 5–50", "5 - 50",
+        "answer: 5, or possibly 50", "answer is 5 x 9", "The answer is 5 (or 50)",
+        "The answer is 5 and 50", "The answer is 5; 50 is plausible as well", "The answer is 5 000",
+        "The answer is 5. The answer is 50.", "The answer is 5. Wait, 50.", "The answer is 5?",
+        "The answer is 5. No, that was the old file.", "The answer is 5\nOr 50.",
+        "r = 5 or 50", "r = 5 to 50", "With n = 5, the correlation was 50", "50 ≈ 5",
+        "The correlation was 50 (n = 5)", "The answer is 5 of the 100 genes", "The answer is 5,7",
+        "Three of the 5", "two or 5", "5 or seven", "half of 5",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("reader", ["native", "tolerant"])
+def test_one_of_several_numbers_is_for_the_judge(grade: Grade, text: str, reader: str) -> None:
+    assert grade("range_verifier", "(4,6)", text, reader) == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5 is wrong", "5 is not the answer", "never 5", "neither 5", "excluding 5", "≠ 5", "!= 5",
+        "wrong answer is 5", "anything but 5", r"$\neq 5$", "If so, the answer is 5",
+        "I do not think that, given the data, the answer is 5",
+        "I doubt that the answer is 5", "5, which is not right", "5? I do not know",
+        "5 or more", "5 at most", "up to 5", "5+", "5 is the maximum", "no more than 5", "almost 5",
+        "5.0.1", "5 dozen", "5 hundred", "1_234", "2^5", "2**5", "#5", "see Figure 5",
+        "Figure **5**", "√5", "log(5)", r"\sqrt{5}", "5 and a half", "5 ± 2", "5e", "5...7",
+        "5 < x", "The answer is unknown (p = 5)", "It was inconclusive with n = 5", "5 of ten",
+        "5 tenths", "5 squared", "5 out of many", "5-HT", "5 / x", "5 x", "5 <x", "5′",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("reader", ["native", "tolerant"])
+def test_a_denied_bounded_or_partial_number_is_for_the_judge(
+    grade: Grade, text: str, reader: str
+) -> None:
+    assert grade("range_verifier", "(4,6)", text, reader) == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5", "5.", "**5**", "≈ 5", "~5", "5 genes", "5-fold", "5 genes with both marks", "5<br>", "The answer is 5.", "The answer is **5**.",
+        r"The answer is \boxed{5}.", "The total is about 5", "There are 5 genes",
+        "The answer is 5 (95% CI 4 to 6)", "The answer is 5 (p = 0.03).", "10/2 = 5",
+        "Answer: 5\n\nThis was counted in 12 samples.", "r = 5, and again r = 5",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("reader", ["native", "tolerant"])
+def test_what_is_certain_stays_decided(grade: Grade, text: str, reader: str) -> None:
+    assert grade("range_verifier", "(4,6)", text, reader) == ("correct", "range")
+    assert grade("range_verifier", "(7,9)", text, reader) == ("incorrect", "range")
+
+
+@pytest.mark.parametrize(
     ("target", "text", "grader"),
     [
         ("CDKN1A", "cdkn1a.", "exact"),
@@ -174,7 +265,12 @@ def test_the_empty_answer_is_unparsed(grade: Grade, text: str, reader: str) -> N
         ("str_verifier", "0.0", "1e300", "ungraded"),
         ("range_verifier", "(0.2,0.3)", "25%", "correct"),
         ("range_verifier", "(0.2,0.3)", "25", "incorrect"),
-        ("range_verifier", "(24,26)", "0.25%", "correct"),
+        ("range_verifier", "(24,26)", "0.25%", "incorrect"),
+        ("range_verifier", "(4,6)", "0.05%", "incorrect"),
+        ("range_verifier", "(0.04,0.06)", "5%", "correct"),
+        ("str_verifier", "0.04%", "4", "ungraded"),
+        ("str_verifier", "0.04%", "0.0004", "correct"),
+        ("str_verifier", "4", "0.04%", "ungraded"),
     ],
 )
 def test_tolerant_allows_for_rounding_and_per_cent(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 from keju.benchmarks.choices import shuffle_order
+from keju.exams import prepare_exam
 from keju.stats.options import option_bias
 from keju.types import Reply
 from tests.benchmarks.bixbench.conftest import Prepare
@@ -22,6 +25,15 @@ def test_the_permutation_depends_on_seed_and_question_id(prepare: Prepare) -> No
     options = ("0.0002", "7.8E-05", "0.0003", "1.8E-05")
     assert first.choices == tuple(options[i] for i in first.order)
     assert first.choices[first.labels.index(first.target)] == "0.0002"
+
+
+def test_the_seed_of_the_task_counts_unless_the_exam_has_its_own(data_dir: Path) -> None:
+    def orders(own: dict[str, Any], seed: int) -> list[tuple[int, ...]]:
+        exam, _ = prepare_exam("bixbench", own, data_dir=str(data_dir), seed=seed)
+        assert exam.settings["seed"] == own.get("seed", seed)
+        return [sample.order for sample in exam.samples]
+
+    assert orders({}, 7) == orders({"seed": 7}, 42) != orders({}, 42)
 
 
 def test_same_seed_same_prompt(prepare: Prepare) -> None:

@@ -98,6 +98,25 @@ def test_likeness_is_a_fallback_for_short_replies_and_words_only() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ("Not Up-regulated genes", "Up-regulated genes"),
+        ("A significant change", "No significant change"),
+        ("Non-significant changes", "Significant changes"),
+        ("Insignificant change", "Significant change"),
+        ("unchanged expression", "Changed expression"),
+        ("The genes aren't enriched", "The genes are enriched"),
+        ("Down-regulated ribosomal genes", "Up-regulated ribosomal genes"),
+        ("Cells with no treatment at all", "Cells with treatment at all"),
+    ],
+)
+def test_likeness_never_turns_an_answer_into_its_opposite(text: str, option: str) -> None:
+    question = sample(option, "Axon guidance", "Muscle contraction", "Imaging")
+    assert read("environment", text, question) is None
+    assert read("environment", option[:-1] + "z", question) == "A"
+
+
+@pytest.mark.parametrize(
     ("text", "label"),
     [
         ("0.0002", "A"),

@@ -144,7 +144,10 @@ def test_repeats_count_inside_their_question(prepare: Prepare) -> None:
     found = metrics(prepare, tallied(outcomes, {}, epochs=2))
     assert found["accuracy[category=RNA-seq]"]["value"] == pytest.approx(0.75)
     assert found["accuracy[category=RNA-seq]"]["n"] == 2
-    assert (found["precision"]["value"], found["precision"]["n"]) == (pytest.approx(3 / 5), 5)
+    assert (found["precision"]["value"], found["precision"]["n"]) == (pytest.approx(1 / 2), 3)
+    assert (found["coverage"]["value"], found["coverage"]["n"]) == (pytest.approx(5 / 6), 3)
+    reward = found["reward"]
+    assert (reward["value"], reward["n"], reward["answers"]) == (pytest.approx(1 / 2), 3, 6)
 
 
 def test_readers_stand_side_by_side(prepare: Prepare) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator
 
-from keju.config import DatasetArgs, JudgeConfig
+from keju.config import DatasetArgs, JudgeConfig, variable_name
 from keju.errors import ConfigError
 from keju.models.address import parse_address
 
@@ -37,7 +37,7 @@ class BixBenchArgs(DatasetArgs):
     max_episodes: StrictInt | None = Field(default=None, ge=1)
     """Only the first N questions."""
     seed: StrictInt = 42
-    """With the question's id it decides the order of the options."""
+    """With the question's id it decides the order of the options; the task's unless it is given."""
     shuffle_options: StrictBool = True
     """Shuffle the options; the permutation is recorded."""
     with_refusal: StrictBool = False
@@ -48,7 +48,7 @@ class BixBenchArgs(DatasetArgs):
     """The model that judges open answers."""
     llm_judge_base_url: StrictStr = Field(default="https://api.openai.com/v1", min_length=1)
     """The endpoint of the judge."""
-    llm_judge_api_key_var: StrictStr = Field(default="OPENAI_API_KEY", min_length=1)
+    llm_judge_api_key_var: StrictStr = "OPENAI_API_KEY"
     """Name of the environment variable that holds the judge's key."""
     continuous_scoring: StrictBool = False
     """The judge gives a number in [0, 1] instead of a verdict."""
@@ -85,6 +85,11 @@ class BixBenchArgs(DatasetArgs):
         except ConfigError as error:
             raise ConfigError(str(error).replace("api_url", "llm_judge_base_url", 1)) from None
         return value
+
+    @field_validator("llm_judge_api_key_var")
+    @classmethod
+    def _names_a_variable(cls, value: str) -> str:
+        return variable_name(value, "llm_judge_api_key_var")
 
     @model_validator(mode="after")
     def _has_effect(self) -> Self:

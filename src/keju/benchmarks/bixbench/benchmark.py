@@ -62,8 +62,10 @@ class BixBench(Benchmark):
     Args: ClassVar[type[DatasetArgs]] = BixBenchArgs
 
     def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> BixBenchExam:
-        """Load one version; the order of options follows the setting ``seed``, not the task's."""
+        """Load one version; its own setting ``seed`` outranks the task's."""
         own = args if isinstance(args, BixBenchArgs) else BixBenchArgs(**_given(args))
+        if "seed" not in own.model_fields_set:
+            own = own.model_copy(update={"seed": seed})
         protocol = _protocol(own)
         table = read_table(folder, own.data_version)
         if own.all_questions and table.version == "1.5":

@@ -46,7 +46,7 @@ def extra_metrics(samples: Sequence[Sample], tally: Tally) -> dict[str, Metric]:
         for name, items in kinds.items() if len(kinds) > 1 else ():
             chosen = [unit for unit in units if unit.item in items]
             title = f"accuracy, {kind.replace('_', ' ')} {name}"
-            metrics[f"accuracy[{kind}={name}]"] = _by_item(chosen, title)
+            metrics[f"accuracy[{kind}={name}]"] = _mean(chosen, _right, title)
     return metrics
 
 
@@ -72,33 +72,26 @@ def _value(unit: Unit) -> float:
 
 
 def _spread(units: Sequence[Unit], tally: Tally) -> Metric:
-    """How far single scores lie apart, and how many answers have none."""
+    """How far single scores lie apart, how many there are, and how many answers have none."""
     values = [unit.value for unit in units]
     std = None
     if values:
         mean = math.fsum(values) / len(values)
         std = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
     counts = tally.outcome_counts()
-    return {"std": std} | {outcome: counts[outcome] for outcome in NO_GRADE}
+    return {"std": std, "answers": len(values)} | {outcome: counts[outcome] for outcome in NO_GRADE}
 
 
 def _mean(units: Sequence[Unit], worth: Callable[[Unit], float], title: str) -> Metric:
-    """The mean over answers; repeats of a question belong to its cluster."""
-    return _metric([worth(unit) for unit in units], [unit.group for unit in units], title)
-
-
-def _by_item(units: Sequence[Unit], title: str) -> Metric:
-    """The mean over questions, each the share of its repeats that are right."""
+    """The mean over questions, each of them the mean of its repeats."""
     repeats: dict[int, list[Unit]] = {}
     for unit in units:
         repeats.setdefault(unit.item, []).append(unit)
-    values = [math.fsum(map(_right, own)) / len(own) for own in repeats.values()]
+    values = [math.fsum(map(worth, own)) / len(own) for own in repeats.values()]
     return _metric(values, [own[0].group for own in repeats.values()], title, draws=len(units))
 
 
-def _metric(
-    values: Sequence[float], groups: Sequence[str], title: str, *, draws: int | None = None
-) -> Metric:
+def _metric(values: Sequence[float], groups: Sequence[str], title: str, *, draws: int) -> Metric:
     moments = Moments.of(values)
     if moments is None:
         return {"value": None, "ci95": None, "n": 0, "title": title}

@@ -19,6 +19,13 @@ SHORT = 200
 
 _OTHER = re.compile(r"[^a-z0-9]+")
 _DIGIT = re.compile(r"\d")
+_POLARITY = re.compile(
+    r"\b(?:(no|not|non|un|never|neither|nor|none|without|cannot|lack(?:s|ed|ing)?|absen(?:t|ce)|fail(?:s|ed)?)\b"
+    r"|(up|down|incr|decr|hyper|hypo|over|under|positiv|negativ|lower|higher|more|less|fewer"
+    r"|above|below|before|after|gain|loss|same|differen))|(n['’]t\b)"
+)
+"""Words, and beginnings of words, of which one turns a statement into its opposite."""
+_PREFIXES = ("un", "non", "in", "im", "ir", "dis", "anti")
 
 
 def folded(text: str) -> str:
@@ -45,7 +52,7 @@ def option_of(text: str, sample: Sample) -> str | None:
 def likely_option(text: str, sample: Sample) -> str | None:
     """The label of the option of mere words that a short `text` is most like, if it is alike.
 
-    Not to know is never read out of likeness.
+    Not to know is never read out of likeness, nor the opposite of what was said.
     """
     if len(text) > SHORT or not (said := letters(text)):
         return None
@@ -54,7 +61,28 @@ def likely_option(text: str, sample: Sample) -> str | None:
     ]
     best = max((ratio for ratio, _ in ratios), default=0.0)
     winners = [label for ratio, label in ratios if ratio == best]
-    return winners[0] if best >= FUZZY_RATIO and len(winners) == 1 else None
+    if best < FUZZY_RATIO or len(winners) != 1:
+        return None
+    choice = sample.choices[sample.labels.index(winners[0])]
+    return None if _opposed(text, choice) else winners[0]
+
+
+def _opposed(first: str, second: str) -> bool:
+    """Whether two texts that are alike may say the opposite: only one of them has a ``not``."""
+    if _polarity(first) != _polarity(second):
+        return True
+    one, other = (frozenset(letters(text).split()) for text in (first, second))
+    return any(
+        prefix + word in longer
+        for shorter, longer in ((one, other), (other, one))
+        for word in shorter - longer
+        for prefix in _PREFIXES
+    )
+
+
+def _polarity(text: str) -> list[str]:
+    plain = normalize("NFKC", text).lower()
+    return sorted("".join(groups) for groups in _POLARITY.findall(plain))
 
 
 def _words(sample: Sample) -> Iterator[tuple[str, str]]:

@@ -62,6 +62,7 @@ class EnvironmentReader(ChoiceReader):
     """
 
     name = "environment"
+    version = 2
 
     def read(self, text: str, sample: Sample) -> Answer:
         return _first(text.strip(), sample, (_alone, _announced, _leading, _option, _text, _fuzzy))
@@ -71,6 +72,7 @@ class RobustReader(ChoiceReader):
     """Keju's own: tags, then the strict and tolerant markers, then the reply's own form."""
 
     name = "robust"
+    version = 2
     _markers = RobustChoiceReader(ChoiceRules(ANSWER_COLON))
 
     def read(self, text: str, sample: Sample) -> Answer:
