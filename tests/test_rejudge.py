@@ -189,3 +189,12 @@ def test_a_resumed_run_keeps_the_judge_that_graded_it(
     assert entry(again.results)["judge"]["judged"] == JUDGED
     assert entry(again.results)["outcomes"] == entry(judged.results)["outcomes"]
     assert endpoint.stats.requests == asked
+
+
+def test_a_key_does_not_pass_to_another_address(tmp_path: Path) -> None:
+    task = config(tmp_path, "http://127.0.0.1:9/v1", {"api_url": "http://127.0.0.1:8/v1"})
+    there, elsewhere = {"api_url": "http://127.0.0.1:8/v1"}, {"api_url": "http://127.0.0.2:8/v1"}
+    assert complete_settings(task, there) == there
+    assert complete_settings(task, elsewhere) == {"api_key_var": None} | elsewhere
+    named = elsewhere | {"api_key_var": "OTHER_KEY"}
+    assert complete_settings(task, named) == named

@@ -86,7 +86,8 @@ def complete_settings(stored: TaskConfig, given: Mapping[str, Any]) -> dict[str,
 
     Without a judge of the run's own they begin with the one that its exams name. Where it is and
     the limits of asking it pass from one judge to another; whatever else was set up for one does
-    not. ConfigError if a judge is named and not to be asked.
+    not, and a key does not pass to another address. ConfigError if a judge is named and not to be
+    asked.
     """
     given = canonical({"judge": given})["judge"]
     if "model" in given and given.get("strategy") == "rule":
@@ -96,6 +97,8 @@ def complete_settings(stored: TaskConfig, given: Mapping[str, Any]) -> dict[str,
         if judges[0] is None or any(judge != judges[0] for judge in judges):
             return dict(given)
         return judges[0].model_dump(mode="json", exclude_defaults=True) | dict(given)
+    if given.get("api_url", stored.judge.api_url) != stored.judge.api_url:
+        given = {"api_key_var": _unset("api_key_var")} | dict(given)
     if given.get("model", stored.judge.model) == stored.judge.model:
         asks_again = "model" in given and stored.judge.strategy == "rule"
         return ({"strategy": _unset("strategy")} if asks_again else {}) | dict(given)
