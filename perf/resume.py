@@ -46,9 +46,10 @@ def store(settings: dict[str, Any]) -> None:
 
 def pick_up(settings: dict[str, Any]) -> dict[str, float]:
     """Resume; note the processor time at which the queue is there."""
-    from keju import task
+    from keju import sitting
     from keju.config import TaskConfig
     from keju.engine.queue import Queue
+    from keju.task import sit
 
     ready: list[float] = []
 
@@ -59,8 +60,8 @@ def pick_up(settings: dict[str, Any]) -> dict[str, float]:
 
     config = TaskConfig(**settings, resume=True)
     before = cpu()
-    with mock.patch.object(task, "Queue", made):
-        finished = task.sit(config, report=False)
+    with mock.patch.object(sitting, "Queue", made):
+        finished = sit(config, report=False)
     assert finished.results["complete"]
     (entry,) = finished.results["benchmarks"]
     return {"seconds": ready[0] - before, "known": sum(entry["outcomes"].values()) - 1}

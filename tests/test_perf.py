@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 import pytest
 from perf.__main__ import NAMES
 from perf.measure import NotMeasured, alternate, in_child, run, within
+from perf.resume import pick_up, store
 from perf.slots import FAST, REQUESTS, SLOW, ideal_seconds, latencies
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_benchmark_can_be_loaded(name: str) -> None:
     assert callable(importlib.import_module(f"perf.{name}").measure)
+
+
+def test_a_resumed_run_is_measured_up_to_its_queue(tmp_path: Path) -> None:
+    settings = {
+        "model": "scripted",
+        "datasets": ["demo"],
+        "dataset_args": {"demo": {"size": 3}},
+        "work_dir": str(tmp_path),
+        "run_id": "r",
+    }
+    store(settings)
+    found = pick_up(settings)
+    assert found["known"] == 3 * 6 - 1
+    assert found["seconds"] > 0
 
 
 def test_the_ideal_schedule_fills_the_first_free_slot() -> None:
