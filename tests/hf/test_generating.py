@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +14,9 @@ pytest.importorskip("transformers", reason="transformers is not installed: make 
 
 import torch
 
+from keju.errors import EndpointError
 from keju.models.hf.replica import Replica
+from keju.models.hf.running import Row, RunningBatch
 from keju.models.hf.sampling import draw
 from keju.types import Prefix, Prompt, Reply, Request, Sampling
 from tests.hf.tiny import TEXT, Tiny, ask_all, model, text_requests
@@ -166,6 +170,62 @@ def test_out_of_memory_makes_the_batch_smaller(tiny: Tiny, monkeypatch: pytest.M
     monkeypatch.setattr("keju.models.hf.worker.Replica", Cramped)
     assert texts(ask_all(model(tiny, batch_size=8), requests)) == expected
     assert Cramped.most == 8
+
+
+def test_memory_that_runs_out_while_rows_are_dropped_is_recovered_from(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = text_requests()
+    expected = texts(ask_all(model(tiny), requests))
+    whole, calls = RunningBatch.keep, []
+
+    def keep(batch: RunningBatch, rows: Sequence[Row]) -> None:
+        calls.append(len(rows))
+        if len(calls) == 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        whole(batch, rows)
+
+    monkeypatch.setattr(RunningBatch, "keep", keep)
+    assert texts(ask_all(model(tiny, batch_size=4), requests)) == expected
+    assert len(calls) > 2
+
+
+class Broken(Replica):
+    """A device that fails for good once it has taken some steps."""
+
+    steps = 0
+
+    def step(self, tokens: Any, places: Any, mask: Any, cache: Any) -> Any:
+        type(self).steps += 1
+        if self.steps > 12:
+            raise RuntimeError("CUDA error: an illegal\nmemory access")
+        return super().step(tokens, places, mask, cache)
+
+
+def test_a_device_that_breaks_down_leaves_nobody_waiting(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that were taken up while the batch was running."""
+    monkeypatch.setattr("keju.models.hf.worker.Replica", Broken)
+    monkeypatch.setattr("keju.models.hf.worker.allows_own_steps", lambda _: False)
+    writer = model(tiny, batch_size=2)
+
+    async def ask() -> list[Reply | BaseException]:
+        await writer.start()
+        try:
+            asked = [writer.ask(request, timeout=60) for request in text_requests()]
+            found: list[Reply | BaseException] = await asyncio.gather(
+                *asked, return_exceptions=True
+            )
+            return found
+        finally:
+            await writer.close()
+
+    broken = [outcome for outcome in asyncio.run(ask()) if not isinstance(outcome, Reply)]
+    assert broken
+    for error in broken:
+        assert isinstance(error, EndpointError)
+        assert "broke down on cpu: CUDA error: an illegal memory access" in str(error)
 
 
 def test_a_reply_that_fits_nowhere_is_a_fault(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:

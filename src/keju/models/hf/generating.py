@@ -61,21 +61,20 @@ class Writer:
         batch = RunningBatch(self._replica.device)
         steps = 0
         while (waiting or batch.rows) and not self._stopping():
+            steps += 1
             try:
                 self._fill(batch, waiting, done)
                 if batch.rows:
                     self._step(batch)
+                finished = self._finish(batch, done)
+                if finished >= REFILL_SHARE * len(batch.rows) or steps % LOOK_AGAIN == 0:
+                    batch.keep([row for row in batch.rows if not row.finish])
+                    room = self.rows - len(batch.rows) - len(waiting)
+                    waiting += refill(room) if room > 0 else ()
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
                 self._shrink(batch, waiting, done)
-            steps += 1
-            finished = self._finish(batch, done)
-            room = self.rows - (len(batch.rows) - finished) - len(waiting)
-            if finished >= REFILL_SHARE * len(batch.rows) or steps % LOOK_AGAIN == 0:
-                batch.keep([row for row in batch.rows if not row.finish])
-                if room > 0:
-                    waiting += refill(room)
 
     # Taking up questions
 

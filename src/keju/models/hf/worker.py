@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from keju.errors import EndpointError
+from keju.models.faults import one_line
 from keju.models.hf.alone import LoneWriter
 from keju.models.hf.encode import Item
 from keju.models.hf.forms import agrees, allows_own_steps, best_form
@@ -91,27 +93,36 @@ class Worker:
     def run(self) -> None:
         """Work until stopped."""
         while not self._stopped.is_set():
-            items = self._pool.take(self._size())
-            if not items:
+            held = self._pool.take(self._size())
+            if not held:
                 break
             try:
-                self._work(items)
+                self._work(held)
             except Exception as error:
-                self._answer([(item.future, error) for item in items if item.future is not None])
+                told = f"the model broke down on {self.replica.device}: {one_line(str(error))}"
+                failure = EndpointError(f"{told}; what was answered is saved, resume the run")
+                self._answer([(item.future, failure) for item in held if item.future is not None])
         self.replica.close()
 
     def _size(self) -> Size:
         return Size(self.scorer.rows, self.tokens, self.form)
 
-    def _work(self, items: Sequence[Item]) -> None:
-        sampling = items[0].request.sampling
+    def _work(self, held: list[Item]) -> None:
+        """Answer what is held; whatever is taken up on the way is held from then on too."""
+        sampling = held[0].request.sampling
         if sampling.decode == "labels":
-            for answered in self.scorer.run(items):
+            for answered in self.scorer.run(held):
                 self._answer([(i.future, reply) for i, reply in answered if i.future is not None])
                 if self._stopped.is_set():
                     break
             return
-        self.writer.run(items, lambda room: self._pool.refill(sampling, room), self._done)
+
+        def refill(room: int) -> list[Item]:
+            more = self._pool.refill(sampling, room)
+            held.extend(more)
+            return more
+
+        self.writer.run(held, refill, self._done)
 
     def _done(self, item: Item, reply: Reply) -> None:
         if item.future is not None:
