@@ -470,3 +470,20 @@ def test_replies_that_a_filter_broke_off_are_among_the_errors(tmp_path: Path) ->
     assert "filter broke the reply off" in entry["errors"]["example"]
     assert finished.exit_code == 4
     assert finished.resume_command == ""
+
+
+def test_questions_that_were_too_long_are_asked_again_where_the_model_is_another(
+    tmp_path: Path,
+) -> None:
+    with FaultyEndpoint(Plan(answers=answer, context=900)) as small:
+        cut = sit(config(small, tmp_path, error_limit=1.0))
+    before = cut.results["benchmarks"][0]["outcomes"]["error"]
+    assert 0 < before < sum(cut.results["benchmarks"][0]["outcomes"].values())
+    with FaultyEndpoint(Plan(answers=answer)) as large:
+        mended = sit(config(large, tmp_path, error_limit=1.0))
+        asked = large.stats.requests
+        again = sit(config(large, tmp_path, error_limit=1.0))
+        assert large.stats.requests == asked
+    assert asked <= before + 1
+    for finished in (mended, again):
+        assert finished.results["benchmarks"][0]["outcomes"]["error"] == 0

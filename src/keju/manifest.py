@@ -14,6 +14,7 @@ from keju.engine.loop import Engine
 from keju.errors import UsageError
 from keju.models.address import parse_address
 from keju.runs import MANIFEST, environment, now, read_json, write_json
+from keju.types import FaultKind
 
 SCHEMA = 1
 
@@ -112,6 +113,15 @@ class Manifest:
         return told + [f"{name} is left out" for name in earlier]
 
     @property
+    def ask_again(self) -> frozenset[FaultKind]:
+        """Errors that were final, and may not be with the model's settings as they are now."""
+        if self.before is None:
+            return frozenset()
+        before, now = self.before.get("config", {}), self.document["config"]
+        same = all(before.get(key) == now.get(key) for key in ("api_url", "model_args"))
+        return frozenset() if same else frozenset({"context_length"})
+
+    @property
     def seconds(self) -> float:
         """How long all sittings took."""
         return self._sessions.seconds
@@ -123,14 +133,15 @@ class Manifest:
     def note_endpoint(self, facts: dict[str, Any]) -> None:
         """Write down what is known of the endpoint, before the first question.
 
-        A local model must be the very file that earlier replies came from.
+        A local model must be the very file that earlier replies came from, used in the same way.
         """
-        known = ((self.before or {}).get("endpoint") or {}).get("sha256")
-        if known and facts.get("sha256") not in (None, known):
-            raise UsageError(
-                f"run '{self.path.parent.name}' was made with other weights under the same name; "
-                "choose another --run-id"
-            )
+        known = (self.before or {}).get("endpoint") or {}
+        for fact, title in _OF_LOCAL_MODELS.items():
+            if fact in known and fact in facts and facts[fact] != known[fact]:
+                raise UsageError(
+                    f"run '{self.path.parent.name}' was made with {title} under the same name; "
+                    "choose another --run-id"
+                )
         self.document["endpoint"] = facts
         self.write()
 
@@ -217,6 +228,15 @@ def _grading(document: dict[str, Any]) -> list[Any]:
     ]
 
 
+_OF_LOCAL_MODELS = {
+    "sha256": "other weights",
+    "chat_template_hash": "another chat template",
+    "dtype": "another dtype",
+    "attention": "another attention",
+    "flash_attention": "another flash_attention",
+    "label_space": "another label_space",
+}
+"""Facts of a model in this process that its replies depend on."""
 _GRADING_KEYS = ("name", "protocol", "settings", "filters")
 _PATHS = ("data_dir", "ca_file")
 

@@ -129,7 +129,13 @@ def sit(config: TaskConfig, *, display: Display | None = None, report: bool = Tr
     try:
         with Journal(folder) as journal:
             manifest = Manifest(folder, config, jobs)
-            recalled = recall(jobs, journal, trusted=manifest.trusted, cache=cache)
+            recalled = recall(
+                jobs,
+                journal,
+                trusted=manifest.trusted,
+                cache=cache,
+                ask_again=manifest.ask_again,
+            )
             if display is not None and manifest.differences:
                 told = "; ".join(manifest.differences)
                 display.note(f"this run goes on with other settings ({told})")

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keju.errors import ConfigError
-from keju.models.hf.encode import Encoder, Item, common_length
+from keju.models.hf.encode import Encoder, Item, common_length, last_line
 from keju.models.hf.load import assemble
 from keju.models.hf.settings import HFSettings
 from keju.types import Fault, Prefix, Prompt, Request, Sampling
@@ -35,6 +35,10 @@ def one(encoded: list[Item | Fault]) -> Item:
     (item,) = encoded
     assert isinstance(item, Item), item
     return item
+
+
+def outcome(found: Item | Fault) -> Any:
+    return (found.tokens, found.labels) if isinstance(found, Item) else found
 
 
 @settings(
@@ -80,6 +84,25 @@ def test_a_label_that_merges_with_the_cue_replaces_its_last_token(tiny: Tiny) ->
     item = one(encoder(tiny).encode([Request(Prompt(Prefix(), text), LABELS, "h", "ABCD")]))
     assert len(item.tokens) < len(whole)
     assert [*item.tokens, item.labels["A"][0]] == merged
+
+
+def test_the_label_ids_of_a_prompt_do_not_depend_on_what_was_asked_before(tiny: Tiny) -> None:
+    breaks = ["\n\n"] * 500 + ["\nA", "\nB", "\nC", "\nD"] * 100
+    tiny = Tiny(tiny.net, build_tokenizer(more=breaks))
+    stems = ("x\nanswer", "x\nanswer;", "x\n\nanswer;", "答案：", "y\n答案：", "")
+    texts = [stem + behind for stem in stems for behind in ("", " ", "\n", "\n\n", "\n" * 40)]
+    requests = [Request(Prompt(Prefix(), f"which?{t}"), LABELS, "h", "ABCD") for t in texts]
+    alone = [outcome(encoder(tiny).encode([request])[0]) for request in requests]
+    assert [outcome(found) for found in encoder(tiny).encode(requests)] == alone
+    assert [outcome(found) for found in encoder(tiny).encode(requests[::-1])] == alone[::-1]
+
+
+def test_the_last_line_comes_with_the_breaks_around_it() -> None:
+    assert last_line("a\nb:") == "\nb:"
+    assert last_line("a \n\nb:\n\n") == " \n\nb:\n\n"
+    assert last_line("b") == "b"
+    assert last_line("\n\n") == "\n\n"
+    assert last_line("") == ""
 
 
 def test_the_spelling_with_a_space_counts_where_it_is_asked_for(tiny: Tiny) -> None:

@@ -13,6 +13,7 @@ pytest.importorskip("torch", reason="torch is not installed: make test-hf")
 pytest.importorskip("transformers", reason="transformers is not installed: make test-hf")
 
 import torch
+from transformers import PreTrainedConfig
 
 from keju import run_task
 from keju.config import TaskConfig
@@ -21,6 +22,7 @@ from keju.models.factory import make_model
 from keju.models.hf.load import choose_devices, choose_dtype, context_length, load, read_template
 from keju.models.hf.settings import HFSettings
 from tests.hf.tiny import Tiny, build
+from tests.support.local_model import small_gguf
 
 
 def start(model: str, **args: Any) -> None:
@@ -90,6 +92,102 @@ def test_other_weights_have_another_hash(tiny: Tiny) -> None:
 
     assert _weights_hash(tiny.net) == _weights_hash(build().net)
     assert _weights_hash(tiny.net) != _weights_hash(build(seed=1).net)
+
+
+def test_the_hash_sees_every_value_and_its_place() -> None:
+    from keju.models.hf.facts import _weights_hash
+
+    net = build().net
+    table = net.model.embed_tokens.weight.data
+    hashes = {_weights_hash(net)}
+    table[-1, -1] += 1
+    hashes.add(_weights_hash(net))
+    table[:, 5] += 1
+    hashes.add(_weights_hash(net))
+    table[[3, 4]] = table[[4, 3]]
+    hashes.add(_weights_hash(net))
+    table[:, [7, 9]] = table[:, [9, 7]]
+    hashes.add(_weights_hash(net))
+    assert len(hashes) == 5
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.bool])
+def test_the_checksum_is_that_of_the_values_wherever_they_lie(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from keju.models.hf.facts import _checksum
+
+    values = torch.randint(0, 2, (37, 11)).to(dtype)
+    expected = _checksum(values)
+    assert _checksum(values.t().contiguous().t()) == expected
+    assert _checksum(torch.cat([values[:1], values])[1:]) == expected
+    monkeypatch.setattr("keju.models.hf.facts.CHUNK", 7)
+    assert _checksum(values) == expected
+    assert _checksum(torch.zeros(0, dtype=dtype)) == (0, [])
+    assert _checksum(torch.ones((), dtype=dtype)) != _checksum(torch.zeros((), dtype=dtype))
+
+
+def copied(folder: Path, place: Path) -> Path:
+    for file in folder.iterdir():
+        (place / file.name).write_bytes(file.read_bytes())
+    return place / "model.safetensors"
+
+
+def test_weights_that_are_missing_are_not_made_up(tiny_folder: Path, tmp_path: Path) -> None:
+    safetensors = pytest.importorskip("safetensors.torch")
+    file = copied(tiny_folder, tmp_path)
+    parts = safetensors.load_file(file)
+    name = "model.layers.1.mlp.up_proj.weight"
+    parts["of.another.name"] = parts.pop(name)
+    safetensors.save_file(parts, file, metadata={"format": "pt"})
+    message = refusal(f"hf:{tmp_path}")
+    assert "weights are missing from the checkpoint and would be random" in message
+    assert message.endswith(f": {name} (1 in all)")
+    parts[name] = torch.zeros(3, 3)
+    safetensors.save_file(parts, file, metadata={"format": "pt"})
+    message = refusal(f"hf:{tmp_path}")
+    assert "weights have another shape" in message
+    assert message.endswith(f": {name} (1 in all)")
+
+
+def test_tied_weights_are_not_missing(tmp_path: Path) -> None:
+    tied = build(tie_word_embeddings=True)
+    tied.net.save_pretrained(tmp_path)
+    tied.tokenizer.save_pretrained(tmp_path)
+    loaded = load(HFSettings(name=str(tmp_path), device="cpu"))
+    assert torch.equal(loaded.net.lm_head.weight, tied.net.model.embed_tokens.weight)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])
+def test_weights_that_are_cut_short(tiny_folder: Path, tmp_path: Path, share: float) -> None:
+    file = copied(tiny_folder, tmp_path)
+    data = file.read_bytes()
+    file.write_bytes(data[: int(len(data) * share)])
+    assert "cut short or damaged, fetch it again" in refusal(f"hf:{tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"), [(100, "header ends too early"), (300, "fetch it again"), (2, "not a GGUF")]
+)
+def test_a_gguf_that_is_cut_short(tmp_path: Path, kept: int, told: str) -> None:
+    file = small_gguf(tmp_path / "cut.gguf")
+    file.write_bytes(file.read_bytes()[:kept])
+    message = refusal(f"hf:{file}")
+    assert told in message
+    assert "cut.gguf" in message
+
+
+def test_a_gguf_without_a_tokenizer(tmp_path: Path) -> None:
+    assert "cannot be loaded" in refusal(f"hf:{small_gguf(tmp_path / 'bare.gguf')}")
+
+
+def test_a_revision_of_a_folder_is_refused(tiny_folder: Path) -> None:
+    assert "has no revisions" in refusal(f"hf:{tiny_folder}", revision="main")
+
+
+def test_a_context_beyond_the_positions_is_refused(tiny_folder: Path) -> None:
+    message = refusal(f"hf:{tiny_folder}", max_length=1025)
+    assert "max_length: 1025 is more than the 1024 positions" in message
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
@@ -163,6 +261,14 @@ def test_context_length(tiny: Tiny) -> None:
     config, tokenizer = tiny.net.config, tiny.tokenizer
     assert context_length(config, tokenizer, None) == 1024
     assert context_length(config, tokenizer, 100) == 100
+    silent = PreTrainedConfig()
+    assert context_length(silent, tokenizer, 5000) == 5000
+    silent.max_position_embeddings = 512
+    silent.rope_parameters = {"factor": 4.0, "original_max_position_embeddings": 512}
+    assert context_length(silent, tokenizer, None) == 512
+    assert context_length(silent, tokenizer, 2048) == 2048
+    with pytest.raises(ConfigError):
+        context_length(silent, tokenizer, 2049)
 
 
 def test_a_template_from_a_file(tmp_path: Path) -> None:

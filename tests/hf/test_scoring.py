@@ -14,6 +14,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: make 
 
 import torch
 
+from keju.errors import EndpointError
 from keju.models.hf.replica import Replica
 from keju.types import Prefix, Prompt, Reply, Request
 from tests.hf.tiny import CHAT, CHAT_SHOTS, LABELS, Tiny, ask_all, label_requests, model
@@ -163,7 +164,7 @@ def test_other_errors_are_not_swallowed(tiny: Tiny, monkeypatch: pytest.MonkeyPa
         raise RuntimeError("a kernel is broken")
 
     monkeypatch.setattr("keju.models.hf.scoring.LabelScorer._cached", broken)
-    with pytest.raises(RuntimeError, match="a kernel is broken"):
+    with pytest.raises(EndpointError, match="a kernel is broken"):
         ask_all(model(tiny), label_requests()[:3])
 
 

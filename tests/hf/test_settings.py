@@ -31,7 +31,10 @@ def test_name_and_defaults() -> None:
         ({"dtype": "int3"}, "dtype"),
         ({"batch_size": 0}, "batch_size"),
         ({"name": "x"}, "unknown key 'name'"),
-        ({"prefix_reuse": "sometimes"}, "prefix_reuse"),
+        (
+            {"prefix_reuse": "sometimes"},
+            "model_args: prefix_reuse: 'sometimes' is none: take true, false or one of auto, tree",
+        ),
     ],
 )
 def test_wrong_settings_are_refused_in_one_line(given: dict[str, Any], hint: str) -> None:
@@ -40,6 +43,23 @@ def test_wrong_settings_are_refused_in_one_line(given: dict[str, Any], hint: str
     assert hint in str(caught.value)
     assert str(caught.value).startswith("model_args")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["zzz", "name", "offline"])
+def test_the_valid_keys_are_those_that_can_be_given(key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_settings(config(model_args={key: "x"}))
+    _, _, valid = str(caught.value).partition(f"unknown key '{key}'")
+    assert "batch_size" in valid
+    assert "name" not in valid
+    assert "offline" not in valid
+
+
+def test_a_wrong_prefix_reuse_is_one_error() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_settings(config(model_args={"prefix_reuse": "foo"}))
+    assert "more)" not in str(caught.value)
+    assert "bool" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def build(seed: int = 0, **changes: Any) -> Tiny:
     return Tiny(LlamaForCausalLM(LlamaConfig(**shape | changes)).eval(), tokenizer)
 
 
-def build_tokenizer(template: str | None = TEMPLATE) -> Any:
+def build_tokenizer(template: str | None = TEMPLATE, more: Sequence[str] = ()) -> Any:
     """A byte-level BPE of a few hundred tokens that writes a beginning mark, as Llama's do."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
@@ -69,7 +69,7 @@ def build_tokenizer(template: str | None = TEMPLATE) -> Any:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    plain.train_from_iterator(CORPUS, trainer)
+    plain.train_from_iterator([*CORPUS, *more], trainer)
     begin = plain.token_to_id("<|begin|>")
     plain.post_processor = processors.TemplateProcessing(
         single="<|begin|> $A", special_tokens=[("<|begin|>", begin)]

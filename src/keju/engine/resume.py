@@ -42,21 +42,23 @@ def recall(
     *,
     trusted: bool,
     cache: Path | None = None,
+    ask_again: frozenset[FaultKind] = frozenset(),
 ) -> Recalled:
     """Enter all stored replies that answer exactly these requests.
 
-    Scores are taken as stored where the readers have not changed since (`trusted`). Replies from
-    another run (`cache`) are read anew and copied into this journal, so that the folder stays
-    complete in itself.
+    Scores are taken as stored where the readers have not changed since (`trusted`). Final errors
+    of the kinds `ask_again` count for nothing. Replies from another run (`cache`) are read anew
+    and copied into this journal, so that the folder stays complete in itself.
     """
     recalled = Recalled(jobs)
     if not journal.path.stat().st_size and cache is None:
         return recalled
     places = _places(jobs)
     damage = Damage()
-    _remember(recalled, jobs, journal.path, places, trusted=trusted, damage=damage)
+    kept = KEPT_FAULTS - ask_again
+    _remember(recalled, jobs, journal.path, places, trusted=trusted, damage=damage, kept=kept)
     if cache is not None:
-        for number, unit, _, record in _known(read_records(cache, damage), places):
+        for number, unit, _, record in _known(read_records(cache, damage), places, kept):
             if not recalled.done[number][unit]:
                 jobs[number].recall(unit, record, trusted=False)
                 recalled.done[number][unit] = 1
@@ -85,11 +87,14 @@ def _remember(
     *,
     trusted: bool,
     damage: Damage,
+    kept: frozenset[FaultKind] = KEPT_FAULTS,
 ) -> None:
+    """Enter the first reply to each request; an error only until there is one."""
     names = [tuple(reader.name for reader in job.readers) for job in jobs]
     records = _metered(jobs, read_records(path.parent, damage, path.name), recalled.spent)
-    for number, unit, target, record in _known(records, places):
-        if not recalled.done[number][unit]:
+    for number, unit, target, record in _known(records, places, kept):
+        mends = record.reply.error is None and unit in jobs[number].errors
+        if mends or not recalled.done[number][unit]:
             same = tuple([reading.reader for reading in record.readings]) == names[number]
             unchanged = trusted and same and record.target == target
             jobs[number].recall(unit, record, trusted=unchanged)
@@ -143,10 +148,12 @@ def _places(jobs: Sequence[Job]) -> Places:
     }
 
 
-def _known(records: Iterable[Record], places: Places) -> Iterator[tuple[int, int, str, Record]]:
+def _known(
+    records: Iterable[Record], places: Places, kept: frozenset[FaultKind]
+) -> Iterator[tuple[int, int, str, Record]]:
     """The records that answer one of the requests, errors that are asked again left out."""
     for record in records:
         place = places.get(record.hash)
         error = record.reply.error
-        if place is not None and (error is None or error.kind in KEPT_FAULTS):
+        if place is not None and (error is None or error.kind in kept):
             yield *place, record

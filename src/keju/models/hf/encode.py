@@ -13,6 +13,8 @@ from keju.types import Fault, Form, Prefix, Prompt, Request, Sampling
 
 KEPT = 4096
 """Prefixes and label endings that are remembered before all are forgotten."""
+LAST = 2
+"""Tokens at the end of a prompt that tell whether a label may join them."""
 EXTRA = ("top_k", "min_p", "seed", "chat_template_kwargs", "continue_final_message")
 """Fields of ``extra`` that have an effect here."""
 
@@ -60,7 +62,7 @@ class Encoder:
         self._template = checkpoint.chat_template
         self._label_space = label_space
         self._prefixes: dict[tuple[int, int], tuple[Prefix, Sampling, list[int]]] = {}
-        self._endings: dict[tuple[str, str, Form], _Ending] = {}
+        self._endings: dict[tuple[str, tuple[int, ...], str, Form], _Ending] = {}
         plain, marked = (self._ids(["a"], special)[0] for special in (False, True))
         closed = len(marked) > len(plain) and marked[-1] in checkpoint.eos
         self._closing = 1 if closed else 0
@@ -150,11 +152,10 @@ class Encoder:
     def _ending(self, text: str, tokens: list[int], labels: str, form: Form) -> _Ending:
         """The label ids behind `text`.
 
-        They are found by tokenising the text with each label behind it, once for every last line:
-        no tokenizer joins tokens across a line break with what follows the next one.
+        They are found by tokenising the text with each label behind it, once for every ending:
+        the last line that is not blank, the breaks around it, and the last tokens.
         """
-        line = text[max(text.rfind("\n"), 0) :]
-        key = (line, labels, form)
+        key = (last_line(text), tuple(tokens[-LAST:]), labels, form)
         known = self._endings.get(key)
         if known is None:
             if len(self._endings) >= KEPT:
@@ -212,6 +213,12 @@ def common_length(first: Sequence[int], second: Sequence[int]) -> int:
         if first[position] != second[position]:
             return position
     return least
+
+
+def last_line(text: str) -> str:
+    """The last line that is not blank, with all the white space before and behind it."""
+    start = text.rfind("\n", 0, len(text.rstrip())) + 1
+    return text[len(text[:start].rstrip()) :]
 
 
 def seed_of(request: Request) -> int | None:

@@ -16,8 +16,12 @@ from keju.models.hf.settings import HFSettings
 PLACES = ("_name_or_path", "transformers_version")
 """Fields of a config that say where it came from and not what it is."""
 
-HASHED_VALUES = 64
-"""Of each tensor, spread evenly over it."""
+WORD = 8
+"""Bytes of a tensor that are mixed together."""
+CHUNK = 1 << 20
+"""Words that are mixed at once; it bounds the memory and has no part in the result."""
+STEP, MIX = 0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9
+"""Odd numbers with bits everywhere; products with them wrap around at 64 bits."""
 
 if TYPE_CHECKING:
     from keju.models.hf.worker import Worker
@@ -71,13 +75,35 @@ def _config_hash(config: Any) -> str:
 
 
 def _weights_hash(net: Any) -> str:
-    """A hash over some values of every tensor: cheap, and other weights give another one."""
+    """A hash over every value of every tensor and its place; the same on each device."""
     seen = hashlib.sha256()
     for name, part in sorted(net.state_dict().items()):
-        flat = part.reshape(-1)
-        some = flat[:: max(1, flat.numel() // HASHED_VALUES)][:HASHED_VALUES]
-        seen.update(f"{name} {tuple(part.shape)} {some.double().tolist()}\n".encode())
+        if isinstance(part, torch.Tensor):
+            seen.update(f"{name} {tuple(part.shape)} {part.dtype} {_checksum(part)}\n".encode())
     return seen.hexdigest()
+
+
+def _checksum(part: torch.Tensor) -> tuple[int, list[int]]:
+    """The sum of all words, each mixed with its place, and the bytes that fill no word.
+
+    Sums of integers that wrap around are exact, in whatever order a device adds them.
+    """
+    flat = part.detach().reshape(-1)
+    if flat.device.type not in ("cpu", "cuda"):
+        flat = flat.cpu()
+    if flat.storage_offset() * flat.element_size() % WORD:
+        flat = flat.clone()
+    octets = flat.view(torch.uint8)
+    whole = len(octets) // WORD * WORD
+    words = octets[:whole].view(torch.int64)
+    total = torch.zeros((), dtype=torch.int64, device=flat.device)
+    for start in range(0, len(words), CHUNK):
+        chunk = words[start : start + CHUNK]
+        mixed = torch.arange(start, start + len(chunk), device=flat.device).mul_(STEP).add_(chunk)
+        for _ in range(2):
+            mixed.bitwise_xor_(mixed >> 31).mul_(MIX)
+        total += mixed.bitwise_xor_(mixed >> 29).sum()
+    return int(total), octets[whole:].tolist()
 
 
 def _device(device: torch.device) -> str:

@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from keju.errors import ConfigError, EndpointError
+from keju.errors import ConfigError, EndpointError, KejuError
+from keju.models.gguf import read_gguf
 from keju.models.hf.gguf_words import cut_as_named
 from keju.models.hf.settings import HFSettings
 
@@ -53,13 +54,32 @@ def load(settings: HFSettings) -> Checkpoint:
             common["gguf_file"] = settings.gguf_file
         if settings.offline:
             common["local_files_only"] = True
+        if settings.gguf_file is not None:
+            read_gguf(_gguf(place, settings))
         tokenizer = AutoTokenizer.from_pretrained(place, **common)
         if settings.gguf_file is not None:
             cut_as_named(tokenizer, _gguf(place, settings))
         if settings.attn_implementation is not None:
             common["attn_implementation"] = settings.attn_implementation
-        net = AutoModelForCausalLM.from_pretrained(place, dtype=dtype, **common)
+        net, report = AutoModelForCausalLM.from_pretrained(
+            place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **common
+        )
+    _check_whole(settings.name, report)
     return assemble(net.eval(), tokenizer, settings, devices)
+
+
+def _check_whole(name: str, report: dict[str, Any]) -> None:
+    """Refuse weights of which transformers had to make some up."""
+    for kind, told in (
+        ("missing_keys", "are missing from the checkpoint"),
+        ("mismatched_keys", "have another shape than the config says"),
+    ):
+        keys = sorted(key if isinstance(key, str) else key[0] for key in report.get(kind) or ())
+        if keys:
+            raise EndpointError(
+                f"model 'hf:{name}' cannot be loaded: weights {told} and would be random: "
+                f"{keys[0]} ({len(keys)} in all)"
+            )
 
 
 def _gguf(place: str, settings: HFSettings) -> Path:
@@ -124,6 +144,11 @@ def locate(settings: HFSettings) -> str:
         if name.startswith((".", "~")) or name.count("/") > 1 or folder.is_absolute():
             raise ConfigError(f"model 'hf:{name}': there is no folder {folder}")
         return name
+    if settings.revision is not None:
+        raise ConfigError(
+            f"model_args.revision: {folder} is a folder on this machine and has no revisions: "
+            "leave it out"
+        )
     if settings.gguf_file is not None and not (folder / settings.gguf_file).is_file():
         raise ConfigError(f"model 'hf:{name}': there is no file {folder / settings.gguf_file}")
     if settings.gguf_file is None and not (folder / "config.json").is_file():
@@ -135,17 +160,34 @@ def locate(settings: HFSettings) -> str:
 
 
 def context_length(config: Any, tokenizer: Any, asked: int | None) -> int:
-    """The longest sequence the checkpoint was made for; `asked` overrides it."""
-    if asked is not None:
-        return asked
+    """The longest sequence the checkpoint was made for, or `asked`, which may not exceed it."""
     text = config.get_text_config()
     told = (
         getattr(text, "max_position_embeddings", None),
         getattr(text, "n_positions", None),
-        getattr(tokenizer, "model_max_length", None),
     )
-    known = [int(value) for value in told if value and value < ENDLESS]
-    return known[0] if known else DEFAULT_CONTEXT
+    positions = [int(value) for value in told if value and 0 < value < ENDLESS]
+    if asked is not None:
+        most = max(positions[0], _stretched(text)) if positions else asked
+        if asked > most:
+            raise ConfigError(
+                f"model_args.max_length: {asked} is more than the {most} positions "
+                "that the checkpoint has"
+            )
+        return asked
+    if positions:
+        return positions[0]
+    limit = getattr(tokenizer, "model_max_length", None)
+    return int(limit) if limit and limit < ENDLESS else DEFAULT_CONTEXT
+
+
+def _stretched(text: Any) -> int:
+    """The positions that a config reaches by stretching its rotary embedding; 0 for none."""
+    rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None)
+    if not isinstance(rope, dict):
+        return 0
+    factor, original = rope.get("factor"), rope.get("original_max_position_embeddings")
+    return int(factor * original) if factor and original else 0
 
 
 def end_tokens(net: Any, tokenizer: Any) -> frozenset[int]:
@@ -199,13 +241,15 @@ def _explained(settings: HFSettings) -> Iterator[None]:
     name = f"model 'hf:{settings.name}'"
     try:
         yield
+    except KejuError:
+        raise
     except torch.OutOfMemoryError:
         raise EndpointError(
             f"{name} does not fit into memory: try another dtype or device"
         ) from None
     except ImportError as error:
         raise EndpointError(f"{name} needs more to be installed: {_line(error)}") from None
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError) as error:
+    except Exception as error:
         cause = _line(error)
         if "trust_remote_code" in str(error):
             raise EndpointError(
@@ -217,6 +261,8 @@ def _explained(settings: HFSettings) -> Iterator[None]:
                 f"{name} is no folder here and could not be fetched: check the name and the "
                 f"network, or give the path of a folder ({cause})"
             ) from None
+        if type(error).__name__ == "SafetensorError":
+            cause = f"a file of its weights is cut short or damaged, fetch it again ({cause})"
         raise EndpointError(f"{name} cannot be loaded: {cause}") from None
 
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PositiveInt,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+)
 
 from keju.config import TaskConfig, explain
-from keju.errors import ConfigError
+from keju.errors import ConfigError, did_you_mean
 
 Reuse = Literal["auto", "tree", "cache", "off"]
 """How a shared prefix is computed once: packed with its questions, as a kept cache, or not."""
@@ -16,7 +23,7 @@ Reuse = Literal["auto", "tree", "cache", "off"]
 GGUF = ".gguf"
 
 
-class HFSettings(BaseModel):
+class ModelArgs(BaseModel):
     """What ``model_args`` may say about a checkpoint."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,10 +53,14 @@ class HFSettings(BaseModel):
     gguf_file: str | None = None
     """A GGUF file in the folder or repository, dequantised when it is loaded."""
 
-    name: str = ""
-    """The folder or repository, without ``hf:``."""
-    offline: bool = False
-    """Fetch nothing."""
+    @field_validator("prefix_reuse", mode="wrap")
+    @classmethod
+    def _one_of(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return check(value)
+        except ValidationError:
+            words = ", ".join(get_args(Reuse))
+            raise ValueError(f"'{value}' is none: take true, false or one of {words}") from None
 
     @property
     def reuse(self) -> Reuse:
@@ -57,6 +68,15 @@ class HFSettings(BaseModel):
         if isinstance(self.prefix_reuse, bool):
             return "auto" if self.prefix_reuse else "off"
         return self.prefix_reuse
+
+
+class HFSettings(ModelArgs):
+    """``model_args``, and what comes from elsewhere."""
+
+    name: str = ""
+    """The folder or repository, without ``hf:``."""
+    offline: bool = False
+    """Fetch nothing."""
 
 
 OWN = ("name", "offline")
@@ -68,7 +88,8 @@ def read_settings(config: TaskConfig) -> HFSettings:
     given: dict[str, Any] = {key.replace("-", "_"): v for key, v in config.model_args.items()}
     for field in OWN:
         if field in given:
-            raise ConfigError(f"model_args: unknown key '{field}'")
+            hint = did_you_mean(field, list(ModelArgs.model_fields))
+            raise ConfigError(f"model_args: unknown key '{field}'{hint}")
     if "eval_batch_size" in config.model_fields_set:
         given.setdefault("batch_size", config.eval_batch_size)
     name = config.model.strip().removeprefix("hf:")
@@ -78,4 +99,4 @@ def read_settings(config: TaskConfig) -> HFSettings:
     try:
         return HFSettings(**given, name=name, offline=config.offline)
     except ValidationError as error:
-        raise ConfigError(f"model_args: {explain(error, HFSettings)}") from None
+        raise ConfigError(f"model_args: {explain(error, ModelArgs)}") from None
