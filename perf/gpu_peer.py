@@ -12,11 +12,10 @@ import torch
 from keju.models.hf.encode import Item
 from keju.models.hf.load import Checkpoint
 from keju.types import Request
+from perf.gpu_report import Values
 
 BATCH_SIZES = (32, 64)
 """The best of these counts for the peer."""
-
-Values = list[dict[str, float]]
 
 
 class Peer(NamedTuple):

@@ -21,7 +21,8 @@ from keju.models import weights
 from keju.models.hf.load import Checkpoint, load
 from keju.models.hf.model import HFModel
 from keju.models.hf.settings import GGUF, HFSettings, Reuse
-from keju.types import Reply, Request, Sampling
+from keju.types import Reply, Request
+from perf.gpu_exams import as_requests
 from perf.measure import cpu
 
 LEAST_RATIO = 4.0
@@ -58,14 +59,12 @@ def main() -> int:
 def questions(data_dir: str, subjects: int, each: int) -> list[Request]:
     """The first questions of the first subjects of C-Eval's validation split."""
     exam, _ = prepare_exam("ceval", {"protocol": "tutorial", "form": "base"}, data_dir=data_dir)
-    sampling = Sampling(form="completion", decode="labels")
     rows = [
         row
         for subset in exam.subsets[:subjects]
         for row in range(subset.start, min(subset.stop, subset.start + each))
     ]
-    samples = [exam.samples[row] for row in rows]
-    return [Request(exam.render(s), sampling, s.id, s.labels) for s in samples]
+    return as_requests(exam, rows)
 
 
 def settings_of(model: str | None) -> HFSettings:

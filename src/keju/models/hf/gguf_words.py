@@ -6,18 +6,15 @@ takes over vocabulary and merges alone, so that the tokens around digits may dif
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
-
-from keju.models.gguf import read_gguf
 
 DIGITS_APART = frozenset({"smollm", "starcoder", "refact", "command-r", "codeshell"})
 """Ways in which every digit is a word of its own and the rest is cut as GPT-2 does."""
 
 
-def cut_as_named(tokenizer: Any, file: Path) -> None:
-    """Let `tokenizer`, converted from `file`, cut texts as the file says, where Keju knows how."""
-    if read_gguf(file).words not in DIGITS_APART:
+def cut_as_named(tokenizer: Any, words: str) -> None:
+    """Let a converted `tokenizer` cut texts in the way that its file names, if Keju knows it."""
+    if words not in DIGITS_APART:
         return
     from tokenizers import pre_tokenizers
 

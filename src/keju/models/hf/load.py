@@ -54,11 +54,10 @@ def load(settings: HFSettings) -> Checkpoint:
             common["gguf_file"] = settings.gguf_file
         if settings.offline:
             common["local_files_only"] = True
-        if settings.gguf_file is not None:
-            read_gguf(_gguf(place, settings))
+        header = read_gguf(_gguf(place, settings)) if settings.gguf_file is not None else None
         tokenizer = AutoTokenizer.from_pretrained(place, **common)
-        if settings.gguf_file is not None:
-            cut_as_named(tokenizer, _gguf(place, settings))
+        if header is not None:
+            cut_as_named(tokenizer, header.words)
         if settings.attn_implementation is not None:
             common["attn_implementation"] = settings.attn_implementation
         net, report = AutoModelForCausalLM.from_pretrained(
