@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from keju.benchmarks.base import Exam
-from keju.exams import prepare_exam
+from keju.benchmarks.prepare import prepare_exam
 from keju.models.hf.load import Checkpoint, assemble
 from keju.models.hf.settings import HFSettings
 from keju.types import Request, Sampling

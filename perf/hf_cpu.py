@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from keju.exams import prepare_exam
+from keju.benchmarks.prepare import prepare_exam
 from keju.models import weights
 from keju.models.hf.load import Checkpoint, load
 from keju.models.hf.model import HFModel

@@ -98,7 +98,7 @@ def sitting(settings: dict[str, Any]) -> dict[str, float]:
 @contextmanager
 def clock_of_sitting() -> Iterator[list[float]]:
     """While it is open, the list takes the processor time of every `Sitting.run`."""
-    from keju.sitting import Sitting
+    from keju.engine.session import Sitting
 
     spent: list[float] = []
     inner = Sitting.run

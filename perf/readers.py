@@ -67,8 +67,8 @@ def _row(name: str, found: dict[str, Any]) -> Row:
 def names_of_exams(data_dir: str) -> list[str]:
     """The benchmarks that can be prepared here."""
     from keju.benchmarks import registry
+    from keju.benchmarks.prepare import prepare_exam
     from keju.errors import KejuError
-    from keju.exams import prepare_exam
 
     ready = []
     for name in registry.names():
@@ -85,7 +85,7 @@ def slowest(name: str, data_dir: str) -> dict[str, Any]:
 
     `growth` is the worst ratio to a quarter of the text, over all readings that take any time.
     """
-    from keju.exams import prepare_exam
+    from keju.benchmarks.prepare import prepare_exam
 
     exam, _ = prepare_exam(name, data_dir=data_dir, offline=True)
     samples = [exam.samples[subset.start] for subset in exam.subsets]

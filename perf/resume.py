@@ -46,8 +46,8 @@ def store(settings: dict[str, Any]) -> None:
 
 def pick_up(settings: dict[str, Any]) -> dict[str, float]:
     """Resume; note the processor time at which the queue is there."""
-    from keju import sitting
     from keju.config import TaskConfig
+    from keju.engine import session as sitting
     from keju.engine.queue import Queue
     from keju.task import sit
 

@@ -56,8 +56,8 @@ def mixed_load(seed: int) -> dict[str, float]:
     from keju.engine.limits import Spending
     from keju.engine.loop import Engine, Limits
     from keju.engine.queue import Queue
-    from keju.journal import Journal
     from keju.models.scripted import ScriptedModel
+    from keju.runs.journal import Journal
     from keju.task import make_jobs
     from keju.types import Reply, Request
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from keju.journal import FILE, read_records
+from keju.runs.journal import FILE, read_records
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Asked, Plan, draw
 

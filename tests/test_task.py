@@ -13,7 +13,7 @@ import pytest
 
 from keju.config import TaskConfig
 from keju.errors import ConfigError, EndpointError, UsageError
-from keju.journal import read_records
+from keju.runs.journal import read_records
 from keju.task import sit
 from keju.types import Record
 from tests.support.endpoint import FaultyEndpoint
@@ -395,7 +395,7 @@ def test_a_wait_longer_than_allowed_stops_the_run(tmp_path: Path) -> None:
 def test_a_killed_sitting_leaves_its_count_in_the_manifest(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    from keju.runs import read_json
+    from keju.files import read_json
 
     sit(config(endpoint, tmp_path, size=2))
     session = read_json(tmp_path / "r" / "manifest.json")["sessions"][0]

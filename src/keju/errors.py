@@ -16,12 +16,41 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from keju.messages import Language, text_of
+
+
+class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something a reader of results must know, as a code of the catalogues and its values."""
+
+    code: str
+    values: dict[str, Any] = {}
+
+    def text(self, language: Language = "en") -> str:
+        """The sentence in a language."""
+        return text_of(self.code, self.values, language)
 
 
 class KejuError(Exception):
-    """Something the user can understand and act on; the message is one clear line."""
+    """Something the user can understand and act on, in one clear line.
+
+    `code` names the case in the catalogues of messages and `values` fill its sentence; a sentence
+    given in place of a code is taken as it is. ``str(error)`` is English.
+    """
 
     exit_code = 2
+
+    def __init__(self, code: str, /, **values: Any) -> None:
+        super().__init__(text_of(code, values))
+        self.code = code
+        self.values = values
+
+    def text(self, language: Language = "en") -> str:
+        """The sentence in a language."""
+        return text_of(self.code, self.values, language)
 
 
 class UsageError(KejuError):
@@ -40,7 +69,7 @@ class MissingExtra(UsageError):
     """An optional part of Keju is needed and not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional part: pip install 'keju[{extra}]'")
+        super().__init__("missing_extra", what=what, extra=extra)
 
 
 class RunIncomplete(KejuError):

@@ -9,22 +9,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from keju.benchmarks.prepare import choose_readers, prepare_exams, resolve_sampling
 from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job
 from keju.engine.resume import KEPT_FAULTS, recall
+from keju.engine.session import Sitting
 from keju.errors import ConfigError, DataError, KejuError, RunIncomplete
-from keju.exams import choose_readers, prepare_exams, resolve_sampling
-from keju.grades import write_grades
-from keju.journal import Journal
-from keju.manifest import Manifest
+from keju.files import read_json
 from keju.models.factory import make_model, model_name
-from keju.outputs import build_results, write_outputs
-from keju.runs import MANIFEST, find_run, read_json, run_folder
-from keju.sitting import Sitting
+from keju.results.outputs import build_results, write_outputs
+from keju.runs.folder import MANIFEST, find_run, run_folder
+from keju.runs.journal import Journal
+from keju.runs.judged import write_grades
+from keju.runs.manifest import Manifest
 
 if TYPE_CHECKING:
-    from keju.judging import Judging
-    from keju.report.display import Display
+    from keju.engine.display import Display
+    from keju.judges.stage import Judging
 
 
 class Finished(NamedTuple):
@@ -54,7 +55,7 @@ def run_task(task_cfg: TaskConfig | dict[str, Any] | str | Path) -> dict[str, An
     Raises a KejuError that says in one line what is wrong. A run that stopped early raises
     RunIncomplete, EndpointError or Interrupted, and can be resumed under its run id.
     """
-    from keju.settings import load
+    from keju.config.load import load
 
     if isinstance(task_cfg, TaskConfig):
         given = task_cfg.model_dump(exclude_unset=True) | {"headers": task_cfg.headers}
@@ -190,7 +191,7 @@ def judging_of(config: TaskConfig, jobs: Sequence[Job]) -> Judging | None:
     """The judges of a run; None, and nothing imported, where nobody is to be asked."""
     if config.judge is None and all(job.exam.judge is None for job in jobs):
         return None
-    from keju.judging import Judging
+    from keju.judges.stage import Judging
 
     return Judging.of(config, jobs)
 

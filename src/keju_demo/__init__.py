@@ -1,14 +1,14 @@
-"""The generated demo exam as an environment of verifiers; see `keju.integrations.verifiers`."""
+"""The generated demo exam as an environment of verifiers; see `keju.interop.verifiers`."""
 
-from keju.integrations.verifiers import has_tasksets
+from keju.interop.verifiers import has_tasksets
 
 if has_tasksets():
-    from keju.integrations.verifiers.harness import KejuHarness
-    from keju.integrations.verifiers.tasksets import DemoTaskset, ExamEnv
+    from keju.interop.verifiers.harness import KejuHarness
+    from keju.interop.verifiers.tasksets import DemoTaskset, ExamEnv
 
     __all__ = ["DemoTaskset", "ExamEnv", "KejuHarness"]
 else:
-    from keju.integrations.verifiers.legacy import loader
+    from keju.interop.verifiers.legacy import loader
 
     load_environment = loader("demo")
 

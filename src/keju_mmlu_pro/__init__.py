@@ -1,14 +1,14 @@
-"""MMLU-Pro as an environment of verifiers; see `keju.integrations.verifiers`."""
+"""MMLU-Pro as an environment of verifiers; see `keju.interop.verifiers`."""
 
-from keju.integrations.verifiers import has_tasksets
+from keju.interop.verifiers import has_tasksets
 
 if has_tasksets():
-    from keju.integrations.verifiers.harness import KejuHarness
-    from keju.integrations.verifiers.tasksets import ExamEnv, MMLUProTaskset
+    from keju.interop.verifiers.harness import KejuHarness
+    from keju.interop.verifiers.tasksets import ExamEnv, MMLUProTaskset
 
     __all__ = ["ExamEnv", "KejuHarness", "MMLUProTaskset"]
 else:
-    from keju.integrations.verifiers.legacy import loader
+    from keju.interop.verifiers.legacy import loader
 
     load_environment = loader("mmlu_pro")
 

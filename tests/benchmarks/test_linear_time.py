@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keju.benchmarks.base import Exam, Reader
-from keju.exams import prepare_exam
+from keju.benchmarks.prepare import prepare_exam
 from keju.types import Reply
 
 SHORT, LONG = 8_000, 32_000

@@ -10,12 +10,12 @@ import pytest
 
 from keju.benchmarks.base import Exam
 from keju.benchmarks.grading import REFUSAL
+from keju.benchmarks.prepare import prepare_exam, prepare_exams
 from keju.benchmarks.rotation import rotated, rotation_id
 from keju.config import TaskConfig
 from keju.errors import ConfigError
-from keju.exams import prepare_exam, prepare_exams
 from keju.models.scripted import Script, ScriptedModel
-from keju.rescore import score_run
+from keju.results.score import score_run
 from keju.task import make_jobs, sit
 from keju.types import Request, Sample
 from tests.results.fake_exam import make_exam, make_sample, make_tally

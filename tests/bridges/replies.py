@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from keju.config import TaskConfig
-from keju.grades import graded_records
+from keju.runs.judged import graded_records
 from keju.task import sit
 from keju.types import Score
 from tests.bridges.conftest import KEY, MODEL

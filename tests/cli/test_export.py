@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from keju.grades import Grade, write_grades
-from keju.journal import Journal, read_records
+from keju.files import natural_key
 from keju.models.scripted import ScriptedModel
-from keju.order import natural_key
+from keju.runs.journal import Journal, read_records
+from keju.runs.judged import Grade, write_grades
 from keju.types import Answer, Fault, Reading, Reply, Request, Score
 from tests.cli.conftest import Keju
 

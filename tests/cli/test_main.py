@@ -116,7 +116,7 @@ def test_exit_codes_of_the_contract(
 
 
 def test_an_interrupt_inside_a_command_is_said(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keju.settings.load", _raise(KeyboardInterrupt()))
+    monkeypatch.setattr("keju.config.load.load", _raise(KeyboardInterrupt()))
     ran = keju("eval", "--model", "x")
     assert (ran.code, ran.out, ran.err) == (130, "", "keju: error: interrupted\n")
 
@@ -153,7 +153,7 @@ def test_credentials_of_a_url_are_in_no_internal_error(
     keju: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = "http://user:marked-1@h/v1?key=marked-2"
-    monkeypatch.setattr("keju.settings.load", _raise(RuntimeError(f"broken at {url}")))
+    monkeypatch.setattr("keju.config.load.load", _raise(RuntimeError(f"broken at {url}")))
     ran = keju("eval", "--model", "x", f"--api-url={url}")
     assert ran.code == 70
     assert "broken at http://h/v1;" in ran.err
@@ -166,7 +166,7 @@ def test_internal_error_is_one_line_with_the_details_in_a_file(
     keju: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = "sk-marked-secret"
-    monkeypatch.setattr("keju.settings.load", _raise(RuntimeError(f"broken with {secret}")))
+    monkeypatch.setattr("keju.config.load.load", _raise(RuntimeError(f"broken with {secret}")))
     ran = keju("eval", "--model", "x", "--api-key", secret)
     assert ran.code == 70
     line = re.fullmatch(

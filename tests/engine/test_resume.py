@@ -10,7 +10,7 @@ import msgspec
 from keju.config import TaskConfig
 from keju.engine.job import Job
 from keju.engine.resume import Recalled, recall
-from keju.journal import Journal, read_records
+from keju.runs.journal import Journal, read_records
 from keju.task import make_jobs, sit
 
 

@@ -16,7 +16,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: make 
 import torch
 
 from keju.benchmarks.base import Exam
-from keju.exams import prepare_exam
+from keju.benchmarks.prepare import prepare_exam
 from keju.models.base import Model
 from keju.models.hf.load import Checkpoint, load
 from keju.models.hf.model import HFModel

@@ -11,11 +11,11 @@ from keju.benchmarks import registry
 from keju.benchmarks.choices import as_shown
 from keju.config import TaskConfig
 from keju.engine.job import Job
-from keju.journal import read_records
 from keju.judges.bundle import Bundle
 from keju.judges.prompts import ANSWER
+from keju.judges.rejudge import judge_run
 from keju.judges.selection import Strategy
-from keju.rejudge import judge_run
+from keju.runs.journal import read_records
 from keju.task import make_jobs, sit
 from keju.types import Record, Reply, Sample
 from tests.support.endpoint import FaultyEndpoint

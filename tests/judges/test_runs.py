@@ -12,8 +12,8 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.errors import DataError
-from keju.grades import graded_records
-from keju.journal import VERDICTS, read_records
+from keju.runs.journal import VERDICTS, read_records
+from keju.runs.judged import graded_records
 from keju.task import sit
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import (

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.order import natural_key
+from keju.files import natural_key
 from keju.report.format import without_canary
 from keju.report.gallery import FAILURES_SHOWN, TEXT_LIMIT, choose, excerpt, share_out
 from keju.report.strings import Strings

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import io
 
-from keju.report.display import Progress
+from keju.engine.display import Progress
 from keju.report.live import make_display
 from keju.stats.intervals import wilson
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Reference, Subset
+from keju.engine.tally import Tally
 from keju.results.aggregate import summarise
-from keju.results.tally import Tally
 from keju.types import Answer, Outcome, Prefix, Prompt, Reading, Sample, Score
 
 PROTOCOL = Protocol(name="plain", version="1", reader="robust", about="made for tests")

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from keju.benchmarks.base import Mean, Subset
+from keju.engine.tally import CODE, Tally
 from keju.results.aggregate import results_document, summarise
-from keju.results.tally import CODE, Tally
 from keju.stats.intervals import wilson
 from keju.types import OUTCOMES, Answer, Outcome, Reading, Sample, Score
 from tests.results.fake_exam import (

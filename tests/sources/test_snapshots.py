@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from keju.exams import prepare_exam
+from keju.benchmarks.prepare import prepare_exam
 from keju.sources.folder import DataFolder
 from keju.sources.layouts import BBH_SUBSETS, CEVAL_SUBJECTS
 

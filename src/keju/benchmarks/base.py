@@ -19,7 +19,7 @@ from keju.config import DatasetArgs, JudgeConfig
 from keju.types import Answer, Decode, Form, Message, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
-    from keju.results.tally import Tally
+    from keju.engine.tally import Tally
     from keju.sources.folder import DataFolder
 
 

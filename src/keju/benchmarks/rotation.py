@@ -24,7 +24,7 @@ from keju.stats.options import place_bias, recall_spread
 from keju.types import LABELS, OUTCOMES, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
-    from keju.results.tally import Tally
+    from keju.engine.tally import Tally
 
 _CORRECT = OUTCOMES.index("correct")
 _GRADED = frozenset(

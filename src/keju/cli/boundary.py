@@ -113,7 +113,7 @@ def _internal(error: Exception, argv: list[str]) -> int:
 
 def _redacted(text: str, argv: list[str]) -> str:
     """`text` without the keys and the URLs' credentials of this process."""
-    from keju.models.address import shown_url
+    from keju.config.address import shown_url
 
     for secret in _given(argv, (SECRET_FLAG,), SECRET_VARIABLES):
         text = text.replace(secret, "***")

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from keju import settings
 from keju.cli import options
 from keju.cli.arguments import StrictCommand
 from keju.cli.kinds import EXTRAS
 from keju.cli.output import print_json
+from keju.config import load as settings
 from keju.errors import EndpointError, KejuError
 
 if TYPE_CHECKING:

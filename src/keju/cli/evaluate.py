@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from keju import settings
 from keju.cli import flags, options
 from keju.cli.arguments import StrictCommand
 from keju.cli.output import note, print_json, print_lines
+from keju.config import load as settings
 
 if TYPE_CHECKING:
     from keju.config import TaskConfig
@@ -131,7 +131,7 @@ def _print(finished: Finished, *, as_json: bool) -> None:
     print_lines(f"run folder: {finished.folder}")
     if finished.exit_code:
         return
-    from keju.runs import REPORT
+    from keju.runs.folder import REPORT
 
     report = finished.folder / REPORT
     if report.is_file():

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from keju import settings
 from keju.cli import options
 from keju.cli.arguments import StrictCommand
 from keju.cli.output import note, print_json
+from keju.config import load as settings
 from keju.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def export(
     as_json: options.Json = False,
 ) -> None:
     """Export a run: one row a sample and epoch, or the submission file of C-Eval."""
-    from keju.runs import MANIFEST, find_run, read_json
+    from keju.files import read_json
+    from keju.runs.folder import MANIFEST, find_run
 
     _check_flags(form, output, full_text=full_text, fill=fill, partial=partial, as_json=as_json)
     folder = find_run(run, str(settings.work_dir(work_dir)))
@@ -144,13 +145,15 @@ def _tabulate(
 
 
 def _write(table: Table, form: Format, target: Path | None) -> int:
-    from keju.results.writing import write_csv, write_file, write_jsonl, write_parquet
+    from keju.files import whole_file
+    from keju.results.writing import write_csv, write_jsonl, write_parquet
 
     if form == "parquet" and target is not None:
         return write_parquet(table, target)
     write = write_csv if form == "csv" else write_jsonl
     if target is not None:
-        return write_file(target, lambda stream: write(table, stream))
+        with whole_file(target) as stream:
+            return write(table, stream)
     sys.stdout.flush()
     return write(table, sys.stdout.buffer)
 
@@ -158,8 +161,8 @@ def _write(table: Table, form: Format, target: Path | None) -> int:
 def _submit(
     folder: Path, jobs: list[Job], target: Path | None, *, fill: str | None, partial: bool
 ) -> dict[str, Any]:
+    from keju.files import write_json
     from keju.results.submissions import submission_of
-    from keju.runs import write_json
 
     made = submission_of(folder, jobs, fill=fill, partial=partial)
     if made.missing:
@@ -185,7 +188,7 @@ def _record(folder: Path, facts: dict[str, Any]) -> None:
     """Say in the run's folder how a submission was made; a filled letter is no answer."""
     import msgspec
 
-    from keju.runs import now
+    from keju.runs.folder import now
 
     line = msgspec.json.encode({"at": now()} | facts) + b"\n"
     try:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from keju import settings
+from keju.config import load as settings
 
 MAPPING = "JSON"
 """Metavar of the flags whose value is a mapping."""

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from keju import settings
 from keju.cli import options
 from keju.cli.arguments import StrictCommand
 from keju.cli.output import print_json, print_lines
+from keju.config import load as settings
 
 app = options.new_app()
 
@@ -70,7 +70,7 @@ def import_(
     Every reply is scored anew with the reader that is the tool's, and every row on which the two
     disagree is listed.
     """
-    from keju.imports.building import Wishes, import_log
+    from keju.interop.imports.building import Wishes, import_log
 
     readers = [name for name in reader.split(",") if name] if reader is not None else None
     wishes = Wishes(

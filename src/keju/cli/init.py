@@ -37,7 +37,7 @@ def benchmark(
     as_json: options.Json = False,
 ) -> None:
     """Write a working plug-in package: a benchmark, its data and its test."""
-    from keju.scaffold import write_benchmark
+    from keju.cli.scaffold import write_benchmark
 
     place = Path(folder or name)
     files = write_benchmark(name, place)
@@ -66,7 +66,7 @@ def config(
     as_json: options.Json = False,
 ) -> None:
     """Write a commented configuration that works as it stands."""
-    from keju.scaffold import write_config
+    from keju.cli.scaffold import write_config
 
     path = write_config(Path(output))
     if as_json:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from keju import settings
 from keju.cli import options
 from keju.cli.arguments import StrictCommand
 from keju.cli.output import note, print_json, print_lines
+from keju.config import load as settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,9 +113,9 @@ def judge(
 
     Exit codes: 0 ok, 2 usage, 4 incomplete, 5 endpoint, 130 interrupted.
     """
-    from keju.rejudge import judge_run
+    from keju.judges.rejudge import judge_run
     from keju.report.live import make_display
-    from keju.runs import find_run
+    from keju.runs.folder import find_run
 
     folder = find_run(run, str(settings.work_dir(work_dir)))
     named = {
@@ -140,8 +140,8 @@ def _configure(
     folder: Path, judge_settings: str | None, named: dict[str, Any], data_dir: str | None
 ) -> TaskConfig:
     """The settings of the stored run with those of its judge laid over them; flags go first."""
-    from keju.rejudge import complete_settings
-    from keju.runs import MANIFEST
+    from keju.judges.rejudge import complete_settings
+    from keju.runs.folder import MANIFEST
 
     given: dict[str, Any] = settings.from_flags({"judge": judge_settings} if judge_settings else {})
     own = {name: value for name, value in named.items() if value is not None}

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from keju import settings
 from keju.cli import options
 from keju.cli.arguments import StrictCommand
 from keju.cli.kinds import MODEL_KINDS, Extra
 from keju.cli.output import print_json, print_lines
 from keju.cli.prepare import all_benchmarks
+from keju.config import load as settings
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark
@@ -118,7 +118,7 @@ def _needs(extra: Extra | None) -> str:
 
 
 def _runs(work_dir: str | None) -> list[Row]:
-    from keju.runs import list_runs
+    from keju.runs.folder import list_runs
 
     return [
         {

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from keju import settings
 from keju.cli import options
 from keju.cli.arguments import StrictCommand
 from keju.cli.output import print_json, print_lines
+from keju.config import load as settings
 from keju.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def modes(
 
 
 def _sat(name: str, work_dir: Path, mode: str) -> Sat:
-    from keju.runs import MANIFEST, find_run, read_json
+    from keju.files import read_json
+    from keju.runs.folder import MANIFEST, find_run
 
     folder = find_run(name, str(work_dir))
     manifest = read_json(folder / MANIFEST)
@@ -140,7 +141,7 @@ def _scores(folder: Path) -> dict[str, float]:
 
     The last record of a repeat counts; errors and what has no grade are left out.
     """
-    from keju.grades import graded_records
+    from keju.runs.judged import graded_records
 
     last = {}
     for record in graded_records(folder):
@@ -158,7 +159,8 @@ def mode_hint(folder: Path) -> str | None:
 
     The counterpart is the newest complete run beside `folder` that is alike in all but the mode.
     """
-    from keju.runs import MANIFEST, list_runs, read_json
+    from keju.files import read_json
+    from keju.runs.folder import MANIFEST, list_runs
 
     manifest = read_json(folder / MANIFEST)
     mode = mode_of(manifest)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keju import settings
 from keju.cli.output import note
+from keju.config import load as settings
 from keju.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def exam_for(
     seed: int,
 ) -> Exam:
     """Load the benchmark `name` as the flags say; `dataset_args` is the text of that flag."""
-    from keju.exams import prepare_exam
+    from keju.benchmarks.prepare import prepare_exam
 
     exam, _ = prepare_exam(
         name,

@@ -18,7 +18,7 @@ BYTES_PER_TOKEN = 4
 
 def rehearse(config: TaskConfig) -> dict[str, Any]:
     """Load the data, check every setting, render the first prompts and forecast the work."""
-    from keju.models.address import shown_url
+    from keju.config.address import shown_url
     from keju.models.factory import make_model
     from keju.task import judging_of, make_jobs
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from keju import settings
 from keju.cli import options
 from keju.cli.arguments import StrictCommand
 from keju.cli.output import note, print_json, print_lines
+from keju.config import load as settings
 from keju.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,9 +48,10 @@ def report(
     as_json: options.Json = False,
 ) -> None:
     """Write the report of a run as one HTML file that needs no network."""
-    from keju.grades import graded_records
+    from keju.files import read_json
     from keju.report.html import write_report
-    from keju.runs import MANIFEST, REPORT, RESULTS, find_run, read_json
+    from keju.runs.folder import MANIFEST, REPORT, RESULTS, find_run
+    from keju.runs.judged import graded_records
 
     folder = find_run(run, str(settings.work_dir(work_dir)))
     manifest = read_json(folder / MANIFEST)
@@ -68,7 +69,7 @@ def report(
 
 def _questions(manifest: dict[str, Any], data_dir: str | None) -> Callable[..., Sample | None]:
     """Finds a question by benchmark and id; finds none where the run's data is not at hand."""
-    from keju.outputs import sample_lookup
+    from keju.results.outputs import sample_lookup
     from keju.task import make_jobs
 
     try:

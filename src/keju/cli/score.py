@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from keju import settings
 from keju.cli import options
 from keju.cli.arguments import StrictCommand
 from keju.cli.output import print_json
 from keju.cli.prepare import own_args
+from keju.config import load as settings
 from keju.errors import UsageError
 
 app = options.new_app()
@@ -82,7 +82,7 @@ def score(
     elif datasets is None or predictions is None:
         raise UsageError("give a RUN, or both --datasets NAME and --predictions FILE")
     else:
-        from keju.rescore import score_predictions
+        from keju.results.score import score_predictions
 
         results = score_predictions(
             datasets,
@@ -106,8 +106,8 @@ def _score_run(
     for flag, value in given.items():
         if value is not None:
             raise UsageError(f"{flag} is for a file of predictions; a RUN brings its own")
-    from keju.rescore import score_run
-    from keju.runs import find_run
+    from keju.results.score import score_run
+    from keju.runs.folder import find_run
 
     folder = find_run(run, str(settings.work_dir(work_dir)))
     return score_run(folder, readers=readers, data_dir=data_dir)

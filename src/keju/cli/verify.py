@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keju import settings
 from keju.cli import options
 from keju.cli.arguments import StrictCommand
 from keju.cli.output import print_json, print_lines
+from keju.config import load as settings
 from keju.errors import UsageError
 
 if TYPE_CHECKING:
-    from keju.verify import Check, Verified
+    from keju.results.verify import Check, Verified
 
 app = options.new_app()
 
@@ -43,7 +43,7 @@ def verify(
     Figures of single subsets are summed up in one line unless one of them differs. Exit codes: 0
     all as known, 1 a figure differs, 2 nothing to verify.
     """
-    from keju.verify import verify_all
+    from keju.results.verify import verify_all
 
     folder = settings.data_dir(data_dir)
     if folder is None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from keju import settings
 from keju.cli import options
 from keju.cli.arguments import StrictCommand
 from keju.cli.output import note, print_json, print_lines
+from keju.config import load as settings
 from keju.errors import ConfigError, EndpointError
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _configure(
     """The configuration that the flags describe, and the benchmark's own settings in it."""
     from keju.benchmarks import registry
     from keju.benchmarks.bixbench.args import arrange_judge
-    from keju.parsing import mapping
+    from keju.config.text import mapping
 
     benchmark = registry.get(env)
     own = mapping(text, "-a") if text is not None else {}
@@ -271,7 +271,7 @@ def _effective(job: Job, config: TaskConfig) -> str:
 
 def _summary(job: Job, config: TaskConfig, args: DatasetArgs) -> dict[str, Any]:
     """The fields of the line that ``vf-eval`` prints about a run."""
-    from keju.models.address import parse_address
+    from keju.config.address import parse_address
 
     summary: dict[str, Any] = {
         "env": job.exam.benchmark,
@@ -328,7 +328,7 @@ def rewards_of(entry: Mapping[str, Any], folder: Path) -> Rewards:
 
 def _journal_scores(folder: Path, bench: str) -> list[float]:
     """The headline's score of each rollout that has a grade; the last record of each counts."""
-    from keju.journal import read_records
+    from keju.runs.journal import read_records
 
     last = {
         (record.id, record.epoch): record.readings[0].score

@@ -14,7 +14,7 @@ from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.choices import as_shown
 from keju.config import Filters
 from keju.engine.limits import Meter
-from keju.results.tally import Tally, in_own_order
+from keju.engine.tally import Tally, in_own_order
 from keju.types import (
     FILTERED,
     Answer,

@@ -17,8 +17,8 @@ from time import monotonic
 from keju.engine.limits import Breaker, Concurrency, Rate, Spending
 from keju.engine.queue import Queue, Task
 from keju.errors import EndpointError, KejuError, RunIncomplete
-from keju.journal import Journal
 from keju.models.base import Model
+from keju.runs.journal import Journal
 from keju.types import Fault, FaultKind, Reply, Request
 
 FINAL: frozenset[FaultKind] = frozenset({"bad_request", "context_length", "content_filter"})

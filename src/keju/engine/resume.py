@@ -9,7 +9,7 @@ import msgspec
 
 from keju.engine.job import Job
 from keju.engine.limits import Meter
-from keju.journal import Damage, Journal, read_records
+from keju.runs.journal import Damage, Journal, read_records
 from keju.types import FaultKind, Record
 
 KEPT_FAULTS: frozenset[FaultKind] = frozenset({"context_length", "content_filter"})

@@ -10,13 +10,13 @@ import msgspec
 from keju.answers.thinking import split_thinking
 from keju.benchmarks.choices import as_shown
 from keju.engine.job import Job
-from keju.grades import Grade
+from keju.engine.tally import CODE
 from keju.judges.exam import JudgeExam, handed_in
 from keju.judges.prompts import Kind
 from keju.judges.quality import Part
 from keju.judges.selection import Strategy, can_be_judged, wants_judge
 from keju.judges.verdicts import GRADER, score_of
-from keju.results.tally import CODE
+from keju.runs.judged import Grade
 from keju.types import Reading, Record, Sample, Score
 
 

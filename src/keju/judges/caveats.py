@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 from keju.config import JudgeConfig, TaskConfig
+from keju.config.address import parse_address
 from keju.errors import ConfigError
-from keju.models.address import parse_address
 from keju.models.preflight import KEY_ADVICE
 
 Kinship = Literal["itself", "namesake"]

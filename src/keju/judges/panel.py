@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from keju.benchmarks.prepare import resolve_sampling
 from keju.config import JudgeConfig, Price, TaskConfig
+from keju.config.load import is_local
 from keju.engine.job import Job
 from keju.engine.limits import Meter
 from keju.errors import ConfigError, EndpointError, UsageError
-from keju.exams import resolve_sampling
 from keju.judges import caveats, opinions, quality
 from keju.judges.bundle import Bundle
 from keju.judges.exam import JudgeExam
@@ -21,7 +22,6 @@ from keju.judges.model import Judge
 from keju.judges.prompts import PROTOCOLS, Kind
 from keju.judges.verdicts import GRADES
 from keju.models.factory import make_model, model_name
-from keju.settings import is_local
 from keju.stats.judge import JudgeQuality
 from keju.types import Sample, Sampling
 

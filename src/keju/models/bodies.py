@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from keju.config import KEJUS_OWN
+from keju.config.task import KEJUS_OWN
 from keju.errors import ConfigError
 from keju.models.labels import continues_cue
 from keju.types import Prefix, Request, Sampling

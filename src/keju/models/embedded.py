@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
-from keju.config import TaskConfig, explain
+from keju.config import TaskConfig
+from keju.config.strict import explain
 from keju.errors import ConfigError, DataError, EndpointError, MissingExtra
 from keju.models import weights
 from keju.models.base import Model

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
-from keju.models.address import parse_address
+from keju.config.address import parse_address
 from keju.models.base import Model
 from keju.models.bodies import BodyBuilder, check_extra
 from keju.models.faults import Redactor, refused

@@ -21,8 +21,8 @@ from typing import BinaryIO
 import msgspec
 
 from keju.errors import DataError, did_you_mean
+from keju.files import whole_file
 from keju.sources.cache import cache_root
-from keju.sources.writing import whole_file
 
 Say = Callable[[str], None]
 """Takes one line about progress."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from keju.order import natural_key
+from keju.files import natural_key
 from keju.report.format import printable, without_canary
 from keju.report.summary import Summary
 from keju.types import Record, Sample

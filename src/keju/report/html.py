@@ -7,8 +7,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keju.files import whole_file
 from keju.report import format as fmt
-from keju.report.files import atomic_text
 from keju.report.gallery import Case, ExamLookup, Gallery, choose
 from keju.report.settings import MANIFEST_ROWS, all_settings, main_settings
 from keju.report.strings import HTML_LANG, Language, Strings
@@ -52,9 +52,9 @@ def write_report(
     summaries = summarise(results, strings)
     gallery = choose(records, exam_lookup, summaries)
     context = _context(results, summaries, gallery, manifest, strings)
-    with atomic_text(output) as file:
+    with whole_file(output) as file:
         for part in _template().generate(context):
-            file.write(part)
+            file.write(part.encode("utf-8", "replace"))
 
 
 def _template() -> Template:

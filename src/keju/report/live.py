@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from keju.report.display import Display, Progress, Silent
+from keju.engine.display import Display, Progress, Silent
 from keju.report.format import compact, count, duration, interval, money, percent, printable
 from keju.stats.intervals import wilson
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from keju.models.address import shown_url
+from keju.config.address import shown_url
 from keju.report.format import printable, without_canary
 from keju.report.strings import Strings
 from keju.report.summary import Summary

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks.base import Mean
+from keju.engine.tally import CODE, PENDING
 from keju.results.cells import Cell, cluster_of, join, read_items, read_subset
 from keju.results.estimates import Gathered, Metric, ends
 from keju.results.means import Scored, mean_metric, whole_set_metric
 from keju.results.repeats import repeat_metrics, spread_of_repeats
-from keju.results.tally import CODE, PENDING
 from keju.stats.intervals import FEW_CLUSTERS, wilson
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
-    from keju.results.tally import Tally
+    from keju.engine.tally import Tally
 
 SCHEMA = 1
 MACRO = "macro_accuracy"

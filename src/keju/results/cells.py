@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from keju.engine.tally import CODE, PENDING
 from keju.results.estimates import Gathered
-from keju.results.tally import CODE, PENDING
 from keju.types import OUTCOMES, Outcome, Sample
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam, Subset
-    from keju.results.tally import Tally
+    from keju.engine.tally import Tally
 
 UNGRADED: tuple[Outcome, ...] = ("error", "ungraded")
 """Outcomes that leave the headline's denominator."""

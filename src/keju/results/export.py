@@ -17,9 +17,9 @@ from keju.benchmarks.choices import as_shown
 from keju.engine.job import Job
 from keju.engine.resume import KEPT_FAULTS
 from keju.errors import DataError, UsageError
-from keju.grades import read_grades
-from keju.journal import FILE
-from keju.order import natural_key
+from keju.files import natural_key
+from keju.runs.journal import FILE
+from keju.runs.judged import read_grades
 from keju.types import Answer, Fault, Reading, Record, Sample, Score
 
 Cell = str | int | float | list[str] | list[int] | None

@@ -6,16 +6,16 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
+from keju.engine.tally import CODE, PENDING
 from keju.results.cells import UNGRADED, Cell, ItemState, cluster_of
 from keju.results.estimates import Gathered, Metric
-from keju.results.tally import CODE, PENDING
 from keju.stats.agreement import self_consistency
 from keju.stats.repeats import ladder, majority_vote, pass_all_k, pass_at_k, variance_parts
 from keju.types import Sample
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
-    from keju.results.tally import Tally
+    from keju.engine.tally import Tally
 
 _NO_GRADE = {PENDING, *(CODE[outcome] for outcome in UNGRADED)}
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 import msgspec
 
-from keju.errors import DataError, MissingExtra
+from keju.errors import MissingExtra
+from keju.files import whole_file
 from keju.results.export import Cell, Table
 
 LONGEST_ROW = 1 << 26
@@ -74,26 +73,6 @@ def write_parquet(table: Table, path: Path) -> int:
                 f"maximum_object_size={LONGEST_ROW}, columns={{{types}}})) "
                 f"TO '{made}' (FORMAT parquet, COMPRESSION zstd)"
             )
-        with replaced(path) as stream:
+        with whole_file(path) as stream:
             stream.write(made.read_bytes())
     return count
-
-
-def write_file(path: Path, write: Callable[[BinaryIO], int]) -> int:
-    """Write a whole file or none."""
-    with replaced(path) as stream:
-        return write(stream)
-
-
-@contextmanager
-def replaced(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` once everything is written."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as stream:
-            yield stream
-        partial.replace(path)
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
+from keju.files import whole_file
 from keju.sources.folder import DataFolder
 from keju.sources.layouts import HUB_NAMES, HubName
-from keju.sources.writing import whole_file
 
 _SHOWN_COMMIT = 12
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from keju.sources.writing import whole_file
+from keju.files import whole_file
 
 Say = Callable[[str], None]
 """Takes one line about progress."""

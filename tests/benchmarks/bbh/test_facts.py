@@ -20,8 +20,8 @@ from keju.benchmarks.bbh.facts import (
     fault_of,
 )
 from keju.benchmarks.bbh.readers import evalscope_target
+from keju.engine.tally import Tally
 from keju.results.aggregate import summarise
-from keju.results.tally import Tally
 from keju.types import Sample
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keju.benchmarks.choices import shuffle_order
-from keju.exams import prepare_exam
+from keju.benchmarks.prepare import prepare_exam
 from keju.stats.options import option_bias
 from keju.types import Reply
 from tests.benchmarks.bixbench.conftest import Prepare

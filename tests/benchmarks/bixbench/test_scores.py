@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from keju.benchmarks.prepare import choose_readers
+from keju.engine.tally import Tally
 from keju.errors import ConfigError, DataError
-from keju.exams import choose_readers
-from keju.rescore import score_predictions
 from keju.results.aggregate import summarise
-from keju.results.tally import Tally
+from keju.results.score import score_predictions
 from keju.types import Answer, Outcome, Reading, Score
 from tests.benchmarks.bixbench.conftest import Prepare, write
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from keju.benchmarks.base import Exam
+from keju.engine.tally import Tally
 from keju.results.aggregate import summarise
-from keju.results.tally import Tally
 from keju.types import Reply
 
 Sit = Callable[..., Exam]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keju.benchmarks.base import Exam
-from keju.exams import prepare_exam
+from keju.benchmarks.prepare import prepare_exam
 
 Files = Mapping[str, str | bytes]
 Lay = Callable[[Files], Path]

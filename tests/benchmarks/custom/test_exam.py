@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from keju.benchmarks import registry
+from keju.benchmarks.prepare import choose_readers
 from keju.config import TaskConfig
 from keju.errors import ConfigError
-from keju.exams import choose_readers
 from keju.models.scripted import ScriptedModel
 from keju.task import sit
 from keju.types import Reply, Request

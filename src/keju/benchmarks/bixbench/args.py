@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple, Self
 from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator
 
 from keju.config import DatasetArgs, JudgeConfig, variable_name
+from keju.config.address import parse_address
 from keju.errors import ConfigError
-from keju.models.address import parse_address
 
 JUDGE_SETTINGS = (
     "llm_judge_model", "llm_judge_base_url", "llm_judge_api_key_var", "continuous_scoring",

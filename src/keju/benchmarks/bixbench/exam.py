@@ -19,7 +19,7 @@ from keju.benchmarks.grading import REFUSAL
 from keju.types import Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
-    from keju.results.tally import Tally
+    from keju.engine.tally import Tally
 
 _LABEL_PREFIX = re.compile(r"\(([A-Z])\) ?")
 

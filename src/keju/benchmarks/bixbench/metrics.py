@@ -14,7 +14,7 @@ from keju.stats.intervals import Interval, Moments, bounded_mean, clustered_mean
 from keju.types import OUTCOMES, Outcome, Sample
 
 if TYPE_CHECKING:
-    from keju.results.tally import Tally
+    from keju.engine.tally import Tally
 
 NO_GRADE: tuple[Outcome, ...] = ("error", "ungraded")
 Metric = dict[str, Any]

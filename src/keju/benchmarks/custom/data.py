@@ -16,8 +16,8 @@ import msgspec
 
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.custom.exam_file import NAMES, ExamFile, Kind
+from keju.config.text import scalar
 from keju.errors import ConfigError, DataError, did_you_mean
-from keju.parsing import scalar
 from keju.sources import formats
 from keju.sources.folder import DataFolder
 from keju.sources.layouts import SUFFIXES

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
 
-from keju.config import explain
+from keju.config.patterns import check_pattern
+from keju.config.strict import explain
+from keju.config.text import document
 from keju.errors import ConfigError, DataError
-from keju.parsing import document
-from keju.patterns import check_pattern
 
 NAMES = ("exam.yaml", "exam.yml")
 

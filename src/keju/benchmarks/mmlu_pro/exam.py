@@ -24,7 +24,7 @@ from keju.errors import DataError
 from keju.types import Message, Prefix, Prompt, Sample
 
 if TYPE_CHECKING:
-    from keju.results.tally import Tally
+    from keju.engine.tally import Tally
     from keju.sources.folder import DataFolder
 
 

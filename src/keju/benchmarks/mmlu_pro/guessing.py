@@ -15,7 +15,7 @@ from keju.stats.intervals import Moments, bounded_mean
 from keju.types import OUTCOMES
 
 if TYPE_CHECKING:
-    from keju.results.tally import Tally
+    from keju.engine.tally import Tally
 
 OFFICIAL_SEED = 12345
 OFFICIAL_LETTERS = "ABCDEFGHIJ"

@@ -14,7 +14,8 @@ from pydantic import (
     field_validator,
 )
 
-from keju.config import TaskConfig, explain
+from keju.config import TaskConfig
+from keju.config.strict import explain
 from keju.errors import ConfigError, did_you_mean
 
 Reuse = Literal["auto", "tree", "cache", "off"]

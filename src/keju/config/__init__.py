@@ -1,0 +1,25 @@
+"""What a run is asked to do: one typed object behind flags, files, environment and Python."""
+
+from __future__ import annotations
+
+from keju.config.task import (
+    Budget,
+    DatasetArgs,
+    Filters,
+    GenerationConfig,
+    JudgeConfig,
+    Price,
+    TaskConfig,
+    variable_name,
+)
+
+__all__ = [
+    "Budget",
+    "DatasetArgs",
+    "Filters",
+    "GenerationConfig",
+    "JudgeConfig",
+    "Price",
+    "TaskConfig",
+    "variable_name",
+]

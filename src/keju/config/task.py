@@ -1,0 +1,331 @@
+"""TaskConfig: the one typed object behind flags, YAML files, overrides and Python.
+
+An unknown key is an error that names the nearest valid one, and a key that is accepted has an
+effect. Defaults are per key: setting one sampling parameter never removes another's default.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
+
+from keju.config.patterns import check_pattern
+from keju.config.strict import LARGEST, Seconds, Seed, StrictSettings, Whole
+from keju.errors import ConfigError, did_you_mean
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Amount = Annotated[float, Field(gt=0)]
+
+KEJUS_OWN = ("messages", "prompt", "model", "stream", "n")
+"""Fields of a request's body that no setting may touch."""
+OTHER_NAMES = {"max_new_tokens": "max_tokens", "stop_seqs": "stop"}
+"""Other spellings of sampling parameters."""
+
+
+class Filters(StrictSettings):
+    """Cleaning of a reply before any reader sees it."""
+
+    remove_until: str | None = None
+    """Drop everything up to and including the last occurrence of this text."""
+    regex: str | None = None
+    """Keep only the first group (or the whole match) of the first match of this pattern."""
+
+    @field_validator("regex")
+    @classmethod
+    def _compiles(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_pattern(value)
+        return value
+
+
+class DatasetArgs(StrictSettings):
+    """Settings of one benchmark (``dataset_args.NAME``); each benchmark adds its own."""
+
+    subset_list: list[str] | None = None
+    """Only these subsets."""
+    few_shot_num: int | None = Field(default=None, ge=0)
+    """Worked examples before the question; the protocol's number by default."""
+    few_shot_random: bool = False
+    """Draw the worked examples from the pool with the seed, instead of the first ones."""
+    protocol: str | None = None
+    """A published way to sit the exam; ``keju list protocols`` shows them."""
+    reader: list[str] | None = None
+    """Readers to score with; the protocol's own by default."""
+    prompt_template: str | None = None
+    """Replaces the question's template; known placeholders only."""
+    few_shot_prompt_template: str | None = None
+    """Replaces the template used with worked examples; known placeholders only."""
+    system_prompt: str | None = None
+    """A system message; an empty text means none."""
+    local_path: str | None = None
+    """The folder that holds this benchmark's data, instead of one below ``data_dir``."""
+    shuffle: bool = False
+    """Put the questions of each subset in a seeded random order before ``limit`` takes the first;
+    without a limit it changes nothing but the order in which they are asked."""
+    shuffle_choices: bool = False
+    """Permute the options of each question with the seed; the permutation is recorded."""
+    filters: Filters = Filters()
+    """Cleaning of replies before they are read."""
+    extra_params: dict[str, Any] = Field(default={})
+    """The benchmark's own settings, as EvalScope spells them."""
+
+    def under_judge(self) -> Self:
+        """These settings where the task names a judge, which takes the place of their own."""
+        return self
+
+    @field_validator("reader", mode="before")
+    @classmethod
+    def _split_readers(cls, value: Any) -> Any:
+        return value.split(",") if isinstance(value, str) else value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _merge_extra_params(cls, data: Any) -> Any:
+        """Lift ``extra_params`` to the benchmark's own fields, where they are validated."""
+        if not isinstance(data, dict) or not isinstance(data.get("extra_params"), dict):
+            return data
+        own = set(cls.model_fields) - set(DatasetArgs.model_fields)
+        for key in data["extra_params"]:
+            if key not in own:
+                hint = did_you_mean(key, sorted(own)) if own else " (this benchmark has none)"
+                raise ConfigError(f"unknown key 'extra_params.{key}'{hint}")
+        return data | data["extra_params"]
+
+
+class GenerationConfig(StrictSettings):
+    """Sampling parameters. Temperature is 0 unless it is set here or by the protocol."""
+
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_k: int | None = None
+    min_p: float | None = Field(default=None, ge=0, le=1)
+    max_tokens: Whole | None = Field(
+        default=None, validation_alias=AliasChoices("max_tokens", "max_new_tokens")
+    )
+    stop: list[str] | None = Field(default=None, validation_alias=AliasChoices("stop", "stop_seqs"))
+    seed: Seed | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
+    reasoning_effort: str | None = None
+    logit_bias: dict[str, float] | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+    extra_body: dict[str, Any] = Field(default={})
+    """Further fields of the request body, sent as they are; none that has a setting here."""
+    extra_headers: dict[str, str] = Field(default={})
+    """Sent as they are as request headers; never stored."""
+
+    @field_validator("stop", mode="before")
+    @classmethod
+    def _one_stop(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("extra_body")
+    @classmethod
+    def _no_field_twice(cls, value: dict[str, Any]) -> dict[str, Any]:
+        """What has a setting is given by it, so that the manifest tells what was sent."""
+        for name in value:
+            if name in KEJUS_OWN:
+                raise ValueError(f"cannot set '{name}': Keju sets it for each request")
+            known = OTHER_NAMES.get(name, name)
+            if known in cls.model_fields:
+                raise ValueError(f"cannot set '{name}': give it as generation_config.{known}")
+        return value
+
+    def body(self) -> dict[str, Any]:
+        """The fields that are no part of `keju.types.Sampling`, as the body carries them."""
+        plain = ("top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty")
+        more = ("reasoning_effort", "logit_bias", "chat_template_kwargs")
+        values = {name: getattr(self, name) for name in plain + more}
+        return {k: v for k, v in values.items() if v is not None} | self.extra_body
+
+
+class Price(StrictSettings):
+    """Money for a million tokens."""
+
+    input: float = Field(default=0.0, ge=0)
+    output: float = Field(default=0.0, ge=0)
+    cached: float | None = Field(default=None, ge=0)
+    """Input tokens served from a cache; as `input` if not given."""
+
+
+class Budget(StrictSettings):
+    """Hard limits of a run; never overspent by more than what is in flight."""
+
+    requests: Whole | None = None
+    tokens: Whole | None = None
+    cost: Amount | None = None
+    seconds: Seconds | None = None
+
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""The name of an environment variable."""
+
+
+def variable_name(value: str, setting: str) -> str:
+    """`value` if it can name a variable; the refusal does not repeat it, as it may be a key."""
+    if VARIABLE.fullmatch(value) is None:
+        raise ConfigError(
+            f"{setting} is the name of an environment variable, letters, digits and underscores; "
+            "the key itself belongs in that variable"
+        )
+    return value
+
+
+class JudgeConfig(StrictSettings):
+    """A model that grades answers which no rule decides."""
+
+    model: str
+    api_url: str | None = None
+    api_key_var: str | None = None
+    """Name of the environment variable that holds the key; OPENAI_API_KEY if it is not said, and
+    at the candidate's own endpoint the candidate's key."""
+    strategy: Literal["rule", "llm", "llm_recall"] = "llm_recall"
+    """``rule`` never asks, ``llm`` asks about every answer, ``llm_recall`` about undecided ones."""
+    continuous: bool = False
+    repeats: Whole = 1
+    second: str | None = None
+    """Another judge model at the same endpoint, to measure agreement."""
+    labelled: str | None = None
+    """A JSONL file of graded answers that measures the judge's sensitivity and specificity."""
+    eval_batch_size: Whole = 8
+    attempts: Whole = 5
+    timeout: Seconds = 120.0
+    give_up_after: Seconds = 600.0
+    budget: Budget = Budget()
+    price: Price | None = None
+    generation_config: GenerationConfig = GenerationConfig()
+
+    @field_validator("api_key_var")
+    @classmethod
+    def _names_a_variable(cls, value: str | None) -> str | None:
+        return None if value is None else variable_name(value, "judge.api_key_var")
+
+
+class TaskConfig(StrictSettings):
+    """Everything that one run is asked to do."""
+
+    model: str
+    """A name at the endpoint, or scripted, replay:RUN, embedded, gguf:PATH, hf:NAME."""
+    api_url: str | None = None
+    """Base URL of an OpenAI-compatible endpoint (or OPENAI_BASE_URL)."""
+    api_key: SecretStr | None = Field(default=None, exclude=True)
+    """Its key (or OPENAI_API_KEY); never stored."""
+    api: Literal["auto", "chat", "completions"] = "auto"
+    """Which route of the endpoint; by default the one the protocol is published for."""
+    headers: dict[str, str] = Field(default={}, exclude=True)
+    """Further request headers; values are never stored."""
+    ca_file: str | None = None
+    """A certificate authority to trust, in PEM."""
+    model_args: dict[str, Any] = Field(default={})
+    """Settings of a local model (dtype, device, n_ctx, slots, …)."""
+
+    datasets: list[str] = Field(min_length=1)
+    dataset_args: dict[str, dict[str, Any]] = Field(default={})
+    protocol: str | None = None
+    """Protocol of all datasets that do not name their own."""
+    reader: list[str] | None = None
+    """Readers to score with; several stand side by side."""
+    data_dir: str | None = None
+    """Folder with one folder a benchmark (or KEJU_DATA_DIR)."""
+    dataset_hub: Literal["huggingface", "modelscope"] | None = None
+    """Where to look for data that is not in `data_dir`."""
+    offline: bool = False
+    """Open no socket but the model's."""
+
+    generation_config: GenerationConfig = GenerationConfig()
+    limit: int | float | None = None
+    """Questions of each subset: a number of at least 1, or a share below 1."""
+    sample: Literal["first", "random", "stratified"] = "first"
+    """Which questions a limit keeps: the first, random ones, or spread over target answers."""
+    repeats: Whole = 1
+    rotate_options: Whole = 1
+    """Ask each question under this many cyclic rotations of its options."""
+    seed: Seed = 42
+
+    eval_batch_size: Whole = 32
+    """The most requests in flight; the engine goes lower while the endpoint is overloaded."""
+    timeout: Seconds = 600.0
+    """Seconds for one attempt."""
+    attempts: Whole = 5
+    """Attempts for one request, the first included."""
+    retry_interval: Seconds = 0.5
+    """Seconds before a failed attempt is repeated; doubled each time, up to a minute."""
+    rpm: Amount | None = None
+    """Requests a minute."""
+    tpm: Amount | None = None
+    """Tokens a minute, input and output."""
+    give_up_after: Seconds = 600.0
+    """Seconds an endpoint may stay down before the run stops, resumable."""
+    error_limit: Share = 0.01
+    """Share of samples that may end in an error before the exit code says 4."""
+    budget: Budget = Budget()
+    price: Price | None = None
+    judge: JudgeConfig | None = None
+
+    work_dir: str = "runs"
+    run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+    use_cache: str | None = None
+    """A stored run (folder or id) whose replies are reused where the request is the same."""
+    resume: bool = False
+    """Require that the run exists; a run id that exists is resumed in any case."""
+    language: Literal["en", "zh"] = "en"
+    """Language of the report."""
+
+    @field_validator("datasets", mode="before")
+    @classmethod
+    def _one_dataset(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("reader", mode="before")
+    @classmethod
+    def _split_readers(cls, value: Any) -> Any:
+        return value.split(",") if isinstance(value, str) else value
+
+    @field_validator("limit", mode="before")
+    @classmethod
+    def _limit(cls, value: Any) -> int | float | None:
+        if value is None:
+            return None
+        try:
+            number = float(value) if not isinstance(value, bool) else math.nan
+        except (ValueError, TypeError, OverflowError):
+            number = math.nan
+        if not 0 < number <= LARGEST or (number > 1 and number != int(number)):
+            raise ValueError("must be a whole number of at least 1, or a share between 0 and 1")
+        return number if number < 1 else int(number)
+
+    @field_validator("datasets")
+    @classmethod
+    def _distinct(cls, value: list[str]) -> list[str]:
+        repeated = {name for name in value if value.count(name) > 1}
+        if repeated:
+            raise ValueError(f"named twice: {', '.join(sorted(repeated))}")
+        return value
+
+    @model_validator(mode="after")
+    def _cost_needs_a_price(self) -> Self:
+        if self.budget.cost is not None and self.price is None:
+            raise ConfigError(
+                "budget.cost needs a price: give --price, in money per million tokens"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _drawing_needs_a_limit(self) -> Self:
+        if self.sample != "first" and self.limit is None:
+            raise ConfigError(
+                f"sample: '{self.sample}' has an effect only with limit: give --limit N"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _args_are_for_datasets_run(self) -> Self:
+        for name in self.dataset_args:
+            if name not in self.datasets:
+                hint = did_you_mean(name, self.datasets)
+                raise ConfigError(f"dataset_args names '{name}', which is not run{hint}")
+        return self

@@ -1,1 +1,0 @@
-"""Keju inside other frameworks; each of these is an optional extra."""

@@ -1,0 +1,1 @@
+"""Other tools: their logs as runs, Keju's exams as their environments."""

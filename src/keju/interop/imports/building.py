@@ -1,0 +1,332 @@
+"""From a log to a run folder that every other command can work on."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import time
+from typing import Any
+
+from keju.benchmarks import registry
+from keju.benchmarks.base import Exam
+from keju.benchmarks.choices import as_shown
+from keju.benchmarks.prepare import prepare_exam
+from keju.config import TaskConfig
+from keju.engine.job import Job
+from keju.errors import DataError, UsageError, did_you_mean
+from keju.files import write_json
+from keju.interop.imports.comparing import Compared, Pair, compare
+from keju.interop.imports.detect import read_log
+from keju.interop.imports.log import Log, LogRow, Part
+from keju.interop.imports.matching import Match, Matcher, plain
+from keju.results.outputs import build_results, write_outputs
+from keju.runs.folder import run_folder
+from keju.runs.journal import Journal
+from keju.runs.manifest import Manifest
+from keju.task import make_jobs
+from keju.types import Record
+
+_SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)
+"""Names of settings that may hold a secret; a manifest never does."""
+COMPARISON = "import.json"
+"""The file of a run's folder that holds the tool's verdicts beside Keju's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What the user asked for."""
+
+    tool: str | None = None
+    dataset: str | None = None
+    data_dir: str | None = None
+    work_dir: str = "runs"
+    run_id: str | None = None
+    protocol: str | None = None
+    readers: list[str] | None = None
+
+
+@dataclass
+class _Sitting:
+    """One exam of the log with its rows matched."""
+
+    part: Part
+    exam: Exam
+    args: dict[str, Any]
+    matched: list[Match] = field(default_factory=list)
+    unmatched: list[Match] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import made."""
+
+    folder: Path
+    document: dict[str, Any]
+    """The comparison, as ``import.json`` and ``--json`` have it."""
+    results: dict[str, Any]
+
+
+def import_log(path: Path, wishes: Wishes) -> Imported:
+    """Read the log at `path`, match and score its rows, and write them as a run."""
+    log = read_log(path, wishes.tool)
+    parts, strange = _known_parts(log, wishes.dataset)
+    sittings = [_match(part, wishes) for part in parts]
+    if not any(sitting.matched for sitting in sittings):
+        first = next(m for s in sittings for m in s.unmatched)
+        raise DataError(
+            f"no row of the log answers a question of the data (the first: {first.row.where}: "
+            f"{first.reason}); name its folder with --data-dir"
+        )
+    config = _config(log, [s for s in sittings if s.matched], wishes)
+    return _write(log, sittings, strange, config)
+
+
+def _known_parts(log: Log, dataset: str | None) -> tuple[list[Part], list[LogRow]]:
+    """The parts of the log by exam, and the rows of tasks that are none of Keju's."""
+    name = registry.get(dataset).name if dataset else ""
+    grouped: dict[str, list[Part]] = defaultdict(list)
+    strange: list[LogRow] = []
+    for part in log.parts:
+        benchmark = part.benchmark
+        if dataset:
+            benchmark = dataset if benchmark in ("", name) else ""
+        if benchmark:
+            grouped[benchmark].append(part)
+        else:
+            strange += part.rows
+    if not grouped:
+        tasks = ", ".join(part.task for part in log.parts[:3])
+        hint = did_you_mean(log.parts[0].task, registry.names())
+        raise UsageError(
+            f"the log of {log.tool} is of {tasks}, which is no exam of Keju's: name the one it is "
+            f"with --datasets{hint}"
+        )
+    return [_joined(benchmark, members) for benchmark, members in grouped.items()], strange
+
+
+def _joined(benchmark: str, members: Sequence[Part]) -> Part:
+    """Parts of one exam as one; they must have been read alike."""
+    first = members[0]
+    for other in members[1:]:
+        if (other.protocol, other.reader) != (first.protocol, first.reader):
+            raise UsageError(
+                f"'{first.task}' and '{other.task}' are two ways to sit {benchmark}: import them "
+                "one by one"
+            )
+    whole = len(members) == 1
+    return Part(
+        benchmark=benchmark,
+        task=", ".join(part.task for part in members),
+        rows=[row for part in members for row in part.rows],
+        protocol=first.protocol,
+        reader=first.reader,
+        args=first.args,
+        reported=first.reported if whole else {},
+        sampling=first.sampling,
+    )
+
+
+def _match(part: Part, wishes: Wishes) -> _Sitting:
+    """Match all rows of a part; a question may occur once in an epoch."""
+    args = dict(part.args)
+    protocol = wishes.protocol or part.protocol
+    if wishes.protocol and wishes.protocol != part.protocol:
+        args = {key: value for key, value in args.items() if key == "split"}
+    if protocol:
+        args["protocol"] = protocol
+    if subsets := _subsets(part):
+        args["subset_list"] = subsets
+    exam, _ = prepare_exam(part.benchmark, args, data_dir=wishes.data_dir, offline=True)
+    sitting = _Sitting(part, exam, args)
+    matcher = Matcher(exam)
+    seen: dict[tuple[int, int], LogRow] = {}
+    for row in part.rows:
+        match = matcher.match(row)
+        if match.place is None:
+            sitting.unmatched.append(match)
+            continue
+        before = seen.setdefault((match.place, row.epoch), row)
+        if before is not row:
+            raise DataError(
+                f"{before.where} and {row.where} both answer question "
+                f"'{exam.samples[match.place].id}': import one run at a time"
+            )
+        sitting.matched.append(match)
+    return sitting
+
+
+def _subsets(part: Part) -> list[str]:
+    """The subsets of the rows where all of them name one that the exam has."""
+    known = {plain(name): name for name in registry.get(part.benchmark).subset_names}
+    named = {plain(row.subset) for row in part.rows}
+    if not named <= known.keys() or "" in named:
+        return []
+    return [name for spelling, name in known.items() if spelling in named]
+
+
+def _config(log: Log, sittings: Sequence[_Sitting], wishes: Wishes) -> TaskConfig:
+    """The settings under which the run can be scored, reported and exported later."""
+    dataset_args: dict[str, dict[str, Any]] = {}
+    for sitting in sittings:
+        args = dict(sitting.args)
+        places = [match.place for match in sitting.matched if match.place is not None]
+        asked = {sitting.exam.samples[place].subset for place in places}
+        names = [subset.name for subset in sitting.exam.subsets if subset.name in asked]
+        if len(names) < len(sitting.exam.subsets):
+            args["subset_list"] = names
+        if wishes.readers is None and sitting.part.reader and not wishes.protocol:
+            args["reader"] = list(dict.fromkeys([sitting.part.reader, sitting.exam.beside]))
+        dataset_args[sitting.part.benchmark] = args
+    epochs = 1 + max(match.row.epoch for s in sittings for match in s.matched)
+    return TaskConfig(
+        model=log.model,
+        datasets=list(dataset_args),
+        dataset_args=dataset_args,
+        data_dir=wishes.data_dir,
+        work_dir=wishes.work_dir,
+        reader=wishes.readers,
+        limit=_limit(sittings),
+        repeats=epochs,
+        run_id=wishes.run_id,
+        offline=True,
+    )
+
+
+def _limit(sittings: Sequence[_Sitting]) -> int | None:
+    """The limit that explains which questions the log has, where one does."""
+    longest, whole = 0, True
+    for sitting in sittings:
+        places = {match.place for match in sitting.matched}
+        for subset in sitting.exam.subsets:
+            asked = {place for place in range(subset.start, subset.stop) if place in places}
+            if asked != set(range(subset.start, subset.start + len(asked))):
+                return None
+            if asked:
+                longest = max(longest, len(asked))
+                whole = whole and len(asked) == len(subset)
+    cut = all(_cut_at(sitting, longest) for sitting in sittings)
+    return longest if cut and not whole else None
+
+
+def _cut_at(sitting: _Sitting, limit: int) -> bool:
+    """Whether each subset that was asked has its first `limit` questions in the log."""
+    places = {match.place for match in sitting.matched}
+    counts = [
+        (len(subset), sum(place in places for place in range(subset.start, subset.stop)))
+        for subset in sitting.exam.subsets
+    ]
+    return all(asked in (0, min(limit, size)) for size, asked in counts)
+
+
+def _write(
+    log: Log, sittings: Sequence[_Sitting], strange: Sequence[LogRow], config: TaskConfig
+) -> Imported:
+    jobs = make_jobs(config)
+    by_name = {job.exam.benchmark: job for job in jobs}
+    place = run_folder(config)
+    if not place.new:
+        raise UsageError(f"{place.path} exists already; choose another --run-id")
+    folder = place.path
+    digest = hashlib.sha256("".join(sorted(log.files.values())).encode()).hexdigest()
+    compared: list[Compared] = []
+    with Journal(folder) as journal:
+        manifest = Manifest(folder, config, jobs)
+        for sitting in sittings:
+            job = by_name.get(sitting.exam.benchmark)
+            pairs = _records(sitting, job, log.tool, digest) if job is not None else []
+            journal.append(pair.record for pair in pairs)
+            compared.append(compare(sitting.part, job, sitting.exam, pairs, sitting.unmatched))
+        _describe(manifest, log, sittings, compared, strange)
+        results = build_results(jobs, manifest, None)
+        _warn(results, log, compared)
+        manifest.finish(complete=True)
+        write_outputs(folder, results, jobs, manifest.document, config.language, report=True)
+    document = _document(folder, log, compared, strange)
+    write_json(folder / COMPARISON, document)
+    return Imported(folder, document, results)
+
+
+def _records(sitting: _Sitting, job: Job, tool: str, digest: str) -> list[Pair]:
+    """The journal lines of an exam in its order, each with the row it comes from."""
+    units = {sample.id: index for index, sample in enumerate(job.exam.samples)}
+    pairs: list[tuple[int, Pair]] = []
+    for match in sitting.matched:
+        assert match.place is not None
+        row, asked = match.row, sitting.exam.samples[match.place]
+        index = units[asked.id]
+        unit = index * job.epochs + row.epoch
+        readings = job.grade(index, row.reply, match.order)
+        job.enter_readings(unit, row.reply, (), readings, match.order)
+        sample = as_shown(asked, match.order)
+        identity = f"{digest}\0{asked.id}\0{row.epoch}"
+        record = Record(
+            bench=job.exam.benchmark,
+            id=asked.id,
+            epoch=row.epoch,
+            hash=hashlib.blake2b(identity.encode(), digest_size=16).hexdigest(),
+            target=sample.target,
+            order=match.order,
+            reply=row.reply,
+            readings=readings,
+            at=round(time(), 3),
+            origin=tool,
+        )
+        pairs.append((unit, Pair(row, sample, record)))
+    return [pair for _, pair in sorted(pairs, key=lambda item: item[0])]
+
+
+def _describe(
+    manifest: Manifest,
+    log: Log,
+    sittings: Sequence[_Sitting],
+    compared: Sequence[Compared],
+    strange: Sequence[LogRow],
+) -> None:
+    """Say in the manifest where the replies come from and what the tool made of them."""
+    manifest.document["imported"] = True
+    manifest.document["origin"] = {
+        "tool": log.tool,
+        "version": log.version,
+        "files": dict(log.files),
+        "reported": {c.benchmark: c.reported for c in compared},
+        "rows": sum(len(s.part.rows) for s in sittings) + len(strange),
+        "unmatched": sum(len(s.unmatched) for s in sittings) + len(strange),
+    }
+    by_name = {sitting.exam.benchmark: sitting for sitting in sittings}
+    for exam in manifest.document["benchmarks"]:
+        asked = by_name[exam["name"]].part.sampling
+        exam["sampling"] = {key: value for key, value in asked.items() if not _SECRET.search(key)}
+        exam["settings"] |= {"prompts": f"as {log.tool} {log.version} wrote them".strip()}
+
+
+def _warn(results: dict[str, Any], log: Log, compared: Sequence[Compared]) -> None:
+    by_name = {c.benchmark: c for c in compared}
+    for entry in results["benchmarks"]:
+        warnings = entry.setdefault("warnings", [])
+        warnings.append(f"imported from {log.tool} {log.version}: the prompts are its own".strip())
+        lost = len(by_name[entry["name"]].unmatched)
+        if lost:
+            warnings.append(f"{lost} rows of the log answer no question of the data")
+
+
+def _document(
+    folder: Path, log: Log, compared: Sequence[Compared], strange: Sequence[LogRow]
+) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "run": folder.name,
+        "folder": str(folder),
+        "tool": log.tool,
+        "version": log.version,
+        "model": log.model,
+        "files": dict(log.files),
+        "benchmarks": [c.document() for c in compared],
+        "unmatched": [
+            {"where": row.where, "reason": row.note or "its task is no exam of Keju's"}
+            for row in strange
+        ],
+    }

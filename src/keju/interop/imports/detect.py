@@ -1,0 +1,53 @@
+"""Which tool wrote a log, and the log read by the module of that tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from keju.errors import DataError, UsageError
+from keju.interop.imports import evalscope, inspect_log, lm_eval, opencompass, verifiers_log
+from keju.interop.imports.log import Log
+from keju.interop.imports.source import Source
+
+
+class Tool(NamedTuple):
+    """How the logs of one tool are found and read."""
+
+    find: Callable[[Source], list[str]]
+    read: Callable[[Source, Sequence[str]], Log]
+
+
+TOOLS: dict[str, Tool] = {
+    module.TOOL: Tool(module.find, module.read)
+    for module in (evalscope, lm_eval, inspect_log, opencompass, verifiers_log)
+}
+
+
+def read_log(path: Path, tool: str | None = None) -> Log:
+    """Read the log at `path`; UsageError where no tool, or more than one, could have written it."""
+    source = Source(path)
+    names = {name: TOOLS[name].find(source) for name in ([tool] if tool else TOOLS)}
+    found = [name for name, files in names.items() if files]
+    if not found:
+        wrote = tool or "a known tool"
+        hint = "" if tool else f"; known are {', '.join(TOOLS)} (see --from)"
+        raise UsageError(f"{path} holds no log of {wrote}{hint}")
+    if len(found) > 1:
+        raise UsageError(f"{path} holds logs of {' and '.join(found)}: choose one with --from")
+    log = _read(found[0], source, names[found[0]])
+    if not any(part.rows for part in log.parts):
+        raise UsageError(f"{path}: the log of {log.tool} holds no rows")
+    return log
+
+
+def _read(tool: str, source: Source, names: Sequence[str]) -> Log:
+    """Read the files of one tool; fields that are not what they were in its versions are told."""
+    try:
+        return TOOLS[tool].read(source, names)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        kind = type(error).__name__
+        raise DataError(
+            f"{source.path} is not laid out as the logs of {tool} that Keju knows ({kind}: {error})"
+        ) from None

@@ -1,0 +1,195 @@
+"""Inspect: ``.eval`` files (zip archives of JSON) and ``.json`` logs."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from keju.errors import DataError, MissingExtra
+from keju.interop.imports.log import Log, LogRow, Part
+from keju.interop.imports.replies import failed, make_reply, number, prompt_of, text_of
+from keju.interop.imports.source import Source
+from keju.types import Reply
+
+TOOL = "inspect"
+ARCHIVE = ".eval"
+DETECTED_IN = 2000
+"""Bytes of a file in which the fields that make it a log stand."""
+HEADER, SAMPLES = "header.json", "samples/"
+ZSTANDARD = 93
+"""The compression method of Inspect's archives since 0.3.2xx; stock zipfile has it from 3.14 on."""
+_LOCAL_HEADER = 30
+"""Bytes of a zip entry's header before its name and extra field (APPNOTE.TXT 4.3.7)."""
+
+GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+"""Inspect's letters: correct, incorrect, partial, no answer."""
+
+READINGS: dict[str, tuple[str, str]] = {
+    "bbh": ("evalscope", "robust"),
+    "mmlu_pro": ("evalscope", ""),
+    "ceval": ("evalscope", ""),
+    "bixbench": ("environment", ""),
+}
+"""The protocol and reader whose reading is that of Inspect's scorers: ``ANSWER: X``, or the end."""
+HEADLINES = ("accuracy", "all", "mean")
+"""What scorers call the figure over all samples, the plainest first."""
+SUBSET_KEYS = ("dataset_name", "subset", "subject", "category")
+"""Where tasks keep the subset in a sample's metadata."""
+
+
+def find(source: Source) -> list[str]:
+    """The log files."""
+    found = [name for name in source.names if name.endswith(ARCHIVE)]
+    plain = [name for name in source.names if name.endswith(".json")]
+    return found + [name for name in plain if _is_log(source, name)]
+
+
+def _is_log(source: Source, name: str) -> bool:
+    start = source.start(name, DETECTED_IN)
+    return b'"eval"' in start and b'"status"' in start and b'"task' in start
+
+
+def read(source: Source, names: Sequence[str]) -> Log:
+    """The logs of one model, a part for each."""
+    logs = [_open(source, name) for name in names]
+    models = {str((log.get("eval") or {}).get("model") or "unknown") for log in logs}
+    source.refuse_several(models)
+    packages = [(log.get("eval") or {}).get("packages") or {} for log in logs]
+    parts = [_part(name, log) for name, log in zip(names, logs, strict=True)]
+    version = next((str(p["inspect_ai"]) for p in packages if "inspect_ai" in p), "")
+    return Log(tool=TOOL, version=version, model=models.pop(), parts=parts, files=source.hashes)
+
+
+def _open(source: Source, name: str) -> dict[str, Any]:
+    """A log as one document, with all its samples."""
+    if not name.endswith(ARCHIVE):
+        return source.mapping(name)
+    where = source.root / name
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(raw := source.content(name)))
+    except zipfile.BadZipFile as error:
+        raise DataError(f"{where} is no Inspect archive: {error}") from None
+    entries = {entry.filename: entry for entry in archive.infolist()}
+    if HEADER not in entries:
+        raise DataError(f"{where} has no {HEADER}: the evaluation did not finish")
+
+    def document(entry: zipfile.ZipInfo) -> Any:
+        try:
+            return msgspec.json.decode(_content(archive, raw, entry))
+        except (msgspec.DecodeError, zipfile.BadZipFile, EOFError, ValueError) as error:
+            raise DataError(f"{where}, {entry.filename}: {error}") from None
+
+    log: dict[str, Any] = document(entries[HEADER])
+    log["samples"] = [document(e) for file, e in entries.items() if file.startswith(SAMPLES)]
+    return log
+
+
+def _content(archive: zipfile.ZipFile, raw: bytes, entry: zipfile.ZipInfo) -> bytes:
+    if entry.compress_type != ZSTANDARD:
+        return archive.read(entry)
+    at = entry.header_offset
+    lengths = raw[at + _LOCAL_HEADER - 4 : at + _LOCAL_HEADER]
+    start = at + _LOCAL_HEADER + int.from_bytes(lengths[:2], "little")
+    start += int.from_bytes(lengths[2:], "little")
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtra("reading this Inspect archive", "logs") from None
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(
+            raw[start : start + entry.compress_size], read_across_frames=True
+        ) as stream:
+            return stream.read(entry.file_size)
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from None
+
+
+def _part(name: str, log: Mapping[str, Any]) -> Part:
+    facts = log.get("eval") or {}
+    task = str(facts.get("task") or "")
+    benchmark = task.rpartition("/")[2].replace("-", "_").lower()
+    protocol, reader = READINGS.get(benchmark, ("", ""))
+    return Part(
+        benchmark=benchmark if benchmark in READINGS else "",
+        task=task,
+        rows=list(_rows(name, log)),
+        protocol=protocol,
+        reader=reader,
+        args={"few_shot_num": 0} if protocol == "evalscope" else {},
+        reported=_reported(log.get("results") or {}),
+        sampling=facts.get("model_generate_config") or {},
+    )
+
+
+def _reported(results: Mapping[str, Any]) -> dict[str, float]:
+    figures: dict[str, float] = {}
+    for scorer in results.get("scores") or ():
+        for metric, found in (scorer.get("metrics") or {}).items():
+            value = number((found or {}).get("value"))
+            if value is not None and metric != "stderr":
+                figures[f"{scorer.get('name')} {metric}"] = value
+    return dict(sorted(figures.items(), key=lambda item: _rank(item[0])))
+
+
+def _rank(name: str) -> int:
+    """The overall accuracy first; where it is grouped it is called ``all``."""
+    word = name.rpartition(" ")[2]
+    return HEADLINES.index(word) if word in HEADLINES else len(HEADLINES)
+
+
+def _rows(name: str, log: Mapping[str, Any]) -> Iterator[LogRow]:
+    scorer = next((s.get("name") for s in (log.get("results") or {}).get("scores") or ()), None)
+    for sample in log.get("samples") or ():
+        metadata = sample.get("metadata") or {}
+        scores = sample.get("scores") or {}
+        score = scores.get(scorer) or next(iter(scores.values()), None) or {}
+        yield LogRow(
+            where=f"{name}, sample {sample.get('id')}",
+            reply=_reply(sample),
+            keys={"question_id": sample.get("id")},
+            subset=next((str(metadata[k]) for k in SUBSET_KEYS if metadata.get(k)), ""),
+            question=_question(sample.get("input")),
+            prompt=prompt_of(sample.get("messages")),
+            choices=tuple(map(str, sample.get("choices") or ())),
+            target=_target(sample.get("target")),
+            answer=score.get("answer"),
+            verdict=_verdict(score.get("value")),
+            epoch=int(sample.get("epoch") or 1) - 1,
+        )
+
+
+def _target(target: Any) -> str:
+    """The gold answer; some tasks write it as the line that they ask for."""
+    first = target[0] if isinstance(target, list) and target else target
+    return str(first or "").removeprefix("ANSWER: ")
+
+
+def _question(asked: Any) -> str:
+    if isinstance(asked, str):
+        return asked
+    users = [m for m in asked or () if isinstance(m, Mapping) and m.get("role") == "user"]
+    return text_of(users[-1].get("content")) if users else ""
+
+
+def _verdict(value: Any) -> float | None:
+    return GRADES.get(value) if isinstance(value, str) else number(value)
+
+
+def _reply(sample: Mapping[str, Any]) -> Reply:
+    error = sample.get("error")
+    output = sample.get("output") or {}
+    error = error or output.get("error")
+    if error:
+        return failed(error.get("message") if isinstance(error, Mapping) else error)
+    choice: dict[str, Any] = next(iter(output.get("choices") or ()), {})
+    return make_reply(
+        (choice.get("message") or {}).get("content"),
+        finish=choice.get("stop_reason"),
+        usage=output.get("usage"),
+        seconds=output.get("time"),
+        model=output.get("model"),
+    )

@@ -1,0 +1,158 @@
+"""Which question a row of a log answers, by the strongest key it has.
+
+In this order: the question's own id; the position inside its subset; the question's exact text;
+its text inside the prompt. Ids and positions are believed only where the text agrees.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from keju.benchmarks.base import Exam
+from keju.benchmarks.choices import as_shown
+from keju.interop.imports.log import LogRow
+from keju.interop.imports.options import order_of, squeezed
+
+OPTIONS = "\nOptions:"
+"""Where the options begin in a question that holds them (BBH)."""
+HEAD = 24
+"""Characters by which a question is first looked for inside a prompt."""
+
+
+class Match(NamedTuple):
+    """A row with its question, or why there is none."""
+
+    row: LogRow
+    place: int | None
+    """The position of the sample in the exam."""
+    order: tuple[int, ...] = ()
+    """The permutation under which the options were shown."""
+    reason: str = ""
+
+
+class Matcher:
+    """Finds the questions of one exam."""
+
+    def __init__(self, exam: Exam) -> None:
+        self._exam = exam
+        self._ids: dict[str, int] = {}
+        self._places: dict[tuple[str, int], int] = {}
+        self._texts: list[str] = []
+        self._stems: list[str] = []
+        self._by_text: dict[str, list[int]] = defaultdict(list)
+        self._subsets: dict[str, list[int]] = defaultdict(list)
+        self._heads: dict[str, list[int]] = defaultdict(list)
+        self._taken: set[tuple[int, int]] = set()
+        for index, sample in enumerate(exam.samples):
+            self._ids[sample.id] = index
+            self._places[plain(sample.subset), sample.index] = index
+            self._subsets[plain(sample.subset)].append(index)
+            text = squeezed(sample.text)
+            stem = squeezed(sample.text.partition(OPTIONS)[0])
+            self._texts.append(text)
+            self._stems.append(stem)
+            for form in {text, stem}:
+                self._by_text[form].append(index)
+            self._heads[stem[:HEAD]].append(index)
+        self._lengths = sorted({len(head) for head in self._heads})
+
+    def match(self, row: LogRow) -> Match:
+        """The question of `row`, and the order in which its options were shown.
+
+        Of several questions with the same text the first that no row has answered is taken.
+        """
+        subset = plain(row.subset) if plain(row.subset) in self._subsets else ""
+        place = self._by_place(row, subset)
+        likely = [place] if place is not None else self._by_words(row, subset)
+        fitting = [
+            Match(row, index, order)
+            for index in likely
+            if (order := order_of(row, self._exam.samples[index])) is not None
+        ]
+        if fitting:
+            fitting.sort(key=lambda match: self._rank(match))
+            self._taken.add((fitting[0].place or 0, row.epoch))
+            return fitting[0]
+        if likely:
+            return Match(row, None, reason="its options are not those of the question")
+        told = row.keys or row.question or row.prompt
+        return Match(row, None, reason="no such question" if told else "it has no id and no text")
+
+    def _rank(self, match: Match) -> tuple[bool, bool]:
+        """Smaller for a question that is still free, and for one with the log's gold answer."""
+        sample = as_shown(self._exam.samples[match.place or 0], match.order)
+        other = bool(match.row.target) and gold(match.row.target) != gold(sample.target)
+        return other, (match.place or 0, match.row.epoch) in self._taken
+
+    def _by_place(self, row: LogRow, subset: str) -> int | None:
+        """The question by its id or position, where the text agrees."""
+        found = self._by_id(row)
+        if found is not None and self._agrees(row, found):
+            return found
+        if row.index is not None:
+            for index in self._at(subset, row.index):
+                if self._agrees(row, index, certain=True):
+                    return index
+        return None
+
+    def _by_words(self, row: LogRow, subset: str) -> list[int]:
+        """The questions of the row's very text; else the one that stands last inside it."""
+        same = self._within(self._by_text.get(squeezed(row.question), ()), subset)
+        return same or self._inside(squeezed(row.question or row.prompt), subset)
+
+    def _by_id(self, row: LogRow) -> int | None:
+        try:
+            return self._ids.get(self._exam.locate(row.keys)) if row.keys else None
+        except KeyError:
+            return None
+
+    def _at(self, subset: str, place: int) -> Iterator[int]:
+        subsets = [subset] if subset else list(self._subsets) if len(self._subsets) == 1 else []
+        for name in subsets:
+            if (name, place) in self._places:
+                yield self._places[name, place]
+
+    def _agrees(self, row: LogRow, index: int, *, certain: bool = False) -> bool:
+        """Whether the row's text is that of the question; with `certain` it must have one."""
+        text, stem = self._texts[index], self._stems[index]
+        if row.question:
+            asked = squeezed(row.question)
+            return text in asked or stem in asked
+        if row.prompt:
+            asked = squeezed(row.prompt)
+            return text in asked or stem in asked
+        return not certain
+
+    def _within(self, found: Iterable[int], subset: str) -> list[int]:
+        return [i for i in found if not subset or plain(self._exam.samples[i].subset) == subset]
+
+    def _inside(self, asked: str, subset: str) -> list[int]:
+        """The questions that end last in `asked`, after all worked examples."""
+        begun = {
+            index
+            for length in self._lengths
+            for start in range(len(asked) - length + 1)
+            for index in self._heads.get(asked[start : start + length], ())
+        }
+        ends = {index: self._end(asked, index) for index in self._within(sorted(begun), subset)}
+        last = max(ends.values(), default=0)
+        return [index for index, end in ends.items() if end == last] if last else []
+
+    def _end(self, asked: str, index: int) -> int:
+        for form in (self._texts[index], self._stems[index]):
+            at = asked.rfind(form)
+            if form and at >= 0:
+                return at + len(form)
+        return 0
+
+
+def plain(subset: str) -> str:
+    """A subset's name in one spelling."""
+    return subset.casefold().replace("_", " ").replace("-", " ").strip()
+
+
+def gold(target: str) -> str:
+    """A gold answer in one spelling, to see whether two data sets agree."""
+    return target.strip().strip("()").casefold()

@@ -1,0 +1,383 @@
+"""OpenCompass: ``predictions/MODEL/DATASET.json`` and the results beside it.
+
+A dataset may be split over ``DATASET_0.json``, ``DATASET_1.json``, …; one that was never finished
+is ``tmp_DATASET.jsonl``. Results have verdicts by row unless the user turned them off: a list by
+question where the evaluator judged the rows, an object by row where only the answers it compared
+are known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+from keju.answers.thinking import split_thinking
+from keju.errors import DataError, UsageError
+from keju.interop.imports.log import Log, LogRow, Part
+from keju.interop.imports.opencompass_rules import DIRECT_GOLD, decide
+from keju.interop.imports.replies import make_reply, malformed, mean, number, prompt_of
+from keju.interop.imports.source import PREDICTIONS, Source
+from keju.types import Reply
+
+TOOL = "opencompass"
+RESULTS = "results"
+DETECTED_IN = 100
+"""Bytes of a file in which its first entry begins."""
+UNFINISHED = "tmp_"
+"""How the name of a file begins while its dataset is being asked."""
+WHOLE = -1
+"""The number of a file that is no part of a split dataset."""
+
+_PART = re.compile(r"(.+)_(\d+)")
+_ABBREVIATIONS = (
+    ("bbh", re.compile(r"bbh[-_](.+)")),
+    ("mmlu_pro", re.compile(r"mmlu_pro[-_](.+)")),
+    ("ceval", re.compile(r"ceval-test-(?P<test>.+)|ceval[-_](.+)")),
+)
+READINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "bbh": ("evalscope", {"few_shot_num": 0}),
+    "mmlu_pro": ("evalscope", {"few_shot_num": 0}),
+    "ceval": ("opencompass", {}),
+}
+"""The protocol whose reader does what OpenCompass's postprocessors do, and its settings."""
+DIRECT_READER = "robust"
+"""For MMLU-Pro without chain of thought, whose replies are a label alone."""
+LABEL = "label: "
+"""What the log-likelihoods (as perplexities) of the options are filed under."""
+_FIGURE = re.compile(r"(?:accuracy|score)(?: \(\d+ runs average\))?")
+SHARE_OF = 100
+"""Figures are percentages."""
+SAME = 1e-6
+"""Shares that differ by less are the same."""
+JUDGED = ("correct", "is_correct", "cascade_correct")
+ANSWERS = ("pred", "predictions")
+GOLDS = ("answer", "references", "ref")
+"""What the evaluators call the verdict, the answer they read and the one they compare it with."""
+OTHER_SPLIT = "the log has C-Eval's val split too; import the test split from a folder of its own"
+
+
+class Dataset(NamedTuple):
+    """What was asked under one abbreviation."""
+
+    abbreviation: str
+    files: tuple[str, ...]
+    """Its predictions: one file, or the parts in their order."""
+    complete: bool
+    """Whether these are all of them, so that the results are about them."""
+
+
+class Entry(NamedTuple):
+    """One prediction."""
+
+    where: str
+    number: int
+    """Its place in the dataset, all parts and repeats counted."""
+    row: Mapping[str, Any]
+
+
+def find(source: Source) -> list[str]:
+    """The files of predictions."""
+    found = [name for name in source.names if PREDICTIONS in PurePosixPath(name).parts[:-1]]
+    if source.single:
+        found = list(source.names)
+    return [name for name in found if _is_predictions(source, name)]
+
+
+def _is_predictions(source: Source, name: str) -> bool:
+    if name.endswith(".jsonl"):
+        return {"idx", "prediction"} <= source.first(name).keys()
+    if not name.endswith(".json"):
+        return False
+    return re.match(rb'\s*\{\s*"\d+"\s*:\s*\{', source.start(name, DETECTED_IN)) is not None
+
+
+def read(source: Source, names: Sequence[str]) -> Log:
+    """The log of one run."""
+    models = {_model(name) for name in names}
+    source.refuse_several(models)
+    exams: dict[tuple[str, bool], list[tuple[Dataset, str]]] = {}
+    parts: list[Part] = []
+    for dataset in _datasets(source, names):
+        benchmark, subset, test = _named(dataset.abbreviation)
+        if benchmark:
+            exams.setdefault((benchmark, test), []).append((dataset, subset))
+        else:
+            parts.append(_part(source, "", False, [(dataset, "")]))
+    known = [
+        _part(source, benchmark, test, members, second=test and (benchmark, False) in exams)
+        for (benchmark, test), members in exams.items()
+    ]
+    model = models.pop() or "unknown"
+    return Log(tool=TOOL, version="", model=model, parts=[*known, *parts], files=source.hashes)
+
+
+def _model(name: str) -> str:
+    """The folders between ``predictions`` and the file; a model's abbreviation may have slashes."""
+    folder = PurePosixPath(name).parent
+    if PREDICTIONS not in folder.parts:
+        return folder.name
+    return "/".join(folder.parts[folder.parts.index(PREDICTIONS) + 1 :])
+
+
+def _datasets(source: Source, names: Sequence[str]) -> list[Dataset]:
+    """The files by dataset; UsageError where two runs have the same one."""
+    grouped: dict[str, dict[str, dict[int, str]]] = {}
+    for name in sorted(names, key=_is_unfinished):
+        abbreviation, part = _abbreviation(source, name)
+        runs = grouped.setdefault(abbreviation, {})
+        runs.setdefault(str(PurePosixPath(name).parent), {}).setdefault(part, name)
+    for abbreviation, runs in grouped.items():
+        if len(runs) > 1:
+            raise UsageError(
+                f"{source.path} holds several runs of {abbreviation}: {', '.join(sorted(runs))}; "
+                "give the folder of one"
+            )
+    return [_dataset(source, name, *runs.values()) for name, runs in grouped.items()]
+
+
+def _is_unfinished(name: str) -> bool:
+    return PurePosixPath(name).name.startswith(UNFINISHED)
+
+
+def _abbreviation(source: Source, name: str) -> tuple[str, int]:
+    """The dataset of a file, and which part of it the file is."""
+    stem = PurePosixPath(name).stem.removeprefix(UNFINISHED)
+    split, own = _PART.fullmatch(stem), _results_of(name, stem)
+    if split is None or (own != name and source.has(own)):
+        return stem, WHOLE
+    return split[1], int(split[2])
+
+
+def _dataset(source: Source, abbreviation: str, parts: Mapping[int, str]) -> Dataset:
+    """The files that OpenCompass would evaluate: the whole one, else the parts in order."""
+    whole = parts.get(WHOLE)
+    if whole is not None and (len(parts) == 1 or not _is_unfinished(whole)):
+        return Dataset(abbreviation, (whole,), not _is_unfinished(whole))
+    numbers = sorted(part for part in parts if part != WHOLE)
+    files = tuple(parts[part] for part in numbers)
+    complete = not source.single and numbers == list(range(len(numbers)))
+    return Dataset(abbreviation, files, complete and not any(map(_is_unfinished, files)))
+
+
+def _named(abbreviation: str) -> tuple[str, str, bool]:
+    """The exam, the subset and whether it is C-Eval's test split."""
+    for benchmark, pattern in _ABBREVIATIONS:
+        if match := pattern.fullmatch(abbreviation):
+            test = match.groupdict().get("test")
+            return benchmark, test or match[match.lastindex or 1], test is not None
+    return "", "", False
+
+
+def _part(
+    source: Source,
+    benchmark: str,
+    test: bool,
+    members: Sequence[tuple[Dataset, str]],
+    *,
+    second: bool = False,
+) -> Part:
+    """One exam; with `second` it is the test split beside the val split, which alone is read."""
+    protocol, args = READINGS.get(benchmark, ("", {}))
+    rows: list[LogRow] = []
+    figures: list[tuple[str, int, float]] = []
+    for dataset, subset in members:
+        results = _results(source, dataset)
+        exam = (benchmark, subset)
+        listed = list(_rows(source, _entries(source, dataset), results, exam))
+        rows += listed
+        figure = _figure(results)
+        if figure and any(row.target for row in listed):
+            figures.append((figure[0], len(listed), figure[1]))
+    direct = benchmark == "mmlu_pro" and any(DIRECT_GOLD.fullmatch(row.target) for row in rows)
+    if direct:
+        rows = [replace(row, target=DIRECT_GOLD.sub(r"\1", row.target)) for row in rows]
+    if second:
+        rows = [replace(row, note=OTHER_SPLIT) for row in rows]
+    return Part(
+        benchmark="" if second else benchmark,
+        task=", ".join(dataset.abbreviation for dataset, _ in members),
+        rows=rows,
+        protocol=protocol,
+        reader=DIRECT_READER if direct else "",
+        args=args | ({"split": "test"} if test else {}),
+        reported=_reported(figures) if len(figures) == len(members) else {},
+    )
+
+
+def _reported(figures: Sequence[tuple[str, int, float]]) -> dict[str, float]:
+    """The figure over all datasets, each weighing as many rows as it has."""
+    total = sum(weight for _, weight, _ in figures)
+    return {figures[0][0]: sum(weight * value for _, weight, value in figures) / total}
+
+
+def _results_of(name: str, abbreviation: str) -> str:
+    """Where the results of a dataset are, given one of its files of predictions."""
+    folder = [RESULTS if p == PREDICTIONS else p for p in PurePosixPath(name).parent.parts]
+    return str(PurePosixPath(*folder, f"{abbreviation}.json"))
+
+
+def _results(source: Source, dataset: Dataset) -> dict[str, Any]:
+    beside = _results_of(dataset.files[0], dataset.abbreviation)
+    found = dataset.complete and beside not in dataset.files and source.has(beside)
+    return source.mapping(beside) if found else {}
+
+
+def _figure(results: Mapping[str, Any]) -> tuple[str, float] | None:
+    """The headline of a dataset: its name and value."""
+    for metric in results:
+        value = number(results[metric])
+        if _FIGURE.fullmatch(metric) and value is not None:
+            return metric, value / SHARE_OF
+    return None
+
+
+def _entries(source: Source, dataset: Dataset) -> list[Entry]:
+    """The predictions of a dataset in the order of its questions."""
+    entries: list[Entry] = []
+    for name in dataset.files:
+        before = len(entries)
+        for where, key, row in _predictions(source, name):
+            if not key.isdecimal() or "prediction" not in row:
+                raise DataError(f"{source.root / where}: no prediction of {TOOL}")
+            entries.append(Entry(where, before + int(key), row))
+    return sorted(entries, key=lambda entry: entry.number)
+
+
+def _predictions(source: Source, name: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    if name.endswith(".jsonl"):
+        for where, row in source.jsonl(name):
+            yield where, str(row.get("idx")), row
+        return
+    for key, row in source.mapping(name).items():
+        yield f"{name}, entry {key}", str(key), row if isinstance(row, dict) else {}
+
+
+def _rows(
+    source: Source, entries: Sequence[Entry], results: Mapping[str, Any], exam: tuple[str, str]
+) -> Iterator[LogRow]:
+    size = _size(entries)
+    details = [_detail(results.get("details"), entry.number, size) for entry in entries]
+    verdicts = _verdicts(entries, details, _figure(results), exam)
+    for entry, detail, verdict in zip(entries, details, verdicts, strict=True):
+        answer = _first(detail, ANSWERS)
+        target = _target(entry, detail)
+        yield LogRow(
+            where=entry.where,
+            reply=_reply(entry.row, f"{source.root / entry.where}"),
+            subset=exam[1],
+            index=entry.number % size,
+            prompt=_prompt(entry.row),
+            target=target,
+            answer=answer if isinstance(answer, str) else None,
+            verdict=verdict if target else None,
+            epoch=entry.number // size,
+        )
+
+
+def _size(entries: Sequence[Entry]) -> int:
+    """How many questions there are: a dataset that is run n times lists all of them n times."""
+    last = max((entry.number for entry in entries), default=0)
+    if last >= len(entries):
+        return last + 1
+    asked = [(_prompt(entry.row), str(entry.row.get("gold"))) for entry in entries]
+    for size in range(1, len(asked) // 2 + 1):
+        if len(asked) % size == 0 and asked[size:] == asked[:-size]:
+            return size
+    return last + 1
+
+
+def _prompt(row: Mapping[str, Any]) -> str:
+    """What was asked; up to 0.2 rows of perplexities have it under each option alone."""
+    option: Mapping[str, Any] = next((row[key] for key in row if key.startswith(LABEL)), {})
+    return prompt_of(row.get("origin_prompt", option.get("testing input")))
+
+
+def _detail(details: Any, place: int, size: int) -> dict[str, Any]:
+    """What the evaluator says of one row: listed by question, or filed under the row's number."""
+    epoch = place // size
+    if isinstance(details, list):
+        found = details[place % size] if place % size < len(details) else {}
+    else:
+        found = details.get(str(place)) if isinstance(details, Mapping) else {}
+    if not isinstance(found, Mapping):
+        return {}
+    return {
+        key: value[epoch] if isinstance(value, list) and epoch < len(value) else value
+        for key, value in found.items()
+    }
+
+
+def _first(detail: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    return next((detail[key] for key in keys if detail.get(key) is not None), None)
+
+
+def _target(entry: Entry, detail: Mapping[str, Any]) -> str:
+    gold = entry.row.get("gold") or _first(detail, GOLDS) or ""
+    return str(gold[-1] if isinstance(gold, list) and gold else gold)
+
+
+def _verdicts(
+    entries: Sequence[Entry],
+    details: Sequence[Mapping[str, Any]],
+    figure: tuple[str, float] | None,
+    exam: tuple[str, str],
+) -> list[float | None]:
+    """The evaluator's verdicts; else the first others that add up to the figure it reports.
+
+    Those are the comparison of the answers it lists, and its rule applied to the replies, whole
+    or without their thoughts.
+    """
+    judged = [number(_first(detail, JUDGED)) for detail in details]
+    if any(verdict is not None for verdict in judged):
+        return judged
+    compared = [_compared(*both) for both in zip(entries, details, strict=True)]
+    if figure is None:
+        return compared if all(_is_choice(entry.row) for entry in entries) else judged
+    whole = [_ruled(entry.row, exam, thoughts=True) for entry in entries]
+    spoken = [_ruled(entry.row, exam, thoughts=False) for entry in entries]
+    for verdicts in (compared, whole, spoken):
+        share = mean(verdict or 0.0 for verdict in verdicts)
+        if None not in verdicts and share is not None and abs(share - figure[1]) < SAME:
+            return verdicts
+    return judged
+
+
+def _compared(entry: Entry, detail: Mapping[str, Any]) -> float | None:
+    """Whether the answer is the gold one, letter by letter."""
+    answer, gold = _first(detail, ANSWERS), _first(detail, GOLDS)
+    if answer is None and _is_choice(entry.row):
+        answer, gold = entry.row["prediction"], entry.row.get("gold")
+    return None if answer is None or gold is None else float(str(answer) == str(gold))
+
+
+def _ruled(row: Mapping[str, Any], exam: tuple[str, str], *, thoughts: bool) -> float | None:
+    """What OpenCompass's rule makes of a reply, with or without its thoughts."""
+    said, gold = row["prediction"], row.get("gold")
+    if not isinstance(said, str) or not isinstance(gold, str):
+        return None
+    right = decide(*exam, said if thoughts else split_thinking(said).text, gold)
+    return None if right is None else float(right)
+
+
+def _is_choice(row: Mapping[str, Any]) -> bool:
+    """Whether an option was chosen by its perplexity."""
+    return any(key.startswith(LABEL) for key in row)
+
+
+def _reply(row: Mapping[str, Any], where: str) -> Reply:
+    """The reply; perplexities of the options become log-probabilities of their labels."""
+    options = {key[len(LABEL) :]: row[key] for key in row if key.startswith(LABEL)}
+    if options:
+        values = {label: option.get("PPL") for label, option in options.items()}
+        if not all(isinstance(value, int | float) for value in values.values()):
+            raise DataError(f"{where}: an option has no PPL")
+        if any(number(value) is None for value in values.values()):
+            return malformed(values)
+        return Reply(label_logprobs={label: -float(value) for label, value in values.items()})
+    said = row["prediction"]
+    said = said[-1] if isinstance(said, list) and said else said
+    said = said.get("prediction") if isinstance(said, Mapping) else said
+    return make_reply(said) if isinstance(said, str) else malformed(said)

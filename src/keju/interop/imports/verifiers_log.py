@@ -1,0 +1,251 @@
+"""verifiers: 0.3's ``results.jsonl`` with ``metadata.json``, and 0.4's ``traces.jsonl``."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from keju.errors import DataError
+from keju.interop.imports.log import Log, LogRow, Part
+from keju.interop.imports.replies import (
+    failed,
+    make_reply,
+    malformed,
+    mean,
+    naming,
+    number,
+    prompt_of,
+)
+from keju.interop.imports.source import Source
+from keju.types import Reply
+
+TOOL = "verifiers"
+RESULTS, METADATA, TRACES = "results.jsonl", "metadata.json", "traces.jsonl"
+
+EXAMS = ("bbh", "mmlu_pro", "ceval", "bixbench")
+_DECORATION = re.compile(r"^(?:.*/)?(?:keju[-_])?(.*?)(?:@.*)?$")
+"""An environment's id: an owner before it, a version after it, Keju's own prefix."""
+
+BIXBENCH_VIEW = (
+    "answer_mode", "question_source", "add_tf_legend", "seed", "shuffle_options", "with_refusal",
+    "use_think", "all_questions", "compat_shuffle", "data_version",
+)  # fmt: skip
+"""The arguments of the environment that say which questions were asked, and how."""
+
+
+def find(source: Source) -> list[str]:
+    """The files of rollouts."""
+    finished = [
+        name
+        for name in source.named(RESULTS)
+        if source.has(str(PurePosixPath(name).with_name(METADATA)))
+        and {"completion", "reward"} <= source.first(name).keys()
+    ]
+    traced = [name for name in source.named(TRACES) if "traces" in source.first(name)]
+    return finished + traced
+
+
+def read(source: Source, names: Sequence[str]) -> Log:
+    """The logs of one model, a part for each file."""
+    logs = [_traces(source, n) if n.endswith(TRACES) else _results(source, n) for n in names]
+    models = {log.model for log in logs}
+    source.refuse_several(models)
+    return Log(
+        tool=TOOL,
+        version=logs[0].version,
+        model=models.pop(),
+        parts=[part for log in logs for part in log.parts],
+        files=source.hashes,
+    )
+
+
+def _benchmark(environment: str) -> str:
+    match = _DECORATION.match(environment)
+    name = (match[1] if match else "").replace("-", "_").lower()
+    return name if name in EXAMS else ""
+
+
+def _view(benchmark: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of an exam that a log's own settings fix."""
+    if benchmark == "bixbench":
+        return {name: given[name] for name in BIXBENCH_VIEW if given.get(name) is not None}
+    names = ("few_shot_num", "split", "mode", "form", "decode")
+    return {name: given[name] for name in names if given.get(name) is not None}
+
+
+# --- 0.3 -------------------------------------------------------------------------------------
+
+
+def _results(source: Source, name: str) -> Log:
+    facts = source.mapping(str(PurePosixPath(name).with_name(METADATA)))
+    environment = str(facts.get("env_id") or "")
+    benchmark = _benchmark(environment)
+    given = facts.get("env_args") or {}
+    sampling = facts.get("sampling_args") or {}
+    reported = {"avg_reward": number(facts.get("avg_reward"))}
+    part = Part(
+        benchmark=benchmark,
+        task=environment,
+        rows=list(_rollouts(source, name)),
+        protocol=str(given.get("protocol") or ""),
+        args=_view(benchmark, given),
+        reported={label: value for label, value in reported.items() if value is not None},
+        sampling={key: value for key, value in sampling.items() if value not in ({}, None)},
+    )
+    return Log(
+        tool=TOOL,
+        version=str((facts.get("version_info") or {}).get("vf_version") or ""),
+        model=str(facts.get("model") or "unknown"),
+        parts=[part],
+        files={},
+    )
+
+
+def _rollouts(source: Source, name: str) -> Iterator[LogRow]:
+    seen: Counter[Any] = Counter()
+    for where, row in source.jsonl(name):
+        if not {"completion", "reward"} <= row.keys():
+            raise DataError(f"{source.root / where}: no rollout of {TOOL} (completion, reward)")
+        with naming(source.root / where):
+            example = row.get("example_id")
+            rollout = _rollout(where, row, seen[example])
+            seen[example] += 1
+        yield rollout
+
+
+def _rollout(where: str, row: Mapping[str, Any], epoch: int) -> LogRow:
+    info = row["info"] if isinstance(row.get("info"), Mapping) else {}
+    example = row.get("example_id")
+    reply = _rolled(row)
+    return LogRow(
+        where=where,
+        reply=reply,
+        keys=_keys(info),
+        subset=str(info.get("subset") or ""),
+        index=example if isinstance(example, int) else None,
+        prompt=prompt_of(row.get("prompt")),
+        choices=tuple(map(str, info.get("choices") or ())),
+        target=str(row.get("answer") or ""),
+        verdict=None if reply.error else number(row.get("reward")),
+        epoch=epoch,
+    )
+
+
+def _keys(info: Mapping[str, Any]) -> dict[str, Any]:
+    """The ids among a row's own facts; Keju's environments give the id of the sample."""
+    named = {key: info[key] for key in ("question_id", "capsule_uuid", "id") if info.get(key)}
+    if "id" not in named and isinstance(info.get("sample_id"), str):
+        named["id"] = info["sample_id"]
+    return named
+
+
+def _rolled(row: Mapping[str, Any]) -> Reply:
+    if row.get("error"):
+        return failed(row["error"])
+    completion = row["completion"]
+    if isinstance(completion, str):
+        return make_reply(completion)
+    turns = completion if isinstance(completion, list) else []
+    if not all(isinstance(turn, Mapping) for turn in turns):
+        return malformed(completion)
+    said = [turn for turn in turns if turn.get("role") == "assistant"]
+    if not said:
+        return malformed(completion)
+    last = said[-1]
+    return make_reply(
+        last.get("content"),
+        reasoning=last.get("reasoning_content"),
+        finish="length" if row.get("is_truncated") else "",
+        usage=row.get("token_usage"),
+        seconds=((row.get("timing") or {}).get("generation") or {}).get("duration"),
+    )
+
+
+# --- 0.4 -------------------------------------------------------------------------------------
+
+
+def _traces(source: Source, name: str) -> Log:
+    rows: list[LogRow] = []
+    seen: Counter[Any] = Counter()
+    environment, version, model = "", "", ""
+    exam: Mapping[str, Any] = {}
+    for where, episode in source.jsonl(name):
+        with naming(source.root / where):
+            trace: dict[str, Any] = next(iter(episode.get("traces") or ()), {})
+            data = (episode.get("task") or trace.get("task") or {}).get("data") or {}
+            environment = environment or str((episode.get("env") or {}).get("id") or "")
+            version = version or str((trace.get("verifiers") or {}).get("version") or "")
+            model = model or str(
+                ((trace.get("agent") or {}).get("config") or {}).get("model") or ""
+            )
+            exam = exam or data.get("exam") or {}
+            key = data.get("id", data.get("idx"))
+            rows.append(_traced(where, episode, trace, data, seen[key]))
+            seen[key] += 1
+    benchmark = str(exam.get("benchmark") or "") or _benchmark(environment)
+    settings = exam.get("settings") or {}
+    rewards = mean(row.verdict for row in rows if row.verdict is not None)
+    part = Part(
+        benchmark=benchmark if benchmark in EXAMS else "",
+        task=environment,
+        rows=rows,
+        protocol=str(exam.get("protocol") or settings.get("protocol") or ""),
+        args=_view(benchmark, settings | {"seed": settings.get("seed", exam.get("seed"))}),
+        reported={} if rewards is None else {"mean reward": rewards},
+    )
+    return Log(tool=TOOL, version=version, model=model or "unknown", parts=[part], files={})
+
+
+def _traced(
+    where: str,
+    episode: Mapping[str, Any],
+    trace: Mapping[str, Any],
+    data: Mapping[str, Any],
+    epoch: int,
+) -> LogRow:
+    nodes = [node for node in trace.get("nodes") or () if isinstance(node.get("message"), dict)]
+    asked = [node["message"] for node in nodes if not node.get("sampled")]
+    index = data.get("idx")
+    return LogRow(
+        where=where,
+        reply=_trace_reply(episode, trace, nodes),
+        keys=_keys(data),
+        subset=str(data.get("subset") or ""),
+        index=index if isinstance(index, int) else None,
+        prompt=prompt_of(asked) or str(data.get("prompt") or ""),
+        target=str(data.get("target") or data.get("answer") or ""),
+        verdict=_reward(trace),
+        epoch=epoch,
+    )
+
+
+def _reward(trace: Mapping[str, Any]) -> float | None:
+    """The weighted sum of the rewards; None where scoring did not run."""
+    rewards = list((trace.get("rewards") or {}).values())
+    if not rewards or any(reward is None for reward in rewards):
+        return None
+    return float(sum(r.get("score", 0.0) * r.get("weight", 1.0) for r in rewards))
+
+
+def _trace_reply(
+    episode: Mapping[str, Any], trace: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]
+) -> Reply:
+    errors = trace.get("errors") or episode.get("errors")
+    said = [node["message"] for node in nodes if node.get("sampled")]
+    if errors and not (trace.get("ok") and said):
+        last = errors[-1]
+        return failed(last.get("message") if isinstance(last, Mapping) else last)
+    call = (trace.get("calls") or [{}])[-1]
+    message = said[-1] if said else {}
+    time = call.get("time") or {}
+    return make_reply(
+        message.get("content"),
+        reasoning=message.get("reasoning_content"),
+        finish=call.get("finish_reason"),
+        usage=call.get("usage"),
+        seconds=time.get("end", 0.0) - time.get("start", 0.0) if time else 0.0,
+        model=call.get("model"),
+    )

@@ -1,0 +1,159 @@
+"""Keju's exams for verifiers up to 0.3, which loads environments with ``load_environment``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import verifiers as vf
+from datasets import Dataset
+
+from keju.benchmarks import registry
+from keju.errors import ConfigError, KejuError
+from keju.interop.verifiers.proctor import (
+    ExamSpec,
+    Proctor,
+    as_reply,
+    metrics_of,
+    open_exam,
+    unanswered,
+)
+from keju.interop.verifiers.tools import CALCULATOR, choose
+from keju.types import OUTCOMES, Reading, Reply, Sample
+
+MOST_TURNS = 10
+READINGS = "keju_readings"
+"""Key of the rollout's state that holds what was read of its reply."""
+Loader = Callable[..., Any]
+
+
+def calculator(expression: str) -> str:
+    """Compute the exact value of an arithmetic expression.
+
+    Args:
+        expression: Numbers, brackets and + - * / // % **, e.g. (3 + 4.5) * 2 ** 10
+    """
+    return CALCULATOR.call(msgspec.json.encode({CALCULATOR.argument: expression}).decode())
+
+
+FUNCTIONS = {CALCULATOR.name: calculator}
+"""Tools as functions: their signatures and texts are what the model is told."""
+
+
+def loader(benchmark: str) -> Loader:
+    """The ``load_environment`` of one benchmark."""
+
+    def load_environment(
+        data_dir: str | None = None,
+        limit: int | float | None = None,
+        seed: int = 42,
+        tools: list[str] | None = None,
+        max_turns: int = MOST_TURNS,
+        **settings: Any,
+    ) -> vf.Environment:
+        """Load the exam; `settings` are those of the benchmark, as ``dataset_args`` takes them.
+
+        `max_turns` is the most turns of the assistant where there are `tools`. What cannot be
+        carried out ends the command in one line: verifiers turns any lesser exception into a
+        traceback.
+        """
+        if "seed" in registry.get(benchmark).Args.model_fields:
+            settings.setdefault("seed", seed)
+        spec = ExamSpec(benchmark, settings, data_dir, limit, seed)
+        try:
+            chosen = [FUNCTIONS[tool.name] for tool in choose(tools or [])]
+            if max_turns < 1 or (max_turns != MOST_TURNS and not tools):
+                raise ConfigError("max_turns must be at least 1, and has an effect only with tools")
+            return _environment(open_exam(spec), chosen, max_turns)
+        except KejuError as error:
+            raise SystemExit(f"keju: error: {error}") from None
+
+    return load_environment
+
+
+def _environment(proctor: Proctor, tools: list[Callable[..., str]], turns: int) -> vf.Environment:
+    rows = [_row(proctor, sample) for sample in proctor.exam.samples]
+    common = {
+        "eval_dataset": Dataset.from_list(rows),
+        "rubric": ExamRubric([reader.name for reader in proctor.readers[1:]]),
+        "sampling_args": dict(proctor.sampling),
+    }
+    if tools:
+        return ToolExamEnv(proctor, tools=tools, max_turns=turns, **common)
+    return ExamEnv(proctor, **common)
+
+
+def _row(proctor: Proctor, sample: Sample) -> dict[str, Any]:
+    prompt = [{"role": m.role, "content": m.content} for m in proctor.messages(sample)]
+    info = {"id": sample.id, "subset": sample.subset}
+    return {"prompt": prompt, "answer": sample.target, "info": info}
+
+
+class _Graded:
+    """Grades a rollout when it ends: what cannot be graded is an error of the rollout."""
+
+    def __init__(self, proctor: Proctor, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._proctor = proctor
+
+    @vf.cleanup
+    async def grade_reply(self, state: vf.State) -> None:
+        """Leave the readings in the state, for the rubric."""
+        if state.get("error") is not None:
+            return
+        try:
+            state[READINGS] = await self._proctor.read(state["info"]["id"], _reply_in(state))
+        except KejuError as error:
+            state["error"] = vf.Error(str(error))
+
+    @vf.teardown
+    async def hang_up(self) -> None:
+        """Close the connections to the judge."""
+        await self._proctor.close()
+
+
+class ExamEnv(_Graded, vf.SingleTurnEnv):
+    """One question, one reply."""
+
+
+class ToolExamEnv(_Graded, vf.ToolEnv):
+    """Turns with tools until there is an answer in words."""
+
+
+class ExamRubric(vf.Rubric):
+    """The score by the protocol's reader as the reward, and the metrics of the other bridge."""
+
+    def __init__(self, beside: list[str]) -> None:
+        super().__init__()
+        self.add_reward_func(score_by_protocol)
+        names = [f"outcome_{name}" for name in OUTCOMES]
+        for name in (*names, *(f"{reader}_score" for reader in beside)):
+            self.add_metric(_metric(name))
+
+
+def score_by_protocol(state: vf.State) -> float:
+    """The score in [0, 1] of a rollout that was graded."""
+    readings: tuple[Reading, ...] | None = state.get(READINGS)
+    return readings[0].score.value if readings else 0.0
+
+
+def _metric(name: str) -> Callable[..., float]:
+    def metric(state: vf.State) -> float:
+        readings = state.get(READINGS)
+        return metrics_of(readings).get(name, 0.0) if readings else 0.0
+
+    metric.__name__ = name
+    return metric
+
+
+def _reply_in(state: vf.State) -> Reply:
+    """The last message of the rollout, or what stands for one that never came to an answer."""
+    steps = state["trajectory"]
+    if not steps:
+        return Reply()
+    message = steps[-1]["response"].message
+    if message.tool_calls:
+        return unanswered()
+    content = message.content if isinstance(message.content, str) else None
+    return as_reply(content, message.reasoning_content, message.finish_reason)

@@ -1,0 +1,1 @@
+"""Stored runs: their folder, manifest and journals."""

@@ -1,0 +1,157 @@
+"""What ``keju init`` writes works: the plug-in installs, passes its test and is sat; the config runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from keju.config.load import load
+from tests.cli.conftest import Keju, keju
+
+__all__ = ["keju"]
+
+NAME = "chess-endgames"
+
+
+class Plugin(NamedTuple):
+    """A generated package and the folder it is installed in."""
+
+    source: Path
+    installed: Path
+
+    def run(self, *argv: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run Python with the plug-in installed."""
+        environ = {k: v for k, v in os.environ.items() if not k.startswith(("KEJU_", "OPENAI_"))}
+        environ |= {"PYTHONPATH": str(self.installed), "PYTHONDONTWRITEBYTECODE": "1"}
+        return subprocess.run(
+            [sys.executable, *argv],
+            cwd=cwd or self.source.parent,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+def install(source: Path, target: Path) -> None:
+    """Install a package without touching this environment or any network."""
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation",
+         "--disable-pip-version-check", "--no-index", "--target", str(target), str(source)],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Plugin:
+    pytest.importorskip("hatchling")
+    pytest.importorskip("pip")
+    from keju.cli.scaffold import write_benchmark
+
+    folder = tmp_path_factory.mktemp("plugin")
+    source, installed = folder / "source", folder / "installed"
+    write_benchmark(NAME, source)
+    install(source, installed)
+    return Plugin(source, installed)
+
+
+def test_the_plugin_passes_its_own_test(plugin: Plugin) -> None:
+    ran = plugin.run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=plugin.source)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "5 passed" in ran.stdout
+
+
+def test_the_plugin_is_listed_shown_and_sat(plugin: Plugin) -> None:
+    ran = plugin.run("-m", "keju", "list", "benchmarks", "--json")
+    names = [row["name"] for row in json.loads(ran.stdout)["benchmarks"]]
+    assert names[-1] == NAME
+    shown = plugin.run("-m", "keju", "show", NAME, "--subset", "words", "--index", "1")
+    assert "ANSWER: X" in shown.stdout
+    ran = plugin.run("-m", "keju", "eval", "-m", "scripted", "--datasets", NAME, "-q", "--json")
+    assert ran.returncode == 0, ran.stderr
+    (entry,) = json.loads(ran.stdout)["benchmarks"]
+    assert (entry["name"], entry["n"], len(entry["subsets"])) == (NAME, 4, 2)
+
+
+def test_settings_that_the_plugin_does_not_take_are_refused(plugin: Plugin) -> None:
+    args = json.dumps({NAME: {"few_shot_num": 2}})
+    ran = plugin.run("-m", "keju", "show", NAME, "--dataset-args", args)
+    assert (ran.returncode, "setting 'few_shot_num' is not available" in ran.stderr) == (2, True)
+
+
+BROKEN = {
+    "import nothing_of_that_name": "cannot be loaded: ModuleNotFoundError",
+    "class Chess: pass": "is no keju.benchmarks.base.Benchmark",
+    "Chess = print": "is no keju.benchmarks.base.Benchmark",
+    "": "cannot be loaded: AttributeError",
+}
+
+
+@pytest.mark.parametrize("content", BROKEN)
+def test_a_broken_plugin_is_named_in_one_line_and_harms_nothing_else(
+    tmp_path: Path, content: str
+) -> None:
+    info = tmp_path / "keju_chess-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: keju-chess\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[keju.benchmarks]\nchess = chess_exam:Chess\n")
+    (tmp_path / "chess_exam.py").write_text(content + "\n")
+    broken = Plugin(tmp_path / "source", tmp_path)
+    ran = broken.run("-m", "keju", "show", "chess")
+    assert ran.returncode == 2
+    (line,) = (line for line in ran.stderr.splitlines() if line)
+    assert line.startswith("keju: error: the plug-in 'chess' (chess_exam:Chess)")
+    assert BROKEN[content] in line
+    assert broken.run("-m", "keju", "show", "demo").returncode == 0
+    assert "'chess' cannot be loaded" in broken.run("-m", "keju", "list", "benchmarks").stderr
+
+
+def test_init_says_what_it_wrote(keju: Keju, tmp_path: Path) -> None:
+    ran = keju("init", "benchmark", "chess", "--json")
+    assert ran.code == 0
+    assert len(ran.json["files"]) == 5
+    assert all((tmp_path / file).is_file() for file in ran.json["files"])
+    assert "@" not in (tmp_path / "chess" / "pyproject.toml").read_text()
+
+
+def test_the_configuration_runs_as_it_stands(keju: Keju, tmp_path: Path) -> None:
+    assert keju("init", "config", "-o", "task.yaml").code == 0
+    text = (tmp_path / "task.yaml").read_text()
+    assert "keju eval -c task.yaml" in text
+    config = load(tmp_path / "task.yaml", environ={})
+    assert (config.model, config.datasets, config.limit) == ("scripted", ["demo"], 10)
+    assert keju("eval", "-c", "task.yaml", "-q").code == 0
+
+
+def test_every_commented_key_of_the_configuration_is_a_valid_one(tmp_path: Path) -> None:
+    from keju.cli.scaffold import write_config
+
+    lines = write_config(tmp_path / "task.yaml").read_text().splitlines()
+    keys = [line[2:].partition(":")[0] for line in lines if line.startswith("# ") and ": " in line]
+    named = [key for key in keys if key.isidentifier() and key == key.lower() and key != "gguf"]
+    assert {"api_url", "repeats", "rotate_options", "budget", "run_id"} <= set(named)
+    from keju.config import TaskConfig
+
+    assert set(named) <= set(TaskConfig.model_fields)
+
+
+@pytest.mark.parametrize("name", ["bbh", "mmlu-pro"])
+def test_a_plugin_with_the_name_of_a_benchmark_is_refused_by_name(
+    tmp_path: Path, name: str
+) -> None:
+    info = tmp_path / "keju_other-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: keju-other\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[keju.benchmarks]\n{name} = other:Exam\n")
+    plugin = Plugin(tmp_path / "source", tmp_path)
+    line = f"'{name}' is a benchmark of Keju's own and the name of a plug-in (other:Exam)"
+    assert line in plugin.run("-m", "keju", "list", "benchmarks").stderr
+    ran = plugin.run("-m", "keju", "show", name)
+    assert (ran.returncode, line in ran.stderr) == (2, True)

@@ -1,0 +1,253 @@
+"""Where settings come from, and which source wins."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.config import GenerationConfig, TaskConfig
+from keju.config import load as settings
+from keju.errors import ConfigError
+
+BASE = {"model": "m", "datasets": ["bbh"]}
+
+
+def load(
+    flags: dict[str, Any] | None = None,
+    *,
+    file: Path | None = None,
+    overrides: tuple[str, ...] = (),
+    environ: dict[str, str] | None = None,
+) -> TaskConfig:
+    """Load on top of a model and a benchmark, in an empty environment."""
+    return settings.load(file, overrides, BASE | (flags or {}), environ or {})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "limit: 1\nseed: 1\nrepeats: 1\ngeneration_config: {max_tokens: 7, top_p: 0.5}\n"
+    )
+    return path
+
+
+def test_flags_beat_overrides_beat_environment_beat_file(file: Path) -> None:
+    environ = {"KEJU_LIMIT": "2", "KEJU_SEED": "2", "KEJU_REPEATS": "2"}
+    config = load({"limit": 4}, file=file, overrides=("seed=3", "limit=3"), environ=environ)
+    assert (config.limit, config.seed, config.repeats) == (4, 3, 2)
+    assert load(file=file).repeats == 1
+
+
+def test_mappings_merge_key_by_key(file: Path) -> None:
+    config = load(
+        {"generation_config": {"temperature": 0.6}},
+        file=file,
+        overrides=("generation_config.top_p=0.9",),
+    )
+    generation = config.generation_config
+    assert (generation.max_tokens, generation.top_p, generation.temperature) == (7, 0.9, 0.6)
+
+
+def test_other_spellings_meet_in_one_key(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("eval-batch-size: 3\ngeneration-config: {max_new_tokens: 5}\n")
+    config = load({"generation_config": {"max_tokens": 9}}, file=path)
+    assert config.eval_batch_size == 3
+    assert config.generation_config.max_tokens == 9
+    path.write_text("dataset_args: {bbh: {few-shot-num: 3}}\n")
+    config = load(file=path, overrides=("dataset_args.bbh.few_shot_num=0",))
+    assert config.dataset_args == {"bbh": {"few_shot_num": 0}}
+
+
+def test_lists_replace(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("datasets: [bbh, ceval]\nmodel: m\n")
+    assert settings.load(path, environ={}).datasets == ["bbh", "ceval"]
+    assert settings.load(path, flags={"datasets": ["demo"]}, environ={}).datasets == ["demo"]
+
+
+@pytest.mark.parametrize(
+    ("override", "field", "value"),
+    [
+        ("limit=0.5", "limit", 0.5),
+        ("offline=true", "offline", True),
+        ("limit=null", "limit", None),
+        ('generation_config={"temperature": 0.5, "stop": ["a"]}', "generation_config", None),
+        ("run_id=2026-11-15", "run_id", "2026-11-15"),
+        ("api_url=http://h:1/v1?a=b", "api_url", "http://h:1/v1?a=b"),
+        ("datasets=[demo]", "datasets", ["demo"]),
+    ],
+)
+def test_override_values_are_yaml(override: str, field: str, value: object) -> None:
+    config = settings.load(None, ("model=m", "datasets=bbh", override), {}, {})
+    if field == "generation_config":
+        assert config.generation_config.stop == ["a"]
+    else:
+        assert getattr(config, field) == value
+
+
+def test_every_scalar_field_has_a_variable() -> None:
+    fields = settings.scalar_fields()
+    assert {"model", "api_url", "data_dir", "limit", "offline", "run_id", "datasets"} <= set(fields)
+    nested = {"headers", "model_args", "dataset_args", "generation_config", "budget", "price"}
+    assert set(TaskConfig.model_fields) - set(fields) == nested | {"judge"}
+    environ = {"KEJU_DATASETS": "bbh,ceval", "KEJU_MODEL": "7", "KEJU_OFFLINE": "true"}
+    config = settings.load(environ=environ)
+    assert (config.datasets, config.model, config.offline) == (["bbh", "ceval"], "7", True)
+
+
+def test_variables_that_are_no_settings_pass() -> None:
+    environ = {"KEJU_CACHE_DIR": "x", "KEJU_DEBUG": "1", "KEJU_TEST_ANY": "1", "KEJU_LIMIT": ""}
+    assert load(environ=environ).limit is None
+
+
+def test_openai_variables_stand_between_the_file_and_the_flags(tmp_path: Path) -> None:
+    environ = {"OPENAI_API_KEY": "shared", "OPENAI_BASE_URL": "http://shared/v1"}
+    path = tmp_path / "c.yaml"
+    path.write_text("api_url: http://file/v1\napi_key: file\n")
+    config = settings.load(path, flags={"model": "m", "datasets": ["demo"]}, environ=environ)
+    assert config.api_url == "http://shared/v1"
+    assert config.api_key is not None
+    assert config.api_key.get_secret_value() == "shared"
+    own = load({"api_url": "http://own/v1", "api_key": "own"}, environ=environ)
+    assert own.api_url == "http://own/v1"
+    more = load(environ=environ | {"KEJU_API_URL": "http://keju/v1"})
+    assert more.api_url == "http://keju/v1"
+
+
+def test_a_manifest_outranks_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "manifest.json"
+    path.parent.mkdir()
+    path.write_text('{"config": {"model": "m", "datasets": ["demo"], "api_url": "http://run/v1"}}')
+    config = settings.load(path, environ={"OPENAI_BASE_URL": "http://shared/v1"})
+    assert (config.api_url, config.run_id) == ("http://run/v1", "run")
+
+
+@pytest.mark.parametrize("model", ["scripted", "replay:runs/a", "gguf:x", "hf:x", "embedded"])
+def test_local_models_get_no_endpoint(model: str) -> None:
+    environ = {"OPENAI_API_KEY": "shared", "OPENAI_BASE_URL": "http://shared/v1"}
+    config = load({"model": model}, environ=environ)
+    assert config.api_url is None
+    assert config.api_key is None
+
+
+def test_a_name_that_begins_like_a_local_model_is_one_at_an_endpoint() -> None:
+    config = load({"model": "hf-chat"}, environ={"OPENAI_BASE_URL": "http://shared/v1"})
+    assert config.api_url == "http://shared/v1"
+
+
+def test_json_file_and_yaml_anchors(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"timeout": 1e3, "seed": 5}).replace(" ", "\t"))
+    assert load(file=path).timeout == 1000
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        "generation_config: &g {temperature: 0.1, top_p: 0.2}\n"
+        "judge: {model: j, generation_config: {<<: *g, temperature: 0.3}}\n"
+    )
+    judge = load(file=path).judge
+    assert judge is not None
+    assert (judge.generation_config.temperature, judge.generation_config.top_p) == (0.3, 0.2)
+
+
+def test_manifest_of_a_run_resumes_it_from_anywhere(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "tuesday"
+    folder.mkdir(parents=True)
+    config = BASE | {"run_id": "tuesday", "work_dir": "deep", "limit": 3}
+    (folder / "manifest.json").write_text(json.dumps({"schema": 1, "config": config}))
+    loaded = settings.load(folder / "manifest.json", environ={})
+    assert Path(loaded.work_dir) == tmp_path / "deep"
+    assert (loaded.run_id, loaded.limit) == ("tuesday", 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": {"b": 1}}', {"a": {"b": 1}}),
+        ("temperature=0.6,max_tokens=512", {"temperature": 0.6, "max_tokens": 512}),
+        ("temperature=0.6, stop=[a, b]", {"temperature": 0.6, "stop": ["a", "b"]}),
+        ("extra_body.x=1,extra_body.y=yes", {"extra_body": {"x": 1, "y": True}}),
+        ('chat_template_kwargs={"enable_thinking": false}', None),
+    ],
+)
+def test_mapping_flags_take_json_and_pairs(text: str, expected: dict[str, Any] | None) -> None:
+    parsed = settings.from_flags({"generation_config": text})["generation_config"]
+    assert parsed == (expected or {"chat_template_kwargs": {"enable_thinking": False}})
+
+
+def test_headers_stay_texts() -> None:
+    assert settings.from_flags({"headers": "X-Id=007,X-B=a=b"}) == {
+        "headers": {"X-Id": "007", "X-B": "a=b"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"limt": 1}, "unknown key 'limt' (did you mean 'limit'?)"),
+        ({"self": 1}, "unknown key 'self'"),
+        (
+            {"judge": {"model": "j", "generation_config": {"top_p": 2}}},
+            "judge.generation_config.top_p",
+        ),
+        ({"generation_config": {"temperature": "x"}}, "generation_config.temperature"),
+        ({"price": {"input": "x"}}, "price.input: "),
+        ({"price": {"input": True}}, "price.input: must be a number, not true"),
+        ({"judge": {"strategy": "llm"}}, "'judge.model' is required"),
+        (
+            {"judge": {"model": "j", "budget": {"tokns": 1}}},
+            "unknown key 'judge.budget.tokns' (did",
+        ),
+        ({"limit": "x"}, "limit: must be a whole number of at least 1, or a share between 0 and 1"),
+        (
+            {"generation_config": {"extra_body": {"seed": 1}}},
+            "generation_config.extra_body: cannot",
+        ),
+        ({"model_args": {"a": [float("nan")]}}, "model_args.a.0: must be a finite number"),
+    ],
+)
+def test_messages_have_the_whole_path(flags: dict[str, Any], message: str) -> None:
+    """Once, whether the settings are loaded or given to the class itself."""
+    for make in (load, lambda given: TaskConfig(**(BASE | given))):
+        with pytest.raises(ConfigError) as raised:
+            make(flags)
+        assert str(raised.value).startswith(message)
+        assert "more)" not in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+def test_settings_inside_settings_can_be_made_alone() -> None:
+    with pytest.raises(ConfigError, match=r"^temperature: input should be a finite number$"):
+        GenerationConfig(temperature=float("inf"))
+    made = load({"generation_config": GenerationConfig(temperature=0.5)})
+    assert made.generation_config.temperature == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "limit"), [(1, 1), (1.0, 1), ("5", 5), (0.5, 0.5), ("0.5", 0.5), (None, None)]
+)
+def test_limit(given: object, limit: object) -> None:
+    assert load({"limit": given}).limit == limit
+
+
+def test_secrets_are_in_no_message() -> None:
+    secret = "sk-very-secret"
+    for flags in ({"api_key": [secret]}, {"headers": {"X-Key": [secret]}}):
+        with pytest.raises(ConfigError) as raised:
+            load(flags)
+        assert secret not in str(raised.value)
+    with pytest.raises(ConfigError) as raised:
+        settings.from_flags({"headers": f'{{"Authorization": "{secret}'})
+    assert secret not in str(raised.value)
+
+
+def test_folders_of_small_commands() -> None:
+    assert settings.data_dir(None, {}) is None
+    assert settings.data_dir(None, {"KEJU_DATA_DIR": "a"}) == "a"
+    assert settings.data_dir("b", {"KEJU_DATA_DIR": "a"}) == "b"
+    assert settings.work_dir(None, {}) == Path("runs")
+    assert settings.work_dir(None, {"KEJU_WORK_DIR": "w"}) == Path("w")

@@ -1,0 +1,131 @@
+"""Rows find their questions by the strongest key they have, and none is dropped in silence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.benchmarks.prepare import prepare_exam
+from keju.interop.imports.log import LogRow
+from keju.interop.imports.matching import Matcher
+from keju.types import Reply
+from tests.interop.imports.conftest import DATA, Import, exam_of
+
+
+def matcher(name: str, *subsets: str) -> Matcher:
+    """The questions of the data made for these tests."""
+    args: dict[str, Any] = {"few_shot_num": 0, "subset_list": list(subsets)}
+    return Matcher(prepare_exam(name, args, data_dir=str(DATA))[0])
+
+
+def row(**fields: Any) -> LogRow:
+    """A row of a log."""
+    return LogRow(where="log, line 1", reply=Reply("ANSWER: A"), **fields)
+
+
+LOAVES = "A baker sells 7 loaves a day. How many does he sell in 12 days?"
+LOAVES_OPTIONS = ("74", "77", "82", "84", "86", "91", "96", "98", "104", "112")
+SQUARE = "A square garden has an area of 169 square paces. How long is its side?"
+
+
+@pytest.mark.parametrize(
+    ("fields", "index"),
+    [
+        ({"keys": {"question_id": 9003}}, 2),
+        ({"keys": {"question_id": "9003"}, "question": SQUARE}, 2),
+        ({"keys": {"question_id": 9003}, "question": LOAVES}, 0),
+        ({"keys": {"question_id": 7}, "question": LOAVES}, 0),
+        ({"subset": "Math", "index": 2, "question": SQUARE}, 2),
+        ({"subset": "math", "index": 0, "question": SQUARE}, 2),
+        ({"question": f"  {SQUARE}\n"}, 2),
+        ({"prompt": f"Question: {SQUARE}\nANSWER: C\n\nQuestion: {LOAVES}"}, 0),
+        ({"keys": {"question_id": 7}}, None),
+        ({"subset": "math", "index": 0, "question": "Another question?"}, None),
+        ({"subset": "math", "index": 0}, None),
+        ({}, None),
+    ],
+)
+def test_a_row_is_matched_by_the_strongest_key(fields: dict[str, Any], index: int | None) -> None:
+    match = matcher("mmlu_pro", "math", "history").match(row(**fields))
+    assert match.place == index
+    assert bool(match.reason) is (index is None)
+
+
+def test_recorded_choices_give_the_order() -> None:
+    shown = tuple(reversed(LOAVES_OPTIONS))
+    match = matcher("mmlu_pro", "math").match(row(question=LOAVES, choices=shown))
+    assert match.order == (9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+
+
+def test_leading_blanks_of_options_do_not_matter() -> None:
+    shown = tuple(f" {option}" for option in LOAVES_OPTIONS)
+    match = matcher("mmlu_pro", "math").match(row(question=LOAVES, choices=shown))
+    assert (match.place, match.order) == (0, ())
+
+
+@pytest.mark.parametrize("style", ["{}) {}", "{}. {}", "({}) {}", "{}: {}", "{} {}"])
+def test_labelled_lines_of_the_prompt_give_the_order(style: str) -> None:
+    shown = ("13", "11", "14", "12")
+    lines = "\n".join(style.format(*pair) for pair in zip("ABCD", shown, strict=True))
+    prompt = f"Question: {LOAVES}\nA) 13\nB) 84\n\nQuestion: {SQUARE}\n{lines}\nAnswer:"
+    match = matcher("mmlu_pro", "math").match(row(prompt=prompt))
+    assert (match.place, match.order) == (2, (2, 0, 3, 1))
+
+
+def test_options_of_another_question_are_no_match() -> None:
+    match = matcher("mmlu_pro", "math").match(row(question=SQUARE, choices=("1", "2", "3", "4")))
+    assert match.place is None
+    assert match.reason == "its options are not those of the question"
+
+
+def test_a_question_without_its_options_is_found_in_a_prompt_around_it() -> None:
+    """As inspect_evals stores BBH: instructions, the question, and the options apart."""
+    stem = "Today is 11/30/2033. What was the date yesterday in MM/DD/YYYY?"
+    asked = f"Infer the date.\n\nQUESTION: {stem}\nOPTIONS:"
+    found = matcher("bbh", "date_understanding").match(
+        row(
+            keys={"question_id": "date_understanding_006"},
+            subset="date_understanding",
+            question=asked,
+            choices=("12/01/2033", "11/28/2033", "11/29/2033"),
+        )
+    )
+    assert (found.place, found.order) == (5, ())
+
+
+def test_rows_without_a_question_are_listed(imported: Import, log: Callable[[str], Path]) -> None:
+    folder = log("lm-eval/bbh")
+    samples = next(folder.glob("samples_*boolean*"))
+    rows = [json.loads(line) for line in samples.read_text().splitlines()]
+    rows[1]["doc"]["input"] = "True and True is"
+    samples.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    document = imported(folder)
+    exam = exam_of(document, "bbh")
+    assert (exam["rows"], exam["matched"]) == (12, 11)
+    assert exam["unmatched"] == [{"where": f"{samples.name}, line 2", "reason": "no such question"}]
+    warnings = document["results"]["benchmarks"][0]["warnings"]
+    assert "1 rows of the log answer no question of the data" in warnings
+
+
+def test_rows_of_other_tasks_are_listed(imported: Import, log: Callable[[str], Path]) -> None:
+    folder = log("lm-eval/bbh")
+    samples = next(folder.glob("samples_*boolean*"))
+    samples.rename(folder / "samples_gsm8k_2026-01-01T00-00-00.jsonl")
+    document = imported(folder)
+    assert exam_of(document, "bbh")["rows"] == 6
+    assert len(document["unmatched"]) == 6
+    assert "no exam of Keju's" in document["unmatched"][0]["reason"]
+
+
+def test_another_gold_answer_is_told(imported: Import, log: Callable[[str], Path]) -> None:
+    folder = log("lm-eval/bbh")
+    samples = next(folder.glob("samples_*boolean*"))
+    samples.write_text(samples.read_text().replace('"target": "False"', '"target": "True"', 2))
+    exam = exam_of(imported(folder), "bbh")
+    assert exam["other_gold"] == [
+        {"id": "bbh_boolean_expressions_0", "log": "True", "data": "False"}
+    ]

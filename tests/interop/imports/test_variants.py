@@ -1,0 +1,269 @@
+"""Other shapes of the same logs: further filters, JSON Lines, failed rows, exams of one's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.config import TaskConfig
+from keju.runs.manifest import Manifest
+from keju.task import make_jobs
+from tests.cli.conftest import Keju
+from tests.interop.imports.conftest import DATA, Import, exam_of
+
+Log = Callable[[str], Path]
+
+
+def edit(path: Path, change: Callable[[list[dict[str, Any]]], Any]) -> None:
+    """Change the rows of a JSON Lines file."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    changed = change(rows)
+    path.write_text("".join(json.dumps(row) + "\n" for row in (changed or rows)))
+
+
+def test_a_second_filter_repeats_the_same_replies(imported: Import, log: Log) -> None:
+    folder = log("lm-eval/bbh")
+    other = {"filter": "strict-match", "exact_match": 0.0, "filtered_resps": ["[invalid]"]}
+    for samples in folder.glob("samples_*"):
+        edit(samples, lambda rows: [*rows, *(row | other for row in rows)])
+    exam = exam_of(imported(folder), "bbh")
+    assert (exam["rows"], exam["tool_accuracy"]) == (12, pytest.approx(1 / 3))
+
+
+def test_several_replies_of_lm_eval_are_repeats(imported: Import, log: Log) -> None:
+    folder = log("lm-eval/bbh")
+    for samples in folder.glob("samples_*"):
+        edit(samples, lambda rows: [r | {"resps": [r["resps"][0] * 3]} for r in rows])
+    document = imported(folder)
+    assert exam_of(document, "bbh")["rows"] == 36
+    assert document["results"]["benchmarks"][0]["repeats"] == 3
+
+
+def test_a_folder_without_results_goes_by_its_name(imported: Import, log: Log) -> None:
+    folder = log("lm-eval/bbh")
+    next(folder.glob("results_*")).unlink()
+    document = imported(folder)
+    assert (document["model"], document["version"]) == ("bbh", "")
+    exam = exam_of(document, "bbh")
+    assert exam["reported"] == {}
+    assert exam["tool_accuracy"] == pytest.approx(1 / 3)
+
+
+def test_failed_rows_of_evalscope_and_verifiers_are_errors(imported: Import, log: Log) -> None:
+    folder = log("verifiers-0.3")
+
+    def fail(rows: list[dict[str, Any]]) -> None:
+        rows[0] |= {"error": "This model's maximum context length is 10 tokens", "reward": 0.0}
+        rows[1] |= {"error": {"error": "ModelError", "message": "down"}, "completion": None}
+
+    edit(folder / "results.jsonl", fail)
+    document = imported(folder)
+    assert exam_of(document, "bixbench")["errors"] == 2
+    assert document["results"]["benchmarks"][0]["outcomes"]["error"] == 2
+
+
+@pytest.mark.parametrize("resps", [[], [[]], None, [[None]], [None], [[[]], [[-1.0, True]]], 5])
+def test_a_sample_of_lm_eval_without_a_reply_is_an_error(
+    resps: Any, imported: Import, log: Log
+) -> None:
+    folder = log("lm-eval/bbh")
+
+    def fail(rows: list[dict[str, Any]]) -> None:
+        rows[1] |= {"resps": resps, "filtered_resps": []}
+
+    edit(next(folder.glob("samples_*boolean*")), fail)
+    document = imported(folder)
+    exam = exam_of(document, "bbh")
+    assert (exam["rows"], exam["errors"]) == (12, 1)
+    assert document["results"]["benchmarks"][0]["outcomes"]["error"] == 1
+
+
+@pytest.mark.parametrize("completion", [5, ["B"], [], None, [{"role": "user", "content": "B"}]])
+def test_a_rollout_with_a_malformed_completion_is_an_error(
+    completion: Any, imported: Import, log: Log, tmp_path: Path
+) -> None:
+    folder = log("verifiers-0.3")
+    edit(folder / "results.jsonl", lambda rows: rows[3].update(completion=completion))
+    document = imported(folder)
+    assert exam_of(document, "bixbench")["errors"] == 1
+    lines = (tmp_path / "runs" / "r" / "records.jsonl").read_text().splitlines()
+    errors = [json.loads(line)["reply"].get("error") for line in lines]
+    (error,) = [error for error in errors if error]
+    assert error["kind"] == "malformed"
+    assert error["message"].startswith("the log holds no reply here: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "file", "change", "line"),
+    [
+        ("verifiers-0.3", "results.jsonl", {"timing": "soon"}, 3),
+        ("verifiers-0.3", "results.jsonl", {"example_id": [1]}, 3),
+        ("verifiers-0.4", "traces.jsonl", {"traces": [5]}, 3),
+        ("lm-eval/bbh", "samples_*boolean*", {"metrics": 3}, 3),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named(
+    path: str, file: str, change: dict[str, Any], line: int, keju: Keju, log: Log
+) -> None:
+    folder = log(path)
+    name = next(folder.glob(file))
+    edit(name, lambda rows: rows[line - 1].update(change))
+    ran = keju("import", str(folder), "--data-dir", str(DATA))
+    assert ran.code == 2
+    assert f"{name.name}, line {line}: " in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_rollouts_agree_on_options_whatever_order_showed_them(imported: Import, log: Log) -> None:
+    """The second rollout of each question sees its options reversed; both choose the gold one."""
+    folder = log("verifiers-0.3")
+
+    def reverse(rows: list[dict[str, Any]]) -> None:
+        for row in rows[1::2]:
+            row["info"]["choices"].reverse()
+            row["answer"] = "DCBA"["ABCD".index(row["answer"])]
+        for row in rows:
+            row["completion"] = row["answer"]
+
+    edit(folder / "results.jsonl", reverse)
+    metrics = imported(folder)["results"]["benchmarks"][0]["metrics"]
+    assert metrics["accuracy"]["value"] == 1.0
+    assert metrics["agreement"]["value"] == 1.0
+    assert metrics["majority_vote"]["value"] == 1.0
+
+
+def test_an_error_that_evalscope_recorded_is_an_error(imported: Import, log: Log) -> None:
+    folder = log("evalscope")
+    file = folder / "predictions" / "tiny-chat" / "ceval_law.jsonl"
+
+    def fail(rows: list[dict[str, Any]]) -> None:
+        rows[0]["model_output"] |= {"error": "status 500", "choices": []}
+
+    edit(file, fail)
+    exam = exam_of(imported(folder), "ceval")
+    assert exam["errors"] == 1
+    assert [d["keju"]["outcome"] for d in exam["differences"]] == ["error"]
+    assert exam["differences"][0]["reply"] == "status 500"
+
+
+def test_part_of_a_run_is_set_beside_the_figure_of_that_part(imported: Import, log: Log) -> None:
+    folder = log("evalscope")
+    (folder / "predictions" / "tiny-chat" / "bbh_boolean_expressions.jsonl").unlink()
+    exam = exam_of(imported(folder), "bbh")
+    assert exam["rows"] == 6
+    assert exam["reported"]["accuracy"] == pytest.approx(5 / 6, abs=1e-4)
+    assert exam["tool_accuracy"] == pytest.approx(5 / 6)
+
+
+@pytest.mark.parametrize("benchmark", ["mmlu_pro", "mmlu-pro"])
+def test_a_task_of_another_name_is_imported_by_its_exam(
+    benchmark: str, imported: Import, log: Log
+) -> None:
+    file = log("inspect/mmlu-pro-with-an-error.json")
+    file.write_text(file.read_text().replace('"task": "mmlu_pro"', '"task": "my_exam"'))
+    exam = exam_of(imported(file, "--datasets", benchmark), "mmlu_pro")
+    assert (exam["matched"], exam["permuted"]) == (4, 4)
+
+
+def test_an_exam_of_ones_own_can_be_named(keju: Keju, log: Log, tmp_path: Path) -> None:
+    exam = tmp_path / "riddles.jsonl"
+    lines = (DATA / "mmlu_pro" / "test.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    exam.write_text(
+        "".join(
+            json.dumps({"question": r["question"], "choices": r["options"], "answer": r["answer"]})
+            + "\n"
+            for r in rows[:4]
+        )
+    )
+    file = log("inspect/mmlu-pro-with-an-error.json")
+    file.write_text(file.read_text().replace('"task": "mmlu_pro"', '"task": "riddles"'))
+    ran = keju("import", str(file), "--datasets", str(exam), "--run-id", "r", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["benchmarks"][0]["matched"] == 4
+    assert ran.json["benchmarks"][0]["permuted"] == 4
+    assert keju("score", "runs/r").code == 0
+
+
+def test_the_origin_stays_when_a_manifest_is_written_anew(imported: Import, tmp_path: Path) -> None:
+    imported("verifiers-0.4")
+    folder = tmp_path / "runs" / "r"
+    stored = json.loads((folder / "manifest.json").read_text())
+    config = TaskConfig(**stored["config"])
+    again = Manifest(folder, config, make_jobs(config)).document
+    assert again["imported"] is True
+    assert again["origin"] == stored["origin"]
+
+
+@pytest.mark.parametrize(
+    ("path", "file", "old", "new"),
+    [
+        ("lm-eval/bbh", "samples_*boolean*", '"resps": [["', '"resps": ["'),
+        ("lm-eval/bbh", "results_*", '"results": {', '"results": 3, "more": {'),
+        ("inspect/mmlu-pro-with-an-error.json", "", '"choices": [', '"choices": 3, "more": ['),
+        ("inspect/mmlu-pro-with-an-error.json", "", '"eval": {', '"eval": 3, "more": {'),
+        ("verifiers-0.4", "traces.jsonl", '"nodes":[', '"nodes":5,"more":['),
+        ("verifiers-0.3", "metadata.json", '"env_args": {}', '"env_args": 3'),
+        ("evalscope", "reports/*/bbh.json", '"metrics": [', '"metrics": 3, "more": ['),
+        ("opencompass/base", "*/predictions/*/ceval-logic.json", '"PPL": 5', '"PPL": null, "x": 5'),
+        (
+            "opencompass/chat",
+            "*/results/*/ceval-logic.json",
+            '"details": {',
+            '"details": 3, "m": {',
+        ),
+    ],
+)
+def test_a_log_that_is_laid_out_otherwise_is_told_in_one_line(
+    path: str, file: str, old: str, new: str, keju: Keju, log: Log
+) -> None:
+    place = log(path)
+    changed = next(place.glob(file)) if file else place
+    text = changed.read_text()
+    assert old in text
+    changed.write_text(text.replace(old, new))
+    ran = keju("import", str(place), "--data-dir", str(DATA), "--json")
+    if ran.code:
+        assert ran.code == 2
+        assert len(ran.err.splitlines()) == 1
+        assert "internal error" not in ran.err
+
+
+def test_keys_that_a_tool_recorded_are_not_taken_over(
+    imported: Import, log: Log, tmp_path: Path
+) -> None:
+    folder = log("evalscope")
+    file = folder / "predictions" / "tiny-chat" / "ceval_law.jsonl"
+    refused = "Incorrect API key provided: sk-marked-1234. Authorization: Bearer marked-5678"
+
+    def fail(rows: list[dict[str, Any]]) -> None:
+        rows[0]["model_output"] |= {"error": refused, "choices": []}
+
+    edit(file, fail)
+    config = folder / "configs" / "task_config.yaml"
+    text = config.read_text()
+    assert "generation_config:\n" in text
+    config.write_text(
+        text.replace("generation_config:\n", "generation_config:\n  extra_headers: {X: marked}\n")
+    )
+    imported(folder)
+    written = [path.read_text() for path in (tmp_path / "runs" / "r").iterdir()]
+    assert [text for text in written if "marked" in text] == []
+    assert any("[redacted]" in text for text in written)
+
+
+def test_permuted_options_are_shown_and_exported_in_their_order(
+    imported: Import, keju: Keju, tmp_path: Path
+) -> None:
+    imported("inspect/mmlu-pro.eval")
+    ran = keju("export", "runs/r", "--format", "jsonl", "--full-text")
+    first = json.loads(ran.out.splitlines()[0])
+    assert (first["id"], first["target"]) == ("mmlu_pro_9001", "B")
+    assert first["choices"][:3] == ["104", "84", "77"]
+    report = (tmp_path / "runs" / "r" / "report.html").read_text()
+    shown = report[report.index("A square garden") :]
+    assert shown.index("A. 12") < shown.index("B. 13") < shown.index("C. 11")

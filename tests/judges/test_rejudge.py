@@ -1,0 +1,200 @@
+"""Judging a run again: what stays until it is done, and who is named when it fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.benchmarks import registry
+from keju.config import JudgeConfig
+from keju.config.load import merge
+from keju.errors import ConfigError, EndpointError
+from keju.judges.rejudge import complete_settings, judge_run
+from keju.runs.journal import VERDICTS
+from keju.task import sit
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.judged import JUDGED, KEY, RIGHT, both, candidate, config, entry, verdict
+from tests.support.open_exam import OpenExam
+from tests.support.replies import Asked, Plan
+
+
+@pytest.fixture(autouse=True)
+def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.ROOMS, "open", "tests.support.open_exam:OpenBenchmark")
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FaultyEndpoint]:
+    with FaultyEndpoint(Plan(answers=both)) as running:
+        yield running
+
+
+def stored(folder: Path) -> dict[str, bytes]:
+    changing = (VERDICTS, "manifest.json")
+    return {p.name: p.read_bytes() for p in folder.iterdir() if p.name not in changing}
+
+
+def test_a_grading_that_stops_leaves_complete_results_in_force(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    run = tmp_path / "r"
+    sit(config(tmp_path, endpoint.url, {}))
+    before, manifest = stored(run), json.loads((run / "manifest.json").read_text())
+    with FaultyEndpoint(Plan(answers="<grade>refused</grade>")) as other:
+        judge: dict[str, Any] = {"model": "j2", "api_url": other.url, "eval_batch_size": 1}
+        short = judge | {"budget": {"requests": 5}}
+        stopped = judge_run(config(tmp_path, endpoint.url, short), run)
+        assert stopped.exit_code == 4
+        assert "the judge 'j2': " in stopped.message
+        assert "the earlier results stay" in stopped.message
+        assert '"j2"' in stopped.resume_command
+        assert entry(stopped.results)["outcomes"]["correct"] == RIGHT
+        assert stored(run) == before
+        now = json.loads((run / "manifest.json").read_text())
+        assert (now["config"], now["complete"]) == (manifest["config"], True)
+        assert now["judges"]["j2"]["sessions"][0]["requests"] == 5
+        done = judge_run(config(tmp_path, endpoint.url, judge), run)
+        assert other.stats.requests == JUDGED + 2
+    assert done.exit_code == 0
+    assert entry(done.results)["outcomes"]["refused"] == JUDGED
+    now = json.loads((run / "manifest.json").read_text())
+    assert (now["config"]["judge"]["model"], now["complete"]) == ("j2", True)
+
+
+def test_a_first_grading_that_stops_leaves_what_it_has(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    sit(config(tmp_path, endpoint.url, None))
+    judge = {"budget": {"requests": 5}, "eval_batch_size": 1}
+    stopped = judge_run(config(tmp_path, endpoint.url, judge), tmp_path / "r")
+    assert stopped.exit_code == 4
+    assert entry(stopped.results)["judge"]["judged"] == 5
+    assert json.loads((tmp_path / "r" / "results.json").read_text())["complete"] is False
+
+
+def test_what_was_set_up_for_one_judge_does_not_pass_to_another(tmp_path: Path) -> None:
+    own = {
+        "second": "k", "repeats": 3, "budget": {"requests": 5, "tokens": 9}, "strategy": "llm",
+        "continuous": True, "price": {"input": 1.0, "output": 2.0}, "api_url": "http://there/v1",
+        "generation_config": {"temperature": 1.0, "extra_body": {"x": 1}}, "attempts": 2,
+    }  # fmt: skip
+    task = config(tmp_path, "http://127.0.0.1:9/v1", own)
+    assert task.judge is not None
+    assert complete_settings(task, {"strategy": "llm"}) == {"strategy": "llm"}
+    assert complete_settings(task, {"model": "judge"}) == {"model": "judge"}
+
+    def laid_over(given: dict[str, Any]) -> JudgeConfig:
+        below = {"judge": task.judge.model_dump() if task.judge is not None else None}
+        return JudgeConfig(**merge(below, {"judge": complete_settings(task, given)})["judge"])
+
+    kept: dict[str, Any] = {"api_url": "http://there/v1", "api_key_var": KEY, "attempts": 2}
+    assert laid_over({"model": "j2"}) == JudgeConfig(model="j2", **kept)
+    given: dict[str, Any] = {
+        "model": "j2", "repeats": 2, "budget": {"tokens": 7}, "price": {"input": 5.0},
+        "generation-config": {"max_new_tokens": 9},
+    }  # fmt: skip
+    assert laid_over(given) == JudgeConfig(**given, **kept)
+    with pytest.raises(ConfigError, match=r"judge\.price"):
+        laid_over({"model": "j2", "price": {"input": -1}})
+    with pytest.raises(ConfigError, match="budget"):
+        laid_over({"model": "j2", "budget": 5})
+
+
+def test_a_judge_that_is_named_is_asked(tmp_path: Path) -> None:
+    task = config(tmp_path, "http://127.0.0.1:9/v1", {"strategy": "rule"})
+    for model in ("judge", "j2"):
+        assert complete_settings(task, {"model": model})["strategy"] == "llm_recall"
+        assert complete_settings(task, {"model": model, "strategy": "llm"})["strategy"] == "llm"
+        with pytest.raises(ConfigError, match="asks no judge"):
+            complete_settings(task, {"model": model, "strategy": "rule"})
+    assert complete_settings(task, {"repeats": 2}) == {"repeats": 2}
+
+
+def test_an_address_is_told_by_the_judges_own_setting(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    with pytest.raises(EndpointError) as caught:
+        sit(config(tmp_path, endpoint.url, {"api_url": "http://127.0.0.1:9/v1"}))
+    assert "check judge.api_url (or llm_judge_base_url)" in str(caught.value)
+    assert "--api-url" not in str(caught.value)
+
+
+def test_a_variable_that_is_named_and_not_set_is_told_in_the_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(KEY, raising=False)
+    plan = Plan(answers=verdict, key="sk-right-judge-key-654321")
+    with (
+        FaultyEndpoint(Plan(answers=candidate)) as good,
+        FaultyEndpoint(plan) as judge,
+        pytest.raises(EndpointError) as caught,
+    ):
+        sit(config(tmp_path, good.url, {"api_url": judge.url}))
+    assert f"set {KEY} (the judge's api_key_var names {KEY}, which is not set" in str(caught.value)
+
+
+def test_settings_are_laid_over_the_judge_that_the_exam_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "http://127.0.0.1:9/v1"
+    own = config(tmp_path, url, {}).judge
+    task = config(tmp_path, url, None)
+    assert complete_settings(task, {"repeats": 3}) == {"repeats": 3}
+    monkeypatch.setattr(OpenExam, "judge", own)
+    expected = {"model": "judge", "api_key_var": KEY, "repeats": 3}
+    assert complete_settings(task, {"repeats": 3}) == expected
+    assert complete_settings(task, {"model": "j2"}) == {"model": "j2"}
+
+
+def test_a_refused_key_is_told_by_the_variable_of_the_judge_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY, "sk-wrong-judge-key-123456")
+    plan = Plan(answers=verdict, key="sk-right-judge-key-654321")
+    with (
+        FaultyEndpoint(Plan(answers=candidate)) as good,
+        FaultyEndpoint(plan) as judge,
+        pytest.raises(EndpointError) as caught,
+    ):
+        sit(config(tmp_path, good.url, {"api_url": judge.url}))
+    told = str(caught.value)
+    assert f"set {KEY}" in told
+    assert "OPENAI_API_KEY" not in told
+    assert "--api-key" not in told
+
+
+def test_a_failure_of_the_second_judge_names_it(tmp_path: Path) -> None:
+    def answers(asked: Asked) -> str:
+        return candidate(asked) if asked.body["model"] == "m" else verdict(asked)
+
+    with FaultyEndpoint(Plan(answers=answers)) as endpoint:
+        short = {"second": "k", "budget": {"requests": JUDGED + 3}, "eval_batch_size": 1}
+        stopped = sit(config(tmp_path, endpoint.url, short))
+    assert stopped.exit_code == 4
+    assert stopped.message.startswith("the second judge 'k': ")
+
+
+def test_a_resumed_run_keeps_the_judge_that_graded_it(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    sit(config(tmp_path, endpoint.url, None))
+    judged = judge_run(config(tmp_path, endpoint.url, {}), tmp_path / "r")
+    asked = endpoint.stats.requests
+    again = sit(config(tmp_path, endpoint.url, None, resume=True))
+    assert again.exit_code == 0
+    assert entry(again.results)["judge"]["judged"] == JUDGED
+    assert entry(again.results)["outcomes"] == entry(judged.results)["outcomes"]
+    assert endpoint.stats.requests == asked
+
+
+def test_a_key_does_not_pass_to_another_address(tmp_path: Path) -> None:
+    task = config(tmp_path, "http://127.0.0.1:9/v1", {"api_url": "http://127.0.0.1:8/v1"})
+    there, elsewhere = {"api_url": "http://127.0.0.1:8/v1"}, {"api_url": "http://127.0.0.2:8/v1"}
+    assert complete_settings(task, there) == there
+    assert complete_settings(task, elsewhere) == {"api_key_var": None} | elsewhere
+    named = elsewhere | {"api_key_var": "OTHER_KEY"}
+    assert complete_settings(task, named) == named

@@ -1,0 +1,132 @@
+"""The journal: whole lines, one writer, a full disk."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keju.errors import RunIncomplete, UsageError
+from keju.runs.journal import FILE, Damage, Journal, read_records
+from keju.types import Answer, Reading, Record, Reply, Score
+
+
+def record(number: int, text: str = "yes") -> Record:
+    reading = Reading("robust", Answer("yes", "strict"), Score(1.0, "correct"))
+    return Record(
+        bench="demo",
+        id=f"demo_{number}",
+        hash=f"{number:032x}",
+        reply=Reply(text),
+        readings=(reading,),
+    )
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    records = [record(number, "line\nbreak \u2028 字") for number in range(5)]
+    with Journal(tmp_path) as journal:
+        journal.append(records[:2])
+        journal.append(records[2:])
+    assert list(read_records(tmp_path)) == records
+
+
+@given(cut=st.integers(min_value=1, max_value=400))
+def test_a_torn_last_line_is_repaired_and_nothing_else(
+    cut: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("torn")
+    with Journal(folder) as journal:
+        journal.append([record(1), record(2)])
+    whole = (folder / FILE).read_bytes()
+    lines = whole.splitlines(keepends=True)
+    (folder / FILE).write_bytes(whole[: max(0, len(whole) - cut)])
+    kept = 1 if cut <= len(lines[1]) else 0
+    with Journal(folder) as journal:
+        journal.append([record(3)])
+    ids = [each.id for each in read_records(folder)]
+    assert ids == [f"demo_{n}" for n in range(1, kept + 1)] + ["demo_3"]
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    with Journal(tmp_path), pytest.raises(UsageError, match="another process"):
+        Journal(tmp_path)
+    Journal(tmp_path).close()
+
+
+def test_unreadable_lines_are_counted_and_passed_over(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append([record(1)])
+    with (tmp_path / FILE).open("ab") as file:
+        file.write(b"\0\0\0garbage\n")
+    with Journal(tmp_path) as journal:
+        journal.append([record(2)])
+    damage = Damage()
+    assert [each.id for each in read_records(tmp_path, damage)] == ["demo_1", "demo_2"]
+    assert damage.lines == 1
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from keju.runs.journal import Journal
+from tests.runs.test_journal import record
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+journal = Journal(Path(sys.argv[1]))
+try:
+    for number in range(1000):
+        journal.append([record(number, "x" * 300)])
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs file size limits")
+def test_a_full_disk_stops_cleanly_with_whole_lines(tmp_path: Path) -> None:
+    assert resource.RLIMIT_FSIZE
+    result = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert result.stdout.startswith(RunIncomplete.__name__)
+    assert "no space left" in result.stdout
+    raw = (tmp_path / FILE).read_bytes()
+    assert raw.endswith(b"\n")
+    assert len(raw) <= 4000
+    assert len(list(read_records(tmp_path))) == raw.count(b"\n") > 3
+
+
+def test_reading_a_folder_without_a_journal_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not a run folder"):
+        list(read_records(tmp_path))
+
+
+def test_the_lock_is_freed_when_the_writer_is_killed(tmp_path: Path) -> None:
+    child = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys,time;from pathlib import Path;from keju.runs.journal import Journal;"
+            "journal=Journal(Path(sys.argv[1]));print('open',flush=True);time.sleep(60)",
+            str(tmp_path),
+        ],
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"open\n"
+    with pytest.raises(UsageError):
+        Journal(tmp_path)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    Journal(tmp_path).close()
