@@ -15,13 +15,12 @@ from keju.engine.job import Job
 from keju.engine.resume import KEPT_FAULTS, recall
 from keju.engine.session import Sitting
 from keju.errors import ConfigError, DataError, KejuError, RunIncomplete
-from keju.files import read_json
 from keju.models.factory import make_model, model_name
 from keju.results.outputs import build_results, write_outputs
-from keju.runs.folder import MANIFEST, find_run, run_folder
+from keju.runs.folder import find_run, run_folder
 from keju.runs.journal import Journal
 from keju.runs.judged import write_grades
-from keju.runs.manifest import Manifest
+from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
 
 if TYPE_CHECKING:
     from keju.engine.display import Display
@@ -129,7 +128,7 @@ def sit(config: TaskConfig, *, display: Display | None = None, report: bool = Tr
     folder = place.path
     try:
         with Journal(folder) as journal:
-            manifest = Manifest(folder, config, jobs)
+            manifest = ManifestFile(folder, config, [job.facts() for job in jobs])
             recalled = recall(
                 jobs,
                 journal,
@@ -154,7 +153,7 @@ def sit(config: TaskConfig, *, display: Display | None = None, report: bool = Tr
                 write_grades(folder, judgement.grades if judgement is not None else ())
                 manifest.finish(complete=stop is None)
                 language = config.language
-                write_outputs(folder, results, jobs, manifest.document, language, report=report)
+                write_outputs(folder, results, jobs, manifest.manifest, language, report=report)
             except DataError as error:
                 stop = stop or RunIncomplete(str(error))
     except KejuError:
@@ -169,8 +168,8 @@ def _with_stored_judge(config: TaskConfig) -> TaskConfig:
     """`config` with the judge that graded the run it names, where it names none itself."""
     if config.judge is not None or config.run_id is None:
         return config
-    manifest = Path(config.work_dir, config.run_id, MANIFEST)
-    stored = read_json(manifest)["config"].get("judge") if manifest.is_file() else None
+    folder = Path(config.work_dir, config.run_id)
+    stored = Manifest.read(folder).config.get("judge") if (folder / MANIFEST).is_file() else None
     return config.model_copy(update={"judge": JudgeConfig(**stored)}) if stored else config
 
 

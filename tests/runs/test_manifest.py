@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from keju.config import TaskConfig
-from keju.errors import UsageError
-from keju.runs.manifest import Manifest
+from keju.errors import DataError, UsageError
+from keju.runs.manifest import Manifest, ManifestFile, StoredSession
 from keju.task import make_jobs
 
 FACTS = {
@@ -16,9 +17,9 @@ FACTS = {
 }  # fmt: skip
 
 
-def manifest(folder: Path) -> Manifest:
+def manifest(folder: Path) -> ManifestFile:
     config = TaskConfig(model="scripted", datasets=["demo"], run_id=folder.name)
-    return Manifest(folder, config, make_jobs(config))
+    return ManifestFile(folder, config, [job.facts() for job in make_jobs(config)])
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,29 @@ def test_what_is_described_is_what_comes_back_from_the_file(tmp_path: Path) -> N
     assert again.differences == []
     assert again.trusted
     assert again.ask_again == frozenset()
+
+
+def test_a_session_that_asks_nobody_keeps_what_was_known_of_the_endpoint(tmp_path: Path) -> None:
+    manifest(tmp_path).note_endpoint(FACTS)
+    manifest(tmp_path).finish(complete=False)
+    assert Manifest.read(tmp_path).endpoint == FACTS
+
+
+def test_a_session_grows_and_earlier_ones_stay(tmp_path: Path) -> None:
+    first = manifest(tmp_path)
+    first.note_session(StoredSession(seconds=1.0))
+    first.note_session(StoredSession(seconds=2.0, cost=0.5))
+    second = manifest(tmp_path)
+    second.note_session(StoredSession(seconds=3.0))
+    second.judge_log("judge").note_session(StoredSession(seconds=7.0))
+    assert second.seconds == 5.0
+    stored = json.loads((tmp_path / "manifest.json").read_text())
+    assert [session["seconds"] for session in stored["sessions"]] == [2.0, 3.0]
+    assert [session.get("cost") for session in stored["sessions"]] == [0.5, None]
+    assert [session["seconds"] for session in stored["judges"]["judge"]["sessions"]] == [7.0]
+
+
+def test_a_file_that_is_no_manifest_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"benchmarks": [{"name": 5}]}')
+    with pytest.raises(DataError, match=r"is not a run's manifest: .*benchmarks"):
+        Manifest.read(tmp_path)

@@ -17,6 +17,7 @@ from keju.errors import UsageError
 if TYPE_CHECKING:
     from keju.engine.job import Job
     from keju.results.export import Table
+    from keju.runs.manifest import Manifest
 
 app = options.new_app()
 
@@ -80,12 +81,12 @@ def export(
     as_json: options.Json = False,
 ) -> None:
     """Export a run: one row a sample and epoch, or the submission file of C-Eval."""
-    from keju.files import read_json
-    from keju.runs.folder import MANIFEST, find_run
+    from keju.runs.folder import find_run
+    from keju.runs.manifest import Manifest
 
     _check_flags(form, output, full_text=full_text, fill=fill, partial=partial, as_json=as_json)
     folder = find_run(run, str(settings.work_dir(work_dir)))
-    manifest = read_json(folder / MANIFEST)
+    manifest = Manifest.read(folder)
     target = Path(output) if output else None
     if form == "submission":
         jobs = _jobs(manifest, data_dir)
@@ -118,15 +119,15 @@ def _check_flags(
         raise UsageError("--json reports on a file: give one with -o FILE")
 
 
-def _jobs(manifest: dict[str, Any], data_dir: str | None) -> list[Job]:
+def _jobs(manifest: Manifest, data_dir: str | None) -> list[Job]:
     from keju.task import make_jobs
 
-    return make_jobs(settings.of_run(manifest, data_dir))
+    return make_jobs(settings.of_run(manifest.config, data_dir))
 
 
 def _tabulate(
     folder: Path,
-    manifest: dict[str, Any],
+    manifest: Manifest,
     data_dir: str | None,
     form: Format,
     target: Path | None,
@@ -188,7 +189,7 @@ def _record(folder: Path, facts: dict[str, Any]) -> None:
     """Say in the run's folder how a submission was made; a filled letter is no answer."""
     import msgspec
 
-    from keju.runs.folder import now
+    from keju.runs.manifest import now
 
     line = msgspec.json.encode({"at": now()} | facts) + b"\n"
     try:

@@ -141,7 +141,7 @@ def _configure(
 ) -> TaskConfig:
     """The settings of the stored run with those of its judge laid over them; flags go first."""
     from keju.judges.rejudge import complete_settings
-    from keju.runs.folder import MANIFEST
+    from keju.runs.manifest import MANIFEST
 
     given: dict[str, Any] = settings.from_flags({"judge": judge_settings} if judge_settings else {})
     own = {name: value for name, value in named.items() if value is not None}

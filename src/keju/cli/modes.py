@@ -16,6 +16,7 @@ from keju.errors import UsageError
 
 if TYPE_CHECKING:
     from keju.benchmarks.ceval.modes import ModesRow
+    from keju.runs.manifest import Manifest, StoredExam
 
 app = options.new_app()
 
@@ -31,7 +32,7 @@ class Sat(NamedTuple):
 
     run: str
     folder: Path
-    manifest: dict[str, Any]
+    manifest: Manifest
 
 
 @app.command(
@@ -62,7 +63,7 @@ def modes(
     found = compare_modes(_scores(direct.folder), _scores(reasoned.folder))
     if as_json:
         document = {
-            "model": str(direct.manifest["model"]),
+            "model": direct.manifest.model,
             "answer_only": direct.run,
             "cot": reasoned.run,
             "overall": found.overall._asdict(),
@@ -77,11 +78,11 @@ def modes(
 
 
 def _sat(name: str, work_dir: Path, mode: str) -> Sat:
-    from keju.files import read_json
-    from keju.runs.folder import MANIFEST, find_run
+    from keju.runs.folder import find_run
+    from keju.runs.manifest import Manifest
 
     folder = find_run(name, str(work_dir))
-    manifest = read_json(folder / MANIFEST)
+    manifest = Manifest.read(folder)
     found = mode_of(manifest)
     if found is None:
         raise UsageError(f"run '{folder.name}' did not sit {BENCHMARK}")
@@ -93,18 +94,17 @@ def _sat(name: str, work_dir: Path, mode: str) -> Sat:
     return Sat(folder.name, folder, manifest)
 
 
-def _exam(manifest: dict[str, Any]) -> dict[str, Any] | None:
-    exams = manifest.get("benchmarks", ())
-    return next((exam for exam in exams if exam["name"] == BENCHMARK), None)
+def _exam(manifest: Manifest) -> StoredExam | None:
+    return next((exam for exam in manifest.benchmarks if exam.name == BENCHMARK), None)
 
 
-def mode_of(manifest: dict[str, Any]) -> str | None:
+def mode_of(manifest: Manifest) -> str | None:
     """In which mode a run sat C-Eval; None if it did not."""
     exam = _exam(manifest)
-    return None if exam is None else str(exam["settings"].get("mode"))
+    return None if exam is None else str(exam.settings.get("mode"))
 
 
-def difference_of(first: dict[str, Any], second: dict[str, Any]) -> str:
+def difference_of(first: Manifest, second: Manifest) -> str:
     """The first thing beside the mode in which two runs of C-Eval differ; empty if none does."""
     one, other = _conditions(first), _conditions(second)
     for name in dict.fromkeys([*one, *other]):
@@ -113,18 +113,19 @@ def difference_of(first: dict[str, Any], second: dict[str, Any]) -> str:
     return ""
 
 
-def _conditions(manifest: dict[str, Any]) -> dict[str, Any]:
+def _conditions(manifest: Manifest) -> dict[str, Any]:
     """What two runs must have in common, the weightiest first."""
-    exam = _exam(manifest) or {}
-    own = {key: value for key, value in exam["settings"].items() if key not in OF_THE_MODE}
-    config = manifest.get("config", {})
+    exam = _exam(manifest)
+    assert exam is not None
+    own = {key: value for key, value in exam.settings.items() if key not in OF_THE_MODE}
+    config = manifest.config
     given = config.get("dataset_args", {})
     shuffled = any(args.get("shuffle") for name, args in given.items() if _is_ceval(name))
     drawn = shuffled or own.get("shuffle_choices") or own.get("few_shot_random")
     return {
-        "model": manifest.get("model"),
+        "model": manifest.model,
         **own,
-        "protocol": exam["protocol"]["name"],
+        "protocol": exam.protocol.name,
         "shuffle": shuffled,
         "seed": config.get("seed") if drawn else None,
     }
@@ -159,17 +160,17 @@ def mode_hint(folder: Path) -> str | None:
 
     The counterpart is the newest complete run beside `folder` that is alike in all but the mode.
     """
-    from keju.files import read_json
-    from keju.runs.folder import MANIFEST, list_runs
+    from keju.runs.folder import list_runs
+    from keju.runs.manifest import Manifest
 
-    manifest = read_json(folder / MANIFEST)
+    manifest = Manifest.read(folder)
     mode = mode_of(manifest)
     if mode is None or mode not in OTHER:
         return None
     for run in reversed(list_runs(str(folder.parent))):
         if BENCHMARK not in run.benchmarks or not run.complete:
             continue
-        other = read_json(run.folder / MANIFEST)
+        other = Manifest.read(run.folder)
         if mode_of(other) == OTHER[mode] and not difference_of(manifest, other):
             pair = {mode: folder, OTHER[mode]: run.folder}
             return f"keju modes {pair[ANSWER_ONLY]} {pair[COT]}"

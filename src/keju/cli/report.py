@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +15,7 @@ from keju.config import load as settings
 from keju.errors import UsageError
 
 if TYPE_CHECKING:
+    from keju.runs.manifest import Manifest
     from keju.types import Sample
 
 app = options.new_app()
@@ -50,16 +51,22 @@ def report(
     """Write the report of a run as one HTML file that needs no network."""
     from keju.files import read_json
     from keju.report.html import write_report
-    from keju.runs.folder import MANIFEST, REPORT, RESULTS, find_run
+    from keju.runs.folder import REPORT, RESULTS, find_run
     from keju.runs.judged import graded_records
+    from keju.runs.manifest import Manifest
 
     folder = find_run(run, str(settings.work_dir(work_dir)))
-    manifest = read_json(folder / MANIFEST)
+    manifest = Manifest.read(folder)
     results = read_json(folder / RESULTS)
     target = Path(output) if output else folder / REPORT
     questions = _questions(manifest, data_dir)
     write_report(
-        results, graded_records(folder), questions, target, manifest=manifest, language=language
+        results,
+        graded_records(folder),
+        questions,
+        target,
+        manifest=manifest.as_dict(),
+        language=language,
     )
     if as_json:
         print_json({"run": folder.name, "report": str(target)})
@@ -67,13 +74,13 @@ def report(
         print_lines(f"wrote {target}")
 
 
-def _questions(manifest: dict[str, Any], data_dir: str | None) -> Callable[..., Sample | None]:
+def _questions(manifest: Manifest, data_dir: str | None) -> Callable[..., Sample | None]:
     """Finds a question by benchmark and id; finds none where the run's data is not at hand."""
     from keju.results.outputs import sample_lookup
     from keju.task import make_jobs
 
     try:
-        return sample_lookup(make_jobs(settings.of_run(manifest, data_dir)))
+        return sample_lookup(make_jobs(settings.of_run(manifest.config, data_dir)))
     except UsageError as error:
         note(f"keju: the report goes without the questions' texts: {error}")
         return lambda *_: None

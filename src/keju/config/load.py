@@ -161,9 +161,9 @@ def data_dir(flag: str | None, environ: Mapping[str, str] | None = None) -> str 
     return flag or _variable("data_dir", environ)
 
 
-def of_run(manifest: Mapping[str, Any], flag: str | None = None) -> TaskConfig:
-    """The settings of a stored run; its own data folder counts unless a flag names another."""
-    stored: Layer = dict(manifest["config"])
+def of_run(config: Mapping[str, Any], flag: str | None = None) -> TaskConfig:
+    """The settings in a run's manifest; its own data folder counts unless a flag names another."""
+    stored: Layer = dict(config)
     stored["data_dir"] = flag or stored.get("data_dir") or data_dir(None)
     return TaskConfig(**stored)
 

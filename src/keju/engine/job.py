@@ -15,6 +15,7 @@ from keju.benchmarks.choices import as_shown
 from keju.config import Filters
 from keju.engine.limits import Meter
 from keju.engine.tally import Tally, in_own_order
+from keju.runs.manifest import StoredData, StoredExam, StoredProtocol
 from keju.types import (
     FILTERED,
     Answer,
@@ -181,6 +182,21 @@ class Job:
         if not trusted:
             readings = self.grade(unit // self.epochs, record.reply, record.order)
         self.enter_readings(unit, record.reply, record.faults, readings, record.order)
+
+    def facts(self) -> StoredExam:
+        """The exam as the run's manifest describes it."""
+        exam = self.exam
+        return StoredExam(
+            name=exam.benchmark,
+            protocol=StoredProtocol(exam.protocol.name, exam.protocol.version),
+            readers={reader.name: reader.version for reader in self.readers},
+            settings=dict(exam.settings),
+            filters=self.filters.model_dump(exclude_none=True) if self.filters else {},
+            sampling=msgspec.to_builtins(self.sampling),
+            samples=len(exam.samples),
+            epochs=self.epochs,
+            data=StoredData(exam.data.version, dict(exam.data.files), list(exam.data.notes)),
+        )
 
 
 def _filtered(text: str, filters: Filters) -> str:

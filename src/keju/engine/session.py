@@ -18,9 +18,8 @@ from keju.engine.queue import Queue
 from keju.engine.resume import Recalled
 from keju.errors import Interrupted, KejuError
 from keju.models.base import Model
-from keju.runs.folder import now
 from keju.runs.journal import Journal
-from keju.runs.manifest import Ledger, describe_session
+from keju.runs.manifest import SessionLog, StoredSession, now
 from keju.types import Sampling
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class Sitting:
         jobs: Sequence[Job],
         model: Model,
         journal: Journal,
-        ledger: Ledger,
+        ledger: SessionLog,
         recalled: Recalled,
         display: Display | None,
         already: Meter | None = None,
@@ -82,7 +81,6 @@ class Sitting:
             lanes=self._model.slots is not None and not self._model.batches,
         )
         if not queue.left:
-            self._ledger.keep_endpoint()
             return None
         already = Meter()
         already.include(self._already)
@@ -145,7 +143,20 @@ class Sitting:
         )
 
     def _note(self, started: str, engine: Engine, *, ended: bool) -> None:
-        self._ledger.note_session(describe_session(started, engine, ended=ended))
+        spent = engine.spending
+        session = StoredSession(
+            started=started,
+            seconds=round(engine.seconds, 3),
+            ended=ended,
+            in_flight=engine.in_flight,
+            requests=spent.requests,
+            retries=engine.retries,
+            input_tokens=spent.input,
+            output_tokens=spent.output,
+        )
+        if (cost := spent.cost(spent.price)) is not None:
+            session.cost = cost
+        self._ledger.note_session(session)
 
     def interrupt(self) -> None:
         """The first call lets what is in flight finish, the second stops at once."""

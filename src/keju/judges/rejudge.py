@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from keju.config import Budget, GenerationConfig, JudgeConfig, Price, TaskConfig
 from keju.config.load import canonical
 from keju.config.strict import StrictSettings
@@ -19,15 +21,13 @@ from keju.results.outputs import build_results, write_outputs
 from keju.runs.folder import RESULTS
 from keju.runs.journal import Journal
 from keju.runs.judged import GRADES, write_grades
-from keju.runs.manifest import Manifest
+from keju.runs.manifest import Manifest, ManifestFile
 from keju.task import Finished, make_jobs
 
 if TYPE_CHECKING:
     from keju.engine.display import Display
 
 
-_IN_FORCE = ("complete", "config", "benchmarks")
-"""What a manifest says of the results beside it."""
 _OF_ONE_JUDGE = (
     "strategy", "continuous", "repeats", "second", "labelled", "budget", "price",
     "generation_config",
@@ -56,28 +56,28 @@ def judge_run(
     if judging is not None:
         judging.check()
     with Journal(folder):
-        manifest = Manifest(folder, config, jobs)
-        manifest.keep_endpoint()
-        described = {key: manifest.document[key] for key in _IN_FORCE}
-        earlier = _complete_results(folder, manifest)
-        if earlier is not None and manifest.before is not None:
-            manifest.document |= {key: manifest.before[key] for key in _IN_FORCE}
+        file = ManifestFile(folder, config, [job.facts() for job in jobs])
+        described = msgspec.structs.replace(file.manifest)
+        earlier = _complete_results(folder, file.before)
+        if earlier is not None and file.before is not None:
+            _describe_results(file.manifest, file.before)
         for job, unit, record in stored_replies(jobs, folder):
             readings = job.grade(unit // job.epochs, record.reply, record.order)
             job.enter_readings(unit, record.reply, record.faults, readings, record.order)
         judgement = None
         if judging is not None:
-            judgement = judging.grade(folder, manifest, display=display, strict=True)
+            judgement = judging.grade(folder, file, display=display, strict=True)
         stop = judgement.stop if judgement is not None else None
         if stop is not None and earlier is not None:
-            return _left_as_it_was(folder, earlier, stop, described["config"].get("judge"))
-        manifest.document |= described
+            return _left_as_it_was(folder, earlier, stop, described.config.get("judge"))
+        _describe_results(file.manifest, described)
         write_grades(folder, judgement.grades if judgement is not None else ())
-        results = build_results(jobs, manifest, stop, judgement)
+        results = build_results(jobs, file, stop, judgement)
         finished = all(job.tallies[0].done == job.units for job in jobs)
-        results["complete"] = manifest.document["complete"] = stop is None and finished
-        manifest.write()
-        write_outputs(folder, results, jobs, manifest.document, config.language, report=report)
+        results["complete"] = stop is None and finished
+        file.finish(complete=results["complete"])
+        language = config.language
+        write_outputs(folder, results, jobs, file.manifest, language, report=report)
     code, message = (stop.exit_code, str(stop)) if stop is not None else (0, "")
     return Finished(results, folder, code, message, f"keju judge {folder}", stop)
 
@@ -124,9 +124,15 @@ def _checked(settings: type[StrictSettings], name: str, given: Mapping[str, Any]
         raise ConfigError(f"judge.{name}: {error}") from None
 
 
-def _complete_results(folder: Path, manifest: Manifest) -> dict[str, Any] | None:
+def _describe_results(manifest: Manifest, other: Manifest) -> None:
+    """Let `manifest` say of the results beside it what `other` says."""
+    manifest.complete, manifest.config = other.complete, other.config
+    manifest.benchmarks = other.benchmarks
+
+
+def _complete_results(folder: Path, before: Manifest | None) -> dict[str, Any] | None:
     """The results of a run that was graded completely, by rules or by a judge; else None."""
-    if not (manifest.before or {}).get("complete") or not (folder / RESULTS).is_file():
+    if before is None or not before.complete or not (folder / RESULTS).is_file():
         return None
     results = read_json(folder / RESULTS)
     ungraded = any(entry["outcomes"]["ungraded"] for entry in results["benchmarks"])

@@ -22,38 +22,10 @@ from keju.judges.bundle import Bundle
 from keju.judges.panel import Opinion, Panel, Seat
 from keju.runs.journal import VERDICTS, Journal
 from keju.runs.judged import Grade
-from keju.runs.manifest import Manifest, Sessions
+from keju.runs.manifest import ManifestFile
 
 if TYPE_CHECKING:
     from keju.engine.display import Display
-
-
-class JudgeLedger:
-    """Writes a judge's sittings into the manifest of the run."""
-
-    def __init__(self, manifest: Manifest, model: str) -> None:
-        self._manifest = manifest
-        judges = manifest.document.setdefault("judges", {})
-        self._entry = judges.setdefault(model, {"endpoint": {}, "sessions": []})
-        self._sessions = Sessions(self._entry["sessions"])
-
-    def keep_endpoint(self) -> None:
-        """What is there stays."""
-
-    def note_endpoint(self, facts: dict[str, Any]) -> None:
-        """Write down what is known of the judge's endpoint."""
-        self._entry["endpoint"] = facts
-        self._manifest.write()
-
-    def note_session(self, session: dict[str, Any]) -> None:
-        """Record what the judge's sitting has taken and spent so far."""
-        self._sessions.note(session)
-        self._manifest.write()
-
-    @property
-    def seconds(self) -> float:
-        """How long all the judge's sittings took."""
-        return self._sessions.seconds
 
 
 @dataclass
@@ -122,7 +94,7 @@ class Judging:
     def grade(
         self,
         folder: Path,
-        manifest: Manifest | None,
+        manifest: ManifestFile | None,
         *,
         display: Display | None = None,
         strict: bool = False,
@@ -164,7 +136,7 @@ class Judging:
         return bundles
 
     def _ask(
-        self, folder: Path, manifest: Manifest, display: Display | None, *, strict: bool
+        self, folder: Path, manifest: ManifestFile, display: Display | None, *, strict: bool
     ) -> KejuError | None:
         """Ask all judges what has no verdict yet; one that is stopped stops those after it."""
         stop: KejuError | None = None
@@ -200,13 +172,13 @@ class Judging:
 
 
 def _sit(
-    seat: Seat, journal: Journal, manifest: Manifest, display: Display | None, spent: Meter
+    seat: Seat, journal: Journal, manifest: ManifestFile, display: Display | None, spent: Meter
 ) -> KejuError | None:
     """Let one judge work; return what stopped it early."""
     recalled = recall(seat.jobs, journal, trusted=False)
     if recalled.count == sum(job.units for job in seat.jobs):
         return None
     seat.asked = True
-    ledger = JudgeLedger(manifest, seat.task.model)
-    sitting = Sitting(seat.task, seat.jobs, seat.model(), journal, ledger, recalled, display, spent)
+    log = manifest.judge_log(seat.task.model)
+    sitting = Sitting(seat.task, seat.jobs, seat.model(), journal, log, recalled, display, spent)
     return sitting.run()

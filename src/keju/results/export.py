@@ -7,7 +7,7 @@ and stay out unless they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from keju.errors import DataError, UsageError
 from keju.files import natural_key
 from keju.runs.journal import FILE
 from keju.runs.judged import read_grades
+from keju.runs.manifest import Manifest
 from keju.types import Answer, Fault, Reading, Record, Sample, Score
 
 Cell = str | int | float | list[str] | list[int] | None
@@ -107,7 +108,7 @@ class Found(NamedTuple):
 
 def read_table(
     run: Path,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     jobs: Sequence[Job] | None,
     *,
     full_text: bool = False,
@@ -141,16 +142,16 @@ def records_of(run: Path, job: Job) -> Iterator[Record]:
     return (found.record for found in _records(run, _by_exam(run, [job])))
 
 
-def _other_readers(manifest: Mapping[str, Any]) -> list[str]:
+def _other_readers(manifest: Manifest) -> list[str]:
     """The readers that stand beside the headline's in any exam of the run."""
-    names = [name for exam in manifest["benchmarks"] for name in list(exam["readers"])[1:]]
+    names = [name for exam in manifest.benchmarks for name in list(exam.readers)[1:]]
     return list(dict.fromkeys(names))
 
 
-def _places(run: Path, manifest: Mapping[str, Any], jobs: Sequence[Job] | None) -> list[Place]:
+def _places(run: Path, manifest: Manifest, jobs: Sequence[Job] | None) -> list[Place]:
     if jobs is not None:
         return _by_exam(run, jobs)
-    order = {exam["name"]: number for number, exam in enumerate(manifest["benchmarks"])}
+    order = {exam.name: number for number, exam in enumerate(manifest.benchmarks)}
     latest = _latest(run, lambda head: (head.bench, head.id, head.arm, head.epoch))
     keyed = sorted(
         ((order.get(bench, len(order)), natural_key(key), arm, epoch), start)

@@ -15,7 +15,7 @@ from keju.report.strings import Language
 from keju.results.aggregate import results_document, summarise
 from keju.runs.folder import REPORT, RESULTS
 from keju.runs.judged import graded_records
-from keju.runs.manifest import Manifest
+from keju.runs.manifest import Manifest, ManifestFile
 from keju.types import Sample
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ QUANTILE_SAMPLE = 100_000
 
 def build_results(
     jobs: Sequence[Job],
-    manifest: Manifest,
+    file: ManifestFile,
     stop: KejuError | None,
     judgement: Judgement | None = None,
 ) -> dict[str, Any]:
     """The results document of a run, from the scoreboards of its jobs."""
     entries = []
     for job in jobs:
-        entries.extend(entries_of(job, seconds=manifest.seconds, judgement=judgement))
-    document = results_document(manifest.document["run"], manifest.document["model"], entries)
+        entries.extend(entries_of(job, seconds=file.seconds, judgement=judgement))
+    document = results_document(file.manifest.run, file.manifest.model, entries)
     document["complete"] = stop is None
     if stop is not None:
         document["stopped"] = str(stop)
@@ -111,7 +111,7 @@ def write_outputs(
     folder: Path,
     results: dict[str, Any],
     jobs: Sequence[Job],
-    manifest: dict[str, Any],
+    manifest: Manifest,
     language: Language,
     *,
     report: bool,
@@ -126,7 +126,7 @@ def write_outputs(
             graded_records(folder),
             sample_lookup(jobs),
             folder / REPORT,
-            manifest=manifest,
+            manifest=manifest.as_dict(),
             language=language,
         )
 

@@ -16,11 +16,11 @@ from keju.config import load as settings
 from keju.engine.job import Job
 from keju.engine.resume import stored_replies
 from keju.errors import DataError
-from keju.files import read_json, read_rows
+from keju.files import read_rows
 from keju.results.aggregate import results_document
 from keju.results.golds import Gold, Golds, Graded
 from keju.results.outputs import entries_of
-from keju.runs.folder import MANIFEST
+from keju.runs.manifest import Manifest
 from keju.types import Reading, Reply, Sample, Sampling
 
 
@@ -33,8 +33,8 @@ def score_run(
     """
     from keju.task import judging_of, make_jobs
 
-    manifest = read_json(run / MANIFEST)
-    config = settings.of_run(manifest, data_dir)
+    manifest = Manifest.read(run)
+    config = settings.of_run(manifest.config, data_dir)
     if readers:
         config = _with_readers(config, readers)
     jobs = make_jobs(config)
@@ -65,7 +65,7 @@ def score_run(
         entry.setdefault("warnings", []).append(note)
     for job, seen in zip(jobs, joint, strict=True):
         seen.add_metrics(job.exam, entries, sorted(seen.rows))
-    return _document(manifest["run"], manifest["model"], entries, watch, readers)
+    return _document(manifest.run, manifest.model, entries, watch, readers)
 
 
 def _with_readers(config: TaskConfig, readers: list[str]) -> TaskConfig:
@@ -125,9 +125,9 @@ def score_predictions(
     return _document(predictions.name, predictions.name, entries, watch, readers)
 
 
-def changed_files(manifest: dict[str, Any], jobs: Sequence[Job]) -> list[str]:
+def changed_files(manifest: Manifest, jobs: Sequence[Job]) -> list[str]:
     """The data files that are not what they were when the run was made."""
-    before = {exam["name"]: exam["data"]["files"] for exam in manifest["benchmarks"]}
+    before = {exam.name: exam.data.files for exam in manifest.benchmarks}
     return [
         name
         for job in jobs

@@ -1,22 +1,18 @@
-"""Run folders: where they are, what is in them, and the manifest that determines the numbers."""
+"""Run folders: where they are, how they are named, and which there are."""
 
 from __future__ import annotations
 
 import os
-import platform
 import re
-import sys
-from datetime import UTC, datetime
-from importlib import metadata
+from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keju.config import TaskConfig
 from keju.errors import DataError, UsageError, did_you_mean
-from keju.files import read_json
+from keju.runs.manifest import MANIFEST, Manifest
 
-MANIFEST, RESULTS, REPORT = "manifest.json", "results.json", "report.html"
-PACKAGES = ("keju", "msgspec", "pydantic", "pyreqwest", "uvloop")
+RESULTS, REPORT = "results.json", "report.html"
 
 
 class RunInfo(NamedTuple):
@@ -104,37 +100,15 @@ def find_run(name: str, work_dir: str = "runs") -> Path:
 
 def list_runs(work_dir: str = "runs") -> list[RunInfo]:
     """The runs below `work_dir`, oldest first."""
-    found = []
-    for manifest in sorted(Path(work_dir).glob(f"*/{MANIFEST}")):
+    runs = []
+    for path in sorted(Path(work_dir).glob(f"*/{MANIFEST}")):
+        folder = path.parent
         try:
-            facts = read_json(manifest)
+            manifest = Manifest.read(folder)
         except DataError:
             continue
-        complete = bool(facts.get("complete"))
-        names = [exam["name"] for exam in facts.get("benchmarks", [])]
-        folder = manifest.parent
-        created = str(facts.get("created", ""))
-        found.append(
-            RunInfo(folder.name, folder, str(facts.get("model")), names, created, complete)
+        exams = [exam.name for exam in manifest.benchmarks]
+        runs.append(
+            RunInfo(folder.name, folder, manifest.model, exams, manifest.created, manifest.complete)
         )
-    return sorted(found, key=lambda run: run.created)
-
-
-def environment() -> dict[str, Any]:
-    """Versions of what takes part in a run."""
-    versions = {}
-    for package in PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return {
-        "python": platform.python_version(),
-        "platform": f"{sys.platform}-{platform.machine()}",
-        "packages": versions,
-    }
-
-
-def now() -> str:
-    """The time as manifests write it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return sorted(runs, key=lambda run: run.created)

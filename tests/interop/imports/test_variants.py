@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keju.config import TaskConfig
-from keju.runs.manifest import Manifest
+from keju.runs.manifest import ManifestFile
 from keju.task import make_jobs
 from tests.cli.conftest import Keju
 from tests.interop.imports.conftest import DATA, Import, exam_of
@@ -194,9 +194,9 @@ def test_the_origin_stays_when_a_manifest_is_written_anew(imported: Import, tmp_
     folder = tmp_path / "runs" / "r"
     stored = json.loads((folder / "manifest.json").read_text())
     config = TaskConfig(**stored["config"])
-    again = Manifest(folder, config, make_jobs(config)).document
-    assert again["imported"] is True
-    assert again["origin"] == stored["origin"]
+    again = ManifestFile(folder, config, [job.facts() for job in make_jobs(config)]).manifest
+    assert again.imported is True
+    assert again.origin == stored["origin"]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from keju.interop.imports.matching import Match, Matcher, plain
 from keju.results.outputs import build_results, write_outputs
 from keju.runs.folder import run_folder
 from keju.runs.journal import Journal
-from keju.runs.manifest import Manifest
+from keju.runs.manifest import Manifest, ManifestFile
 from keju.task import make_jobs
 from keju.types import Record
 
@@ -234,17 +234,17 @@ def _write(
     digest = hashlib.sha256("".join(sorted(log.files.values())).encode()).hexdigest()
     compared: list[Compared] = []
     with Journal(folder) as journal:
-        manifest = Manifest(folder, config, jobs)
+        file = ManifestFile(folder, config, [job.facts() for job in jobs])
         for sitting in sittings:
             job = by_name.get(sitting.exam.benchmark)
             pairs = _records(sitting, job, log.tool, digest) if job is not None else []
             journal.append(pair.record for pair in pairs)
             compared.append(compare(sitting.part, job, sitting.exam, pairs, sitting.unmatched))
-        _describe(manifest, log, sittings, compared, strange)
-        results = build_results(jobs, manifest, None)
+        _describe(file.manifest, log, sittings, compared, strange)
+        results = build_results(jobs, file, None)
         _warn(results, log, compared)
-        manifest.finish(complete=True)
-        write_outputs(folder, results, jobs, manifest.document, config.language, report=True)
+        file.finish(complete=True)
+        write_outputs(folder, results, jobs, file.manifest, config.language, report=True)
     document = _document(folder, log, compared, strange)
     write_json(folder / COMPARISON, document)
     return Imported(folder, document, results)
@@ -287,8 +287,8 @@ def _describe(
     strange: Sequence[LogRow],
 ) -> None:
     """Say in the manifest where the replies come from and what the tool made of them."""
-    manifest.document["imported"] = True
-    manifest.document["origin"] = {
+    manifest.imported = True
+    manifest.origin = {
         "tool": log.tool,
         "version": log.version,
         "files": dict(log.files),
@@ -297,10 +297,10 @@ def _describe(
         "unmatched": sum(len(s.unmatched) for s in sittings) + len(strange),
     }
     by_name = {sitting.exam.benchmark: sitting for sitting in sittings}
-    for exam in manifest.document["benchmarks"]:
-        asked = by_name[exam["name"]].part.sampling
-        exam["sampling"] = {key: value for key, value in asked.items() if not _SECRET.search(key)}
-        exam["settings"] |= {"prompts": f"as {log.tool} {log.version} wrote them".strip()}
+    for exam in manifest.benchmarks:
+        asked = by_name[exam.name].part.sampling
+        exam.sampling = {key: value for key, value in asked.items() if not _SECRET.search(key)}
+        exam.settings |= {"prompts": f"as {log.tool} {log.version} wrote them".strip()}
 
 
 def _warn(results: dict[str, Any], log: Log, compared: Sequence[Compared]) -> None:
