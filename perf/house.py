@@ -2,8 +2,8 @@
 
 Prints the statements of each room (counted from the syntax tree, docstrings and comments aside),
 the lengths of functions, and the files and functions that one BBH sample runs through in ``keju
-eval``, ``keju score`` and ``keju judge``: each of them in a process of its own, with every call of a
-function of Keju's counted. `SRC` is another checkout's ``src`` to compare with.
+eval``, ``keju score`` and ``keju judge``: each of them in a process of its own, with every call of
+a function of Keju's counted. `SRC` is another checkout's ``src`` to compare with.
 """
 
 from __future__ import annotations
