@@ -26,15 +26,13 @@ import torch
 
 from keju.models.hf.encode import Encoder, Item
 from keju.models.hf.forms import allows_own_steps
-from keju.models.hf.generating import Writer
 from keju.models.hf.load import Checkpoint
 from keju.models.hf.model import HFModel
-from keju.models.hf.pool import Size
-from keju.models.hf.prefixes import PrefixStore, by_prefix
 from keju.models.hf.replica import Replica
-from keju.models.hf.scoring import LabelScorer
+from keju.models.hf.scoring import LabelScorer, PrefixStore, by_prefix
 from keju.models.hf.settings import HFSettings, Reuse
-from keju.models.hf.worker import GPU_ROWS, TREE_ROWS, pass_tokens
+from keju.models.hf.worker import GPU_ROWS, TREE_ROWS, Size, pass_tokens
+from keju.models.hf.writing import Writer
 from keju.types import Reply, Request, Sampling
 from perf import gpu_peer
 from perf.gpu_exams import EXAMS, SHAPES, build, load_exams, train_tokenizer

@@ -11,12 +11,10 @@ import torch
 
 from keju.models.hf.encode import Encoder, Item
 from keju.models.hf.load import Checkpoint, load
-from keju.models.hf.pool import Size, choose
-from keju.models.hf.prefixes import PrefixStore
 from keju.models.hf.replica import Replica
-from keju.models.hf.scoring import LabelScorer
+from keju.models.hf.scoring import LabelScorer, PrefixStore
 from keju.models.hf.settings import HFSettings, Reuse
-from keju.models.hf.worker import TREE_ROWS
+from keju.models.hf.worker import TREE_ROWS, Size, choose
 from keju.types import Reply, Request
 from perf import gpu_peer
 from perf.gpu_report import Measured, Values, agreement, values_of

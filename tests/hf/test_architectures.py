@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from keju.models.hf.forms import agrees, allows_own_steps, best_form
 from keju.models.hf.replica import Replica
-from tests.hf.test_generating import alone, written
+from tests.hf.test_writing import alone, written
 from tests.hf.tiny import Tiny, ask_all, build_tokenizer, label_requests, model, text_requests
 
 ROPE = {

@@ -16,11 +16,19 @@ from hypothesis import strategies as st
 from transformers import AttentionInterface
 
 from keju.errors import ConfigError
-from keju.models.hf import forms, tree
-from keju.models.hf.attention import attending, over_rows
+from keju.models.hf import attention, forms
+from keju.models.hf.attention import (
+    Bounds,
+    Branch,
+    Packed,
+    attend_in_parts,
+    attending,
+    dense_mask,
+    over_rows,
+    pack,
+)
 from keju.models.hf.forms import agrees, allows_own_steps, best_form
 from keju.models.hf.replica import Read, Replica
-from keju.models.hf.tree import Bounds, Branch, Packed, attend_in_parts, dense_mask, pack
 from tests.hf.tiny import Tiny, build
 
 CPU = torch.device("cpu")
@@ -108,7 +116,7 @@ def reference_flash(
 
 
 def test_the_two_parts_add_up_to_the_masked_attention(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "_flash", reference_flash)
+    monkeypatch.setattr(attention, "_flash", reference_flash)
     packed = pack([Branch([1, 2, 3], [[4], [5, 6]]), Branch([7], [[8, 9], [10, 11, 12]])], CPU)
     torch.manual_seed(0)
     query = torch.randn(12, 4, 8)

@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="torch is not installed: make test-hf")
 pytest.importorskip("transformers", reason="transformers is not installed: make test-hf")
 
 from keju.models.hf.encode import Item
-from keju.models.hf.pool import Pool, Size, choose
+from keju.models.hf.worker import Pool, Size, choose
 from keju.types import Prefix, Prompt, Request, Sampling
 from tests.hf.tiny import LABELS, TEXT
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from keju.models.hf.generating import DEFAULT_TOKENS
 from keju.models.hf.load import Checkpoint, digest
 from keju.models.hf.settings import HFSettings
+from keju.models.hf.writing import DEFAULT_TOKENS
 
 PLACES = ("_name_or_path", "transformers_version")
 """Fields of a config that say where it came from and not what it is."""

@@ -7,11 +7,10 @@ from collections.abc import Callable
 import torch
 
 from keju.errors import ConfigError
-from keju.models.hf.caches import growing_cache, reserve
-from keju.models.hf.memory import is_out_of_memory
-from keju.models.hf.replica import Read, Replica
+from keju.models.hf.attention import Branch, has_kernels
+from keju.models.hf.replica import Read, Replica, growing_cache, reserve
+from keju.models.hf.scoring import is_out_of_memory
 from keju.models.hf.settings import Reuse
-from keju.models.hf.tree import Branch, has_kernels
 
 PREFIX_LENGTH = 24
 QUESTION_LENGTHS = (7, 3, 12)

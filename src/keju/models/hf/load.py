@@ -14,7 +14,6 @@ import torch
 
 from keju.errors import ConfigError, EndpointError, KejuError
 from keju.models.gguf import read_gguf
-from keju.models.hf.gguf_words import cut_as_named
 from keju.models.hf.settings import HFSettings
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -268,3 +267,21 @@ def _explained(settings: HFSettings) -> Iterator[None]:
 def _line(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= LONGEST_CAUSE else text[: LONGEST_CAUSE - 1] + "…"
+
+
+DIGITS_APART = frozenset({"smollm", "starcoder", "refact", "command-r", "codeshell"})
+"""Ways in which every digit is a word of its own and the rest is cut as GPT-2 does."""
+
+
+def cut_as_named(tokenizer: Any, words: str) -> None:
+    """Let a converted `tokenizer` cut texts in the way that its file names, if Keju knows it."""
+    if words not in DIGITS_APART:
+        return
+    from tokenizers import pre_tokenizers
+
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+        ]
+    )

@@ -13,9 +13,8 @@ from keju.models.base import Model
 from keju.models.hf.encode import Encoder
 from keju.models.hf.facts import describe
 from keju.models.hf.load import Checkpoint, choose_devices, load
-from keju.models.hf.pool import Pool
 from keju.models.hf.settings import HFSettings
-from keju.models.hf.worker import Limits, Worker
+from keju.models.hf.worker import Limits, Pool, Worker
 from keju.types import Fault, Reply, Request, Sampling
 
 GPU_SLOTS = 1024

@@ -1,21 +1,125 @@
-"""Choosing among labels: one pass, the output head at the end of each question, a few ids."""
+"""The log-probabilities of labels: prefixes computed once, batches halved where memory runs out."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
+from typing import NamedTuple, TypeVar
 
 import torch
 from msgspec.structs import replace
 
-from keju.models.hf.encode import Item
-from keju.models.hf.memory import halving, release
-from keju.models.hf.prefixes import PrefixStore, batched, by_prefix
-from keju.models.hf.replica import Read, Replica
+from keju.models.hf.attention import Branch
+from keju.models.hf.encode import Item, common_length
+from keju.models.hf.replica import KeysValues, Read, Replica
 from keju.models.hf.settings import Reuse
-from keju.models.hf.tree import Branch
-from keju.types import Reply, Usage
+from keju.types import Fault, Reply, Usage
+
+T = TypeVar("T")
+_SIGNS = ("out of memory", "can't allocate memory", "not enough memory")
+TOO_LARGE = "one question alone does not fit into memory: take a smaller dtype or another device"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that the device or the machine has no memory left."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in _SIGNS)
+
+
+def release(device: torch.device) -> None:
+    """Give unused memory of the allocator back."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def halving(
+    work: Callable[[Sequence[Item]], list[Reply]],
+    items: Sequence[Item],
+    smaller: Callable[[int], None],
+) -> list[Reply]:
+    """Work on `items` together, or on halves of them where memory runs out.
+
+    `smaller` is told how many were tried less, so that later batches begin smaller.
+    """
+    try:
+        return work(items)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+    if len(items) == 1:
+        return [Reply(error=Fault("bad_request", TOO_LARGE))]
+    half = len(items) // 2
+    smaller(half)
+    return [
+        *halving(work, items[:half], smaller),
+        *halving(work, items[half:], smaller),
+    ]
+
+
+MOST_KEPT = 4
+WORTH = 0.8
+"""A kept prefix that covers a smaller share of what the questions have in common is replaced."""
+
+
+class Shared(NamedTuple):
+    """A prefix that some questions go on from."""
+
+    cache: KeysValues
+    length: int
+    """How many of its tokens the questions share."""
+    fresh: bool
+    """Whether it was computed just now, so that somebody has to pay for it."""
+
+
+class _Kept(NamedTuple):
+    tokens: Sequence[int]
+    cache: KeysValues
+
+
+class PrefixStore:
+    """Computes a prefix once and keeps the last few."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._kept: list[_Kept] = []
+
+    def share(self, items: Sequence[Item]) -> Shared:
+        """What questions of one prefix have in common, computed or found."""
+        length = min(item.shared for item in items)
+        wanted = items[0].tokens[:length]
+        best, common = None, 0
+        for kept in self._kept:
+            reach = common_length(kept.tokens, wanted)
+            if reach > common:
+                best, common = kept, reach
+        if best is not None and common >= WORTH * length:
+            self._kept.remove(best)
+            self._kept.append(best)
+            return Shared(best.cache, common, fresh=False)
+        del self._kept[: len(self._kept) + 1 - MOST_KEPT]
+        made = _Kept(wanted, self._replica.prefix(wanted))
+        self._kept.append(made)
+        return Shared(made.cache, length, fresh=True)
+
+    def clear(self) -> None:
+        """Forget everything, to free memory."""
+        self._kept.clear()
+
+
+def by_prefix(items: Sequence[Item]) -> list[list[Item]]:
+    """Items with the same prefix, written in the same way, together in order of arrival."""
+    groups: dict[tuple[int, int], list[Item]] = {}
+    for item in items:
+        groups.setdefault((id(item.prefix), id(item.request.sampling)), []).append(item)
+    return list(groups.values())
+
+
+def batched(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+    """`items` in pieces of at most `size`."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
 
 LEAST_SHARED = 1
 """A prefix needs at least one token to be computed apart."""

@@ -16,8 +16,7 @@ import torch
 
 from keju.errors import EndpointError
 from keju.models.hf.replica import Replica
-from keju.models.hf.running import Row, RunningBatch
-from keju.models.hf.sampling import draw
+from keju.models.hf.writing import Row, RunningBatch, draw
 from keju.types import Prefix, Prompt, Reply, Request, Sampling
 from tests.hf.tiny import TEXT, Tiny, ask_all, model, text_requests
 
@@ -244,7 +243,7 @@ def test_a_reply_over_time_is_a_timeout(tiny: Tiny) -> None:
 
 def test_reasoning_is_kept_apart(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "keju.models.hf.generating.Writer._decode", lambda _self, _tokens: "<think>hm</think> B"
+        "keju.models.hf.writing.Writer._decode", lambda _self, _tokens: "<think>hm</think> B"
     )
     (reply,) = ask_all(model(tiny), [Request(Prompt(Prefix(), "Q"), TEXT, "h")])
     assert (reply.reasoning, reply.text) == ("hm", "B")

@@ -1,0 +1,409 @@
+"""Writing replies: a batch that is refilled as its rows finish, and one reply at a time where the
+network has no cache of keys and values."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from keju.answers.thinking import split_thinking
+from keju.models.hf.encode import Item, seed_of
+from keju.models.hf.replica import KeysValues, Read, Replica, growing_cache, reserve
+from keju.models.hf.scoring import TOO_LARGE, PrefixStore, by_prefix, is_out_of_memory, release
+from keju.types import Fault, Reply, Request, Sampling, Usage
+
+
+def is_greedy(sampling: Sampling) -> bool:
+    """Whether the likeliest token is always taken: temperature 0 or none given."""
+    return not sampling.temperature
+
+
+def dice(request: Request) -> random.Random:
+    """A source of chance of its own for each request, so that a batch's make-up cannot matter."""
+    seed = seed_of(request)
+    return random.Random(f"{seed}:{request.hash}") if seed is not None else random.Random()
+
+
+def draw(logits: torch.Tensor, sampling: Sampling, chance: Sequence[float]) -> list[int]:
+    """The next token of each row of `logits`; `chance` holds one number in [0, 1) a row."""
+    if is_greedy(sampling):
+        greedy: list[int] = logits.argmax(-1).tolist()
+        return greedy
+    shares = torch.softmax(logits / sampling.temperature, -1)
+    shares, ids = shares.sort(dim=-1, descending=True, stable=True)
+    kept = _kept(shares, sampling)
+    shares = torch.where(kept, shares, 0.0)
+    totals = shares.cumsum(-1)
+    wanted = torch.tensor(chance, device=logits.device, dtype=totals.dtype)[:, None]
+    places = torch.searchsorted(totals, wanted * totals[:, -1:], right=True)
+    places = torch.minimum(places, kept.sum(-1, keepdim=True) - 1)
+    drawn: list[int] = ids.gather(-1, places)[:, 0].tolist()
+    return drawn
+
+
+def _kept(shares: torch.Tensor, sampling: Sampling) -> torch.Tensor:
+    """Which of the sorted tokens may be drawn; the likeliest always may."""
+    kept = torch.ones_like(shares, dtype=torch.bool)
+    if sampling.top_p is not None:
+        kept &= shares.cumsum(-1) - shares < sampling.top_p
+    top_k = sampling.extra.get("top_k")
+    if top_k is not None and top_k > 0:
+        kept[:, top_k:] = False
+    min_p = sampling.extra.get("min_p")
+    if min_p is not None:
+        kept &= shares >= min_p * shares[:, :1]
+    kept[:, 0] = True
+    return kept
+
+
+@dataclass(eq=False, slots=True)
+class Row:
+    """One reply in the making."""
+
+    item: Item
+    limit: int
+    """Tokens it may have."""
+    cached: int
+    dice: random.Random
+    written: list[int] = field(default_factory=list)
+    text: str = ""
+    finish: str = ""
+    told: bool = False
+    """Whether its reply was handed out."""
+
+    @property
+    def length(self) -> int:
+        """Tokens that the cache holds of it: all but the one drawn last."""
+        return len(self.item.tokens) + len(self.written) - 1
+
+
+class RunningBatch:
+    """Rows of different lengths side by side; shorter ones are padded on the left.
+
+    Rows have no holes, so places in the cache are as far apart as the tokens are.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.rows: list[Row] = []
+        self._device = device
+        self._cache: Any = None
+        self._filled = 0
+
+    def join(self, rows: Sequence[Row], layers: KeysValues) -> None:
+        """Take up new rows; `layers` hold each one's tokens from the left, then padding."""
+        lengths = [row.length for row in rows]
+        new_width = max(lengths)
+        arriving = _aligned(layers, lengths, new_width)
+        if not self.rows:
+            self._set([*rows], arriving, new_width)
+            return
+        present = self._parts()
+        width = max(self._filled, new_width)
+        both = [
+            (
+                torch.cat([_widened(k, width), _widened(new_k, width)]),
+                torch.cat([_widened(v, width), _widened(new_v, width)]),
+            )
+            for (k, v), (new_k, new_v) in zip(present, arriving, strict=True)
+        ]
+        self._set([*self.rows, *rows], both, width)
+
+    def keep(self, rows: Sequence[Row]) -> None:
+        """Drop all other rows, and the padding that nobody needs any more."""
+        if len(rows) == len(self.rows):
+            return
+        if not rows:
+            self.rows, self._cache, self._filled = [], None, 0
+            return
+        wanted = {id(row) for row in rows}
+        places = [place for place, row in enumerate(self.rows) if id(row) in wanted]
+        index = torch.tensor(places, device=self._device)
+        kept = [self.rows[place] for place in places]
+        width = max(row.length for row in kept)
+        layers = [
+            (k[index, :, self._filled - width :], v[index, :, self._filled - width :])
+            for k, v in self._parts()
+        ]
+        self._set(kept, layers, width)
+
+    def inputs(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Any]:
+        """The last tokens, their positions, which places count, and the cache."""
+        tokens = torch.tensor([row.written[-1] for row in self.rows], device=self._device)
+        lengths = torch.tensor([row.length for row in self.rows], device=self._device)
+        room = reserve(self._cache, self._filled + 1)
+        places = torch.arange(room, device=self._device)
+        mask = (places >= (self._filled - lengths)[:, None]) & (places <= self._filled)
+        self._filled += 1
+        return tokens, lengths, mask, self._cache
+
+    def _parts(self) -> KeysValues:
+        return [layer.parts() for layer in self._cache.layers]
+
+    def _set(self, rows: list[Row], layers: KeysValues, width: int) -> None:
+        self.rows, self._filled = rows, width
+        self._cache = growing_cache(layers)
+
+
+def _aligned(layers: KeysValues, lengths: Sequence[int], width: int) -> KeysValues:
+    """Move every row's tokens to the right end of `width` places."""
+    device = layers[0][0].device
+    missing = width - torch.tensor(lengths, device=device)
+    source = (torch.arange(width, device=device) - missing[:, None]).clamp(min=0)
+    index = source[:, None, :, None]
+
+    def move(part: torch.Tensor) -> torch.Tensor:
+        return part.gather(2, index.expand(-1, part.shape[1], -1, part.shape[3]))
+
+    return [(move(k), move(v)) for k, v in layers]
+
+
+def _widened(part: torch.Tensor, width: int) -> torch.Tensor:
+    """Room on the left up to `width` places."""
+    return torch.nn.functional.pad(part, (0, 0, width - part.shape[2], 0))
+
+
+DEFAULT_TOKENS = 2048
+"""The longest reply where neither the user nor the protocol sets a limit."""
+LOOK_AGAIN = 8
+"""Steps after which a batch that is not full looks for new questions."""
+REFILL_SHARE = 0.25
+"""Share of finished rows at which the batch is made up anew."""
+PREFILL_ROWS = 16
+
+Refill = Callable[[int], Sequence[Item]]
+Done = Callable[[Item, Reply], None]
+
+
+class Writer:
+    """Generates text on one replica."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        tokenizer: Any,
+        store: PrefixStore,
+        *,
+        eos: frozenset[int],
+        context: int,
+        rows: int,
+        reuse: bool,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.rows = rows
+        """Replies written at once; smaller after memory ran out."""
+        self._replica = replica
+        self._tokenizer = tokenizer
+        self._store = store
+        self._eos = eos
+        self._context = context
+        self._reuse = reuse
+        self._stopping = stopping
+
+    def run(self, items: Sequence[Item], refill: Refill, done: Done) -> None:
+        """Write replies to `items` and to whatever `refill` gives, until there is no more.
+
+        All have the same sampling. `done` is called for each as soon as it is finished.
+        """
+        waiting = list(items)
+        batch = RunningBatch(self._replica.device)
+        steps = 0
+        while (waiting or batch.rows) and not self._stopping():
+            steps += 1
+            try:
+                self._fill(batch, waiting, done)
+                if batch.rows:
+                    self._step(batch)
+                finished = self._finish(batch, done)
+                if finished >= REFILL_SHARE * len(batch.rows) or steps % LOOK_AGAIN == 0:
+                    batch.keep([row for row in batch.rows if not row.finish])
+                    room = self.rows - len(batch.rows) - len(waiting)
+                    waiting += refill(room) if room > 0 else ()
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                self._shrink(batch, waiting, done)
+
+    # Taking up questions
+
+    def _fill(self, batch: RunningBatch, waiting: list[Item], done: Done) -> None:
+        """Read the prompts of waiting questions as far as there is room for them."""
+        while waiting and len(batch.rows) < self.rows:
+            room = min(self.rows - len(batch.rows), PREFILL_ROWS)
+            group = by_prefix(waiting)[0]
+            chosen = sorted(group, key=lambda item: len(item.tokens))[:room]
+            self._read_prompts(batch, chosen)
+            taken = {id(item) for item in chosen}
+            waiting[:] = [item for item in waiting if id(item) not in taken]
+            self._finish(batch, done)
+
+    def _read_prompts(self, batch: RunningBatch, items: Sequence[Item]) -> None:
+        start = perf_counter()
+        for item in items:
+            item.started = start
+        length, cached, prefix = 0, [0] * len(items), []
+        if self._reuse and min(item.shared for item in items) > 0:
+            shared = self._store.share(items)
+            prefix, length = shared.cache, shared.length
+            cached = [length if number or not shared.fresh else 0 for number in range(len(items))]
+        tails = [item.tokens[length:] for item in items]
+        read, layers = self._replica.after(prefix, length, tails, keep=True)
+        rows = [
+            Row(item, self._limit(item), saved, dice(item.request))
+            for item, saved in zip(items, cached, strict=True)
+        ]
+        self._draw(rows, read)
+        batch.join(rows, layers)
+
+    def _limit(self, item: Item) -> int:
+        asked = item.request.sampling.max_tokens or DEFAULT_TOKENS
+        return min(asked, self._context - len(item.tokens))
+
+    # Going on
+
+    def _step(self, batch: RunningBatch) -> None:
+        self._draw(batch.rows, self._replica.step(*batch.inputs()))
+
+    def _draw(self, rows: Sequence[Row], read: Read) -> None:
+        sampling = rows[0].item.request.sampling
+        tokens = draw(read.logits, sampling, [row.dice.random() for row in rows])
+        now = perf_counter()
+        for row, token in zip(rows, tokens, strict=True):
+            row.written.append(token)
+            if not row.finish:
+                self._look(row, now)
+
+    def _look(self, row: Row, now: float) -> None:
+        """Decide whether a row is finished."""
+        stops = row.item.request.sampling.stop
+        if row.written[-1] in self._eos:
+            row.finish = "stop"
+            row.text = self._decode(row.written[:-1])
+        elif stops and (cut := self._stopped(row.written, stops)) is not None:
+            row.finish, row.text = "stop", cut
+        elif len(row.written) >= row.limit:
+            row.finish = "length"
+            row.text = self._decode(row.written)
+        elif now - row.item.started > row.item.timeout:
+            row.finish = "timeout"
+
+    def _stopped(self, written: list[int], stops: tuple[str, ...]) -> str | None:
+        """The text before the first stop string; None while there is none.
+
+        A token has at least one byte, so only so many of the last ones can hold a new stop string.
+        """
+        window = max(len(stop.encode()) for stop in stops) + 4
+        recent = self._decode(written[-window:])
+        if not any(stop in recent for stop in stops):
+            return None
+        text = self._decode(written)
+        ends = [place for place in map(text.find, stops) if place >= 0]
+        return text[: min(ends)] if ends else None
+
+    def _decode(self, tokens: list[int]) -> str:
+        text: str = self._tokenizer.decode(
+            tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return text
+
+    # Coming to an end
+
+    def _finish(self, batch: RunningBatch, done: Done) -> int:
+        """Hand out what is finished; return how many finished rows the batch still carries."""
+        finished = [row for row in batch.rows if row.finish]
+        for row in finished:
+            if not row.told:
+                row.told = True
+                done(row.item, reply_of(row))
+        return len(finished)
+
+    def _shrink(self, batch: RunningBatch, waiting: list[Item], done: Done) -> None:
+        """After memory ran out: begin what was under way again, in batches of half the size."""
+        self._finish(batch, done)
+        waiting[:0] = [row.item for row in batch.rows if not row.finish]
+        batch.keep([])
+        self._store.clear()
+        release(self._replica.device)
+        if self.rows == 1:
+            done(waiting.pop(0), Reply(error=Fault("bad_request", TOO_LARGE)))
+        self.rows = max(1, min(self.rows, len(waiting)) // 2)
+
+
+def reply_of(row: Row) -> Reply:
+    """The reply of a finished row."""
+    seconds = perf_counter() - row.item.started
+    if row.finish == "timeout":
+        message = f"no complete reply within {row.item.timeout:g} s"
+        return Reply(seconds=seconds, error=Fault("timeout", message))
+    thought = split_thinking(row.text)
+    return Reply(
+        text=thought.text,
+        reasoning=thought.reasoning,
+        finish=row.finish,
+        usage=Usage(len(row.item.tokens), len(row.written), row.cached),
+        seconds=seconds,
+        raw=row.text if thought.text is not row.text else "",
+    )
+
+
+class LoneWriter(Writer):
+    """Lets transformers run the network (state-space and hybrid ones); draws and ends by itself."""
+
+    def run(self, items: Sequence[Item], refill: Refill, done: Done) -> None:
+        """Write replies to `items`; more are not taken up, since nothing is gained by it."""
+        for item in items:
+            if self._stopping():
+                return
+            try:
+                done(item, self._write(item))
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                release(self._replica.device)
+                done(item, Reply(error=Fault("bad_request", TOO_LARGE)))
+
+    def _write(self, item: Item) -> Reply:
+        item.started = perf_counter()
+        row = Row(item, self._limit(item), 0, dice(item.request))
+
+        def force(_tokens: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+            """Draw a token and leave transformers no other."""
+            (token,) = draw(logits.float(), item.request.sampling, [row.dice.random()])
+            row.written.append(token)
+            self._look(row, perf_counter())
+            only = torch.full_like(logits, -torch.inf)
+            only[:, token] = 0.0
+            return only
+
+        def ended(tokens: torch.Tensor, *_: Any) -> torch.Tensor:
+            return torch.tensor([bool(row.finish) or self._stopping()] * len(tokens))
+
+        self._generate(item.tokens, row.limit, force, ended)
+        return reply_of(row)
+
+    def _generate(
+        self,
+        tokens: Sequence[int],
+        limit: int,
+        force: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+        ended: Callable[..., torch.Tensor],
+    ) -> None:
+        from transformers import LogitsProcessorList, StoppingCriteriaList
+
+        prompt = torch.tensor([list(tokens)], device=self._replica.device)
+        with torch.inference_mode():
+            self._replica.net.generate(
+                prompt,
+                attention_mask=torch.ones_like(prompt),
+                max_new_tokens=limit,
+                do_sample=False,
+                num_beams=1,
+                eos_token_id=None,
+                pad_token_id=0,
+                logits_processor=LogitsProcessorList([force]),
+                stopping_criteria=StoppingCriteriaList([ended]),
+            )
