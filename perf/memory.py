@@ -33,10 +33,10 @@ def _row(what: str, large: float, small: float) -> Row:
 def peak_of_sitting(settings: dict[str, Any], report: bool) -> float:
     """Sit an exam; return the peak of this process in MB."""
     from keju.config import TaskConfig
-    from keju.task import sit
+    from keju.task import run_exams
 
     with tempfile.TemporaryDirectory() as folder:
-        finished = sit(TaskConfig(**settings, work_dir=folder), report=report)
+        finished = run_exams(TaskConfig(**settings, work_dir=folder), report=report)
         assert finished.exit_code == 0, finished.message
         assert Path(finished.folder, "report.html").exists() == report
     return peak_mb()

@@ -52,8 +52,8 @@ def bare_loop(settings: dict[str, Any]) -> dict[str, float]:
     from pyreqwest.client import ClientBuilder
 
     from keju.config import TaskConfig
+    from keju.engine.job import make_jobs
     from keju.models.openai import OpenAIModel
-    from keju.task import make_jobs
 
     config = TaskConfig(**settings)
     assert config.api_url is not None
@@ -89,7 +89,7 @@ def sitting(settings: dict[str, Any]) -> dict[str, float]:
 
     with tempfile.TemporaryDirectory() as folder, clock_of_sitting() as spent:
         config = TaskConfig(**settings, work_dir=folder, eval_batch_size=IN_FLIGHT)
-        finished = task.sit(config, report=False)
+        finished = task.run_exams(config, report=False)
     assert finished.exit_code == 0, finished.message
     (entry,) = finished.results["benchmarks"]
     return {"seconds": spent[0], "samples": sum(entry["outcomes"].values())}
@@ -97,18 +97,18 @@ def sitting(settings: dict[str, Any]) -> dict[str, float]:
 
 @contextmanager
 def clock_of_sitting() -> Iterator[list[float]]:
-    """While it is open, the list takes the processor time of every `Sitting.run`."""
-    from keju.engine.session import Sitting
+    """While it is open, the list takes the processor time of every `Session.run`."""
+    from keju.engine.session import Session
 
     spent: list[float] = []
-    inner = Sitting.run
+    inner = Session.run
 
-    def timed(sitting: Sitting) -> Any:
+    def timed(sitting: Session) -> Any:
         before = cpu()
         try:
             return inner(sitting)
         finally:
             spent.append(cpu() - before)
 
-    with mock.patch.object(Sitting, "run", timed):
+    with mock.patch.object(Session, "run", timed):
         yield spent

@@ -36,9 +36,9 @@ def _picked_up(settings: dict[str, Any], title: str) -> Row:
 def store(settings: dict[str, Any]) -> None:
     """Sit the exam, then cut off the last record, so that there is something left to ask."""
     from keju.config import TaskConfig
-    from keju.task import sit
+    from keju.task import run_exams
 
-    finished = sit(TaskConfig(**settings), report=False)
+    finished = run_exams(TaskConfig(**settings), report=False)
     journal = Path(finished.folder, "records.jsonl")
     lines = journal.read_bytes()
     journal.write_bytes(lines[: lines.rstrip().rfind(b"\n") + 1])
@@ -49,7 +49,7 @@ def pick_up(settings: dict[str, Any]) -> dict[str, float]:
     from keju.config import TaskConfig
     from keju.engine import session as sitting
     from keju.engine.queue import Queue
-    from keju.task import sit
+    from keju.task import run_exams
 
     ready: list[float] = []
 
@@ -61,7 +61,7 @@ def pick_up(settings: dict[str, Any]) -> dict[str, float]:
     config = TaskConfig(**settings, resume=True)
     before = cpu()
     with mock.patch.object(sitting, "Queue", made):
-        finished = sit(config, report=False)
+        finished = run_exams(config, report=False)
     assert finished.results["complete"]
     (entry,) = finished.results["benchmarks"]
     return {"seconds": ready[0] - before, "known": sum(entry["outcomes"].values()) - 1}

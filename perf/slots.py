@@ -53,12 +53,12 @@ def mixed_load(seed: int) -> dict[str, float]:
     """Sit an exam with a model that sleeps; the clock runs around the engine."""
     from keju.benchmarks.demo.questions import KINDS
     from keju.config import TaskConfig
+    from keju.engine.job import make_jobs
     from keju.engine.limits import Spending
     from keju.engine.loop import Engine, Limits
     from keju.engine.queue import Queue
     from keju.models.scripted import ScriptedModel
     from keju.runs.journal import Journal
-    from keju.task import make_jobs
     from keju.types import Reply, Request
 
     times = latencies(seed)

@@ -14,7 +14,7 @@ import pytest
 from keju.config import TaskConfig
 from keju.errors import ConfigError, EndpointError, UsageError
 from keju.runs.journal import read_records
-from keju.task import sit
+from keju.task import run_exams
 from keju.types import Record
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Asked, Plan, draw
@@ -62,7 +62,7 @@ def headline(results: dict[str, Any]) -> Any:
 
 def clean_run(tmp_path: Path, size: int = 20) -> dict[str, Any]:
     with FaultyEndpoint(Plan(answers=answer)) as good:
-        return sit(config(good, tmp_path / "clean", size=size)).results
+        return run_exams(config(good, tmp_path / "clean", size=size)).results
 
 
 def when_answered(
@@ -87,7 +87,7 @@ FAULTS = {"429": 0.2, "500": 0.1, "drop": 0.05, "malformed": 0.03, "stall": 0.02
 def test_no_fault_of_the_endpoint_changes_a_score(tmp_path: Path) -> None:
     plan = Plan(answers=answer, faults=FAULTS, seed=7, retry_after="0.05", stall=1.0)
     with FaultyEndpoint(plan) as faulty:
-        finished = sit(config(faulty, tmp_path, size=50, timeout=0.5, attempts=12))
+        finished = run_exams(config(faulty, tmp_path, size=50, timeout=0.5, attempts=12))
         assert faulty.stats.snapshot()["max_attempts"] <= 12
         assert set(faulty.stats.faults) == set(FAULTS)
     assert finished.exit_code == 0
@@ -99,7 +99,7 @@ def test_attempts_are_what_the_user_set_and_every_sample_ends_with_an_outcome(
 ) -> None:
     plan = Plan(answers=answer, faults={"500": 0.6}, seed=1)
     with FaultyEndpoint(plan) as faulty:
-        finished = sit(config(faulty, tmp_path, size=10, attempts=2))
+        finished = run_exams(config(faulty, tmp_path, size=10, attempts=2))
         stats = faulty.stats.snapshot()
     assert stats["max_attempts"] == 2
     assert finished.exit_code == 4
@@ -117,10 +117,10 @@ def test_attempts_are_what_the_user_set_and_every_sample_ends_with_an_outcome(
 
 def test_errors_are_asked_again_on_resume_and_nothing_else_is(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=answer, faults={"500": 0.6}, seed=1)) as faulty:
-        first = sit(config(faulty, tmp_path, size=10, attempts=1))
+        first = run_exams(config(faulty, tmp_path, size=10, attempts=1))
     errors = first.results["benchmarks"][0]["outcomes"]["error"]
     with FaultyEndpoint(Plan(answers=answer)) as good:
-        second = sit(config(good, tmp_path, size=10, attempts=1))
+        second = run_exams(config(good, tmp_path, size=10, attempts=1))
         assert good.stats.requests == errors + 1  # the preflight
     assert second.exit_code == 0
     assert headline(second.results) == headline(clean_run(tmp_path, 10))
@@ -129,7 +129,7 @@ def test_errors_are_asked_again_on_resume_and_nothing_else_is(tmp_path: Path) ->
 def test_an_endpoint_that_goes_down_pauses_the_run(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=answer, latency=0.01)) as endpoint:
         outage = when_answered(endpoint, 50, endpoint.down, lambda: time.sleep(2), endpoint.up)
-        finished = sit(config(endpoint, tmp_path, size=100, attempts=2))
+        finished = run_exams(config(endpoint, tmp_path, size=100, attempts=2))
         outage.join()
     assert finished.exit_code == 0
     assert finished.results["benchmarks"][0]["outcomes"]["error"] == 0
@@ -139,24 +139,24 @@ def test_an_endpoint_that_goes_down_pauses_the_run(tmp_path: Path) -> None:
 def test_an_endpoint_that_stays_down_ends_the_run_resumable(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=answer, latency=0.01)) as endpoint:
         outage = when_answered(endpoint, 50, endpoint.down)
-        finished = sit(config(endpoint, tmp_path, size=200, give_up_after=1.0))
+        finished = run_exams(config(endpoint, tmp_path, size=200, give_up_after=1.0))
         outage.join()
         assert finished.exit_code == 4
         assert "stayed down" in finished.message
         assert "--resume" in finished.resume_command
         endpoint.up()
-        again = sit(config(endpoint, tmp_path, size=200, resume=True))
+        again = run_exams(config(endpoint, tmp_path, size=200, resume=True))
     assert again.exit_code == 0
     assert headline(again.results) == headline(clean_run(tmp_path, 200))
 
 
 def test_a_context_length_error_is_an_outcome_and_never_an_answer(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=answer, context=900)) as endpoint:
-        finished = sit(config(endpoint, tmp_path, error_limit=1.0))
+        finished = run_exams(config(endpoint, tmp_path, error_limit=1.0))
         outcomes = finished.results["benchmarks"][0]["outcomes"]
         assert 0 < outcomes["error"] < 120
         requests = endpoint.stats.requests
-        sit(config(endpoint, tmp_path, error_limit=1.0))
+        run_exams(config(endpoint, tmp_path, error_limit=1.0))
         assert endpoint.stats.requests == requests
     kinds = {r.reply.error.kind for r in read_records(tmp_path / "r") if r.reply.error}
     assert kinds == {"context_length"}
@@ -164,7 +164,7 @@ def test_a_context_length_error_is_an_outcome_and_never_an_answer(tmp_path: Path
 
 def test_an_endpoint_that_refuses_every_request_is_named_early(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=answer, context=100)) as endpoint:
-        finished = sit(config(endpoint, tmp_path, error_limit=0.5))
+        finished = run_exams(config(endpoint, tmp_path, error_limit=0.5))
     assert finished.exit_code == 4
 
     def refuse(asked: Asked) -> str:
@@ -172,7 +172,7 @@ def test_an_endpoint_that_refuses_every_request_is_named_early(tmp_path: Path) -
 
     plan = Plan(answers=refuse, faults={"400": 1.0})
     with FaultyEndpoint(plan) as endpoint, pytest.raises(EndpointError):
-        sit(config(endpoint, tmp_path, run_id="other"))
+        run_exams(config(endpoint, tmp_path, run_id="other"))
 
 
 def test_a_key_that_is_withdrawn_stops_the_run_with_exit_5(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_key_that_is_withdrawn_stops_the_run_with_exit_5(tmp_path: Path) -> No
             endpoint.plan = Plan(answers=answer, key="another")
 
         change = when_answered(endpoint, 50, withdraw)
-        finished = sit(config(endpoint, tmp_path, size=200))
+        finished = run_exams(config(endpoint, tmp_path, size=200))
         change.join()
     assert finished.exit_code == 5
     assert "refuses to go on" in finished.message
@@ -202,7 +202,7 @@ def test_a_budget_is_never_overspent_by_more_than_what_is_in_flight(
     endpoint: FaultyEndpoint, tmp_path: Path, budget: dict[str, Any], words: str
 ) -> None:
     price = {"input": 1.0, "output": 1.0}
-    finished = sit(config(endpoint, tmp_path, budget=budget, price=price, eval_batch_size=4))
+    finished = run_exams(config(endpoint, tmp_path, budget=budget, price=price, eval_batch_size=4))
     assert finished.exit_code == 4
     assert words in finished.message
     usage = finished.results["benchmarks"][0]["usage"]
@@ -211,7 +211,7 @@ def test_a_budget_is_never_overspent_by_more_than_what_is_in_flight(
     assert usage["requests"] <= 30 or "requests" not in budget
     assert tokens <= 2000 + flight or "tokens" not in budget
     assert tokens / 1e6 <= 0.002 + flight / 1e6 or "cost" not in budget
-    more = sit(config(endpoint, tmp_path))
+    more = run_exams(config(endpoint, tmp_path))
     assert more.exit_code == 0
     assert sum(more.results["benchmarks"][0]["outcomes"].values()) == 120
 
@@ -220,13 +220,13 @@ def test_a_larger_limit_another_port_and_an_added_subset_reuse_what_is_valid(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     kinds = {"demo": {"subset_list": ["object_counting"], "size": 20}}
-    sit(config(endpoint, tmp_path, limit=5, dataset_args=kinds))
+    run_exams(config(endpoint, tmp_path, limit=5, dataset_args=kinds))
     assert endpoint.stats.requests == 5 + 1
     with FaultyEndpoint(Plan(answers=answer)) as other:
-        sit(config(other, tmp_path, limit=12, dataset_args=kinds))
+        run_exams(config(other, tmp_path, limit=12, dataset_args=kinds))
         assert other.stats.requests == 7 + 1
         both = {"demo": {"subset_list": ["object_counting", "word_sorting"], "size": 20}}
-        finished = sit(config(other, tmp_path, limit=12, dataset_args=both))
+        finished = run_exams(config(other, tmp_path, limit=12, dataset_args=both))
         assert other.stats.requests == 8 + 12 + 1
     assert finished.results["benchmarks"][0]["n"] == 24
 
@@ -234,9 +234,9 @@ def test_a_larger_limit_another_port_and_an_added_subset_reuse_what_is_valid(
 def test_another_sampling_or_prompt_reuses_nothing(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    sit(config(endpoint, tmp_path, size=3))
+    run_exams(config(endpoint, tmp_path, size=3))
     warm = {"generation_config": {"temperature": 0.7}}
-    sit(config(endpoint, tmp_path, size=3, **warm))
+    run_exams(config(endpoint, tmp_path, size=3, **warm))
     assert endpoint.stats.requests == 2 * (18 + 1)
     assert endpoint.last_body["temperature"] == 0.7
     assert len(list(read_records(tmp_path / "r"))) == 36
@@ -245,22 +245,22 @@ def test_another_sampling_or_prompt_reuses_nothing(
 def test_another_model_is_refused_under_the_same_run_id(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    sit(config(endpoint, tmp_path, size=1))
+    run_exams(config(endpoint, tmp_path, size=1))
     with pytest.raises(UsageError, match="belongs to model 'm', not 'n'"):
-        sit(config(endpoint, tmp_path, size=1, model="n"))
+        run_exams(config(endpoint, tmp_path, size=1, model="n"))
 
 
 def test_use_cache_takes_replies_of_another_run_and_copies_them(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    sit(config(endpoint, tmp_path, size=2))
+    run_exams(config(endpoint, tmp_path, size=2))
     asked = endpoint.stats.requests
-    finished = sit(config(endpoint, tmp_path, size=2, run_id="copy", use_cache="r"))
+    finished = run_exams(config(endpoint, tmp_path, size=2, run_id="copy", use_cache="r"))
     assert endpoint.stats.requests == asked
     assert len(list(read_records(tmp_path / "copy"))) == 12
     assert (
         headline(finished.results)[1]
-        == headline(sit(config(endpoint, tmp_path, size=2)).results)[1]
+        == headline(run_exams(config(endpoint, tmp_path, size=2)).results)[1]
     )
 
 
@@ -268,7 +268,7 @@ def test_repeats_have_records_and_seeds_of_their_own(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     settings = {"generation_config": {"temperature": 1.0}, "repeats": 3}
-    finished = sit(config(endpoint, tmp_path, size=2, **settings))
+    finished = run_exams(config(endpoint, tmp_path, size=2, **settings))
     records: list[Record] = list(read_records(tmp_path / "r"))
     assert len({record.hash for record in records}) == 36
     assert {record.epoch for record in records} == {0, 1, 2}
@@ -280,7 +280,7 @@ def test_repeats_have_records_and_seeds_of_their_own(
 def test_the_manifest_and_the_folder_hold_no_secret(tmp_path: Path) -> None:
     marked = "sk-marked-secret-0123456789"
     with FaultyEndpoint(Plan(answers=answer, key=marked)) as endpoint:
-        sit(
+        run_exams(
             config(
                 endpoint,
                 tmp_path,
@@ -296,12 +296,12 @@ def test_the_manifest_and_the_folder_hold_no_secret(tmp_path: Path) -> None:
 
 def test_two_sittings_of_one_run_at_a_time_are_refused(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=answer, latency=0.2)) as endpoint:
-        first = threading.Thread(target=sit, args=(config(endpoint, tmp_path),))
+        first = threading.Thread(target=run_exams, args=(config(endpoint, tmp_path),))
         first.start()
         while not endpoint.stats.requests:
             pass
         with pytest.raises(UsageError, match="another process"):
-            sit(config(endpoint, tmp_path))
+            run_exams(config(endpoint, tmp_path))
         first.join()
 
 
@@ -315,12 +315,12 @@ def test_a_reader_that_breaks_down_loses_no_reply(
 
     with monkeypatch.context() as patched:
         patched.setattr(MarkerReader, "read", fail)
-        broken = sit(config(endpoint, tmp_path, size=2))
+        broken = run_exams(config(endpoint, tmp_path, size=2))
     assert broken.results["benchmarks"][0]["outcomes"]["ungraded"] == 12
     assert len(list(read_records(tmp_path / "r"))) == 12
     asked = endpoint.stats.requests
     monkeypatch.setattr(MarkerReader, "version", 2)
-    mended = sit(config(endpoint, tmp_path, size=2))
+    mended = run_exams(config(endpoint, tmp_path, size=2))
     assert endpoint.stats.requests == asked
     assert headline(mended.results) == headline(clean_run(tmp_path, 2))
 
@@ -329,30 +329,30 @@ def test_a_filter_whose_group_takes_no_part_gives_an_empty_reply(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     args = {"demo": {"size": 2, "filters": {"regex": "(zzz)?So the answer"}}}
-    outcomes = sit(config(endpoint, tmp_path, dataset_args=args)).results["benchmarks"][0]
+    outcomes = run_exams(config(endpoint, tmp_path, dataset_args=args)).results["benchmarks"][0]
     assert outcomes["outcomes"]["unparsed"] == 12
 
 
 def test_changed_filters_are_applied_on_resume(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
-    sit(config(endpoint, tmp_path, size=2))
+    run_exams(config(endpoint, tmp_path, size=2))
     asked = endpoint.stats.requests
     args = {"demo": {"size": 2, "filters": {"regex": "zzzz"}}}
-    finished = sit(config(endpoint, tmp_path, dataset_args=args))
+    finished = run_exams(config(endpoint, tmp_path, dataset_args=args))
     assert endpoint.stats.requests == asked
     assert finished.results["benchmarks"][0]["outcomes"]["unparsed"] == 12
 
 
 def test_runs_without_an_id_never_share_a_folder(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
-    folders = {sit(config(endpoint, tmp_path, size=1, run_id=None)).folder for _ in range(3)}
+    folders = {run_exams(config(endpoint, tmp_path, size=1, run_id=None)).folder for _ in range(3)}
     assert len(folders) == 3
 
 
 def test_a_refused_run_leaves_no_folder(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(key="another")) as endpoint, pytest.raises(EndpointError):
-        sit(config(endpoint, tmp_path, size=1))
+        run_exams(config(endpoint, tmp_path, size=1))
     assert not (tmp_path / "r").exists()
     with FaultyEndpoint(Plan()) as endpoint, pytest.raises(UsageError, match="to resume"):
-        sit(config(endpoint, tmp_path, size=1, resume=True))
+        run_exams(config(endpoint, tmp_path, size=1, resume=True))
     assert not (tmp_path / "r").exists()
 
 
@@ -361,22 +361,22 @@ def test_a_budget_covers_all_sittings_and_what_failed(tmp_path: Path) -> None:
     with FaultyEndpoint(plan) as endpoint:
         limits = {"budget": {"requests": 60}, "attempts": 1, "error_limit": 1.0}
         for _ in range(3):
-            finished = sit(config(endpoint, tmp_path, size=10, **limits))
+            finished = run_exams(config(endpoint, tmp_path, size=10, **limits))
         assert endpoint.stats.requests <= 60 + 3 * 6  # the preflights and their retries
     assert finished.exit_code == 4
 
 
 def test_copied_replies_cost_this_run_nothing(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
-    sit(config(endpoint, tmp_path, size=2))
+    run_exams(config(endpoint, tmp_path, size=2))
     limits = {"budget": {"requests": 12}, "run_id": "copy", "use_cache": "r"}
-    finished = sit(config(endpoint, tmp_path, size=4, **limits))
+    finished = run_exams(config(endpoint, tmp_path, size=4, **limits))
     assert finished.exit_code == 0
     assert finished.results["benchmarks"][0]["n"] == 24
 
 
 def test_errors_that_asking_again_cannot_mend_are_called_final(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=answer, context=100)) as endpoint:
-        finished = sit(config(endpoint, tmp_path, size=1))
+        finished = run_exams(config(endpoint, tmp_path, size=1))
     assert finished.exit_code == 4
     assert "asking again would not change that" in finished.message
     assert finished.resume_command == ""
@@ -387,7 +387,7 @@ def test_errors_that_asking_again_cannot_mend_are_called_final(tmp_path: Path) -
 def test_a_wait_longer_than_allowed_stops_the_run(tmp_path: Path) -> None:
     plan = Plan(answers=answer, faults={"429": 0.5}, retry_after="3600", seed=4)
     with FaultyEndpoint(plan) as endpoint:
-        finished = sit(config(endpoint, tmp_path, size=20))
+        finished = run_exams(config(endpoint, tmp_path, size=20))
     assert finished.exit_code == 4
     assert "asks to wait 3600 s" in finished.message
 
@@ -397,7 +397,7 @@ def test_a_killed_sitting_leaves_its_count_in_the_manifest(
 ) -> None:
     from keju.files import read_json
 
-    sit(config(endpoint, tmp_path, size=2))
+    run_exams(config(endpoint, tmp_path, size=2))
     session = read_json(tmp_path / "r" / "manifest.json")["sessions"][0]
     assert (session["ended"], session["requests"], session["in_flight"]) == (True, 12, 0)
 
@@ -406,15 +406,15 @@ def test_repeats_keep_what_a_single_run_has_answered(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     warm = {"generation_config": {"temperature": 1.0}}
-    sit(config(endpoint, tmp_path, size=2, **warm))
-    sit(config(endpoint, tmp_path, size=2, repeats=2, **warm))
+    run_exams(config(endpoint, tmp_path, size=2, **warm))
+    run_exams(config(endpoint, tmp_path, size=2, repeats=2, **warm))
     assert endpoint.stats.requests == 12 + 12 + 2  # the preflights
 
 
 def test_credentials_in_the_address_are_not_stored(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=answer)) as endpoint:
         secret = endpoint.url.replace("://", "://user:s3cr3t-word@") + "?key=s3cr3t-query"
-        sit(config(endpoint, tmp_path, size=1, api_url=secret))
+        run_exams(config(endpoint, tmp_path, size=1, api_url=secret))
     for path in (tmp_path / "r").iterdir():
         assert "s3cr3t" not in path.read_text(), path.name
 
@@ -423,8 +423,8 @@ def test_credentials_in_the_address_are_not_stored(tmp_path: Path) -> None:
 def test_a_larger_limit_keeps_what_a_smaller_one_drew(
     endpoint: FaultyEndpoint, tmp_path: Path, how: str
 ) -> None:
-    sit(config(endpoint, tmp_path, size=40, limit=10, sample=how))
-    sit(config(endpoint, tmp_path, size=40, limit=20, sample=how))
+    run_exams(config(endpoint, tmp_path, size=40, limit=10, sample=how))
+    run_exams(config(endpoint, tmp_path, size=40, limit=20, sample=how))
     assert endpoint.stats.requests == 60 + 60 + 2  # the preflights
 
 
@@ -433,10 +433,10 @@ def test_a_run_that_goes_on_with_other_settings_says_so(
 ) -> None:
     from keju.report.live import LogDisplay
 
-    sit(config(endpoint, tmp_path, size=1))
+    run_exams(config(endpoint, tmp_path, size=1))
     told = io.StringIO()
     changed = {"generation_config": {"temperature": 0.5}}
-    sit(config(endpoint, tmp_path, size=1, **changed), display=LogDisplay(told))
+    run_exams(config(endpoint, tmp_path, size=1, **changed), display=LogDisplay(told))
     assert "demo: another sampling" in told.getvalue()
 
 
@@ -445,13 +445,13 @@ def test_sampling_settings_are_refused_where_labels_are_compared(
 ) -> None:
     settings = {"protocol": "letters", "generation_config": {"max_tokens": 512}}
     with pytest.raises(ConfigError, match=r"generation_config.max_tokens has no effect"):
-        sit(config(endpoint, tmp_path, size=1, **settings))
+        run_exams(config(endpoint, tmp_path, size=1, **settings))
 
 
 def test_labels_that_were_not_returned_are_unparsed_and_not_truncated(tmp_path: Path) -> None:
     plan = Plan(answers="Z", tokens=lambda _: {"Z": -0.1, "Y": -2.0})
     with FaultyEndpoint(plan) as endpoint:
-        finished = sit(config(endpoint, tmp_path, size=1, protocol="letters"))
+        finished = run_exams(config(endpoint, tmp_path, size=1, protocol="letters"))
     assert finished.results["benchmarks"][0]["outcomes"]["unparsed"] == 6
     reasons = {record.readings[0].answer.reason for record in read_records(tmp_path / "r")}
     assert reasons == {"labels_not_in_top_logprobs"}
@@ -462,7 +462,7 @@ def test_replies_that_a_filter_broke_off_are_among_the_errors(tmp_path: Path) ->
         return {"message": {"content": "Well, I th"}, "finish_reason": "content_filter"}
 
     with FaultyEndpoint(Plan(answers=filtered)) as endpoint:
-        finished = sit(config(endpoint, tmp_path))
+        finished = run_exams(config(endpoint, tmp_path))
     (entry,) = finished.results["benchmarks"]
     total = sum(entry["outcomes"].values())
     assert entry["outcomes"]["error"] == total > 0
@@ -476,13 +476,13 @@ def test_questions_that_were_too_long_are_asked_again_where_the_model_is_another
     tmp_path: Path,
 ) -> None:
     with FaultyEndpoint(Plan(answers=answer, context=900)) as small:
-        cut = sit(config(small, tmp_path, error_limit=1.0))
+        cut = run_exams(config(small, tmp_path, error_limit=1.0))
     before = cut.results["benchmarks"][0]["outcomes"]["error"]
     assert 0 < before < sum(cut.results["benchmarks"][0]["outcomes"].values())
     with FaultyEndpoint(Plan(answers=answer)) as large:
-        mended = sit(config(large, tmp_path, error_limit=1.0))
+        mended = run_exams(config(large, tmp_path, error_limit=1.0))
         asked = large.stats.requests
-        again = sit(config(large, tmp_path, error_limit=1.0))
+        again = run_exams(config(large, tmp_path, error_limit=1.0))
         assert large.stats.requests == asked
     assert asked <= before + 1
     for finished in (mended, again):

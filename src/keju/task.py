@@ -1,7 +1,8 @@
-"""Sitting an exam from beginning to end: the flow that every command and Python call takes."""
+"""A task from beginning to end: prepare, ask, judge, results, report."""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections import Counter
@@ -9,26 +10,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from keju.benchmarks.prepare import choose_readers, prepare_exams, resolve_sampling
+import msgspec
+
 from keju.config import JudgeConfig, TaskConfig
-from keju.engine.job import Job
-from keju.engine.resume import KEPT_FAULTS, recall
-from keju.engine.session import Sitting
+from keju.engine.job import Job, make_jobs
+from keju.engine.resume import KEPT_FAULTS, recall, stored_replies
+from keju.engine.session import Session
 from keju.errors import ConfigError, DataError, KejuError, RunIncomplete
-from keju.models.factory import make_model, model_name
+from keju.files import read_json
+from keju.judges import judging_of
+from keju.models.factory import make_model
 from keju.results.outputs import build_results, write_outputs
-from keju.runs.folder import find_run, run_folder
+from keju.runs.folder import RESULTS, find_run, run_folder
 from keju.runs.journal import Journal
-from keju.runs.judged import write_grades
+from keju.runs.judged import GRADES, write_grades
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
 
 if TYPE_CHECKING:
     from keju.engine.display import Display
-    from keju.judges.stage import Judging
 
 
 class Finished(NamedTuple):
-    """How a sitting ended."""
+    """How a task ended."""
 
     results: dict[str, Any]
     folder: Path
@@ -48,7 +51,7 @@ class Finished(NamedTuple):
 
 
 def run_task(task_cfg: TaskConfig | dict[str, Any] | str | Path) -> dict[str, Any]:
-    """Sit the exams of a task and return the results document.
+    """Run the exams of a task and return the results document.
 
     `task_cfg` is a TaskConfig, a mapping with its fields, or the path of a YAML or JSON file.
     Raises a KejuError that says in one line what is wrong. A run that stopped early raises
@@ -65,55 +68,16 @@ def run_task(task_cfg: TaskConfig | dict[str, Any] | str | Path) -> dict[str, An
         config = load(flags=task_cfg)
     else:
         config = load(file=Path(task_cfg))
-    finished = sit(config)
+    finished = run_exams(config)
     if finished.error is not None:
         raise type(finished.error)(finished.told)
     return finished.results
 
 
-def make_jobs(config: TaskConfig) -> list[Job]:
-    """The exams of a run as work for the engine; refuses whatever cannot be carried out."""
-    jobs = []
-    for exam, args in prepare_exams(config):
-        sampling = resolve_sampling(exam.protocol, config)
-        if not exam.samples:
-            raise ConfigError(f"{exam.benchmark}: the selection holds no question")
-        if sampling.decode == "labels":
-            _refuse_sampling(config, exam.benchmark)
-        if sampling.form == "completion" and exam.render(exam.samples[0]).prefix.messages:
-            raise ConfigError(
-                f"{exam.benchmark}: protocol '{exam.protocol.name}' is a conversation and cannot "
-                "be sent to a completions endpoint; use --api chat"
-            )
-        readers = choose_readers(exam, args.reader or config.reader)
-        job = Job(
-            exam,
-            sampling,
-            readers,
-            model=model_name(config),
-            epochs=config.repeats,
-            filters=args.filters,
-            repeat_seed=config.seed,
-        )
-        jobs.append(job)
-    return jobs
-
-
-_SAMPLED = ("temperature", "top_p", "top_k", "min_p", "max_tokens", "stop", "seed")
-
-
-def _refuse_sampling(config: TaskConfig, benchmark: str) -> None:
-    """Where labels are compared nothing is sampled, so settings of sampling would do nothing."""
-    for name in _SAMPLED:
-        if getattr(config.generation_config, name) not in (None, 0):
-            raise ConfigError(
-                f"generation_config.{name} has no effect on {benchmark}, which compares the "
-                "log-probabilities of labels: leave it out, or take a protocol that generates"
-            )
-
-
-def sit(config: TaskConfig, *, display: Display | None = None, report: bool = True) -> Finished:
-    """Sit the exams of `config`; resume what a run of the same id has answered already.
+def run_exams(
+    config: TaskConfig, *, display: Display | None = None, report: bool = True
+) -> Finished:
+    """Run the exams of `config`; resume what a run of the same id has answered already.
 
     A run that was graded by a judge keeps it unless another one is named.
     """
@@ -141,7 +105,7 @@ def sit(config: TaskConfig, *, display: Display | None = None, report: bool = Tr
                 display.note(f"this run goes on with other settings ({told})")
             if judging is not None and recalled.count < sum(job.units for job in jobs):
                 judging.preflight()
-            stop = Sitting(config, jobs, model, journal, manifest, recalled, display).run()
+            stop = Session(config, jobs, model, journal, manifest, recalled, display).run()
             judgement = None
             if judging is not None:
                 ask = manifest if stop is None else None
@@ -186,17 +150,8 @@ class FinalErrors(RunIncomplete):
     """Too many samples ended in an error that asking again cannot mend."""
 
 
-def judging_of(config: TaskConfig, jobs: Sequence[Job]) -> Judging | None:
-    """The judges of a run; None, and nothing imported, where nobody is to be asked."""
-    if config.judge is None and all(job.exam.judge is None for job in jobs):
-        return None
-    from keju.judges.stage import Judging
-
-    return Judging.of(config, jobs)
-
-
 def _shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
-    """What is missing at the end of a sitting that nothing stopped."""
+    """What is missing at the end of a session that nothing stopped."""
     total = sum(job.units for job in jobs)
     unanswered = total - sum(job.tallies[0].done for job in jobs)
     if unanswered:
@@ -213,3 +168,70 @@ def _shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
     if all(fault.kind in KEPT_FAULTS for fault in faults):
         return FinalErrors(f"{told}; asking again would not change that")
     return RunIncomplete(told)
+
+
+def judge_run(
+    config: TaskConfig, folder: Path, *, display: Display | None = None, report: bool = True
+) -> Finished:
+    """Grade the answers of the run in `folder` as ``config.judge`` says; write its results anew.
+
+    A judge whose endpoint is not ready raises EndpointError and changes nothing. Where the run
+    had complete grades they stay in force until the new ones are complete; a grading that stops
+    early then leaves its verdicts and nothing else.
+    """
+    jobs = make_jobs(config)
+    judging = judging_of(config, jobs)
+    if judging is None and config.judge is None:
+        raise ConfigError("no judge is named: give --model NAME, or --judge with its settings")
+    if judging is not None:
+        judging.check()
+    with Journal(folder):
+        file = ManifestFile(folder, config, [job.facts() for job in jobs])
+        described = msgspec.structs.replace(file.manifest)
+        earlier = _complete_results(folder, file.before)
+        if earlier is not None and file.before is not None:
+            _describe_results(file.manifest, file.before)
+        for job, unit, record in stored_replies(jobs, folder):
+            readings = job.grade(unit // job.epochs, record.reply, record.order)
+            job.enter_readings(unit, record.reply, record.faults, readings, record.order)
+        judgement = None
+        if judging is not None:
+            judgement = judging.grade(folder, file, display=display, strict=True)
+        stop = judgement.stop if judgement is not None else None
+        if stop is not None and earlier is not None:
+            return _left_as_it_was(folder, earlier, stop, described.config.get("judge"))
+        _describe_results(file.manifest, described)
+        write_grades(folder, judgement.grades if judgement is not None else ())
+        results = build_results(jobs, file, stop, judgement)
+        finished = all(job.tallies[0].done == job.units for job in jobs)
+        results["complete"] = stop is None and finished
+        file.finish(complete=results["complete"])
+        language = config.language
+        write_outputs(folder, results, jobs, file.manifest, language, report=report)
+    code, message = (stop.exit_code, str(stop)) if stop is not None else (0, "")
+    return Finished(results, folder, code, message, f"keju judge {folder}", stop)
+
+
+def _describe_results(manifest: Manifest, other: Manifest) -> None:
+    """Let `manifest` say of the results beside it what `other` says."""
+    manifest.complete, manifest.config = other.complete, other.config
+    manifest.benchmarks = other.benchmarks
+
+
+def _complete_results(folder: Path, before: Manifest | None) -> dict[str, Any] | None:
+    """The results of a run that was graded completely, by rules or by a judge; else None."""
+    if before is None or not before.complete or not (folder / RESULTS).is_file():
+        return None
+    results = read_json(folder / RESULTS)
+    ungraded = any(entry["outcomes"]["ungraded"] for entry in results["benchmarks"])
+    return results if (folder / GRADES).is_file() or not ungraded else None
+
+
+def _left_as_it_was(
+    folder: Path, results: dict[str, Any], stop: KejuError, judge: dict[str, Any] | None
+) -> Finished:
+    message = f"{stop}; the earlier results stay as they are until this grading is complete"
+    again = f"keju judge {shlex.quote(str(folder))}"
+    if judge:
+        again += f" --judge {shlex.quote(json.dumps(judge))}"
+    return Finished(results, folder, stop.exit_code, message, again, type(stop)(message))

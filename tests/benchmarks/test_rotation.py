@@ -13,10 +13,11 @@ from keju.benchmarks.grading import REFUSAL
 from keju.benchmarks.prepare import prepare_exam, prepare_exams
 from keju.benchmarks.rotation import rotated, rotation_id
 from keju.config import TaskConfig
+from keju.engine.job import make_jobs
 from keju.errors import ConfigError
 from keju.models.scripted import Script, ScriptedModel
 from keju.results.score import score_run
-from keju.task import make_jobs, sit
+from keju.task import run_exams
 from keju.types import Request, Sample
 from tests.results.fake_exam import make_exam, make_sample, make_tally
 
@@ -39,7 +40,7 @@ def entry_of(
     monkeypatch: pytest.MonkeyPatch, task: TaskConfig, script: Script | str
 ) -> dict[str, Any]:
     monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=script))
-    finished = sit(task, report=False)
+    finished = run_exams(task, report=False)
     entry: dict[str, Any] = finished.results["benchmarks"][0]
     return entry
 

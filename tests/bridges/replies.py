@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from keju.config import TaskConfig
 from keju.runs.judged import graded_records
-from keju.task import sit
+from keju.task import run_exams
 from keju.types import Score
 from tests.bridges.conftest import KEY, MODEL
 from tests.support.endpoint import FaultyEndpoint
@@ -53,6 +53,6 @@ def keju_scores(
         run_id="keju",
         **settings,
     )
-    finished = sit(config, report=False)
+    finished = run_exams(config, report=False)
     assert finished.exit_code == 0, finished.message
     return {r.id: r.readings[0].score for r in graded_records(finished.folder)}

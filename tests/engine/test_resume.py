@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 
 from keju.config import TaskConfig
-from keju.engine.job import Job
+from keju.engine.job import Job, make_jobs
 from keju.engine.resume import Recalled, recall
 from keju.runs.journal import Journal, read_records
-from keju.task import make_jobs, sit
+from keju.task import run_exams
 
 
 def stored(folder: Path, **more: Any) -> tuple[TaskConfig, Path]:
     settings: dict[str, Any] = {"model": "scripted", "datasets": ["demo"], "work_dir": str(folder)}
     config = TaskConfig(**settings, run_id="r", **more)
-    return config, sit(config, report=False).folder
+    return config, run_exams(config, report=False).folder
 
 
 def rewrite(run: Path, **changes: Any) -> None:

@@ -10,13 +10,12 @@ import pytest
 from keju.benchmarks import registry
 from keju.benchmarks.choices import as_shown
 from keju.config import TaskConfig
-from keju.engine.job import Job
+from keju.engine.job import Job, make_jobs
 from keju.judges.bundle import Bundle
 from keju.judges.prompts import ANSWER
-from keju.judges.rejudge import judge_run
 from keju.judges.selection import Strategy
 from keju.runs.journal import read_records
-from keju.task import make_jobs, sit
+from keju.task import judge_run, run_exams
 from keju.types import Record, Reply, Sample
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import config, entry
@@ -62,7 +61,7 @@ def test_recall_lowers_no_score_of_a_run_with_permuted_options(tmp_path: Path) -
     task = TaskConfig(
         model="scripted", datasets=["demo"], dataset_args=EXAM, work_dir=str(tmp_path), run_id="r"
     )
-    sit(task, report=False)
+    run_exams(task, report=False)
     samples = {sample.id: sample for sample in make_jobs(task)[0].exam.samples}
     lines = []
     for record in read_records(tmp_path / "r"):

@@ -13,9 +13,9 @@ from keju.benchmarks import registry
 from keju.config import JudgeConfig
 from keju.config.load import merge
 from keju.errors import ConfigError, EndpointError
-from keju.judges.rejudge import complete_settings, judge_run
+from keju.judges.rejudge import complete_settings
 from keju.runs.journal import VERDICTS
-from keju.task import sit
+from keju.task import judge_run, run_exams
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import JUDGED, KEY, RIGHT, both, candidate, config, entry, verdict
 from tests.support.open_exam import OpenExam
@@ -42,7 +42,7 @@ def test_a_grading_that_stops_leaves_complete_results_in_force(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     run = tmp_path / "r"
-    sit(config(tmp_path, endpoint.url, {}))
+    run_exams(config(tmp_path, endpoint.url, {}))
     before, manifest = stored(run), json.loads((run / "manifest.json").read_text())
     with FaultyEndpoint(Plan(answers="<grade>refused</grade>")) as other:
         judge: dict[str, Any] = {"model": "j2", "api_url": other.url, "eval_batch_size": 1}
@@ -68,7 +68,7 @@ def test_a_grading_that_stops_leaves_complete_results_in_force(
 def test_a_first_grading_that_stops_leaves_what_it_has(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    sit(config(tmp_path, endpoint.url, None))
+    run_exams(config(tmp_path, endpoint.url, None))
     judge = {"budget": {"requests": 5}, "eval_batch_size": 1}
     stopped = judge_run(config(tmp_path, endpoint.url, judge), tmp_path / "r")
     assert stopped.exit_code == 4
@@ -118,7 +118,7 @@ def test_an_address_is_told_by_the_judges_own_setting(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     with pytest.raises(EndpointError) as caught:
-        sit(config(tmp_path, endpoint.url, {"api_url": "http://127.0.0.1:9/v1"}))
+        run_exams(config(tmp_path, endpoint.url, {"api_url": "http://127.0.0.1:9/v1"}))
     assert "check judge.api_url (or llm_judge_base_url)" in str(caught.value)
     assert "--api-url" not in str(caught.value)
 
@@ -133,7 +133,7 @@ def test_a_variable_that_is_named_and_not_set_is_told_in_the_refusal(
         FaultyEndpoint(plan) as judge,
         pytest.raises(EndpointError) as caught,
     ):
-        sit(config(tmp_path, good.url, {"api_url": judge.url}))
+        run_exams(config(tmp_path, good.url, {"api_url": judge.url}))
     assert f"set {KEY} (the judge's api_key_var names {KEY}, which is not set" in str(caught.value)
 
 
@@ -160,7 +160,7 @@ def test_a_refused_key_is_told_by_the_variable_of_the_judge_alone(
         FaultyEndpoint(plan) as judge,
         pytest.raises(EndpointError) as caught,
     ):
-        sit(config(tmp_path, good.url, {"api_url": judge.url}))
+        run_exams(config(tmp_path, good.url, {"api_url": judge.url}))
     told = str(caught.value)
     assert f"set {KEY}" in told
     assert "OPENAI_API_KEY" not in told
@@ -173,7 +173,7 @@ def test_a_failure_of_the_second_judge_names_it(tmp_path: Path) -> None:
 
     with FaultyEndpoint(Plan(answers=answers)) as endpoint:
         short = {"second": "k", "budget": {"requests": JUDGED + 3}, "eval_batch_size": 1}
-        stopped = sit(config(tmp_path, endpoint.url, short))
+        stopped = run_exams(config(tmp_path, endpoint.url, short))
     assert stopped.exit_code == 4
     assert stopped.message.startswith("the second judge 'k': ")
 
@@ -181,10 +181,10 @@ def test_a_failure_of_the_second_judge_names_it(tmp_path: Path) -> None:
 def test_a_resumed_run_keeps_the_judge_that_graded_it(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    sit(config(tmp_path, endpoint.url, None))
+    run_exams(config(tmp_path, endpoint.url, None))
     judged = judge_run(config(tmp_path, endpoint.url, {}), tmp_path / "r")
     asked = endpoint.stats.requests
-    again = sit(config(tmp_path, endpoint.url, None, resume=True))
+    again = run_exams(config(tmp_path, endpoint.url, None, resume=True))
     assert again.exit_code == 0
     assert entry(again.results)["judge"]["judged"] == JUDGED
     assert entry(again.results)["outcomes"] == entry(judged.results)["outcomes"]

@@ -18,11 +18,10 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.errors import ConfigError, DataError, EndpointError
-from keju.judges.rejudge import judge_run
 from keju.results.score import score_run
 from keju.runs.journal import VERDICTS, read_records
 from keju.runs.judged import GRADES, graded_records
-from keju.task import sit
+from keju.task import judge_run, run_exams
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import (
     JUDGED,
@@ -56,7 +55,7 @@ def test_undecided_answers_are_graded_by_the_judge(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     price = {"input": 2.0, "output": 4.0}
-    finished = sit(config(tmp_path, endpoint.url, {"price": price}))
+    finished = run_exams(config(tmp_path, endpoint.url, {"price": price}))
     assert finished.exit_code == 0
     found = entry(finished.results)
     assert found["outcomes"]["correct"] == RIGHT
@@ -74,7 +73,7 @@ def test_undecided_answers_are_graded_by_the_judge(
 def test_verdicts_are_records_of_their_own_journal(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    sit(config(tmp_path, endpoint.url, {}))
+    run_exams(config(tmp_path, endpoint.url, {}))
     verdicts = list(read_records(tmp_path / "r", file=VERDICTS))
     assert len(verdicts) == JUDGED
     for record in verdicts:
@@ -99,7 +98,7 @@ def test_without_a_judge_undecided_answers_stay_ungraded(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     for judge in (None, {"strategy": "rule"}):
-        found = entry(sit(config(tmp_path, endpoint.url, judge)).results)
+        found = entry(run_exams(config(tmp_path, endpoint.url, judge)).results)
         assert found["outcomes"]["ungraded"] == JUDGED
         assert "judge" not in found
         assert not (tmp_path / "r" / VERDICTS).exists()
@@ -132,7 +131,7 @@ def test_a_judge_that_fails_lies_and_goes_down_costs_no_answer_a_point(tmp_path:
         outage = threading.Thread(target=break_down)
         outage.start()
         judge = {"api_url": faulty.url, "attempts": 10, "eval_batch_size": 2}
-        finished = sit(config(tmp_path, good.url, judge))
+        finished = run_exams(config(tmp_path, good.url, judge))
         outage.join()
     assert finished.exit_code == 0
     found = entry(finished.results)
@@ -155,7 +154,7 @@ def test_a_judge_that_never_gives_a_verdict_leaves_answers_ungraded(tmp_path: Pa
         return "Hard to say."
 
     with FaultyEndpoint(Plan(answers=candidate)) as good, FaultyEndpoint(Plan(answers=mute)) as bad:
-        finished = sit(config(tmp_path, good.url, {"api_url": bad.url, "attempts": 3}))
+        finished = run_exams(config(tmp_path, good.url, {"api_url": bad.url, "attempts": 3}))
         assert bad.stats.requests == 3 * JUDGED + PREFLIGHTS
         paid = entry(finished.results)["judge"]["usage"]["input_tokens"]
         assert finished.exit_code == 4
@@ -170,7 +169,7 @@ def test_a_judge_that_never_gives_a_verdict_leaves_answers_ungraded(tmp_path: Pa
         once = sum(len(asked.reply.text) // 4 for asked in records)
         assert sum(record.reply.usage.output for record in records) == 3 * once
         bad.plan = Plan(answers=verdict)
-        again = sit(config(tmp_path, good.url, {"api_url": bad.url}))
+        again = run_exams(config(tmp_path, good.url, {"api_url": bad.url}))
     assert again.exit_code == 0
     assert entry(again.results)["outcomes"]["correct"] == RIGHT
 
@@ -186,7 +185,7 @@ def test_a_judge_that_dies_leaves_results_and_the_way_to_resume(tmp_path: Path) 
 
             death = threading.Thread(target=die)
             death.start()
-            finished = sit(config(tmp_path, good.url, settings))
+            finished = run_exams(config(tmp_path, good.url, settings))
             death.join()
             assert finished.exit_code == 4
             assert "stayed down" in finished.message
@@ -196,12 +195,12 @@ def test_a_judge_that_dies_leaves_results_and_the_way_to_resume(tmp_path: Path) 
             assert 5 <= kept < JUDGED
             assert found["outcomes"]["ungraded"] == JUDGED - kept
             assert json.loads((tmp_path / "r" / "results.json").read_text())["complete"] is False
-            again = sit(config(tmp_path, good.url, settings, resume=True))
+            again = run_exams(config(tmp_path, good.url, settings, resume=True))
             assert again.exit_code == 4
             assert "the judge 'judge'" in again.message
             assert entry(again.results)["judge"]["judged"] == kept
             judge.up()
-            last = sit(config(tmp_path, good.url, settings, resume=True))
+            last = run_exams(config(tmp_path, good.url, settings, resume=True))
             assert judge.stats.answered >= JUDGED
         assert good.stats.requests == SIZE + 1
     assert last.exit_code == 0
@@ -215,7 +214,7 @@ def test_a_wrong_key_of_the_judge_is_found_before_the_candidate_is_asked(
     plan = Plan(answers=verdict, key="sk-right-judge-key-654321")
     with FaultyEndpoint(Plan(answers=candidate)) as good, FaultyEndpoint(plan) as judge:
         with pytest.raises(EndpointError) as caught:
-            sit(config(tmp_path, good.url, {"api_url": judge.url}))
+            run_exams(config(tmp_path, good.url, {"api_url": judge.url}))
         assert good.stats.requests == 0
         assert caught.value.exit_code == 5
         assert KEY in str(caught.value)
@@ -223,7 +222,7 @@ def test_a_wrong_key_of_the_judge_is_found_before_the_candidate_is_asked(
         monkeypatch.setenv(KEY, "sk-right-judge-key-654321")
         headers = {"extra_headers": {"X-More": "sk-marked-header-0123"}}
         settings = {"api_url": judge.url, "generation_config": headers}
-        assert sit(config(tmp_path, good.url, settings)).exit_code == 0
+        assert run_exams(config(tmp_path, good.url, settings)).exit_code == 0
     for path in (tmp_path / "r").iterdir():
         assert "sk-right" not in path.read_text(), path.name
         assert "sk-marked" not in path.read_text(), path.name
@@ -234,15 +233,15 @@ def test_the_key_of_the_candidate_goes_to_no_other_endpoint(tmp_path: Path) -> N
         FaultyEndpoint(Plan(answers=candidate)) as good,
         FaultyEndpoint(Plan(answers=verdict)) as j,
     ):
-        sit(config(tmp_path, good.url, {"api_url": j.url}, api_key="sk-candidate-0123456789"))
+        run_exams(config(tmp_path, good.url, {"api_url": j.url}, api_key="sk-candidate-0123456789"))
         assert "authorization" in good.last_headers
         assert "authorization" not in j.last_headers
 
 
 def test_nothing_is_asked_twice(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
-    first = sit(config(tmp_path, endpoint.url, {}))
+    first = run_exams(config(tmp_path, endpoint.url, {}))
     asked = endpoint.stats.requests
-    second = sit(config(tmp_path, endpoint.url, {}))
+    second = run_exams(config(tmp_path, endpoint.url, {}))
     assert endpoint.stats.requests == asked
     assert entry(second.results)["metrics"] == entry(first.results)["metrics"]
     scored = score_run(tmp_path / "r")
@@ -257,7 +256,7 @@ def test_a_budget_of_the_judge_is_its_own_and_covers_both_judges(tmp_path: Path)
 
     with FaultyEndpoint(Plan(answers=two)) as endpoint:
         settings = {"second": "other", "budget": {"requests": JUDGED + 5}, "eval_batch_size": 2}
-        finished = sit(config(tmp_path, endpoint.url, settings))
+        finished = run_exams(config(tmp_path, endpoint.url, settings))
         assert finished.exit_code == 4
         assert f"{JUDGED + 5} requests" in finished.message
         found = entry(finished.results)
@@ -283,7 +282,7 @@ def test_a_judge_that_cannot_work_is_refused_before_anybody_is_asked(
     words: str,
 ) -> None:
     with pytest.raises(error, match=words):
-        sit(config(tmp_path, endpoint.url, judge))
+        run_exams(config(tmp_path, endpoint.url, judge))
     assert endpoint.stats.requests == 0
     assert not (tmp_path / "r").exists()
 
@@ -291,7 +290,7 @@ def test_a_judge_that_cannot_work_is_refused_before_anybody_is_asked(
 def test_a_stored_run_is_judged_later_and_by_another_judge(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    sit(config(tmp_path, endpoint.url, None))
+    run_exams(config(tmp_path, endpoint.url, None))
     asked = endpoint.stats.requests
     finished = judge_run(config(tmp_path, endpoint.url, {}), tmp_path / "r")
     assert finished.exit_code == 0
@@ -318,7 +317,7 @@ def test_a_stored_run_is_judged_later_and_by_another_judge(
 def test_judging_a_stored_run_with_a_dead_judge_changes_nothing(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
-    sit(config(tmp_path, endpoint.url, {}))
+    run_exams(config(tmp_path, endpoint.url, {}))
     before = {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()}
     with pytest.raises(EndpointError, match="the judge 'j2'"):
         judge_run(
@@ -331,7 +330,7 @@ def test_judging_a_stored_run_with_a_dead_judge_changes_nothing(
 def test_errors_of_the_candidate_stay_counted_when_a_run_is_judged_later(tmp_path: Path) -> None:
     plan = Plan(answers=both, faults={"500": 0.3}, seed=2)
     with FaultyEndpoint(plan) as endpoint:
-        first = entry(sit(config(tmp_path, endpoint.url, None, attempts=1)).results)
+        first = entry(run_exams(config(tmp_path, endpoint.url, None, attempts=1)).results)
         endpoint.plan = Plan(answers=both)
         later = entry(judge_run(config(tmp_path, endpoint.url, {}), tmp_path / "r").results)
     assert first["outcomes"]["error"] > 0

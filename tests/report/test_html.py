@@ -12,7 +12,7 @@ from keju.config import TaskConfig
 from keju.errors import UsageError
 from keju.report.html import write_report
 from keju.report.strings import Language
-from keju.task import sit
+from keju.task import run_exams
 from keju.types import Record, Sample
 from tests.report.documents import MANIFEST, document, entry, lookup, no_questions, record
 
@@ -296,7 +296,7 @@ def test_the_page_of_a_real_run(tmp_path: Path, language: Language) -> None:
     config = TaskConfig(
         model="scripted", datasets=["demo"], limit=10, work_dir=str(tmp_path), run_id="r", language=language
     )  # fmt: skip
-    finished = sit(config)
+    finished = run_exams(config)
     parsed = Page((finished.folder / "report.html").read_text(encoding="utf-8"))
     value = finished.results["benchmarks"][0]["metrics"]["accuracy"]["value"]
     assert f"{value * 100:.2f} %" in parsed.text

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from keju.config import TaskConfig
+from keju.engine.job import make_jobs
 from keju.errors import DataError, UsageError
 from keju.runs.manifest import Manifest, ManifestFile, StoredSession
-from keju.task import make_jobs
 
 FACTS = {
     "sha256": "a", "chat_template_hash": "t", "dtype": "float32", "label_space": False, "threads": 2

@@ -111,10 +111,10 @@ def evaluate(**given: Any) -> int:
 
 def _sit(config: TaskConfig, given: dict[str, Any]) -> int:
     from keju.report.live import make_display
-    from keju.task import sit
+    from keju.task import run_exams
 
     display = make_display(sys.stderr, quiet=given["quiet"])
-    finished = sit(config, display=display, report=not given["no_report"])
+    finished = run_exams(config, display=display, report=not given["no_report"])
     _print(finished, as_json=given["as_json"])
     if finished.exit_code:
         note(f"keju: error: {finished.told}")

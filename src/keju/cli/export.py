@@ -120,7 +120,7 @@ def _check_flags(
 
 
 def _jobs(manifest: Manifest, data_dir: str | None) -> list[Job]:
-    from keju.task import make_jobs
+    from keju.engine.job import make_jobs
 
     return make_jobs(settings.of_run(manifest.config, data_dir))
 

@@ -113,9 +113,9 @@ def judge(
 
     Exit codes: 0 ok, 2 usage, 4 incomplete, 5 endpoint, 130 interrupted.
     """
-    from keju.judges.rejudge import judge_run
     from keju.report.live import make_display
     from keju.runs.folder import find_run
+    from keju.task import judge_run
 
     folder = find_run(run, str(settings.work_dir(work_dir)))
     named = {

@@ -19,8 +19,9 @@ BYTES_PER_TOKEN = 4
 def rehearse(config: TaskConfig) -> dict[str, Any]:
     """Load the data, check every setting, render the first prompts and forecast the work."""
     from keju.config.address import shown_url
+    from keju.engine.job import make_jobs
+    from keju.judges import judging_of
     from keju.models.factory import make_model
-    from keju.task import judging_of, make_jobs
 
     jobs = make_jobs(config)
     make_model(config)

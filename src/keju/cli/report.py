@@ -76,8 +76,8 @@ def report(
 
 def _questions(manifest: Manifest, data_dir: str | None) -> Callable[..., Sample | None]:
     """Finds a question by benchmark and id; finds none where the run's data is not at hand."""
+    from keju.engine.job import make_jobs
     from keju.results.outputs import sample_lookup
-    from keju.task import make_jobs
 
     try:
         return sample_lookup(make_jobs(settings.of_run(manifest.config, data_dir)))

@@ -239,13 +239,14 @@ def _default_endpoint(flags: dict[str, Any], environ: Mapping[str, str]) -> None
 def _run(
     config: TaskConfig, args: DatasetArgs, key_var: str | None, *, save: bool, as_json: bool
 ) -> int:
+    from keju.engine.job import make_jobs
     from keju.report.live import make_display
-    from keju.task import make_jobs, sit
+    from keju.task import run_exams
 
     (job,) = make_jobs(config)
     note(_effective(job, config))
     try:
-        finished = sit(config, display=make_display(sys.stderr))
+        finished = run_exams(config, display=make_display(sys.stderr))
     except EndpointError as error:
         variable = key_var or DEFAULT_KEY_VAR
         if config.api_key is None and "wants a key" in str(error):

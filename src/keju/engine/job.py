@@ -12,9 +12,12 @@ import msgspec
 
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.choices import as_shown
-from keju.config import Filters
+from keju.benchmarks.prepare import choose_readers, prepare_exams, resolve_sampling
+from keju.config import Filters, TaskConfig
 from keju.engine.limits import Meter
 from keju.engine.tally import Tally, in_own_order
+from keju.errors import ConfigError
+from keju.models.factory import model_name
 from keju.runs.manifest import StoredData, StoredExam, StoredProtocol
 from keju.types import (
     FILTERED,
@@ -206,3 +209,44 @@ def _filtered(text: str, filters: Filters) -> str:
         found = re.search(filters.regex, text)
         text = (found.group(1 if found.re.groups else 0) if found else None) or ""
     return text
+
+
+def make_jobs(config: TaskConfig) -> list[Job]:
+    """The exams of a run as work for the engine; refuses whatever cannot be carried out."""
+    jobs = []
+    for exam, args in prepare_exams(config):
+        sampling = resolve_sampling(exam.protocol, config)
+        if not exam.samples:
+            raise ConfigError(f"{exam.benchmark}: the selection holds no question")
+        if sampling.decode == "labels":
+            _refuse_sampling(config, exam.benchmark)
+        if sampling.form == "completion" and exam.render(exam.samples[0]).prefix.messages:
+            raise ConfigError(
+                f"{exam.benchmark}: protocol '{exam.protocol.name}' is a conversation and cannot "
+                "be sent to a completions endpoint; use --api chat"
+            )
+        readers = choose_readers(exam, args.reader or config.reader)
+        job = Job(
+            exam,
+            sampling,
+            readers,
+            model=model_name(config),
+            epochs=config.repeats,
+            filters=args.filters,
+            repeat_seed=config.seed,
+        )
+        jobs.append(job)
+    return jobs
+
+
+_SAMPLED = ("temperature", "top_p", "top_k", "min_p", "max_tokens", "stop", "seed")
+
+
+def _refuse_sampling(config: TaskConfig, benchmark: str) -> None:
+    """Where labels are compared nothing is sampled, so settings of sampling would do nothing."""
+    for name in _SAMPLED:
+        if getattr(config.generation_config, name) not in (None, 0):
+            raise ConfigError(
+                f"generation_config.{name} has no effect on {benchmark}, which compares the "
+                "log-probabilities of labels: leave it out, or take a protocol that generates"
+            )

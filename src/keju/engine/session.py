@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Sitting:
+class Session:
     """One sitting of a run: the engine, the signals and the display around it."""
 
     def __init__(
@@ -67,12 +67,12 @@ class Sitting:
                 lines = self._recalled.damaged
                 self._display.note(f"{lines} journal lines were unreadable and are asked again")
         try:
-            return run_loop(self._sit, self.interrupt_from_outside)
+            return run_loop(self._run, self.interrupt_from_outside)
         finally:
             if self._display is not None:
                 self._display.finish()
 
-    async def _sit(self) -> KejuError | None:
+    async def _run(self) -> KejuError | None:
         config = self._config
         queue = Queue(
             self._jobs,

@@ -1,32 +1,15 @@
-"""Grading a stored run with a judge, the first time or again; the candidate is not asked."""
+"""The settings of a judge that grades a stored run, the first time or again."""
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import Any
 
 from keju.config import Budget, GenerationConfig, JudgeConfig, Price, TaskConfig
 from keju.config.load import canonical
 from keju.config.strict import StrictSettings
-from keju.engine.resume import stored_replies
-from keju.errors import ConfigError, KejuError
-from keju.files import read_json
-from keju.judges.stage import Judging
-from keju.results.outputs import build_results, write_outputs
-from keju.runs.folder import RESULTS
-from keju.runs.journal import Journal
-from keju.runs.judged import GRADES, write_grades
-from keju.runs.manifest import Manifest, ManifestFile
-from keju.task import Finished, make_jobs
-
-if TYPE_CHECKING:
-    from keju.engine.display import Display
-
+from keju.engine.job import make_jobs
+from keju.errors import ConfigError
 
 _OF_ONE_JUDGE = (
     "strategy", "continuous", "repeats", "second", "labelled", "budget", "price",
@@ -38,48 +21,6 @@ _MAPPINGS: dict[str, type[StrictSettings]] = {
     "price": Price,
     "generation_config": GenerationConfig,
 }
-
-
-def judge_run(
-    config: TaskConfig, folder: Path, *, display: Display | None = None, report: bool = True
-) -> Finished:
-    """Grade the answers of the run in `folder` as ``config.judge`` says; write its results anew.
-
-    A judge whose endpoint is not ready raises EndpointError and changes nothing. Where the run
-    had complete grades they stay in force until the new ones are complete; a grading that stops
-    early then leaves its verdicts and nothing else.
-    """
-    jobs = make_jobs(config)
-    judging = Judging.of(config, jobs)
-    if judging is None and config.judge is None:
-        raise ConfigError("no judge is named: give --model NAME, or --judge with its settings")
-    if judging is not None:
-        judging.check()
-    with Journal(folder):
-        file = ManifestFile(folder, config, [job.facts() for job in jobs])
-        described = msgspec.structs.replace(file.manifest)
-        earlier = _complete_results(folder, file.before)
-        if earlier is not None and file.before is not None:
-            _describe_results(file.manifest, file.before)
-        for job, unit, record in stored_replies(jobs, folder):
-            readings = job.grade(unit // job.epochs, record.reply, record.order)
-            job.enter_readings(unit, record.reply, record.faults, readings, record.order)
-        judgement = None
-        if judging is not None:
-            judgement = judging.grade(folder, file, display=display, strict=True)
-        stop = judgement.stop if judgement is not None else None
-        if stop is not None and earlier is not None:
-            return _left_as_it_was(folder, earlier, stop, described.config.get("judge"))
-        _describe_results(file.manifest, described)
-        write_grades(folder, judgement.grades if judgement is not None else ())
-        results = build_results(jobs, file, stop, judgement)
-        finished = all(job.tallies[0].done == job.units for job in jobs)
-        results["complete"] = stop is None and finished
-        file.finish(complete=results["complete"])
-        language = config.language
-        write_outputs(folder, results, jobs, file.manifest, language, report=report)
-    code, message = (stop.exit_code, str(stop)) if stop is not None else (0, "")
-    return Finished(results, folder, code, message, f"keju judge {folder}", stop)
 
 
 def complete_settings(stored: TaskConfig, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,28 +63,3 @@ def _checked(settings: type[StrictSettings], name: str, given: Mapping[str, Any]
         return settings(**given)
     except ConfigError as error:
         raise ConfigError(f"judge.{name}: {error}") from None
-
-
-def _describe_results(manifest: Manifest, other: Manifest) -> None:
-    """Let `manifest` say of the results beside it what `other` says."""
-    manifest.complete, manifest.config = other.complete, other.config
-    manifest.benchmarks = other.benchmarks
-
-
-def _complete_results(folder: Path, before: Manifest | None) -> dict[str, Any] | None:
-    """The results of a run that was graded completely, by rules or by a judge; else None."""
-    if before is None or not before.complete or not (folder / RESULTS).is_file():
-        return None
-    results = read_json(folder / RESULTS)
-    ungraded = any(entry["outcomes"]["ungraded"] for entry in results["benchmarks"])
-    return results if (folder / GRADES).is_file() or not ungraded else None
-
-
-def _left_as_it_was(
-    folder: Path, results: dict[str, Any], stop: KejuError, judge: dict[str, Any] | None
-) -> Finished:
-    message = f"{stop}; the earlier results stay as they are until this grading is complete"
-    again = f"keju judge {shlex.quote(str(folder))}"
-    if judge:
-        again += f" --judge {shlex.quote(json.dumps(judge))}"
-    return Finished(results, folder, stop.exit_code, message, again, type(stop)(message))

@@ -16,7 +16,7 @@ from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job
 from keju.engine.limits import Meter
 from keju.engine.resume import recall, remember, stored_replies
-from keju.engine.session import Sitting, run_loop
+from keju.engine.session import Session, run_loop
 from keju.errors import EndpointError, KejuError, RunIncomplete
 from keju.judges.bundle import Bundle
 from keju.judges.panel import Opinion, Panel, Seat
@@ -148,7 +148,7 @@ class Judging:
                         remember(seat.jobs, journal.path)
                         continue
                     try:
-                        stop = _sit(seat, journal, manifest, display, spent)
+                        stop = _ask_judge(seat, journal, manifest, display, spent)
                         if isinstance(stop, RunIncomplete):
                             stop = type(stop)(f"{panel.named(seat)}: {stop}")
                     except EndpointError as error:
@@ -171,7 +171,7 @@ class Judging:
         )
 
 
-def _sit(
+def _ask_judge(
     seat: Seat, journal: Journal, manifest: ManifestFile, display: Display | None, spent: Meter
 ) -> KejuError | None:
     """Let one judge work; return what stopped it early."""
@@ -180,5 +180,5 @@ def _sit(
         return None
     seat.asked = True
     log = manifest.judge_log(seat.task.model)
-    sitting = Sitting(seat.task, seat.jobs, seat.model(), journal, log, recalled, display, spent)
-    return sitting.run()
+    model = seat.model()
+    return Session(seat.task, seat.jobs, model, journal, log, recalled, display, spent).run()

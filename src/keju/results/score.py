@@ -31,7 +31,8 @@ def score_run(
 
     What a judge has said about the answers counts as it did; it is not asked again.
     """
-    from keju.task import judging_of, make_jobs
+    from keju.engine.job import make_jobs
+    from keju.judges import judging_of
 
     manifest = Manifest.read(run)
     config = settings.of_run(manifest.config, data_dir)

@@ -12,7 +12,7 @@ from keju.benchmarks.prepare import choose_readers
 from keju.config import TaskConfig
 from keju.errors import ConfigError
 from keju.models.scripted import ScriptedModel
-from keju.task import sit
+from keju.task import run_exams
 from keju.types import Reply, Request
 from tests.benchmarks.custom.conftest import CAPITALS, SHOTS, Lay, lines, prepare
 
@@ -239,7 +239,7 @@ def test_a_whole_sitting_by_path_with_settings_under_the_same_name(
         work_dir=str(tmp_path),
         run_id="r",
     )
-    entry = sit(task, report=False).results["benchmarks"][0]
+    entry = run_exams(task, report=False).results["benchmarks"][0]
     assert entry["name"] == "quiz"
     assert entry["outcomes"]["correct"] == 1
     assert entry["n"] == 2
@@ -250,7 +250,7 @@ def test_two_exams_of_one_name_are_refused(lay: Lay, tmp_path: Path) -> None:
     folder = lay({"capitals.csv": CAPITALS})
     task = TaskConfig(model="scripted", datasets=[str(folder), f"custom:{folder}"])
     with pytest.raises(ConfigError, match="'quiz' is named twice"):
-        sit(task)
+        run_exams(task)
 
 
 def test_names_and_paths_are_told_apart(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from keju.config import TaskConfig
+from keju.engine.job import make_jobs
 from keju.runs.manifest import ManifestFile
-from keju.task import make_jobs
 from tests.cli.conftest import Keju
 from tests.interop.imports.conftest import DATA, Import, exam_of
 

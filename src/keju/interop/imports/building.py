@@ -16,7 +16,7 @@ from keju.benchmarks.base import Exam
 from keju.benchmarks.choices import as_shown
 from keju.benchmarks.prepare import prepare_exam
 from keju.config import TaskConfig
-from keju.engine.job import Job
+from keju.engine.job import Job, make_jobs
 from keju.errors import DataError, UsageError, did_you_mean
 from keju.files import write_json
 from keju.interop.imports.comparing import Compared, Pair, compare
@@ -27,7 +27,6 @@ from keju.results.outputs import build_results, write_outputs
 from keju.runs.folder import run_folder
 from keju.runs.journal import Journal
 from keju.runs.manifest import Manifest, ManifestFile
-from keju.task import make_jobs
 from keju.types import Record
 
 _SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)

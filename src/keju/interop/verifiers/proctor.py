@@ -18,11 +18,10 @@ from keju.answers.thinking import split_thinking
 from keju.benchmarks import registry
 from keju.benchmarks.bixbench.args import arrange_judge
 from keju.config import JudgeConfig, TaskConfig
-from keju.engine.job import Job
+from keju.engine.job import Job, make_jobs
 from keju.errors import ConfigError, KejuError
 from keju.interop.verifiers.arbiter import Arbiter
 from keju.models.bodies import BodyBuilder
-from keju.task import make_jobs
 from keju.types import OUTCOMES, Message, Reading, Reply, Sample
 
 logger = logging.getLogger(__name__)
