@@ -16,7 +16,7 @@ from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import KEPT_FAULTS, recall, stored_replies
 from keju.engine.session import Session
-from keju.errors import ConfigError, DataError, KejuError, RunIncomplete
+from keju.errors import ConfigError, DataError, KejuError, Notice, RunIncomplete
 from keju.files import read_json
 from keju.judges import judging_of
 from keju.models.factory import make_model
@@ -102,7 +102,7 @@ def run_exams(
             )
             if display is not None and manifest.differences:
                 told = "; ".join(manifest.differences)
-                display.note(f"this run goes on with other settings ({told})")
+                display.note(Notice("other_settings", {"differences": told}).text())
             if judging is not None and recalled.count < sum(job.units for job in jobs):
                 judging.preflight()
             stop = Session(config, jobs, model, journal, manifest, recalled, display).run()

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from keju.config import JudgeConfig, TaskConfig
+from keju.errors import Notice
 from keju.judges import caveats
 from keju.models.preflight import KEY_ADVICE
-from keju.report.strings import Strings
 
 URL = "http://there/v1"
 
@@ -22,17 +22,17 @@ def test_every_warning_is_told_in_chinese(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delenv("JK", raising=False)
     judge = JudgeConfig(model="j", api_key_var="JK")
     warnings = [
-        *caveats.about_kinship("the judge", "itself"),
-        *caveats.about_kinship("the second judge", "namesake"),
+        *caveats.about_kinship("itself", second=False),
+        *caveats.about_kinship("namesake", second=True),
         *caveats.about_verdicts(3, 5, 40),
         *caveats.about_repeats(2, 0.0),
-        caveats.lacking_key(judge, task()) or "",
-        caveats.lacking_key(judge, task(api_key="sk-candidate-0123")) or "",
+        caveats.lacking_key(judge, task()) or Notice(""),
+        caveats.lacking_key(judge, task(api_key="sk-candidate-0123")) or Notice(""),
     ]
-    told = [Strings("zh").warning(warning) for warning in warnings]
+    told = [warning.text("zh") for warning in warnings]
     assert len(set(told)) == len(warnings) == 7
     for english, chinese in zip(warnings, told, strict=True):
-        assert english != chinese
+        assert english.text() != chinese
         assert "评委" in chinese
     assert "JK" in told[-1]
 

@@ -76,13 +76,13 @@ def test_a_judge_that_is_the_candidate_is_known_by_any_spelling(
     task = config(tmp_path, URL, judge)
     assert task.judge is not None
     warnings = Panel(task, task.judge, []).warnings()
-    assert [warning.partition(":")[0] for warning in warnings] == told
+    assert [warning.text().partition(":")[0] for warning in warnings] == told
 
 
 def test_a_port_that_goes_unsaid_is_the_same_port(tmp_path: Path) -> None:
     task = config(tmp_path, "https://there/v1", {"model": "m", "api_url": "https://there:443/v1"})
     assert task.judge is not None
-    assert any(ITSELF in warning for warning in Panel(task, task.judge, []).warnings())
+    assert any(ITSELF in warning.text() for warning in Panel(task, task.judge, []).warnings())
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,9 @@ def test_repeats_at_temperature_0_are_warned_about(tmp_path: Path) -> None:
         task = config(tmp_path, URL, judge)
         assert task.judge is not None
         warnings = list(Panel(task, task.judge, []).warnings())
-        return any("repeats of the judge at temperature 0" in warning for warning in warnings)
+        return any(
+            "repeats of the judge at temperature 0" in warning.text() for warning in warnings
+        )
 
     assert told(repeats=3)
     assert not told()

@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from keju.benchmarks.base import Mean, Subset
+from keju.benchmarks.base import Mean, Scores, Subset
 from keju.engine.tally import CODE, Tally
 from keju.results.aggregate import results_document, summarise
+from keju.stats.estimate import Estimate
 from keju.stats.intervals import wilson
 from keju.types import OUTCOMES, Answer, Outcome, Reading, Sample, Score
 from tests.results.fake_exam import (
@@ -245,8 +246,8 @@ def test_errata_are_counted_and_scored_apart() -> None:
 
 def test_extra_metrics_are_merged() -> None:
     class Extra(FakeExam):
-        def extra_metrics(self, tally: Tally) -> dict[str, dict[str, Any]]:
-            return {"coverage": {"value": tally.graded / 4, "ci95": None, "n": 4}}
+        def extra_metrics(self, scores: Scores) -> dict[str, Estimate]:
+            return {"coverage": Estimate(scores.outcome_counts()["correct"] / 4, None, 4)}
 
     exam = Extra([make_sample("a", i) for i in range(4)], [Subset("a", 0, 4)])
     assert entry_of(exam, make_tally("11ee"))["metrics"]["coverage"]["value"] == 0.5

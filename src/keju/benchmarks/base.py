@@ -12,14 +12,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Protocol as Shape
 
 from keju.benchmarks.grading import grade
 from keju.benchmarks.recorded import as_recorded
 from keju.config import DatasetArgs, JudgeConfig
-from keju.types import Answer, Decode, Form, Message, Prompt, Reading, Reply, Sample
+from keju.errors import Notice
+from keju.stats.estimate import Estimate
+from keju.types import Answer, Decode, Form, Message, Outcome, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
-    from keju.engine.tally import Tally
     from keju.sources.folder import DataFolder
 
 
@@ -109,6 +111,32 @@ class Reference:
     subsets: Mapping[str, float] = field(default_factory=dict)
 
 
+class Scores(Shape):
+    """What one reader made of an exam so far, as an exam's own metrics may look at it.
+
+    A unit is one sample in one epoch, numbered ``sample * epochs + epoch``.
+    """
+
+    @property
+    def samples(self) -> int: ...
+    @property
+    def epochs(self) -> int: ...
+    @property
+    def outcomes(self) -> Sequence[int]:
+        """By unit: the place of its outcome in `OUTCOMES`; a larger number if it has no record."""
+
+    @property
+    def values(self) -> Sequence[float]:
+        """By unit: its score."""
+
+    @property
+    def answers(self) -> Sequence[str | None] | None:
+        """By unit: what was read, where the exam keeps answers."""
+
+    def outcome_counts(self) -> Mapping[Outcome, int]:
+        """Counts by outcome, over all units."""
+
+
 class Exam(ABC):
     """A benchmark with its data loaded and its protocol fixed, ready to sit."""
 
@@ -130,8 +158,8 @@ class Exam(ABC):
     """The judge that the exam's own settings name, for tasks that name none."""
     open_answers: bool = False
     """Answers are free text: what the rules decide is final, and they say what they cannot."""
-    warnings: Sequence[str] = ()
-    """What every result of this exam has to say about itself, each in one line."""
+    warnings: Sequence[Notice] = ()
+    """What every result of this exam has to say about itself."""
     keeps_answers: bool = False
     """Whether `extra_metrics` needs what was read, not only what it was worth."""
     settings: Mapping[str, Any] = {}
@@ -153,14 +181,14 @@ class Exam(ABC):
         """The expected score of a blind guess, where that is defined."""
         return 1 / len(sample.choices) if sample.choices else None
 
-    def extra_metrics(self, tally: Tally) -> dict[str, dict[str, Any]]:
-        """Metrics peculiar to this exam, in the shape of ``results.json``."""
+    def extra_metrics(self, scores: Scores) -> Mapping[str, Estimate]:
+        """Metrics peculiar to this exam, by name."""
         return {}
 
     def joint_metrics(
         self, answers: Mapping[str, Sequence[str | None]], targets: Sequence[str]
-    ) -> Mapping[str, dict[str, dict[str, Any]]]:
-        """Metrics by reader that depend on several readers of the same replies.
+    ) -> Mapping[str, Mapping[str, Estimate]]:
+        """Metrics by reader and name that depend on several readers of the same replies.
 
         `answers` holds what each reader read and `targets` the gold, in the order of the file or
         run that is scored.

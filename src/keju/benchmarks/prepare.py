@@ -10,7 +10,7 @@ from keju.benchmarks.base import Exam, Protocol, Reader
 from keju.benchmarks.rotation import rotated
 from keju.benchmarks.selection import select
 from keju.config import DatasetArgs, TaskConfig
-from keju.errors import ConfigError, did_you_mean
+from keju.errors import ConfigError, Notice, did_you_mean
 from keju.sources.folder import NoFolder
 from keju.sources.locate import locate
 from keju.types import Sampling
@@ -59,8 +59,8 @@ def prepare_exam(
     )
     exam = benchmark.prepare(settings, folder, seed=seed)
     if replaced:
-        told = f"the judge of the task takes the place of {', '.join(replaced)}"
-        exam.warnings = (*exam.warnings, told)
+        notice = Notice("judge_of_task", {"settings": ", ".join(replaced)})
+        exam.warnings = (*exam.warnings, notice)
     return exam, settings
 
 

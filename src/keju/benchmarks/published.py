@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from keju.errors import Notice
+
 SHOWN = 5
 """How many differences a warning names."""
 
@@ -22,14 +24,15 @@ class Count(NamedTuple):
         return self.rows != self.published
 
 
-def count_warnings(counts: Sequence[Count]) -> tuple[str, ...]:
-    """One line for the results where any number of rows is not the published one."""
+def count_warnings(counts: Sequence[Count]) -> tuple[Notice, ...]:
+    """One warning for the results where any number of rows is not the published one."""
     different = [f"{c.name} has {c.rows} of {c.published}" for c in counts if c.differs]
     if not different:
         return ()
-    named = ", ".join(different[:SHOWN])
-    more = f" and {len(different) - SHOWN} more" if len(different) > SHOWN else ""
-    return (f"not the published rows, so scores are not comparable: {named}{more}",)
+    rows, more = ", ".join(different[:SHOWN]), len(different) - SHOWN
+    if more > 0:
+        return (Notice("not_published_rows_more", {"rows": rows, "more": more}),)
+    return (Notice("not_published_rows", {"rows": rows}),)
 
 
 def fingerprint(text: str, target: str) -> str:

@@ -11,27 +11,23 @@ import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import msgspec
 
-from keju.benchmarks.base import Exam, Mean, Reader, Subset
+from keju.benchmarks.base import Exam, Mean, Reader, Scores, Subset
 from keju.benchmarks.choices import permuted, rotate_order
 from keju.benchmarks.grading import REFUSAL
-from keju.errors import ConfigError
+from keju.errors import ConfigError, Notice
+from keju.stats.estimate import Estimate
 from keju.stats.intervals import Moments, bounded_mean
 from keju.stats.options import place_bias, recall_spread
 from keju.types import LABELS, OUTCOMES, Prompt, Reading, Reply, Sample
-
-if TYPE_CHECKING:
-    from keju.engine.tally import Tally
 
 _CORRECT = OUTCOMES.index("correct")
 _GRADED = frozenset(
     code for code, outcome in enumerate(OUTCOMES) if outcome not in ("error", "ungraded")
 )
-
-Metric = dict[str, Any]
 
 
 def rotated(exam: Exam, rotations: int) -> Exam:
@@ -138,12 +134,9 @@ class RotatedExam(Exam):
         self.warnings, self.data = exam.warnings, exam.data
         fewer = sum(len(sample.choices) < rotations for sample in exam.samples)
         if fewer:
-            note = (
-                f"{fewer} questions have fewer than {rotations} options: "
-                "some of their rotations repeat an order"
-            )
-            self.warnings = (*exam.warnings, note)
-            self.data = replace(exam.data, notes=(*exam.data.notes, note))
+            notice = Notice("repeated_orders", {"questions": fewer, "rotations": rotations})
+            self.warnings = (*exam.warnings, notice)
+            self.data = replace(exam.data, notes=(*exam.data.notes, notice.text()))
         self._inner = copy.copy(exam)
         self._inner.samples, self._inner.subsets = self.samples, self.subsets
 
@@ -170,16 +163,22 @@ class RotatedExam(Exam):
 
     def joint_metrics(
         self, answers: Mapping[str, Sequence[str | None]], targets: Sequence[str]
-    ) -> Mapping[str, dict[str, Metric]]:
+    ) -> Mapping[str, Mapping[str, Estimate]]:
         return self._inner.joint_metrics(answers, targets)
 
-    def extra_metrics(self, tally: Tally) -> dict[str, Metric]:
-        """Those of the exam itself, and what the rotations tell about it."""
-        metrics = {name: _clustered(own) for name, own in self._inner.extra_metrics(tally).items()}
-        consistency = _consistency(tally, self.rotations)
+    def extra_metrics(self, scores: Scores) -> Mapping[str, Estimate]:
+        """Those of the exam itself, and what the rotations tell about it.
+
+        An interval of the exam's own that takes rotations for questions is left out.
+        """
+        metrics = {
+            name: own if own.method == "clustered" else msgspec.structs.replace(own, ci95=None)
+            for name, own in self._inner.extra_metrics(scores).items()
+        }
+        consistency = _consistency(scores, self.rotations)
         if consistency is not None:
             metrics["rotation_consistency"] = consistency
-        return metrics | _position_metrics(self.samples, tally, self.rotations)
+        return metrics | _position_metrics(self.samples, scores, self.rotations)
 
 
 def _stretched(subset: Subset, rotations: int) -> Subset:
@@ -192,37 +191,35 @@ def _stretched(subset: Subset, rotations: int) -> Subset:
     )
 
 
-def _clustered(metric: Metric) -> Metric:
-    """A metric of the exam's own; an interval that takes rotations for questions is left out."""
-    return metric if metric.get("method") == "clustered" else metric | {"ci95": None}
-
-
-def _consistency(tally: Tally, rotations: int) -> Metric | None:
+def _consistency(scores: Scores, rotations: int) -> Estimate | None:
     """The share of questions that are right in all their rotations, and accuracy by rotation."""
-    turn_units = rotations * tally.epochs
+    turn_units = rotations * scores.epochs
     whole: list[float] = []
     right, graded = [0] * rotations, [0] * rotations
-    for first in range(0, tally.samples * tally.epochs, turn_units):
-        outcomes = tally.outcomes[first : first + turn_units]
+    for first in range(0, scores.samples * scores.epochs, turn_units):
+        outcomes = scores.outcomes[first : first + turn_units]
         for unit, outcome in enumerate(outcomes):
-            right[unit // tally.epochs] += outcome == _CORRECT
-            graded[unit // tally.epochs] += outcome in _GRADED
+            right[unit // scores.epochs] += outcome == _CORRECT
+            graded[unit // scores.epochs] += outcome in _GRADED
         if all(outcome in _GRADED for outcome in outcomes):
             whole.append(float(all(outcome == _CORRECT for outcome in outcomes)))
     moments = Moments.of(whole)
     if moments is None:
         return None
     mean = bounded_mean(moments)
-    return {
-        "value": mean.value,
-        "ci95": list(mean.interval),
-        "n": mean.n,
-        "title": f"right in all {rotations} rotations",
-        "by_rotation": [r / g if g else None for r, g in zip(right, graded, strict=True)],
-    }
+    by_rotation = [r / g if g else None for r, g in zip(right, graded, strict=True)]
+    return Estimate(
+        mean.value,
+        mean.interval,
+        mean.n,
+        title=f"right in all {rotations} rotations",
+        details={"by_rotation": by_rotation},
+    )
 
 
-def _position_metrics(samples: Sequence[Sample], tally: Tally, rotations: int) -> dict[str, Metric]:
+def _position_metrics(
+    samples: Sequence[Sample], scores: Scores, rotations: int
+) -> dict[str, Estimate]:
     """Recall by the place of the right option, its spread, and the test for a favourite letter.
 
     A rotation that repeats an order of a question with few options is no further evidence.
@@ -232,63 +229,65 @@ def _position_metrics(samples: Sequence[Sample], tally: Tally, rotations: int) -
     for item, sample in enumerate(samples):
         if item % rotations >= len(sample.choices):
             continue
-        for unit in range(item * tally.epochs, (item + 1) * tally.epochs):
-            if tally.outcomes[unit] not in _GRADED:
+        for unit in range(item * scores.epochs, (item + 1) * scores.epochs):
+            if scores.outcomes[unit] not in _GRADED:
                 continue
             gold[sample.target] += 1
-            right[sample.target] += tally.outcomes[unit] == _CORRECT
+            right[sample.target] += scores.outcomes[unit] == _CORRECT
     if not gold:
         return {}
     letters = sorted(gold)
     recalls = [right[letter] / gold[letter] for letter in letters]
-    spread: Metric = {
-        "value": recall_spread(recalls),
-        "ci95": None,
-        "n": gold.total(),
-        "title": "spread of recall over positions (RStd)",
-        "recalls": dict(zip(letters, recalls, strict=True)),
-    }
-    bias = _bias(samples, tally, rotations)
+    spread = Estimate(
+        recall_spread(recalls),
+        None,
+        gold.total(),
+        title="spread of recall over positions (RStd)",
+        details={"recalls": dict(zip(letters, recalls, strict=True))},
+    )
+    bias = _bias(samples, scores, rotations)
     return {"position_rstd": spread} | ({} if bias is None else {"position_bias": bias})
 
 
-def _bias(samples: Sequence[Sample], tally: Tally, rotations: int) -> Metric | None:
+def _bias(samples: Sequence[Sample], scores: Scores, rotations: int) -> Estimate | None:
     """How far the letters chosen are from where the same options stood over the orders asked."""
-    tables = list(_places_of_choices(samples, tally, rotations))
+    tables = list(_places_of_choices(samples, scores, rotations))
     if all(len(table) < 2 for table in tables):
         return None
     test = place_bias(tables, len(LABELS))
     total = sum(test.chosen)
     moved = sum(abs(c - e) for c, e in zip(test.chosen, test.expected, strict=True)) / 2 / total
     seen = [i for i in range(len(LABELS)) if test.chosen[i] or test.expected[i]]
-    return {
-        "value": moved,
-        "ci95": None,
-        "n": total,
-        "title": "letters chosen beyond where the same options stood over the orders asked "
+    return Estimate(
+        moved,
+        None,
+        total,
+        title="letters chosen beyond where the same options stood over the orders asked "
         f"(chi-squared {test.statistic:.1f}, df {test.df}, p {test.p:.2g})",
-        "chi_squared": test.statistic,
-        "df": test.df,
-        "p": test.p,
-        "chosen": {LABELS[i]: test.chosen[i] for i in seen},
-        "expected": {LABELS[i]: test.expected[i] for i in seen},
-    }
+        details={
+            "chi_squared": test.statistic,
+            "df": test.df,
+            "p": test.p,
+            "chosen": {LABELS[i]: test.chosen[i] for i in seen},
+            "expected": {LABELS[i]: test.expected[i] for i in seen},
+        },
+    )
 
 
 def _places_of_choices(
-    samples: Sequence[Sample], tally: Tally, rotations: int
+    samples: Sequence[Sample], scores: Scores, rotations: int
 ) -> Iterator[list[list[int]]]:
     """For each question and repeat: where each chosen option stands in each order answered."""
-    answers = tally.answers or ()
+    answers = scores.answers or ()
     for first in range(0, len(samples), rotations):
         turned = samples[first : first + rotations]
-        for epoch in range(tally.epochs):
+        for epoch in range(scores.epochs):
             options = len(turned[0].choices)
             chosen: dict[int, int] = {}
             for turn, sample in enumerate(turned[:options]):
-                unit = (first + turn) * tally.epochs + epoch
+                unit = (first + turn) * scores.epochs + epoch
                 letter = answers[unit]
-                if tally.outcomes[unit] in _GRADED and letter and letter in sample.labels:
+                if scores.outcomes[unit] in _GRADED and letter and letter in sample.labels:
                     chosen[turn] = (LABELS.index(letter) + turn) % options
             if chosen:
                 yield [[(o - turn) % options for turn in chosen] for o in chosen.values()]

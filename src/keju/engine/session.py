@@ -16,7 +16,7 @@ from keju.engine.limits import Meter, Spending
 from keju.engine.loop import Engine, Limits
 from keju.engine.queue import Queue
 from keju.engine.resume import Recalled
-from keju.errors import Interrupted, KejuError
+from keju.errors import Interrupted, KejuError, Notice
 from keju.models.base import Model
 from keju.runs.journal import Journal
 from keju.runs.manifest import SessionLog, StoredSession, now
@@ -65,7 +65,7 @@ class Session:
             self._display.start(total, self._recalled.count, names)
             if self._recalled.damaged:
                 lines = self._recalled.damaged
-                self._display.note(f"{lines} journal lines were unreadable and are asked again")
+                self._display.note(Notice("damaged_lines", {"lines": lines}).text())
         try:
             return run_loop(self._run, self.interrupt_from_outside)
         finally:
@@ -171,10 +171,7 @@ class Session:
             return
         engine.drain(Interrupted("interrupted"))
         if self._display is not None:
-            self._display.note(
-                f"stopping: {engine.in_flight} requests in flight will finish and be saved; "
-                "press Ctrl-C again to stop at once"
-            )
+            self._display.note(Notice("stopping", {"requests": engine.in_flight}).text())
 
     def interrupt_from_outside(self) -> None:
         """The same, from another thread than the loop's."""

@@ -9,7 +9,7 @@ from typing import Literal
 
 from keju.config import JudgeConfig, TaskConfig
 from keju.config.address import parse_address
-from keju.errors import ConfigError
+from keju.errors import ConfigError, Notice
 from keju.models.preflight import KEY_ADVICE
 
 Kinship = Literal["itself", "namesake"]
@@ -49,19 +49,19 @@ def key_variable(judge: JudgeConfig) -> str:
     return judge.api_key_var or "OPENAI_API_KEY"
 
 
-def lacking_key(judge: JudgeConfig, task: TaskConfig) -> str | None:
+def lacking_key(judge: JudgeConfig, task: TaskConfig) -> Notice | None:
     """What became of a judge whose settings name a variable that is not set; None if it is set."""
     if judge.api_key_var is None or task.api_url is None or os.environ.get(judge.api_key_var):
         return None
-    instead = "no key was sent" if task.api_key is None else "the candidate's key was sent"
-    return f"the judge's api_key_var names {judge.api_key_var}, which is not set: {instead}"
+    code = "judge_without_key" if task.api_key is None else "judge_with_candidates_key"
+    return Notice(code, {"variable": judge.api_key_var})
 
 
 def advice_about_judge(told: str, judge: JudgeConfig, task: TaskConfig) -> str:
     """What `told` about an endpoint, with the settings of its judge in place of a candidate's."""
     lacking = lacking_key(judge, task)
     own = f"set {key_variable(judge)}"
-    told = told.replace(KEY_ADVICE, own if lacking is None else f"{own} ({lacking})")
+    told = told.replace(KEY_ADVICE, own if lacking is None else f"{own} ({lacking.text()})")
     if judge.api_url is None:
         return told.replace(ADDRESS_ADVICE + MODEL_ADVICE, f"{ADDRESS_ADVICE} and judge.model")
     both = "check judge.api_url and judge.model (or llm_judge_base_url and llm_judge_model)"
@@ -69,35 +69,23 @@ def advice_about_judge(told: str, judge: JudgeConfig, task: TaskConfig) -> str:
     return told.replace(ADDRESS_ADVICE, "check judge.api_url (or llm_judge_base_url)")
 
 
-def about_kinship(which: str, kin: Kinship | None) -> Iterator[str]:
-    """The warning about a judge that is, or may be, the candidate; `which` names it."""
-    if kin == "itself":
-        yield f"{which} is the candidate itself: its verdicts favour its answers"
-    elif kin == "namesake":
-        yield (
-            f"{which} has the candidate's name at another endpoint: if it is the same model, "
-            "its verdicts favour its answers"
-        )
+def about_kinship(kin: Kinship | None, *, second: bool) -> Iterator[Notice]:
+    """The warning about a judge that is, or may be, the candidate."""
+    which = "second_judge" if second else "judge"
+    if kin is not None:
+        yield Notice(f"{which}_is_candidate" if kin == "itself" else f"{which}_is_namesake")
 
 
-def about_verdicts(missing: int, second_missing: int, answers: int) -> Iterator[str]:
+def about_verdicts(missing: int, second_missing: int, answers: int) -> Iterator[Notice]:
     """The warnings about answers without a verdict."""
     if missing:
-        yield (
-            f"the judge has no verdict on {missing} of {answers} answers; "
-            "'keju judge' with this run asks again"
-        )
+        yield Notice("judge_without_verdict", {"missing": missing, "whole": answers})
     if second_missing:
-        yield (
-            f"the second judge has no verdict on {second_missing} of {answers} answers: "
-            "agreement is measured without them"
-        )
+        values = {"missing": second_missing, "whole": answers}
+        yield Notice("second_judge_without_verdict", values)
 
 
-def about_repeats(repeats: int, temperature: float | None) -> Iterator[str]:
+def about_repeats(repeats: int, temperature: float | None) -> Iterator[Notice]:
     """The warning about repeats that cannot differ by chance."""
     if repeats > 1 and temperature == 0:
-        yield (
-            "repeats of the judge at temperature 0 measure its endpoint's noise, "
-            "not how sure the judge is"
-        )
+        yield Notice("judge_repeats_at_temperature_0")

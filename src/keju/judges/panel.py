@@ -14,7 +14,7 @@ from keju.config import JudgeConfig, Price, TaskConfig
 from keju.config.load import is_local
 from keju.engine.job import Job
 from keju.engine.limits import Meter
-from keju.errors import ConfigError, EndpointError, UsageError
+from keju.errors import ConfigError, EndpointError, Notice, UsageError
 from keju.judges import caveats, opinions, quality
 from keju.judges.bundle import Bundle
 from keju.judges.exam import JudgeExam
@@ -140,11 +140,11 @@ class Panel:
         told = caveats.advice_about_judge(str(error), self.judge, seat.task)
         return EndpointError(f"{self.named(seat)}: {told}")
 
-    def warnings(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[Notice]:
         """What is to be known about the judges, whatever they say."""
         first = self.seats[0]
         for seat, kin in zip(self.seats, self._kin, strict=True):
-            yield from caveats.about_kinship(self.which(seat), kin)
+            yield from caveats.about_kinship(kin, second=seat is not first)
         lacking = caveats.lacking_key(self.judge, first.task)
         if lacking is not None and any(seat.asked for seat in self.seats):
             yield lacking
@@ -224,10 +224,11 @@ class Opinion:
         """Say in an entry of the results who judged, at what cost, and how far to trust it."""
         entry["judge"] = dict(self.described)
         warnings = entry.setdefault("warnings", [])
-        warnings += self.panel.warnings()
+        warnings += [notice.text() for notice in self.panel.warnings()]
         second = self.last.count(None) if self.panel.judge.second else 0
         missing: int = self.described["ungraded"]
-        warnings += caveats.about_verdicts(missing, second, len(self.verdicts))
+        lacking = caveats.about_verdicts(missing, second, len(self.verdicts))
+        warnings += [notice.text() for notice in lacking]
         if self.known is None or self.panel.labelled is None:
             return
         entry["judge"]["quality"] = quality.describe(self.known, self.panel.labelled.correct)
@@ -238,7 +239,7 @@ class Opinion:
                 judged, others, self.known, shrink=deff * self.bundle.job.epochs
             )
         except UsageError as error:
-            warnings.append(f"the accuracy is not corrected for the judge's errors: {error}")
+            warnings.append(Notice("judge_not_corrected", {"reason": str(error)}).text())
         else:
             entry["metrics"][CORRECTED] = corrected
 

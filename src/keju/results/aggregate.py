@@ -10,6 +10,8 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from keju.benchmarks.base import Mean
 from keju.engine.tally import CODE, PENDING
 from keju.results.cells import Cell, cluster_of, join, read_items, read_subset
@@ -21,6 +23,7 @@ from keju.stats.intervals import FEW_CLUSTERS, wilson
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
     from keju.engine.tally import Tally
+    from keju.stats.estimate import Estimate
 
 SCHEMA = 1
 MACRO = "macro_accuracy"
@@ -67,7 +70,10 @@ def summarise(
         "subsets": _subset_entries(exam, cells, chances),
         "groups": _group_entries(exam, cells, metrics),
         "reference": _references(exam),
-        "warnings": [*_warnings(exam, overall, metrics["accuracy"]), *exam.warnings],
+        "warnings": [
+            *_warnings(exam, overall, metrics["accuracy"]),
+            *(w.text() for w in exam.warnings),
+        ],
         "usage": usage,
         "timing": timing,
     }
@@ -95,7 +101,14 @@ def _metrics(
     metrics |= _overall_chance(chances)
     if _has_partial_scores(tally):
         metrics["mean_score"] = _mean_score(exam, tally)
-    return metrics | exam.extra_metrics(tally)
+    return metrics | {name: plain(own) for name, own in exam.extra_metrics(tally).items()}
+
+
+def plain(estimate: Estimate) -> Metric:
+    """An estimate in the shape of ``results.json``."""
+    metric: Metric = msgspec.json.decode(msgspec.json.encode(estimate))
+    details: Metric = metric.pop("details", {})
+    return metric | details
 
 
 def _bounds(overall: Cell, accuracy: Metric) -> dict[str, Metric]:

@@ -17,7 +17,7 @@ from keju.engine.job import Job
 from keju.engine.resume import stored_replies
 from keju.errors import DataError
 from keju.files import read_rows
-from keju.results.aggregate import results_document
+from keju.results.aggregate import plain, results_document
 from keju.results.golds import Gold, Golds, Graded
 from keju.results.outputs import entries_of
 from keju.runs.manifest import Manifest
@@ -182,7 +182,8 @@ class JointReadings:
         metrics = exam.joint_metrics(answers, targets) if targets else {}
         for entry in entries:
             if entry["name"] == exam.benchmark:
-                entry["metrics"] |= metrics.get(entry["reader"], {})
+                own = metrics.get(entry["reader"], {})
+                entry["metrics"] |= {name: plain(metric) for name, metric in own.items()}
 
 
 def _document(

@@ -90,7 +90,7 @@ def test_only_named_subsets_are_read(small: Path) -> None:
     assert set(exam.data.files) == {"bbh/word_sorting.json", "cot-prompts/word_sorting.txt"}
     assert exam.data.notes == ("word_sorting: 2 rows, published are 250",)
     (warning,) = exam.warnings
-    assert warning.endswith("word_sorting has 2 of 250")
+    assert warning.text().endswith("word_sorting has 2 of 250")
 
 
 def test_a_folder_that_holds_the_files_directly(small: Path) -> None:

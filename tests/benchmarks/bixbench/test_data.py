@@ -156,9 +156,9 @@ def test_the_canary_and_the_result_stay_in_the_file(prepare: Prepare) -> None:
 
 def test_data_that_is_not_the_published_says_so(prepare: Prepare, tmp_path: Path) -> None:
     exam = prepare()
-    assert any("v1.5 has 3 of 205" in warning for warning in exam.warnings)
+    assert any("v1.5 has 3 of 205" in warning.text() for warning in exam.warnings)
     assert any("v1.5: 3 rows, published are 205" in note for note in exam.data.notes)
-    assert any("v1.0 has 3 of 53" in warning for warning in prepare(data_version="1.0").warnings)
+    assert any("v1.0 has 3 of 53" in w.text() for w in prepare(data_version="1.0").warnings)
     write(tmp_path / "BixBench.jsonl", [flat("bix-53-q4", "a", ["b", "c", "d"])])
     edited = BixBench().prepare(BixBenchArgs(), DataFolder(tmp_path, benchmark="bixbench"), seed=0)
     assert edited.errata == {}

@@ -85,7 +85,7 @@ def test_row_counts_that_are_not_the_published_ones_are_noted(sit: Sit) -> None:
         "law: 1 val rows, published 24",
     )
     (warning,) = sit().warnings
-    assert warning.endswith("logic has 2 of 22, law has 1 of 24")
+    assert warning.text().endswith("logic has 2 of 22, law has 1 of 24")
 
 
 def test_the_test_split_is_scored_where_the_files_carry_answers(sit: Sit, small: Path) -> None:

@@ -46,7 +46,7 @@ def test_leading_space_goes_and_trailing_space_stays(prepare: Prepare) -> None:
     removed = "leading white space removed from 1 options in 1 test rows (1 of them"
     assert any(note.startswith(removed) for note in exam.data.notes)
     assert any("math: 2 rows, 1351 published" in note for note in exam.data.notes)
-    assert exam.warnings[0].endswith("math has 2 of 1351")
+    assert exam.warnings[0].text().endswith("math has 2 of 1351")
     assert set(exam.data.files) == {"test.jsonl.gz"}
 
 

@@ -147,10 +147,12 @@ def test_expected_with_guess_is_a_metric_beside_the_headline(
     assert tally.outcome_counts()["unparsed"] == expected["level1_none"]
     metric = exam.extra_metrics(tally)["accuracy_expected_with_guess"]
     share = expected["level1_expected_with_uniform_guess"] / 12_032
-    assert metric["value"] == pytest.approx(share, abs=4e-6)
-    assert metric["n"] == 12_032
-    low, high = metric["ci95"]
-    assert low < metric["value"] < high
+    assert metric.value == pytest.approx(share, abs=4e-6)
+    assert metric.n == 12_032
+    assert metric.ci95
+    low, high = metric.ci95
+    assert metric.value is not None
+    assert low < metric.value < high
 
 
 def test_errors_and_unasked_questions_are_no_guesses(prepare: Prepare) -> None:
@@ -165,5 +167,5 @@ def test_errors_and_unasked_questions_are_no_guesses(prepare: Prepare) -> None:
     for unit, (value, outcome) in enumerate(outcomes):
         tally.add(unit, Reading("l1", Answer(), Score(value, outcome)))
     metric = exam.extra_metrics(tally)["accuracy_expected_with_guess"]
-    assert metric["value"] == pytest.approx((1 + 1 / 3) / 2)
-    assert metric["n"] == 1
+    assert metric.value == pytest.approx((1 + 1 / 3) / 2)
+    assert metric.n == 1

@@ -16,6 +16,7 @@ from keju.benchmarks.bbh.readers import (
     evalscope_target,
 )
 from keju.benchmarks.bbh.robust import RobustReader
+from keju.errors import Notice
 from keju.types import Prompt, Sample
 
 READERS = {
@@ -45,7 +46,7 @@ class BBHExam(Exam):
         wordings: Mapping[str, Wording],
         data: DataFacts,
         settings: Mapping[str, Any],
-        warnings: Sequence[str] = (),
+        warnings: Sequence[Notice] = (),
     ) -> None:
         self.protocol = protocol
         self.samples = samples

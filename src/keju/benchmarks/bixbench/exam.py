@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Reader, Reference, Subset
+from keju import messages
+from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Reader, Reference, Scores, Subset
 from keju.benchmarks.bixbench import open_answers, readers
 from keju.benchmarks.bixbench.args import BixBenchArgs
 from keju.benchmarks.bixbench.facts import HYPOTHESIS, REFERENCES
@@ -16,16 +17,23 @@ from keju.benchmarks.bixbench.prompts import Wording
 from keju.benchmarks.bixbench.questions import Questions, sample_id
 from keju.benchmarks.bixbench.tags import split_any_thinking
 from keju.benchmarks.grading import REFUSAL
+from keju.errors import Notice
+from keju.stats.estimate import Estimate
 from keju.types import Prompt, Reading, Reply, Sample
-
-if TYPE_CHECKING:
-    from keju.engine.tally import Tally
 
 _LABEL_PREFIX = re.compile(r"\(([A-Z])\) ?")
 
-EXACT_WARNING = (
-    "no judge: open answers that no rule decides count as right only where they are the target's"
-    " very text"
+EXACT_WARNING = Notice("bixbench.exact")
+messages.add(
+    "en",
+    {
+        "bixbench.exact": "no judge: open answers that no rule decides count as right only where "
+        "they are the target's very text",
+    },
+)
+messages.add(
+    "zh",
+    {"bixbench.exact": "没有评委：规则无法判定的开放题答案仅在与标准答案逐字相同时算对"},
 )
 
 
@@ -92,10 +100,10 @@ class BixBenchExam(Exam):
         """One over the options; a half for an open answer of true or false."""
         return 0.5 if self._open and self._is_hypothesis else super().chance(sample)
 
-    def extra_metrics(self, tally: Tally) -> dict[str, dict[str, Any]]:
+    def extra_metrics(self, scores: Scores) -> Mapping[str, Estimate]:
         from keju.benchmarks.bixbench.metrics import extra_metrics
 
-        return extra_metrics(self.samples, tally)
+        return extra_metrics(self.samples, scores)
 
     def locate(self, row: Mapping[str, Any]) -> str:
         keys = ("capsule_uuid", "id") if self._is_hypothesis else ("question_id", "id")

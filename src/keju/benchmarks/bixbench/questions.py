@@ -15,7 +15,7 @@ from keju.benchmarks.bixbench.open_answers import EVAL_MODE
 from keju.benchmarks.choices import shuffle_order
 from keju.benchmarks.grading import REFUSAL
 from keju.benchmarks.published import count_warnings, fingerprint
-from keju.errors import DataError
+from keju.errors import DataError, Notice
 from keju.types import LABELS, Sample
 
 TRUTHS = ("True", "False")
@@ -38,7 +38,7 @@ class Questions(NamedTuple):
     """How many there are without ``max_episodes``."""
     notes: tuple[str, ...]
     errata: dict[str, str]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
 
 
 def make_questions(table: Table, args: BixBenchArgs, refusal: Refusal | None) -> Questions:

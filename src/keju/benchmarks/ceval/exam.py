@@ -9,7 +9,7 @@ from keju.benchmarks.base import DataFacts, Exam, Mean, Reader, Reference, Subse
 from keju.benchmarks.ceval.prompts import CUE, Question, Writer
 from keju.benchmarks.ceval.protocols import Setting
 from keju.benchmarks.ceval.subjects import CATEGORIES, HARD, SUBJECTS, Split, find, members
-from keju.errors import ConfigError
+from keju.errors import ConfigError, Notice
 from keju.types import Prefix, Prompt, Sample
 
 AVERAGE = "average"
@@ -54,7 +54,7 @@ class CEvalExam(Exam):
         data: DataFacts,
         errata: Mapping[str, str],
         settings: Mapping[str, Any],
-        warnings: Sequence[str] = (),
+        warnings: Sequence[Notice] = (),
     ) -> None:
         self.protocol = setting.protocol
         self.samples = samples

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from keju.benchmarks.base import Benchmark, DataFacts, Exam, Mean, Protocol, Subset
+from keju.benchmarks.base import Benchmark, DataFacts, Exam, Mean, Protocol, Scores, Subset
 from keju.benchmarks.choices import permuted, shuffle_order
 from keju.benchmarks.mmlu_pro import data, readers
 from keju.benchmarks.mmlu_pro.data import CATEGORIES, Row
@@ -20,11 +20,11 @@ from keju.benchmarks.mmlu_pro.protocols import (
 )
 from keju.benchmarks.published import count_warnings
 from keju.config import DatasetArgs
-from keju.errors import DataError
+from keju.errors import DataError, Notice
+from keju.stats.estimate import Estimate
 from keju.types import Message, Prefix, Prompt, Sample
 
 if TYPE_CHECKING:
-    from keju.engine.tally import Tally
     from keju.sources.folder import DataFolder
 
 
@@ -43,7 +43,7 @@ class MMLUProExam(Exam):
         facts: DataFacts,
         errata: Mapping[str, str],
         settings: Mapping[str, Any],
-        warnings: Sequence[str] = (),
+        warnings: Sequence[Notice] = (),
     ) -> None:
         self.protocol = protocol
         self.samples = samples
@@ -66,15 +66,15 @@ class MMLUProExam(Exam):
         title = "mean of the 14 categories"
         return Mean("macro_accuracy", title, tasks), Mean("macro_14", title, tasks)
 
-    def extra_metrics(self, tally: Tally) -> dict[str, dict[str, Any]]:
+    def extra_metrics(self, scores: Scores) -> Mapping[str, Estimate]:
         from keju.benchmarks.mmlu_pro.guessing import expected_with_guess
 
-        metric = expected_with_guess(self, tally)
+        metric = expected_with_guess(self, scores)
         return {"accuracy_expected_with_guess": metric} if metric else {}
 
     def joint_metrics(
         self, answers: Mapping[str, Sequence[str | None]], targets: Sequence[str]
-    ) -> Mapping[str, dict[str, dict[str, Any]]]:
+    ) -> Mapping[str, Mapping[str, Estimate]]:
         """The accuracy of the authors' scoring script, which guesses with one stream for both."""
         from keju.benchmarks.mmlu_pro.guessing import official_guess_metrics
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
-from keju.benchmarks.base import Exam
+from keju.benchmarks.base import Exam, Scores
+from keju.stats.estimate import Estimate
 from keju.stats.intervals import Moments, bounded_mean
 from keju.types import OUTCOMES
-
-if TYPE_CHECKING:
-    from keju.engine.tally import Tally
 
 OFFICIAL_SEED = 12345
 OFFICIAL_LETTERS = "ABCDEFGHIJ"
@@ -62,41 +60,39 @@ def official_guess_accuracy(
 
 def official_guess_metrics(
     level1: Sequence[str | None], level2: Sequence[str | None], golds: Sequence[str]
-) -> dict[str, dict[str, dict[str, Any]]]:
-    """`official_guess_accuracy` as metrics of ``results.json``, by reader and name."""
+) -> dict[str, dict[str, Estimate]]:
+    """`official_guess_accuracy` as metrics by reader and name."""
     shares = official_guess_accuracy(level1, level2, golds)
     title = f"accuracy of the authors' script, missing letters guessed with seed {OFFICIAL_SEED}"
     return {
-        reader: {
-            OFFICIAL_METRIC: {"value": share, "ci95": None, "n": len(golds), "title": title},
-        }
+        reader: {OFFICIAL_METRIC: Estimate(share, None, len(golds), title=title)}
         for reader, share in shares.items()
     }
 
 
-def expected_with_guess(exam: Exam, tally: Tally) -> dict[str, Any] | None:
+def expected_with_guess(exam: Exam, scores: Scores) -> Estimate | None:
     """The expected accuracy if every missing letter were a blind guess among the row's options.
 
-    A metric in the shape of ``results.json``; None before anything was graded.
+    None before anything was graded.
     """
     means = [
         math.fsum(values) / len(values)
         for number, sample in enumerate(exam.samples)
-        if (values := _guessed(tally, number, len(sample.choices)))
+        if (values := _guessed(scores, number, len(sample.choices)))
     ]
     moments = Moments.of(means)
     if moments is None:
         return None
     mean = bounded_mean(moments)
-    return {"value": mean.value, "ci95": list(mean.interval), "n": mean.n}
+    return Estimate(mean.value, mean.interval, mean.n)
 
 
-def _guessed(tally: Tally, number: int, options: int) -> list[float]:
+def _guessed(scores: Scores, number: int, options: int) -> list[float]:
     """The graded scores of one sample, a missing letter worth one in `options`."""
-    first = number * tally.epochs
-    outcomes = tally.outcomes[first : first + tally.epochs]
+    first = number * scores.epochs
+    outcomes = scores.outcomes[first : first + scores.epochs]
     return [
-        1 / options if outcome in _MISSING else tally.values[unit]
+        1 / options if outcome in _MISSING else scores.values[unit]
         for unit, outcome in enumerate(outcomes, first)
         if outcome < len(OUTCOMES) and outcome not in _NOT_GRADED
     ]

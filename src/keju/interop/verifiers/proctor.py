@@ -75,7 +75,7 @@ class Proctor:
         (self._job,) = make_jobs(config)
         self.exam = self._job.exam
         _check(self._job)
-        for note in (*self.exam.data.notes, *self.exam.warnings):
+        for note in (*self.exam.data.notes, *(w.text() for w in self.exam.warnings)):
             logger.info("%s: %s", name, note)
         self.sampling = BodyBuilder(MODEL).fields(self._job.sampling)
         """How the protocol decodes, as the fields of a chat request."""

@@ -1,0 +1,237 @@
+"""The shape of ``results.json``: structs whose encoding is the document, schema 1.
+
+Nobody edits a document: whoever has something to add makes a new struct of an old one
+(`msgspec.structs.replace`). `to_document` and `from_document` are the only ways out and in.
+A key that may be absent has a default; one that may also be null has `UNSET`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from keju.benchmarks.base import Reference
+from keju.errors import DataError, Notice
+from keju.stats.estimate import Ends, Estimate
+from keju.types import Outcome
+
+SCHEMA = 1
+MACRO = "macro_accuracy"
+WORST, BEST = "accuracy_worst", "accuracy_best"
+NO_GOLD = "none"
+"""What `Entry.gold` says where nothing could be scored for lack of gold answers."""
+
+Metric = Estimate
+
+
+class Row(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One subset, or one group of subsets."""
+
+    name: str
+    n: int
+    accuracy: float | None
+    """Of a group: the mean of its subsets."""
+    ci95: Ends | None
+    outcomes: dict[Outcome, int]
+    chance: float | None = None
+    title: str = ""
+    population: int = 0
+    """Rows of the published subset, where fewer were drawn from it."""
+    micro_accuracy: float | UnsetType | None = UNSET
+    """Of a group: the mean over its questions."""
+    micro_ci95: Ends | UnsetType | None = UNSET
+    subsets: tuple[str, ...] = ()
+    partial: bool = False
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What the requests behind some results took."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the input, what came from the prefix cache."""
+    reasoning_tokens: int = 0
+    """Of the output, hidden reasoning."""
+
+
+class Timing(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How long a run took, and its replies, in seconds."""
+
+    seconds: float
+    latency_p50: float | None = None
+    latency_p95: float | None = None
+    latency_max: float | None = None
+
+
+class Errors(msgspec.Struct, frozen=True):
+    """Why samples have no usable reply: counts by kind, and one of the commonest."""
+
+    kinds: dict[str, int]
+    example: str
+
+
+class Errata(msgspec.Struct, frozen=True):
+    """How many of the questions asked are known to be faulty."""
+
+    n: int
+
+
+class LabelledCost(msgspec.Struct, frozen=True):
+    """What it took to measure a judge on labelled answers."""
+
+    usage: Usage
+    cost: float | None
+
+
+class SecondJudge(msgspec.Struct, frozen=True):
+    """How far a second judge agrees with the first."""
+
+    model: str
+    n: int
+    disagreements: int
+    observed: float | None
+    kappa: float | None
+
+
+class Agreement(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far the verdicts agree: repeats of one judge, and two judges."""
+
+    self_consistency: float | UnsetType | None = UNSET
+    second: SecondJudge | None = None
+
+
+class Quality(msgspec.Struct, frozen=True):
+    """How often a judge is right about labelled answers."""
+
+    sensitivity: float | None
+    specificity: float | None
+    positives: int
+    negatives: int
+    unjudged: int
+
+
+class Judge(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who judged the answers, what came of it, and what it cost."""
+
+    model: str
+    strategy: str
+    protocol: str
+    protocol_version: str
+    judged: int
+    ungraded: int
+    usage: Usage
+    cost: float | None
+    labelled: LabelledCost | None = None
+    verdicts: dict[str, int] = {}
+    repeats: int = 1
+    agreement: Agreement | None = None
+    quality: Quality | None = None
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What one reader makes of one exam."""
+
+    name: str
+    protocol: str
+    protocol_version: str
+    reader: str
+    headline: str
+    """Name of the metric that the protocol's publication reports."""
+    n: int
+    metrics: dict[str, Metric]
+    outcomes: dict[Outcome, int]
+    subsets: tuple[Row, ...]
+    groups: tuple[Row, ...]
+    reference: tuple[Reference, ...]
+    warnings: tuple[str, ...]
+    """The notices in English."""
+    notices: tuple[Notice, ...]
+    usage: Usage
+    timing: Timing
+    gold: str = ""
+    """Which gold answers counted, where there was a choice; `NO_GOLD` if there are none."""
+    repeats: int = 1
+    errata: Errata | None = None
+    errors: Errors | None = None
+    judge: Judge | None = None
+    gold_differs: int = 0
+    """How many predictions carry another gold answer than the current one."""
+
+    def with_notices(self, notices: Iterable[Notice]) -> Entry:
+        """This entry with further notices."""
+        more = tuple(notices)
+        return msgspec.structs.replace(
+            self,
+            notices=self.notices + more,
+            warnings=self.warnings + tuple(notice.text() for notice in more),
+        )
+
+    def with_metrics(self, metrics: Mapping[str, Metric]) -> Entry:
+        """This entry with further metrics."""
+        return msgspec.structs.replace(self, metrics=self.metrics | dict(metrics))
+
+
+class Disagreement(msgspec.Struct, frozen=True):
+    """A reply whose outcome depends on its reader."""
+
+    id: str
+    subset: str
+    target: str
+    answers: dict[str, str | None]
+    """By reader."""
+    outcomes: dict[str, Outcome]
+
+
+class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The whole of ``results.json``."""
+
+    schema: int
+    run: str
+    model: str
+    benchmarks: tuple[Entry, ...]
+    complete: bool | None = None
+    """Whether everything was asked and graded; None where nothing was to be asked."""
+    stopped: str = ""
+    """Why a run ended early."""
+    disagreements: tuple[Disagreement, ...] | None = None
+    """Where several readers were asked for and do not agree."""
+
+
+_FIELDS = frozenset(Metric.__struct_fields__)
+
+
+def to_document(results: Results) -> dict[str, Any]:
+    """The plain document, as it is printed, written and handed to callers of Python."""
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(results))
+    for entry in document["benchmarks"]:
+        for metric in entry["metrics"].values():
+            metric |= metric.pop("details", {})
+    return document
+
+
+def from_document(document: Mapping[str, Any]) -> Results:
+    """The results that a document holds; those of 0.1 have sentences in place of notices.
+
+    DataError if it is no results document.
+    """
+    try:
+        entries = [_typed(entry) for entry in document["benchmarks"]]
+        return msgspec.convert({**document, "benchmarks": entries}, Results)
+    except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
+        raise DataError(f"not a results document: {error}") from None
+
+
+def _typed(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """`entry` with the keys that only one metric has put together, and with notices."""
+    metrics = {
+        name: {key: value for key, value in metric.items() if key in _FIELDS}
+        | {"details": {key: value for key, value in metric.items() if key not in _FIELDS}}
+        for name, metric in entry["metrics"].items()
+    }
+    plain = [{"code": sentence} for sentence in entry["warnings"]]
+    return {"notices": plain, **entry, "metrics": metrics}

@@ -1,0 +1,100 @@
+"""A number with its uncertainty: what exams and results say about a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from keju.stats.intervals import Cluster, Moments, bounded_mean, clustered_mean
+
+Ends = tuple[float, float]
+"""Both ends of an interval."""
+
+
+class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A number, its 95 % interval and how both came about; one metric of ``results.json``.
+
+    Values are shares in [0, 1], never rounded. None stands for "not defined", which is not 0;
+    what was not even asked for is left out of the encoding.
+    """
+
+    value: float | None
+    ci95: Ends | None
+    n: int
+    """Items behind the value."""
+    method: str = ""
+    """How the interval was made: ``wilson``, ``clustered``, ``stratified``, ``rogan-gladen``."""
+    se: float | UnsetType | None = UNSET
+    n_eff: float | None = None
+    """The number of independent yes-or-no items that would leave the value as unsure as it is."""
+    clusters: int | None = None
+    deff: float | UnsetType | None = UNSET
+    """Design effect: what clusters do to the variance."""
+    t_interval: Ends | UnsetType | None = UNSET
+    t_df: int | None = None
+    strata: int | None = None
+    strata_by_wilson: int = 0
+    finite_population: bool = False
+    within_variance: float | None = None
+    between_variance: float | None = None
+    title: str = ""
+    tasks: int | None = None
+    partial: bool = False
+    """Not all that the mean is published over was asked."""
+    of: str = ""
+    details: dict[str, Any] = {}
+    """What only this metric has; in the encoding its keys stand beside the others."""
+
+
+class Gathered:
+    """The values of items, kept as counts (and as sums by cluster), never one by one."""
+
+    def __init__(self, *, clustered: bool) -> None:
+        self.counts: Counter[float] = Counter()
+        self.clusters: dict[str, Cluster] | None = {} if clustered else None
+        self.draws = 0
+        """Answers behind the values; 0 where the values are no shares of answers."""
+
+    def add(self, value: float, group: str = "", *, many: int = 1, draws: int = 1) -> None:
+        """Take in `many` items of one value, each the mean of `draws` yes-or-no answers."""
+        self.counts[value] += many
+        self.draws += many * draws
+        if self.clusters is not None:
+            n, total = self.clusters.get(group, (0, 0.0))
+            self.clusters[group] = Cluster(n + many, total + many * value)
+
+    def moments(self) -> Moments | None:
+        """Mean and variance over items; None if there are none."""
+        return Moments.of_counts(self.counts)
+
+    def estimate(self, **more: Any) -> Estimate:
+        """The mean over items with the interval that fits how they were drawn.
+
+        `more` are further fields of the estimate, such as its title.
+        """
+        moments = self.moments()
+        if moments is None:
+            return Estimate(None, None, 0, **more)
+        draws = self.draws or None
+        if self.clusters is None or len(self.clusters) == moments.n:
+            mean = bounded_mean(moments, draws=draws)
+            size = mean.n_eff if mean.n_eff != mean.n else None
+            ends = mean.interval.clipped()
+            return Estimate(mean.value, ends, mean.n, "wilson", mean.se, size, **more)
+        own = clustered_mean(list(self.clusters.values()), moments, draws=draws)
+        return Estimate(
+            own.value,
+            own.interval.clipped() if own.interval else None,
+            own.n,
+            "clustered",
+            own.se,
+            own.n_eff,
+            own.clusters,
+            own.deff,
+            own.t_interval,
+            own.clusters - 1,
+            **more,
+        )
