@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from keju.judges.exam import JudgeExam, handed_in
-from keju.judges.neutral import BRACKET, MOST_CHARACTERS, STAND_IN, defused, fence
 from keju.judges.prompts import RANGE_RULE, Kind, render
+from keju.judges.quoting import BRACKET, MOST_CHARACTERS, STAND_IN, defused, fence
 from keju.types import Sample
 
 

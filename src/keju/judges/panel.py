@@ -15,9 +15,9 @@ from keju.config.load import is_local
 from keju.engine.job import Job
 from keju.engine.limits import Meter
 from keju.errors import ConfigError, EndpointError, Notice, UsageError
-from keju.judges import caveats, opinions, quality
-from keju.judges.bundle import Bundle
-from keju.judges.exam import JudgeExam
+from keju.judges import caveats, quality
+from keju.judges import verdicts as reading
+from keju.judges.exam import Bundle, JudgeExam
 from keju.judges.model import Judge
 from keju.judges.prompts import PROTOCOLS, Kind
 from keju.judges.verdicts import GRADES
@@ -104,7 +104,7 @@ class Seat:
             for exam in exams
         ]
 
-    def votes(self, place: int) -> list[opinions.Votes]:
+    def votes(self, place: int) -> list[reading.Votes]:
         """The verdicts on each answer of one exam, one for each repeat."""
         job = self.jobs[place]
         said = job.tallies[0].answers or []
@@ -167,16 +167,16 @@ class Panel:
         """What the judges say about each exam; the first judge decides."""
         known = None
         if self.labelled is not None:
-            verdicts = [opinions.settled(votes) for votes in self.seats[0].votes(len(bundles))]
+            verdicts = [reading.settled(votes) for votes in self.seats[0].votes(len(bundles))]
             known = quality.measure(self.labelled.correct, verdicts)
         for place, bundle in enumerate(bundles):
             said = [seat.votes(place) for seat in self.seats]
-            settled = [[opinions.settled(votes) for votes in each] for each in said]
+            settled = [[reading.settled(votes) for votes in each] for each in said]
             described = self._described(place, said, settled)
             yield Opinion(self, bundle, settled[0], settled[-1], described, known)
 
     def _described(
-        self, place: int, said: list[list[opinions.Votes]], settled: list[list[str | None]]
+        self, place: int, said: list[list[reading.Votes]], settled: list[list[str | None]]
     ) -> dict[str, Any]:
         verdicts = settled[0]
         meters = [seat.jobs[place].meter for seat in self.seats]
@@ -200,9 +200,9 @@ class Panel:
         agreement: dict[str, Any] = {}
         if self.judge.repeats > 1:
             described["repeats"] = self.judge.repeats
-            agreement["self_consistency"] = opinions.consistency(said[0])
+            agreement["self_consistency"] = reading.consistency(said[0])
         if self.judge.second is not None:
-            second = opinions.agreement(verdicts, settled[1])
+            second = reading.agreement(verdicts, settled[1])
             agreement["second"] = {"model": self.judge.second} | second
         return described | ({"agreement": agreement} if agreement else {})
 

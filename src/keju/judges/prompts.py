@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from keju.benchmarks.base import Protocol
-from keju.judges.neutral import block, fence
+from keju.judges.quoting import block, fence
 from keju.types import LABELS, Prefix, Prompt, Sample
 
 Kind = Literal["grade", "score"]

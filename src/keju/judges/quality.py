@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keju.errors import DataError
-from keju.judges.exam import handed_in
+from keju.judges.exam import Part, handed_in
 from keju.judges.verdicts import score_of
 from keju.sources.formats import jsonl_rows, unpacked
 from keju.stats.distributions import Z95
@@ -22,13 +22,6 @@ class Labelled(NamedTuple):
     samples: list[Sample]
     """As they are handed to the judge."""
     correct: list[bool]
-
-
-class Part(NamedTuple):
-    """Graded answers of one exam that were decided in the same way."""
-
-    n: int
-    correct: int
 
 
 def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> Labelled:

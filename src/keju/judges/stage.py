@@ -18,7 +18,7 @@ from keju.engine.limits import Meter
 from keju.engine.resume import recall, remember, stored_replies
 from keju.engine.session import Session, run_loop
 from keju.errors import EndpointError, KejuError, RunIncomplete
-from keju.judges.bundle import Bundle
+from keju.judges.exam import Bundle
 from keju.judges.panel import Opinion, Panel, Seat
 from keju.runs.journal import VERDICTS, Journal
 from keju.runs.judged import Grade

@@ -1,15 +1,18 @@
-"""Reading a verdict out of what a judge said."""
+"""Verdicts: reading one out of what a judge said, and what several about one answer come to."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import Any
 
 from keju.benchmarks.base import Reader
-from keju.judges.neutral import Quotation, quotations, without_blocks
 from keju.judges.prompts import Kind
+from keju.judges.quoting import Quotation, quotations, without_blocks
+from keju.stats.agreement import kappa_of_labels, self_consistency
 from keju.types import Answer, Outcome, Sample, Score
 
 GRADER = "judge"
@@ -117,3 +120,43 @@ class VerdictReader(Reader):
 
     def matches(self, value: str, sample: Sample) -> bool:
         return score_of(value).outcome == "correct"
+
+
+Votes = Sequence[str | None]
+"""The verdicts of one judge about one answer, one for each repeat; None where there is none."""
+
+
+def settled(votes: Votes) -> str | None:
+    """The verdict that most votes give, an earlier one at a tie; the mean of scores."""
+    given = [vote for vote in votes if vote is not None]
+    if not given:
+        return None
+    if given[0] not in GRADES:
+        return f"{sum(map(float, given)) / len(given):.6g}"
+    counts = Counter(given)
+    return max(counts, key=counts.__getitem__)
+
+
+def consistency(answers: Sequence[Votes]) -> float | None:
+    """Chance that two verdicts of one judge on one answer are the same, over all answers."""
+    shares = []
+    for votes in answers:
+        share = self_consistency(Counter(vote for vote in votes if vote is not None).values())
+        if share is not None:
+            shares.append(share)
+    return sum(shares) / len(shares) if shares else None
+
+
+def agreement(first: Sequence[str | None], second: Sequence[str | None]) -> dict[str, Any]:
+    """How far two judges agree about the answers that both have a verdict on."""
+    both = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+    if not both:
+        return {"n": 0, "disagreements": 0, "observed": None, "kappa": None}
+    labels = [(score_of(a).outcome, score_of(b).outcome) for a, b in both]
+    kappa = kappa_of_labels([a for a, _ in labels], [b for _, b in labels])
+    return {
+        "n": len(both),
+        "disagreements": sum(a != b for a, b in labels),
+        "observed": kappa.observed,
+        "kappa": kappa.value,
+    }

@@ -9,7 +9,7 @@ from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job
 from keju.engine.loop import BACKOFF_MOST, FINAL, REFUSALS
 from keju.errors import EndpointError
-from keju.judges.bundle import Bundle
+from keju.judges.exam import Bundle
 from keju.judges.model import Judge
 from keju.judges.panel import Seat, judge_task
 from keju.judges.prompts import Kind

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from keju.errors import DataError, UsageError
-from keju.judges.opinions import agreement, consistency, settled
+from keju.judges.exam import Strategy, can_be_judged, wants_judge
 from keju.judges.quality import Part, corrected_accuracy, describe, load_labelled, measure
-from keju.judges.selection import Strategy, can_be_judged, wants_judge
+from keju.judges.verdicts import agreement, consistency, settled
 from keju.stats.judge import JudgeQuality
 from keju.types import Fault, Outcome, Reply, Sample, Score
 

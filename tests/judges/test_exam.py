@@ -11,9 +11,8 @@ from keju.benchmarks import registry
 from keju.benchmarks.choices import as_shown
 from keju.config import TaskConfig
 from keju.engine.job import Job, make_jobs
-from keju.judges.bundle import Bundle
+from keju.judges.exam import Bundle, Strategy
 from keju.judges.prompts import ANSWER
-from keju.judges.selection import Strategy
 from keju.runs.journal import read_records
 from keju.task import judge_run, run_exams
 from keju.types import Record, Reply, Sample
