@@ -61,7 +61,7 @@ def peak_mb() -> float:
 
 def environment_of_children() -> dict[str, str]:
     """This process's environment without what is meant for the benchmarks alone."""
-    return {name: value for name, value in os.environ.items() if name != CACHE}
+    return {name: value for name, value in os.environ.items() if not name.startswith("KEJU_PERF_")}
 
 
 def run(command: Sequence[str | Path], **environment: str) -> Used:

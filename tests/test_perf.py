@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from perf.__main__ import NAMES
 from perf.measure import NotMeasured, alternate, in_child, run, within
+from perf.memory import anonymous_peak, write_questions
 from perf.resume import pick_up, store
 from perf.slots import FAST, REQUESTS, SLOW, ideal_seconds, latencies
 
@@ -61,3 +62,10 @@ def test_the_ratio_is_the_median_of_the_rounds() -> None:
 def test_a_figure_above_its_limit_is_over() -> None:
     assert within("x", 3.0, 2.0, "s").ok is False
     assert within("x", 2.0, 2.0, "s").ok is True
+
+
+def test_the_anonymous_memory_of_a_command_is_read_off(tmp_path: Path) -> None:
+    write_questions(tmp_path / "q.jsonl", 30)
+    assert 5 < anonymous_peak(["stats", str(tmp_path / "q.jsonl"), "--json"]) < 500
+    with pytest.raises(NotMeasured, match="keju stats ended with 2"):
+        anonymous_peak(["stats", str(tmp_path / "none.jsonl")])

@@ -11,13 +11,14 @@ import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any
 
 import msgspec
 
 from keju.benchmarks.base import Exam, Mean, Reader, Scores, Subset
 from keju.benchmarks.choices import permuted, rotate_order
 from keju.benchmarks.grading import REFUSAL
+from keju.benchmarks.samples import LazySamples
 from keju.errors import ConfigError, Notice
 from keju.stats.estimate import Estimate
 from keju.stats.intervals import Moments, bounded_mean
@@ -68,8 +69,8 @@ def _rotate(sample: Sample, turn: int) -> Sample:
     return msgspec.structs.replace(moved, metadata=sample.metadata | {REFUSAL: label})
 
 
-class Rotations(Sequence[Sample]):
-    """Every question in each of its rotations, one after the other; made when looked at."""
+class Rotations(LazySamples):
+    """Every question in each of its rotations, one after the other."""
 
     def __init__(self, samples: Sequence[Sample], rotations: int) -> None:
         self._samples = samples
@@ -78,20 +79,9 @@ class Rotations(Sequence[Sample]):
     def __len__(self) -> int:
         return len(self._samples) * self._rotations
 
-    @overload
-    def __getitem__(self, index: int) -> Sample: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Sample]: ...
-    def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def make(self, index: int) -> Sample:
         item, turn = divmod(index, self._rotations)
         return _turned(self._samples[item], turn)
-
-    def __iter__(self) -> Iterator[Sample]:
-        for sample in self._samples:
-            for turn in range(self._rotations):
-                yield _turned(sample, turn)
 
 
 def _turned(sample: Sample, turn: int) -> Sample:

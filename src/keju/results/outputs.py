@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keju.benchmarks.samples import Positions
 from keju.engine.job import Job
 from keju.errors import KejuError
 from keju.files import write_json
@@ -133,7 +134,7 @@ def write_outputs(
 
 def sample_lookup(jobs: Sequence[Job]) -> Callable[[str, str], Sample | None]:
     """A function that finds a question by benchmark and id; its table is built when first used."""
-    tables: dict[str, dict[str, int]] = {}
+    tables: dict[str, Positions] = {}
     by_name = {job.exam.benchmark: job.exam for job in jobs}
 
     def find(bench: str, sample_id: str) -> Sample | None:
@@ -141,7 +142,7 @@ def sample_lookup(jobs: Sequence[Job]) -> Callable[[str, str], Sample | None]:
         if exam is None:
             return None
         if bench not in tables:
-            tables[bench] = {sample.id: index for index, sample in enumerate(exam.samples)}
+            tables[bench] = Positions.of(exam.samples)
         index = tables[bench].get(sample_id)
         return None if index is None else exam.samples[index]
 

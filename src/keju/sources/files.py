@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import stat
 import zipfile
 import zlib
@@ -29,7 +30,10 @@ class Files(Protocol):
     def read(self, name: str) -> bytes:
         """The bytes of `name`; DataError if that is impossible."""
 
-    def fingerprint(self, name: str, raw: bytes) -> tuple[str, str]:
+    def open(self, name: str) -> io.BufferedIOBase:
+        """`name` opened to be read bit by bit; DataError if that is impossible."""
+
+    def fingerprint(self, name: str, content: io.BufferedIOBase) -> tuple[str, str]:
         """Which file's hash stands for `name` in a manifest, and that hash."""
 
     def where(self, name: str) -> str:
@@ -54,15 +58,23 @@ class DiskFiles:
         return self._listings[folder]
 
     def read(self, name: str) -> bytes:
+        with self.open(name) as stream:
+            return stream.read()
+
+    def open(self, name: str) -> io.BufferedIOBase:
         try:
-            raw = (self.path / name).read_bytes()
+            stream = (self.path / name).open("rb")
         except OSError as error:
             raise DataError(f"cannot read {self.where(name)}: {error.strerror}") from None
-        _refuse_pointer(raw, self.where(name))
-        return raw
+        try:
+            _refuse_pointer(stream.peek(len(LFS_POINTER)), self.where(name))
+        except DataError:
+            stream.close()
+            raise
+        return stream
 
-    def fingerprint(self, name: str, raw: bytes) -> tuple[str, str]:
-        return name, hashlib.sha256(raw).hexdigest()
+    def fingerprint(self, name: str, content: io.BufferedIOBase) -> tuple[str, str]:
+        return name, hashlib.file_digest(content, "sha256").hexdigest()
 
     def where(self, name: str) -> str:
         return str(self.path / name)
@@ -95,7 +107,10 @@ class ZipFiles:
         except (OSError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
             raise DataError(f"cannot read {self.where(name)}: {error}") from None
 
-    def fingerprint(self, name: str, raw: bytes) -> tuple[str, str]:
+    def open(self, name: str) -> io.BufferedIOBase:
+        return io.BytesIO(self.read(name))
+
+    def fingerprint(self, name: str, content: io.BufferedIOBase) -> tuple[str, str]:
         return self.path.name, self._digest
 
     def where(self, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -79,6 +80,17 @@ class DataFolder:
         """The rows of a CSV file; line breaks inside quoted fields are kept as they are."""
         return formats.csv_rows(self.bytes(name), self._where(name))
 
+    def file_rows(self, name: str) -> Iterator[dict[str, Any]]:
+        """The rows of the file `name`, read bit by bit: it may be larger than memory.
+
+        Its hash is taken when all of it was read.
+        """
+        place = self._place_of(name) or self._places[0]
+        with place.open(name) as stream:
+            yield from formats.table_rows(stream, name, place.where(name))
+            stream.seek(0)
+            self._note_hash(place, name, stream)
+
     def has(self, stem: str) -> bool:
         """Whether the folder holds the logical table `stem`."""
         return self._find(stem) is not None
@@ -154,9 +166,12 @@ class DataFolder:
 
     def _read(self, place: Files, name: str) -> Raw:
         raw = place.read(name)
-        file, digest = place.fingerprint(name, raw)
-        self.hashes[file] = digest
+        self._note_hash(place, name, io.BytesIO(raw))
         return raw
+
+    def _note_hash(self, place: Files, name: str, content: io.BufferedIOBase) -> None:
+        file, digest = place.fingerprint(name, content)
+        self.hashes[file] = digest
 
     def _where(self, name: str) -> str:
         return (self._place_of(name) or self._places[0]).where(name)
@@ -183,8 +198,11 @@ class _Nothing:
     def read(self, name: str) -> bytes:
         raise DataError(f"{self._benchmark} needs {name}: give its folder with --data-dir")
 
-    def fingerprint(self, name: str, raw: bytes) -> tuple[str, str]:
-        return name, hashlib.sha256(raw).hexdigest()
+    def open(self, name: str) -> io.BufferedIOBase:
+        return io.BytesIO(self.read(name))
+
+    def fingerprint(self, name: str, content: io.BufferedIOBase) -> tuple[str, str]:
+        return name, hashlib.file_digest(content, "sha256").hexdigest()
 
     def where(self, name: str) -> str:
         return f"{self._benchmark}, {name}"

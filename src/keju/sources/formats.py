@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
+import shutil
 import zlib
 from collections.abc import Iterator
 from functools import cache
@@ -18,6 +20,9 @@ from keju.errors import DataError, MissingExtra
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+Content = bytes | io.BufferedIOBase
+"""What a file holds: all of it, or the file opened to be read bit by bit."""
 
 _BATCH = 1024
 """Parquet rows that are turned into Python objects at a time."""
@@ -56,10 +61,11 @@ def as_json(raw: bytes, where: str) -> Any:
         raise DataError(f"{where} is not valid JSON: {error}") from None
 
 
-def jsonl_rows(raw: bytes, where: str) -> Iterator[dict[str, Any]]:
+def jsonl_rows(content: Content, where: str) -> Iterator[dict[str, Any]]:
     """The objects of a JSON Lines file; blank lines are left out."""
     decoder = msgspec.json.Decoder(dict[str, Any])
-    for number, line in enumerate(raw.splitlines(), 1):
+    lines = (line for chunk in _stream(content) for line in chunk.splitlines())
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
@@ -68,24 +74,40 @@ def jsonl_rows(raw: bytes, where: str) -> Iterator[dict[str, Any]]:
             raise DataError(f"{where}, line {number}: {error}") from None
 
 
-def csv_rows(raw: bytes, where: str) -> Iterator[dict[str, str]]:
+def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
     """The rows of a CSV file; line breaks inside quoted fields are kept as they are."""
+    lines = (line for chunk in _stream(content) for line in chunk.splitlines(keepends=True))
     try:
-        yield from csv.DictReader(io.StringIO(as_text(raw, where), newline=""))
+        yield from csv.DictReader(codecs.iterdecode(lines, "utf-8-sig"))
     except csv.Error as error:
         raise DataError(f"{where} is not valid CSV: {error}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where} is not UTF-8: {error.reason}") from None
 
 
-def table_rows(raw: bytes, name: str, where: str) -> Iterator[dict[str, Any]]:
-    """The rows of the file `name` (any suffix of `keju.sources.layouts.SUFFIXES`)."""
-    content, plain = unpacked(raw, name, where), name.removesuffix(".gz")
-    if plain.endswith(".jsonl"):
-        return jsonl_rows(content, where)
-    if plain.endswith(".json"):
-        return _json_rows(as_json(content, where), where)
-    if plain.endswith(".csv"):
-        return _whole_rows(csv_rows(content, where), where)
-    return _parquet_rows(content, where)
+def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, Any]]:
+    """The rows of the file `name` (any suffix of `keju.sources.layouts.SUFFIXES`).
+
+    JSON Lines and CSV are read line by line, Parquet in batches, JSON as a whole.
+    """
+    stream, plain = _stream(content), name.removesuffix(".gz")
+    if plain != name:
+        stream = gzip.GzipFile(fileobj=stream)
+    try:
+        if plain.endswith(".jsonl"):
+            yield from jsonl_rows(stream, where)
+        elif plain.endswith(".json"):
+            yield from _json_rows(as_json(stream.read(), where), where)
+        elif plain.endswith(".csv"):
+            yield from _whole_rows(csv_rows(stream, where), where)
+        else:
+            yield from _parquet_rows(stream, where)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{where} is not a whole gzip file: {error}") from None
+
+
+def _stream(content: Content) -> io.BufferedIOBase:
+    return io.BytesIO(content) if isinstance(content, bytes) else content
 
 
 def _json_rows(document: Any, where: str) -> Iterator[dict[str, Any]]:
@@ -108,7 +130,7 @@ def _whole_rows(rows: Iterator[dict[str, str]], where: str) -> Iterator[dict[str
         yield row
 
 
-def _parquet_rows(raw: bytes, where: str) -> Iterator[dict[str, Any]]:
+def _parquet_rows(stream: io.BufferedIOBase, where: str) -> Iterator[dict[str, Any]]:
     try:
         import duckdb
     except ImportError:
@@ -116,7 +138,8 @@ def _parquet_rows(raw: bytes, where: str) -> Iterator[dict[str, Any]]:
 
     with TemporaryDirectory(prefix="keju-") as scratch, _database().cursor() as cursor:
         copy = Path(scratch) / "table.parquet"
-        copy.write_bytes(raw)
+        with copy.open("wb") as file:
+            shutil.copyfileobj(stream, file, 1 << 20)
         try:
             cursor.execute("SELECT * FROM read_parquet(?)", [str(copy)])
             columns = [column[0] for column in cursor.description or ()]

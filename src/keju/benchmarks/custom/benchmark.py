@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -10,11 +11,12 @@ from typing import Any, ClassVar, cast
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Protocol, Reader, Subset
 from keju.benchmarks.choices import permuted, shuffle_order
 from keju.benchmarks.custom import data
-from keju.benchmarks.custom.data import Question, Tables
-from keju.benchmarks.custom.exam import CustomExam, as_samples
+from keju.benchmarks.custom.data import Part, Question, QuestionBank, Tables
+from keju.benchmarks.custom.exam import CustomExam
 from keju.benchmarks.custom.exam_file import ExamFile, Kind, ReaderRule, read_exam_file
 from keju.benchmarks.custom.prompts import Asked, Shot, Templates, wording_of
 from keju.benchmarks.custom.readers import readers_of
+from keju.benchmarks.samples import ChosenSamples, LazySamples
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, did_you_mean
 from keju.sources.folder import DataFolder
@@ -107,11 +109,16 @@ class Custom(Benchmark):
         files = DataFolder(self.folder, benchmark=LAYOUT)
         if self.exam_file:
             files.bytes(self.exam_file)
-        questions = data.read_questions(files, self.tables.questions, self.kind)
-        questions = _chosen(questions, args.subset_list, self.name)
-        samples, subsets = as_samples(self.name, questions)
+        bank = QuestionBank(self.name, files, self.tables.questions, self.kind)
+        parts = _chosen(bank.parts, args.subset_list, self.name)
+        rows: array[int] = array("I")
+        subsets = []
+        for name, part in parts.items():
+            subsets.append(Subset(name, len(rows), len(rows) + len(part.rows)))
+            rows.extend(part.rows)
+        samples: LazySamples = ChosenSamples(bank.samples, rows)
         if args.shuffle_choices:
-            samples = tuple(_shuffled(sample, seed) for sample in samples)
+            samples = ShuffledSamples(samples, seed)
         shots = self._shots(files, args, subsets, seed)
         protocol = self.protocols[args.protocol or TEXT]
         wording = wording_of(
@@ -120,7 +127,7 @@ class Custom(Benchmark):
             protocol.reader,
             _templates(args, any(shots.values())),
             letters=protocol.name == LETTERS,
-            columns=_columns(questions),
+            columns=frozenset.intersection(*(part.columns for part in parts.values())),
         )
         examples = {name: wording.examples(own) for name, own in shots.items()}
         settings = _settings(args, self.exam, self.kind, wording._asdict())
@@ -130,7 +137,8 @@ class Custom(Benchmark):
             protocol=protocol,
             readers=self.readers,
             samples=samples,
-            subsets=subsets,
+            subsets=tuple(subsets),
+            clustered=any(part.grouped for part in parts.values()),
             wording=wording,
             examples=examples,
             data=DataFacts(dict(files.hashes), notes=tuple(files.notes)),
@@ -174,29 +182,34 @@ def _shot(question: Question, subset: str) -> Shot:
 
 
 def _chosen(
-    questions: Sequence[Question], wanted: Sequence[str] | None, name: str
-) -> list[Question]:
+    parts: Mapping[str, Part], wanted: Sequence[str] | None, name: str
+) -> Mapping[str, Part]:
     if wanted is None:
-        return list(questions)
+        return parts
     if not wanted:
         raise ConfigError(f"{name}: subset_list is empty: name a subset, or leave it out for all")
-    present = list(dict.fromkeys(question.subset for question in questions))
     chosen: set[str] = set()
     for subset in wanted:
-        same = [own for own in present if own.casefold() == subset.casefold()]
+        same = [own for own in parts if own.casefold() == subset.casefold()]
         if not same:
-            raise ConfigError(f"{name} has no subset '{subset}'{did_you_mean(subset, present)}")
+            raise ConfigError(f"{name} has no subset '{subset}'{did_you_mean(subset, parts)}")
         chosen.update([subset] if subset in same else same)
-    return [question for question in questions if question.subset in chosen]
+    return {subset: part for subset, part in parts.items() if subset in chosen}
 
 
-def _columns(questions: Sequence[Question]) -> frozenset[str]:
-    """The further fields that every row has, so that every template can be filled."""
-    return frozenset.intersection(*(frozenset(question.fields) for question in questions))
+class ShuffledSamples(LazySamples):
+    """Samples with their options in an order that depends on the seed and their id."""
 
+    def __init__(self, samples: Sequence[Sample], seed: int) -> None:
+        self._samples = samples
+        self._seed = seed
 
-def _shuffled(sample: Sample, seed: int) -> Sample:
-    return permuted(sample, shuffle_order(len(sample.choices), seed, sample.id))
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def make(self, index: int) -> Sample:
+        sample = self._samples[index]
+        return permuted(sample, shuffle_order(len(sample.choices), self._seed, sample.id))
 
 
 def _refuse(args: DatasetArgs, kind: Kind) -> None:

@@ -8,7 +8,10 @@ Fields, the first that a row has: the question (``question``, ``input``), its op
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +19,13 @@ import msgspec
 
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.custom.exam_file import NAMES, ExamFile, Kind
+from keju.benchmarks.custom.readers import ACCEPTED
+from keju.benchmarks.samples import Positions, StoredSamples
 from keju.config.text import scalar
 from keju.errors import ConfigError, DataError, did_you_mean
-from keju.sources import formats
 from keju.sources.folder import DataFolder
 from keju.sources.layouts import SUFFIXES
-from keju.types import LABELS
+from keju.types import LABELS, Sample
 
 QUESTION = ("question", "input")
 CHOICES = ("choices", "options")
@@ -31,6 +35,8 @@ EXPLANATION = ("explanation",)
 YAML_SUFFIXES = (".yaml", ".yml")
 SHOT_STEMS = ("few_shot", "few-shot", "shots")
 """Names of the file of worked examples where the exam file names none."""
+FIELDS = "fields"
+"""Key of `Sample.metadata` that holds the other columns of the row, for templates."""
 EVERYTHING = "all"
 """The subset of questions that name none and stand in a single file."""
 
@@ -113,21 +119,65 @@ def first_question(folder: DataFolder, names: Sequence[str]) -> Question:
     raise DataError(f"{folder.path / names[0]} holds no rows")
 
 
-def read_questions(folder: DataFolder, names: Sequence[str], kind: Kind) -> list[Question]:
-    """The rows of all files in order, of one kind; DataError names the first that is wrong."""
-    found: list[Question] = []
-    ids: dict[str, str] = {}
-    for name in names:
-        for question in _read_file(folder, name, kind):
-            subset = question.subset or (_stem(name) if len(names) > 1 else EVERYTHING)
-            if question.id:
-                first = ids.setdefault(question.id, question.where)
-                if first != question.where:
-                    raise DataError(f"{question.where}: id '{question.id}' is that of {first}")
-            found.append(question._replace(subset=subset))
-    if not found:
-        raise DataError(f"{folder.path / names[0]} holds no rows")
-    return found
+@dataclass
+class Part:
+    """The questions of one subset."""
+
+    columns: frozenset[str]
+    """The further fields that every one of them has."""
+    rows: array[int] = field(default_factory=lambda: array("I"))
+    """Their numbers among all questions, in order."""
+    grouped: bool = False
+    """Whether any of them shares context with others."""
+
+
+class QuestionBank:
+    """The questions of an exam's files, checked and stored; few bytes of each stay in memory."""
+
+    def __init__(self, exam: str, folder: DataFolder, names: Sequence[str], kind: Kind) -> None:
+        """Read the rows of all files in order; DataError names the first that is wrong."""
+        self.samples = StoredSamples()
+        self.parts: dict[str, Part] = {}
+        """By subset, in the order of their first question."""
+        ids = Positions(lambda row: self.samples[row].id)
+        starts: list[int] = []
+        for name in names:
+            starts.append(len(self.samples))
+            for question in _read_file(folder, name, kind):
+                row = len(self.samples)
+                if question.id and (first := ids.add(question.id, row)) is not None:
+                    file = bisect_right(starts, first) - 1
+                    where = _where(folder, names[file], first - starts[file] + 1)
+                    raise DataError(f"{question.where}: id '{question.id}' is that of {where}")
+                subset = question.subset or (_stem(name) if len(names) > 1 else EVERYTHING)
+                part = self.parts.get(subset)
+                if part is None:
+                    part = self.parts[subset] = Part(frozenset(question.fields))
+                self.samples.append(_sample(exam, subset, len(part.rows), question))
+                part.rows.append(row)
+                if not part.columns <= question.fields.keys():
+                    part.columns = part.columns.intersection(question.fields)
+                part.grouped |= bool(question.group)
+        if not self.parts:
+            raise DataError(f"{folder.path / names[0]} holds no rows")
+
+
+def _sample(exam: str, subset: str, index: int, question: Question) -> Sample:
+    metadata: dict[str, Any] = {}
+    if question.fields:
+        metadata[FIELDS] = question.fields
+    if len(question.answers) > 1:
+        metadata[ACCEPTED] = question.answers
+    return Sample(
+        id=question.id or f"{exam}_{subset}_{index}",
+        subset=subset,
+        index=index,
+        text=question.text,
+        target=question.answers[0] if question.answers else "",
+        choices=question.choices,
+        group=question.group,
+        metadata=metadata,
+    )
 
 
 def read_shots(folder: DataFolder, name: str, kind: Kind) -> list[Question]:
@@ -140,17 +190,19 @@ def read_shots(folder: DataFolder, name: str, kind: Kind) -> list[Question]:
 
 
 def _read_file(folder: DataFolder, name: str, kind: Kind | None) -> Iterator[Question]:
+    rows = _yaml_rows(folder, name) if name.endswith(YAML_SUFFIXES) else folder.file_rows(name)
+    for number, row in enumerate(rows, 1):
+        yield _question(row, kind, _where(folder, name, number))
+
+
+def _where(folder: DataFolder, name: str, row: int) -> str:
+    return f"{folder.path / name}, row {row}"
+
+
+def _yaml_rows(folder: DataFolder, name: str) -> Iterator[Mapping[str, Any]]:
     where = str(folder.path / name)
-    for number, row in enumerate(_rows(folder, name, where), 1):
-        yield _question(row, kind, f"{where}, row {number}")
-
-
-def _rows(folder: DataFolder, name: str, where: str) -> Iterator[Mapping[str, Any]]:
-    raw = folder.bytes(name)
-    if not name.endswith(YAML_SUFFIXES):
-        return formats.table_rows(raw, name.removesuffix(".gz"), where)
     try:
-        loaded = scalar(formats.as_text(raw, where), where)
+        loaded = scalar(folder.text(name), where)
     except ConfigError as error:
         raise DataError(str(error)) from None
     if isinstance(loaded, dict):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, overload
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from keju.answers.labels import read_label
 from keju.answers.markers import last_line, segments_after
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Mean, Protocol, Reader, Subset
 from keju.benchmarks.demo.questions import KINDS, Question
+from keju.benchmarks.samples import LazySamples
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, did_you_mean
 from keju.sources.folder import DataFolder
@@ -35,40 +36,19 @@ class DemoArgs(DatasetArgs):
     """Questions of each kind."""
 
 
-class Generated(Sequence[Sample]):
-    """Samples made when they are looked at; the last few are kept."""
+class Generated(LazySamples):
+    """The questions, each generated from the seed and its number."""
 
     def __init__(self, kinds: Sequence[str], size: int, seed: int) -> None:
         self._kinds = kinds
         self._size = size
         self._seed = seed
-        self._recent: dict[int, Sample] = {}
         self._draw = random.Random()
 
     def __len__(self) -> int:
         return len(self._kinds) * self._size
 
-    @overload
-    def __getitem__(self, index: int) -> Sample: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Sample]: ...
-    def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        sample = self._recent.get(index)
-        if sample is None:
-            if not 0 <= index < len(self):
-                raise IndexError(index)
-            sample = self._make(index)
-            if len(self._recent) >= 1024:
-                self._recent.clear()
-            self._recent[index] = sample
-        return sample
-
-    def __iter__(self) -> Iterator[Sample]:
-        return (self._make(index) for index in range(len(self)))
-
-    def _make(self, index: int) -> Sample:
+    def make(self, index: int) -> Sample:
         kind, row = self._kinds[index // self._size], index % self._size
         question = generate(kind, f"{self._seed}:{row}", self._draw)
         return Sample(
