@@ -14,24 +14,22 @@ The number is the exit code of the command.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
-from typing import Any
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from keju.messages import Language, text_of
 
+if TYPE_CHECKING:
+    from keju.types import Notice as Notice
+else:
 
-class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something a reader of results must know, as a code of the catalogues and its values."""
+    def __getattr__(name: str) -> Any:
+        """`Notice` is a struct; it is imported when asked for, since help needs no structs."""
+        if name != "Notice":
+            raise AttributeError(f"module 'keju.errors' has no attribute '{name}'")
+        from keju.types import Notice
 
-    code: str
-    values: dict[str, Any] = {}
-
-    def text(self, language: Language = "en") -> str:
-        """The sentence in a language."""
-        return text_of(self.code, self.values, language)
+        return Notice
 
 
 class KejuError(Exception):
@@ -90,13 +88,20 @@ class Interrupted(KejuError):
     exit_code = 130
 
 
+def nearest(name: str, valid: Iterable[str]) -> str | None:
+    """The valid name that is most like `name`, if one is."""
+    import difflib
+
+    folded = {candidate.casefold(): candidate for candidate in valid}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the nearest valid name, or the list of valid ones."""
     names = list(valid)
-    folded = {candidate.casefold(): candidate for candidate in names}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
-    if close:
-        return f" (did you mean '{folded[close[0]]}'?)"
+    if near := nearest(name, names):
+        return f" (did you mean '{near}'?)"
     if len(names) <= 30:
         return f" (valid: {', '.join(names)})"
     return ""

@@ -15,6 +15,8 @@ from typing import Any, Final, Literal, get_args
 
 import msgspec
 
+from keju.messages import Language, text_of
+
 Outcome = Literal["correct", "incorrect", "unparsed", "truncated", "refused", "ungraded", "error"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
@@ -236,3 +238,14 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=F
     """Unix time at which the reply was scored."""
     origin: str = ""
     """The run that asked, where the reply was copied from another one."""
+
+
+class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something a reader of results must know, as a code of the catalogues and its values."""
+
+    code: str
+    values: dict[str, Any] = {}
+
+    def text(self, language: Language = "en") -> str:
+        """The sentence in a language."""
+        return text_of(self.code, self.values, language)

@@ -13,6 +13,8 @@ from tests.cli.conftest import Keju
 USAGE, ENDPOINT = 2, 5
 RUN = ("eval", "--model", "scripted", "--datasets", "demo", "--quiet")
 """A command that is right as it stands."""
+ASK = ("eval", "--datasets", "demo", "--quiet", "--model")
+"""The same for another model."""
 
 
 @dataclass(frozen=True)
@@ -181,8 +183,8 @@ ENVIRONMENT = [
 MODELS = [
     Case(("eval", "-m", "x", "--datasets", "demo", "-q"), "give --api-url or set OPENAI_BASE_URL"),
     Case(("eval", "-m", "", "--datasets", "demo", "-q"), "-m needs a value"),
-    Case((*RUN, "-m", "replay:absent"), "no stored run 'absent'"),
-    Case((*RUN, "-m", "x", "--api-url", "localhost:8000"), "api_url must begin with http"),
+    Case((*ASK, "replay:absent"), "no stored run 'absent'"),
+    Case((*ASK, "x", "--api-url", "localhost:8000"), "api_url must begin with http"),
     Case((*RUN, "--model-args", "n_ctx=5"), "model_args has no effect on model 'scripted'"),
     Case((*RUN, "--api-url", "http://h"), "api_url has no effect on model 'scripted'"),
     Case((*RUN, "--api-key", "sk-1"), "api_key has no effect on model 'scripted'"),
@@ -190,8 +192,8 @@ MODELS = [
         (*RUN, "-s", "generation_config.extra_headers.a=b"),
         "generation_config.extra_headers has no effect on model 'scripted'",
     ),
-    Case((*RUN, "-m", "x", "--api-url", "http://127.0.0.1:9/v1"), "cannot connect", ENDPOINT),
-    Case((*RUN, "-m", "x", "--api-url", "http://h", "--ca-file", "no.pem"), "ca_file no.pem"),
+    Case((*ASK, "x", "--api-url", "http://127.0.0.1:9/v1"), "cannot connect", ENDPOINT),
+    Case((*ASK, "x", "--api-url", "http://h", "--ca-file", "no.pem"), "ca_file no.pem"),
     Case((*RUN, "--work-dir", "file"), "cannot create file", files={"file": "x"}),
 ]
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from typer.main import get_command
 
 from keju import __version__
 from keju.cli import COMMANDS, boundary, main
+from keju.cli.command import COMMANDS as DECLARED
 from keju.errors import Interrupted, RunIncomplete
 from tests.cli.conftest import Keju
 from tests.support.endpoint import FaultyEndpoint
@@ -55,12 +55,9 @@ def test_without_a_command_the_help_is_shown(keju: Keju) -> None:
 
 def all_commands() -> list[tuple[str, ...]]:
     """The words of every command, those of groups included."""
-    found: list[tuple[str, ...]] = []
-    for command in COMMANDS:
-        group = get_command(importlib.import_module(command.module).app)
-        inner = getattr(group, "commands", {})
-        found += [(command.name, name) for name in inner] or [(command.name,)]
-    return found
+    for entry in COMMANDS:
+        importlib.import_module(entry.module)
+    return [tuple(name.split()) for name in DECLARED]
 
 
 @pytest.mark.parametrize("words", all_commands(), ids=" ".join)
@@ -71,6 +68,32 @@ def test_help_of_each_command_teaches_by_example(words: tuple[str, ...], keju: K
     examples = ran.out.partition("Examples:")[2]
     assert f"keju {words[0]}" in examples
     assert "--json" in ran.out
+
+
+@pytest.mark.parametrize("words", ["eval", "data", "data pull"])
+def test_help_of_a_command_imports_nothing_heavy(words: str) -> None:
+    code = (
+        "import sys; from keju.cli import main; main([*sys.argv[1].split(), '--help']);"
+        f"assert not {HEAVY} & set(sys.modules)"
+    )
+    ran = python("-c", code, words)
+    assert ran.returncode == 0, ran.stderr
+    assert f"Usage: keju {words}" in ran.stdout
+
+
+def test_help_is_as_wide_as_the_terminal(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
+    for width in (70, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = keju("eval", "--help").out.partition("Examples:")[0].splitlines()
+        assert max(map(len, lines)) == width
+
+
+def test_help_needs_no_unicode() -> None:
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("KEJU_", "OPENAI_"))}
+    command = [sys.executable, "-m", "keju", "list", "--help"]
+    ran = subprocess.run(command, capture_output=True, env=clean | {"PYTHONIOENCODING": "ascii"})
+    assert ran.returncode == 0
+    assert b"| --benchmark NAME  " in ran.stdout
 
 
 def test_no_command_has_too_many_flags(keju: Keju) -> None:

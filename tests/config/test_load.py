@@ -10,6 +10,7 @@ import pytest
 
 from keju.config import GenerationConfig, TaskConfig
 from keju.config import load as settings
+from keju.config.text import mapping
 from keju.errors import ConfigError
 
 BASE = {"model": "m", "datasets": ["bbh"]}
@@ -91,10 +92,14 @@ def test_override_values_are_yaml(override: str, field: str, value: object) -> N
 
 
 def test_every_scalar_field_has_a_variable() -> None:
-    fields = settings.scalar_fields()
-    assert {"model", "api_url", "data_dir", "limit", "offline", "run_id", "datasets"} <= set(fields)
     nested = {"headers", "model_args", "dataset_args", "generation_config", "budget", "price"}
-    assert set(TaskConfig.model_fields) - set(fields) == nested | {"judge"}
+    for field in TaskConfig.model_fields:
+        variable = {f"KEJU_{field.upper()}": "1"}
+        if field in nested | {"judge"}:
+            with pytest.raises(ConfigError, match="is a mapping; give it in a file or by its flag"):
+                settings.from_environment(variable)
+        else:
+            assert settings.from_environment(variable)[field] in ("1", ["1"])
     environ = {"KEJU_DATASETS": "bbh,ceval", "KEJU_MODEL": "7", "KEJU_OFFLINE": "true"}
     config = settings.load(environ=environ)
     assert (config.datasets, config.model, config.offline) == (["bbh", "ceval"], "7", True)
@@ -175,14 +180,8 @@ def test_manifest_of_a_run_resumes_it_from_anywhere(tmp_path: Path) -> None:
     ],
 )
 def test_mapping_flags_take_json_and_pairs(text: str, expected: dict[str, Any] | None) -> None:
-    parsed = settings.from_flags({"generation_config": text})["generation_config"]
+    parsed = mapping(text, "--generation-config")
     assert parsed == (expected or {"chat_template_kwargs": {"enable_thinking": False}})
-
-
-def test_headers_stay_texts() -> None:
-    assert settings.from_flags({"headers": "X-Id=007,X-B=a=b"}) == {
-        "headers": {"X-Id": "007", "X-B": "a=b"}
-    }
 
 
 @pytest.mark.parametrize(
@@ -241,13 +240,13 @@ def test_secrets_are_in_no_message() -> None:
             load(flags)
         assert secret not in str(raised.value)
     with pytest.raises(ConfigError) as raised:
-        settings.from_flags({"headers": f'{{"Authorization": "{secret}'})
+        mapping(f'{{"Authorization": "{secret}', "--headers", plain=True)
     assert secret not in str(raised.value)
 
 
 def test_folders_of_small_commands() -> None:
-    assert settings.data_dir(None, {}) is None
-    assert settings.data_dir(None, {"KEJU_DATA_DIR": "a"}) == "a"
-    assert settings.data_dir("b", {"KEJU_DATA_DIR": "a"}) == "b"
-    assert settings.work_dir(None, {}) == Path("runs")
-    assert settings.work_dir(None, {"KEJU_WORK_DIR": "w"}) == Path("w")
+    assert settings.data_folder(None, {}) is None
+    assert settings.data_folder(None, {"KEJU_DATA_DIR": "a"}) == "a"
+    assert settings.data_folder("b", {"KEJU_DATA_DIR": "a"}) == "b"
+    assert settings.runs_folder(None, {}) == Path("runs")
+    assert settings.runs_folder(None, {"KEJU_WORK_DIR": "w"}) == Path("w")

@@ -1,17 +1,19 @@
 """The command ``keju``: one file a command, and nothing imported that the command does not use.
 
-`main` looks at the first argument only and hands the rest to that command's module, which holds
-a `typer.Typer` called ``app``. To add a command, add its file and one line to `COMMANDS`.
+`main` looks at the first word only and imports that command's file, which declares the command
+with `keju.cli.command.command`. To add a command, add its file and one line to `COMMANDS`; to add
+a flag, see `keju.cli.options`.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 
-class Command(NamedTuple):
+class Entry(NamedTuple):
     """One line of ``keju --help``."""
 
     name: str
@@ -23,25 +25,26 @@ class Command(NamedTuple):
 EXAMINE, UNDERSTAND, LOOK = "Examine a model", "Understand results", "Look around"
 
 COMMANDS = (
-    Command("eval", "keju.cli.evaluate", "sit a model for one or more benchmarks", EXAMINE),
-    Command("vf-eval", "keju.cli.vf_eval", "sit a benchmark as verifiers' vf-eval does", EXAMINE),
-    Command("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
-    Command("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
-    Command("import", "keju.cli.import_", "another tool's log as a run of Keju", UNDERSTAND),
-    Command("report", "keju.cli.report", "write a run's report as one HTML file", UNDERSTAND),
-    Command("modes", "keju.cli.modes", "C-Eval with and without a chain of thought", UNDERSTAND),
-    Command("export", "keju.cli.export", "a run as CSV, JSON Lines or Parquet", UNDERSTAND),
-    Command("list", "keju.cli.listing", "benchmarks, models, protocols, readers, runs", LOOK),
-    Command("show", "keju.cli.show", "one question as the model gets it", LOOK),
-    Command("stats", "keju.cli.stats", "number of questions and prompt lengths", LOOK),
-    Command("data", "keju.cli.data", "find, check and pull the data of benchmarks", LOOK),
-    Command("model", "keju.cli.model", "find and pull the weights of the embedded model", LOOK),
-    Command("schema", "keju.cli.schema", "JSON Schema of the configuration", LOOK),
-    Command("verify", "keju.cli.verify", "score recorded outputs whose scores are known", LOOK),
-    Command("init", "keju.cli.init", "start a benchmark of your own, or a config file", LOOK),
-    Command("doctor", "keju.cli.doctor", "what is installed, and what is missing", LOOK),
+    Entry("eval", "keju.cli.evaluate", "sit a model for one or more benchmarks", EXAMINE),
+    Entry("vf-eval", "keju.cli.vf_eval", "sit a benchmark as verifiers' vf-eval does", EXAMINE),
+    Entry("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
+    Entry("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
+    Entry("import", "keju.cli.import_", "another tool's log as a run of Keju", UNDERSTAND),
+    Entry("report", "keju.cli.report", "write a run's report as one HTML file", UNDERSTAND),
+    Entry("modes", "keju.cli.modes", "an exam with and without a chain of thought", UNDERSTAND),
+    Entry("export", "keju.cli.export", "a run as CSV, JSON Lines or Parquet", UNDERSTAND),
+    Entry("list", "keju.cli.listing", "benchmarks, models, protocols, readers, runs", LOOK),
+    Entry("show", "keju.cli.show", "one question as the model gets it", LOOK),
+    Entry("stats", "keju.cli.stats", "number of questions and prompt lengths", LOOK),
+    Entry("data", "keju.cli.data", "find, check and pull the data of benchmarks", LOOK),
+    Entry("model", "keju.cli.model", "find and pull the weights of the embedded model", LOOK),
+    Entry("schema", "keju.cli.schema", "JSON Schema of the configuration", LOOK),
+    Entry("verify", "keju.cli.verify", "score recorded outputs whose scores are known", LOOK),
+    Entry("init", "keju.cli.init", "start a benchmark of your own, or a config file", LOOK),
+    Entry("doctor", "keju.cli.doctor", "what is installed, and what is missing", LOOK),
 )
 
+HELP_FLAGS = ("-h", "--help")
 USAGE = """\
 Usage: keju COMMAND [OPTIONS]
 
@@ -71,30 +74,49 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _dispatch(argv: list[str]) -> int:
-    if not argv or argv[0] in ("-h", "--help", "help"):
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in HELP_FLAGS or words[0] == "help":
         sys.stdout.write(_help())
-        return 0 if argv else 2
-    if argv[0] in ("-V", "--version"):
+        return 0 if words else 2
+    if words[0] in ("-V", "--version"):
         from keju import __version__
 
         sys.stdout.write(f"keju {__version__}\n")
         return 0
-    from keju.cli.boundary import invoke
+    row = _find(words[0], {command.name: command for command in COMMANDS})
+    importlib.import_module(row.module)
+    from keju.cli import command
 
-    return invoke(_find(argv[0]), argv[1:])
+    name, rest = row.name, words[1:]
+    if name not in command.COMMANDS:
+        inner = {n.split()[1]: c for n, c in command.COMMANDS.items() if n.split()[0] == name}
+        if not rest:
+            from keju.errors import UsageError
+
+            raise UsageError("cli_command_missing", command=name)
+        if rest[0] in HELP_FLAGS:
+            command.print_group_help(name, row.help.capitalize() + ".", inner)
+            return 0
+        name, rest = _find(rest[0], inner, f"{name} ").name, rest[1:]
+    options = rest[: rest.index("--")] if "--" in rest else rest
+    if any(flag in options for flag in HELP_FLAGS):
+        command.print_help(command.COMMANDS[name])
+        return 0
+    from keju.cli.parser import run
+
+    return run(command.COMMANDS[name], rest)
 
 
-def _find(name: str) -> Command:
-    for command in COMMANDS:
-        if command.name == name:
-            return command
+def _find(word: str, commands: Mapping[str, Any], group: str = "") -> Any:
+    """The command called `word`; UsageError names the nearest one."""
+    if word in commands:
+        return commands[word]
     from keju.errors import UsageError, did_you_mean
 
-    if name.startswith("-"):
-        raise UsageError(f"expected a command before '{name}', e.g. 'keju eval {name}'")
-    hint = did_you_mean(name, [command.name for command in COMMANDS])
-    raise UsageError(f"unknown command '{name}'{hint}")
+    if word.startswith("-"):
+        example = f"{group}{next(iter(commands))}"
+        raise UsageError("cli_command_expected", flag=word, example=example)
+    raise UsageError("cli_unknown_command", command=group + word, hint=did_you_mean(word, commands))
 
 
 def _help() -> str:

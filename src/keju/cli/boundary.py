@@ -8,12 +8,10 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
-from keju.errors import KejuError, UsageError, did_you_mean
-
-if TYPE_CHECKING:
-    from keju.cli import Command
+from keju.errors import KejuError, UsageError
+from keju.messages import text_of
 
 INTERNAL_ERROR: Final = 70
 """EX_SOFTWARE of sysexits.h."""
@@ -23,7 +21,7 @@ INTERRUPTED: Final = 130
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 """Why nothing more can be written, where no bug is to blame."""
 SECRET_VARIABLES: Final = ("KEJU_API_KEY", "OPENAI_API_KEY")
-SECRET_FLAG: Final = "--api-key"
+SECRET_FLAGS: Final = ("--api-key",)
 URL_VARIABLES: Final = ("KEJU_API_URL", "OPENAI_BASE_URL")
 URL_FLAGS: Final = ("--api-url", "-b")
 HTTP_CLIENT: Final = "pyreqwest"
@@ -37,40 +35,15 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
     except KejuError as error:
         return _complain(error, str(error), error.exit_code)
     except KeyboardInterrupt as error:
-        return _complain(error, "interrupted", INTERRUPTED)
-    except BrokenPipeError:
+        return _complain(error, text_of("cli_interrupted", {}), INTERRUPTED)
+    except (BrokenPipeError, SystemExit):  # rich ends so when the reader of stdout has gone away
         return BROKEN_PIPE
-    except OSError as error:
-        if error.errno not in NO_ROOM:
-            return _internal(error, argv)
-        where = error.filename or "the output"
-        return _complain(error, f"cannot write {where}: {error.strerror}", UsageError.exit_code)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            values = {"place": error.filename or "the output", "problem": error.strerror}
+            return _complain(error, text_of("cli_cannot_write", values), UsageError.exit_code)
         return _internal(error, argv)
     return code
-
-
-def invoke(command: Command, argv: list[str]) -> int:
-    """Run the typer application of one command; its usage errors become `UsageError`."""
-    import importlib
-
-    import typer
-    from typer.main import get_command
-
-    app = get_command(importlib.import_module(command.module).app)
-    usage_errors: type[Exception] = typer.BadParameter.__mro__[1]
-    try:
-        with app.make_context(f"keju {command.name}", list(argv)) as context:
-            code = app.invoke(context)
-    except typer.Exit as error:
-        return error.exit_code
-    except typer.Abort:
-        raise KeyboardInterrupt from None
-    except SystemExit:  # how rich ends when the reader of stdout has gone away
-        raise BrokenPipeError from None
-    except usage_errors as error:
-        raise UsageError(f"{_usage(error)}; see 'keju {command.name} --help'") from None
-    return code if isinstance(code, int) else 0
 
 
 def leave(code: int) -> NoReturn:
@@ -108,37 +81,23 @@ def _internal(error: Exception, argv: list[str]) -> int:
     ) as file:
         file.write(text)
     summary = _redacted(f"{type(error).__name__}: {error}", argv)
-    return _complain(error, f"internal error: {summary}; details in {file.name}", INTERNAL_ERROR)
+    message = text_of("cli_internal_error", {"summary": summary, "file": file.name})
+    return _complain(error, message, INTERNAL_ERROR)
 
 
 def _redacted(text: str, argv: list[str]) -> str:
     """`text` without the keys and the URLs' credentials of this process."""
     from keju.config.address import shown_url
 
-    for secret in _given(argv, (SECRET_FLAG,), SECRET_VARIABLES):
+    def values(flags: Sequence[str], variables: Sequence[str]) -> list[str]:
+        """What the command line and the environment hold under these names."""
+        found = [os.environ.get(name, "") for name in variables]
+        found += [value for flag, value in pairwise(argv) if flag in flags]
+        found += [arg.partition("=")[2] for arg in argv if arg.partition("=")[0] in flags]
+        return [value for value in found if value]
+
+    for secret in values(SECRET_FLAGS, SECRET_VARIABLES):
         text = text.replace(secret, "***")
-    for url in _given(argv, URL_FLAGS, URL_VARIABLES):
+    for url in values(URL_FLAGS, URL_VARIABLES):
         text = text.replace(url, shown_url(url))
     return text
-
-
-def _given(argv: list[str], flags: Sequence[str], variables: Sequence[str]) -> list[str]:
-    """The values that the command line and the environment hold under these names."""
-    values = [os.environ.get(name, "") for name in variables]
-    values += [value for flag, value in pairwise(argv) if flag in flags]
-    values += [arg.partition("=")[2] for arg in argv if arg.partition("=")[0] in flags]
-    return [value for value in values if value]
-
-
-def _usage(error: BaseException) -> str:
-    """One line for what typer complains about, with the nearest option where one is unknown."""
-    option = getattr(error, "option_name", None)
-    context = getattr(error, "ctx", None)
-    if option is not None and hasattr(error, "possibilities") and context is not None:
-        known = [name for p in context.command.get_params(context) for name in p.opts]
-        long = [name for name in known if name.startswith("--")]
-        hint = did_you_mean(option, long) if option.startswith("--") else ""
-        return f"unknown option {option}" + (hint if "did you mean" in hint else "")
-    message: str = getattr(error, "format_message", error.__str__)()
-    message = " ".join(message.split()).replace("Value error, ", "").rstrip(".")
-    return message[:1].lower() + message[1:]

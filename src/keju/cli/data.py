@@ -2,118 +2,69 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from keju.cli import options
-from keju.cli.arguments import StrictCommand
-from keju.cli.output import note, print_json, print_lines
+from keju.cli.command import command
+from keju.cli.common import note, print_json, print_lines
 from keju.errors import ConfigError, DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from keju.sources.cache import Receipt
     from keju.sources.folder import DataFolder
     from keju.sources.verify import Verification
 
-app = options.new_app()
-
-Hub = Literal["huggingface", "modelscope"]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A benchmark; see 'keju list'.")]
-LocalPath = Annotated[
-    str | None,
-    typer.Option(metavar="DIR", help="The benchmark's own folder.", rich_help_panel=options.DATA),
-]
+NOT_FOUND = "not found"
 
 
-@app.callback()
-def data() -> None:
-    """Find, check and pull the data of benchmarks."""
-
-
-@app.command(
-    cls=StrictCommand,
-    epilog=options.examples(
-        "keju data pull bbh",
-        "keju data pull mmlu_pro --from modelscope",
-        "HF_ENDPOINT=https://MIRROR keju data pull bixbench",
-    ),
+@command(
+    "data pull",
+    "keju data pull bbh",
+    "keju data pull mmlu_pro --from modelscope",
+    "HF_ENDPOINT=https://MIRROR keju data pull bixbench",
 )
 def pull(
-    name: Name,
-    hub: Annotated[
-        Hub | None,
-        typer.Option(
-            "--from", help="The hub; huggingface by default.", rich_help_panel=options.DATA
-        ),
-    ] = None,
-    revision: Annotated[
-        str | None,
-        typer.Option(
-            metavar="R",
-            help="Branch, tag or commit; the pinned one by default.",
-            rich_help_panel=options.DATA,
-        ),
-    ] = None,
-    repo: Annotated[
-        str | None,
-        typer.Option(
-            metavar="OWNER/NAME",
-            help="Another copy of the data set on the hub.",
-            rich_help_panel=options.DATA,
-        ),
-    ] = None,
-    offline: Annotated[
-        bool,
-        typer.Option(
-            "--offline",
-            envvar="KEJU_OFFLINE",
-            show_envvar=False,
-            help="Open no socket: succeed only if it is pulled already.",
-            rich_help_panel=options.DATA,
-        ),
-    ] = False,
-    as_json: options.Json = False,
+    name: str,
+    hub: Literal["huggingface", "modelscope"] | None,
+    revision: str | None,
+    repo: str | None,
+    offline: bool,
+    as_json: bool,
 ) -> None:
     """Pull a benchmark's data from a hub into the cache, where every command finds it.
 
     Tokens and mirrors come from the hubs' own variables: HF_TOKEN, HF_ENDPOINT, HF_HOME,
     MODELSCOPE_API_TOKEN, MODELSCOPE_ENDPOINT.
     """
+    import msgspec
+
     from keju.sources import pull as pulling
 
     receipt = pulling.pull(
         known(name), hub, repo=repo, revision=revision, offline=offline, say=note
     )
     if as_json:
-        print_json(_receipt(receipt))
+        document: dict[str, Any] = msgspec.to_builtins(receipt)
+        name = document.pop("benchmark")
+        print_json({"name": name, "origin": receipt.origin, **document})
         return
     size = sum(stored.size for stored in receipt.files.values()) / 1e6
     print_lines(f"{receipt.benchmark}: {len(receipt.files)} files, {size:.1f} MB, {receipt.origin}")
     print_lines(receipt.path)
 
 
-@app.command(
-    cls=StrictCommand,
-    epilog=options.examples("keju data verify bbh --data-dir data", "keju data verify --all"),
-)
+@command("data verify", "keju data verify bbh --data-dir data", "keju data verify --all")
 def verify(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A benchmark; see 'keju list'.")
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="All benchmarks that are found.")
-    ] = False,
-    data_dir: options.DataDir = None,
-    local_path: LocalPath = None,
-    as_json: options.Json = False,
+    name: str | None,
+    everything: bool,
+    data_dir: str | None,
+    local_path: str | None,
+    as_json: bool,
 ) -> None:
     """Compare a benchmark's files with the published ones: rows of each table, known hashes.
 
     Exit code 2 if anything is changed or missing.
     """
     if everything == (name is not None):
-        raise UsageError("name one benchmark, or --all")
+        raise UsageError("cli_one_or_all")
     results = (
         _verify_all(data_dir) if name is None else [_verify(known(name), data_dir, local_path)]
     )
@@ -127,15 +78,8 @@ def verify(
         raise DataError("; ".join(broken))
 
 
-@app.command(
-    cls=StrictCommand,
-    epilog=options.examples("keju data path ceval", "ls $(keju data path ceval)"),
-)
-def path(
-    name: Name,
-    data_dir: options.DataDir = None,
-    as_json: options.Json = False,
-) -> None:
+@command("data path", "keju data path ceval", "ls $(keju data path ceval)")
+def path(name: str, data_dir: str | None, as_json: bool) -> None:
     """Print the folder a benchmark's data is read from."""
     benchmark = known(name)
     folder = _folder(benchmark, data_dir, None)
@@ -143,16 +87,12 @@ def path(
         print_json({"name": benchmark, "path": _path(folder), "origin": folder.origin})
         return
     if _path(folder) is None:
-        raise DataError(f"{benchmark} has no folder: its questions are {folder.origin}")
+        raise DataError("cli_no_data_folder", benchmark=benchmark, origin=folder.origin)
     print_lines(str(folder.path))
 
 
-@app.command(
-    "list",
-    cls=StrictCommand,
-    epilog=options.examples("keju data list", "keju data list --data-dir data --json"),
-)
-def listing(data_dir: options.DataDir = None, as_json: options.Json = False) -> None:
+@command("data list", "keju data list", "keju data list --data-dir data --json")
+def listing(data_dir: str | None, as_json: bool) -> None:
     """List all benchmarks: where their data was found, how many files and rows."""
     from keju.benchmarks import registry
 
@@ -162,22 +102,14 @@ def listing(data_dir: options.DataDir = None, as_json: options.Json = False) -> 
         return
     from keju.report.table import Column, render_table
 
-    columns: list[Column | str] = [
-        "benchmark",
-        "found in",
-        "files",
-        "rows",
-        Column("path", fold=True),
-    ]
+    columns: list[Column | str] = ["benchmark", "found in", "files", "rows"]
     fields = ("name", "origin", "files", "rows", "path")
-    render_table(columns, [[document.get(key) for key in fields] for document in documents])
+    rows = [[document.get(key) for key in fields] for document in documents]
+    render_table([*columns, Column("path", fold=True)], rows)
     if any(document["origin"] == NOT_FOUND for document in documents):
         print_lines(
             "", "keju data pull NAME brings what is not found; --data-dir points at a folder"
         )
-
-
-NOT_FOUND = "not found"
 
 
 def known(name: str) -> str:
@@ -187,7 +119,7 @@ def known(name: str) -> str:
     benchmark = registry.ALIASES.get(name, name)
     if benchmark not in registry.names():
         hint = did_you_mean(name, [*registry.names(), *registry.ALIASES])
-        raise ConfigError(f"unknown benchmark '{name}'{hint}")
+        raise ConfigError("cli_unknown_benchmark", name=name, hint=hint)
     return benchmark
 
 
@@ -219,7 +151,7 @@ def _verify_all(data_dir: str | None) -> list[Verification]:
         except DataError as error:
             note(f"{name}: {NOT_FOUND} ({error})")
     if not results:
-        raise DataError("no benchmark's data was found: keju data pull NAME, or --data-dir DIR")
+        raise DataError("cli_no_data")
     return results
 
 
@@ -251,11 +183,3 @@ def _listed(name: str, data_dir: str | None) -> dict[str, Any]:
     if where is None:
         return document
     return {**document, "path": where, "files": result.file_count, "rows": result.rows}
-
-
-def _receipt(receipt: Receipt) -> dict[str, Any]:
-    import msgspec
-
-    document: dict[str, Any] = msgspec.to_builtins(receipt)
-    document["name"] = document.pop("benchmark")
-    return {"name": document["name"], "origin": receipt.origin, **document}

@@ -2,187 +2,178 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
 import sys
-from inspect import Parameter
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from keju.cli import flags, options
-from keju.cli.arguments import StrictCommand
-from keju.cli.output import note, print_json, print_lines
-from keju.config import load as settings
+from keju.cli.command import command
+from keju.cli.common import exit_code, print_json, print_lines, print_results
+from keju.cli.options import EXAMS, MODEL, PACE, RUN
 
 if TYPE_CHECKING:
     from keju.config import TaskConfig
     from keju.task import Finished
 
-app = options.new_app()
-
 BESIDE = "robust"
 """The reader that the results show beside a protocol's own."""
+BYTES_PER_TOKEN = 4
+"""A rough guide that holds for English and, at three bytes a character, for Chinese."""
 
-HELP = (
-    "Sit a model for one or more benchmarks.\n\n"
-    "Settings come from flags, then -s, then KEJU_<FIELD> variables, then the file; mappings "
-    "merge key by key. A run that stops early is saved, and the command that resumes it is "
-    "printed.\n\n"
-    "Exit codes: 0 ok, 2 usage, 4 incomplete, 5 endpoint, 130 interrupted."
-)
-EXAMPLES = options.examples(
+
+@command(
+    "eval",
     "keju eval --model NAME --api-url http://localhost:8000/v1 --datasets bbh mmlu_pro --limit 10",
     "keju eval -c config.yaml -s generation_config.temperature=0.6 --run-id tuesday",
     "keju eval -m scripted --datasets ceval --protocol tutorial --dry-run",
+    sets={
+        MODEL: "model api_url api_key api headers ca_file model_args generation_config",
+        EXAMS: "datasets dataset_args protocol reader limit sample repeats rotate_options seed "
+        "data_dir dataset_hub offline judge",
+        PACE: "eval_batch_size timeout attempts retry_interval rpm tpm give_up_after error_limit "
+        "budget price",
+        RUN: "work_dir run_id resume use_cache language",
+    },
 )
-OWN_FLAGS: dict[str, tuple[Any, Any]] = {
-    "config": (
-        None,
-        Annotated[
-            str | None,
-            typer.Option(
-                "--config",
-                "-c",
-                metavar="FILE",
-                help="Settings as YAML or JSON, or the manifest of a run.",
-                rich_help_panel="Run",
-            ),
-        ],
-    ),
-    "overrides": (
-        None,
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                "--set",
-                "-s",
-                metavar="KEY=VALUE",
-                help="One setting, e.g. dataset_args.bbh.few_shot_num=0; repeatable.",
-                rich_help_panel="Run",
-            ),
-        ],
-    ),
-    "dry_run": (
-        False,
-        Annotated[
-            bool,
-            typer.Option(
-                "--dry-run",
-                help="Check everything, show the first prompts and a forecast; ask nothing.",
-                rich_help_panel="Run",
-            ),
-        ],
-    ),
-    "no_report": (
-        False,
-        Annotated[
-            bool,
-            typer.Option(
-                "--no-report", help="Write no report.html.", rich_help_panel=options.OUTPUT
-            ),
-        ],
-    ),
-    "quiet": (
-        False,
-        Annotated[
-            bool,
-            typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=options.OUTPUT),
-        ],
-    ),
-    "as_json": (False, options.Json),
-}
+def evaluate(
+    config: str | None,
+    overrides: list[str] | None,
+    dry_run: bool,
+    no_report: bool,
+    quiet: bool,
+    as_json: bool,
+    **settings: Any,
+) -> int:
+    """Sit a model for one or more benchmarks.
 
+    Settings come from flags, then -s, then KEJU_<FIELD> variables, then the file; mappings merge
+    key by key. A run that stops early is saved, and the command that resumes it is printed.
 
-class EvalCommand(StrictCommand):
-    """Takes several benchmarks after one flag."""
+    Exit codes: 0 ok, 2 usage, 4 incomplete, 5 endpoint, 130 interrupted.
+    """
+    from keju.config.load import load
 
-    several: ClassVar[tuple[str, ...]] = ("--datasets",)
-
-
-def evaluate(**given: Any) -> int:
-    """Load the settings, sit the exams, print the results; return the exit code."""
-    config = settings.load(given["config"], given["overrides"] or (), flags.collect(given))
-    if given["dry_run"]:
-        _rehearse(config, as_json=given["as_json"])
+    task = load(config, overrides or (), settings)
+    if dry_run:
+        forecast = _rehearse(task)
+        if as_json:
+            print_json(forecast)
+        else:
+            _print_forecast(forecast)
         return 0
-    return _sit(config, given)
-
-
-def _sit(config: TaskConfig, given: dict[str, Any]) -> int:
     from keju.report.live import make_display
     from keju.task import run_exams
 
-    display = make_display(sys.stderr, quiet=given["quiet"])
-    finished = run_exams(config, display=display, report=not given["no_report"])
-    _print(finished, as_json=given["as_json"])
-    if finished.exit_code:
-        note(f"keju: error: {finished.told}")
-    return finished.exit_code
+    finished = run_exams(task, display=make_display(sys.stderr, quiet=quiet), report=not no_report)
+    print_results(finished.results, as_json=as_json)
+    if not as_json:
+        print_lines(f"run folder: {finished.folder}")
+        if not finished.exit_code:
+            _print_next_steps(finished)
+    return exit_code(finished)
 
 
-def _print(finished: Finished, *, as_json: bool) -> None:
-    if as_json:
-        print_json(finished.results)
-        return
-    from keju.report.terminal import render_results
-
-    render_results(finished.results)
-    print_lines(f"run folder: {finished.folder}")
-    if finished.exit_code:
-        return
+def _print_next_steps(finished: Finished) -> None:
+    """Print where the report is, and commands that do something useful with this very run."""
+    from keju.cli.modes import mode_hint
+    from keju.config.load import runs_folder
     from keju.runs.folder import REPORT
 
-    report = finished.folder / REPORT
-    if report.is_file():
-        print_lines(f"report: {report}")
-    steps = _next_steps(finished, reported=report.is_file())
-    width = max(len(command) for command, _ in steps)
-    print_lines("next:", *(f"  {command:<{width}}  # {what}" for command, what in steps))
-    if any(e["name"] == "ceval" for e in finished.results["benchmarks"]):
-        from keju.cli.modes import mode_hint
-
-        if hint := mode_hint(finished.folder):
-            print_lines(f"both modes of C-Eval are there, side by side: {hint}")
-
-
-def _next_steps(finished: Finished, *, reported: bool) -> list[tuple[str, str]]:
-    """Commands that do something useful with this very run, and what they do."""
-    here = finished.folder.parent == settings.work_dir(None)
-    run = shlex.quote(finished.folder.name if here else str(finished.folder))
+    folder, report = finished.folder, finished.folder / REPORT
+    run = shlex.quote(folder.name if folder.parent == runs_folder(None) else str(folder))
     entries = finished.results["benchmarks"]
-    steps = [(f"keju export {run} -o answers.csv", "every answer, one row each")]
-    if not reported:
-        steps.insert(0, (f"keju report {run} -o report.html", "one page to read and share"))
+    steps = []
     if all(f"accuracy_{BESIDE}" in entry["metrics"] for entry in entries):
         own = dict.fromkeys(entry["reader"] for entry in entries)
         readers = ",".join([*own, BESIDE]) if len(own) == 1 else BESIDE
-        steps.insert(
-            0, (f"keju score {run} --reader {readers}", "the same replies, read otherwise")
-        )
-    return steps
-
-
-def _rehearse(config: TaskConfig, *, as_json: bool) -> None:
-    from keju.cli.rehearsal import print_rehearsal, rehearse
-
-    document = rehearse(config)
-    if as_json:
-        print_json(document)
+        steps.append((f"keju score {run} --reader {readers}", "the same replies, read otherwise"))
+    if report.is_file():
+        print_lines(f"report: {report}")
     else:
-        print_rehearsal(document)
+        steps.append((f"keju report {run} -o report.html", "one page to read and share"))
+    steps.append((f"keju export {run} -o answers.csv", "every answer, one row each"))
+    width = max(len(step) for step, _ in steps)
+    print_lines("next:", *(f"  {step:<{width}}  # {what}" for step, what in steps))
+    if hint := mode_hint(folder):
+        print_lines(hint)
 
 
-def _give_signature() -> None:
-    """Typer reads a command's flags from its signature, and this one's rows are in `flags`."""
-    own = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (default, annotation) in OWN_FLAGS.items()
-    ]
-    parameters = [*flags.parameters(), *own]
-    evaluate.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    evaluate.__annotations__ = {each.name: each.annotation for each in parameters}
+def _rehearse(config: TaskConfig) -> dict[str, Any]:
+    """Load the data, check every setting, render the first prompts and forecast the work."""
+    import msgspec
+
+    from keju.config.address import shown_url
+    from keju.engine.job import make_jobs
+    from keju.judges import judging_of
+    from keju.models.factory import make_model
+
+    jobs = make_jobs(config)
+    make_model(config)
+    judging = judging_of(config, jobs)
+    if judging is not None:
+        judging.check()
+    exams: list[dict[str, Any]] = []
+    for job in jobs:
+        exam = job.exam
+        size = 0
+        for sample in exam.samples:
+            prompt = exam.render(sample)
+            size += sum(len(message.content.encode()) for message in prompt.messages)
+        first = exam.render(exam.samples[0])
+        exams.append(
+            {
+                "name": exam.benchmark,
+                "protocol": exam.protocol.name,
+                "readers": [reader.name for reader in job.readers],
+                "n": len(exam.samples),
+                "subsets": len(exam.subsets),
+                "requests": job.units,
+                "prompt_tokens_estimate": size * job.units // len(exam.samples) // BYTES_PER_TOKEN,
+                "sampling": msgspec.to_builtins(job.sampling),
+                "first_prompt": [msgspec.to_builtins(message) for message in first.messages],
+            }
+        )
+    tokens = sum(exam["prompt_tokens_estimate"] for exam in exams)
+    document: dict[str, Any] = {
+        "dry_run": True,
+        "model": config.model,
+        "api_url": config.api_url and shown_url(config.api_url),
+        "eval_batch_size": config.eval_batch_size,
+        "requests": sum(exam["requests"] for exam in exams),
+        "prompt_tokens_estimate": tokens,
+        "benchmarks": exams,
+    }
+    if config.price is not None:
+        document["input_cost_estimate"] = round(tokens * config.price.input / 1e6, 4)
+    return document
 
 
-_give_signature()
-app.command(cls=EvalCommand, help=HELP, epilog=EXAMPLES)(evaluate)
+def _print_forecast(document: dict[str, Any]) -> None:
+    from keju.report.format import compact, printable
+    from keju.report.table import render_table
+
+    for exam in document["benchmarks"]:
+        print_lines(f"first prompt of {exam['name']}, protocol {exam['protocol']}:")
+        for message in exam["first_prompt"]:
+            print_lines(f"--- {message['role']} ---", printable(message["content"]))
+        print_lines("---", "")
+    render_table(
+        ["benchmark", "protocol", "readers", "questions", "requests", "input tokens"],
+        [
+            (
+                exam["name"],
+                exam["protocol"],
+                ", ".join(exam["readers"]),
+                exam["n"],
+                exam["requests"],
+                f"about {compact(exam['prompt_tokens_estimate'])}",
+            )
+            for exam in document["benchmarks"]
+        ],
+    )
+    print_lines(
+        "",
+        f"dry run: everything is in place; {document['requests']:,} requests would go to "
+        f"{document['model']}, at most {document['eval_batch_size']} at once",
+    )
+    if "input_cost_estimate" in document:
+        print_lines(f"input alone would cost about {document['input_cost_estimate']}")

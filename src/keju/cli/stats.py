@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from keju.cli import options
-from keju.cli.arguments import StrictCommand
-from keju.cli.output import print_json, print_lines
-from keju.cli.prepare import exam_for
+from keju.cli.command import command
+from keju.cli.common import exam_for, print_json, print_lines
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
 
-app = options.new_app()
 
-
-@dataclass
 class Lengths:
     """Running statistics of text lengths, in code points."""
 
-    n: int = 0
-    total: int = 0
-    least: int = 0
-    most: int = 0
+    def __init__(self) -> None:
+        self.n = self.total = self.least = self.most = 0
 
     def add(self, length: int) -> None:
         """Count one text."""
@@ -40,34 +30,30 @@ class Lengths:
         return {"n": self.n, "mean": mean, "min": self.least, "max": self.most}
 
 
-@app.command(
-    cls=StrictCommand,
-    epilog=options.examples(
-        "keju stats bbh",
-        "keju stats ceval --protocol official --json",
-        'keju stats mmlu_pro --dataset-args \'{"mmlu_pro": {"few_shot_num": 0}}\'',
-    ),
+@command(
+    "stats",
+    "keju stats bbh",
+    "keju stats ceval --protocol official --json",
+    'keju stats mmlu_pro --dataset-args \'{"mmlu_pro": {"few_shot_num": 0}}\'',
+    sets="protocol dataset_args data_dir seed",
 )
-def stats(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A benchmark; see 'keju list'.")],
-    protocol: options.Protocol = None,
-    dataset_args: options.DatasetArgs = None,
-    data_dir: options.DataDir = None,
-    seed: options.Seed = 42,
-    as_json: options.Json = False,
-) -> None:
+def stats(name: str, as_json: bool, **settings: Any) -> None:
     """Count the questions of a benchmark and measure its prompts.
 
     The length of a prompt is that of its last user message in characters.
     """
-    exam = exam_for(
-        name, dataset_args=dataset_args, data_dir=data_dir, protocol=protocol, seed=seed
-    )
-    document = measure(exam)
+    document = measure(exam_for(name, **settings))
     if as_json:
         print_json(document)
         return
-    _print(document)
+    from keju.report.table import render_table
+
+    print_lines(f"{document['name']}, protocol {document['protocol']}: prompt lengths", "")
+    rows = [("all", document["total"]), *document["subsets"].items()]
+    render_table(
+        ["subset", "n", "mean", "min", "max"],
+        [(name, each["n"], float(each["mean"]), each["min"], each["max"]) for name, each in rows],
+    )
 
 
 def measure(exam: Exam) -> dict[str, Any]:
@@ -84,14 +70,3 @@ def measure(exam: Exam) -> dict[str, Any]:
         "total": total.shown(),
         "subsets": {name: lengths.shown() for name, lengths in subsets.items()},
     }
-
-
-def _print(document: dict[str, Any]) -> None:
-    from keju.report.table import render_table
-
-    print_lines(f"{document['name']}, protocol {document['protocol']}: prompt lengths", "")
-    rows = [("all", document["total"]), *document["subsets"].items()]
-    render_table(
-        ["subset", "n", "mean", "min", "max"],
-        [(name, each["n"], float(each["mean"]), each["min"], each["max"]) for name, each in rows],
-    )

@@ -3,51 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from keju.cli import options
-from keju.cli.arguments import StrictCommand
-from keju.cli.output import print_json, print_lines
-from keju.config import load as settings
+from keju.cli.command import command
+from keju.cli.common import print_json, print_lines
 from keju.errors import UsageError
 
 if TYPE_CHECKING:
     from keju.results.verify import Check, Verified
 
-app = options.new_app()
-
 DIFFERENT = 1
 """Exit code where a figure is not the known one."""
 
 
-@app.command(
-    cls=StrictCommand,
-    epilog=options.examples("keju verify --data-dir data", "keju verify --data-dir data --json"),
-)
-def verify(
-    data_dir: options.DataDir = None,
-    every: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            help="A line for every figure, those of single subsets too.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = False,
-    as_json: options.Json = False,
-) -> int:
+@command("verify", "keju verify --data-dir data", "keju verify --data-dir data --json")
+def verify(data_dir: str | None, every: bool, as_json: bool) -> int:
     """Score every recorded set in DATA/golden and compare it with the scores that are known.
 
     Figures of single subsets are summed up in one line unless one of them differs. Exit codes: 0
     all as known, 1 a figure differs, 2 nothing to verify.
     """
+    from keju.config.load import data_folder
     from keju.results.verify import verify_all
 
-    folder = settings.data_dir(data_dir)
+    folder = data_folder(data_dir)
     if folder is None:
-        raise UsageError("give the folder that holds the recorded outputs with --data-dir")
+        raise UsageError("cli_verify_needs_data")
     results = []
     for verified in verify_all(Path(folder)):
         results.append(verified)

@@ -7,131 +7,25 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
-from keju.cli import options
-from keju.cli.arguments import StrictCommand
-from keju.cli.output import note, print_json, print_lines
-from keju.config import load as settings
+from keju.cli.command import command
+from keju.cli.common import exit_code, note, print_json, print_lines, print_results
 from keju.errors import ConfigError, EndpointError
 
 if TYPE_CHECKING:
     from keju.config import DatasetArgs, TaskConfig
     from keju.engine.job import Job
-    from keju.task import Finished
-
-app = options.new_app()
 
 DEFAULT_MODEL = "gpt-4.1-mini"
 DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_KEY_VAR = "OPENAI_API_KEY"
-DEFAULT_EXAMPLES, DEFAULT_ROLLOUTS = 5, 3
+DEFAULT_EXAMPLES = 5
 ALL = -1
 """What verifiers' ``vf-eval`` sets where nothing else is said."""
 
 SPLIT = "train"
 """The only split of BixBench."""
-RUN = "Run"
-
-HELP = (
-    "Sit a benchmark as verifiers' vf-eval does: a few examples, several rollouts of each, and "
-    "the mean reward.\n\n"
-    "Without -m and -b the model is " + DEFAULT_MODEL + " at the endpoint of OPENAI_BASE_URL, or "
-    "at OpenAI. Open answers are judged where the judge's key is set, and compared exactly where "
-    "it is not."
-)
-EXAMPLES = options.examples(
-    "keju vf-eval bixbench -m NAME -b http://localhost:8000/v1 -n 20 -r 1 -s",
-    'keju vf-eval bixbench -a \'{"answer_mode": "open", "max_episodes": 8}\' -s',
-    'keju vf-eval bixbench -a \'{"question_source": "hypothesis", "with_refusal": true}\'',
-)
-
-
-Env = Annotated[str, typer.Argument(metavar="ENV", help="A benchmark, e.g. bixbench.")]
-EnvArgs = Annotated[
-    str | None,
-    typer.Option("--env-args", "-a", metavar="JSON", help="Its settings.", rich_help_panel=RUN),
-]
-ModelName = Annotated[
-    str | None,
-    typer.Option("--model", "-m", metavar="NAME", help="The model.", rich_help_panel=RUN),
-]
-BaseUrl = Annotated[
-    str | None,
-    typer.Option("--api-base-url", "-b", metavar="URL", help="Its endpoint.", rich_help_panel=RUN),
-]
-KeyVar = Annotated[
-    str | None,
-    typer.Option(
-        "--api-key-var",
-        "-k",
-        metavar="NAME",
-        help=f"Environment variable that holds the key; {DEFAULT_KEY_VAR} by default.",
-        rich_help_panel=RUN,
-    ),
-]
-Examples = Annotated[
-    int | None,
-    typer.Option(
-        "--num-examples",
-        "-n",
-        metavar="N",
-        help=f"Examples of each subset, {ALL} for all; {DEFAULT_EXAMPLES} by default, or as many "
-        "as max_episodes says.",
-        rich_help_panel=RUN,
-    ),
-]
-Rollouts = Annotated[
-    int,
-    typer.Option(
-        "--rollouts-per-example", "-r", metavar="R", help="Rollouts each.", rich_help_panel=RUN
-    ),
-]
-Concurrency = Annotated[
-    int | None,
-    typer.Option(
-        "--max-concurrent", "-c", metavar="C", help="Requests at once.", rich_help_panel=RUN
-    ),
-]
-Temperature = Annotated[
-    float | None,
-    typer.Option(
-        "--temperature",
-        "-T",
-        metavar="T",
-        help="Sampling temperature; the protocol's own by default.",
-        rich_help_panel=RUN,
-    ),
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option("--max-tokens", "-t", metavar="N", help="Longest reply.", rich_help_panel=RUN),
-]
-Save = Annotated[
-    bool,
-    typer.Option(
-        "--save-results",
-        "-s",
-        help="Print the mean reward. The run is saved in any case.",
-        rich_help_panel=options.OUTPUT,
-    ),
-]
-RunId = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ID", help="Name of the run; one that exists is resumed.", rich_help_panel=RUN
-    ),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        metavar="S",
-        help="Seed of the order of options and of whatever is drawn.",
-        rich_help_panel=RUN,
-    ),
-]
 
 
 class Rewards(NamedTuple):
@@ -145,47 +39,69 @@ class Rewards(NamedTuple):
     errors: int
 
 
-@app.command(cls=StrictCommand, help=HELP, epilog=EXAMPLES)
+@command(
+    "vf-eval",
+    "keju vf-eval bixbench -m NAME -b http://localhost:8000/v1 -n 20 -r 1 -s",
+    'keju vf-eval bixbench -a \'{"answer_mode": "open", "max_episodes": 8}\' -s',
+    'keju vf-eval bixbench -a \'{"question_source": "hypothesis", "with_refusal": true}\'',
+    sets="model api_url rollouts concurrency temperature max_tokens run_id seed data_dir work_dir",
+)
 def vf_eval(
-    env: Env,
-    env_args: EnvArgs = None,
-    model: ModelName = None,
-    api_url: BaseUrl = None,
-    key_var: KeyVar = None,
-    examples: Examples = None,
-    rollouts: Rollouts = DEFAULT_ROLLOUTS,
-    concurrency: Concurrency = None,
-    temperature: Temperature = None,
-    max_tokens: MaxTokens = None,
-    save: Save = False,
-    data_dir: options.DataDir = None,
-    work_dir: options.WorkDir = None,
-    run_id: RunId = None,
-    seed: Seed = None,
-    as_json: options.Json = False,
+    env: str,
+    env_args: str | None,
+    key_var: str | None,
+    examples: int | None,
+    save: bool,
+    as_json: bool,
+    **settings: Any,
 ) -> int:
-    """Build the configuration, sit the exam, print the lines of ``vf-eval``."""
-    given = {
-        "model": model,
-        "api_url": api_url,
-        "repeats": rollouts,
-        "eval_batch_size": concurrency,
-        "data_dir": data_dir,
-        "work_dir": work_dir,
-        "run_id": run_id,
-        "seed": seed,
-        "generation_config": _present({"temperature": temperature, "max_tokens": max_tokens}),
-    }
-    config, args = _configure(env, env_args, key_var, examples, _present(given))
-    return _run(config, args, key_var, save=save, as_json=as_json)
+    """Sit a benchmark as verifiers' vf-eval does: some examples, several rollouts, a mean reward.
+
+    Without -m and -b the model is gpt-4.1-mini at the endpoint of OPENAI_BASE_URL, or at OpenAI.
+    Open answers are judged where the judge's key is set, and compared exactly where it is not.
+    """
+    from keju.engine.job import make_jobs
+    from keju.report.live import make_display
+    from keju.task import run_exams
+
+    config, args = _configure(env, env_args, key_var, examples, settings)
+    (job,) = make_jobs(config)
+    # The defaults of vf-eval are small, so what is about to be asked is shown.
+    asked = len(job.exam.samples)
+    total = sum(subset.population or len(subset) for subset in job.exam.subsets)
+    of = f" of {total}" if total > asked else ""
+    note(
+        f"{job.exam.benchmark}: {asked}{of} examples x {config.repeats} rollouts = "
+        f"{job.units} requests, at most {config.eval_batch_size} at once"
+    )
+    try:
+        finished = run_exams(config, display=make_display(sys.stderr))
+    except EndpointError as error:
+        if config.api_key is None and error.code == "endpoint_wants_key":
+            variable = key_var or DEFAULT_KEY_VAR
+            raise EndpointError("cli_key_variable", problem=error, variable=variable) from None
+        raise
+    summary = _summary(job, config, args)
+    rewards = rewards_of(finished.results["benchmarks"][0], finished.folder)
+    if as_json:
+        print_json(finished.results | {"vf_eval": summary | {"reward": rewards._asdict()}})
+        return exit_code(finished)
+    print_results(finished.results, as_json=False)
+    shown = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
+    print_lines(" ".join(f"{key}={summary[key]}" for key in shown if key in summary))
+    if save:
+        print_lines(*reward_lines(rewards))
+    print_lines(f"run folder: {finished.folder}")
+    return exit_code(finished)
 
 
 def _configure(
-    env: str, text: str | None, key_var: str | None, examples: int | None, given: dict[str, Any]
+    env: str, text: str | None, key_var: str | None, examples: int | None, flags: dict[str, Any]
 ) -> tuple[TaskConfig, DatasetArgs]:
     """The configuration that the flags describe, and the benchmark's own settings in it."""
     from keju.benchmarks import registry
     from keju.benchmarks.bixbench.args import arrange_judge
+    from keju.config.load import is_local, load
     from keju.config.text import mapping
 
     benchmark = registry.get(env)
@@ -195,79 +111,36 @@ def _configure(
     judge, own, warning = arrange_judge(args, own, os.environ)
     if warning:
         note(f"keju: warning: {warning}")
-    flags = given | {"datasets": [benchmark.name], "dataset_args": {benchmark.name: own}}
+    flags |= {"datasets": [benchmark.name], "dataset_args": {benchmark.name: own}}
     if judge is not None:
         flags["judge"] = judge.model_dump(exclude_defaults=True)
-    limit = _limit(examples, own)
-    if limit is not None:
-        flags["limit"] = limit
+    if examples is not None and examples < 1 and examples != ALL:
+        raise ConfigError("cli_examples", all=ALL, examples=examples)
+    if examples is None and own.get("max_episodes") is None:
+        examples = DEFAULT_EXAMPLES
+    if examples is not None and examples != ALL:
+        flags["limit"] = examples
     environ = dict(os.environ)
     if key_var is not None:
-        flags |= _present({"api_key": environ.get(key_var) or None})
+        if environ.get(key_var):
+            flags["api_key"] = environ[key_var]
         environ.pop(DEFAULT_KEY_VAR, None)
         environ.pop("KEJU_API_KEY", None)
-    _default_endpoint(flags, environ)
-    return settings.load(flags=flags, environ=environ), _checked(benchmark.Args, own)
+    # What vf-eval assumes where neither a flag nor the environment says it.
+    model = flags.get("model") or environ.get("KEJU_MODEL") or DEFAULT_MODEL
+    if not environ.get("KEJU_MODEL"):
+        flags["model"] = model
+    named = environ.get("KEJU_API_URL") or environ.get("OPENAI_BASE_URL")
+    if "api_url" not in flags and not named and not is_local(model):
+        flags["api_url"] = DEFAULT_URL
+    return load(flags=flags, environ=environ), _checked(benchmark.Args, own)
 
 
 def _checked(kind: type[DatasetArgs], own: dict[str, Any]) -> DatasetArgs:
     try:
         return kind(**own)
     except ConfigError as error:
-        raise ConfigError(f"-a: {error}") from None
-
-
-def _limit(examples: int | None, own: Mapping[str, Any]) -> int | None:
-    """How many examples are kept of each subset; None for all that the settings leave."""
-    if examples is None:
-        return None if own.get("max_episodes") is not None else DEFAULT_EXAMPLES
-    if examples < 1 and examples != ALL:
-        raise ConfigError(f"-n must be at least 1, or {ALL} for all, not {examples}")
-    return None if examples == ALL else examples
-
-
-def _default_endpoint(flags: dict[str, Any], environ: Mapping[str, str]) -> None:
-    """Fill in what ``vf-eval`` assumes where neither a flag nor the environment says it."""
-    if "model" not in flags and not environ.get("KEJU_MODEL"):
-        flags["model"] = DEFAULT_MODEL
-    named = any(environ.get(variable) for variable in ("KEJU_API_URL", "OPENAI_BASE_URL"))
-    model = flags.get("model") or environ.get("KEJU_MODEL")
-    if "api_url" not in flags and not named and not settings.is_local(model):
-        flags["api_url"] = DEFAULT_URL
-
-
-def _run(
-    config: TaskConfig, args: DatasetArgs, key_var: str | None, *, save: bool, as_json: bool
-) -> int:
-    from keju.engine.job import make_jobs
-    from keju.report.live import make_display
-    from keju.task import run_exams
-
-    (job,) = make_jobs(config)
-    note(_effective(job, config))
-    try:
-        finished = run_exams(config, display=make_display(sys.stderr))
-    except EndpointError as error:
-        variable = key_var or DEFAULT_KEY_VAR
-        if config.api_key is None and "wants a key" in str(error):
-            raise EndpointError(f"{error}; -k: the variable {variable} is not set") from None
-        raise
-    summary = _summary(job, config, args)
-    _print(finished, summary, save=save, as_json=as_json)
-    if finished.exit_code:
-        note(f"keju: error: {finished.told}")
-    return finished.exit_code
-
-
-def _effective(job: Job, config: TaskConfig) -> str:
-    """What is about to be asked: defaults of vf-eval are small, so the numbers are shown."""
-    examples = len(job.exam.samples)
-    total = sum(subset.population or len(subset) for subset in job.exam.subsets)
-    of = f" of {total}" if total > examples else ""
-    return (
-        f"{job.exam.benchmark}: {examples}{of} examples x {config.repeats} rollouts = "
-        f"{job.units} requests, at most {config.eval_batch_size} at once"
-    )
+        raise ConfigError("config_from", origin="-a", problem=error) from None
 
 
 def _summary(job: Job, config: TaskConfig, args: DatasetArgs) -> dict[str, Any]:
@@ -284,21 +157,6 @@ def _summary(job: Job, config: TaskConfig, args: DatasetArgs) -> dict[str, Any]:
     if hasattr(args, "answer_mode") and hasattr(args, "mode"):
         summary |= {"split": SPLIT, "mode": args.mode, "answer_mode": args.answer_mode}
     return summary
-
-
-def _print(finished: Finished, summary: dict[str, Any], *, save: bool, as_json: bool) -> None:
-    rewards = rewards_of(finished.results["benchmarks"][0], finished.folder)
-    if as_json:
-        print_json(finished.results | {"vf_eval": summary | {"reward": rewards._asdict()}})
-        return
-    from keju.report.terminal import render_results
-
-    render_results(finished.results)
-    shown = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
-    print_lines(" ".join(f"{key}={summary[key]}" for key in shown if key in summary))
-    if save:
-        print_lines(*reward_lines(rewards))
-    print_lines(f"run folder: {finished.folder}")
 
 
 def reward_lines(rewards: Rewards) -> list[str]:
@@ -322,8 +180,7 @@ def rewards_of(entry: Mapping[str, Any], folder: Path) -> Rewards:
     if metric is not None:
         avg, std, n = metric["value"], metric["std"], metric["answers"]
     else:
-        scores = _journal_scores(folder, entry["name"])
-        avg, std, n = _mean_and_std(scores)
+        avg, std, n = _mean_and_std(_journal_scores(folder, entry["name"]))
     return Rewards(avg, std, n, counts["ungraded"], counts["error"])
 
 
@@ -345,8 +202,3 @@ def _mean_and_std(scores: list[float]) -> tuple[float | None, float | None, int]
     mean = math.fsum(scores) / len(scores)
     squares = math.fsum((score - mean) ** 2 for score in scores)
     return mean, math.sqrt(squares / len(scores)), len(scores)
-
-
-def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that were given."""
-    return {key: value for key, value in fields.items() if value is not None and value != {}}

@@ -9,21 +9,20 @@ token limit alone.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, get_origin
 
 from pydantic import AliasChoices, BaseModel
 
-from keju.config import TaskConfig
-from keju.config.strict import model_of
-from keju.config.text import document, mapping, scalar
+from keju.config.strict import alternatives, model_of
+from keju.config.task import TaskConfig
+from keju.config.text import document, scalar
 from keju.errors import ConfigError, did_you_mean
 
 PREFIX: Final = "KEJU_"
 OTHER_VARIABLES: Final = ("KEJU_CACHE_DIR", "KEJU_DEBUG")
-"""Variables of Keju that are no setting of a task."""
+"""Variables of Keju that are not settings of a task."""
 TEST_PREFIX: Final = "KEJU_TEST_"
 SHARED: Final = {"api_key": "OPENAI_API_KEY", "api_url": "OPENAI_BASE_URL"}
 """What the environment may also hold under the names that other programs use."""
@@ -65,11 +64,30 @@ def load(
         merged = merge(merged, layer)
         origins |= dict.fromkeys(layer, origin)
     if is_local(merged.get("model")):
-        _forget_endpoint(merged, origins)
+        # A local model needs no endpoint, so one that is only in the environment is not meant.
+        for field in SHARED:
+            if origins.get(field) == ENVIRONMENT:
+                del merged[field]
     try:
         return TaskConfig(**merged)
     except ConfigError as error:
-        raise ConfigError(_with_origin(str(error), origins)) from None
+        raise _with_origin(error, origins) from None
+
+
+def _with_origin(error: ConfigError, origins: Mapping[str, str]) -> ConfigError:
+    """The error with where the refused value came from, or how to give one that is missing."""
+    field, _, below = str(error.values.get("path", "")).partition(".")
+    variable = PREFIX + field.upper()
+    if error.code == "config_required":
+        flag = field.replace("_", "-")
+        values = {"problem": error, "field": field, "flag": flag, "variable": variable}
+        return error if below else ConfigError("config_missing", **values)
+    origin = origins.get(field, "")
+    if not origin or error.code == "config_unknown_key":
+        return error
+    return ConfigError(
+        "config_from", origin=variable if origin == ENVIRONMENT else origin, problem=error
+    )
 
 
 def merge(below: Layer, above: Mapping[str, Any]) -> Layer:
@@ -96,25 +114,29 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
     """The settings given as ``KEJU_<FIELD>``; an unknown variable is refused by its nearest name.
 
     OPENAI_API_KEY and OPENAI_BASE_URL count too, below them. An empty variable counts as not
-    set. A list is written with commas.
+    set. A list is written with commas; a mapping cannot be given in a variable.
     """
-    valid = {PREFIX + name.upper(): name for name in scalar_fields()}
+    kinds = {
+        PREFIX + name.upper(): {get_origin(kind) or kind for kind in alternatives(field.annotation)}
+        for name, field in TaskConfig.model_fields.items()
+        if model_of(field.annotation) is None
+    }
+    valid = [variable for variable, kind in kinds.items() if dict not in kind]
     layer: Layer = {field: environ[name] for field, name in SHARED.items() if environ.get(name)}
     for variable, value in environ.items():
         if not variable.startswith(PREFIX) or variable.startswith(TEST_PREFIX):
             continue
         if variable in OTHER_VARIABLES or not value:
             continue
-        if variable not in valid:
-            raise ConfigError(_unknown_variable(variable, [*valid, *OTHER_VARIABLES]))
-        name = valid[variable]
-        layer[name] = value.split(",") if _is_list(name) else value
+        name = variable.removeprefix(PREFIX).lower()
+        if variable in valid:
+            layer[name] = value.split(",") if list in kinds[variable] else value
+        elif name in TaskConfig.model_fields:
+            raise ConfigError("config_variable_mapping", variable=variable, field=name)
+        else:
+            hint = did_you_mean(variable, [*valid, *OTHER_VARIABLES])
+            raise ConfigError("config_unknown_variable", variable=variable, hint=hint)
     return layer
-
-
-def scalar_fields() -> list[str]:
-    """The fields of `TaskConfig` that one environment variable can hold."""
-    return [name for name in TaskConfig.model_fields if not _is_nested(name)]
 
 
 def from_overrides(overrides: Sequence[str]) -> Layer:
@@ -123,7 +145,7 @@ def from_overrides(overrides: Sequence[str]) -> Layer:
     for override in overrides:
         path, equals, text = override.partition("=")
         if not equals or not all(part.strip() for part in path.split(".")):
-            raise ConfigError(f"-s {override}: expected KEY=VALUE or KEY.SUB=VALUE")
+            raise ConfigError("config_override_form", override=override)
         value = scalar(text, f"-s {path}")
         for part in reversed(path.split(".")):
             value = {part.strip(): value}
@@ -131,20 +153,12 @@ def from_overrides(overrides: Sequence[str]) -> Layer:
     return layer
 
 
-def from_flags(texts: Mapping[str, str]) -> Layer:
-    """Parse the flags that hold a mapping, by field; each as JSON or as ``key=value,key=value``."""
-    return {
-        field: mapping(text, f"--{field.replace('_', '-')}", plain=field == "headers")
-        for field, text in texts.items()
-    }
-
-
 def canonical(data: Mapping[str, Any], origin: str = "") -> Layer:
     """Spell all keys of a layer as `TaskConfig` does, so that layers merge where they meet.
 
     `origin` stands before what is wrong: the file or flag that the layer came from.
     """
-    layer = _canonical(data, TaskConfig, origin, ())
+    layer = _canonical(data, TaskConfig, f"{origin}: " if origin else "", ())
     arguments = layer.get("dataset_args")
     if isinstance(arguments, dict):
         layer["dataset_args"] = {
@@ -156,22 +170,45 @@ def canonical(data: Mapping[str, Any], origin: str = "") -> Layer:
     return layer
 
 
-def data_dir(flag: str | None, environ: Mapping[str, str] | None = None) -> str | None:
+def _canonical(
+    data: Mapping[str, Any], model: type[BaseModel], origin: str, path: tuple[str, ...]
+) -> Layer:
+    spellings = {name: name for name in model.model_fields}
+    for name, field in model.model_fields.items():
+        if isinstance(field.validation_alias, AliasChoices):
+            spellings |= {str(alias): name for alias in field.validation_alias.choices}
+    layer: Layer = {}
+    for key, value in data.items():
+        known = spellings.get(str(key).replace("-", "_"))
+        where = ".".join((*path, str(key)))
+        if known is None:
+            hint = did_you_mean(str(key), model.model_fields)
+            raise ConfigError("config_unknown_key", origin=origin, path=where, hint=hint, more="")
+        if known in layer:
+            raise ConfigError("config_two_spellings", origin=origin, path=where)
+        inner = model_of(model.model_fields[known].annotation)
+        if inner is not None and isinstance(value, Mapping):
+            value = _canonical(value, inner, origin, (*path, known))
+        layer[known] = value
+    return layer
+
+
+def data_folder(flag: str | None, environ: Mapping[str, str] | None = None) -> str | None:
     """The data folder of commands that take no whole configuration."""
-    return flag or _variable("data_dir", environ)
+    return flag or from_environment(os.environ if environ is None else environ).get("data_dir")
+
+
+def runs_folder(flag: str | None, environ: Mapping[str, str] | None = None) -> Path:
+    """The folder of runs, for commands that take no whole configuration."""
+    around = from_environment(os.environ if environ is None else environ)
+    return Path(flag or around.get("work_dir") or TaskConfig.model_fields["work_dir"].default)
 
 
 def of_run(config: Mapping[str, Any], flag: str | None = None) -> TaskConfig:
     """The settings in a run's manifest; its own data folder counts unless a flag names another."""
     stored: Layer = dict(config)
-    stored["data_dir"] = flag or stored.get("data_dir") or data_dir(None)
+    stored["data_dir"] = flag or stored.get("data_dir") or data_folder(None)
     return TaskConfig(**stored)
-
-
-def work_dir(flag: str | None, environ: Mapping[str, str] | None = None) -> Path:
-    """The folder of runs, for commands that take no whole configuration."""
-    default = str(TaskConfig.model_fields["work_dir"].default)
-    return Path(flag or _variable("work_dir", environ) or default)
 
 
 def is_local(model: object) -> bool:
@@ -180,75 +217,3 @@ def is_local(model: object) -> bool:
         return False
     kind, colon, _ = model.partition(":")
     return model in LOCAL_MODELS or (bool(colon) and kind in LOCAL_KINDS)
-
-
-def _variable(field: str, environ: Mapping[str, str] | None) -> str | None:
-    value: str | None = from_environment(os.environ if environ is None else environ).get(field)
-    return value
-
-
-def _canonical(
-    data: Mapping[str, Any], model: type[BaseModel], origin: str, path: tuple[str, ...]
-) -> Layer:
-    spellings = dict(_spellings(model))
-    start = f"{origin}: " if origin else ""
-    layer: Layer = {}
-    for key, value in data.items():
-        name = spellings.get(str(key).replace("-", "_"))
-        where = ".".join((*path, str(key)))
-        if name is None:
-            hint = did_you_mean(str(key), model.model_fields)
-            raise ConfigError(f"{start}unknown key '{where}'{hint}")
-        if name in layer:
-            raise ConfigError(f"{start}'{where}' is given twice, in two spellings")
-        inner = model_of(model.model_fields[name].annotation)
-        nested = inner is not None and isinstance(value, Mapping)
-        layer[name] = _canonical(value, inner, origin, (*path, name)) if nested and inner else value
-    return layer
-
-
-def _spellings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    for name, field in model.model_fields.items():
-        yield name, name
-        if isinstance(field.validation_alias, AliasChoices):
-            yield from ((str(alias), name) for alias in field.validation_alias.choices)
-
-
-def _is_nested(name: str) -> bool:
-    annotation = TaskConfig.model_fields[name].annotation
-    if model_of(annotation) is not None:
-        return True
-    return any(get_origin(part) is dict for part in (annotation, *get_args(annotation)))
-
-
-def _is_list(name: str) -> bool:
-    annotation = TaskConfig.model_fields[name].annotation
-    return any(get_origin(part) is list for part in (annotation, *get_args(annotation)))
-
-
-def _unknown_variable(variable: str, valid: Sequence[str]) -> str:
-    field = variable.removeprefix(PREFIX).lower()
-    if field in TaskConfig.model_fields:
-        return f"{variable}: '{field}' is a mapping; give it in a file or by its flag"
-    return f"unknown environment variable {variable}{did_you_mean(variable, valid)}"
-
-
-def _forget_endpoint(merged: Layer, origins: Mapping[str, str]) -> None:
-    """A local model needs no endpoint, so one that is only in the environment is not meant."""
-    for field in SHARED:
-        if origins.get(field) == ENVIRONMENT:
-            del merged[field]
-
-
-def _with_origin(message: str, origins: Mapping[str, str]) -> str:
-    """Say where a refused value came from, or how to give one that is missing."""
-    missing = re.match(r"'(\w+)' is required", message)
-    if missing:
-        flag = missing[1].replace("_", "-")
-        variable = PREFIX + missing[1].upper()
-        return f"{message}: give --{flag}, '{missing[1]}:' in a file, or {variable}"
-    named = re.match(r"(\w+)[.:]", message)
-    origin = origins.get(named[1], "") if named else ""
-    if named and origin == ENVIRONMENT:
-        return f"{PREFIX}{named[1].upper()}: {message}"
-    return f"{origin}: {message}" if origin else message

@@ -16,9 +16,9 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from keju.errors import ConfigError, did_you_mean
+from keju.messages import Language, text_of
 
 LARGEST: Final = 2**53
 """Beyond it a JSON number is no longer exact."""
@@ -28,6 +28,19 @@ LONGEST: Final = 1e9
 Whole = Annotated[int, Field(gt=0, le=LARGEST)]
 Seconds = Annotated[float, Field(gt=0, le=LONGEST)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+
+
+class Invalid(ValueError):
+    """Why a validator refuses a value, as a code of the catalogues; pydantic adds the place."""
+
+    def __init__(self, code: str, /, **values: Any) -> None:
+        super().__init__(text_of(code, values))
+        self.code = code
+        self.values = values
+
+    def text(self, language: Language = "en") -> str:
+        """The reason in a language."""
+        return text_of(self.code, self.values, language)
 
 
 class StrictSettings(BaseModel):
@@ -41,7 +54,7 @@ class StrictSettings(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise ConfigError(explain(error, type(self))) from None
+            raise explain(error, type(self)) from None
 
     # Settings inside settings are then checked by pydantic itself, which knows their whole path.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -59,59 +72,54 @@ class StrictSettings(BaseModel):
     def _numbers(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse yes and no where a number is meant, and what no JSON can hold inside mappings."""
         annotation = cls.model_fields[info.field_name or ""].annotation
-        kinds = set(_alternatives(annotation))
+        kinds = set(alternatives(annotation))
         if isinstance(value, bool) and bool not in kinds and kinds & {int, float}:
-            raise ValueError(f"must be a number, not {str(value).lower()}")
+            raise Invalid("config_not_number", value=str(value).lower())
         if isinstance(value, dict | list) and model_of(annotation) is None:
             for path in _not_finite(value):
-                raise PydanticCustomError(
-                    "not_finite", "must be a finite number", {"inside": list(path)}
-                )
+                raise Invalid("config_not_finite", inside=path)
         return value
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
+    """Pydantic's report as one line that says what to change; `path` says where."""
+    first = error.errors(include_url=False)[0]
+    cause = first.get("ctx", {}).get("error")
+    inside = cause.values.get("inside", ()) if isinstance(cause, Invalid) else ()
+    path = ".".join(str(part) for part in (*first["loc"], *inside))
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    if first["type"] == "extra_forbidden":
+        *parents, key = first["loc"]
+        for part in parents:  # the model that has no such key
+            field = model.model_fields.get(str(part))
+            model = (model_of(field.annotation) if field else None) or model
+        hint = did_you_mean(str(key), model.model_fields)
+        return ConfigError("config_unknown_key", origin="", path=path, hint=hint, more=more)
+    if first["type"] == "missing":
+        return ConfigError("config_required", path=path, more=more)
+    problem: Any = cause
+    if not isinstance(cause, Invalid):
+        message = str(cause) if first["type"] == "value_error" else first["msg"]
+        problem = message[:1].lower() + message[1:]
+    code = "config_invalid" if path else "config_invalid_whole"
+    return ConfigError(code, path=path, problem=problem, more=more)
 
 
 def model_of(annotation: Any) -> type[BaseModel] | None:
     """The settings that a field of this type holds, if it holds settings."""
-    for candidate in _alternatives(annotation):
+    for candidate in alternatives(annotation):
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
             return candidate
     return None
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> str:
-    """Turn pydantic's report into one line that says what to change."""
-    first = error.errors(include_url=False)[0]
-    place = [*first["loc"], *first.get("ctx", {}).get("inside", ())]
-    path = ".".join(str(part) for part in place)
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    if first["type"] == "extra_forbidden":
-        owner = _owner(model, first["loc"][:-1])
-        return f"unknown key '{path}'{did_you_mean(str(first['loc'][-1]), owner)}{more}"
-    if first["type"] == "missing":
-        return f"'{path}' is required{more}"
-    message = first["msg"].removeprefix("Value error, ")
-    message = message[:1].lower() + message[1:]
-    return f"{path}: {message}{more}" if path else f"{message}{more}"
-
-
-def _owner(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """The valid keys at `path` inside `model`."""
-    for part in path:
-        field = model.model_fields.get(str(part))
-        inner = model_of(field.annotation) if field is not None else None
-        if inner is None:
-            break
-        model = inner
-    return list(model.model_fields)
-
-
-def _alternatives(annotation: Any) -> Iterator[Any]:
+def alternatives(annotation: Any) -> Iterator[Any]:
     """The types that a union allows, without what is said about them."""
     if get_origin(annotation) is Annotated:
-        yield from _alternatives(get_args(annotation)[0])
+        yield from alternatives(get_args(annotation)[0])
     elif get_origin(annotation) in (Union, types.UnionType):
         for part in get_args(annotation):
-            yield from _alternatives(part)
+            yield from alternatives(part)
     else:
         yield annotation
 

@@ -10,14 +10,25 @@ import math
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 
-from keju.config.patterns import check_pattern
-from keju.config.strict import LARGEST, Seconds, Seed, StrictSettings, Whole
+from keju.config.strict import LARGEST, Invalid, Seconds, Seed, StrictSettings, Whole
+from keju.config.text import check_pattern
 from keju.errors import ConfigError, did_you_mean
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(gt=0)]
+Texts = Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
+"""Several texts; one alone need not stand in a list."""
+Names = Annotated[list[str], BeforeValidator(lambda v: v.split(",") if isinstance(v, str) else v)]
+"""Several names; they may stand in one text, with commas."""
 
 KEJUS_OWN = ("messages", "prompt", "model", "stream", "n")
 """Fields of a request's body that no setting may touch."""
@@ -52,7 +63,7 @@ class DatasetArgs(StrictSettings):
     """Draw the worked examples from the pool with the seed, instead of the first ones."""
     protocol: str | None = None
     """A published way to sit the exam; ``keju list protocols`` shows them."""
-    reader: list[str] | None = None
+    reader: Names | None = None
     """Readers to score with; the protocol's own by default."""
     prompt_template: str | None = None
     """Replaces the question's template; known placeholders only."""
@@ -76,11 +87,6 @@ class DatasetArgs(StrictSettings):
         """These settings where the task names a judge, which takes the place of their own."""
         return self
 
-    @field_validator("reader", mode="before")
-    @classmethod
-    def _split_readers(cls, value: Any) -> Any:
-        return value.split(",") if isinstance(value, str) else value
-
     @model_validator(mode="before")
     @classmethod
     def _merge_extra_params(cls, data: Any) -> Any:
@@ -90,8 +96,8 @@ class DatasetArgs(StrictSettings):
         own = set(cls.model_fields) - set(DatasetArgs.model_fields)
         for key in data["extra_params"]:
             if key not in own:
-                hint = did_you_mean(key, sorted(own)) if own else " (this benchmark has none)"
-                raise ConfigError(f"unknown key 'extra_params.{key}'{hint}")
+                code = "config_unknown_extra" if own else "config_no_extras"
+                raise ConfigError(code, key=key, hint=did_you_mean(key, sorted(own)))
         return data | data["extra_params"]
 
 
@@ -105,7 +111,7 @@ class GenerationConfig(StrictSettings):
     max_tokens: Whole | None = Field(
         default=None, validation_alias=AliasChoices("max_tokens", "max_new_tokens")
     )
-    stop: list[str] | None = Field(default=None, validation_alias=AliasChoices("stop", "stop_seqs"))
+    stop: Texts | None = Field(default=None, validation_alias=AliasChoices("stop", "stop_seqs"))
     seed: Seed | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
@@ -118,21 +124,16 @@ class GenerationConfig(StrictSettings):
     extra_headers: dict[str, str] = Field(default={})
     """Sent as they are as request headers; never stored."""
 
-    @field_validator("stop", mode="before")
-    @classmethod
-    def _one_stop(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
-
     @field_validator("extra_body")
     @classmethod
     def _no_field_twice(cls, value: dict[str, Any]) -> dict[str, Any]:
         """What has a setting is given by it, so that the manifest tells what was sent."""
         for name in value:
             if name in KEJUS_OWN:
-                raise ValueError(f"cannot set '{name}': Keju sets it for each request")
+                raise Invalid("config_field_of_keju", name=name)
             known = OTHER_NAMES.get(name, name)
             if known in cls.model_fields:
-                raise ValueError(f"cannot set '{name}': give it as generation_config.{known}")
+                raise Invalid("config_field_has_setting", name=name, known=known)
         return value
 
     def body(self) -> dict[str, Any]:
@@ -168,10 +169,7 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def variable_name(value: str, setting: str) -> str:
     """`value` if it can name a variable; the refusal does not repeat it, as it may be a key."""
     if VARIABLE.fullmatch(value) is None:
-        raise ConfigError(
-            f"{setting} is the name of an environment variable, letters, digits and underscores; "
-            "the key itself belongs in that variable"
-        )
+        raise ConfigError("config_not_variable", path=setting)
     return value
 
 
@@ -223,11 +221,11 @@ class TaskConfig(StrictSettings):
     model_args: dict[str, Any] = Field(default={})
     """Settings of a local model (dtype, device, n_ctx, slots, …)."""
 
-    datasets: list[str] = Field(min_length=1)
+    datasets: Texts = Field(min_length=1)
     dataset_args: dict[str, dict[str, Any]] = Field(default={})
     protocol: str | None = None
     """Protocol of all datasets that do not name their own."""
-    reader: list[str] | None = None
+    reader: Names | None = None
     """Readers to score with; several stand side by side."""
     data_dir: str | None = None
     """Folder with one folder a benchmark (or KEJU_DATA_DIR)."""
@@ -275,16 +273,6 @@ class TaskConfig(StrictSettings):
     language: Literal["en", "zh"] = "en"
     """Language of the report."""
 
-    @field_validator("datasets", mode="before")
-    @classmethod
-    def _one_dataset(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
-
-    @field_validator("reader", mode="before")
-    @classmethod
-    def _split_readers(cls, value: Any) -> Any:
-        return value.split(",") if isinstance(value, str) else value
-
     @field_validator("limit", mode="before")
     @classmethod
     def _limit(cls, value: Any) -> int | float | None:
@@ -295,7 +283,7 @@ class TaskConfig(StrictSettings):
         except (ValueError, TypeError, OverflowError):
             number = math.nan
         if not 0 < number <= LARGEST or (number > 1 and number != int(number)):
-            raise ValueError("must be a whole number of at least 1, or a share between 0 and 1")
+            raise Invalid("config_limit")
         return number if number < 1 else int(number)
 
     @field_validator("datasets")
@@ -303,29 +291,18 @@ class TaskConfig(StrictSettings):
     def _distinct(cls, value: list[str]) -> list[str]:
         repeated = {name for name in value if value.count(name) > 1}
         if repeated:
-            raise ValueError(f"named twice: {', '.join(sorted(repeated))}")
+            raise Invalid("config_named_twice", names=", ".join(sorted(repeated)))
         return value
 
     @model_validator(mode="after")
-    def _cost_needs_a_price(self) -> Self:
+    def _settings_fit_together(self) -> Self:
+        """A setting that would have no effect is refused."""
         if self.budget.cost is not None and self.price is None:
-            raise ConfigError(
-                "budget.cost needs a price: give --price, in money per million tokens"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _drawing_needs_a_limit(self) -> Self:
+            raise ConfigError("config_cost_without_price", path="budget.cost")
         if self.sample != "first" and self.limit is None:
-            raise ConfigError(
-                f"sample: '{self.sample}' has an effect only with limit: give --limit N"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _args_are_for_datasets_run(self) -> Self:
+            raise ConfigError("config_sample_without_limit", path="sample", sample=self.sample)
         for name in self.dataset_args:
             if name not in self.datasets:
                 hint = did_you_mean(name, self.datasets)
-                raise ConfigError(f"dataset_args names '{name}', which is not run{hint}")
+                raise ConfigError("config_args_not_run", name=name, hint=hint)
         return self

@@ -1,4 +1,4 @@
-"""Reading settings that people type: config files, JSON flags and single values.
+"""Reading what people type: config files, JSON flags, single values, and patterns.
 
 Everything that cannot be read gives one line that names the place: the file and the line, or the
 flag and the character. Values are never echoed, since they may hold secrets.
@@ -6,28 +6,53 @@ flag and the character. Values are never echoed, since they may hold secrets.
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, Never
 
+from keju.config.strict import Invalid
 from keju.errors import ConfigError
 
 _PAIR = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*=(.*)", re.DOTALL)
+"""A key and its value: ``temperature = 0.6``."""
 _NEXT_PAIR = re.compile(r",(?=\s*[A-Za-z_][\w.-]*\s*=)")
+"""The comma before the next key, not one inside a value: only the second of ``stop=a,b,n=1``."""
+_KINDS = {list: "list", str: "text", bool: "truth value", int: "number", float: "number"}
+_BACKTRACKING = frozenset({"MAX_REPEAT", "MIN_REPEAT"})
+"""Repeats that give back what they took; possessive ones never do."""
 
 
 def document(path: Path) -> dict[str, Any]:
     """The mapping in a YAML or JSON file."""
-    text = _text(path)
+    try:
+        text = path.read_text("utf-8-sig")
+    except OSError as error:
+        raise ConfigError("config_unreadable", path=path, problem=error.strerror) from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ConfigError("config_not_utf8", path=path, line=line) from None
     if path.suffix.lower() == ".json":
-        loaded = _json(text, path)
-        _yaml(text.replace("\t", " "), str(path))  # JSON allows repeated keys; YAML names the line
+        try:
+            loaded = json.loads(text)
+        except json.JSONDecodeError as error:
+            problem = error.msg.lower()
+            raise ConfigError(
+                "config_file_not_json", path=path, line=error.lineno, problem=problem
+            ) from None
+        except RecursionError:
+            raise ConfigError("config_too_deep", path=path) from None
+        # JSON allows repeated keys; YAML refuses them and names the line.
+        scalar(text.replace("\t", " "), str(path))
     else:
-        loaded = _yaml(text, str(path))
+        loaded = scalar(text, str(path))
+    if loaded is None:
+        raise ConfigError("config_empty", path=path)
     if not isinstance(loaded, dict):
-        found = "is empty" if loaded is None else f"holds a {_kind(loaded)}"
-        raise ConfigError(f"{path}, line 1: {found}; expected a mapping such as 'model: NAME'")
+        kind = _KINDS.get(type(loaded), type(loaded).__name__)
+        raise ConfigError("config_not_mapping", path=path, kind=kind)
     return loaded
 
 
@@ -41,18 +66,15 @@ def mapping(text: str, flag: str, *, plain: bool = False) -> dict[str, Any]:
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        where = f"at character {error.pos + 1}"
-        raise ConfigError(f"{flag} is not valid JSON: {error.msg.lower()} {where}") from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{flag} cannot be used: {error}") from None
+        position, problem = error.pos + 1, error.msg.lower()
+        raise ConfigError(
+            "config_flag_not_json", flag=flag, problem=problem, position=position
+        ) from None
+    except (Invalid, RecursionError) as error:
+        raise ConfigError("config_flag_unusable", flag=flag, problem=error) from None
     if not isinstance(value, dict):
-        raise ConfigError(f"{flag} must be a JSON object such as '{{\"key\": 1}}', not {text[:20]}")
+        raise ConfigError("config_flag_not_object", flag=flag, text=text[:20])
     return value
-
-
-def scalar(text: str, where: str) -> Any:
-    """One value as YAML or JSON reads it; dates stay texts."""
-    return _yaml(text, where)
 
 
 def _pairs(text: str, flag: str, *, plain: bool) -> dict[str, Any]:
@@ -61,69 +83,112 @@ def _pairs(text: str, flag: str, *, plain: bool) -> dict[str, Any]:
     for part in _NEXT_PAIR.split(text):
         match = _PAIR.fullmatch(part)
         if match is None:
-            raise ConfigError(f"{flag}: expected KEY=VALUE or JSON at character {position}")
+            raise ConfigError("config_pair_form", flag=flag, position=position)
         *parents, last = match[1].split(".")
         inner = result
         for name in parents:
             inner = inner.setdefault(name, {})
             if not isinstance(inner, dict):
-                raise ConfigError(f"{flag}: '{name}' is given as a value and as a mapping")
+                raise ConfigError("config_value_and_mapping", flag=flag, name=name)
         inner[last] = match[2] if plain else scalar(match[2], f"{flag} {match[1]}")
         position += len(part) + 1
     return result
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8-sig")
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise ConfigError(f"{path}, line {line}: not UTF-8 text") from None
-
-
-def _json(text: str, path: Path) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(
-            f"{path}, line {error.lineno}: not valid JSON: {error.msg.lower()}"
-        ) from None
-    except RecursionError:
-        raise ConfigError(f"{path}, line 1: nested too deep") from None
-
-
-def _yaml(text: str, where: str) -> Any:
+def scalar(text: str, where: str) -> Any:
+    """One value, or a whole text, as YAML reads it; dates stay texts, repeated keys are refused."""
     import yaml
 
-    from keju.config.yaml_loader import StrictLoader
-
     try:
-        return yaml.load(text, Loader=StrictLoader)
+        return yaml.load(text, Loader=_yaml_loader())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f", line {mark.line + 1}" if mark and "\n" in text.strip() else ""
         problem = " ".join((error.problem or "not valid YAML").split())
-        raise ConfigError(f"{where}{line}: {problem}") from None
+        raise ConfigError("config_yaml_at", where=where, line=line, problem=problem) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         problem = " ".join(str(error).split())
-        raise ConfigError(f"{where}: not valid YAML: {problem}") from None
+        raise ConfigError("config_not_yaml", where=where, problem=problem) from None
+
+
+@cache
+def _yaml_loader() -> Any:
+    """A safe loader of YAML that refuses what a plain one lets pass in silence."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        # Without the pattern of dates: 2024-01-01 stays a text.
+        yaml_implicit_resolvers = {  # noqa: RUF012 (the base class's own attribute)
+            first: [each for each in resolvers if each[0] != "tag:yaml.org,2002:timestamp"]
+            for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            """Build a mapping whose keys are distinct texts."""
+            seen: set[str] = set()
+            for key_node, _ in node.value:
+                if key_node.tag == "tag:yaml.org,2002:merge":
+                    continue
+                key = self.construct_object(key_node, deep=True)
+                problem = None
+                if not isinstance(key, str):
+                    problem = Invalid("config_key_not_text", key=key_node.value)
+                elif key in seen:
+                    problem = Invalid("config_key_twice", key=key)
+                if problem is not None:
+                    mark = key_node.start_mark
+                    raise yaml.constructor.ConstructorError(None, None, str(problem), mark)
+                seen.add(key)
+            return super().construct_mapping(node, deep=deep)
+
+    return Loader
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise ValueError(f"the key '{key}' is given twice")
+            raise Invalid("config_key_twice", key=key)
         result[key] = value
     return result
 
 
 def _refuse(constant: str) -> Never:
-    raise ValueError(f"{constant} is not a JSON value")
+    raise Invalid("config_not_json_value", constant=constant)
 
 
-def _kind(value: object) -> str:
-    names = {list: "list", str: "text", bool: "truth value", int: "number", float: "number"}
-    return names.get(type(value), type(value).__name__)
+def check_pattern(pattern: str) -> None:
+    """Raise ValueError, in one line, if `pattern` is no regular expression or may take for ever.
+
+    A repeat without an upper bound inside another repeat, such as ``(a+)+$``, can split the same
+    text in exponentially many ways, and a single long reply would stop the run.
+    """
+    try:
+        re.compile(pattern)
+        parsed = importlib.import_module("re._parser").parse(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise Invalid("config_not_pattern", problem=error) from None
+    if _nests(parsed, inside=False):
+        raise Invalid("config_nested_repeat")
+
+
+def _nests(node: Any, *, inside: bool) -> bool:
+    """Whether an unbounded repeat stands below one that may take place more than once."""
+    unbounded = importlib.import_module("re._constants").MAXREPEAT
+    for operation, argument in node:
+        repeats = str(operation) in _BACKTRACKING
+        if repeats and inside and argument[1] is unbounded:
+            return True
+        below = (inside or (repeats and argument[1] > 1)) and str(operation) != "ATOMIC_GROUP"
+        if any(_nests(part, inside=below) for part in _parts(argument)):
+            return True
+    return False
+
+
+def _parts(argument: Any) -> list[Any]:
+    """The sequences of operations inside an operation's argument, wherever they stand in it."""
+    if hasattr(argument, "data"):
+        return [argument]
+    if isinstance(argument, tuple | list):
+        return [part for each in argument for part in _parts(each)]
+    return []

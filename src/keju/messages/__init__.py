@@ -38,5 +38,10 @@ def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> 
     for tongue in dict.fromkeys((language, "en")):
         template = catalogue(tongue).get(code)
         if template is not None:
-            return template.format_map(values)
+            return template.format_map(_in_language(values, language))
     return code
+
+
+def _in_language(values: Mapping[str, Any], language: Language) -> dict[str, Any]:
+    """The values; an error among them is said in the same language."""
+    return {k: v.text(language) if hasattr(v, "code") else v for k, v in values.items()}

@@ -151,7 +151,8 @@ class Preflight:
             advice = KEY_ADVICE
             if self._model.has_key:
                 return self._error(f"refused the key ({fault.status}): {advice}; {fault.message}")
-            return self._error(f"wants a key ({fault.status}): {advice}")
+            values = {"url": self._shown, "status": fault.status, "advice": advice}
+            return EndpointError("endpoint_wants_key", **values)
         if fault.kind == "not_found" and fault.status < 400:
             return self._error(f"is not the endpoint itself: {fault.message}; check --api-url")
         if fault.kind == "not_found":

@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
 
-from keju.config.patterns import check_pattern
 from keju.config.strict import explain
-from keju.config.text import document
+from keju.config.text import check_pattern, document
 from keju.errors import ConfigError, DataError
 
 NAMES = ("exam.yaml", "exam.yml")
@@ -108,4 +107,4 @@ def _explained(error: ValidationError) -> str:
         )
     if first == "few_shot" and len(error.errors()) > 1:
         return "few_shot: expected a number of worked examples, or the name of their file"
-    return explain(error, ExamFile)
+    return str(explain(error, ExamFile))

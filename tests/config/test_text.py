@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keju.config import DatasetArgs
-from keju.config.patterns import check_pattern
+from keju.config.text import check_pattern
 from keju.errors import ConfigError
 
 

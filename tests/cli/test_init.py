@@ -53,7 +53,7 @@ def install(source: Path, target: Path) -> None:
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Plugin:
     pytest.importorskip("hatchling")
     pytest.importorskip("pip")
-    from keju.cli.scaffold import write_benchmark
+    from keju.cli.init import write_benchmark
 
     folder = tmp_path_factory.mktemp("plugin")
     source, installed = folder / "source", folder / "installed"
@@ -131,7 +131,7 @@ def test_the_configuration_runs_as_it_stands(keju: Keju, tmp_path: Path) -> None
 
 
 def test_every_commented_key_of_the_configuration_is_a_valid_one(tmp_path: Path) -> None:
-    from keju.cli.scaffold import write_config
+    from keju.cli.init import write_config
 
     lines = write_config(tmp_path / "task.yaml").read_text().splitlines()
     keys = [line[2:].partition(":")[0] for line in lines if line.startswith("# ") and ": " in line]

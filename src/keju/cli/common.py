@@ -1,0 +1,118 @@
+"""What the commands share: output, the folder of a run, an exam without a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from keju.errors import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from keju.benchmarks.base import Benchmark, Exam
+    from keju.task import Finished
+
+
+def print_json(document: Any) -> None:
+    """Print exactly one JSON document; values that JSON does not have become null."""
+    import msgspec
+
+    text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+    try:
+        sys.stdout.write(text + "\n")
+    except UnicodeEncodeError:
+        sys.stdout.write(json.dumps(json.loads(text), indent=2) + "\n")
+
+
+def print_lines(*lines: str) -> None:
+    """Print lines as they are; characters the stream cannot hold are replaced."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    text = "".join(f"{line}\n" for line in lines)
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+
+
+def note(line: str) -> None:
+    """Say something that is not a result, on stderr."""
+    sys.stderr.write(f"{line}\n")
+
+
+def print_results(results: dict[str, Any], *, as_json: bool) -> None:
+    """Print the results of a run as a document or as tables."""
+    if as_json:
+        print_json(results)
+        return
+    from keju.report.terminal import render_results
+
+    render_results(results)
+
+
+def exit_code(finished: Finished) -> int:
+    """The exit code of a session; says why it ended early, and how to go on."""
+    if finished.exit_code:
+        note(f"keju: error: {finished.told}")
+    return finished.exit_code
+
+
+def run_folder(run: str, work_dir: str | None) -> Path:
+    """The folder of a run that is named by its folder or its id."""
+    from keju.config.load import runs_folder
+    from keju.runs.folder import find_run
+
+    return find_run(run, str(runs_folder(work_dir)))
+
+
+def names(text: str | None) -> list[str] | None:
+    """The names in ``R,R2``."""
+    return None if text is None else [name for name in text.split(",") if name]
+
+
+def exam_for(
+    name: str,
+    *,
+    dataset_args: dict[str, Any] | None = None,
+    data_dir: str | None = None,
+    protocol: str | None = None,
+    seed: int = 42,
+) -> Exam:
+    """Load a benchmark as the flags say, for a look at its questions without a model."""
+    from keju.benchmarks.prepare import prepare_exam
+    from keju.config.load import data_folder
+
+    exam, _ = prepare_exam(
+        name,
+        args_of(name, dataset_args or {}),
+        data_dir=data_folder(data_dir),
+        protocol=protocol,
+        seed=seed,
+    )
+    return exam
+
+
+def args_of(name: str, dataset_args: dict[str, Any]) -> dict[str, Any]:
+    """The settings of one benchmark out of ``--dataset-args``, which may not name another."""
+    from keju.benchmarks import registry
+    from keju.config.load import canonical, merge
+
+    known = registry.get(name).name
+    args = canonical({"dataset_args": dataset_args}, "--dataset-args")["dataset_args"]
+    for other, own in args.items():
+        if other not in (name, known):
+            raise ConfigError("cli_args_of_other", name=other, hint=did_you_mean(other, [known]))
+        if not isinstance(own, dict):
+            raise ConfigError("cli_args_not_mapping", name=other)
+    return merge(args.get(name, {}), args.get(known, {}))
+
+
+def all_benchmarks() -> list[Benchmark]:
+    """Every benchmark that can be loaded; a broken plug-in is named and left out."""
+    from keju.benchmarks import registry
+
+    benchmarks = []
+    for name in registry.names():
+        try:
+            benchmarks.append(registry.get(name))
+        except Exception as error:
+            note(f"keju: benchmark '{name}' cannot be loaded: {type(error).__name__}: {error}")
+    return benchmarks

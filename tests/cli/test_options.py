@@ -1,0 +1,121 @@
+"""Options are rows of one table: every command takes them in the same way."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import pytest
+
+from keju.cli import COMMANDS as ENTRIES
+from keju.cli.command import COMMANDS, Command
+from keju.cli.options import MAPPING, OPTIONS, Option
+from keju.cli.parser import collect, parse, spread
+from keju.config import JudgeConfig, TaskConfig
+from keju.errors import UsageError
+from tests.cli.conftest import Keju
+
+for entry in ENTRIES:
+    importlib.import_module(entry.module)
+
+VALUED = [
+    (command, name)
+    for command in COMMANDS.values()
+    for name, row in command.rows.items()
+    if row.flags and row.kind is not bool
+]
+"""Every flag of every command that takes a value."""
+
+
+def value_of(row: Option) -> str:
+    """A value that the row takes."""
+    return row.kind[0] if isinstance(row.kind, tuple) else "1"
+
+
+def arguments(command: Command) -> list[str]:
+    """What the command wants beside its flags."""
+    return [value_of(row) for row in command.rows.values() if row.spelling[:1].isupper()]
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ("--datasets a b --limit 1", "--datasets a --datasets b --limit 1"),
+        ("--datasets a,b c", "--datasets a,b --datasets c"),
+        ("--datasets=a b", "--datasets=a --datasets b"),
+        ("--limit 1 --datasets a --datasets b", "--limit 1 --datasets a --datasets b"),
+        ("--model x y", "--model x y"),
+        ("--datasets a -s k=v b", "--datasets a -s k=v b"),
+    ],
+)
+def test_several_values_after_one_flag(argv: str, expected: str) -> None:
+    assert spread(argv.split(), ("--datasets",)) == expected.split()
+
+
+def test_every_row_is_taken_by_a_command_and_no_spelling_twice() -> None:
+    taken = {row.name for command in COMMANDS.values() for row in command.rows.values()}
+    assert taken == set(OPTIONS)
+    for command in COMMANDS.values():
+        flags = [flag for row in command.rows.values() for flag in row.flags]
+        assert len(flags) == len(set(flags)), command.name
+
+
+def test_every_setting_is_a_field_of_the_configuration() -> None:
+    for row in OPTIONS.values():
+        if row.field:
+            field, _, below = row.field.partition(".")
+            models = {"judge": JudgeConfig.model_fields} if below else {}
+            assert field in TaskConfig.model_fields
+            assert not below or below in models.get(field, {"temperature", "max_tokens"})
+    settings = {COMMANDS["eval"].rows[name].field for name in COMMANDS["eval"].settings}
+    assert settings == set(TaskConfig.model_fields)
+
+
+@pytest.mark.parametrize(("command", "name"), VALUED, ids=lambda each: getattr(each, "name", each))
+def test_a_flag_with_a_value_is_given_once_unless_it_is_a_list(command: Command, name: str) -> None:
+    row = command.rows[name]
+    value = value_of(row)
+    once = parse(command, [*arguments(command), f"{row.flags[0]}={value}"])
+    for second in row.flags:
+        words = [*arguments(command), row.flags[0], value, second, value]
+        if row.kind is list:
+            assert parse(command, words)[name] == [value, value]
+            continue
+        with pytest.raises(UsageError, match=re.escape(f"{row.flags[0]} is given twice")) as raised:
+            parse(command, words)
+        assert raised.value.exit_code == 2
+    expected: object = [value] if row.kind is list else value
+    assert once[name] == (row.kind(value) if row.kind in (int, float) else expected)
+
+
+def test_given_twice_is_one_line(keju: Keju) -> None:
+    ran = keju("eval", "--api-url", "http://a", "--api-url=http://b", "-m", "x", "--datasets", "d")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        "keju: error: --api-url is given twice but takes one value; see 'keju eval --help'\n"
+    )
+    assert "-mb" not in ran.err
+    assert "--model is given twice" in keju("eval", "-ma", "-mb").err
+
+
+def test_flags_that_are_not_given_set_nothing() -> None:
+    command = COMMANDS["eval"]
+    values = parse(command, [])
+    assert collect({command.rows[name]: values[name] for name in command.settings}) == {}
+    values = parse(command, ["--datasets", "a,b", "c", "--resume"])
+    assert collect({command.rows[name]: values[name] for name in command.settings}) == {
+        "datasets": ["a", "b", "c"],
+        "resume": True,
+    }
+
+
+def test_a_flag_of_one_key_goes_before_the_mapping() -> None:
+    rows = COMMANDS["judge"].rows
+    given = {rows["model"]: "b", rows["judge"]: '{"model": "a", "repeats": 2}'}
+    assert collect(given) == {"judge": {"model": "b", "repeats": 2}}
+
+
+def test_headers_stay_texts() -> None:
+    assert OPTIONS["headers"].metavar == MAPPING
+    values = {OPTIONS["headers"]: "X-Id=007,X-B=a=b"}
+    assert collect(values) == {"headers": {"X-Id": "007", "X-B": "a=b"}}
