@@ -1,4 +1,4 @@
-"""What Keju costs beside the HTTP client: a whole sitting against a bare loop of requests."""
+"""What Keju costs beside the HTTP client: a whole session against a bare loop of requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def measure() -> Iterator[Row]:
         whole: list[float] = []
 
         def keju() -> float:
-            used = in_child(sitting, settings=settings)
+            used = in_child(session, settings=settings)
             whole.append(used.cpu)
             return float(used.value["seconds"] / used.value["samples"])
 
@@ -82,12 +82,12 @@ def bare_loop(settings: dict[str, Any]) -> dict[str, float]:
     return {"seconds": uvloop.run(loop()), "samples": len(bodies)}
 
 
-def sitting(settings: dict[str, Any]) -> dict[str, float]:
-    """Sit the exam with everything on disk; the clock runs from the start to the last record."""
+def session(settings: dict[str, Any]) -> dict[str, float]:
+    """Run the exam with everything on disk; the clock runs from the start to the last record."""
     from keju import task
     from keju.config import TaskConfig
 
-    with tempfile.TemporaryDirectory() as folder, clock_of_sitting() as spent:
+    with tempfile.TemporaryDirectory() as folder, clock_of_session() as spent:
         config = TaskConfig(**settings, work_dir=folder, eval_batch_size=IN_FLIGHT)
         finished = task.run_exams(config, report=False)
     assert finished.exit_code == 0, finished.message
@@ -96,19 +96,18 @@ def sitting(settings: dict[str, Any]) -> dict[str, float]:
 
 
 @contextmanager
-def clock_of_sitting() -> Iterator[list[float]]:
-    """While it is open, the list takes the processor time of every `Session.run`."""
-    from keju.engine.session import Session
+def clock_of_session() -> Iterator[list[float]]:
+    """While it is open, the list takes the processor time of every session."""
+    from keju.engine.session import run_session
 
     spent: list[float] = []
-    inner = Session.run
 
-    def timed(sitting: Session) -> Any:
+    def timed(*arguments: Any) -> Any:
         before = cpu()
         try:
-            return inner(sitting)
+            return run_session(*arguments)
         finally:
             spent.append(cpu() - before)
 
-    with mock.patch.object(Session, "run", timed):
+    with mock.patch("keju.task.run_session", timed):
         yield spent

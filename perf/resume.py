@@ -16,7 +16,7 @@ LIMIT = 2.0
 
 
 def measure() -> Iterator[Row]:
-    """CPU from the start of the sitting to the moment at which the queue is ready."""
+    """CPU from the start of the session to the moment at which the queue is ready."""
     exam = bbh()
     if exam.settings["datasets"] == ["bbh"]:
         many = exam.settings | {"model": "scripted", "repeats": -(-RECORDS // 6_511)}
@@ -47,7 +47,7 @@ def store(settings: dict[str, Any]) -> None:
 def pick_up(settings: dict[str, Any]) -> dict[str, float]:
     """Resume; note the processor time at which the queue is there."""
     from keju.config import TaskConfig
-    from keju.engine import session as sitting
+    from keju.engine import session
     from keju.engine.queue import Queue
     from keju.task import run_exams
 
@@ -60,7 +60,7 @@ def pick_up(settings: dict[str, Any]) -> dict[str, float]:
 
     config = TaskConfig(**settings, resume=True)
     before = cpu()
-    with mock.patch.object(sitting, "Queue", made):
+    with mock.patch.object(session, "Queue", made):
         finished = run_exams(config, report=False)
     assert finished.results["complete"]
     (entry,) = finished.results["benchmarks"]

@@ -53,12 +53,13 @@ def mixed_load(seed: int) -> dict[str, float]:
     """Sit an exam with a model that sleeps; the clock runs around the engine."""
     from keju.benchmarks.demo.questions import KINDS
     from keju.config import TaskConfig
+    from keju.engine.channel import Channel, Limits
     from keju.engine.job import make_jobs
-    from keju.engine.limits import Spending
-    from keju.engine.loop import Engine, Limits
+    from keju.engine.loop import Engine
     from keju.engine.queue import Queue
     from keju.models.scripted import ScriptedModel
     from keju.runs.journal import Journal
+    from keju.solvers.once import once
     from keju.types import Reply, Request
 
     times = latencies(seed)
@@ -77,8 +78,7 @@ def mixed_load(seed: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder)) as journal:
         queue = Queue(jobs, [bytearray(job.units) for job in jobs], seed=seed)
         limits = Limits(concurrency=SLOTS, timeout=30, attempts=1, give_up_after=30)
-        spending = Spending(config.budget, config.price)
-        engine = Engine(Sleeper(), queue, journal, spending, limits)
+        engine = Engine(Channel(Sleeper(), limits), queue, journal, once)
         started = perf_counter()
         asyncio.run(engine.run())
         taken = perf_counter() - started

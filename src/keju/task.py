@@ -15,7 +15,7 @@ import msgspec
 from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import KEPT_FAULTS, recall, stored_replies
-from keju.engine.session import Session
+from keju.engine.session import run_session
 from keju.errors import ConfigError, DataError, KejuError, Notice, RunIncomplete
 from keju.files import read_json
 from keju.judges import judging_of
@@ -25,6 +25,7 @@ from keju.runs.folder import RESULTS, find_run, run_folder
 from keju.runs.journal import Journal
 from keju.runs.judged import GRADES, write_grades
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
+from keju.solvers.once import once
 
 if TYPE_CHECKING:
     from keju.engine.display import Display
@@ -105,7 +106,7 @@ def run_exams(
                 display.note(Notice("other_settings", {"differences": told}).text())
             if judging is not None and recalled.count < sum(job.units for job in jobs):
                 judging.preflight()
-            stop = Session(config, jobs, model, journal, manifest, recalled, display).run()
+            stop = run_session(config, jobs, model, once, journal, manifest, recalled, display)
             judgement = None
             if judging is not None:
                 ask = manifest if stop is None else None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keju.benchmarks import registry
 from keju.engine.job import Job
-from keju.engine.queue import Queue, Task
+from keju.engine.queue import Queue, Unit
 from keju.sources.folder import DataFolder
 from keju.types import Sampling
 
@@ -20,31 +20,31 @@ def make_job(size: int = 5, epochs: int = 1) -> Job:
     return Job(exam, Sampling(), readers, model="m", epochs=epochs)
 
 
-def drain(queue: Queue, workers: int = 1) -> list[Task]:
+def drain(queue: Queue, workers: int = 1) -> list[Unit]:
     tasks = []
     while queue.left:
         for worker in range(workers):
-            task = queue.take(worker, 0.0)
+            task = queue.take(worker)
             if task is not None:
                 tasks.append(task)
     return tasks
 
 
-def subset_of(task: Task) -> str:
-    return task.job.exam.samples[task.unit // task.job.epochs].subset
+def subset_of(unit: Unit) -> str:
+    return unit.job.exam.samples[unit.number // unit.job.epochs].subset
 
 
 def test_every_unit_is_given_out_once_and_equal_prefixes_run_together() -> None:
     job = make_job(size=7, epochs=2)
     tasks = drain(Queue([job], [bytearray(job.units)], seed=3))
-    assert sorted(task.unit for task in tasks) == list(range(job.units))
+    assert sorted(task.number for task in tasks) == list(range(job.units))
     assert len(list(groupby(tasks, subset_of))) == len(job.exam.subsets)
 
 
 def test_the_order_is_seeded_and_not_the_order_of_the_data() -> None:
     def order(seed: int) -> list[int]:
         job = make_job(size=30)
-        return [task.unit for task in drain(Queue([job], [bytearray(job.units)], seed=seed))]
+        return [task.number for task in drain(Queue([job], [bytearray(job.units)], seed=seed))]
 
     assert order(1) == order(1)
     assert order(1) != order(2)
@@ -55,7 +55,7 @@ def test_what_is_done_is_not_given_out() -> None:
     job = make_job()
     done = bytearray(job.units)
     done[3] = done[11] = 1
-    units = {task.unit for task in drain(Queue([job], [done], seed=0))}
+    units = {task.number for task in drain(Queue([job], [done], seed=0))}
     assert units == set(range(job.units)) - {3, 11}
 
 
@@ -71,7 +71,7 @@ def test_with_lanes_each_worker_stays_on_a_prefix_of_its_own() -> None:
     seen: dict[int, list[str]] = {0: [], 1: []}
     while queue.left:
         for worker, subsets in seen.items():
-            task = queue.take(worker, 0.0)
+            task = queue.take(worker)
             if task is not None:
                 subsets.append(subset_of(task))
     changes = sum(len(list(groupby(subsets))) for subsets in seen.values())
@@ -84,19 +84,5 @@ def test_lanes_share_the_last_group_so_that_no_slot_idles() -> None:
     counts = [0, 0, 0, 0]
     while queue.left:
         for worker in range(4):
-            counts[worker] += queue.take(worker, 0.0) is not None
+            counts[worker] += queue.take(worker) is not None
     assert max(counts) - min(counts) <= 1
-
-
-def test_a_retry_comes_when_it_is_due_and_before_fresh_work() -> None:
-    job = make_job()
-    queue = Queue([job], [bytearray(job.units)], seed=0)
-    failed = queue.take(0, 0.0)
-    assert failed is not None
-    queue.postpone(failed, until=10.0)
-    fresh = queue.take(0, 5.0)
-    assert fresh is not None
-    assert fresh.unit != failed.unit
-    assert queue.due() == 10.0
-    assert queue.take(0, 10.0) is failed
-    assert queue.waiting == 0

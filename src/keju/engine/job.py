@@ -14,7 +14,7 @@ from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.choices import as_shown
 from keju.benchmarks.prepare import choose_readers, prepare_exams, resolve_sampling
 from keju.config import Filters, TaskConfig
-from keju.engine.limits import Meter
+from keju.engine.budget import Meter
 from keju.engine.tally import Tally, in_own_order
 from keju.errors import ConfigError
 from keju.models.factory import model_name

@@ -1,25 +1,21 @@
-"""The order of the work: equal prefixes together, seeded, and retries when they are due."""
+"""The order of the work: equal prefixes together, seeded."""
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import random
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from keju.engine.job import Job
-from keju.types import Fault
 
 
-@dataclass(slots=True)
-class Task:
-    """One unit to be asked, with what went wrong before."""
+class Unit(NamedTuple):
+    """One sample in one epoch, to be asked."""
 
     job: Job
-    unit: int
-    faults: tuple[Fault, ...] = ()
+    number: int
 
 
 @dataclass(slots=True)
@@ -47,56 +43,42 @@ class Queue:
     def __init__(
         self, jobs: Sequence[Job], done: Sequence[bytearray], *, seed: int, lanes: bool = False
     ) -> None:
-        self.sampling = jobs[0].sampling
-        """How the model is asked, for a call that only knocks."""
-        self._groups = [
-            g for job, known in zip(jobs, done, strict=True) for g in _split(job, known)
-        ]
+        self._groups: list[_Group] = []
+        # Exams come one after the other; the order of an exam's subsets, and of the units of each,
+        # is drawn.
+        for job, known in zip(jobs, done, strict=True):
+            for subset in job.exam.subsets:
+                first, last = subset.start * job.epochs, subset.stop * job.epochs
+                units = array("I", (unit for unit in range(first, last) if not known[unit]))
+                if units:
+                    self._groups.append(_Group(job, units))
         random.Random(seed).shuffle(self._groups)
         order = {id(job): position for position, job in enumerate(jobs)}
         self._groups.sort(key=lambda group: order[id(group.job)])
         for number, group in enumerate(self._groups):
             random.Random(seed * 1_000_003 + number).shuffle(group.units)
         self.left = sum(group.left for group in self._groups)
-        """Fresh units that nobody has taken yet."""
+        """Units that nobody has taken yet."""
         self._lanes: dict[int, _Group] | None = {} if lanes else None
         self._current = 0
-        self._retries: list[tuple[float, int, Task]] = []
-        self._numbers = itertools.count()
 
-    @property
-    def waiting(self) -> int:
-        """Units that wait for another attempt."""
-        return len(self._retries)
-
-    def postpone(self, task: Task, until: float) -> None:
-        """Ask for `task` again, not before `until`."""
-        heapq.heappush(self._retries, (until, next(self._numbers), task))
-
-    def due(self) -> float | None:
-        """When the next retry is due; None if there is none."""
-        return self._retries[0][0] if self._retries else None
-
-    def take(self, worker: int, now: float) -> Task | None:
-        """The next unit for `worker`: a retry that is due, else a fresh one, else None."""
-        if self._retries and self._retries[0][0] <= now:
-            return heapq.heappop(self._retries)[2]
+    def take(self, lane: int) -> Unit | None:
+        """The next unit for a worker; None if there is none."""
         if not self.left:
             return None
-        group = self._next_group() if self._lanes is None else self._lane(worker, self._lanes)
-        unit = group.units[group.taken]
-        group.taken += 1
         self.left -= 1
-        return Task(group.job, unit)
+        if self._lanes is not None:
+            group = self._group_of(lane, self._lanes)
+        else:
+            while not self._groups[self._current].left:
+                self._current += 1
+            group = self._groups[self._current]
+        group.taken += 1
+        return Unit(group.job, group.units[group.taken - 1])
 
-    def _next_group(self) -> _Group:
-        while not self._groups[self._current].left:
-            self._current += 1
-        return self._groups[self._current]
-
-    def _lane(self, worker: int, lanes: dict[int, _Group]) -> _Group:
+    def _group_of(self, lane: int, lanes: dict[int, _Group]) -> _Group:
         """The worker's own group; else one that nobody works on; else the fullest of all."""
-        own = lanes.get(worker)
+        own = lanes.get(lane)
         if own is not None and own.left:
             return own
         if own is not None:
@@ -105,15 +87,5 @@ class Queue:
         free = next((group for group in open_groups if not group.lanes), None)
         chosen = free or max(open_groups, key=lambda group: group.left / (group.lanes + 1))
         chosen.lanes += 1
-        lanes[worker] = chosen
+        lanes[lane] = chosen
         return chosen
-
-
-def _split(job: Job, done: bytearray) -> list[_Group]:
-    groups = []
-    for subset in job.exam.subsets:
-        first, last = subset.start * job.epochs, subset.stop * job.epochs
-        units = array("I", (unit for unit in range(first, last) if not done[unit]))
-        if units:
-            groups.append(_Group(job, units))
-    return groups

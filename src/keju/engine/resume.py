@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from keju.engine.budget import Meter
 from keju.engine.job import Job
-from keju.engine.limits import Meter
 from keju.runs.journal import Damage, Journal, read_records
 from keju.types import FaultKind, Record
 

@@ -1,194 +1,161 @@
-"""One sitting: a model is asked what a run still lacks, on a loop of its own."""
+"""One session: a model is asked what a run still lacks, on a loop of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from keju.config import TaskConfig
+from keju.engine.budget import Meter, Spending
+from keju.engine.channel import Channel, Limits, Solver
+from keju.engine.display import Display, Progress
 from keju.engine.job import Job
-from keju.engine.limits import Meter, Spending
-from keju.engine.loop import Engine, Limits
+from keju.engine.loop import Engine
 from keju.engine.queue import Queue
 from keju.engine.resume import Recalled
 from keju.errors import Interrupted, KejuError, Notice
 from keju.models.base import Model
 from keju.runs.journal import Journal
 from keju.runs.manifest import SessionLog, StoredSession, now
-from keju.types import Sampling
-
-if TYPE_CHECKING:
-    from keju.engine.display import Display
-
 
 T = TypeVar("T")
 
 
-class Session:
-    """One sitting of a run: the engine, the signals and the display around it."""
+def run_session(
+    config: TaskConfig,
+    jobs: Sequence[Job],
+    model: Model,
+    solver: Solver,
+    journal: Journal,
+    log: SessionLog,
+    recalled: Recalled,
+    display: Display | None,
+    already: Meter | None = None,
+) -> KejuError | None:
+    """Ask what is still to be asked; return what stopped it early.
+
+    `already` is what others have spent of the same budget.
+    """
+    total = sum(job.units for job in jobs)
+    if display is not None:
+        display.start(total, recalled.count, [job.exam.benchmark for job in jobs])
+        if recalled.damaged:
+            lines = recalled.damaged
+            display.note(Notice("damaged_lines", {"lines": lines}).text())
+    try:
+        if recalled.count == total:
+            return None
+        spent = Meter()
+        spent.include(already or Meter())
+        spent.include(recalled.spent)
+        spending = Spending(config.budget, config.price, spent, log.seconds)
+        channel = Channel(model, Limits.of(config, model), spending, seed=config.seed)
+        lanes = model.slots is not None and not model.batches
+        queue = Queue(jobs, recalled.done, seed=config.seed, lanes=lanes)
+        session = _Session(jobs, channel, log, display)
+        engine = Engine(
+            channel,
+            queue,
+            journal,
+            solver,
+            on_progress=session.show if display is not None else None,
+            on_session=session.note,
+        )
+        return run_loop(lambda: session.run(engine), session.interrupt_from_outside)
+    finally:
+        if display is not None:
+            display.finish()
+
+
+class _Session:
+    """The signals, the books and the display around an engine."""
 
     def __init__(
-        self,
-        config: TaskConfig,
-        jobs: Sequence[Job],
-        model: Model,
-        journal: Journal,
-        ledger: SessionLog,
-        recalled: Recalled,
-        display: Display | None,
-        already: Meter | None = None,
+        self, jobs: Sequence[Job], channel: Channel, log: SessionLog, display: Display | None
     ) -> None:
-        """`already` is what others have spent of the same budget."""
-        self._config = config
         self._jobs = jobs
-        self._model = model
-        self._journal = journal
-        self._ledger = ledger
-        self._recalled = recalled
+        self._channel = channel
+        self._log = log
         self._display = display
-        self._already = already or Meter()
+        self._started = now()
         self._interrupts = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._preparing: asyncio.Task[Any] | None = None
         self._engine: Engine | None = None
 
-    def run(self) -> KejuError | None:
-        """Ask what is still to be asked; return what stopped it early."""
-        if self._display is not None:
-            total = sum(job.units for job in self._jobs)
-            names = [job.exam.benchmark for job in self._jobs]
-            self._display.start(total, self._recalled.count, names)
-            if self._recalled.damaged:
-                lines = self._recalled.damaged
-                self._display.note(Notice("damaged_lines", {"lines": lines}).text())
-        try:
-            return run_loop(self._run, self.interrupt_from_outside)
-        finally:
-            if self._display is not None:
-                self._display.finish()
-
-    async def _run(self) -> KejuError | None:
-        config = self._config
-        queue = Queue(
-            self._jobs,
-            self._recalled.done,
-            seed=config.seed,
-            lanes=self._model.slots is not None and not self._model.batches,
-        )
-        if not queue.left:
-            return None
-        already = Meter()
-        already.include(self._already)
-        already.include(self._recalled.spent)
-        spending = Spending(config.budget, config.price, already, self._ledger.seconds)
-        started = now()
-        engine = Engine(
-            self._model,
-            queue,
-            self._journal,
-            spending,
-            self._limits(),
-            seed=config.seed,
-            on_progress=self._show if self._display is not None else None,
-            on_session=lambda engine: self._note(started, engine, ended=False),
-        )
-        with _signals(self.interrupt):
-            try:
-                if (stopped := await self._prepare()) is not None:
-                    return stopped
-                self._engine = engine
-                stop = await engine.run()
-            finally:
-                await self._model.close()
-        self._note(started, engine, ended=True)
-        return stop
-
-    async def _prepare(self) -> KejuError | None:
-        """Start the model and show that it works; Ctrl-C ends that at once."""
+    async def run(self, engine: Engine) -> KejuError | None:
         self._loop = asyncio.get_running_loop()
         self._preparing = asyncio.current_task()
-        try:
-            await self._model.start()
-            for sampling in _distinct(job.sampling for job in self._jobs):
-                await self._model.preflight(sampling)
-        except asyncio.CancelledError:
-            if not self._interrupts:
-                raise
-            if self._preparing is not None:
+        with _signals(self.interrupt):
+            try:
+                # What is known of the endpoint is written before the first question is asked.
+                await self._channel.open(job.sampling for job in self._jobs)
+                self._preparing = None
+                self._log.note_endpoint(self._channel.model.facts())
+                self._engine = engine
+                stop = await engine.run()
+            except asyncio.CancelledError:
+                if self._preparing is None or not self._interrupts:
+                    raise
                 self._preparing.uncancel()
-            return Interrupted("interrupted before the first question")
-        finally:
-            self._preparing = None
-        self._ledger.note_endpoint(self._model.facts())
-        return None
-
-    def _limits(self) -> Limits:
-        config, slots = self._config, self._model.slots
-        most = config.eval_batch_size
-        if slots is not None:
-            most = slots if self._model.batches else min(most, slots)
-        return Limits(
-            concurrency=most,
-            timeout=config.timeout,
-            attempts=config.attempts,
-            give_up_after=config.give_up_after,
-            retry_interval=config.retry_interval,
-            rpm=config.rpm,
-            tpm=config.tpm,
-        )
-
-    def _note(self, started: str, engine: Engine, *, ended: bool) -> None:
-        spent = engine.spending
-        session = StoredSession(
-            started=started,
-            seconds=round(engine.seconds, 3),
-            ended=ended,
-            in_flight=engine.in_flight,
-            requests=spent.requests,
-            retries=engine.retries,
-            input_tokens=spent.input,
-            output_tokens=spent.output,
-        )
-        if (cost := spent.cost(spent.price)) is not None:
-            session.cost = cost
-        self._ledger.note_session(session)
+                return Interrupted("interrupted before the first question")
+            finally:
+                self._preparing = None
+                await self._channel.close()
+        self.note(ended=True)
+        return stop
 
     def interrupt(self) -> None:
         """The first call lets what is in flight finish, the second stops at once."""
         self._interrupts += 1
-        engine = self._engine
-        if engine is None:
+        if self._engine is None:
             if self._preparing is not None:
                 self._preparing.cancel()
-            return
-        if self._interrupts > 1:
-            engine.abort()
-            return
-        engine.drain(Interrupted("interrupted"))
-        if self._display is not None:
-            self._display.note(Notice("stopping", {"requests": engine.in_flight}).text())
+        elif self._interrupts > 1:
+            self._engine.abort()
+        else:
+            self._channel.stop(Interrupted("interrupted"))
+            if self._display is not None:
+                in_flight = self._channel.in_flight
+                self._display.note(Notice("stopping", {"requests": in_flight}).text())
 
     def interrupt_from_outside(self) -> None:
         """The same, from another thread than the loop's."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.interrupt)
 
-    def _show(self, engine: Engine) -> None:
-        from keju.engine.display import Progress
+    def note(self, *, ended: bool = False) -> None:
+        """Write down what this session has taken and spent so far."""
+        channel, spent = self._channel, self._channel.spending
+        session = StoredSession(
+            started=self._started,
+            seconds=round(channel.seconds, 3),
+            ended=ended,
+            in_flight=channel.in_flight,
+            requests=spent.requests,
+            retries=channel.retries,
+            input_tokens=spent.input,
+            output_tokens=spent.output,
+        )
+        if (cost := spent.cost(spent.price)) is not None:
+            session.cost = cost
+        self._log.note_session(session)
 
+    def show(self) -> None:
+        """Show how far the session is."""
         assert self._display is not None
+        channel, spent = self._channel, self._channel.spending
         heads = [job.tallies[0] for job in self._jobs]
         counts = [sum(column) for column in zip(*(tally.counts for tally in heads), strict=True)]
         _, _, unparsed, truncated, refused, _, errors = counts
-        spent = engine.spending
         self._display.update(
             Progress(
-                done=sum(tally.done for tally in heads),
+                done=sum(counts),
                 total=sum(job.units for job in self._jobs),
                 correct_sum=sum(tally.total for tally in heads),
                 graded=sum(tally.graded for tally in heads),
@@ -200,21 +167,13 @@ class Session:
                 input_tokens=spent.input,
                 output_tokens=spent.output,
                 cost=spent.cost(spent.price),
-                elapsed=engine.seconds,
-                in_flight=engine.in_flight,
-                limit=engine.concurrency.limit,
-                waiting=engine.waiting_for,
-                retries=engine.retries,
+                elapsed=channel.seconds,
+                in_flight=channel.in_flight,
+                limit=channel.concurrency.limit,
+                waiting=channel.waiting_for,
+                retries=channel.retries,
             )
         )
-
-
-def _distinct(samplings: Iterable[Sampling]) -> list[Sampling]:
-    seen: list[Sampling] = []
-    for sampling in samplings:
-        if sampling not in seen:
-            seen.append(sampling)
-    return seen
 
 
 def run_loop(

@@ -12,8 +12,8 @@ from typing import Any
 from keju.benchmarks.prepare import resolve_sampling
 from keju.config import JudgeConfig, Price, TaskConfig
 from keju.config.load import is_local
+from keju.engine.budget import Meter
 from keju.engine.job import Job
-from keju.engine.limits import Meter
 from keju.errors import ConfigError, EndpointError, Notice, UsageError
 from keju.judges import caveats, quality
 from keju.judges import verdicts as reading

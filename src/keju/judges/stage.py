@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from keju.config import JudgeConfig, TaskConfig
+from keju.engine.budget import Meter
 from keju.engine.job import Job
-from keju.engine.limits import Meter
 from keju.engine.resume import recall, remember, stored_replies
-from keju.engine.session import Session, run_loop
+from keju.engine.session import run_loop, run_session
 from keju.errors import EndpointError, KejuError, RunIncomplete
 from keju.judges.exam import Bundle
 from keju.judges.panel import Opinion, Panel, Seat
 from keju.runs.journal import VERDICTS, Journal
 from keju.runs.judged import Grade
 from keju.runs.manifest import ManifestFile
+from keju.solvers.once import once
 
 if TYPE_CHECKING:
     from keju.engine.display import Display
@@ -180,5 +181,6 @@ def _ask_judge(
         return None
     seat.asked = True
     log = manifest.judge_log(seat.task.model)
-    model = seat.model()
-    return Session(seat.task, seat.jobs, model, journal, log, recalled, display, spent).run()
+    return run_session(
+        seat.task, seat.jobs, seat.model(), once, journal, log, recalled, display, spent
+    )

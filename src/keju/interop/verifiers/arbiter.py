@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-
 from keju.config import JudgeConfig, TaskConfig
+from keju.engine.channel import Channel, Limits
 from keju.engine.job import Job
-from keju.engine.loop import BACKOFF_MOST, FINAL, REFUSALS
-from keju.errors import EndpointError
+from keju.errors import EndpointError, KejuError
 from keju.judges.exam import Bundle
-from keju.judges.model import Judge
 from keju.judges.panel import Seat, judge_task
 from keju.judges.prompts import Kind
-from keju.types import Fault, Reading, Record, Reply, Request
+from keju.types import Reading, Record, Reply, Request
 
 
 class Arbiter:
@@ -29,8 +25,7 @@ class Arbiter:
         self._settings = judge
         self._job = job
         self._seat = Seat(judge_task(config, judge, judge.model), kind)
-        self._model: Judge | None = None
-        self._slots = asyncio.Semaphore(judge.eval_batch_size)
+        self._channel: Channel | None = None
 
     async def decide(
         self, place: int, reply: Reply, readings: tuple[Reading, ...]
@@ -45,44 +40,29 @@ class Arbiter:
         exam = bundle.exam(self._kind)
         name = self._settings.model
         job = Job(exam, self._seat.sampling, list(exam.readers.values()), model=name, arm=name)
-        async with self._slots:
-            said = await self._ask(job.request(0), sample.id)
+        said = await self._ask(job.request(0), sample.id)
         (reading,) = job.grade(0, said)
         (grade,) = bundle.merge([reading.answer.value])
         return grade.readings
 
     async def close(self) -> None:
         """Close the judge's connections."""
-        model, self._model = self._model, None
-        if model is not None:
-            await model.close()
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()
 
     async def _ask(self, request: Request, sample_id: str) -> Reply:
-        model = await self._ready()
-        fault: Fault | None = None
-        for attempt in range(self._settings.attempts):
-            if fault is not None:
-                await asyncio.sleep(_pause(attempt, fault))
-            reply = await model.ask(request, timeout=self._settings.timeout)
-            fault = reply.error
-            if fault is None:
+        if self._channel is None:
+            model = self._seat.model()
+            self._channel = Channel(model, Limits.of(self._seat.task, model))
+            await self._channel.open(())
+        try:
+            async with self._channel.slot():
+                reply = (await self._channel.ask(request)).reply
+            if reply.error is None:
                 return reply
-            if fault.kind in FINAL or fault.kind in REFUSALS:
-                break
-        assert fault is not None
-        raise EndpointError(
-            f"the judge '{self._settings.model}' has no verdict on {sample_id}: {fault.message}"
-        )
-
-    async def _ready(self) -> Judge:
-        if self._model is None:
-            self._model = self._seat.model()
-            await self._model.start()
-        return self._model
-
-
-def _pause(attempt: int, fault: Fault) -> float:
-    """Seconds before attempt number `attempt`: what was asked for, else exponential; jittered."""
-    if fault.retry_after is not None:
-        return fault.retry_after * random.uniform(1.0, 1.25)
-    return min(BACKOFF_MOST, 0.5 * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.5)
+            reason = reply.error.message
+        except KejuError as error:  # the judge's endpoint is given up
+            reason = str(error)
+        name = self._settings.model
+        raise EndpointError(f"the judge '{name}' has no verdict on {sample_id}: {reason}")

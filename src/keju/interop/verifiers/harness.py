@@ -7,7 +7,6 @@ itself, to the endpoint that the rollout is given, which records them and passes
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
@@ -17,13 +16,14 @@ import verifiers.v1 as vf
 from pydantic import Field
 from verifiers.v1.dialects.chat import message_to_wire
 
-from keju.engine.loop import BACKOFF_MOST, FINAL, REFUSALS
+from keju.engine.channel import Channel, Limits
 from keju.errors import EndpointError
 from keju.interop.verifiers.proctor import unanswered
 from keju.interop.verifiers.tools import Tool, answer_call, choose
+from keju.models.base import Model
 from keju.models.faults import Redactor, refused
 from keju.models.normalise import normalise
-from keju.models.transport import HttpReply, Transport, TransportError
+from keju.models.transport import Transport, TransportError
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
 
 REPLY = "keju_reply"
@@ -78,23 +78,32 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         data: vf.TaskData,
     ) -> vf.ProgramResult:
         """Play one rollout; the reply to be graded is left in ``trace.info``."""
-        line = _Line(self.config, trace, f"{endpoint}/chat/completions", secret)
+        line = _Line(trace, f"{endpoint}/chat/completions", secret)
+        limits = Limits(
+            concurrency=1,
+            timeout=self.config.timeout,
+            attempts=self.config.attempts,
+            give_up_after=self.config.timeout,
+        )
+        channel = Channel(line, limits)
         tools = choose(getattr(data, "tools", ()))
         body = getattr(data, "sampling", {}) | {"model": ctx.model}
         messages = self._opening(data)
-        while True:
-            request = body | {"messages": messages} | _offer(tools, last=_is_last_turn(trace))
-            raw = await line.ask(request)
-            if raw is None:
-                break
-            reply = normalise(raw, _PLAIN, line.seconds, line.redact)
-            if reply.error is not None:
-                raise EndpointError(reply.error.message)
-            if not reply.tool_calls:
-                trace.info[REPLY] = msgspec.to_builtins(reply)
-                break
-            trace.info[REPLY] = msgspec.to_builtins(unanswered())
-            messages = [*messages, _message_of(raw), *_results(tools, reply)]
+        async with channel.slot():
+            while True:
+                turn = body | {"messages": messages} | _offer(tools, last=_is_last_turn(trace))
+                line.body, line.attempts = msgspec.json.encode(turn), 0
+                try:
+                    reply = (await channel.ask(_PLAIN)).reply
+                except _StoppedRollout:
+                    break
+                if reply.error is not None:
+                    raise EndpointError(reply.error.message)
+                if not reply.tool_calls:
+                    trace.info[REPLY] = msgspec.to_builtins(reply)
+                    break
+                trace.info[REPLY] = msgspec.to_builtins(unanswered())
+                messages = [*messages, _message_of(line.received), *_results(tools, reply)]
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
     def _opening(self, data: vf.TaskData) -> list[dict[str, Any]]:
@@ -105,55 +114,44 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         return [*turns, *(message_to_wire(message) for message in prompt or [])]
 
 
-class _Line:
-    """The way to the model: one call at a time, repeated where that may help."""
+class _StoppedRollout(Exception):
+    """verifiers has ended the rollout (``max_turns``)."""
 
-    def __init__(
-        self, config: KejuHarnessConfig, trace: vf.Trace, address: str, secret: str
-    ) -> None:
-        self._config = config
+
+class _Line(Model):
+    """The way to the model through verifiers' endpoint, which takes the body of a turn as it is."""
+
+    name = "policy"
+
+    def __init__(self, trace: vf.Trace, address: str, secret: str) -> None:
         self._trace = trace
         self._address = address
         self._secret = secret
-        self.redact = Redactor([secret])
-        self.seconds = 0.0
-        """How long the last attempt took."""
+        self._redact = Redactor([secret])
+        self.body = b""
+        """What is sent next."""
+        self.received = b""
+        """What came back."""
+        self.attempts = 0
+        """How often `body` was sent."""
 
-    async def ask(self, request: dict[str, Any]) -> bytes | None:
-        """The body of the reply; None where verifiers has stopped the rollout (``max_turns``)."""
-        body = msgspec.json.encode(request)
-        fault: Fault | None = None
-        for attempt in range(self._config.attempts):
-            if fault is not None:
-                await asyncio.sleep(
-                    min(BACKOFF_MOST, 2.0 ** (attempt - 2)) * random.uniform(0.5, 1.5)
-                )
-            try:
-                reply = await self._post(body, attempt)
-            except TransportError as error:
-                fault = Fault(error.kind, error.message)
-                continue
-            if reply.status == 200:
-                return reply.body
-            if self._trace.stop_condition is not None:
-                return None
-            fault = refused(reply.status, reply.body, reply.header, self.redact)
-            if fault.kind in FINAL or fault.kind in REFUSALS:
-                break
-        assert fault is not None
-        raise EndpointError(fault.message)
-
-    async def _post(self, body: bytes, attempt: int) -> HttpReply:
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        """Send the body once; verifiers is told which attempt it is."""
         headers = {"Authorization": f"Bearer {self._secret}"}
-        if attempt:
-            headers[RETRY_COUNT] = str(attempt)
+        if self.attempts:
+            headers[RETRY_COUNT] = str(self.attempts)
+        self.attempts += 1
         started = perf_counter()
         try:
-            return await _transport().post(
-                self._address, body, self._config.timeout, headers=headers
-            )
-        finally:
-            self.seconds = perf_counter() - started
+            reply = await _transport().post(self._address, self.body, timeout, headers=headers)
+        except TransportError as error:
+            return Reply(error=Fault(error.kind, error.message))
+        if reply.status == 200:
+            self.received = reply.body
+            return normalise(reply.body, request, perf_counter() - started, self._redact)
+        if self._trace.stop_condition is not None:
+            raise _StoppedRollout
+        return Reply(error=refused(reply.status, reply.body, reply.header, self._redact))
 
 
 def _is_last_turn(trace: vf.Trace) -> bool:

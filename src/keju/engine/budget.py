@@ -1,4 +1,4 @@
-"""What holds requests back: concurrency, rates, budgets and an endpoint that is down."""
+"""What was spent, and whether the user's budget allows one request more."""
 
 from __future__ import annotations
 
@@ -6,55 +6,6 @@ from collections.abc import Sequence
 
 from keju.config import Budget, Price
 from keju.types import Fault, Usage
-
-
-class Concurrency:
-    """How many requests may be in flight: grows by adding, shrinks by a share of overloads.
-
-    After each window of replies the share that was refused for overload, or stalled, shrinks the
-    limit; a clean window lets it grow by a tenth, and by at least one.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.limit = most
-        self._replies = 0
-        self._overloads = 0
-
-    def saw(self, *, overload: bool) -> bool:
-        """Count one reply; return whether the limit has grown."""
-        self._replies += 1
-        self._overloads += overload
-        if self._replies < max(8, self.limit):
-            return False
-        share = self._overloads / self._replies
-        before = self.limit
-        grown = self.limit * (1 - 0.7 * share) + max(1.0, 0.1 * self.limit * (share == 0))
-        self.limit = max(1, min(self.most, int(grown)))
-        self._replies = self._overloads = 0
-        return self.limit > before
-
-
-class Rate:
-    """A bucket that refills by `per_minute` and may not be drawn below zero."""
-
-    def __init__(self, per_minute: float, *, burst: float) -> None:
-        self._per_second = per_minute / 60
-        self._most = burst
-        self._level = burst
-        self._at: float | None = None
-
-    def wait(self, amount: float, now: float) -> float:
-        """Seconds until `amount` may be drawn."""
-        if self._at is not None:
-            self._level = min(self._most, self._level + (now - self._at) * self._per_second)
-        self._at = now
-        needed = min(amount, self._most)
-        return max(0.0, (needed - self._level) / self._per_second)
-
-    def draw(self, amount: float) -> None:
-        """Take `amount`, going into debt if more was used than foreseen."""
-        self._level -= amount
 
 
 class Meter:
@@ -103,9 +54,9 @@ class Meter:
 
 
 class Spending(Meter):
-    """What this sitting has spent, and whether the user's budget allows one request more.
+    """What this session has spent, and whether the user's budget allows one request more.
 
-    A budget covers all sittings of a run: `already` holds what earlier ones spent. What is in
+    A budget covers all sessions of a run: `already` holds what earlier ones spent. What is in
     flight counts at the average of what has come back, so that a budget is never overspent by
     more than the requests that were in flight when it was reached.
     """
@@ -117,7 +68,7 @@ class Spending(Meter):
         already: Meter | None = None,
         seconds: float = 0.0,
     ) -> None:
-        """`already` and `seconds` are what earlier sittings took."""
+        """`already` and `seconds` are what earlier sessions took."""
         super().__init__()
         self._seconds = seconds
         self.price = price
@@ -148,32 +99,3 @@ class Spending(Meter):
             if before + now * ahead >= budget.cost:
                 return f"the budget of {budget.cost:g} in cost"
         return ""
-
-
-class Breaker:
-    """Opens when an endpoint is down, so that the run pauses instead of failing its samples."""
-
-    def __init__(self, give_up_after: float, *, threshold: int = 8) -> None:
-        self.give_up_after = give_up_after
-        self._threshold = threshold
-        self._failures = 0
-        self.since: float | None = None
-        """When the endpoint was first seen down; None while it works."""
-
-    @property
-    def open(self) -> bool:
-        """Whether requests are held back."""
-        return self.since is not None
-
-    def failed(self, now: float) -> bool:
-        """Count an attempt that found nobody there; return whether that opened the breaker."""
-        self._failures += 1
-        if self._failures < self._threshold or self.open:
-            return False
-        self.since = now
-        return True
-
-    def worked(self) -> None:
-        """Somebody answered."""
-        self._failures = 0
-        self.since = None

@@ -1,0 +1,436 @@
+"""A channel is one endpoint: its model, and all that holds a request back or repeats it.
+
+Concurrency, rates, the breaker and retries are decided here and nowhere else, for candidates,
+judges and bridges alike. Whoever asks holds a slot; an attempt that has to wait for its repetition
+gives the slot back, so that no slot sleeps, and comes before new work when its wait is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import NamedTuple
+
+from keju.config import Budget, TaskConfig
+from keju.engine.budget import Spending
+from keju.errors import EndpointError, KejuError, RunIncomplete
+from keju.models.base import Model
+from keju.types import Fault, FaultKind, Reply, Request, Sampling
+
+FINAL: frozenset[FaultKind] = frozenset({"bad_request", "context_length", "content_filter"})
+"""Faults that another attempt cannot mend: the outcome of that sample."""
+REFUSALS: frozenset[FaultKind] = frozenset({"auth", "not_found"})
+"""Faults that stop the run when they repeat: no sample is to blame for them."""
+OVERLOADS: frozenset[FaultKind] = frozenset({"rate_limit", "timeout"})
+GATEWAY_STATUS = frozenset({502, 503, 504})
+
+REFUSALS_TO_STOP = 3
+BAD_REQUESTS_TO_STOP = 20
+LONGEST_BACKOFF = 60.0
+
+
+class Concurrency:
+    """How many requests may be in flight: grows by adding, shrinks by a share of overloads.
+
+    After each window of replies the share that was refused for overload, or stalled, shrinks the
+    limit; a clean window lets it grow by a tenth, and by at least one.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.limit = most
+        self._replies = 0
+        self._overloads = 0
+
+    def saw(self, *, overload: bool) -> bool:
+        """Count one reply; return whether the limit has grown."""
+        self._replies += 1
+        self._overloads += overload
+        if self._replies < max(8, self.limit):
+            return False
+        share = self._overloads / self._replies
+        before = self.limit
+        grown = self.limit * (1 - 0.7 * share) + max(1.0, 0.1 * self.limit * (share == 0))
+        self.limit = max(1, min(self.most, int(grown)))
+        self._replies = self._overloads = 0
+        return self.limit > before
+
+
+class Rate:
+    """A bucket that refills by `per_minute` and may not be drawn below zero."""
+
+    def __init__(self, per_minute: float, *, burst: float) -> None:
+        self._per_second = per_minute / 60
+        self._most = burst
+        self._level = burst
+        self._at: float | None = None
+
+    def wait(self, amount: float, now: float) -> float:
+        """Seconds until `amount` may be drawn."""
+        if self._at is not None:
+            self._level = min(self._most, self._level + (now - self._at) * self._per_second)
+        self._at = now
+        needed = min(amount, self._most)
+        return max(0.0, (needed - self._level) / self._per_second)
+
+    def draw(self, amount: float) -> None:
+        """Take `amount`, going into debt if more was used than foreseen."""
+        self._level -= amount
+
+
+class Breaker:
+    """Opens when an endpoint is down, so that the run pauses instead of failing its samples."""
+
+    def __init__(self, give_up_after: float, *, threshold: int = 8) -> None:
+        self.give_up_after = give_up_after
+        self._threshold = threshold
+        self._failures = 0
+        self.since: float | None = None
+        """When the endpoint was first seen down; None while it works."""
+
+    def failed(self, now: float) -> bool:
+        """Count an attempt that found nobody there; return whether that opened the breaker."""
+        self._failures += 1
+        if self._failures < self._threshold or self.since is not None:
+            return False
+        self.since = now
+        return True
+
+    def worked(self) -> None:
+        """Somebody answered."""
+        self._failures = 0
+        self.since = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What the user allows a channel to do."""
+
+    concurrency: int
+    timeout: float
+    attempts: int
+    give_up_after: float
+    retry_interval: float = 0.5
+    rpm: float | None = None
+    tpm: float | None = None
+
+    @classmethod
+    def of(cls, config: TaskConfig, model: Model) -> Limits:
+        """The limits of a task; a local model has as many slots as it can use."""
+        most = config.eval_batch_size
+        if model.slots is not None:
+            most = model.slots if model.batches else min(most, model.slots)
+        return cls(
+            concurrency=most,
+            timeout=config.timeout,
+            attempts=config.attempts,
+            give_up_after=config.give_up_after,
+            retry_interval=config.retry_interval,
+            rpm=config.rpm,
+            tpm=config.tpm,
+        )
+
+
+class Exchange(NamedTuple):
+    """A reply, and the attempts that failed before it, in order."""
+
+    reply: Reply
+    faults: tuple[Fault, ...] = ()
+
+
+class Channel:
+    """Asks one endpoint; every attempt of every request goes through it."""
+
+    def __init__(
+        self, model: Model, limits: Limits, spending: Spending | None = None, *, seed: int = 0
+    ) -> None:
+        self.model = model
+        self.limits = limits
+        self.spending = spending or Spending(Budget(), None)
+        self.concurrency = Concurrency(limits.concurrency)
+        self.breaker = Breaker(limits.give_up_after)
+        self.in_flight = 0
+        """Attempts that wait for their reply."""
+        self.retries = 0
+        self.stopped: KejuError | None = None
+        """Why nothing more is sent."""
+        self._random = random.Random(seed)
+        self._requests = Rate(limits.rpm, burst=max(1.0, limits.rpm / 60)) if limits.rpm else None
+        self._tokens = Rate(limits.tpm, burst=limits.tpm / 6) if limits.tpm else None
+        self._metered = self.spending.limited or bool(limits.rpm or limits.tpm)
+        self._occupied = 0
+        self._returning: deque[asyncio.Future[None]] = deque()
+        self._newcomers: deque[asyncio.Future[None]] = deque()
+        self._due: list[float] = []
+        self._changed = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._rate_limited = 0
+        self._successes = 0
+        self._refusals = 0
+        self._bad_requests = 0
+        self._knock = Sampling()
+        self._probing: asyncio.Task[None] | None = None
+        self._opened = monotonic()
+
+    async def open(self, samplings: Iterable[Sampling]) -> None:
+        """Start the model and show with a cheap call for each sampling that it works."""
+        await self.model.start()
+        known: list[Sampling] = []
+        for sampling in samplings:
+            if sampling not in known:
+                await self.model.preflight(sampling)
+                known.append(sampling)
+        self._knock = known[0] if known else self._knock
+        self._opened = monotonic()
+
+    async def close(self) -> None:
+        """Let go of the model."""
+        if self._probing is not None:
+            self._probing.cancel()
+        await self.model.close()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the channel was opened."""
+        return monotonic() - self._opened
+
+    @property
+    def waiting_for(self) -> str:
+        """What keeps the channel from sending more, in words; empty if nothing does."""
+        if self.breaker.since is not None:
+            down = monotonic() - self.breaker.since
+            return f"the endpoint is down ({down:.0f} s); the run pauses until it answers"
+        if self.stopped is not None:
+            return f"{self.in_flight} requests in flight to finish"
+        if self.concurrency.limit < self.concurrency.most and self.in_flight:
+            return f"overload: {self.concurrency.limit} of {self.concurrency.most} slots in use"
+        if self._rate_limited:
+            return "the rate limit"
+        if self._due and not self.in_flight:
+            return f"a failed request, due in {max(0.0, min(self._due) - monotonic()):.0f} s"
+        return ""
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for another attempt."""
+        return len(self._due)
+
+    def stop(self, reason: KejuError) -> None:
+        """Send nothing more; what is in flight comes in, everybody else gets `reason` raised."""
+        if self.stopped is None:
+            self.stopped = reason
+        self._stopping.set()
+        self._wake()
+        for turn in (*self._returning, *self._newcomers):
+            if not turn.done():
+                turn.set_exception(self.stopped)
+
+    # Slots
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """A slot for as long as the block lasts."""
+        await self.enter()
+        try:
+            yield
+        finally:
+            self.leave()
+
+    async def enter(self, *, returning: bool = False) -> None:
+        """Take a slot; one that was given back for a wait is `returning`, before new work."""
+        if self.stopped is not None:
+            raise self.stopped
+        if self._occupied < self.concurrency.limit and not self._returning:
+            self._occupied += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        (self._returning if returning else self._newcomers).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self.leave()  # the slot was granted in the very moment of the cancellation
+            raise
+
+    def leave(self) -> None:
+        """Give a slot back."""
+        self._occupied -= 1
+        self._grant()
+
+    @property
+    def may_stay(self) -> bool:
+        """Whether who has a slot may use it for the next request, without asking for one again."""
+        return (
+            not self._returning
+            and self._occupied <= self.concurrency.limit
+            and self.stopped is None
+        )
+
+    def _grant(self) -> None:
+        while self._occupied < self.concurrency.limit:
+            waiting = self._returning or self._newcomers
+            if not waiting:
+                return
+            turn = waiting.popleft()
+            if not turn.done():
+                # Counted now, not when the other side runs: nobody slips in between.
+                self._occupied += 1
+                turn.set_result(None)
+
+    # One request
+
+    async def ask(self, request: Request) -> Exchange:
+        """The reply to `request`; whoever asks holds a slot.
+
+        A fault that may pass is followed by another attempt, as many as the limits allow. A fault
+        that remains is the reply's `error`. Raises what stopped the channel, if anything did.
+        """
+        faults: tuple[Fault, ...] = ()
+        while True:
+            if self._metered or self.breaker.since is not None or self.stopped is not None:
+                await self._clearance()
+            self.in_flight += 1
+            self.spending.requests += 1
+            try:
+                reply = await self.model.ask(request, timeout=self.limits.timeout)
+            finally:
+                self.in_flight -= 1
+                if self._metered:
+                    self._wake()
+            fault = reply.error
+            if fault is None:
+                self._successes += 1
+                self._refusals = self._bad_requests = 0
+                self._answered(overload=False)
+                break
+            if not fault.sent:
+                self.spending.requests -= 1
+            if fault.kind == "connection" or fault.status in GATEWAY_STATUS:
+                if self.breaker.failed(monotonic()):
+                    self._probing = asyncio.create_task(self._probe())
+            else:
+                self._answered(overload=fault.kind in OVERLOADS)
+            if self._is_outcome(fault, faults):
+                break
+            if self.stopped is not None:
+                raise self.stopped
+            faults += (fault,)
+            self.retries += 1
+            await self._wait_without_slot(self._backoff(fault, len(faults)))
+        self.spending.add(reply.usage)
+        if self._tokens is not None:
+            self._tokens.draw(reply.usage.input + reply.usage.output)
+        return Exchange(reply, faults)
+
+    def _is_outcome(self, fault: Fault, faults: tuple[Fault, ...]) -> bool:
+        """Whether a fault ends its request; one that no request is to blame for stops all."""
+        if fault.kind in FINAL:
+            self._bad_requests += 1
+            hopeless = self._bad_requests >= BAD_REQUESTS_TO_STOP and not self._successes
+            if fault.kind == "bad_request" and hopeless:
+                self.stop(EndpointError(f"the endpoint refuses every request: {fault.message}"))
+            return True
+        if fault.kind in REFUSALS:
+            self._refusals += 1
+            if self._refusals >= REFUSALS_TO_STOP:
+                self.stop(EndpointError(f"the endpoint refuses to go on: {fault.message}"))
+                return False
+        if (fault.retry_after or 0) > self.limits.give_up_after:
+            asked = f"{fault.retry_after:.0f} s"
+            self.stop(RunIncomplete(f"the endpoint asks to wait {asked} ({fault.message})"))
+            return False
+        # A request that never reached the endpoint is no attempt.
+        return sum(each.sent for each in (*faults, fault)) >= self.limits.attempts
+
+    def _backoff(self, fault: Fault, failures: int) -> float:
+        """What the endpoint asked for; else exponential. Both with jitter, so that none crowd."""
+        if fault.retry_after is not None:
+            return fault.retry_after * self._random.uniform(1.0, 1.25)
+        doubled = self.limits.retry_interval * 2.0 ** min(failures - 1, 20)
+        return min(LONGEST_BACKOFF, doubled) * self._random.uniform(0.5, 1.5)
+
+    async def _wait_without_slot(self, seconds: float) -> None:
+        """Give the slot back for `seconds`, then take one again, before any new work."""
+        due = monotonic() + seconds
+        self._due.append(due)
+        self.leave()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._stopping.wait()
+            await self.enter(returning=True)
+        except BaseException:
+            self._occupied += 1  # its holder is about to give back what it took
+            raise
+        finally:
+            self._due.remove(due)
+
+    async def _clearance(self) -> None:
+        """Wait until the breaker, the budget and the rates allow one attempt."""
+        while True:
+            if self.stopped is not None:
+                raise self.stopped
+            if self.breaker.since is not None:
+                await self._changed.wait()
+                continue
+            exhausted = self.spending.exhausted(self.in_flight, self.seconds)
+            if exhausted and not self.in_flight:
+                self.stop(RunIncomplete(f"{exhausted} is used up: give a larger one to go on"))
+                continue
+            if exhausted:
+                await self._changed.wait()
+                continue
+            now, wait = monotonic(), 0.0
+            if self._tokens is not None:
+                ahead = self.spending.average_tokens() * (self.in_flight + 1)
+                wait = self._tokens.wait(ahead, now)
+            if self._requests is not None:
+                wait = max(wait, self._requests.wait(1, now))
+                if wait <= 0:
+                    self._requests.draw(1)
+            if wait <= 0:
+                return
+            self._rate_limited += 1
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.001, wait)):
+                    await self._changed.wait()
+            self._rate_limited -= 1
+
+    def _wake(self) -> None:
+        """Let everybody who waits for clearance look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _answered(self, *, overload: bool) -> None:
+        """Somebody is there: close the breaker, adapt the concurrency."""
+        if self.breaker.since is not None:
+            self._wake()
+        elif self.concurrency.saw(overload=overload):
+            self._grant()
+        self.breaker.worked()
+
+    async def _probe(self) -> None:
+        """Knock with the preflight's cheap call until the endpoint answers or we give up."""
+        wait = 1.0
+        while self.breaker.since is not None and self.stopped is None:
+            if monotonic() - self.breaker.since > self.breaker.give_up_after:
+                allowed = f"{self.breaker.give_up_after:g} s"
+                self.stop(RunIncomplete(f"the endpoint stayed down for more than {allowed}"))
+                return
+            await asyncio.sleep(wait)
+            wait = min(15.0, wait * 1.5)
+            try:
+                await self.model.preflight(self._knock)
+            except EndpointError:
+                continue
+            self.breaker.worked()
+            self._wake()
+
+
+Solver = Callable[[Request, Channel], Awaitable[Exchange]]
+"""Turns a request into a reply by asking a channel, once or many times."""

@@ -1,0 +1,1 @@
+"""How a request becomes a reply; a solver (`keju.engine.channel.Solver`) asks a channel."""

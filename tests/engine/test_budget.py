@@ -1,0 +1,50 @@
+"""What is spent, and budgets."""
+
+from __future__ import annotations
+
+import pytest
+
+from keju.config import Budget, Price
+from keju.engine.budget import Meter, Spending
+from keju.types import Usage
+
+
+def spent(requests: int, tokens: int, budget: Budget, price: Price | None = None) -> Spending:
+    spending = Spending(budget, price)
+    for _ in range(requests):
+        spending.requests += 1
+        spending.add(Usage(input=tokens, output=0))
+    return spending
+
+
+def test_each_budget_stops_at_its_limit() -> None:
+    assert not spent(9, 10, Budget(requests=10)).exhausted(0, 0)
+    assert "10 requests" in spent(10, 10, Budget(requests=10)).exhausted(0, 0)
+    assert "100 tokens" in spent(10, 10, Budget(tokens=100)).exhausted(0, 0)
+    assert "2 seconds" in spent(1, 1, Budget(seconds=2)).exhausted(0, 2.5)
+    price = Price(input=1.0, output=2.0)
+    assert "in cost" in spent(10, 100_000, Budget(cost=1.0), price).exhausted(0, 0)
+
+
+def test_what_is_in_flight_counts_against_tokens() -> None:
+    spending = spent(5, 10, Budget(tokens=100))
+    assert not spending.exhausted(4, 0)
+    assert spending.exhausted(5, 0)
+
+
+def test_what_earlier_sessions_spent_counts() -> None:
+    already = Meter()
+    already.requests = 7
+    spending = Spending(Budget(requests=10), None, already)
+    spending.requests = 2
+    assert not spending.exhausted(0, 0)
+    spending.requests = 3
+    assert spending.exhausted(0, 0)
+
+
+def test_cached_tokens_have_their_own_price() -> None:
+    meter = Meter()
+    meter.add(Usage(input=1_000_000, output=500_000, cached=400_000))
+    assert meter.cost(Price(input=2, output=8, cached=0.5)) == pytest.approx(1.2 + 0.2 + 4)
+    assert meter.cost(Price(input=2, output=8)) == pytest.approx(2 + 4)
+    assert meter.cost(None) is None

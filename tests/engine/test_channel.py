@@ -1,0 +1,228 @@
+"""One endpoint: slots, rates, the breaker, and retries that block nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keju.engine.channel import Breaker, Channel, Concurrency, Exchange, Limits, Rate
+from keju.errors import EndpointError, Interrupted
+from keju.models.base import Model
+from keju.solvers.once import once
+from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
+
+BUSY = Fault("rate_limit", "busy", 429, retry_after=0.2)
+
+
+def feed(limit: Concurrency, replies: int, overloads: int) -> None:
+    for number in range(replies):
+        limit.saw(overload=number < overloads)
+
+
+def test_concurrency_backs_off_under_overload_and_grows_again() -> None:
+    limit = Concurrency(64)
+    feed(limit, 64, 64)
+    assert limit.limit < 32
+    for _ in range(20):
+        feed(limit, limit.limit + 8, limit.limit + 8)
+    assert limit.limit == 1
+    for _ in range(100):
+        feed(limit, max(8, limit.limit), 0)
+    assert limit.limit == 64
+
+
+@given(st.lists(st.booleans(), max_size=500), st.integers(1, 64))
+def test_concurrency_stays_between_one_and_the_users_number(seen: list[bool], most: int) -> None:
+    limit = Concurrency(most)
+    for overload in seen:
+        limit.saw(overload=overload)
+        assert 1 <= limit.limit <= most
+
+
+def test_a_rate_lets_the_stated_number_through_in_a_minute() -> None:
+    rate = Rate(120, burst=2)
+    now, sent = 0.0, 0
+    while now < 60:
+        wait = rate.wait(1, now)
+        if wait <= 0:
+            rate.draw(1)
+            sent += 1
+        else:
+            now += wait
+    assert 120 <= sent <= 123
+
+
+def test_a_rate_makes_up_for_a_reply_that_used_more_than_foreseen() -> None:
+    rate = Rate(600, burst=100)
+    rate.wait(0, 0.0)
+    rate.draw(1100)
+    assert rate.wait(50, 0.0) == pytest.approx(105.0)
+
+
+def test_the_breaker_opens_only_on_failures_in_a_row() -> None:
+    breaker = Breaker(60, threshold=3)
+    breaker.failed(1)
+    breaker.failed(2)
+    breaker.worked()
+    assert not breaker.failed(3)
+    assert not breaker.failed(4)
+    assert breaker.failed(5)
+    assert breaker.since == 5
+    assert not breaker.failed(6)
+    breaker.worked()
+    assert breaker.since is None
+
+
+class Endpoint(Model):
+    """Answers with the prompt; `fault` may say which attempt at which prompt fails, and how."""
+
+    name = "echo"
+
+    def __init__(self, fault: Callable[[str, int], Fault | None], seconds: float = 0.0) -> None:
+        self._fault = fault
+        self._seconds = seconds
+        self.asked: list[str] = []
+        self.most = 0
+        self._now = 0
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        text = request.prompt.text
+        self.asked.append(text)
+        self._now += 1
+        self.most = max(self.most, self._now)
+        await asyncio.sleep(self._seconds)
+        self._now -= 1
+        return Reply(text, error=self._fault(text, self.asked.count(text)))
+
+
+def make(model: Model, slots: int, **limits: float) -> Channel:
+    settings = {"timeout": 5, "attempts": 5, "give_up_after": 5, "retry_interval": 0.01} | limits
+    return Channel(model, Limits(concurrency=slots, **settings))  # type: ignore[arg-type]
+
+
+def request(text: str) -> Request:
+    return Request(Prompt(Prefix(), text), Sampling(), hash=text)
+
+
+async def solve(channel: Channel, text: str) -> Exchange:
+    async with channel.slot():
+        return await once(request(text), channel)
+
+
+def test_a_retry_gives_its_slot_back_and_comes_before_new_work() -> None:
+    def fault(text: str, attempt: int) -> Fault | None:
+        return BUSY if text == "0" and attempt == 1 else None
+
+    async def scenario() -> None:
+        endpoint = Endpoint(fault, seconds=0.05)
+        channel = make(endpoint, 1)
+        started = monotonic()
+        replies = await asyncio.gather(*(solve(channel, str(n)) for n in range(20)))
+        assert [reply.text for reply, _ in replies] == [str(n) for n in range(20)]
+        assert replies[0].faults == (BUSY,)
+        # Others were asked during the wait, and none of the rest before the repetition was due.
+        again = endpoint.asked.index("0", 1)
+        assert 3 <= again <= 7
+        assert endpoint.most == 1
+        assert monotonic() - started < 21 * 0.05 + 0.3
+        assert channel.retries == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_fault_in_turn_seven_is_repeated_there_and_never_restarts_the_episode() -> None:
+    async def episode(first: Request, channel: Channel) -> Exchange:
+        faults: tuple[Fault, ...] = ()
+        for turn in range(1, 11):
+            reply, more = await channel.ask(request(f"turn {turn}"))
+            faults += more
+        return Exchange(reply, faults)
+
+    async def scenario() -> None:
+        endpoint = Endpoint(lambda text, n: BUSY if text == "turn 7" and n < 3 else None)
+        channel = make(endpoint, 1)
+        async with channel.slot():
+            reply, faults = await episode(request("start"), channel)
+        assert (reply.text, faults) == ("turn 10", (BUSY, BUSY))
+        assert endpoint.asked == [f"turn {n}" for n in (1, 2, 3, 4, 5, 6, 7, 7, 7, 8, 9, 10)]
+
+    asyncio.run(scenario())
+
+
+def test_never_more_in_flight_than_slots_whatever_fails() -> None:
+    def fault(text: str, attempt: int) -> Fault | None:
+        return Fault("server", "broken", 500) if (int(text) + attempt) % 3 == 0 else None
+
+    async def scenario() -> None:
+        endpoint = Endpoint(fault, seconds=0.001)
+        channel = make(endpoint, 4)
+        replies = await asyncio.gather(*(solve(channel, str(n)) for n in range(200)))
+        assert all(reply.error is None for reply, _ in replies)
+        assert endpoint.most == 4
+        assert channel.in_flight == 0
+
+    asyncio.run(scenario())
+
+
+def test_attempts_are_counted_and_the_last_fault_is_the_reply() -> None:
+    async def scenario() -> None:
+        endpoint = Endpoint(lambda *_: Fault("server", "broken", 500))
+        reply, faults = await solve(make(endpoint, 1, attempts=3), "x")
+        assert reply.error == Fault("server", "broken", 500)
+        assert len(faults) == 2
+        assert len(endpoint.asked) == 3
+
+    asyncio.run(scenario())
+
+
+def test_a_stopped_channel_raises_its_reason_and_loses_no_slot() -> None:
+    async def scenario() -> None:
+        endpoint = Endpoint(lambda text, _: BUSY if text == "0" else None, seconds=0.05)
+        channel = make(endpoint, 2)
+        tasks = [asyncio.create_task(solve(channel, str(n))) for n in range(6)]
+        await asyncio.sleep(0.07)  # one waits for its repetition, two are in flight, three stand by
+        tasks[5].cancel()
+        reason = Interrupted("interrupted")
+        channel.stop(reason)
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert ended[0] is reason
+        assert isinstance(ended[5], asyncio.CancelledError)
+        assert [each.reply.text for each in ended[1:4] if isinstance(each, Exchange)]
+        with pytest.raises(Interrupted):
+            await solve(channel, "later")
+
+    asyncio.run(scenario())
+
+
+def test_a_cancelled_newcomer_leaves_its_slot_to_others() -> None:
+    async def scenario() -> None:
+        channel = make(Endpoint(lambda *_: None, seconds=0.01), 1)
+        for _ in range(20):
+            tasks = [asyncio.create_task(solve(channel, str(n))) for n in range(5)]
+            await asyncio.sleep(0.011)
+            for task in tasks[1:3]:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            assert sum(isinstance(each, Exchange) for each in ended) >= 3
+        assert (await asyncio.wait_for(solve(channel, "last"), 1)).reply.text == "last"
+
+    asyncio.run(scenario())
+
+
+def test_a_withdrawn_key_stops_everybody() -> None:
+    async def scenario() -> None:
+        endpoint = Endpoint(lambda *_: Fault("auth", "no such key", 401))
+        channel = make(endpoint, 8)
+        ended = await asyncio.gather(
+            *(solve(channel, str(n)) for n in range(30)), return_exceptions=True
+        )
+        assert {str(each) for each in ended} == {"the endpoint refuses to go on: no such key"}
+        assert all(isinstance(each, EndpointError) for each in ended)
+        assert len(endpoint.asked) <= 8
+
+    asyncio.run(scenario())
