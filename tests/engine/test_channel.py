@@ -226,3 +226,9 @@ def test_a_withdrawn_key_stops_everybody() -> None:
         assert len(endpoint.asked) <= 8
 
     asyncio.run(scenario())
+
+
+def test_seven_failures_in_a_row_are_no_outage_and_eight_are() -> None:
+    breaker = Breaker(60)
+    assert [breaker.failed(now) for now in range(1, 9)] == [False] * 7 + [True]
+    assert breaker.since == 8

@@ -13,6 +13,7 @@ import asyncio
 import ssl
 import sys
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from types import TracebackType
@@ -50,6 +51,8 @@ class Stats:
         self.connections = 0
         self.attempts: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
+        self.failed_at: dict[str, float] = {}
+        """When a prompt was last answered with a fault, by `Asked.key`, on the monotonic clock."""
 
     def snapshot(self) -> dict[str, Any]:
         """The counts as ``GET /stats`` gives them."""
@@ -173,6 +176,7 @@ class _Connection(asyncio.Protocol):
         if fault is None:
             self.stats.answered += 1
             return self._write(200, answer(self.plan, asked))
+        self.stats.failed_at[asked.key] = time.monotonic()
         if fault in ("drop", "stall"):
             return self.transport.abort()
         if fault == "partial":

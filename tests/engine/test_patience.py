@@ -1,0 +1,92 @@
+"""How the engine treats what answers it: it waits as asked, pauses late, and fills a batch."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju import Model, Reply, Request, run_task
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan
+
+MAKE_MODEL = "keju.task.make_model"
+"""What turns the name of a model into the model."""
+KNOCK = "Answer with one letter, A or B."
+
+
+def sit(folder: Path, **more: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = {
+        "model": "m",
+        "datasets": ["demo"],
+        "dataset_args": {"demo": {"size": 4, "subset_list": ["word_sorting", "object_counting"]}},
+        "work_dir": str(folder),
+        "retry_interval": 0.001,
+    }
+    return run_task(settings | more)
+
+
+def test_no_question_is_asked_again_before_the_endpoint_allows_it(tmp_path: Path) -> None:
+    waits: list[float] = []
+
+    def answer(asked: Asked) -> str:
+        waits.append(time.monotonic() - endpoint.stats.failed_at[asked.key])
+        return "So the answer is (A)."
+
+    plan = Plan(answers=answer, first_faults=("429",), retry_after="0.2")
+    with FaultyEndpoint(plan) as endpoint:
+        sit(tmp_path, api_url=endpoint.url)
+    assert len(waits) == 8 + 1
+    assert min(waits) >= 0.2
+
+
+def test_a_few_failures_in_a_row_do_not_pause_the_run(tmp_path: Path) -> None:
+    """Where the endpoint counts as down, the engine knocks until somebody answers."""
+    knocks: list[Asked] = []
+
+    def answer(asked: Asked) -> str:
+        if asked.text == KNOCK:
+            knocks.append(asked)
+            endpoint.plan = replace(endpoint.plan, first_faults=("503",) * 7)
+        return "So the answer is (A)."
+
+    with FaultyEndpoint(Plan(answers=answer)) as endpoint:
+        one = {"demo": {"size": 1, "subset_list": ["word_sorting"]}}
+        results = sit(tmp_path, api_url=endpoint.url, attempts=8, dataset_args=one)
+    assert endpoint.stats.faults == {"503": 7}
+    assert results["benchmarks"][0]["outcomes"]["error"] == 0
+    assert len(knocks) == 1
+
+
+class Batching(Model):
+    """A model with places, which knows how many were taken at most."""
+
+    name = "m"
+
+    def __init__(self, slots: int, *, batches: bool) -> None:
+        self.slots = slots
+        self.batches = batches
+        self.taken = self.most = 0
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        self.taken += 1
+        self.most = max(self.most, self.taken)
+        await asyncio.sleep(0.001)
+        self.taken -= 1
+        return Reply(text="So the answer is (A).", finish="stop")
+
+
+@pytest.mark.parametrize(
+    ("slots", "batches", "most"), [(6, True, 6), (6, False, 2), (1, False, 1), (1, True, 1)]
+)
+def test_a_model_that_batches_is_given_all_its_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slots: int, batches: bool, most: int
+) -> None:
+    model = Batching(slots, batches=batches)
+    monkeypatch.setattr(MAKE_MODEL, lambda _: model)
+    sit(tmp_path, eval_batch_size=2)
+    assert model.most == most
