@@ -13,9 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keju import run_task
 from keju.errors import RunIncomplete, UsageError
 from keju.runs.journal import FILE, Damage, Journal, read_records
 from keju.types import Answer, Reading, Record, Reply, Score
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Plan
+
+SYNC_EVERY = "keju.engine.loop.SYNC_EVERY"
+"""Seconds between two syncs while a run goes on."""
 
 
 def record(number: int, text: str = "yes") -> Record:
@@ -130,3 +136,51 @@ def test_the_lock_is_freed_when_the_writer_is_killed(tmp_path: Path) -> None:
     child.wait()
     child.stdout.close()
     Journal(tmp_path).close()
+
+
+Synced = dict[int, list[int]]
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> Synced:
+    """The sizes at which files were made to survive a loss of power, by inode."""
+    sizes: Synced = {}
+
+    def watch(name: str) -> None:
+        really = getattr(os, name)
+
+        def sync(fd: int) -> None:
+            facts = os.fstat(fd)
+            sizes.setdefault(facts.st_ino, []).append(facts.st_size)
+            really(fd)
+
+        monkeypatch.setattr(os, name, sync)
+
+    watch("fdatasync")
+    watch("fsync")
+    return sizes
+
+
+def test_what_is_synced_is_on_the_disk(tmp_path: Path, synced: Synced) -> None:
+    with Journal(tmp_path) as journal:
+        path = journal.path
+        for number in range(3):
+            journal.append([record(number)])
+            journal.sync()
+            assert synced[path.stat().st_ino][-1] == path.stat().st_size
+        journal.append([record(3)])
+    assert synced[path.stat().st_ino][-1] == path.stat().st_size
+    assert len(synced[path.stat().st_ino]) == 4
+
+
+def test_a_run_is_synced_while_it_goes_on_and_at_its_end(
+    tmp_path: Path, synced: Synced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SYNC_EVERY, 0.01)
+    with FaultyEndpoint(Plan(answers="So the answer is (A).", latency=0.03)) as endpoint:
+        settings = {"model": "m", "api_url": endpoint.url, "datasets": ["demo"], "limit": 1}
+        run_task({**settings, "work_dir": str(tmp_path), "run_id": "r", "eval_batch_size": 1})
+    facts = (tmp_path / "r" / FILE).stat()
+    sizes = synced[facts.st_ino]
+    assert sizes[-1] == facts.st_size
+    assert 0 < sizes[0] < facts.st_size
