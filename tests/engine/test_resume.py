@@ -7,11 +7,14 @@ from typing import Any
 
 import msgspec
 
+from keju import run_task
 from keju.config import TaskConfig
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import Recalled, recall
 from keju.runs.journal import Journal, read_records
 from keju.task import run_exams
+from tests.benchmarks.bixbench.conftest import FLAT, write
+from tests.support.endpoint import FaultyEndpoint
 
 
 def stored(folder: Path, **more: Any) -> tuple[TaskConfig, Path]:
@@ -67,3 +70,50 @@ def test_every_repeat_is_found_again(tmp_path: Path) -> None:
     config, run = stored(tmp_path, repeats=3)
     jobs, recalled = recalled_jobs(config, run, trusted=True)
     assert recalled.count == jobs[0].units == 3 * len(jobs[0].exam.samples)
+
+
+def test_settings_that_grade_otherwise_leave_no_stored_score_standing(tmp_path: Path) -> None:
+    """The same prompts and readers; only what is made of an undecided answer is another."""
+    (tmp_path / "bixbench").mkdir()
+    write(tmp_path / "bixbench" / "BixBench_v1.5.jsonl", FLAT)
+
+    def outcomes(**settings: Any) -> tuple[int, int, int]:
+        args = {"answer_mode": "open", "subset_list": ["v1.5"], **settings}
+        results = run_task(
+            {
+                "model": "scripted",
+                "datasets": ["bixbench"],
+                "dataset_args": {"bixbench": args},
+                "data_dir": str(tmp_path),
+                "work_dir": str(tmp_path),
+                "run_id": "r",
+            }
+        )
+        found = results["benchmarks"][0]["outcomes"]
+        return found["correct"], found["incorrect"], found["ungraded"]
+
+    undecided = outcomes()
+    exact = outcomes(no_judge="exact")
+    assert undecided[2] > 0
+    assert exact[2] == 0
+    assert outcomes() == undecided
+    assert len((tmp_path / "r" / "records.jsonl").read_text().splitlines()) == len(FLAT)
+
+
+def test_copied_replies_keep_their_origin_and_are_never_charged(tmp_path: Path) -> None:
+    def units(run: str, size: int, **more: Any) -> int:
+        settings = {"model": "m", "api_url": endpoint.url, "datasets": ["demo"]}
+        args = {"dataset_args": {"demo": {"size": size}}, "work_dir": str(tmp_path)}
+        entry = run_task({**settings, **args, "run_id": run, **more})["benchmarks"][0]
+        return sum(entry["outcomes"].values())
+
+    with FaultyEndpoint() as endpoint:
+        assert units("first", 2) == 12
+        assert units("copy", 2, use_cache="first") == 12
+        assert units("copy-of-it", 2, use_cache="copy") == 12
+        budget = {"requests": 6}
+        for run in ("copy", "copy-of-it"):
+            assert units(run, 3, budget=budget) == 18
+    for run, origins in {"first": [""] * 12, "copy": ["first"] * 12 + [""] * 6}.items():
+        assert [record.origin for record in read_records(tmp_path / run)] == origins
+    assert next(read_records(tmp_path / "copy-of-it")).origin == "first"
