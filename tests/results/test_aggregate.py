@@ -186,6 +186,20 @@ def test_clustered_exam() -> None:
     assert any("only 5 clusters" in warning for warning in entry["warnings"])
 
 
+def test_bounds_of_a_clustered_exam_are_as_unsure_as_its_accuracy() -> None:
+    exam = clustered_exam([4] * 12)
+    tally = make_tally("1111" * 6 + "0000" * 5 + "e" * 4)
+    clustered = entry_of(exam, tally)["metrics"]
+    exam.clustered = False
+    independent = entry_of(exam, tally)["metrics"]
+    deff = clustered["accuracy"]["deff"]
+    assert deff == pytest.approx(4.3, abs=0.1)
+    for name, value in (("accuracy_worst", 24 / 48), ("accuracy_best", 28 / 48)):
+        assert clustered[name]["value"] == independent[name]["value"] == value
+        assert independent[name]["ci95"] == pytest.approx(list(wilson(value, 48)))
+        assert clustered[name]["ci95"] == pytest.approx(list(wilson(value, 48 / deff)))
+
+
 def test_ten_clusters_do_not_warn_and_one_has_no_interval() -> None:
     assert entry_of(clustered_exam([2] * 10), make_tally("10" * 10))["warnings"] == []
     alone = entry_of(clustered_exam([4]), make_tally("1100"))
