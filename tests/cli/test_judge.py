@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,3 +168,24 @@ def test_flags_are_laid_over_the_judge_of_the_exam(
     assert ran.code == 0, ran.err
     found = ran.json["benchmarks"][0]["judge"]
     assert (found["model"], found["repeats"], found["judged"]) == ("j", 3, SIZE)
+
+
+@pytest.mark.parametrize(
+    ("said", "counted"),
+    [("incorrect", "truncated"), ("refused", "truncated"), ("correct", "correct")],
+)
+def test_a_judge_does_not_hide_that_replies_were_cut_off(
+    keju: Keju, said: str, counted: str
+) -> None:
+    def speak(asked: Asked) -> str | dict[str, Any]:
+        if asked.body["model"] == "j":
+            return f"<grade>{said}</grade>"
+        return {"message": {"content": "Well, let me think"}, "finish_reason": "length"}
+
+    with FaultyEndpoint(Plan(answers=speak)) as endpoint:
+        sitting = ("eval", "-m", "m", "--api-url", endpoint.url, *EXAM, "--run-id", "r", "-q")
+        assert keju(*sitting, "--no-report").code == 0
+        ran = keju("judge", "r", "--model", "j", "--strategy", "llm", "--json", "-q", "--no-report")
+    entry = ran.json["benchmarks"][0]
+    assert entry["judge"]["judged"] == UNITS
+    assert entry["outcomes"][counted] == UNITS
