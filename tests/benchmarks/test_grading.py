@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from keju import run_task
 from keju.benchmarks.base import Reader
 from keju.benchmarks.grading import grade
+from keju.journal import read_records
 from keju.types import Answer, Fault, Reply, Sample
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Plan
 
 SAMPLE = Sample(id="1", subset="s", index=0, text="?", target="B", choices=("x", "y"))
 
@@ -41,3 +47,27 @@ class Letter(Reader):
 def test_outcome(reply: Reply, outcome: str, reason: str) -> None:
     reading = grade(reply, SAMPLE, Letter())
     assert (reading.score.outcome, reading.answer.reason) == (outcome, reason)
+
+
+@pytest.mark.parametrize("given", [{"B": -0.7, "A": -0.7}, {"A": -0.7, "B": -0.7}])
+def test_a_tie_of_labels_goes_to_the_first_and_is_named(given: dict[str, float]) -> None:
+    reading = grade(Reply(label_logprobs=given, finish="stop"), SAMPLE, Letter())
+    assert (reading.answer.value, reading.answer.reason) == ("A", "tie")
+
+
+def test_an_endpoint_that_prefers_no_label_is_read_as_the_first(tmp_path: Path) -> None:
+    plan = Plan(answers="B", tokens=lambda _: {"B": -0.7, "A": -0.7, "Z": -3.0})
+    with FaultyEndpoint(plan) as endpoint:
+        run_task(
+            {
+                "model": "m",
+                "api_url": endpoint.url,
+                "datasets": ["demo"],
+                "protocol": "letters",
+                "limit": 1,
+                "work_dir": str(tmp_path),
+                "run_id": "r",
+            }
+        )
+    answers = [record.readings[0].answer for record in read_records(tmp_path / "r")]
+    assert {(answer.value, answer.reason) for answer in answers} == {("A", "tie")}
