@@ -77,8 +77,11 @@ def test_a_run_of_0_1_is_exported_the_same(laid: Laid, keju: Keju) -> None:
         assert told == [row[name] for row in before], name
 
 
-@of(FINISHED)
-@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("laid", "language"),
+    [*((name, "en") for name in FINISHED), ("bbh-paper", "zh"), ("bixbench-judged", "zh")],
+    indirect=["laid"],
+)
 def test_a_run_of_0_1_is_reported_with_its_numbers(laid: Laid, keju: Keju, language: str) -> None:
     argv = ("report", f"runs/{laid.case.name}", "-o", "report.html", "--language", language)
     assert keju(*argv).code == 0
