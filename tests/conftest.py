@@ -1,4 +1,4 @@
-"""Fixtures that every test may use."""
+"""Fixtures that every test may use, and which tests are too slow for the fast lane."""
 
 from __future__ import annotations
 
@@ -6,8 +6,32 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+SLOW = (
+    "bridges", "hf", "integration", "integrations",
+    "benchmarks/test_linear_time.py", "benchmarks/test_recorded.py", "benchmarks/test_rotation.py",
+    "cli/test_main.py", "cli/test_vf_eval.py", "imports/test_opencompass.py", "imports/test_refusals.py",
+    "imports/test_runs.py", "imports/test_tools.py", "imports/test_variants.py", "judges/test_runs.py",
+    "models/test_embedded.py", "models/test_weights.py", "sources/test_data_command.py",
+    "sources/test_pull.py", "sources/test_snapshots.py",
+    "test_golds.py", "test_judging.py", "test_kill.py", "test_perf.py", "test_scaffold.py",
+    "test_task.py", "test_verify.py",
+)  # fmt: skip
+"""Files and folders that `make test-fast` leaves out, beside all tests of the complete data."""
+
+settings.register_profile("fast", max_examples=10)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow."""
+    tests = REPOSITORY / "tests"
+    slow = [tests / name for name in SLOW]
+    for item in items:
+        whole_data = "data_dir" in getattr(item, "fixturenames", ())
+        if whole_data or any(item.path == place or place in item.path.parents for place in slow):
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session")

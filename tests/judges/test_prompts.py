@@ -95,6 +95,7 @@ def test_what_is_no_tag_is_shown_as_it_is() -> None:
         assert defused(text) == text
 
 
+@pytest.mark.slow
 def test_long_texts_are_defused_in_linear_time() -> None:
     for unit in ("<", "[", "< ", "<start_of_", "[TOOL_", "</", "<<"):
         text = unit * 200_000

@@ -292,6 +292,7 @@ def peak_memory(size: int, epochs: int) -> int:
     return peak
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epochs", [1, 2])
 def test_memory_does_not_grow_with_the_exam(epochs: int) -> None:
     small, large = peak_memory(100_000, epochs), peak_memory(1_000_000, epochs)

@@ -146,6 +146,7 @@ def test_errata_and_clusters_with_repeats() -> None:
     assert metrics["pass@2"]["clusters"] == 2
 
 
+@pytest.mark.slow
 def test_intervals_of_simulated_runs_cover_the_models_true_score() -> None:
     """From the tally to the entry: the truth of a known model lies inside 95 % of the time."""
     chance = random.Random(11)

@@ -97,6 +97,7 @@ def test_variance_parts_need_two_items_with_repeats() -> None:
 ITEMS, REPEATS, EXAMS = 60, 6, 1500
 
 
+@pytest.mark.slow
 def test_intervals_of_simulated_models_cover_as_stated() -> None:
     """Items are drawn from a known law of difficulty; 95 % intervals hold the truth 95 % of times.
 

@@ -360,6 +360,7 @@ PIECES = st.sampled_from(
 TEXTS = st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=25).map("".join))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(text=TEXTS)
 @pytest.mark.parametrize("setting", SETTINGS)
