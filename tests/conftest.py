@@ -10,14 +10,14 @@ from hypothesis import settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SLOW = (
-    "bridges", "hf", "integration", "integrations",
+    "bridges", "hf", "integration", "interop/verifiers",
     "benchmarks/test_linear_time.py", "benchmarks/test_recorded.py", "benchmarks/test_rotation.py",
-    "cli/test_main.py", "cli/test_vf_eval.py", "imports/test_opencompass.py", "imports/test_refusals.py",
-    "imports/test_runs.py", "imports/test_tools.py", "imports/test_variants.py", "judges/test_runs.py",
+    "cli/test_main.py", "cli/test_vf_eval.py", "interop/imports/test_opencompass.py", "interop/imports/test_refusals.py",
+    "interop/imports/test_runs.py", "interop/imports/test_tools.py", "interop/imports/test_variants.py", "judges/test_runs.py",
     "models/test_embedded.py", "models/test_weights.py", "sources/test_data_command.py",
     "sources/test_pull.py", "sources/test_snapshots.py",
-    "test_golds.py", "test_judging.py", "test_kill.py", "test_perf.py", "test_scaffold.py",
-    "test_task.py", "test_verify.py",
+    "results/test_golds.py", "judges/test_stage.py", "test_kill.py", "test_perf.py", "cli/test_scaffold.py",
+    "test_task.py", "results/test_verify.py",
 )  # fmt: skip
 """Files and folders that `make test-fast` leaves out, beside all tests of the complete data."""
 

@@ -9,7 +9,7 @@ import pytest
 from keju import run_task
 from keju.benchmarks.base import Reader
 from keju.benchmarks.grading import grade
-from keju.journal import read_records
+from keju.runs.journal import read_records
 from keju.types import Answer, Fault, Reply, Sample
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keju import run_task
-from keju.journal import read_records
+from keju.runs.journal import read_records
 
 SIZES = {"A": 3, "B": 9, "C": 48}
 """How many questions have which answer."""
