@@ -1,4 +1,4 @@
-"""How soon something happens: the help text, and the first question of a run."""
+"""How soon something happens: the help texts, and the first question of a run."""
 
 from __future__ import annotations
 
@@ -13,20 +13,42 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from perf.exam import bbh
-from perf.measure import ROOT, NotMeasured, Row, environment_of_children, run, within
+from perf.measure import (
+    ROOT,
+    NotMeasured,
+    Row,
+    alternate,
+    environment_of_children,
+    run,
+    within,
+)
 from perf.nginx import REPLY
 
 KEJU = (sys.executable, "-m", "keju")
 ROUNDS = 5
 HELP_LIMIT, REQUEST_LIMIT = 0.25, 1.0
+HELP_ROUNDS, HELP_RATIO = 10, 1.3
+LIBRARIES = (sys.executable, "-c", "import typer, rich")
+"""What help is held against: importing the libraries of the command line."""
 QUESTION_BYTES = 400
 """A body of at least this size is a question; what the preflight sends is shorter."""
 
 
 def measure() -> Iterator[Row]:
-    """CPU of ``keju --help``, and of a run up to the moment when a question arrives."""
+    """CPU of help, and of a run up to the moment when a question arrives."""
     helping = statistics.median(run([*KEJU, "--help"]).cpu for _ in range(ROUNDS))
     yield within("startup: CPU of keju --help", helping, HELP_LIMIT, "s")
+    sides = alternate(
+        HELP_ROUNDS, lambda: run([*KEJU, "eval", "--help"]).cpu, lambda: run(LIBRARIES).cpu
+    )
+    limit = f"{HELP_RATIO:g}x of {sides.other:.3g} s"
+    yield Row(
+        "startup: CPU of keju eval --help, to importing typer and rich",
+        f"{sides.ours:.3g} s",
+        limit,
+        sides.ratio,
+        sides.ratio <= HELP_RATIO,
+    )
     exam = bbh()
     first = statistics.median(_until_first_question(exam.settings) for _ in range(ROUNDS))
     yield within(f"startup: CPU up to the first question, {exam.title}", first, REQUEST_LIMIT, "s")

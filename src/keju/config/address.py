@@ -48,12 +48,9 @@ def parse_address(api_url: str) -> Address:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ConfigError("api_url is not a URL: its host or port cannot be read") from None
+        raise ConfigError("config_url_unreadable") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise ConfigError(
-            "api_url must begin with http:// or https:// and name a host, "
-            "e.g. http://localhost:8000/v1"
-        )
+        raise ConfigError("config_url_form")
     path = parts.path.rstrip("/")
     bare = path == ""
     for suffix in PATHS.values():
