@@ -102,10 +102,12 @@ def _paragraphs(text: str) -> list[str]:
 def _print_page(usage: str, about: str, panels: Mapping[str, list[tuple[str, str]]]) -> None:
     """Print the head of a help page and its panels, as wide as the terminal."""
     try:
-        width = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns)
+        width = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns or 80)
     except (OSError, ValueError):
         width = 80
     width = max(width, 60)
+    colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    bold = "\033[1m{}\033[0m".format if colours else str
     lines = ["", f" Usage: keju {usage}".rstrip(), ""]
     for paragraph in _paragraphs(about):
         lines += textwrap.wrap(paragraph, width - 2, initial_indent=" ", subsequent_indent=" ")
@@ -113,12 +115,14 @@ def _print_page(usage: str, about: str, panels: Mapping[str, list[tuple[str, str
     for title, entries in panels.items():
         if not entries:
             continue
-        lines.append(f"╭─ {title} " + "─" * (width - len(title) - 5) + "╮")
+        lines.append(f"╭─ {bold(title)} " + "─" * (width - len(title) - 5) + "╮")
         left = max(len(entry) for entry, _ in entries)
+        room = width - left - 6
         for entry, text in entries:
-            parts = textwrap.wrap(text, width - left - 6, break_on_hyphens=False) or [""]
-            for first, part in zip([entry, *[""] * len(parts)], parts, strict=False):
-                lines.append(f"│ {first:<{left}}  {part}".ljust(width - 1) + "│")
+            first = entry
+            for part in textwrap.wrap(text, room, break_on_hyphens=False):
+                lines.append(f"│ {bold(first.ljust(left))}  {part.ljust(room)} │")
+                first = ""
         lines.append("╰" + "─" * (width - 2) + "╯")
     text = "\n".join(lines) + "\n"
     try:

@@ -7,14 +7,11 @@ import platform
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from keju.cli.command import command
 from keju.cli.common import print_json
 from keju.errors import EndpointError, KejuError
-
-if TYPE_CHECKING:
-    from keju.models.openai import OpenAIModel
 
 CORE = ("keju", "jinja2", "msgspec", "pydantic", "pyreqwest", "pyyaml", "rich", "typer")
 SECONDS = 10.0
@@ -49,8 +46,15 @@ def doctor(
     """Examine the installation: versions, optional parts, data, folders, the endpoint."""
     checks = [*_software(), *_data(data_dir), *_folders(work_dir)]
     if api_url is not None:
+        import asyncio
+
         key = api_key or os.environ.get("KEJU_API_KEY") or os.environ.get("OPENAI_API_KEY")
-        checks.append(_endpoint(api_url, key, model))
+        try:
+            found = asyncio.run(_reach(api_url, key, model))
+            checks.append(Check("endpoint", True, found))
+        except KejuError as error:
+            code = error.exit_code
+            checks.append(Check("endpoint", False, "no", str(error), False, exit_code=code))
     rows = [
         {
             "name": check.name,
@@ -120,47 +124,30 @@ def _folders(work_dir: str | None) -> Iterator[Check]:
         yield Check(name, usable, str(folder), remedy, optional=False)
 
 
-def _endpoint(api_url: str, api_key: str | None, model: str | None) -> Check:
-    import asyncio
-
-    try:
-        found = asyncio.run(_reach(api_url, api_key, model))
-    except KejuError as error:
-        code = error.exit_code if isinstance(error, EndpointError) else 2
-        return Check("endpoint", False, "no", str(error), optional=False, exit_code=code)
-    return Check("endpoint", True, found)
-
-
 async def _reach(api_url: str, api_key: str | None, name: str | None) -> str:
+    """Ask the model for a word, or the endpoint for its list of models, which costs nothing."""
+    from keju.models.faults import refused
     from keju.models.openai import OpenAIModel
+    from keju.models.transport import TransportError
     from keju.types import Sampling
 
     model = OpenAIModel(name or "", api_url=api_url, api_key=api_key, preflight_timeout=SECONDS)
+    shown = model.address.shown
     await model.start()
     try:
         if name:
             await model.preflight(Sampling())
-            return f"{model.address.shown} answers as {name}"
-        return await _list_models(model)
-    finally:
-        await model.close()
-
-
-async def _list_models(model: OpenAIModel) -> str:
-    """Ask for the list of models, which costs nothing; any sensible reply shows a server."""
-    from keju.models.faults import refused
-    from keju.models.transport import TransportError
-
-    shown = model.address.shown
-    try:
+            return f"{shown} answers as {name}"
         reply = await model.transport.get(model.address.models, SECONDS)
     except TransportError as error:
         problem = model.redact(error.message)
         raise EndpointError("cli_cannot_reach", url=shown, problem=problem) from None
+    finally:
+        await model.close()
     if reply.status in (401, 403):
         raise EndpointError("cli_key_refused", url=shown, status=reply.status)
     if not 200 <= reply.status < 300:
         fault = refused(reply.status, reply.body, reply.header, model.redact)
-        problem = fault.message
-        raise EndpointError("cli_endpoint_answers", url=shown, status=reply.status, problem=problem)
+        values = {"url": shown, "status": reply.status, "problem": fault.message}
+        raise EndpointError("cli_endpoint_answers", **values)
     return f"{shown} answers"

@@ -131,8 +131,8 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option("import.reader", "R,R2", "Readers to score with; the tool's equivalent by default."),
         Option(
             "tool",
-            "",
-            "The tool that wrote it; found out by default.",
+            "TOOL",
+            "evalscope, lm-eval, inspect, opencompass or verifiers; found out by default.",
             ("evalscope", "lm-eval", "inspect", "opencompass", "verifiers"),
             spelling="--from",
         ),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keju.cli.command import command
 from keju.cli.common import print_json, print_lines
 from keju.errors import UsageError
 
 if TYPE_CHECKING:
-    from keju.results.verify import Check, Verified
+    from keju.results.verify import Verified
 
 DIFFERENT = 1
 """Exit code where a figure is not the known one."""
@@ -36,7 +36,20 @@ def verify(data_dir: str | None, every: bool, as_json: bool) -> int:
             print_lines(*_lines(verified, every=every))
     good = all(verified.ok for verified in results)
     if as_json:
-        print_json({"ok": good, "sets": [_document(verified) for verified in results]})
+        documents = [
+            {
+                "set": verified.recorded.label,
+                "predictions": str(verified.recorded.predictions),
+                "golden": str(verified.recorded.golden),
+                "ok": verified.ok,
+                "checks": [
+                    {"what": c.what, "expected": c.expected, "got": c.got, "ok": c.ok}
+                    for c in verified.checks
+                ],
+            }
+            for verified in results
+        ]
+        print_json({"ok": good, "sets": documents})
     else:
         differ = sum(not check.ok for verified in results for check in verified.checks)
         total = sum(len(verified.checks) for verified in results)
@@ -47,32 +60,17 @@ def verify(data_dir: str | None, every: bool, as_json: bool) -> int:
 def _lines(verified: Verified, *, every: bool) -> list[str]:
     """The figures of the whole set, and one line for those of its parts that agree."""
     label = verified.recorded.label
-    shown = [c for c in verified.checks if every or not c.ok or not c.part]
+    shown = [check for check in verified.checks if every or not check.ok or not check.part]
     hidden = len(verified.checks) - len(shown)
-    lines = [f"{label}  {_line(check)}" for check in shown]
+    lines = [
+        f"{label}  {check.what}  expected {_number(check.expected)}  got {_number(check.got)}  "
+        + ("ok" if check.ok else "DIFFERENT")
+        for check in shown
+    ]
     return lines + ([f"{label}  {hidden} figures of its subsets  ok"] if hidden else [])
-
-
-def _line(check: Check) -> str:
-    verdict = "ok" if check.ok else "DIFFERENT"
-    return f"{check.what}  expected {_number(check.expected)}  got {_number(check.got)}  {verdict}"
 
 
 def _number(value: float | None) -> str:
     if value is None:
         return "nothing"
     return f"{int(value):,}" if value == int(value) else f"{value:.8g}"
-
-
-def _document(verified: Verified) -> dict[str, Any]:
-    recorded = verified.recorded
-    return {
-        "set": recorded.label,
-        "predictions": str(recorded.predictions),
-        "golden": str(recorded.golden),
-        "ok": verified.ok,
-        "checks": [
-            {"what": c.what, "expected": c.expected, "got": c.got, "ok": c.ok}
-            for c in verified.checks
-        ],
-    }

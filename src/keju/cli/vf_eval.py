@@ -15,7 +15,6 @@ from keju.errors import ConfigError, EndpointError
 
 if TYPE_CHECKING:
     from keju.config import DatasetArgs, TaskConfig
-    from keju.engine.job import Job
 
 DEFAULT_MODEL = "gpt-4.1-mini"
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -60,6 +59,7 @@ def vf_eval(
     Without -m and -b the model is gpt-4.1-mini at the endpoint of OPENAI_BASE_URL, or at OpenAI.
     Open answers are judged where the judge's key is set, and compared exactly where it is not.
     """
+    from keju.config.address import parse_address
     from keju.engine.job import make_jobs
     from keju.report.live import make_display
     from keju.task import run_exams
@@ -81,17 +81,24 @@ def vf_eval(
             variable = key_var or DEFAULT_KEY_VAR
             raise EndpointError("cli_key_variable", problem=error, variable=variable) from None
         raise
-    summary = _summary(job, config, args)
+    summary: dict[str, Any] = {
+        "env": job.exam.benchmark,
+        "model": config.model,
+        "provider": parse_address(config.api_url).shown if config.api_url else "local",
+        "episodes": asked,
+        "rollouts": config.repeats,
+    }
+    if hasattr(args, "answer_mode") and hasattr(args, "mode"):
+        summary |= {"split": SPLIT, "mode": args.mode, "answer_mode": args.answer_mode}
     rewards = rewards_of(finished.results["benchmarks"][0], finished.folder)
     if as_json:
         print_json(finished.results | {"vf_eval": summary | {"reward": rewards._asdict()}})
-        return exit_code(finished)
-    print_results(finished.results, as_json=False)
-    shown = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
-    print_lines(" ".join(f"{key}={summary[key]}" for key in shown if key in summary))
-    if save:
-        print_lines(*reward_lines(rewards))
-    print_lines(f"run folder: {finished.folder}")
+    else:
+        print_results(finished.results, as_json=False)
+        shown = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
+        print_lines(" ".join(f"{key}={summary[key]}" for key in shown if key in summary))
+        print_lines(*(reward_lines(rewards) if save else ()))
+        print_lines(f"run folder: {finished.folder}")
     return exit_code(finished)
 
 
@@ -143,27 +150,10 @@ def _checked(kind: type[DatasetArgs], own: dict[str, Any]) -> DatasetArgs:
         raise ConfigError("config_from", origin="-a", problem=error) from None
 
 
-def _summary(job: Job, config: TaskConfig, args: DatasetArgs) -> dict[str, Any]:
-    """The fields of the line that ``vf-eval`` prints about a run."""
-    from keju.config.address import parse_address
-
-    summary: dict[str, Any] = {
-        "env": job.exam.benchmark,
-        "model": config.model,
-        "provider": parse_address(config.api_url).shown if config.api_url else "local",
-        "episodes": len(job.exam.samples),
-        "rollouts": config.repeats,
-    }
-    if hasattr(args, "answer_mode") and hasattr(args, "mode"):
-        summary |= {"split": SPLIT, "mode": args.mode, "answer_mode": args.answer_mode}
-    return summary
-
-
 def reward_lines(rewards: Rewards) -> list[str]:
     """The mean reward as ``vf-eval`` prints it, and what it leaves out."""
-    if rewards.avg is None or rewards.std is None:
-        lines = ["reward/avg=null std=null"]
-    else:
+    lines = ["reward/avg=null std=null"]
+    if rewards.avg is not None and rewards.std is not None:
         lines = [f"reward/avg={rewards.avg:.2f} std={rewards.std:.2f}"]
     if rewards.ungraded or rewards.errors:
         lines.append(
@@ -174,31 +164,25 @@ def reward_lines(rewards: Rewards) -> list[str]:
 
 
 def rewards_of(entry: Mapping[str, Any], folder: Path) -> Rewards:
-    """The rewards of a run: the exam's own metric, or else the scores in its journal."""
-    metric = entry["metrics"].get("reward")
-    counts = entry["outcomes"]
+    """The rewards of a run: the exam's own metric, or else the scores in its journal.
+
+    In the journal the last record of each rollout counts, and one without a grade is left out.
+    """
+    from keju.runs.journal import read_records
+
+    metric, counts = entry["metrics"].get("reward"), entry["outcomes"]
+    avg = std = None
     if metric is not None:
         avg, std, n = metric["value"], metric["std"], metric["answers"]
     else:
-        avg, std, n = _mean_and_std(_journal_scores(folder, entry["name"]))
+        last = {
+            (record.id, record.epoch): record.readings[0].score
+            for record in read_records(folder)
+            if record.bench == entry["name"] and record.readings
+        }
+        scores = [s.value for s in last.values() if s.outcome not in ("ungraded", "error")]
+        n = len(scores)
+        if scores:
+            mean = avg = math.fsum(scores) / n
+            std = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / n)
     return Rewards(avg, std, n, counts["ungraded"], counts["error"])
-
-
-def _journal_scores(folder: Path, bench: str) -> list[float]:
-    """The headline's score of each rollout that has a grade; the last record of each counts."""
-    from keju.runs.journal import read_records
-
-    last = {
-        (record.id, record.epoch): record.readings[0].score
-        for record in read_records(folder)
-        if record.bench == bench and record.readings
-    }
-    return [s.value for s in last.values() if s.outcome not in ("ungraded", "error")]
-
-
-def _mean_and_std(scores: list[float]) -> tuple[float | None, float | None, int]:
-    if not scores:
-        return None, None, 0
-    mean = math.fsum(scores) / len(scores)
-    squares = math.fsum((score - mean) ** 2 for score in scores)
-    return mean, math.sqrt(squares / len(scores)), len(scores)
