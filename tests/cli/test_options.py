@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from keju.cli.options import MAPPING, OPTIONS, Option
 from keju.cli.parser import collect, parse, spread
 from keju.config import JudgeConfig, TaskConfig
 from keju.errors import UsageError
+from keju.messages import catalogue
 from tests.cli.conftest import Keju
 
 for entry in ENTRIES:
@@ -119,3 +121,18 @@ def test_headers_stay_texts() -> None:
     assert OPTIONS["headers"].metavar == MAPPING
     values = {OPTIONS["headers"]: "X-Id=007,X-B=a=b"}
     assert collect(values) == {"headers": {"X-Id": "007", "X-B": "a=b"}}
+
+
+def test_every_error_has_its_sentence_in_both_languages() -> None:
+    source = Path(importlib.import_module("keju").__file__ or "").parent
+    codes = {
+        code
+        for room in ("cli", "config")
+        for file in (source / room).glob("*.py")
+        for code in re.findall(r'"((?:cli|config|endpoint)_[a-z0-9_]+)"', file.read_text())
+    }
+    assert len(codes) > 70
+    for language in ("en", "zh"):
+        assert codes - set(catalogue(language)) == set()
+    known = {code for code in catalogue("en") if code.startswith(("cli_", "config_"))}
+    assert [code for code in known - codes if not code.startswith("cli_modes")] == []

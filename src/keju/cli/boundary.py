@@ -21,9 +21,7 @@ INTERRUPTED: Final = 130
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 """Why nothing more can be written, where no bug is to blame."""
 SECRET_VARIABLES: Final = ("KEJU_API_KEY", "OPENAI_API_KEY")
-SECRET_FLAGS: Final = ("--api-key",)
 URL_VARIABLES: Final = ("KEJU_API_URL", "OPENAI_BASE_URL")
-URL_FLAGS: Final = ("--api-url", "-b")
 HTTP_CLIENT: Final = "pyreqwest"
 
 
@@ -87,17 +85,19 @@ def _internal(error: Exception, argv: list[str]) -> int:
 
 def _redacted(text: str, argv: list[str]) -> str:
     """`text` without the keys and the URLs' credentials of this process."""
+    from keju.cli.options import OPTIONS
     from keju.config.address import shown_url
 
-    def values(flags: Sequence[str], variables: Sequence[str]) -> list[str]:
-        """What the command line and the environment hold under these names."""
+    def values(metavar: str, variables: Sequence[str]) -> list[str]:
+        """What the command line holds for flags of this kind, and the environment."""
+        flags = {flag for row in OPTIONS.values() if row.metavar == metavar for flag in row.flags}
         found = [os.environ.get(name, "") for name in variables]
         found += [value for flag, value in pairwise(argv) if flag in flags]
         found += [arg.partition("=")[2] for arg in argv if arg.partition("=")[0] in flags]
         return [value for value in found if value]
 
-    for secret in values(SECRET_FLAGS, SECRET_VARIABLES):
+    for secret in values("KEY", SECRET_VARIABLES):
         text = text.replace(secret, "***")
-    for url in values(URL_FLAGS, URL_VARIABLES):
+    for url in values("URL", URL_VARIABLES):
         text = text.replace(url, shown_url(url))
     return text
