@@ -23,9 +23,6 @@ DEFAULT_EXAMPLES = 5
 ALL = -1
 """What verifiers' ``vf-eval`` sets where nothing else is said."""
 
-SPLIT = "train"
-"""The only split of BixBench."""
-
 
 class Rewards(NamedTuple):
     """The scores of all rollouts in one line."""
@@ -88,8 +85,7 @@ def vf_eval(
         "episodes": asked,
         "rollouts": config.repeats,
     }
-    if hasattr(args, "answer_mode") and hasattr(args, "mode"):
-        summary |= {"split": SPLIT, "mode": args.mode, "answer_mode": args.answer_mode}
+    summary |= args.labels
     rewards = rewards_of(finished.results["benchmarks"][0], finished.folder)
     if as_json:
         print_json(finished.results | {"vf_eval": summary | {"reward": rewards._asdict()}})
@@ -107,7 +103,6 @@ def _configure(
 ) -> tuple[TaskConfig, DatasetArgs]:
     """The configuration that the flags describe, and the benchmark's own settings in it."""
     from keju.benchmarks import registry
-    from keju.benchmarks.bixbench.args import arrange_judge
     from keju.config.load import is_local, load
     from keju.config.text import mapping
 
@@ -115,7 +110,7 @@ def _configure(
     own = mapping(text, "-a") if text is not None else {}
     own = {key.replace("-", "_"): value for key, value in own.items()}
     args = _checked(benchmark.Args, own)
-    judge, own, warning = arrange_judge(args, own, os.environ)
+    judge, own, warning = args.arrange_judge(own, os.environ)
     if warning:
         note(f"keju: warning: {warning}")
     flags |= {"datasets": [benchmark.name], "dataset_args": {benchmark.name: own}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keju.config.task import (
+    Arranged,
     Budget,
     DatasetArgs,
     Filters,
@@ -14,6 +15,7 @@ from keju.config.task import (
 )
 
 __all__ = [
+    "Arranged",
     "Budget",
     "DatasetArgs",
     "Filters",

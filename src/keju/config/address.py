@@ -60,8 +60,10 @@ def parse_address(api_url: str) -> Address:
     shown_host = f"[{host}]" if ":" in host else host
     shown = f"{parts.scheme}://{shown_host}{f':{port}' if port else ''}{path}"
     query = f"?{parts.query}" if parts.query else ""
-    secrets = (parts.username or "", parts.password or "", *_values(parts.query))
-    return Address(f"{parts.scheme}://{parts.netloc}{path}", query, shown, _as_sent(secrets))
+    typed = [parts.username or "", parts.password or ""]
+    typed += [pair.partition("=")[2] for pair in parts.query.split("&") if pair]
+    secrets = tuple(dict.fromkeys([*typed, *map(unquote, typed)]))  # the server gets the latter
+    return Address(f"{parts.scheme}://{parts.netloc}{path}", query, shown, secrets)
 
 
 def shown_url(url: str) -> str:
@@ -75,12 +77,3 @@ def shown_url(url: str) -> str:
     visible = re.split("[?#]", after, maxsplit=1)[0]
     host, slash, path = visible.partition("/")
     return f"{before}{separator}{host.rpartition('@')[2]}{slash}{path}"
-
-
-def _values(query: str) -> list[str]:
-    return [pair.partition("=")[2] for pair in query.split("&") if pair]
-
-
-def _as_sent(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """The secrets of a URL as they were typed and as the server gets them."""
-    return tuple(dict.fromkeys([*secrets, *map(unquote, secrets)]))

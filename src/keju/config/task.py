@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
     AliasChoices,
@@ -52,6 +53,15 @@ class Filters(StrictSettings):
         return value
 
 
+class Arranged(NamedTuple):
+    """Who grades the answers of an exam that brings its own judge."""
+
+    judge: JudgeConfig | None
+    settings: dict[str, Any]
+    """What is left for the exam to know."""
+    warning: str = ""
+
+
 class DatasetArgs(StrictSettings):
     """Settings of one benchmark (``dataset_args.NAME``); each benchmark adds its own."""
 
@@ -86,6 +96,18 @@ class DatasetArgs(StrictSettings):
     def under_judge(self) -> Self:
         """These settings where the task names a judge, which takes the place of their own."""
         return self
+
+    def arrange_judge(self, own: Mapping[str, Any], environ: Mapping[str, str]) -> Arranged:
+        """The judge that these settings name where its key is in `environ`, and what is left.
+
+        `own` are the settings as they were given.
+        """
+        return Arranged(None, dict(own))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the one line of ``keju vf-eval`` says about these settings."""
+        return {}
 
     @model_validator(mode="before")
     @classmethod

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from keju.benchmarks.bixbench import BixBenchArgs
-from keju.benchmarks.bixbench.args import arrange_judge
 from keju.config import JudgeConfig
 from keju.errors import ConfigError
 
@@ -131,18 +130,18 @@ def test_who_grades_follows_the_key() -> None:
     own: dict[str, Any] = {"answer_mode": "open", "seed": 7}
     own |= {"llm_judge_model": "j", "llm_judge_api_key_var": "K"}
     kept: dict[str, Any] = {"answer_mode": "open", "seed": 7}
-    with_key = arrange_judge(BixBenchArgs(**own), own, {"K": "secret"})
+    with_key = BixBenchArgs(**own).arrange_judge(own, {"K": "secret"})
     assert with_key.judge == JudgeConfig(
         model="j", api_url="https://api.openai.com/v1", api_key_var="K"
     )
     assert (with_key.settings, with_key.warning) == (kept, "")
-    without = arrange_judge(BixBenchArgs(**own), own, {})
+    without = BixBenchArgs(**own).arrange_judge(own, {})
     assert (without.judge, without.settings) == (None, kept | {"no_judge": "exact"})
     assert without.warning.startswith("K is not set")
     left = own | {"no_judge": "ungraded"}
-    assert arrange_judge(BixBenchArgs(**left), left, {}).settings["no_judge"] == "ungraded"
+    assert BixBenchArgs(**left).arrange_judge(left, {}).settings["no_judge"] == "ungraded"
     exact = kept | {"no_judge": "exact"}
-    asked = arrange_judge(BixBenchArgs(**exact), exact, {"OPENAI_API_KEY": "secret"})
+    asked = BixBenchArgs(**exact).arrange_judge(exact, {"OPENAI_API_KEY": "secret"})
     assert asked == (None, exact, "")
 
 

@@ -7,17 +7,19 @@ refused unless it has its default value, so that full lists of defaults can be p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator
 
-from keju.config import DatasetArgs, JudgeConfig, variable_name
+from keju.config import Arranged, DatasetArgs, JudgeConfig, variable_name
 from keju.config.address import parse_address
 from keju.errors import ConfigError
 
 JUDGE_SETTINGS = (
     "llm_judge_model", "llm_judge_base_url", "llm_judge_api_key_var", "continuous_scoring",
 )  # fmt: skip
+SPLIT = "train"
+"""The only split, as the environment calls it."""
 AGENTIC_SETTINGS = ("max_turns", "enable_agentic_docker", "docker_image", "docker_timeout")
 OPTION_SETTINGS = ("shuffle_options", "with_refusal", "compat_shuffle")
 FEW_SHOT_SETTINGS = ("few_shot_random", "few_shot_prompt_template")
@@ -148,41 +150,29 @@ class BixBenchArgs(DatasetArgs):
         kept = self.model_fields_set - {*JUDGE_SETTINGS, "no_judge"}
         return type(self)(**{name: getattr(self, name) for name in kept})
 
+    def arrange_judge(self, own: Mapping[str, Any], environ: Mapping[str, str]) -> Arranged:
+        settings = dict(own)
+        if not self.judged or self.no_judge == "exact":
+            return Arranged(None, settings)
+        for name in JUDGE_SETTINGS:
+            settings.pop(name, None)
+        variable = self.llm_judge_api_key_var
+        if environ.get(variable):
+            settings.pop("no_judge", None)
+            return Arranged(self.judge(), settings)
+        fate = "are compared with the target by strict exact match"
+        if settings.setdefault("no_judge", "exact") == "ungraded":
+            fate = "stay ungraded"
+        warning = (
+            f"{variable} is not set, so there is no judge: open answers that no rule decides {fate}"
+        )
+        return Arranged(None, settings, warning)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {"split": SPLIT, "mode": self.mode, "answer_mode": self.answer_mode}
+
     def _refuse(self, names: tuple[str, ...], why: str) -> None:
         for name in names:
             if getattr(self, name) != type(self).model_fields[name].default:
                 raise ConfigError(f"{name} {why}")
-
-
-class Arranged(NamedTuple):
-    """Who grades open answers, as the environment of verifiers arranges it."""
-
-    judge: JudgeConfig | None
-    settings: dict[str, Any]
-    """What is left for the exam to know."""
-    warning: str = ""
-
-
-def arrange_judge(
-    args: DatasetArgs, own: Mapping[str, Any], environ: Mapping[str, str]
-) -> Arranged:
-    """The judge where its key is there; otherwise settings that do without one, as promised.
-
-    `own` are the settings that `args` were made of.
-    """
-    settings = dict(own)
-    if not isinstance(args, BixBenchArgs) or not args.judged or args.no_judge == "exact":
-        return Arranged(None, settings)
-    for name in JUDGE_SETTINGS:
-        settings.pop(name, None)
-    variable = args.llm_judge_api_key_var
-    if environ.get(variable):
-        settings.pop("no_judge", None)
-        return Arranged(args.judge(), settings)
-    fate = "are compared with the target by strict exact match"
-    if settings.setdefault("no_judge", "exact") == "ungraded":
-        fate = "stay ungraded"
-    warning = (
-        f"{variable} is not set, so there is no judge: open answers that no rule decides {fate}"
-    )
-    return Arranged(None, settings, warning)

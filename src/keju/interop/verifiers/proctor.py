@@ -16,7 +16,6 @@ import msgspec
 
 from keju.answers.thinking import split_thinking
 from keju.benchmarks import registry
-from keju.benchmarks.bixbench.args import arrange_judge
 from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job, make_jobs
 from keju.errors import ConfigError, KejuError
@@ -153,7 +152,7 @@ def _with_judge(
         args = kind(**own)
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from None
-    arranged = arrange_judge(args, own, os.environ)
+    arranged = args.arrange_judge(own, os.environ)
     if arranged.warning:
         logger.warning("%s", arranged.warning)
     return arranged.judge, arranged.settings
