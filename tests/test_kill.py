@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from keju.runs.journal import FILE, read_records
+from keju.runs.journal import FILE, Records
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Asked, Plan, draw
 
@@ -75,7 +75,7 @@ def test_twenty_kills_change_no_number_and_repeat_only_what_was_in_flight(tmp_pa
         resent = sum(attempts.values()) - SAMPLES
     with FaultyEndpoint(Plan(answers=answer)) as endpoint:
         assert numbers(interrupted) == numbers(finish(command(endpoint, tmp_path / "whole")))
-    ids = [record.id for record in read_records(tmp_path / "r")]
+    ids = [record.id for record in Records(tmp_path / "r")]
     assert len(ids) == len(set(ids)) == SAMPLES
     preflights = KILLS + 1
     assert resent - preflights <= KILLS * IN_FLIGHT
@@ -105,7 +105,7 @@ def test_the_first_interrupt_drains_and_saves_what_is_in_flight(tmp_path: Path) 
         assert "keju eval --config" in told
         assert "--resume" in told
         assert "Traceback" not in told
-        assert len(list(read_records(tmp_path / "r"))) == answered - 1  # the preflight
+        assert len(list(Records(tmp_path / "r"))) == answered - 1  # the preflight
         resumed = finish(command(endpoint, tmp_path, samples=400))
     assert resumed["benchmarks"][0]["n"] == 400
 
@@ -116,4 +116,4 @@ def test_the_second_interrupt_stops_at_once_and_keeps_what_was_answered(tmp_path
     assert code == 130
     assert "--resume" in told
     assert "Traceback" not in told
-    assert len(list(read_records(tmp_path / "r"))) > 20
+    assert len(list(Records(tmp_path / "r"))) > 20

@@ -13,7 +13,7 @@ import pytest
 
 from keju.config import TaskConfig
 from keju.errors import ConfigError, EndpointError, UsageError
-from keju.runs.journal import read_records
+from keju.runs.journal import Records
 from keju.task import run_exams
 from keju.types import Record
 from tests.support.endpoint import FaultyEndpoint
@@ -49,7 +49,7 @@ def config(endpoint: FaultyEndpoint, folder: Path, **more: Any) -> TaskConfig:
 def scores(folder: Path) -> dict[str, tuple[str | None, str]]:
     """What counts of each sample: the last record's answer and outcome."""
     found: dict[str, tuple[str | None, str]] = {}
-    for record in read_records(folder):
+    for record in Records(folder):
         reading = record.readings[0]
         found[record.id] = (reading.answer.value, reading.score.outcome)
     return found
@@ -111,7 +111,7 @@ def test_attempts_are_what_the_user_set_and_every_sample_ends_with_an_outcome(
     assert metrics["accuracy"]["n"] == 60 - entry["outcomes"]["error"]
     low, high = metrics["accuracy_worst"]["value"], metrics["accuracy_best"]["value"]
     assert low < metrics["accuracy"]["value"] < high
-    failed = [r for r in read_records(tmp_path / "r") if r.reply.error is not None]
+    failed = [r for r in Records(tmp_path / "r") if r.reply.error is not None]
     assert all(len(record.faults) == 1 for record in failed)
 
 
@@ -158,7 +158,7 @@ def test_a_context_length_error_is_an_outcome_and_never_an_answer(tmp_path: Path
         requests = endpoint.stats.requests
         run_exams(config(endpoint, tmp_path, error_limit=1.0))
         assert endpoint.stats.requests == requests
-    kinds = {r.reply.error.kind for r in read_records(tmp_path / "r") if r.reply.error}
+    kinds = {r.reply.error.kind for r in Records(tmp_path / "r") if r.reply.error}
     assert kinds == {"context_length"}
 
 
@@ -186,7 +186,7 @@ def test_a_key_that_is_withdrawn_stops_the_run_with_exit_5(tmp_path: Path) -> No
         change.join()
     assert finished.exit_code == 5
     assert "refuses to go on" in finished.message
-    records = list(read_records(tmp_path / "r"))
+    records = list(Records(tmp_path / "r"))
     assert all(record.reply.error is None for record in records)
 
 
@@ -239,7 +239,7 @@ def test_another_sampling_or_prompt_reuses_nothing(
     run_exams(config(endpoint, tmp_path, size=3, **warm))
     assert endpoint.stats.requests == 2 * (18 + 1)
     assert endpoint.last_body["temperature"] == 0.7
-    assert len(list(read_records(tmp_path / "r"))) == 36
+    assert len(list(Records(tmp_path / "r"))) == 36
 
 
 def test_another_model_is_refused_under_the_same_run_id(
@@ -257,7 +257,7 @@ def test_use_cache_takes_replies_of_another_run_and_copies_them(
     asked = endpoint.stats.requests
     finished = run_exams(config(endpoint, tmp_path, size=2, run_id="copy", use_cache="r"))
     assert endpoint.stats.requests == asked
-    assert len(list(read_records(tmp_path / "copy"))) == 12
+    assert len(list(Records(tmp_path / "copy"))) == 12
     assert (
         headline(finished.results)[1]
         == headline(run_exams(config(endpoint, tmp_path, size=2)).results)[1]
@@ -269,7 +269,7 @@ def test_repeats_have_records_and_seeds_of_their_own(
 ) -> None:
     settings = {"generation_config": {"temperature": 1.0}, "repeats": 3}
     finished = run_exams(config(endpoint, tmp_path, size=2, **settings))
-    records: list[Record] = list(read_records(tmp_path / "r"))
+    records: list[Record] = list(Records(tmp_path / "r"))
     assert len({record.hash for record in records}) == 36
     assert {record.epoch for record in records} == {0, 1, 2}
     entry = finished.results["benchmarks"][0]
@@ -317,7 +317,7 @@ def test_a_reader_that_breaks_down_loses_no_reply(
         patched.setattr(MarkerReader, "read", fail)
         broken = run_exams(config(endpoint, tmp_path, size=2))
     assert broken.results["benchmarks"][0]["outcomes"]["ungraded"] == 12
-    assert len(list(read_records(tmp_path / "r"))) == 12
+    assert len(list(Records(tmp_path / "r"))) == 12
     asked = endpoint.stats.requests
     monkeypatch.setattr(MarkerReader, "version", 2)
     mended = run_exams(config(endpoint, tmp_path, size=2))
@@ -453,7 +453,7 @@ def test_labels_that_were_not_returned_are_unparsed_and_not_truncated(tmp_path: 
     with FaultyEndpoint(plan) as endpoint:
         finished = run_exams(config(endpoint, tmp_path, size=1, protocol="letters"))
     assert finished.results["benchmarks"][0]["outcomes"]["unparsed"] == 6
-    reasons = {record.readings[0].answer.reason for record in read_records(tmp_path / "r")}
+    reasons = {record.readings[0].answer.reason for record in Records(tmp_path / "r")}
     assert reasons == {"labels_not_in_top_logprobs"}
 
 

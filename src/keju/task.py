@@ -14,7 +14,7 @@ import msgspec
 
 from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job, make_jobs
-from keju.engine.resume import KEPT_FAULTS, recall, stored_replies
+from keju.engine.resume import KEPT_FAULTS, JobRequests, copy_cached, recall, stored_replies
 from keju.engine.session import run_session
 from keju.errors import ConfigError, DataError, KejuError, Notice, RunIncomplete
 from keju.files import read_json
@@ -25,6 +25,7 @@ from keju.runs.folder import RESULTS, find_run, run_folder
 from keju.runs.journal import Journal
 from keju.runs.judged import GRADES, write_grades
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
+from keju.runs.run import Run
 from keju.solvers.once import once
 
 if TYPE_CHECKING:
@@ -94,13 +95,10 @@ def run_exams(
     try:
         with Journal(folder) as journal:
             manifest = ManifestFile(folder, config, [job.facts() for job in jobs])
-            recalled = recall(
-                jobs,
-                journal,
-                trusted=manifest.trusted,
-                cache=cache,
-                ask_again=manifest.ask_again,
-            )
+            run, requests, again = Run(folder), JobRequests(jobs), manifest.ask_again
+            recalled = recall(requests, journal.path, trusted=manifest.trusted, ask_again=again)
+            if cache is not None:
+                copy_cached(requests, recalled, cache, journal, ask_again=again)
             if display is not None and manifest.differences:
                 told = "; ".join(manifest.differences)
                 display.note(Notice("other_settings", {"differences": told}).text())
@@ -110,7 +108,7 @@ def run_exams(
             judgement = None
             if judging is not None:
                 ask = manifest if stop is None else None
-                judgement = judging.grade(folder, ask, display=display)
+                judgement = judging.grade(run, requests, ask, display=display)
                 stop = stop or judgement.stop
             stop = stop or _shortfall(jobs, config.error_limit)
             results = build_results(jobs, manifest, stop, judgement)
@@ -118,7 +116,7 @@ def run_exams(
                 write_grades(folder, judgement.grades if judgement is not None else ())
                 manifest.finish(complete=stop is None)
                 language = config.language
-                write_outputs(folder, results, jobs, manifest.manifest, language, report=report)
+                write_outputs(run, results, requests, language, report=report)
             except DataError as error:
                 stop = stop or RunIncomplete(str(error))
     except KejuError:
@@ -192,12 +190,12 @@ def judge_run(
         earlier = _complete_results(folder, file.before)
         if earlier is not None and file.before is not None:
             _describe_results(file.manifest, file.before)
-        for job, unit, record in stored_replies(jobs, folder):
-            readings = job.grade(unit // job.epochs, record.reply, record.order)
-            job.enter_readings(unit, record.reply, record.faults, readings, record.order)
+        run, requests = Run(folder), JobRequests(jobs)
+        for reply in stored_replies(run, requests):
+            reply.enter()
         judgement = None
         if judging is not None:
-            judgement = judging.grade(folder, file, display=display, strict=True)
+            judgement = judging.grade(run, requests, file, display=display, strict=True)
         stop = judgement.stop if judgement is not None else None
         if stop is not None and earlier is not None:
             return _left_as_it_was(folder, earlier, stop, described.config.get("judge"))
@@ -208,7 +206,7 @@ def judge_run(
         results["complete"] = stop is None and finished
         file.finish(complete=results["complete"])
         language = config.language
-        write_outputs(folder, results, jobs, file.manifest, language, report=report)
+        write_outputs(run, results, requests, language, report=report)
     code, message = (stop.exit_code, str(stop)) if stop is not None else (0, "")
     return Finished(results, folder, code, message, f"keju judge {folder}", stop)
 

@@ -9,7 +9,7 @@ import pytest
 from keju import run_task
 from keju.benchmarks.base import Reader
 from keju.benchmarks.grading import grade
-from keju.runs.journal import read_records
+from keju.runs.journal import Records
 from keju.types import Answer, Fault, Reply, Sample
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
@@ -69,5 +69,5 @@ def test_an_endpoint_that_prefers_no_label_is_read_as_the_first(tmp_path: Path) 
                 "run_id": "r",
             }
         )
-    answers = [record.readings[0].answer for record in read_records(tmp_path / "r")]
+    answers = [record.readings[0].answer for record in Records(tmp_path / "r")]
     assert {(answer.value, answer.reason) for answer in answers} == {("A", "tie")}

@@ -17,6 +17,7 @@ from keju.engine.job import make_jobs
 from keju.errors import ConfigError
 from keju.models.scripted import Script, ScriptedModel
 from keju.results.score import score_run
+from keju.runs.run import Run
 from keju.task import run_exams
 from keju.types import Request, Sample
 from tests.results.fake_exam import make_exam, make_sample, make_tally
@@ -100,7 +101,7 @@ def test_a_stored_run_is_scored_again_with_its_rotations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = entry_of(monkeypatch, config(tmp_path, 3), "So the answer is (B).")
-    again = score_run(tmp_path / "r")["benchmarks"][0]
+    again = score_run(Run(tmp_path / "r"))["benchmarks"][0]
     assert again["metrics"] == entry["metrics"]
 
 

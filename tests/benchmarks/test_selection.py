@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keju import run_task
-from keju.runs.journal import read_records
+from keju.runs.journal import Records
 
 SIZES = {"A": 3, "B": 9, "C": 48}
 """How many questions have which answer."""
@@ -21,7 +21,7 @@ def drawn(folder: Path, limit: int, **more: Any) -> Counter[str]:
     settings = {"model": "scripted", "datasets": [f"custom:{folder / 'quiz.csv'}"]}
     more |= {"work_dir": str(folder), "run_id": f"r{limit}", "limit": limit}
     run_task(settings | more)
-    return Counter(record.target for record in read_records(folder / f"r{limit}"))
+    return Counter(record.target for record in Records(folder / f"r{limit}"))
 
 
 @pytest.fixture

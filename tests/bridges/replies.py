@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from keju.config import TaskConfig
-from keju.runs.judged import graded_records
+from keju.runs.run import Run
 from keju.task import run_exams
 from keju.types import Score
 from tests.bridges.conftest import KEY, MODEL
@@ -55,4 +55,4 @@ def keju_scores(
     )
     finished = run_exams(config, report=False)
     assert finished.exit_code == 0, finished.message
-    return {r.id: r.readings[0].score for r in graded_records(finished.folder)}
+    return {r.id: r.readings[0].score for _, r in Run(finished.folder).answers()}

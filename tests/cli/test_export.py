@@ -12,7 +12,7 @@ import pytest
 
 from keju.files import natural_key
 from keju.models.scripted import ScriptedModel
-from keju.runs.journal import Journal, read_records
+from keju.runs.journal import Journal, Records
 from keju.runs.judged import Grade, write_grades
 from keju.types import Answer, Fault, Reading, Reply, Request, Score
 from tests.cli.conftest import Keju
@@ -128,7 +128,7 @@ def test_an_error_never_replaces_a_reply_and_has_no_score(
     keju: Keju, run: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "runs" / run
-    records = list(read_records(folder))
+    records = list(Records(folder))
     failed = Reply(error=Fault("server", "it broke", 500))
     error = (Reading("marker", Answer(reason="server"), Score(0.0, "error")),)
     (folder / "records.jsonl").unlink()
@@ -151,7 +151,7 @@ def _changed(record: Any, reply: Reply, readings: tuple[Reading, ...]) -> Any:
 
 def test_judged_scores_are_the_ones_exported(keju: Keju, run: str, tmp_path: Path) -> None:
     folder = tmp_path / "runs" / run
-    record = next(iter(read_records(folder)))
+    record = next(iter(Records(folder)))
     judged = Reading("marker", Answer("free text"), Score(0.5, "correct", "judge"))
     write_grades(folder, [Grade(record.bench, record.id, record.hash, (judged,), record.epoch)])
     rows = {(row["id"], int(row["epoch"])): row for row in rows_of(keju("export", run).out)}

@@ -10,8 +10,8 @@ import msgspec
 from keju import run_task
 from keju.config import TaskConfig
 from keju.engine.job import Job, make_jobs
-from keju.engine.resume import Recalled, recall
-from keju.runs.journal import Journal, read_records
+from keju.engine.resume import JobRequests, Recalled, recall
+from keju.runs.journal import FILE, Journal, Records
 from keju.task import run_exams
 from tests.benchmarks.bixbench.conftest import FLAT, write
 from tests.support.endpoint import FaultyEndpoint
@@ -25,7 +25,7 @@ def stored(folder: Path, **more: Any) -> tuple[TaskConfig, Path]:
 
 def rewrite(run: Path, **changes: Any) -> None:
     """Change the first record of a journal."""
-    first, *others = read_records(run)
+    first, *others = Records(run)
     lines = [msgspec.structs.replace(first, **changes), *others]
     (run / "records.jsonl").unlink()
     with Journal(run) as journal:
@@ -34,13 +34,12 @@ def rewrite(run: Path, **changes: Any) -> None:
 
 def recalled_jobs(config: TaskConfig, run: Path, *, trusted: bool) -> tuple[list[Job], Recalled]:
     jobs = make_jobs(config)
-    with Journal(run) as journal:
-        return jobs, recall(jobs, journal, trusted=trusted)
+    return jobs, recall(JobRequests(jobs), run / FILE, trusted=trusted)
 
 
 def wrongly_correct(run: Path) -> dict[str, Any]:
     """The first record with a stored score that its reply does not earn."""
-    first = next(iter(read_records(run)))
+    first = next(iter(Records(run)))
     (reading,) = first.readings
     earned = reading.score.outcome == "correct"
     score = msgspec.structs.replace(
@@ -115,5 +114,5 @@ def test_copied_replies_keep_their_origin_and_are_never_charged(tmp_path: Path) 
         for run in ("copy", "copy-of-it"):
             assert units(run, 3, budget=budget) == 18
     for run, origins in {"first": [""] * 12, "copy": ["first"] * 12 + [""] * 6}.items():
-        assert [record.origin for record in read_records(tmp_path / run)] == origins
-    assert next(read_records(tmp_path / "copy-of-it")).origin == "first"
+        assert [record.origin for record in Records(tmp_path / run)] == origins
+    assert next(iter(Records(tmp_path / "copy-of-it"))).origin == "first"

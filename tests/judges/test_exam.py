@@ -13,7 +13,7 @@ from keju.config import TaskConfig
 from keju.engine.job import Job, make_jobs
 from keju.judges.exam import Bundle, Strategy
 from keju.judges.prompts import ANSWER
-from keju.runs.journal import read_records
+from keju.runs.journal import Records
 from keju.task import judge_run, run_exams
 from keju.types import Record, Reply, Sample
 from tests.support.endpoint import FaultyEndpoint
@@ -63,7 +63,7 @@ def test_recall_lowers_no_score_of_a_run_with_permuted_options(tmp_path: Path) -
     run_exams(task, report=False)
     samples = {sample.id: sample for sample in make_jobs(task)[0].exam.samples}
     lines = []
-    for record in read_records(tmp_path / "r"):
+    for record in Records(tmp_path / "r"):
         seen = as_shown(samples[record.id], reversed_order(samples[record.id]))
         reply = Reply(text=f"The answer is ({seen.target}).", finish="stop")
         changed = msgspec.structs.replace(record, order=seen.order, reply=reply)

@@ -12,8 +12,8 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.errors import DataError
-from keju.runs.journal import VERDICTS, read_records
-from keju.runs.judged import graded_records
+from keju.runs.journal import VERDICTS, Records
+from keju.runs.run import Run
 from keju.task import run_exams
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import (
@@ -74,7 +74,7 @@ def test_recall_finds_what_the_reader_of_a_closed_exam_missed(tmp_path: Path) ->
     assert "(A) " in prompt
     graders = {
         r.readings[0].score.grader
-        for r in graded_records(tmp_path / "r")
+        for _, r in Run(tmp_path / "r").answers()
         if r.reply.text.startswith("My pick")
     }
     assert graders == {"judge"}
@@ -111,9 +111,7 @@ def test_a_continuous_judge_gives_shares(tmp_path: Path) -> None:
     values = [[0.5, 0.25, 1.0][(n + 1) % 3] for n in range(SIZE)]
     assert found["metrics"]["mean_score"]["value"] == pytest.approx(sum(values) / SIZE)
     assert found["outcomes"]["correct"] == sum(value >= 0.5 for value in values)
-    reasons = Counter(
-        r.readings[0].answer.reason for r in read_records(tmp_path / "r", file=VERDICTS)
-    )
+    reasons = Counter(r.readings[0].answer.reason for r in Records(tmp_path / "r", file=VERDICTS))
     assert reasons["clamped"] == values.count(1.0)
 
 
@@ -130,7 +128,7 @@ def test_most_of_the_repeats_decide(tmp_path: Path) -> None:
 
     with FaultyEndpoint(Plan(answers=moody)) as endpoint:
         found = entry(run_exams(config(tmp_path, endpoint.url, {"repeats": 3})).results)
-        assert len({r.hash for r in read_records(tmp_path / "r", file=VERDICTS)}) == 3 * JUDGED
+        assert len({r.hash for r in Records(tmp_path / "r", file=VERDICTS)}) == 3 * JUDGED
     assert found["outcomes"]["correct"] == RIGHT
     assert found["judge"]["repeats"] == 3
     assert found["judge"]["agreement"]["self_consistency"] == pytest.approx(1 / 3)
@@ -154,7 +152,7 @@ def test_a_second_judge_measures_agreement_and_decides_nothing(tmp_path: Path) -
         "kappa": pytest.approx(0.0),
     }
     assert found["judge"]["usage"]["requests"] == 2 * JUDGED
-    arms = Counter(r.arm for r in read_records(tmp_path / "r", file=VERDICTS))
+    arms = Counter(r.arm for r in Records(tmp_path / "r", file=VERDICTS))
     assert arms == {"judge": JUDGED, "strict": JUDGED}
 
 
@@ -212,7 +210,7 @@ def test_labelled_answers_correct_the_accuracy(tmp_path: Path) -> None:
         asked = endpoint.stats.requests
         run_exams(config(tmp_path, endpoint.url, settings))
         assert endpoint.stats.requests == asked
-    paid = [r.reply.usage for r in read_records(tmp_path / "r", file=VERDICTS)]
+    paid = [r.reply.usage for r in Records(tmp_path / "r", file=VERDICTS)]
     used, known = found["judge"]["usage"], found["judge"]["labelled"]
     assert (used["requests"], known["usage"]["requests"]) == (SIZE + 15, 15)
     assert used["input_tokens"] == sum(usage.input for usage in paid)

@@ -19,8 +19,9 @@ import pytest
 from keju.benchmarks import registry
 from keju.errors import ConfigError, DataError, EndpointError
 from keju.results.score import score_run
-from keju.runs.journal import VERDICTS, read_records
-from keju.runs.judged import GRADES, graded_records
+from keju.runs.journal import VERDICTS, Records
+from keju.runs.judged import GRADES
+from keju.runs.run import Run
 from keju.task import judge_run, run_exams
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import (
@@ -74,19 +75,19 @@ def test_verdicts_are_records_of_their_own_journal(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     run_exams(config(tmp_path, endpoint.url, {}))
-    verdicts = list(read_records(tmp_path / "r", file=VERDICTS))
+    verdicts = list(Records(tmp_path / "r", file=VERDICTS))
     assert len(verdicts) == JUDGED
     for record in verdicts:
         assert (record.bench, record.arm) == ("judge:open", "judge")
         assert len(record.hash) == 32
         assert record.reply.text.startswith("I compared them.")
         assert record.readings[0].answer.value in ("correct", "incorrect")
-    stored = list(read_records(tmp_path / "r"))
+    stored = list(Records(tmp_path / "r"))
     assert Counter(r.readings[0].score.grader for r in stored) == {
         "undecided": JUDGED,
         "": SIZE - JUDGED,
     }
-    merged = list(graded_records(tmp_path / "r"))
+    merged = [record for _, record in Run(tmp_path / "r").answers()]
     assert Counter(r.readings[0].score.grader for r in merged) == {
         "judge": JUDGED,
         "": SIZE - JUDGED,
@@ -139,7 +140,7 @@ def test_a_judge_that_fails_lies_and_goes_down_costs_no_answer_a_point(tmp_path:
         "correct": RIGHT, "incorrect": SIZE - RIGHT, "unparsed": 0, "truncated": 0,
         "refused": 0, "ungraded": 0, "error": 0,
     }  # fmt: skip
-    verdicts = list(read_records(tmp_path / "r", file=VERDICTS))
+    verdicts = list(Records(tmp_path / "r", file=VERDICTS))
     kinds = Counter(fault.kind for record in verdicts for fault in record.faults)
     assert kinds["malformed"] == lied
     assert min(kinds["server"], kinds["rate_limit"], kinds["connection"]) > 0
@@ -163,7 +164,7 @@ def test_a_judge_that_never_gives_a_verdict_leaves_answers_ungraded(tmp_path: Pa
         assert found["outcomes"]["ungraded"] == JUDGED
         assert found["outcomes"]["incorrect"] == 0
         assert any("no verdict" in warning for warning in found["warnings"])
-        records = list(read_records(tmp_path / "r", file=VERDICTS))
+        records = list(Records(tmp_path / "r", file=VERDICTS))
         assert all(record.reply.text == "Hard to say." for record in records)
         assert paid == sum(record.reply.usage.input for record in records)
         once = sum(len(asked.reply.text) // 4 for asked in records)
@@ -244,7 +245,7 @@ def test_nothing_is_asked_twice(endpoint: FaultyEndpoint, tmp_path: Path) -> Non
     second = run_exams(config(tmp_path, endpoint.url, {}))
     assert endpoint.stats.requests == asked
     assert entry(second.results)["metrics"] == entry(first.results)["metrics"]
-    scored = score_run(tmp_path / "r")
+    scored = score_run(Run(tmp_path / "r"))
     assert endpoint.stats.requests == asked
     assert entry(scored)["metrics"] == entry(first.results)["metrics"]
     assert entry(scored)["judge"] == entry(first.results)["judge"]
@@ -377,4 +378,4 @@ def test_kill_in_the_middle_of_grading_loses_no_verdict(tmp_path: Path) -> None:
         assert endpoint.stats.requests - before == KILL_SAMPLES - kept + 1
     found = json.loads(done.stdout)["benchmarks"][0]
     assert found["judge"]["judged"] == KILL_SAMPLES
-    assert len(list(read_records(tmp_path / "r", file=VERDICTS))) == KILL_SAMPLES
+    assert len(list(Records(tmp_path / "r", file=VERDICTS))) == KILL_SAMPLES

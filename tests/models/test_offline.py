@@ -17,8 +17,8 @@ from keju.config import TaskConfig
 from keju.errors import ConfigError, DataError, MissingExtra
 from keju.models.factory import make_model, model_name
 from keju.models.openai import OpenAIModel
-from keju.models.replay import ReplayModel
 from keju.models.scripted import ScriptedModel
+from keju.runs.replay import ReplayModel
 from keju.types import Fault, Record, Reply, Request, Sampling, Usage
 from tests.models.helpers import KEY, request_of
 
@@ -88,7 +88,7 @@ def test_replay(tmp_path: Path) -> None:
     )
     model = ReplayModel(run)
     assert model.name == "recorded-model"
-    assert ask(model, hashed("one")).text == "second"
+    assert ask(model, hashed("one")).text == "first"
     assert ask(model, hashed("two")) == Reply(text="字" * 50, usage=Usage(3, 4))
     for lacking in ("three", "four", "five"):
         error = ask(model, hashed(lacking)).error

@@ -69,7 +69,11 @@ def page(
 ) -> tuple[str, Page]:
     output = tmp_path / "new" / "report.html"
     write_report(
-        results or document(), records, questions, output, manifest=MANIFEST, language=language
+        results or document(),
+        [(questions(each.bench, each.id), each) for each in records],
+        output,
+        manifest=MANIFEST,
+        language=language,
     )
     source = output.read_text(encoding="utf-8")
     return source, Page(source)
@@ -194,13 +198,13 @@ def test_secrets_in_a_manifest_are_masked(tmp_path: Path) -> None:
 
 
 def test_the_page_is_bounded_however_many_fail(tmp_path: Path) -> None:
-    def many() -> Iterator[Record]:
+    def many() -> Iterator[tuple[Sample | None, Record]]:
         for number in range(5000):
-            yield record(number, text="<>&" * 20_000, reasoning="r" * 50_000)
+            yield None, record(number, text="<>&" * 20_000, reasoning="r" * 50_000)
 
     results = document(entry(outcomes={"incorrect": 5000}))
     output = tmp_path / "report.html"
-    write_report(results, many(), lookup, output, manifest=MANIFEST, language="en")
+    write_report(results, many(), output, manifest=MANIFEST, language="en")
     source = output.read_text(encoding="utf-8")
     assert output.stat().st_size < 8_000_000
     assert source.count("<article") <= 200
@@ -264,7 +268,7 @@ def test_credentials_of_urls_in_a_manifest_are_not_shown(tmp_path: Path) -> None
     url = "https://user:marked@h/v1?key=marked"
     manifest = {"config": {"api_url": url, "judge": {"api_url": url}, "other": [url]}}
     output = tmp_path / "report.html"
-    write_report(document(), [], lookup, output, manifest=manifest)
+    write_report(document(), [], output, manifest=manifest)
     assert "marked" not in output.read_text()
     assert "https://h/v1" in output.read_text()
 
@@ -273,12 +277,12 @@ def test_an_old_report_stays_when_writing_fails(tmp_path: Path) -> None:
     output = tmp_path / "report.html"
     output.write_text("old")
 
-    def broken() -> Iterator[Record]:
-        yield record(1)
+    def broken() -> Iterator[tuple[Sample | None, Record]]:
+        yield None, record(1)
         raise RuntimeError("the journal cannot be read")
 
     with pytest.raises(RuntimeError):
-        write_report(document(), broken(), lookup, output, manifest={}, language="en")
+        write_report(document(), broken(), output, manifest={}, language="en")
     assert output.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
@@ -286,9 +290,9 @@ def test_an_old_report_stays_when_writing_fails(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot write"):
-        write_report(document(), [], lookup, tmp_path / "file" / "report.html", manifest={})
+        write_report(document(), [], tmp_path / "file" / "report.html", manifest={})
     with pytest.raises(UsageError, match="it is a folder"):
-        write_report(document(), [], lookup, tmp_path, manifest={})
+        write_report(document(), [], tmp_path, manifest={})
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

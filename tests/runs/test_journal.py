@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from keju import run_task
 from keju.errors import RunIncomplete, UsageError
-from keju.runs.journal import FILE, Damage, Journal, read_records
+from keju.runs.journal import FILE, Journal, Records
 from keju.types import Answer, Reading, Record, Reply, Score
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
@@ -40,7 +40,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         journal.append(records[:2])
         journal.append(records[2:])
-    assert list(read_records(tmp_path)) == records
+    assert list(Records(tmp_path)) == records
 
 
 @given(cut=st.integers(min_value=1, max_value=400))
@@ -56,7 +56,7 @@ def test_a_torn_last_line_is_repaired_and_nothing_else(
     kept = 1 if cut <= len(lines[1]) else 0
     with Journal(folder) as journal:
         journal.append([record(3)])
-    ids = [each.id for each in read_records(folder)]
+    ids = [each.id for each in Records(folder)]
     assert ids == [f"demo_{n}" for n in range(1, kept + 1)] + ["demo_3"]
 
 
@@ -70,12 +70,13 @@ def test_unreadable_lines_are_counted_and_passed_over(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         journal.append([record(1)])
     with (tmp_path / FILE).open("ab") as file:
-        file.write(b"\0\0\0garbage\n")
+        file.write(b"\0\0\0garbage\n" + b'{"bench":"b","id":"\xff"}\n' + b"[" * 100_000 + b"\n")
+        file.write(b'{"bench":5}\n')
     with Journal(tmp_path) as journal:
         journal.append([record(2)])
-    damage = Damage()
-    assert [each.id for each in read_records(tmp_path, damage)] == ["demo_1", "demo_2"]
-    assert damage.lines == 1
+    records = Records(tmp_path)
+    assert [each.id for each in records] == ["demo_1", "demo_2"]
+    assert records.damaged == 4
 
 
 FULL_DISK = """
@@ -109,12 +110,12 @@ def test_a_full_disk_stops_cleanly_with_whole_lines(tmp_path: Path) -> None:
     raw = (tmp_path / FILE).read_bytes()
     assert raw.endswith(b"\n")
     assert len(raw) <= 4000
-    assert len(list(read_records(tmp_path))) == raw.count(b"\n") > 3
+    assert len(list(Records(tmp_path))) == raw.count(b"\n") > 3
 
 
 def test_reading_a_folder_without_a_journal_says_so(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a run folder"):
-        list(read_records(tmp_path))
+        list(Records(tmp_path))
 
 
 def test_the_lock_is_freed_when_the_writer_is_killed(tmp_path: Path) -> None:

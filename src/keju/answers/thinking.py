@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from keju.types import Reply
 
 OPEN = "<think>"
 CLOSE = "</think>"
@@ -34,6 +37,17 @@ def split_thinking(text: str) -> Thought:
         answer = answer[stray + len(CLOSE) :]
     reasoning = "\n".join(part for part in map(str.strip, thoughts) if part)
     return Thought(reasoning, answer.strip(), unclosed)
+
+
+def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **facts: Any) -> Reply:
+    """A text that a model wrote, as the reply it is: its thoughts kept apart.
+
+    `reasoning` is what came apart from the text; `facts` are further fields of `Reply`.
+    """
+    thought = split_thinking(text)
+    thoughts = "\n".join(part for part in (*reasoning, thought.reasoning) if part)
+    raw = text if thought.text is not text else ""
+    return Reply(thought.text, thoughts, finish, raw=raw, **facts)
 
 
 def _cut_blocks(text: str) -> tuple[list[str], list[str], bool]:

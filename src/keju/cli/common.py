@@ -1,4 +1,4 @@
-"""What the commands share: output, the folder of a run, an exam without a model."""
+"""What the commands share: output, a stored run, an exam without a model."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from keju.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from keju.benchmarks.base import Benchmark, Exam
+    from keju.runs.run import Run
     from keju.task import Finished
 
 
@@ -55,12 +54,12 @@ def exit_code(finished: Finished) -> int:
     return finished.exit_code
 
 
-def run_folder(run: str, work_dir: str | None) -> Path:
-    """The folder of a run that is named by its folder or its id."""
+def stored_run(run: str, work_dir: str | None) -> Run:
+    """A run that is named by its folder or its id."""
     from keju.config.load import runs_folder
-    from keju.runs.folder import find_run
+    from keju.runs.run import open_run
 
-    return find_run(run, str(runs_folder(work_dir)))
+    return open_run(run, str(runs_folder(work_dir)))
 
 
 def names(text: str | None) -> list[str] | None:

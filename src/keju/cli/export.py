@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import note, print_json, run_folder
+from keju.cli.common import note, print_json, stored_run
 from keju.errors import UsageError
 
 if TYPE_CHECKING:
     from keju.engine.job import Job
     from keju.results.export import Table
+    from keju.runs.run import Run
 
 Format = Literal["csv", "jsonl", "parquet", "submission"]
 LOG = "exports.jsonl"
@@ -37,10 +38,9 @@ def export(
     as_json: bool,
 ) -> None:
     """Export a run: one row a sample and epoch, or the submission file of an exam's site."""
-    from keju.config.load import of_run
     from keju.engine.job import make_jobs
+    from keju.engine.resume import JobRequests
     from keju.results.export import read_table
-    from keju.runs.manifest import Manifest
 
     if form != "submission" and (fill is not None or partial):
         flag = "--fill" if fill is not None else "--partial"
@@ -51,23 +51,24 @@ def export(
         raise UsageError("cli_parquet_needs_file")
     if output is None and as_json:
         raise UsageError("cli_json_needs_file")
-    folder = run_folder(run, work_dir)
-    manifest = Manifest.read(folder)
+    stored = stored_run(run, work_dir)
     target = Path(output) if output else None
     try:
-        jobs = make_jobs(of_run(manifest.config, data_dir))
+        jobs = make_jobs(stored.config(data_dir))
     except UsageError as error:
         if form == "submission":
             raise
         note(f"keju: the table goes without subsets and questions: {error}")
         jobs = None
     if form == "submission":
-        facts = _submit(folder, jobs or [], target, fill=fill, partial=partial)
+        facts = _submit(stored, jobs or [], target, fill=fill, partial=partial)
     else:
-        table = read_table(folder, manifest, jobs, full_text=full_text)
+        table = read_table(stored, JobRequests(jobs) if jobs else None, full_text=full_text)
         facts = {"rows": _write(table, form, target), "columns": list(table.columns)}
+    for notice in stored.notices:
+        note(f"keju: {notice.text()}")
     if as_json:
-        print_json({"run": folder.name, "format": form, "file": output} | facts)
+        print_json({"run": stored.id, "format": form, "file": output} | facts)
     elif target:
         note(f"keju: wrote {facts['rows']} rows to {target}")
 
@@ -87,7 +88,7 @@ def _write(table: Table, form: Format, target: Path | None) -> int:
 
 
 def _submit(
-    folder: Path, jobs: list[Job], target: Path | None, *, fill: str | None, partial: bool
+    run: Run, jobs: list[Job], target: Path | None, *, fill: str | None, partial: bool
 ) -> dict[str, Any]:
     """Write a submission, and record in the run's folder how it was made: a fill is no answer."""
     import msgspec
@@ -96,7 +97,7 @@ def _submit(
     from keju.results.submissions import submission_of
     from keju.runs.manifest import now
 
-    made = submission_of(folder, jobs, fill=fill, partial=partial)
+    made = submission_of(run, jobs, fill=fill, partial=partial)
     if made.missing:
         filled = f"filled with {fill}" if fill else 'written as ""'
         note(f"keju: {len(made.missing)} questions have no letter and are {filled}:")
@@ -114,9 +115,9 @@ def _submit(
     }
     entry = {"at": now(), "format": "submission", "file": str(target) if target else None}
     try:
-        with (folder / LOG).open("ab") as log:
+        with (run.folder / LOG).open("ab") as log:
             log.write(msgspec.json.encode(entry | facts) + b"\n")
     except OSError as error:
-        place, problem = folder / LOG, error.strerror
+        place, problem = run.folder / LOG, error.strerror
         raise UsageError("cli_cannot_record", place=place, problem=problem) from None
     return facts

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from keju.cli.command import command
-from keju.cli.common import exit_code, print_lines, print_results, run_folder
+from keju.cli.common import exit_code, print_lines, print_results, stored_run
 
 
 @command(
@@ -31,7 +31,7 @@ def judge(
     from keju.report.live import make_display
     from keju.task import judge_run
 
-    folder = run_folder(run, work_dir)
+    folder = stored_run(run, work_dir).folder
     manifest = folder / MANIFEST
     if "judge" in settings:
         others = {name: value for name, value in settings.items() if name != "judge"}

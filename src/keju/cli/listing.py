@@ -96,15 +96,15 @@ def _models() -> list[Row]:
 
 def _runs(work_dir: str | None) -> list[Row]:
     from keju.config.load import runs_folder
-    from keju.runs.folder import list_runs
+    from keju.runs.run import list_runs
 
     return [
         {
             "run": run.id,
-            "model": run.model,
-            "benchmarks": run.benchmarks,
-            "created": run.created,
-            "complete": run.complete,
+            "model": run.manifest.model,
+            "benchmarks": [exam.name for exam in run.manifest.benchmarks],
+            "created": run.manifest.created,
+            "complete": run.manifest.complete,
             "folder": str(run.folder),
         }
         for run in list_runs(str(runs_folder(work_dir)))

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import print_json, print_lines, run_folder
+from keju.cli.common import print_json, print_lines, stored_run
 from keju.errors import UsageError
 
 if TYPE_CHECKING:
     from keju.benchmarks.ceval.modes import ModesRow
     from keju.runs.manifest import Manifest, StoredExam
+    from keju.runs.run import Run
 
 BENCHMARK = "ceval"
 ANSWER_ONLY, COT = "answer-only", "cot"
 OTHER = {ANSWER_ONLY: COT, COT: ANSWER_ONLY}
 OF_THE_MODE = ("mode", "decode")
 """Settings in which the two runs may differ."""
-
-
-class Sat(NamedTuple):
-    """A run of C-Eval."""
-
-    run: str
-    folder: Path
-    manifest: Manifest
 
 
 @command("modes", "keju modes monday-answer-only monday-cot")
@@ -39,16 +32,16 @@ def modes(answer_only: str, cot: str, work_dir: str | None, as_json: bool) -> No
     """
     from keju.benchmarks.ceval.modes import compare_modes
 
-    direct = _sat(run_folder(answer_only, work_dir), ANSWER_ONLY)
-    reasoned = _sat(run_folder(cot, work_dir), COT)
+    direct = _checked(stored_run(answer_only, work_dir), ANSWER_ONLY)
+    reasoned = _checked(stored_run(cot, work_dir), COT)
     if unlike := difference_of(direct.manifest, reasoned.manifest):
         raise UsageError(f"the runs cannot be compared: {unlike}")
-    found = compare_modes(_scores(direct.folder), _scores(reasoned.folder))
+    found = compare_modes(_scores(direct), _scores(reasoned))
     if as_json:
         document = {
             "model": direct.manifest.model,
-            "answer_only": direct.run,
-            "cot": reasoned.run,
+            "answer_only": direct.id,
+            "cot": reasoned.id,
             "overall": found.overall._asdict(),
         }
         rows = {"subjects": found.subjects, "categories": found.categories}
@@ -60,19 +53,17 @@ def modes(answer_only: str, cot: str, work_dir: str | None, as_json: bool) -> No
         _print("category", found.categories)
 
 
-def _sat(folder: Path, mode: str) -> Sat:
-    from keju.runs.manifest import Manifest
-
-    manifest = Manifest.read(folder)
-    found = mode_of(manifest)
+def _checked(run: Run, mode: str) -> Run:
+    """The same run, if it sat the exam in this mode."""
+    found = mode_of(run.manifest)
     if found is None:
-        raise UsageError(f"run '{folder.name}' did not sit {BENCHMARK}")
+        raise UsageError(f"run '{run.id}' did not sit {BENCHMARK}")
     if found != mode:
         raise UsageError(
-            f"run '{folder.name}' sat {BENCHMARK} in mode {found}, not {mode}; "
+            f"run '{run.id}' sat {BENCHMARK} in mode {found}, not {mode}; "
             "the answer-only run comes first, then the one with a chain of thought"
         )
-    return Sat(folder.name, folder, manifest)
+    return run
 
 
 def _exam(manifest: Manifest) -> StoredExam | None:
@@ -118,21 +109,18 @@ def _is_ceval(name: str) -> bool:
     return ALIASES.get(name, name) == BENCHMARK
 
 
-def _scores(folder: Path) -> dict[str, float]:
+def _scores(run: Run) -> dict[str, float]:
     """The score of each graded question of a run: the mean over its repeats and rotations.
 
-    The last record of a repeat counts; errors and what has no grade are left out.
+    Errors and what has no grade are left out.
     """
-    from keju.runs.judged import graded_records
-
-    last = {}
-    for record in graded_records(folder):
-        if record.bench == BENCHMARK and record.readings:
-            last[record.id, record.epoch] = record.readings[0].score
     values: dict[str, list[float]] = defaultdict(list)
-    for (name, _), score in last.items():
+    for _, record in run.answers():
+        if record.bench != BENCHMARK or not record.readings:
+            continue
+        score = record.readings[0].score
         if score.outcome not in ("error", "ungraded"):
-            values[name.partition("#")[0]].append(score.value)
+            values[record.id.partition("#")[0]].append(score.value)
     return {name: sum(own) / len(own) for name, own in values.items()}
 
 
@@ -141,18 +129,15 @@ def mode_hint(folder: Path) -> str | None:
 
     The counterpart is the newest complete run beside `folder` that is alike in all but the mode.
     """
-    from keju.runs.folder import list_runs
-    from keju.runs.manifest import Manifest
+    from keju.runs.run import Run, list_runs
 
-    manifest = Manifest.read(folder)
+    manifest = Run(folder).manifest
     mode = mode_of(manifest)
     if mode is None or mode not in OTHER:
         return None
     for run in reversed(list_runs(str(folder.parent))):
-        if BENCHMARK not in run.benchmarks or not run.complete:
-            continue
-        other = Manifest.read(run.folder)
-        if mode_of(other) == OTHER[mode] and not difference_of(manifest, other):
+        other = run.manifest
+        if other.complete and mode_of(other) == OTHER[mode] and not difference_of(manifest, other):
             pair = {mode: folder, OTHER[mode]: run.folder}
             line = f"keju modes {pair[ANSWER_ONLY]} {pair[COT]}"
             return f"both modes of C-Eval are there, side by side: {line}"

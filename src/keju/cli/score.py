@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import command
-from keju.cli.common import args_of, names, print_results, run_folder
+from keju.cli.common import args_of, names, print_results, stored_run
 from keju.errors import UsageError
 
 
@@ -42,8 +42,8 @@ def score(
         ):
             if value is not None:
                 raise UsageError("cli_not_with_run", flag=flag)
-        folder = run_folder(run, work_dir)
-        results = score_run(folder, readers=names(reader), data_dir=data_dir)
+        stored = stored_run(run, work_dir)
+        results = score_run(stored, readers=names(reader), data_dir=data_dir)
     elif dataset is None or predictions is None:
         raise UsageError("cli_nothing_to_score")
     else:

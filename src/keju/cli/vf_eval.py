@@ -163,19 +163,19 @@ def rewards_of(entry: Mapping[str, Any], folder: Path) -> Rewards:
 
     In the journal the last record of each rollout counts, and one without a grade is left out.
     """
-    from keju.runs.journal import read_records
+    from keju.runs.run import Run
 
     metric, counts = entry["metrics"].get("reward"), entry["outcomes"]
     avg = std = None
     if metric is not None:
         avg, std, n = metric["value"], metric["std"], metric["answers"]
     else:
-        last = {
-            (record.id, record.epoch): record.readings[0].score
-            for record in read_records(folder)
+        graded = [
+            record.readings[0].score
+            for _, record in Run(folder).answers()
             if record.bench == entry["name"] and record.readings
-        }
-        scores = [s.value for s in last.values() if s.outcome not in ("ungraded", "error")]
+        ]
+        scores = [s.value for s in graded if s.outcome not in ("ungraded", "error")]
         n = len(scores)
         if scores:
             mean = avg = math.fsum(scores) / n

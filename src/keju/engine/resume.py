@@ -1,23 +1,97 @@
-"""What earlier sittings have answered: found by the hash of the request, never by position."""
+"""What a run has answered already: its records that count, by the jobs whose requests they answer.
+
+Which records count says the rule in `keju.runs.run`.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
+from keju.benchmarks.choices import as_shown
 from keju.engine.budget import Meter
 from keju.engine.job import Job
-from keju.runs.journal import Damage, Journal, read_records
-from keju.types import FaultKind, Record
+from keju.runs.journal import Journal, Records
+from keju.runs.run import Requests, Run, counting, key_digest
+from keju.types import FaultKind, Reading, Record, Sample
 
 KEPT_FAULTS: frozenset[FaultKind] = frozenset({"context_length", "content_filter"})
 """Errors that are the outcome of a sample; all others are asked again."""
 
 
-Places = dict[str, tuple[int, int, str]]
-"""Hash of a request to the number of its job, its unit, and the target of its sample."""
+class JobRequests(Requests):
+    """The requests of several jobs, one job's units after the other's."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self.jobs = jobs
+        self._starts = [0, *accumulate(job.units for job in jobs)]
+
+    def hashes(self) -> Iterator[str]:
+        """The hash of each request."""
+        return (job.request(unit).hash for job in self.jobs for unit in range(job.units))
+
+    def keys(self) -> Iterator[bytes]:
+        """The key of each request."""
+        for job in self.jobs:
+            for sample in job.exam.samples:
+                for epoch in range(job.epochs):
+                    yield key_digest(job.exam.benchmark, sample.id, job.arm, epoch)
+
+    def place(self, number: int) -> tuple[int, int]:
+        """The position of the job, and its unit, that a request is of."""
+        position = bisect_right(self._starts, number) - 1
+        return position, number - self._starts[position]
+
+
+class StoredReply(NamedTuple):
+    """A record that counts, with the job and unit that it answers."""
+
+    job: Job
+    unit: int
+    record: Record
+
+    @property
+    def sample(self) -> Sample:
+        """The question with its options in the order in which they were shown."""
+        return as_shown(self.job.exam.samples[self.unit // self.job.epochs], self.record.order)
+
+    def enter(self) -> tuple[Reading, ...]:
+        """Read the reply anew, enter it on the scoreboards, and return what was read."""
+        job, record = self.job, self.record
+        readings = job.grade(self.unit // job.epochs, record.reply, record.order)
+        job.enter_readings(self.unit, record.reply, record.faults, readings, record.order)
+        return readings
+
+
+def stored_replies(
+    run: Run, requests: JobRequests, *, match_keys: bool = True
+) -> Iterator[StoredReply]:
+    """The records of a run that count, errors among them, in the order of its journal.
+
+    A later one of the same unit takes the place of an earlier one.
+    """
+    for number, _, record in run.counting(requests, match_keys=match_keys):
+        position, unit = requests.place(number)
+        yield StoredReply(requests.jobs[position], unit, record)
+
+
+def answers_of(run: Run, requests: JobRequests | None) -> Iterator[tuple[Sample | None, Record]]:
+    """Each record that counts, once and graded, after its question as the exam has it.
+
+    In the order of the exams; without `requests` in that of the journal, and without questions.
+    """
+    for number, record in run.answers(requests):
+        sample = None
+        if requests is not None:
+            position, unit = requests.place(number)
+            job = requests.jobs[position]
+            sample = job.exam.samples[unit // job.epochs]
+        yield sample, record
 
 
 class Recalled:
@@ -37,123 +111,73 @@ class Recalled:
 
 
 def recall(
-    jobs: Sequence[Job],
-    journal: Journal,
+    requests: JobRequests,
+    path: Path,
     *,
-    trusted: bool,
-    cache: Path | None = None,
+    trusted: bool = False,
     ask_again: frozenset[FaultKind] = frozenset(),
 ) -> Recalled:
-    """Enter all stored replies that answer exactly these requests.
+    """Enter the stored replies that answer exactly these requests; `path` is their journal.
 
-    Scores are taken as stored where the readers have not changed since (`trusted`). Final errors
-    of the kinds `ask_again` count for nothing. Replies from another run (`cache`) are read anew
-    and copied into this journal, so that the folder stays complete in itself.
+    Scores are taken as stored where the readers have not changed since (`trusted`). Errors that
+    are asked again count for nothing: all but `KEPT_FAULTS`, and those of the kinds `ask_again`.
     """
+    jobs = requests.jobs
     recalled = Recalled(jobs)
-    if not journal.path.stat().st_size and cache is None:
+    if not path.is_file() or not path.stat().st_size:
+        requests.fresh = True
         return recalled
-    places = _places(jobs)
-    damage = Damage()
-    kept = KEPT_FAULTS - ask_again
-    _remember(recalled, jobs, journal.path, places, trusted=trusted, damage=damage, kept=kept)
-    if cache is not None:
-        for number, unit, _, record in _known(read_records(cache, damage), places, kept):
-            if not recalled.done[number][unit]:
-                jobs[number].recall(unit, record, trusted=False)
-                recalled.done[number][unit] = 1
-                journal.append(
-                    [msgspec.structs.replace(record, origin=record.origin or cache.name)]
-                )
-    recalled.damaged = damage.lines
-    return recalled
-
-
-def remember(jobs: Sequence[Job], path: Path) -> Recalled:
-    """Enter what a journal holds, read anew, without opening it for writing."""
-    recalled = Recalled(jobs)
-    if path.is_file():
-        damage = Damage()
-        _remember(recalled, jobs, path, _places(jobs), trusted=False, damage=damage)
-        recalled.damaged = damage.lines
-    return recalled
-
-
-def _remember(
-    recalled: Recalled,
-    jobs: Sequence[Job],
-    path: Path,
-    places: Places,
-    *,
-    trusted: bool,
-    damage: Damage,
-    kept: frozenset[FaultKind] = KEPT_FAULTS,
-) -> None:
-    """Enter the first reply to each request; an error only until there is one."""
     names = [tuple(reader.name for reader in job.readers) for job in jobs]
-    records = _metered(jobs, read_records(path.parent, damage, path.name), recalled.spent)
-    for number, unit, target, record in _known(records, places, kept):
-        mends = record.reply.error is None and unit in jobs[number].errors
-        if mends or not recalled.done[number][unit]:
-            same = tuple([reading.reader for reading in record.readings]) == names[number]
-            unchanged = trusted and same and record.target == target
-            jobs[number].recall(unit, record, trusted=unchanged)
-            recalled.done[number][unit] = 1
+    records = Records(path.parent, path.name)
+    placed = _metered(jobs, records.placed(), recalled.spent)
+    for number, _, record in counting(placed, requests.by_hash):
+        position, unit = requests.place(number)
+        job, error = jobs[position], record.reply.error
+        if error is not None and error.kind not in KEPT_FAULTS - ask_again:
+            recalled.done[position][unit] = 0  # whichever error was kept before
+            continue
+        unchanged = (
+            trusted
+            and tuple([reading.reader for reading in record.readings]) == names[position]
+            and record.target == job.exam.samples[unit // job.epochs].target
+        )
+        job.recall(unit, record, trusted=unchanged)
+        recalled.done[position][unit] = 1
+    recalled.damaged = records.damaged
+    return recalled
 
 
-def stored_replies(
-    jobs: Sequence[Job], run: Path, *, by_id: bool = True
-) -> Iterator[tuple[Job, int, Record]]:
-    """The records of a stored run that belong to these jobs, each with its job and unit.
+def copy_cached(
+    requests: JobRequests,
+    recalled: Recalled,
+    cache: Path,
+    journal: Journal,
+    *,
+    ask_again: frozenset[FaultKind] = frozenset(),
+) -> None:
+    """Enter what the run in `cache` answers and this one lacks.
 
-    Errors are among them; a later record of a unit, say of a resumed run, replaces an earlier one.
-    Where no request of the run has the hash it would have today (it was rendered by another
-    version, say), replies are matched by sample id instead, the last one winning: that needs the
-    data of the run, so it can be ruled out (`by_id`).
+    Replies are read anew and copied into the journal, so that the folder stays complete in itself.
     """
-    matched, places = False, _places(jobs)
-    for record in read_records(run):
-        if record.hash in places:
-            matched = True
-            number, unit, _ = places[record.hash]
-            yield jobs[number], unit, record
-    if matched or not by_id:
-        return
-    named = {
-        (job.exam.benchmark, sample.id): (number, index)
-        for number, job in enumerate(jobs)
-        for index, sample in enumerate(job.exam.samples)
-    }
-    for record in read_records(run):
-        place = named.get((record.bench, record.id))
-        if place is not None and record.epoch < jobs[place[0]].epochs:
-            job = jobs[place[0]]
-            yield job, place[1] * job.epochs + record.epoch, record
+    before = [bytes(known) for known in recalled.done]
+    records = Records(cache)
+    for number, _, record in counting(records.placed(), requests.by_hash):
+        position, unit = requests.place(number)
+        error = record.reply.error
+        if not before[position][unit] and (error is None or error.kind in KEPT_FAULTS - ask_again):
+            requests.jobs[position].recall(unit, record, trusted=False)
+            recalled.done[position][unit] = 1
+            origin = record.origin or cache.name
+            journal.append([msgspec.structs.replace(record, origin=origin)])
+    recalled.damaged += records.damaged
 
 
-def _metered(jobs: Sequence[Job], records: Iterable[Record], spent: Meter) -> Iterator[Record]:
+def _metered(
+    jobs: Sequence[Job], placed: Iterable[tuple[int, Record]], spent: Meter
+) -> Iterator[tuple[int, Record]]:
     """The same records; what this run paid for those of the jobs is counted on the way."""
     own = {(job.exam.benchmark, job.arm) for job in jobs}
-    for record in records:
+    for start, record in placed:
         if not record.origin and (record.bench, record.arm) in own:
             spent.count(record.reply.usage, record.faults)
-        yield record
-
-
-def _places(jobs: Sequence[Job]) -> Places:
-    return {
-        job.request(unit).hash: (number, unit, job.exam.samples[unit // job.epochs].target)
-        for number, job in enumerate(jobs)
-        for unit in range(job.units)
-    }
-
-
-def _known(
-    records: Iterable[Record], places: Places, kept: frozenset[FaultKind]
-) -> Iterator[tuple[int, int, str, Record]]:
-    """The records that answer one of the requests, errors that are asked again left out."""
-    for record in records:
-        place = places.get(record.hash)
-        error = record.reply.error
-        if place is not None and (error is None or error.kind in kept):
-            yield *place, record
+        yield start, record

@@ -46,7 +46,7 @@ def run_session(
         display.start(total, recalled.count, [job.exam.benchmark for job in jobs])
         if recalled.damaged:
             lines = recalled.damaged
-            display.note(Notice("damaged_lines", {"lines": lines}).text())
+            display.note(Notice("damaged_lines_asked_again", {"lines": lines}).text())
     try:
         if recalled.count == total:
             return None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from keju.config import JudgeConfig, TaskConfig
 from keju.engine.budget import Meter
 from keju.engine.job import Job
-from keju.engine.resume import recall, remember, stored_replies
+from keju.engine.resume import JobRequests, recall, stored_replies
 from keju.engine.session import run_loop, run_session
 from keju.errors import EndpointError, KejuError, RunIncomplete
 from keju.judges.exam import Bundle
@@ -23,6 +23,7 @@ from keju.judges.panel import Opinion, Panel, Seat
 from keju.runs.journal import VERDICTS, Journal
 from keju.runs.judged import Grade
 from keju.runs.manifest import ManifestFile
+from keju.runs.run import Run
 from keju.solvers.once import once
 
 if TYPE_CHECKING:
@@ -94,27 +95,28 @@ class Judging:
 
     def grade(
         self,
-        folder: Path,
+        run: Run,
+        requests: JobRequests,
         manifest: ManifestFile | None,
         *,
         display: Display | None = None,
         strict: bool = False,
     ) -> Judgement:
-        """Grade what is in the journal of a run and enter it on the scoreboards.
+        """Grade what counts in the journal of a run and enter it on the scoreboards.
 
         Judges are asked where there is a `manifest` to write that down in; otherwise only stored
         verdicts count. An endpoint that is not ready raises if `strict`, and else is what stopped
         the stage.
         """
-        bundles = self._collect(folder)
+        bundles = self._collect(run, requests)
         for panel in self._panels:
             panel.convene([bundles[id(job)] for job in panel.jobs])
         stop = None
         if manifest is None:
             for panel in self._panels:
-                remember(panel.work, folder / VERDICTS)
+                recall(JobRequests(panel.work), run.folder / VERDICTS)
         else:
-            stop = self._ask(folder, manifest, display, strict=strict)
+            stop = self._ask(run.folder, manifest, display, strict=strict)
         judgement = Judgement(stop)
         for panel in self._panels:
             for opinion in panel.conclude([bundles[id(job)] for job in panel.jobs]):
@@ -124,16 +126,16 @@ class Judging:
             judgement.stop = self._too_many_ungraded(judgement)
         return judgement
 
-    def _collect(self, folder: Path) -> dict[int, Bundle]:
+    def _collect(self, run: Run, requests: JobRequests) -> dict[int, Bundle]:
         """The answers that are to be judged, by the identity of their job."""
         bundles = {
             id(job): Bundle(job, panel.judge.strategy)
             for panel in self._panels
             for job in panel.jobs
         }
-        jobs = [bundle.job for bundle in bundles.values()]
-        for job, unit, record in stored_replies(jobs, folder):
-            bundles[id(job)].consider(unit, record)
+        for reply in stored_replies(run, requests):
+            if id(reply.job) in bundles:
+                bundles[id(reply.job)].consider(reply.unit, reply.record)
         return bundles
 
     def _ask(
@@ -146,7 +148,7 @@ class Judging:
                 spent = Meter()
                 for seat in panel.seats:
                     if stop is not None:
-                        remember(seat.jobs, journal.path)
+                        recall(JobRequests(seat.jobs), journal.path)
                         continue
                     try:
                         stop = _ask_judge(seat, journal, manifest, display, spent)
@@ -176,7 +178,7 @@ def _ask_judge(
     seat: Seat, journal: Journal, manifest: ManifestFile, display: Display | None, spent: Meter
 ) -> KejuError | None:
     """Let one judge work; return what stopped it early."""
-    recalled = recall(seat.jobs, journal, trusted=False)
+    recalled = recall(JobRequests(seat.jobs), journal.path)
     if recalled.count == sum(job.units for job in seat.jobs):
         return None
     seat.asked = True

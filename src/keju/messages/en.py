@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 TEXTS: dict[str, str] = {
+    "damaged_lines": "{lines} lines of the journal cannot be read: they count as not asked",
     "missing_extra": "{what} needs an optional part: pip install 'keju[{extra}]'",
     # What a reader of results must know.
     "no_gold": "no gold answers: nothing is scored",
@@ -51,7 +52,7 @@ TEXTS: dict[str, str] = {
     "judge_not_corrected": "the accuracy is not corrected for the judge's errors: {reason}",
     # What a run says while it goes on.
     "other_settings": "this run goes on with other settings ({differences})",
-    "damaged_lines": "{lines} journal lines were unreadable and are asked again",
+    "damaged_lines_asked_again": "{lines} journal lines were unreadable and are asked again",
     "stopping": "stopping: {requests} requests in flight will finish and be saved; press Ctrl-C "
     "again to stop at once",
     # config and command line

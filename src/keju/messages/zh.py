@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 TEXTS: dict[str, str] = {
+    "damaged_lines": "运行记录中有 {lines} 行无法读取，按未作答处理",
     "missing_extra": "{what}需要可选组件：pip install 'keju[{extra}]'",
     # What a reader of results must know.
     "no_gold": "没有标准答案，不评分",
@@ -42,7 +43,7 @@ TEXTS: dict[str, str] = {
     "judge_not_corrected": "准确率未按评委的误差更正：{reason}",
     # What a run says while it goes on.
     "other_settings": "本次运行以不同的设置继续（{differences}）",
-    "damaged_lines": "运行记录中有 {lines} 行无法读取，将重新提问",
+    "damaged_lines_asked_again": "运行记录中有 {lines} 行无法读取，将重新提问",
     "stopping": "正在停止：等待 {requests} 个进行中的请求完成并保存；再按一次 Ctrl-C 立即停止",
     # config and command line
     "cli_args_not_mapping": "--dataset-args：“{name}”的设置必须是映射",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from operator import attrgetter
-from pathlib import Path
 from typing import cast
 
 from keju.config import TaskConfig
@@ -32,7 +31,9 @@ def make_model(config: TaskConfig) -> Model:
         return _local("gguf" if name == "embedded" else kind, rest, config)
     if name == "scripted" or (colon and kind == "replay"):
         _refuse_settings(config, name, ("model_args", *OF_ENDPOINTS))
-        return _scripted() if name == "scripted" else _replay(rest, config)
+        if name == "scripted":
+            return _scripted()
+        return cast(Model, importlib.import_module("keju.runs.replay").make(config))
     return _endpoint(name, config)
 
 
@@ -69,16 +70,6 @@ def _scripted() -> Model:
     from keju.models.scripted import ScriptedModel
 
     return ScriptedModel()
-
-
-def _replay(run: str, config: TaskConfig) -> Model:
-    from keju.models.replay import RECORDS, ReplayModel
-
-    places = [Path(run).expanduser(), Path(config.work_dir) / run]
-    for place in places if run else ():
-        if (place / RECORDS).is_file() or place.is_file():
-            return ReplayModel(place)
-    raise ConfigError(f"no stored run '{run}', neither as a folder nor below {config.work_dir}")
 
 
 def _local(kind: str, what: str, config: TaskConfig) -> Model:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from keju.answers.thinking import split_thinking
+from keju.answers.thinking import as_reply
 from keju.models.faults import Redactor, error_of, kind_of, one_line
 from keju.models.labels import label_values
 from keju.models.reply_body import Body, Choice, TokenCounts, count, decode_body
@@ -61,17 +61,15 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
             return _fault(fault, seconds)
         values, outside = found
     message = choice.message
-    thought = split_thinking(content.text)
-    return Reply(
-        text=thought.text,
-        reasoning=_together(content.reasoning, thought.reasoning),
+    return as_reply(
+        content.text,
+        reasoning=(content.reasoning,),
         finish=finish,
         usage=_usage(document.usage),
         seconds=seconds,
         label_logprobs=values,
         outside_mass=outside,
         model=document.model or "",
-        raw=content.text if thought.text is not content.text else "",
         tool_calls=tuple(message.tool_calls) if message is not None and message.tool_calls else (),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left, insort
+from bisect import insort
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -22,7 +22,6 @@ TAIL = 1_200
 STRAY_QUOTA = 20
 """Answers kept of a subset that the results do not know."""
 
-ExamLookup = Callable[[str, str], Sample | None]
 K = TypeVar("K", bound=Hashable)
 
 
@@ -68,7 +67,7 @@ class _Draw:
     def __init__(self, quotas: Mapping[_Bucket, int]) -> None:
         self._quotas = quotas
         self._order: dict[_Bucket, list[tuple[bytes, _Key]]] = {}
-        self._cases: dict[_Key, tuple[_Bucket, bytes, Case]] = {}
+        self._cases: dict[_Key, tuple[bytes, Case]] = {}
 
     def offer(self, bucket: _Bucket, key: _Key, make: Callable[[], Case]) -> None:
         """Take the answer if it is among the bucket's first; `make` is called only then."""
@@ -78,37 +77,28 @@ class _Draw:
         if len(kept) >= quota and (not kept or (rank, key) >= kept[-1]):
             return
         insort(kept, (rank, key))
-        self._cases[key] = (bucket, rank, make())
+        self._cases[key] = (rank, make())
         if len(kept) > quota:
             del self._cases[kept.pop()[1]]
 
-    def drop(self, key: _Key) -> None:
-        """Forget an answer: a later record took its place."""
-        held = self._cases.pop(key, None)
-        if held is not None:
-            bucket, rank, _ = held
-            kept = self._order[bucket]
-            del kept[bisect_left(kept, (rank, key))]
-
     def chosen(self, most: int) -> list[Case]:
         """At most `most` answers, those with the smallest hashes."""
-        by_rank = sorted(self._cases.values(), key=lambda held: held[1])[:most]
-        return [case for _, _, case in by_rank]
+        by_rank = sorted(self._cases.values(), key=lambda held: held[0])[:most]
+        return [case for _, case in by_rank]
 
 
-def choose(records: Iterable[Record], lookup: ExamLookup, summaries: Sequence[Summary]) -> Gallery:
-    """Draw the answers to show. Memory depends on the quotas, not on the number of records.
+def choose(
+    answers: Iterable[tuple[Sample | None, Record]], summaries: Sequence[Summary]
+) -> Gallery:
+    """Draw what to show from the records that count, each after its question where it is known.
 
-    Of several records of one question the last counts, as in the results.
+    Memory depends on the quotas, not on the number of records.
     """
     failed = _Draw(share_out(FAILURES_SHOWN, _wants(summaries, correct=False)))
     right = _Draw(share_out(SUCCESSES_SHOWN, _wants(summaries, correct=True)))
     subsets = {s.name: {row.name for row in s.subsets} for s in summaries}
-    for record in records:
+    for sample, record in answers:
         key = (record.bench, record.id, record.epoch, record.arm)
-        failed.drop(key)
-        right.drop(key)
-        sample = lookup(record.bench, record.id)
         subset = sample.subset if sample else _subset_of(record, subsets.get(record.bench, set()))
         correct = bool(record.readings) and record.readings[0].score.outcome == "correct"
         (right if correct else failed).offer(

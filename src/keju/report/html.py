@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from keju.files import whole_file
 from keju.report import format as fmt
-from keju.report.gallery import Case, ExamLookup, Gallery, choose
+from keju.report.gallery import Case, Gallery, choose
 from keju.report.settings import MANIFEST_ROWS, all_settings, main_settings
 from keju.report.strings import HTML_LANG, Language, Strings
 from keju.report.summary import (
@@ -23,7 +23,7 @@ from keju.report.summary import (
     outcome_words,
     summarise,
 )
-from keju.types import LABELS, OUTCOMES, Reading, Record
+from keju.types import LABELS, OUTCOMES, Reading, Record, Sample
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -36,8 +36,7 @@ REFERENCE_STYLES = 3
 
 def write_report(
     results: Mapping[str, Any],
-    records: Iterable[Record],
-    exam_lookup: ExamLookup,
+    answers: Iterable[tuple[Sample | None, Record]],
     output: Path,
     *,
     manifest: Mapping[str, Any],
@@ -45,12 +44,12 @@ def write_report(
 ) -> None:
     """Write the page of a run to `output`, whole or not at all.
 
-    `records` are read once; what is kept of them is bounded. `exam_lookup` gives the question of
-    a benchmark's sample id, or None where its data is not at hand.
+    `answers` are the records that count, each after its question or, where the data is not at
+    hand, None. They are read once; what is kept of them is bounded.
     """
     strings = Strings(language)
     summaries = summarise(results, strings)
-    gallery = choose(records, exam_lookup, summaries)
+    gallery = choose(answers, summaries)
     context = _context(results, summaries, gallery, manifest, strings)
     with whole_file(output) as file:
         for part in _template().generate(context):

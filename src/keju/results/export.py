@@ -1,27 +1,26 @@
 """A run as a table: one row a sample and epoch, in the order of the exam.
 
-The journal is read twice: once for where each row's last record stands, once to write the rows one
-by one, so that memory holds places and never replies. Question and reply texts are licensed data
+Which record a row is of says the rule in `keju.runs.run`. Rows are written one by one, so that
+memory holds places in the journal and never replies. Question and reply texts are licensed data
 and stay out unless they are asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 
 from keju.benchmarks.choices import as_shown
-from keju.engine.job import Job
-from keju.engine.resume import KEPT_FAULTS
-from keju.errors import DataError, UsageError
+from keju.engine.resume import JobRequests
+from keju.errors import UsageError
 from keju.files import natural_key
-from keju.runs.journal import FILE
-from keju.runs.judged import read_grades
-from keju.runs.manifest import Manifest
-from keju.types import Answer, Fault, Reading, Record, Sample, Score
+from keju.runs.judged import graded
+from keju.runs.run import Run
+from keju.types import Answer, Reading, Record, Sample, Score
 
 Cell = str | int | float | list[str] | list[int] | None
 Row = dict[str, Cell]
@@ -69,174 +68,84 @@ _NOT_SCORED = ("error", "ungraded")
 _UNREAD = Reading("", Answer(), Score(0.0, "ungraded"))
 
 
-class _HeadReply(msgspec.Struct, gc=False):
-    error: Fault | None = None
-
-
-class _Head(msgspec.Struct, gc=False):
-    """What tells which row a journal line belongs to."""
-
-    bench: str
-    id: str
-    hash: str
-    reply: _HeadReply
-    epoch: int = 0
-    arm: str = ""
-
-
 class Table(NamedTuple):
     """The rows of a run, ready to be written."""
 
     columns: dict[str, str]
-    rows: Callable[[], Iterator[Row]]
+    rows: Iterator[Row]
 
 
-class Place(NamedTuple):
-    """Where a record stands in the journal, and which unit of which exam it answers."""
+def read_table(run: Run, requests: JobRequests | None, *, full_text: bool = False) -> Table:
+    """The table of a run.
 
-    start: int
-    job: Job | None = None
-    unit: int = 0
-
-
-class Found(NamedTuple):
-    """A record with the question it answers, where that is known."""
-
-    record: Record
-    sample: Sample | None
-
-
-def read_table(
-    run: Path,
-    manifest: Manifest,
-    jobs: Sequence[Job] | None,
-    *,
-    full_text: bool = False,
-) -> Table:
-    """The table of the run in `run`.
-
-    With `jobs` (the run's exams, loaded) the rows stand in the order of the exams and only replies
-    to their requests count. Without them the rows are sorted by id, and what only the exam knows
-    is left empty.
+    With `requests` (those of its exams, loaded) the rows stand in the order of the exams. Without
+    them the rows are sorted by id, and what only the exam knows is left empty.
     """
-    places = _places(run, manifest, jobs)
-    if not places:
-        raise UsageError(f"run '{run.name}' has no answers to export")
-    beside = _other_readers(manifest)
+    exams = run.manifest.benchmarks
+    beside = list(dict.fromkeys(name for exam in exams for name in list(exam.readers)[1:]))
+    answers = exported_answers(run, requests)
+    first = next(answers, None)
+    if first is None:
+        raise UsageError(f"run '{run.id}' has no answers to export")
     columns = dict(COLUMNS)
     for reader in beside:
         columns |= {f"answer_{reader}": "VARCHAR", f"outcome_{reader}": "VARCHAR"}
     if full_text:
         columns |= TEXTS
-
-    def rows() -> Iterator[Row]:
-        for found in _records(run, places):
-            row = _row(run.name, found, beside)
-            yield row | (_texts(found) if full_text else {})
-
+    rows = (
+        _row(run.id, sample, record, beside) | (_texts(sample, record) if full_text else {})
+        for sample, record in chain([first], answers)
+    )
     return Table(columns, rows)
 
 
-def records_of(run: Path, job: Job) -> Iterator[Record]:
-    """The records of a run that answer the requests of one exam, in its order."""
-    return (found.record for found in _records(run, _by_exam(run, [job])))
+def exported_answers(
+    run: Run, requests: JobRequests | None
+) -> Iterator[tuple[Sample | None, Record]]:
+    """The records that count, each after its question as it was shown, where that is known.
 
-
-def _other_readers(manifest: Manifest) -> list[str]:
-    """The readers that stand beside the headline's in any exam of the run."""
-    names = [name for exam in manifest.benchmarks for name in list(exam.readers)[1:]]
-    return list(dict.fromkeys(names))
-
-
-def _places(run: Path, manifest: Manifest, jobs: Sequence[Job] | None) -> list[Place]:
-    if jobs is not None:
-        return _by_exam(run, jobs)
-    order = {exam.name: number for number, exam in enumerate(manifest.benchmarks)}
-    latest = _latest(run, lambda head: (head.bench, head.id, head.arm, head.epoch))
-    keyed = sorted(
-        ((order.get(bench, len(order)), natural_key(key), arm, epoch), start)
-        for (bench, key, arm, epoch), start in latest.items()
-    )
-    return [Place(start) for _, start in keyed]
-
-
-def _by_exam(run: Path, jobs: Sequence[Job]) -> list[Place]:
-    """By request, as a resumed run finds its replies; by id where no request is known any more."""
-    requests = {
-        job.request(unit).hash: (number, unit)
-        for number, job in enumerate(jobs)
-        for unit in range(job.units)
-    }
-    latest = _latest(run, lambda head: requests.get(head.hash))
-    if not latest:
-        ids = {
-            (job.exam.benchmark, sample.id, epoch): (number, index * job.epochs + epoch)
-            for number, job in enumerate(jobs)
-            for index, sample in enumerate(job.exam.samples)
-            for epoch in range(job.epochs)
-        }
-        latest = _latest(run, lambda head: ids.get((head.bench, head.id, head.epoch)))
-    return [Place(start, jobs[number], unit) for (number, unit), start in sorted(latest.items())]
-
-
-def _latest(run: Path, key_of: Callable[[_Head], Any]) -> dict[Any, int]:
-    """Where the record that counts stands, by key; an error never replaces a reply."""
-    decode = msgspec.json.Decoder(_Head).decode
-    found: dict[Any, int] = {}
-    failed: set[Any] = set()
-    position = 0
-    for line in _lines(run):
-        start, position = position, position + len(line)
-        if line.startswith(b'{"kind":') or not line.endswith(b"\n"):
-            continue
-        try:
-            head = decode(line)
-        except msgspec.DecodeError:
-            continue
-        key = key_of(head)
-        error = head.reply.error
-        retried = error is not None and error.kind not in KEPT_FAULTS
-        if key is None or (retried and key in found and key not in failed):
-            continue
-        found[key] = start
-        if retried:
-            failed.add(key)
-        else:
-            failed.discard(key)
-    return found
-
-
-def _lines(run: Path) -> Iterator[bytes]:
-    try:
-        with (run / FILE).open("rb", buffering=1 << 20) as lines:
-            yield from lines
-    except OSError as error:
-        raise DataError(f"cannot read {run / FILE}: {error.strerror}") from None
-
-
-def _records(run: Path, places: Sequence[Place]) -> Iterator[Found]:
-    """The records at `places`, with the judges' grades entered.
-
-    Readings of other readers than the run's own, left over from an earlier sitting, are made anew.
+    Readings of other readers than the run's own, left over from an earlier session, are made anew.
     """
-    decode = msgspec.json.Decoder(Record).decode
-    grades = read_grades(run)
-    with (run / FILE).open("rb") as journal:
-        for start, job, unit in places:
-            journal.seek(start)
-            record = decode(journal.readline())
-            readings = grades.get(record.hash, record.readings)
-            sample = None
-            if job is not None:
-                index = unit // job.epochs
-                sample = as_shown(job.exam.samples[index], record.order)
-                if [r.reader for r in readings] != [reader.name for reader in job.readers]:
-                    readings = job.grade(index, record.reply, record.order)
-            yield Found(msgspec.structs.replace(record, readings=readings), sample)
+    if requests is None:
+        yield from ((None, record) for record in _sorted_by_id(run))
+        return
+    for number, record in run.answers(requests):
+        position, unit = requests.place(number)
+        job = requests.jobs[position]
+        index = unit // job.epochs
+        if [r.reader for r in record.readings] != [reader.name for reader in job.readers]:
+            readings = job.grade(index, record.reply, record.order)
+            record = msgspec.structs.replace(record, readings=readings)
+        yield as_shown(job.exam.samples[index], record.order), record
 
 
-def _row(run: str, found: Found, beside: Sequence[str]) -> Row:
-    record, sample = found
+def _sorted_by_id(run: Run) -> Iterator[Record]:
+    """The records that count by exam, id in natural order, arm and epoch.
+
+    The sort keys are bytes that end in the record's number, since a million tuples would not fit
+    into memory. A number in an id follows the count of its digits, so that ``q2`` (one digit)
+    stands before ``q10`` (two).
+    """
+    exams = {exam.name: number for number, exam in enumerate(run.manifest.benchmarks)}
+    starts, keys = array("q"), list[bytes]()
+    for number, start, record in run.counting():
+        starts[number : number + 1] = array("q", [start])
+        if number < len(keys):
+            continue
+        key = exams.get(record.bench, len(exams)).to_bytes(4)
+        for is_number, digits, text in natural_key(record.id):
+            if is_number:
+                key += b"\2%b%d" % (len(str(digits)).to_bytes(2), digits)
+            else:
+                key += b"\1%b\0" % text.encode()
+        arm = record.arm.encode()
+        keys.append(b"%b\0%b\0%b%b" % (key, arm, record.epoch.to_bytes(4), number.to_bytes(4)))
+    keys.sort()
+    in_order = (starts[int.from_bytes(key[-4:])] for key in keys)
+    yield from graded(run.folder, run.records.at(in_order))
+
+
+def _row(run: str, sample: Sample | None, record: Record, beside: Sequence[str]) -> Row:
     reading, *others = record.readings or (_UNREAD,)
     reply, answer, score = record.reply, reading.answer, reading.score
     row: Row = {
@@ -268,21 +177,15 @@ def _row(run: str, found: Found, beside: Sequence[str]) -> Row:
         "error_message": reply.error.message if reply.error else None,
         "at": record.at,
     }
-    return row | _others(others, beside)
-
-
-def _others(readings: Sequence[Reading], beside: Sequence[str]) -> Row:
-    by_name = {reading.reader: reading for reading in readings}
-    cells: Row = {}
+    by_name = {reading.reader: reading for reading in others}
     for name in beside:
-        reading = by_name.get(name)
-        cells[f"answer_{name}"] = reading.answer.value if reading else None
-        cells[f"outcome_{name}"] = reading.score.outcome if reading else None
-    return cells
+        other = by_name.get(name)
+        row[f"answer_{name}"] = other.answer.value if other else None
+        row[f"outcome_{name}"] = other.score.outcome if other else None
+    return row
 
 
-def _texts(found: Found) -> Row:
-    record, sample = found
+def _texts(sample: Sample | None, record: Record) -> Row:
     return {
         "question": sample.text if sample else None,
         "choices": (list(sample.choices) or None) if sample else None,

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from keju.benchmarks.samples import Positions
 from keju.engine.job import Job
+from keju.engine.resume import JobRequests, answers_of
 from keju.errors import KejuError
 from keju.files import write_json
 from keju.report.strings import Language
 from keju.results.aggregate import results_document, summarise
 from keju.runs.folder import REPORT, RESULTS
-from keju.runs.judged import graded_records
-from keju.runs.manifest import Manifest, ManifestFile
-from keju.types import Sample
+from keju.runs.manifest import ManifestFile
+from keju.runs.run import Run
 
 if TYPE_CHECKING:
     from keju.judges.stage import Judgement
@@ -109,41 +107,22 @@ def _timing(job: Job, seconds: float) -> dict[str, Any]:
 
 
 def write_outputs(
-    folder: Path,
+    run: Run,
     results: dict[str, Any],
-    jobs: Sequence[Job],
-    manifest: Manifest,
+    requests: JobRequests,
     language: Language,
     *,
     report: bool,
 ) -> None:
     """Write ``results.json`` and, if asked, ``report.html``."""
-    write_json(folder / RESULTS, results)
+    write_json(run.folder / RESULTS, results)
     if report:
         from keju.report.html import write_report
 
         write_report(
             results,
-            graded_records(folder),
-            sample_lookup(jobs),
-            folder / REPORT,
-            manifest=manifest.as_dict(),
+            answers_of(run, requests),
+            run.folder / REPORT,
+            manifest=run.manifest.as_dict(),
             language=language,
         )
-
-
-def sample_lookup(jobs: Sequence[Job]) -> Callable[[str, str], Sample | None]:
-    """A function that finds a question by benchmark and id; its table is built when first used."""
-    tables: dict[str, Positions] = {}
-    by_name = {job.exam.benchmark: job.exam for job in jobs}
-
-    def find(bench: str, sample_id: str) -> Sample | None:
-        exam = by_name.get(bench)
-        if exam is None:
-            return None
-        if bench not in tables:
-            tables[bench] = Positions.of(exam.samples)
-        index = tables[bench].get(sample_id)
-        return None if index is None else exam.samples[index]
-
-    return find

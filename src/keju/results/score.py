@@ -6,26 +6,25 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keju.answers.thinking import split_thinking
+from keju.answers.thinking import as_reply
 from keju.benchmarks.base import Exam
-from keju.benchmarks.choices import as_shown
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.selection import restrict
 from keju.config import TaskConfig
-from keju.config import load as settings
 from keju.engine.job import Job
-from keju.engine.resume import stored_replies
+from keju.engine.resume import JobRequests, stored_replies
 from keju.errors import DataError
 from keju.files import read_rows
 from keju.results.aggregate import plain, results_document
 from keju.results.golds import Gold, Golds, Graded
 from keju.results.outputs import entries_of
 from keju.runs.manifest import Manifest
+from keju.runs.run import Run
 from keju.types import Reading, Reply, Sample, Sampling
 
 
 def score_run(
-    run: Path, *, readers: list[str] | None = None, data_dir: str | None = None
+    run: Run, *, readers: list[str] | None = None, data_dir: str | None = None
 ) -> dict[str, Any]:
     """Read a stored run anew, with the readers asked for or those it was made with.
 
@@ -34,23 +33,21 @@ def score_run(
     from keju.engine.job import make_jobs
     from keju.judges import judging_of
 
-    manifest = Manifest.read(run)
-    config = settings.of_run(manifest.config, data_dir)
+    config = run.config(data_dir)
     if readers:
         config = _with_readers(config, readers)
     jobs = make_jobs(config)
-    changed = changed_files(manifest, jobs)
+    changed = changed_files(run.manifest, jobs)
     watch = Disagreements()
     joint = [JointReadings() for _ in jobs]
-    for job, unit, record in stored_replies(jobs, run, by_id=not changed):
-        sample = as_shown(job.exam.samples[unit // job.epochs], record.order)
-        readings = job.grade(unit // job.epochs, record.reply, record.order)
-        job.enter_readings(unit, record.reply, record.faults, readings, record.order)
+    requests = JobRequests(jobs)
+    for reply in stored_replies(run, requests, match_keys=not changed):
+        readings, sample = reply.enter(), reply.sample
         watch.see(sample, readings)
         if readers:
-            joint[jobs.index(job)].see(unit, sample, readings)
+            joint[jobs.index(reply.job)].see(reply.unit, sample, readings)
     judging = judging_of(config, jobs)
-    judgement = judging.grade(run, None) if judging is not None else None
+    judgement = judging.grade(run, requests, None) if judging is not None else None
     entries = [
         entry
         for job in jobs
@@ -64,9 +61,12 @@ def score_run(
     for entry in entries if changed else ():
         note = f"the data has changed since the run ({changed[0]}): what no longer fits is left out"
         entry.setdefault("warnings", []).append(note)
+    for entry in entries:
+        if run.damaged:
+            entry.setdefault("warnings", []).extend(notice.text() for notice in run.notices)
     for job, seen in zip(jobs, joint, strict=True):
         seen.add_metrics(job.exam, entries, sorted(seen.rows))
-    return _document(manifest.run, manifest.model, entries, watch, readers)
+    return _document(run.manifest.run, run.manifest.model, entries, watch, readers)
 
 
 def _with_readers(config: TaskConfig, readers: list[str]) -> TaskConfig:
@@ -108,7 +108,7 @@ def score_predictions(
             sample = exam.as_recorded(exam.samples[index], row, gold=counts == "recorded")
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
-        reply = as_reply(row)
+        reply = recorded_reply(row)
         graded = tuple(exam.grade(reply, sample, reader) for reader in job.readers)
         job.enter_readings(unit, reply, (), graded)
         golds.see(unit, row, Graded(reply, sample, graded), counts)
@@ -230,13 +230,6 @@ def located_rows(exam: Exam, predictions: Path) -> dict[int, Located]:
     return rows
 
 
-def as_reply(row: dict[str, Any]) -> Reply:
-    """The recorded output of a row as the reply it was, its thoughts kept apart."""
-    text = row["output"] or ""
-    thought = split_thinking(text)
-    return Reply(
-        thought.text,
-        thought.reasoning,
-        str(row.get("finish_reason") or ""),
-        raw=text if thought.reasoning else "",
-    )
+def recorded_reply(row: dict[str, Any]) -> Reply:
+    """The recorded output of a row as the reply it was."""
+    return as_reply(row["output"] or "", finish=str(row.get("finish_reason") or ""))

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keju.benchmarks.ceval.submission import Submission, submission
+from keju.engine.resume import JobRequests
 from keju.errors import UsageError
-from keju.results.export import records_of
+from keju.results.export import exported_answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from keju.engine.job import Job
+    from keju.runs.run import Run
 
 BENCHMARK = "ceval"
 
 
 def submission_of(
-    run: Path, jobs: Sequence[Job], *, fill: str | None = None, partial: bool = False
+    run: Run, jobs: Sequence[Job], *, fill: str | None = None, partial: bool = False
 ) -> Submission:
     """The answers of a run of C-Eval's test split, as the site takes them.
 
@@ -34,7 +35,7 @@ def submission_of(
         raise UsageError("a submission has one answer a question; this run asked several times")
     answers = {
         record.id: record.readings[0].answer.value
-        for record in records_of(run, job)
+        for _, record in exported_answers(run, JobRequests([job]))
         if record.reply.error is None
     }
     return submission(job.exam, answers, fill, partial=partial)

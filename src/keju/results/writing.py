@@ -22,7 +22,7 @@ def write_csv(table: Table, stream: BinaryIO) -> int:
     writer = csv.writer(_Utf8(stream))
     writer.writerow(table.columns)
     count = 0
-    for count, row in enumerate(table.rows(), 1):  # noqa: B007 (the last number is the answer)
+    for count, row in enumerate(table.rows, 1):  # noqa: B007 (the last number is the answer)
         writer.writerow([_cell(row[name]) for name in table.columns])
     return count
 
@@ -46,7 +46,7 @@ def write_jsonl(table: Table, stream: BinaryIO) -> int:
     """Write one JSON object a line; return the number of rows."""
     encoder = msgspec.json.Encoder()
     count = 0
-    for count, row in enumerate(table.rows(), 1):  # noqa: B007 (the last number is the answer)
+    for count, row in enumerate(table.rows, 1):  # noqa: B007 (the last number is the answer)
         stream.write(encoder.encode(row) + b"\n")
     return count
 

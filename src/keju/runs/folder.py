@@ -9,21 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keju.config import TaskConfig
-from keju.errors import DataError, UsageError, did_you_mean
-from keju.runs.manifest import MANIFEST, Manifest
+from keju.errors import UsageError, did_you_mean
+from keju.runs.manifest import MANIFEST
 
 RESULTS, REPORT = "results.json", "report.html"
-
-
-class RunInfo(NamedTuple):
-    """A stored run, for lists."""
-
-    id: str
-    folder: Path
-    model: str
-    benchmarks: list[str]
-    created: str
-    complete: bool
 
 
 def new_run_id(model: str, datasets: list[str]) -> str:
@@ -50,37 +39,32 @@ class RunFolder(NamedTuple):
 
 def run_folder(config: TaskConfig) -> RunFolder:
     """The folder of a run, made if need be: the one it names, or a new one of its own."""
-    if config.run_id is None:
-        if config.resume:
-            raise UsageError("--resume needs the run's --run-id, or --config RUN/manifest.json")
-        name = new_run_id(config.model, config.datasets)
-        return RunFolder(_new_folder(Path(config.work_dir), name), new=True)
-    folder = Path(config.work_dir) / config.run_id
-    if config.resume and not (folder / MANIFEST).is_file():
-        known = [run.id for run in list_runs(config.work_dir)]
-        hint = did_you_mean(config.run_id, known) if known else ""
-        raise UsageError(f"no run '{config.run_id}' in {config.work_dir} to resume{hint}")
-    existed = folder.exists()
-    return RunFolder(create_folder(folder), new=not existed)
-
-
-def _new_folder(work_dir: Path, name: str) -> Path:
-    """A folder that did not exist before, whatever else starts in the same second."""
-    for number in range(1, 1000):
+    work_dir = Path(config.work_dir)
+    if config.run_id is not None:
+        folder = work_dir / config.run_id
+        if config.resume and not (folder / MANIFEST).is_file():
+            hint = _nearest(config.run_id, work_dir)
+            raise UsageError(f"no run '{config.run_id}' in {config.work_dir} to resume{hint}")
+        existed = folder.exists()
+        return RunFolder(_create(folder, exist_ok=True), new=not existed)
+    if config.resume:
+        raise UsageError("--resume needs the run's --run-id, or --config RUN/manifest.json")
+    name = new_run_id(config.model, config.datasets)
+    for number in range(1, 1000):  # others may start in the same second
         folder = work_dir / (name if number == 1 else f"{name}-{number}")
         try:
-            return create_folder(folder, new=True)
+            return RunFolder(_create(folder, exist_ok=False), new=True)
         except FileExistsError:
             continue
     raise UsageError(f"{work_dir} holds too many runs called {name}")
 
 
-def create_folder(folder: Path, *, new: bool = False) -> Path:
-    """Make a folder; FileExistsError if it must be `new` and is not."""
+def _create(folder: Path, *, exist_ok: bool) -> Path:
+    """Make a folder; FileExistsError only where it must be new."""
     try:
-        folder.mkdir(parents=True, exist_ok=not new)
+        folder.mkdir(parents=True, exist_ok=exist_ok)
     except OSError as error:
-        if new and isinstance(error, FileExistsError):
+        if not exist_ok and isinstance(error, FileExistsError):
             raise
         raise UsageError(f"cannot create {folder}: {error.strerror}; see --work-dir") from None
     if not os.access(folder, os.W_OK):
@@ -93,22 +77,10 @@ def find_run(name: str, work_dir: str = "runs") -> Path:
     for folder in (Path(name), Path(work_dir) / name):
         if (folder / MANIFEST).is_file():
             return folder
-    known = [run.id for run in list_runs(work_dir)]
-    hint = did_you_mean(name, known) if known else ""
-    raise UsageError(f"no run '{name}' here or in {work_dir}{hint}")
+    raise UsageError(f"no run '{name}' here or in {work_dir}{_nearest(name, Path(work_dir))}")
 
 
-def list_runs(work_dir: str = "runs") -> list[RunInfo]:
-    """The runs below `work_dir`, oldest first."""
-    runs = []
-    for path in sorted(Path(work_dir).glob(f"*/{MANIFEST}")):
-        folder = path.parent
-        try:
-            manifest = Manifest.read(folder)
-        except DataError:
-            continue
-        exams = [exam.name for exam in manifest.benchmarks]
-        runs.append(
-            RunInfo(folder.name, folder, manifest.model, exams, manifest.created, manifest.complete)
-        )
-    return sorted(runs, key=lambda run: run.created)
+def _nearest(name: str, work_dir: Path) -> str:
+    """The runs that may be meant, for a message; empty where there are none."""
+    names = [path.parent.name for path in sorted(work_dir.glob(f"*/{MANIFEST}"))]
+    return did_you_mean(name, names) if names else ""

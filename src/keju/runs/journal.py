@@ -18,7 +18,7 @@ from typing import Self
 
 import msgspec
 
-from keju.errors import RunIncomplete, UsageError
+from keju.errors import DataError, RunIncomplete, UsageError
 from keju.types import Record
 
 FILE = "records.jsonl"
@@ -124,35 +124,48 @@ def _repair(fd: int) -> int:
     return size - end
 
 
-def read_lines(folder: Path, file: str = FILE) -> Iterator[bytes]:
-    """The whole lines of a journal, without their line feeds; a torn last line is left out."""
-    path = folder / file
-    if not path.is_file():
-        raise UsageError(f"{folder} is not a run folder: it has no {file}")
-    with path.open("rb", buffering=_CHUNK) as lines:
-        for line in lines:
-            if line.endswith(b"\n"):
-                yield line[:-1]
+class Records:
+    """The records of a journal in the order in which they were written, read anew each time.
 
-
-class Damage:
-    """Counts the lines of a journal that could not be read."""
-
-    lines = 0
-
-
-def read_records(folder: Path, damage: Damage | None = None, file: str = FILE) -> Iterator[Record]:
-    """The answer records of a journal in the order in which they were written.
-
-    Lines of other kinds are passed over. A line that cannot be read is counted in `damage`: its
-    sample then counts as not asked.
+    A torn last line and lines of other kinds are passed over. A line that cannot be read, in
+    UTF-8 or in JSON, is counted: its question then counts as not asked.
     """
-    decode = msgspec.json.Decoder(Record).decode
-    for line in read_lines(folder, file):
-        if line.startswith(b'{"kind":'):
-            continue
+
+    def __init__(self, folder: Path, file: str = FILE) -> None:
+        self.path = folder / file
+        self.damaged = 0
+        """Lines that the last reading could not read."""
+
+    def __iter__(self) -> Iterator[Record]:
+        return (record for _, record in self.placed())
+
+    def placed(self) -> Iterator[tuple[int, Record]]:
+        """Each record after the position at which its line begins."""
+        decode = msgspec.json.Decoder(Record).decode
+        self.damaged = end = 0
         try:
-            yield decode(line)
-        except msgspec.DecodeError:
-            if damage is not None:
-                damage.lines += 1
+            lines = self.path.open("rb", buffering=_CHUNK)
+        except FileNotFoundError:
+            folder, file = self.path.parent, self.path.name
+            raise UsageError(f"{folder} is not a run folder: it has no {file}") from None
+        except OSError as error:
+            raise DataError(f"cannot read {self.path}: {error.strerror}") from None
+        with lines:
+            for line in lines:
+                start, end = end, end + len(line)
+                if line.startswith(b'{"kind":') or not line.endswith(b"\n"):
+                    continue
+                try:
+                    record = decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    self.damaged += 1
+                    continue
+                yield start, record
+
+    def at(self, starts: Iterable[int]) -> Iterator[Record]:
+        """The records whose lines begin at these positions, in this order."""
+        decode = msgspec.json.Decoder(Record).decode
+        with self.path.open("rb") as lines:
+            for start in starts:
+                lines.seek(start)
+                yield decode(lines.readline())

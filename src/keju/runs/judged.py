@@ -1,11 +1,11 @@
 """``grades.jsonl``: what the judges made of a run's answers, by answer.
 
-Like ``results.json`` it follows from the journals and is written anew each time. Whoever shows a
-run's answers reads them with `graded_records`.
+Like ``results.json`` it follows from the journals and is written anew each time.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import msgspec
 
 from keju.errors import DataError
 from keju.files import whole_file
-from keju.runs.journal import read_records
+from keju.runs.index import DigestTable, hash_digest
 from keju.types import Reading, Record
 
 GRADES = "grades.jsonl"
@@ -43,22 +43,26 @@ def write_grades(folder: Path, grades: Iterable[Grade]) -> None:
             file.write(encode(grade) + b"\n")
 
 
-def graded_records(folder: Path) -> Iterator[Record]:
-    """The records of a run in the order of its journal, with the judges' grades entered."""
-    grades = read_grades(folder)
-    for record in read_records(folder):
-        readings = grades.get(record.hash)
-        yield record if readings is None else msgspec.structs.replace(record, readings=readings)
-
-
-def read_grades(folder: Path) -> dict[str, tuple[Reading, ...]]:
-    """The readings of judged answers by the hash of their records; none without a judge."""
+def graded(folder: Path, records: Iterable[Record]) -> Iterator[Record]:
+    """The same records, with the judges' grades entered where there are any."""
     path = folder / GRADES
     if not path.is_file():
-        return {}
+        yield from records
+        return
     decode = msgspec.json.Decoder(Grade).decode
-    try:
-        with path.open("rb") as lines:
-            return {grade.hash: grade.readings for grade in map(decode, lines)}
-    except msgspec.DecodeError as error:
-        raise DataError(f"{path} is damaged ({error}): write it anew with keju judge") from None
+    table, starts, end = DigestTable(), array("q"), 0
+    with path.open("rb") as lines:
+        try:
+            for line in lines:
+                number = table.add(hash_digest(decode(line).hash))
+                starts[number : number + 1] = array("q", [end])
+                end += len(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise DataError(f"{path} is damaged ({error}): write it anew with keju judge") from None
+        for record in records:
+            number = table.find(hash_digest(record.hash))
+            if number >= 0:
+                lines.seek(starts[number])
+                readings = decode(lines.readline()).readings
+                record = msgspec.structs.replace(record, readings=readings)
+            yield record

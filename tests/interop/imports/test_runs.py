@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keju.runs.journal import read_records
+from keju.runs.journal import Records
 from tests.cli.conftest import Keju
 from tests.interop.imports.conftest import DATA, FIXTURES, Import, exam_of
 
@@ -50,7 +50,7 @@ def test_the_order_of_options_counts_when_a_run_is_scored_again(
     imported: Import, keju: Keju, tmp_path: Path
 ) -> None:
     imported("inspect/mmlu-pro.eval")
-    records = list(read_records(tmp_path / "runs" / "r"))
+    records = list(Records(tmp_path / "runs" / "r"))
     first = next(record for record in records if record.id == "mmlu_pro_9001")
     assert first.order == (8, 3, 1, 4, 7, 0, 9, 6, 2, 5)
     assert first.target == "B"

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from keju.answers.thinking import as_reply
 from keju.errors import ConfigError, EndpointError, MissingExtra
 from keju.interop import verifiers
 from keju.interop.verifiers.proctor import (
     ExamSpec,
     Ungraded,
-    as_reply,
     metrics_of,
     open_exam,
     unanswered,
@@ -40,7 +40,7 @@ def read(spec: ExamSpec, reply: Reply, place: int = 0) -> tuple[Reading, ...]:
 
 def test_the_reward_is_the_score_of_the_headlines_reader() -> None:
     sample = open_exam(DEMO).exam.samples[0]
-    right = as_reply(f"<think>(Z)</think>So the answer is {sample.target}.", None, "stop")
+    right = as_reply(f"<think>(Z)</think>So the answer is {sample.target}.", finish="stop")
     readings = read(DEMO, right)
     assert readings[0].score.value == 1.0
     assert metrics_of(readings)["outcome_correct"] == 1.0
@@ -80,7 +80,7 @@ def test_what_an_environment_cannot_do_is_refused(
 
 
 OPEN = {"answer_mode": "open", "max_episodes": 40, "llm_judge_api_key_var": "JUDGE_KEY"}
-UNDECIDED = as_reply("The reduction was seen in about half of all strains.", None, "stop")
+UNDECIDED = as_reply("The reduction was seen in about half of all strains.", finish="stop")
 
 
 def test_without_the_judges_key_open_answers_are_compared_exactly(

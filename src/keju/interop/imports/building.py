@@ -17,6 +17,7 @@ from keju.benchmarks.choices import as_shown
 from keju.benchmarks.prepare import prepare_exam
 from keju.config import TaskConfig
 from keju.engine.job import Job, make_jobs
+from keju.engine.resume import JobRequests
 from keju.errors import DataError, UsageError, did_you_mean
 from keju.files import write_json
 from keju.interop.imports.comparing import Compared, Pair, compare
@@ -27,6 +28,7 @@ from keju.results.outputs import build_results, write_outputs
 from keju.runs.folder import run_folder
 from keju.runs.journal import Journal
 from keju.runs.manifest import Manifest, ManifestFile
+from keju.runs.run import Run
 from keju.types import Record
 
 _SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)
@@ -232,6 +234,8 @@ def _write(
     folder = place.path
     digest = hashlib.sha256("".join(sorted(log.files.values())).encode()).hexdigest()
     compared: list[Compared] = []
+    requests = JobRequests(jobs)
+    requests.fresh = True
     with Journal(folder) as journal:
         file = ManifestFile(folder, config, [job.facts() for job in jobs])
         for sitting in sittings:
@@ -243,7 +247,7 @@ def _write(
         results = build_results(jobs, file, None)
         _warn(results, log, compared)
         file.finish(complete=True)
-        write_outputs(folder, results, jobs, file.manifest, config.language, report=True)
+        write_outputs(Run(folder), results, requests, config.language, report=True)
     document = _document(folder, log, compared, strange)
     write_json(folder / COMPARISON, document)
     return Imported(folder, document, results)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from keju.answers.thinking import split_thinking
+from keju.answers.thinking import as_reply
 from keju.errors import DataError
 from keju.models.faults import REDACTED, kind_of, one_line
 from keju.types import Fault, Reply, Usage
@@ -66,17 +66,14 @@ def make_reply(
 ) -> Reply:
     """The reply behind a stored message, its thoughts kept apart."""
     text = text_of(content)
-    thought = split_thinking(text)
-    said = "\n".join(filter(None, (text_of(reasoning), reasoning_of(content), thought.reasoning)))
     word = str(finish or "")
-    return Reply(
-        thought.text,
-        said,
-        FINISHES.get(word, word),
-        _usage(usage),
-        float(seconds) if isinstance(seconds, int | float) else 0.0,
+    return as_reply(
+        text,
+        reasoning=(text_of(reasoning), reasoning_of(content)),
+        finish=FINISHES.get(word, word),
+        usage=_usage(usage),
+        seconds=float(seconds) if isinstance(seconds, int | float) else 0.0,
         model=str(model or ""),
-        raw=text if thought.reasoning else "",
     )
 
 

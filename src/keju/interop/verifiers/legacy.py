@@ -9,12 +9,12 @@ import msgspec
 import verifiers as vf
 from datasets import Dataset
 
+from keju.answers.thinking import as_reply
 from keju.benchmarks import registry
 from keju.errors import ConfigError, KejuError
 from keju.interop.verifiers.proctor import (
     ExamSpec,
     Proctor,
-    as_reply,
     metrics_of,
     open_exam,
     unanswered,
@@ -156,4 +156,8 @@ def _reply_in(state: vf.State) -> Reply:
     if message.tool_calls:
         return unanswered()
     content = message.content if isinstance(message.content, str) else None
-    return as_reply(content, message.reasoning_content, message.finish_reason)
+    return as_reply(
+        content or "",
+        reasoning=(message.reasoning_content or "",),
+        finish=message.finish_reason or "",
+    )

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from keju.answers.thinking import split_thinking
 from keju.benchmarks import registry
 from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job, make_jobs
@@ -121,15 +120,6 @@ def metrics_of(readings: tuple[Reading, ...]) -> dict[str, float]:
         if reading.score.outcome != "ungraded":
             metrics[f"{reading.reader}_score"] = reading.score.value
     return metrics
-
-
-def as_reply(content: str | None, reasoning: str | None, finish: str | None) -> Reply:
-    """A message that another client received, as Keju would have received it."""
-    received = content or ""
-    thought = split_thinking(received)
-    thoughts = "\n".join(part for part in (reasoning, thought.reasoning) if part)
-    raw = received if thought.text is not received else ""
-    return Reply(thought.text, thoughts, finish or "", raw=raw)
 
 
 def unanswered() -> Reply:

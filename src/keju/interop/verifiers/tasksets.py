@@ -10,12 +10,12 @@ import msgspec
 import verifiers.v1 as vf
 from pydantic import Field
 
+from keju.answers.thinking import as_reply
 from keju.errors import ConfigError, KejuError
 from keju.interop.verifiers.harness import REPLY, hang_up
 from keju.interop.verifiers.proctor import (
     ExamSpec,
     Proctor,
-    as_reply,
     metrics_of,
     open_exam,
     unanswered,
@@ -251,4 +251,6 @@ def _reply_in(trace: vf.Trace) -> Reply:
     if last.tool_calls:
         return unanswered()
     finish = next((call.finish_reason for call in reversed(trace.calls) if not call.error), None)
-    return as_reply(last.content, last.reasoning_content, finish)
+    return as_reply(
+        last.content or "", reasoning=(last.reasoning_content or "",), finish=finish or ""
+    )

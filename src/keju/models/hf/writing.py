@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from keju.answers.thinking import split_thinking
+from keju.answers.thinking import as_reply
 from keju.models.hf.encode import Item, seed_of
 from keju.models.hf.replica import KeysValues, Read, Replica, growing_cache, reserve
 from keju.models.hf.scoring import TOO_LARGE, PrefixStore, by_prefix, is_out_of_memory, release
@@ -339,15 +339,8 @@ def reply_of(row: Row) -> Reply:
     if row.finish == "timeout":
         message = f"no complete reply within {row.item.timeout:g} s"
         return Reply(seconds=seconds, error=Fault("timeout", message))
-    thought = split_thinking(row.text)
-    return Reply(
-        text=thought.text,
-        reasoning=thought.reasoning,
-        finish=row.finish,
-        usage=Usage(len(row.item.tokens), len(row.written), row.cached),
-        seconds=seconds,
-        raw=row.text if thought.text is not row.text else "",
-    )
+    usage = Usage(len(row.item.tokens), len(row.written), row.cached)
+    return as_reply(row.text, finish=row.finish, usage=usage, seconds=seconds)
 
 
 class LoneWriter(Writer):

@@ -12,7 +12,7 @@ from keju.benchmarks.grading import REFUSAL
 from keju.benchmarks.prepare import prepare_exam
 from keju.errors import DataError
 from keju.files import read_rows
-from keju.results.score import as_reply
+from keju.results.score import recorded_reply
 from keju.results.verify.sets import Check, RecordedSet
 from keju.types import Reading, Reply, Sample
 
@@ -65,7 +65,7 @@ def _as_recorded(exam: Exam, sample: Sample, row: Row) -> Sample:
 def _reply(row: Row, sample: Sample) -> Reply:
     """The raw output; where only a letter was kept, that letter."""
     if "output" in row:
-        return as_reply(row)
+        return recorded_reply(row)
     letter = str(row["predicted"] or "")
     known = len(letter) == 1 and letter in sample.labels
     return Reply(label_logprobs={letter: 0.0} if known else {})

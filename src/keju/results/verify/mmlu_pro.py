@@ -11,7 +11,7 @@ from keju.benchmarks.mmlu_pro import official_guess_accuracy, official_guess_cor
 from keju.benchmarks.prepare import prepare_exam
 from keju.errors import DataError
 from keju.files import read_json
-from keju.results.score import as_reply, located_rows
+from keju.results.score import located_rows, recorded_reply
 from keju.results.verify.sets import Check, RecordedSet
 from keju.types import Sample
 
@@ -59,7 +59,7 @@ def _read(exam: Exam, recorded: RecordedSet, golden: dict[str, Any]) -> Rows:
     letters: dict[str, list[str | None]] = {reader: [] for reader in LEVELS.values()}
     for index, (row, _) in located_rows(exam, recorded.predictions).items():
         sample = exam.samples[index]
-        reply = as_reply(row)
+        reply = recorded_reply(row)
         samples.append(sample)
         then.append(exam.as_recorded(sample, row, gold=True).target)
         for reader, read in letters.items():

@@ -1,0 +1,75 @@
+"""A model that says again what a stored run has in its journal."""
+
+from __future__ import annotations
+
+from array import array
+from pathlib import Path
+from typing import Any
+
+from keju.config import TaskConfig
+from keju.errors import ConfigError, DataError, UsageError
+from keju.models.base import Model
+from keju.runs.index import DigestTable, hash_digest
+from keju.runs.journal import FILE, Records
+from keju.runs.manifest import Manifest
+from keju.runs.run import counting
+from keju.types import Fault, Reply, Request
+
+
+def make(config: TaskConfig) -> Model:
+    """The model of ``replay:RUN``, a folder or an id below the folder of runs."""
+    run = config.model.strip().partition(":")[2]
+    for place in (Path(run).expanduser(), Path(config.work_dir) / run) if run else ():
+        if (place / FILE).is_file() or place.is_file():
+            return ReplayModel(place)
+    raise ConfigError(f"no stored run '{run}', neither as a folder nor below {config.work_dir}")
+
+
+class ReplayModel(Model):
+    """Answers a request with the reply that counts in the journal; errors are not said again.
+
+    Its name is the recorded model's, since the name is part of a request's hash. Only the
+    positions of the records are kept in memory.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        path = Path(path)
+        folder, file = (path, FILE) if path.is_dir() else (path.parent, path.name)
+        self._run = folder.name
+        self._records = Records(folder, file)
+        self._table: DigestTable | None = None
+        self._starts = array("q")
+        try:
+            self.name = Manifest.read(folder).model or f"replay:{self._run}"
+        except DataError:
+            self.name = f"replay:{self._run}"
+
+    async def start(self) -> None:
+        """Index the journal; DataError if there is none or it is broken."""
+        if self._table is not None:
+            return
+        table, path = DigestTable(), self._records.path
+        try:
+            for number, start, record in counting(self._records.placed(), table, grow=True):
+                position = start if record.reply.error is None else -1
+                self._starts[number : number + 1] = array("q", [position])
+        except UsageError as error:
+            raise DataError(f"cannot replay {path}: {error}") from None
+        if not self._starts and self._records.damaged:
+            raise DataError(f"cannot replay {path}: it holds no records of a run")
+        self._table = table
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        """The recorded reply, or a fault if the request was never answered."""
+        await self.start()
+        assert self._table is not None
+        number = self._table.find(hash_digest(request.hash))
+        if number < 0 or self._starts[number] < 0:
+            message = f"the stored run {self._run} holds no reply to this request"
+            return Reply(error=Fault("not_found", message))
+        (record,) = self._records.at([self._starts[number]])
+        return record.reply
+
+    def facts(self) -> dict[str, Any]:
+        """Where the replies come from."""
+        return {"name": self.name, "replayed_from": self._run}

@@ -1,0 +1,205 @@
+"""A stored run, and the one rule that says which of its records count.
+
+A journal has more lines than the run has questions: a failed request is asked again, a run goes on
+at another temperature, a copied reply stands beside the run's own. The rule:
+
+    Of the records that answer exactly a request, those with its hash, the first reply that is no
+    error counts. An error counts only while there is no reply; of several errors the last one.
+
+For example, with a run at temperature 0 that was once resumed at 0.7:
+
+    line  question  hash  reply
+    1     snarks_3  a1    error: server     counted until line 2 was there
+    2     snarks_3  a1    "(B)"             counts
+    3     snarks_3  f7    "(C)"             answers another request: temperature 0.7
+    4     snarks_3  a1    error: timeout    an error never takes the place of a reply
+
+Where today's requests are not known since the data is not at hand, or none of them is in the
+journal since another version or another tool wrote the prompts, questions are told apart by exam,
+id, arm and epoch. The last reply counts then, since the manifest describes the last session.
+
+Resume, score, judge, export, report, replay and modes all take their records from `counting`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cached_property
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keju.config import TaskConfig
+from keju.config.load import of_run
+from keju.errors import DataError, Notice
+from keju.files import read_json
+from keju.runs.folder import RESULTS, find_run
+from keju.runs.index import DigestTable, hash_digest, text_digest
+from keju.runs.journal import Records
+from keju.runs.judged import graded
+from keju.runs.manifest import MANIFEST, Manifest
+from keju.types import Record
+
+
+class Requests(ABC):
+    """The requests of a run as they would be sent today, numbered from 0."""
+
+    fresh = False
+    """The journal was begun by this process, so that every record in it answers one of them."""
+
+    @abstractmethod
+    def hashes(self) -> Iterable[str]:
+        """The hash of each request."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[bytes]:
+        """The key of each request, as `key_digest` makes it."""
+
+    @cached_property
+    def by_hash(self) -> DigestTable:
+        """The numbers of the requests by hash."""
+        return DigestTable(map(hash_digest, self.hashes()))
+
+    @cached_property
+    def by_key(self) -> DigestTable:
+        """The numbers of the requests by key."""
+        return DigestTable(self.keys())
+
+
+class Counted(NamedTuple):
+    """A record that counts, unless a later one of the same number follows."""
+
+    number: int
+    """Of the request that it answers."""
+    start: int
+    """Where its line begins in the journal."""
+    record: Record
+
+
+def key_digest(bench: str, sample_id: str, arm: str, epoch: int) -> bytes:
+    """What tells questions apart where their requests are not known."""
+    return text_digest(f"{bench}\0{sample_id}\0{arm}\0{epoch}")
+
+
+def counting(
+    placed: Iterable[tuple[int, Record]],
+    table: DigestTable,
+    *,
+    by_key: bool = False,
+    grow: bool = False,
+) -> Iterator[Counted]:
+    """The records that count, by the rule above, in the order of the journal.
+
+    Only records that are in `table` count, unless it is to `grow` with them. An error may be
+    followed by the reply, or the later error, that takes its place.
+    """
+    number_of = table.add if grow else table.find
+    replied = bytearray(len(table))
+    for start, record in placed:
+        if by_key:
+            digest = key_digest(record.bench, record.id, record.arm, record.epoch)
+        else:
+            digest = hash_digest(record.hash)
+        number = number_of(digest)
+        if number < 0:
+            continue
+        if number == len(replied):
+            replied.append(0)
+        failed = record.reply.error is not None
+        if replied[number] and (failed or not by_key):
+            continue
+        replied[number] |= not failed
+        yield Counted(number, start, record)
+
+
+class Run:
+    """A stored run: its manifest, its records, and those of them that count.
+
+    Reading a run never changes it, and memory holds the places of records, never the replies.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.records = Records(folder)
+        """All records of the journal, those among them that do not count."""
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """``manifest.json``; DataError if it cannot be read."""
+        return Manifest.read(self.folder)
+
+    @property
+    def id(self) -> str:
+        """The name of the run: that of its folder."""
+        return self.folder.name
+
+    @property
+    def damaged(self) -> int:
+        """Lines of the journal that could not be read, as far as it was read."""
+        return self.records.damaged
+
+    @property
+    def notices(self) -> list[Notice]:
+        """What a reader of the run must know: lines of its journal that could not be read."""
+        return [Notice("damaged_lines", {"lines": self.damaged})] if self.damaged else []
+
+    def config(self, data_dir: str | None = None) -> TaskConfig:
+        """The settings that the run was made with; `data_dir` goes before its own."""
+        return of_run(self.manifest.config, data_dir)
+
+    def results(self) -> dict[str, Any]:
+        """What ``results.json`` holds."""
+        return read_json(self.folder / RESULTS)
+
+    def counting(
+        self, requests: Requests | None = None, *, match_keys: bool = True
+    ) -> Iterator[Counted]:
+        """The records that count in the order of the journal; see `counting`.
+
+        Without `requests`, and where none of them is in the journal, records are told apart by
+        their keys; `match_keys` rules the latter out where the data is not that of the run.
+        """
+        matched = False
+        if requests is not None and not requests.fresh:
+            for counted in counting(self.records.placed(), requests.by_hash):
+                matched = True
+                yield counted
+        if not matched and match_keys:
+            table = requests.by_key if requests is not None else DigestTable()
+            grow = requests is None
+            yield from counting(self.records.placed(), table, by_key=True, grow=grow)
+
+    def answers(
+        self, requests: Requests | None = None, *, match_keys: bool = True
+    ) -> Iterator[tuple[int, Record]]:
+        """Each record that counts, once, after its number, with the judges' grades entered.
+
+        The numbers ascend: they are those of the requests or, without `requests`, follow the
+        journal.
+        """
+        starts = array("q")
+        for number, start, _ in self.counting(requests, match_keys=match_keys):
+            if number >= len(starts):
+                starts.extend([-1] * (number + 1 - len(starts)))
+            starts[number] = start
+        numbers = array("I", (number for number, start in enumerate(starts) if start >= 0))
+        records = self.records.at(starts[number] for number in numbers)
+        return zip(numbers, graded(self.folder, records), strict=True)
+
+
+def open_run(name: str | Path, work_dir: str = "runs") -> Run:
+    """The stored run in the folder `name`, or with this id below `work_dir`."""
+    return Run(find_run(str(name), work_dir))
+
+
+def list_runs(work_dir: str = "runs") -> list[Run]:
+    """The runs below `work_dir` whose manifests can be read, oldest first."""
+    runs = []
+    for path in sorted(Path(work_dir).glob(f"*/{MANIFEST}")):
+        with suppress(DataError):
+            run = Run(path.parent)
+            runs.append((run.manifest.created, run))
+    return [run for _, run in sorted(runs, key=itemgetter(0))]
