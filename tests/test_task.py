@@ -308,18 +308,18 @@ def test_two_sittings_of_one_run_at_a_time_are_refused(tmp_path: Path) -> None:
 def test_a_reader_that_breaks_down_loses_no_reply(
     endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keju.benchmarks.demo import MarkerReader
+    from keju.answers.robust import RobustReader
 
-    def fail(self: MarkerReader, text: str, sample: object) -> None:
+    def fail(self: RobustReader, text: str, sample: object) -> None:
         raise ZeroDivisionError("a bug")
 
     with monkeypatch.context() as patched:
-        patched.setattr(MarkerReader, "read", fail)
+        patched.setattr(RobustReader, "read", fail)
         broken = run_exams(config(endpoint, tmp_path, size=2))
     assert broken.results["benchmarks"][0]["outcomes"]["ungraded"] == 12
     assert len(list(Records(tmp_path / "r"))) == 12
     asked = endpoint.stats.requests
-    monkeypatch.setattr(MarkerReader, "version", 2)
+    monkeypatch.setattr(RobustReader, "version", 99)
     mended = run_exams(config(endpoint, tmp_path, size=2))
     assert endpoint.stats.requests == asked
     assert headline(mended.results) == headline(clean_run(tmp_path, 2))

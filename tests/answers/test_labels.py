@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.answers.labels import LabelReading, option_by_text, read_bare_label, read_label
+from keju.answers.labels import bare_label, flattened, option_by_text, read_label
+from keju.answers.segments import AMBIGUOUS, NO_LABEL, Statement
 
 LABELS = "ABCDE"
 CHOICES = ("6pm to 9pm", "7am to 11am", "Bernoulli", "The owl", "$20")
@@ -80,7 +81,7 @@ CHOICES = ("6pm to 9pm", "7am to 11am", "Bernoulli", "The owl", "$20")
     ],
 )
 def test_a_label_is_read(segment: str, label: str) -> None:
-    assert read_label(segment, LABELS, CHOICES) == LabelReading(label)
+    assert read_label(segment, LABELS, CHOICES) == Statement(label)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_a_label_is_read(segment: str, label: str) -> None:
      "(B) 6pm to 9pm", "B. Bernoulli.", "B: the owl, since it is", "- A\n- B"],
 )  # fmt: skip
 def test_two_labels_are_ambiguous(segment: str) -> None:
-    assert read_label(segment, LABELS, CHOICES) == LabelReading(None, "ambiguous")
+    assert read_label(segment, LABELS, CHOICES) == AMBIGUOUS
 
 
 @pytest.mark.parametrize("segment", ["(R)", "R", "F.", "(z)", "Z"])
@@ -116,11 +117,13 @@ def test_an_upper_case_label_of_no_option_says_so() -> None:
      "H₂O", "C°", "C++", "C+", "C#", "B²", "C_2", "C^2", "B不是正确答案", "B is wrong", "(B) is not correct", "neither B nor C", "anything but B"],
 )  # fmt: skip
 def test_prose_is_no_label(segment: str) -> None:
-    assert read_label(segment, "ABCDEFGHIJ", CHOICES) == LabelReading(None, "no_label")
+    assert read_label(segment, "ABCDEFGHIJ", CHOICES) == NO_LABEL
 
 
 def test_an_option_of_the_same_text_as_another_cannot_be_named_by_it() -> None:
-    assert option_by_text("same", ("same", "Same", "other")) is None
+    assert option_by_text("same", ("same", " same", "other")) is None
+    assert option_by_text("SAME", ("same", "Same", "other")) is None
+    assert option_by_text("Same", ("same", "Same", "other")) == "B"
     assert option_by_text("other.", ("same", "same", "other")) == "C"
     assert option_by_text("other", ()) is None
     assert option_by_text("", ("", "")) is None
@@ -152,14 +155,14 @@ def test_exact_text_goes_before_cleaned_text() -> None:
     ],
 )
 def test_a_bare_line_is_nothing_but_an_answer(line: str, label: str | None) -> None:
-    assert read_bare_label(line, LABELS, CHOICES) == label
+    assert bare_label(line, LABELS, CHOICES) == label
 
 
 @given(st.text(max_size=80))
 def test_never_a_label_outside_the_row(segment: str) -> None:
     for value in (
         read_label(segment, "ABC", CHOICES[:3]).value,
-        read_bare_label(segment, "ABC", CHOICES[:3]),
+        bare_label(segment, "ABC", CHOICES[:3]),
     ):
         assert value is None or value in "ABC"
 
@@ -182,3 +185,31 @@ def test_never_a_label_outside_the_row(segment: str) -> None:
 )
 def test_a_looping_segment_is_read(unit: str) -> None:
     assert read_label(unit * 20_000, LABELS, CHOICES).value in (None, "A")
+
+
+SHOWN = ("BB", "Bb", "ends. ", "twice", "twice", "so on...")
+
+
+@pytest.mark.parametrize(
+    ("segment", "label"),
+    [
+        ("Bb", "B"),
+        (" BB. ", "A"),
+        ("ends.", "C"),
+        ("ends..", "C"),
+        ("so on...", "F"),
+        ("so on....", "F"),
+        ("bb", None),
+        ("ends", "C"),
+        ("twice", None),
+        ("", None),
+    ],
+)
+def test_the_text_letter_for_letter(segment: str, label: str | None) -> None:
+    assert option_by_text(segment, SHOWN, "ABCDEF") == label
+
+
+def test_options_of_several_lines_are_flattened_in_both() -> None:
+    text, choices = flattened("It is x\n  y then.\nz", ("x\n  y\n", "z"))
+    assert text == "It is x y then.\nz"
+    assert choices == ("x y", "z")

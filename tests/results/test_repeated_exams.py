@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from keju.answers.choice_markers import ANSWER_COLON
-from keju.benchmarks.choice_readers import ChoiceRules, RobustChoiceReader
+from keju.answers.kinds import Choice
+from keju.answers.robust import RobustReader
+from keju.answers.wordings import ANSWER_COLON
 from keju.engine.job import Job
 from keju.engine.tally import in_own_order
 from keju.results.repeats import option_identity
@@ -95,7 +96,7 @@ def test_votes_are_on_options_where_each_repeat_had_its_own_order() -> None:
     chosen = [0, 0, 1]
     exam = make_exam({"a": 6})
     exam.samples = [make_sample("a", i, order=orders[i % 3]) for i in range(6)]
-    reader = RobustChoiceReader(ChoiceRules(ANSWER_COLON))
+    reader = RobustReader(Choice(), strict=ANSWER_COLON)
     job = Job(exam, Sampling(), [reader], model="m", epochs=3)
     for unit in range(job.units):
         item, epoch = divmod(unit, 3)

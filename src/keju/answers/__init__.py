@@ -1,5 +1,20 @@
-"""Reading an answer out of text: think tags, run-on, markers, cleaning, labels.
+"""Reading an answer out of text. Where does my rule go?
+
+| a rule about | goes to |
+|---|---|
+| reasoning that is not the answer, ``<think>`` | `thinking` |
+| where an answer begins and ends, what only dresses it (LaTeX, quotes), run-on | `segments` |
+| a wording that announces an answer: ``the answer is``, ``故选``, a box | `wordings` |
+| what denies, supposes or rejects an answer, or joins a second one to it | `negation` |
+| labels of options and options named by their text | `labels` |
+| numbers: how they are written, what makes one part of something else | `numbers` |
+| another kind of answer, or how a kind is read and compared | `kinds` |
+| the order of the steps, and replies that end with an answer without announcing it | `robust` |
+
+`reader` is the contract. Readers that somebody has published stand in their exam's room, except
+EvalScope's reader of labels, which several exams share (`evalscope`).
 
 Everything here is a pure function of text and runs in linear time: a looping reply of 100 kB is
-read in milliseconds. Nothing is ever guessed.
+read in milliseconds. Nothing is ever guessed. Each pattern has a comment with an example of what it
+matches, and of what it must not.
 """

@@ -10,6 +10,16 @@ from keju.types import Reply
 OPEN = "<think>"
 CLOSE = "</think>"
 
+_UNUSUAL = (
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+)
+"""How some models mark their reasoning, other than with ``<think>``."""
+
 
 class Thought(NamedTuple):
     """A reply taken apart."""
@@ -27,10 +37,19 @@ def split_thinking(text: str) -> Thought:
     Every closed ``<think>…</think>`` is reasoning. If a ``</think>`` without a beginning remains,
     everything up to the last one is. A ``<think>`` that never closes makes the rest reasoning.
     """
-    if "think>" not in text or (OPEN not in text and CLOSE not in text):
+    if OPEN not in text and CLOSE not in text:
         return Thought("", text, False)
-    kept, thoughts, unclosed = _cut_blocks(text)
-    answer = "".join(kept)
+    outside: list[str] = []
+    thoughts: list[str] = []
+    position, unclosed = 0, False
+    while (start := text.find(OPEN, position)) >= 0:
+        outside.append(text[position:start])
+        end = text.find(CLOSE, start)
+        unclosed = end < 0
+        thoughts.append(text[start + len(OPEN) : None if unclosed else end])
+        position = len(text) if unclosed else end + len(CLOSE)
+    outside.append(text[position:])
+    answer = "".join(outside)
     stray = answer.rfind(CLOSE)
     if stray >= 0:
         thoughts.insert(0, answer[:stray].replace(CLOSE, "\n"))
@@ -50,18 +69,8 @@ def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **fa
     return Reply(thought.text, thoughts, finish, raw=raw, **facts)
 
 
-def _cut_blocks(text: str) -> tuple[list[str], list[str], bool]:
-    """Return what stands outside the blocks, what stands inside, and whether one stays open."""
-    kept: list[str] = []
-    thoughts: list[str] = []
-    position = 0
-    while (start := text.find(OPEN, position)) >= 0:
-        kept.append(text[position:start])
-        end = text.find(CLOSE, start)
-        if end < 0:
-            thoughts.append(text[start + len(OPEN) :])
-            return kept, thoughts, True
-        thoughts.append(text[start + len(OPEN) : end])
-        position = end + len(CLOSE)
-    kept.append(text[position:])
-    return kept, thoughts, False
+def split_any_thinking(text: str) -> Thought:
+    """As `split_thinking`, for unusual tags too; a reply without any is left as it is."""
+    for begin, end in _UNUSUAL:
+        text = text.replace(begin, OPEN).replace(end, CLOSE)
+    return split_thinking(text)

@@ -14,34 +14,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 from typing import Protocol as Shape
 
+from keju.answers.reader import Reader as Reader
 from keju.benchmarks.grading import grade
 from keju.benchmarks.recorded import as_recorded
 from keju.config import DatasetArgs, JudgeConfig
 from keju.errors import Notice
 from keju.stats.estimate import Estimate
-from keju.types import Answer, Decode, Form, Message, Outcome, Prompt, Reading, Reply, Sample
+from keju.types import Decode, Form, Message, Outcome, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
     from keju.sources.folder import DataFolder
-
-
-class Reader(ABC):
-    """Reads an answer out of a reply's text and compares it with the target.
-
-    Reading is separable from prompting: any reader of a benchmark can be applied to any stored
-    run. A reader never guesses and never runs in more than linear time.
-    """
-
-    name: str
-    version: int = 1
-
-    @abstractmethod
-    def read(self, text: str, sample: Sample) -> Answer:
-        """Return what `text` (think blocks already removed) answers."""
-
-    @abstractmethod
-    def matches(self, value: str, sample: Sample) -> bool:
-        """Say whether an answer that was read is the target's."""
 
 
 @dataclass(frozen=True, kw_only=True)

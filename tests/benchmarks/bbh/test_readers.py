@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.benchmarks.bbh.exam import READERS
 from keju.benchmarks.bbh.facts import SUBSETS
+from keju.benchmarks.bbh.readers import READERS
 from keju.types import Answer, Sample
 from tests.benchmarks.bbh.rows import (
     BOOL,

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 from keju.benchmarks.base import Benchmark, DataFacts, Exam
 from keju.benchmarks.bbh.data import load_answer_only, load_questions, load_worked_examples
-from keju.benchmarks.bbh.exam import READERS, BBHExam
+from keju.benchmarks.bbh.exam import BBHExam
 from keju.benchmarks.bbh.facts import ERRATA_VERSION, SUBSETS
 from keju.benchmarks.bbh.prompts import Wording, choose_template, word_problem, word_subset
 from keju.benchmarks.bbh.protocols import PROTOCOLS, SHOTS
+from keju.benchmarks.bbh.readers import READERS
 from keju.benchmarks.published import count_warnings
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, did_you_mean

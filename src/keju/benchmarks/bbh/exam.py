@@ -8,27 +8,9 @@ from typing import Any
 from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Subset
 from keju.benchmarks.bbh.facts import MEANS, REFERENCES, SUBSETS, TWO_VALUED, fault_of
 from keju.benchmarks.bbh.prompts import Wording
-from keju.benchmarks.bbh.readers import (
-    AnswerOnlyReader,
-    EvalScopeReader,
-    McpbrReader,
-    PaperReader,
-    evalscope_target,
-)
-from keju.benchmarks.bbh.robust import RobustReader
+from keju.benchmarks.bbh.readers import READERS, evalscope_target
 from keju.errors import Notice
 from keju.types import Prompt, Sample
-
-READERS = {
-    reader.name: reader
-    for reader in (
-        EvalScopeReader(),
-        PaperReader(),
-        AnswerOnlyReader(),
-        McpbrReader(),
-        RobustReader(),
-    )
-}
 
 
 class BBHExam(Exam):

@@ -1,13 +1,18 @@
-"""The published readers of BBH, faults included: their scores are the published protocols'."""
+"""The readers of BBH: the published ones, faults included, and Keju's own.
+
+The scores of the published readers are the published protocols'.
+"""
 
 from __future__ import annotations
 
 import re
 
-from keju.answers.markers import last_line
-from keju.answers.runon import cut_run_on
-from keju.benchmarks.base import Reader
-from keju.benchmarks.bbh.facts import CHOICE_SUBSETS
+from keju.answers.kinds import BOOL, PLAUSIBLE, VALID, YES_NO, Brackets, Choice, Kind, Number, Words
+from keju.answers.reader import Reader
+from keju.answers.robust import RobustReader
+from keju.answers.segments import Statement, clean_segment, cut_run_on, last_line
+from keju.benchmarks.bbh import facts
+from keju.benchmarks.bbh.facts import CHOICE_SUBSETS, SUBSETS
 from keju.types import Answer, Sample
 
 MARKER = "So the answer is "
@@ -15,36 +20,42 @@ MARKER = "So the answer is "
 QUESTION_STARTS = ("Q: ",)
 """How a line begins where a model runs on into a new question."""
 
-_BRACKETED_LETTER = re.compile(r"\(([A-Z])\)")
-_LONE_LETTER = re.compile(r"\b([A-Z])\b")
+
+# --- published ---------------------------------------------------------------------------------
 
 
-def _line_after(text: str, position: int) -> str:
-    """The rest of the line at `position`, stripped, without one final full stop."""
-    end = text.find("\n", position)
-    line = (text[position:] if end < 0 else text[position:end]).strip()
-    return line[:-1] if line.endswith(".") else line
-
-
-class PaperReader(Reader):
-    """Suzgun et al. 2022, chain of thought: what stands after the marker, compared exactly."""
-
-    name = "paper"
+class MarkedLineReader(Reader):
+    """What stands on the line after the last marker, without one final full stop."""
 
     def read(self, text: str, sample: Sample) -> Answer:
         text, cut = cut_run_on(text, QUESTION_STARTS)
         last = text.rfind(MARKER)
         if last < 0:
-            return Answer(reason="no_marker", cut=cut)
-        value = _line_after(text, last + len(MARKER))
+            return self.unmarked(text, cut, sample)
+        value = self.value_at(text, last + len(MARKER), sample)
         if not value:
             return Answer(reason="empty", cut=cut)
         first_at = text.find(MARKER)
-        first = _line_after(text, first_at + len(MARKER)) if first_at != last else value
+        first = value
+        if first_at != last:
+            first = self.value_at(text, first_at + len(MARKER), sample)
         return Answer(value, "strict", first=first if first != value else None, cut=cut)
 
-    def matches(self, value: str, sample: Sample) -> bool:
-        return value == sample.target
+    def value_at(self, text: str, position: int, sample: Sample) -> str:
+        """The answer that begins at `position`."""
+        end = text.find("\n", position)
+        line = (text[position:] if end < 0 else text[position:end]).strip()
+        return line[:-1] if line.endswith(".") else line
+
+    def unmarked(self, text: str, cut: bool, sample: Sample) -> Answer:
+        """The answer of a reply without a marker."""
+        return Answer(reason="no_marker", cut=cut)
+
+
+class PaperReader(MarkedLineReader):
+    """Suzgun et al. 2022, chain of thought: what stands after the marker, compared exactly."""
+
+    name = "paper"
 
 
 class AnswerOnlyReader(Reader):
@@ -55,15 +66,15 @@ class AnswerOnlyReader(Reader):
     def read(self, text: str, sample: Sample) -> Answer:
         text, cut = cut_run_on(text, QUESTION_STARTS)
         value = text.strip()
-        if not value:
-            return Answer(reason="empty", cut=cut)
-        return Answer(value, "strict", cut=cut)
-
-    def matches(self, value: str, sample: Sample) -> bool:
-        return value == sample.target
+        return Answer(value, "strict", cut=cut) if value else Answer(reason="empty", cut=cut)
 
 
-class EvalScopeReader(Reader):
+# `(B)`: the letter that EvalScope takes first; else a lone capital, `I` included.
+_BRACKETED_LETTER = re.compile(r"\(([A-Z])\)")
+_LONE_LETTER = re.compile(r"\b([A-Z])\b")
+
+
+class EvalScopeReader(MarkedLineReader):
     """EvalScope 1.14: the line after the last marker, or the first line of a reply without one.
 
     In multiple-choice subsets the first bracketed, else the first lone capital of that line is the
@@ -72,23 +83,18 @@ class EvalScopeReader(Reader):
 
     name = "evalscope"
 
-    def read(self, text: str, sample: Sample) -> Answer:
-        text, cut = cut_run_on(text, QUESTION_STARTS)
-        last = text.rfind(MARKER)
-        choice = sample.subset in CHOICE_SUBSETS
-        if last < 0:
-            value = _evalscope_value(_line_after(text, 0), choice)
-            if not value:
-                return Answer(reason="no_marker", cut=cut)
-            return Answer(value, "fallback", cut=cut)
-        value = _evalscope_value(_line_after(text, last + len(MARKER)), choice)
-        if not value:
-            return Answer(reason="empty", cut=cut)
-        first = None
-        first_at = text.find(MARKER)
-        if first_at != last:
-            first = _evalscope_value(_line_after(text, first_at + len(MARKER)), choice)
-        return Answer(value, "strict", first=first if first != value else None, cut=cut)
+    def value_at(self, text: str, position: int, sample: Sample) -> str:
+        line = super().value_at(text, position, sample)
+        if sample.subset in CHOICE_SUBSETS:
+            letter = _BRACKETED_LETTER.search(line) or _LONE_LETTER.search(line)
+            return letter[1] if letter else line
+        opening = line.find("**")
+        closing = line.find("**", opening + 2) if opening >= 0 else -1
+        return line[opening + 2 : closing] if closing >= 0 else line
+
+    def unmarked(self, text: str, cut: bool, sample: Sample) -> Answer:
+        value = self.value_at(text, 0, sample)
+        return Answer(value, "fallback", cut=cut) if value else super().unmarked(text, cut, sample)
 
     def matches(self, value: str, sample: Sample) -> bool:
         return value.strip().lower() == evalscope_target(sample).lower()
@@ -102,15 +108,6 @@ def evalscope_target(sample: Sample) -> str:
     return target
 
 
-def _evalscope_value(line: str, choice: bool) -> str:
-    if choice:
-        letter = _BRACKETED_LETTER.search(line) or _LONE_LETTER.search(line)
-        return letter[1] if letter else line
-    opening = line.find("**")
-    closing = line.find("**", opening + 2) if opening >= 0 else -1
-    return line[opening + 2 : closing] if closing >= 0 else line
-
-
 class McpbrReader(Reader):
     """mcpbr 0.14: the last non-empty line, letter case aside; brackets and full stops count."""
 
@@ -122,3 +119,62 @@ class McpbrReader(Reader):
 
     def matches(self, value: str, sample: Sample) -> bool:
         return value == sample.target.strip().lower()
+
+
+# --- robust ------------------------------------------------------------------------------------
+
+
+class Labelled(Choice):
+    """A label, where targets are labels in brackets; a few rows have the text of an answer."""
+
+    plain = None
+
+    def read(self, segment: str, sample: Sample) -> Statement:
+        if _is_target_text(segment, sample):
+            return Statement(sample.target)
+        return super().read(segment, sample)
+
+    def whole(self, text: str, sample: Sample) -> str | None:
+        return sample.target if _is_target_text(text, sample) else super().whole(text, sample)
+
+    def same(self, value: str, target: str) -> bool:
+        return value == target or f"({value})" == target
+
+
+def _is_target_text(text: str, sample: Sample) -> bool:
+    """Whether the target is a text, not a label such as ``(B)``, and `text` is that text."""
+    target = sample.target
+    if len(target) == 3 and target[0] == "(" and target[2] == ")" and "A" <= target[1] <= "Z":
+        return False
+    return clean_segment(text).casefold() == clean_segment(target).casefold()
+
+
+_KINDS: dict[facts.Kind, Kind] = {
+    "choice": Labelled(),
+    "bool": BOOL,
+    "yes_no": YES_NO,
+    "valid": VALID,
+    "integer": Number(),
+    "brackets": Brackets(lambda sample: sample.text.rpartition("Input: ")[2].strip()),
+    "words": Words(lambda sample: sample.text.rpartition("List: ")[2].lower().split()),
+}
+# sports_understanding asks whether a sentence is plausible and spells yes and no in lower case.
+KIND_OF = {name: _KINDS[subset.kind] for name, subset in SUBSETS.items()} | {
+    "sports_understanding": PLAUSIBLE
+}
+
+READERS: dict[str, Reader] = {
+    reader.name: reader
+    for reader in (
+        EvalScopeReader(),
+        PaperReader(),
+        AnswerOnlyReader(),
+        McpbrReader(),
+        RobustReader(
+            lambda sample: KIND_OF[sample.subset],
+            strict=re.compile(re.escape(MARKER)),
+            questions=QUESTION_STARTS,
+            explains=True,
+        ),
+    )
+}

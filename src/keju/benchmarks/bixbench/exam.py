@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from keju import messages
+from keju.answers.thinking import split_any_thinking
 from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Reader, Reference, Scores, Subset
 from keju.benchmarks.bixbench import open_answers, readers
 from keju.benchmarks.bixbench.args import BixBenchArgs
 from keju.benchmarks.bixbench.facts import HYPOTHESIS, REFERENCES
 from keju.benchmarks.bixbench.prompts import Wording
 from keju.benchmarks.bixbench.questions import Questions, sample_id
-from keju.benchmarks.bixbench.tags import split_any_thinking
 from keju.benchmarks.grading import REFUSAL
 from keju.errors import Notice
 from keju.stats.estimate import Estimate

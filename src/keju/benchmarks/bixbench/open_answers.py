@@ -12,12 +12,10 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import NamedTuple
 
-from keju.answers.clean import clean_segment
-from keju.answers.numbers import Number, number_of, range_of, same_number
-from keju.answers.stated_number import stated_number
-from keju.benchmarks.base import Reader
+from keju.answers.numbers import Number, number_of, range_of, same_number, stated_number
+from keju.answers.reader import Reader
+from keju.answers.segments import clean_segment, tagged
 from keju.benchmarks.bixbench.option_text import folded
-from keju.benchmarks.bixbench.tags import tagged
 from keju.benchmarks.grading import grade
 from keju.types import Answer, Reading, Reply, Sample, Score
 

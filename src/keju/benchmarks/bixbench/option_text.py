@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from unicodedata import normalize
 
-from keju.answers.clean import clean_segment
 from keju.answers.numbers import number_of, plain_numerals, range_of, same_number
+from keju.answers.segments import clean_segment
 from keju.benchmarks.grading import REFUSAL
 from keju.types import Sample
 

@@ -10,15 +10,14 @@ import re
 from collections.abc import Callable
 from unicodedata import normalize
 
-from keju.answers.choice_markers import ANSWER_COLON, announcements
-from keju.answers.denial import standing_of
-from keju.answers.labels import LabelReading, read_bare_label, read_label
-from keju.answers.links import LINK, strength_of
-from keju.answers.markers import LONGEST, segments_at
-from keju.benchmarks.base import Reader
+from keju.answers.kinds import Choice
+from keju.answers.labels import bare_label, read_label
+from keju.answers.negation import LINK, standing_of, strength_of
+from keju.answers.reader import Reader
+from keju.answers.robust import RobustReader
+from keju.answers.segments import LONGEST, Statement, segment_at, tagged
+from keju.answers.wordings import ANSWER_COLON, announcements
 from keju.benchmarks.bixbench.option_text import likely_option, option_of
-from keju.benchmarks.bixbench.tags import tagged
-from keju.benchmarks.choice_readers import ChoiceReader, ChoiceRules, RobustChoiceReader
 from keju.types import Answer, Sample, Tier
 
 NAMES = ("environment", "official", "robust")
@@ -28,6 +27,8 @@ LABEL_LENGTH = 12
 
 _NOT_ALNUM = re.compile(r"[^A-Za-z0-9]+")
 _ONE_LABEL = re.compile(r"[\s*_`\"'(\[{$]*+([A-Za-z])[\s*_`\"')\]}$.:,;!]*+")
+# `B.two`, `B选项`: no blank between a label and what follows, which the environment does not read.
+_GLUED = re.compile(r"\W{0,4}[A-Za-z](?:[)\].:、]{1,3}\w|\s?选?项)")
 _OPTION = re.compile(r"\b(?:[Oo]ption|OPTION)\s{1,3}[*_`(\[]{0,3}([A-Z])(?![A-Za-z0-9'’])")
 _LEADING = re.compile(
     r"[\s*_`]*+(?:[(\[]([A-Za-z])[)\]]|([A-Z]))(?![A-Za-z0-9'’])[*_`]{0,3}[).:]{0,2}[*_`]{0,3}"
@@ -38,7 +39,7 @@ _LEADING = re.compile(
 Step = Callable[[str, Sample], "Answer | None"]
 
 
-class OfficialReader(ChoiceReader):
+class OfficialReader(Reader):
     """The last closed ``<answer>…</answer>``, compared by letters and digits alone.
 
     The published parser cuts garbage out of replies without tags; here they hold no answer.
@@ -54,7 +55,7 @@ class OfficialReader(ChoiceReader):
         return _valid(letter, sample, "strict") if letter else Answer(reason="empty")
 
 
-class EnvironmentReader(ChoiceReader):
+class EnvironmentReader(Reader):
     """The rules that the verifiers environment promises, without its defects.
 
     One label alone; ``answer is X``; a label that leads the reply; ``Option X``; the text of an
@@ -68,29 +69,30 @@ class EnvironmentReader(ChoiceReader):
         return _first(text.strip(), sample, (_alone, _announced, _leading, _option, _text, _fuzzy))
 
 
-class RobustReader(ChoiceReader):
+class TaggedReader(RobustReader):
     """Keju's own: tags, then the strict and tolerant markers, then the reply's own form."""
 
-    name = "robust"
-    version = 2
-    _markers = RobustChoiceReader(ChoiceRules(ANSWER_COLON))
+    version = 3
+
+    def __init__(self) -> None:
+        super().__init__(Choice(), strict=ANSWER_COLON)
 
     def read(self, text: str, sample: Sample) -> Answer:
         inside = tagged(text)
         if inside is not None:
-            found = _first(inside.strip(), sample, (_alone, _announced, _leading, _text))
-            if found.value is not None:
-                return found
-        answer = self._markers.read(text, sample)
-        if answer.value is not None or answer.reason == "ambiguous":
-            return answer
+            answer = _first(inside.strip(), sample, (_alone, _announced, _leading, _text))
+            if answer.value is not None:
+                return answer
+        return super().read(text, sample)
+
+    def fallback(self, text: str, sample: Sample) -> Answer:
         return _first(text.strip(), sample, (_alone, _leading, _option, _text))
 
 
 def readers() -> dict[str, Reader]:
     """All readers of multiple choice by name."""
     return {
-        reader.name: reader for reader in (EnvironmentReader(), OfficialReader(), RobustReader())
+        reader.name: reader for reader in (EnvironmentReader(), OfficialReader(), TaggedReader())
     }
 
 
@@ -114,27 +116,28 @@ def _alone(text: str, sample: Sample) -> Answer | None:
     match = _ONE_LABEL.fullmatch(normalize("NFKC", text) if len(text) <= LABEL_LENGTH else text)
     if match:
         return _valid(match[1].upper(), sample, "strict")
-    label = read_bare_label(text, sample.labels, sample.choices)
+    label = None if _GLUED.match(text) else bare_label(text, sample.labels, sample.choices)
     return Answer(label, "tolerant") if label and option_of(text, sample) in (None, label) else None
 
 
 def _announced(text: str, sample: Sample) -> Answer | None:
     """``answer is X`` or ``Answer: X``, the last that is followed by an answer and not denied."""
     silent = {""}
-    for segment in reversed(segments_at(text, announcements(text))):
-        said = segment.text
-        if said in silent:
+    spans = announcements(text)
+    for number in reversed(range(len(spans))):
+        words, start, _ = segment_at(text, spans, number)
+        if words in silent:
             continue
-        label = option_of(said, sample)
-        reading = LabelReading(label) if label else read_label(said, sample.labels, sample.choices)
-        if reading.reason == "no_label":
-            silent.add(said)
+        label = option_of(words, sample)
+        statement = Statement(label) if label else read_label(words, sample.labels, sample.choices)
+        if statement.reason == "no_label":
+            silent.add(words)
             continue
-        standing = standing_of(text, segment.start)
+        standing = standing_of(text, start)
         if standing == "alternative":
             return Answer(reason="ambiguous")
         if standing == "stated":
-            return Answer(reading.value, "tolerant" if reading.value else "", reading.reason)
+            return Answer(statement.value, "tolerant" if statement.value else "", statement.reason)
     return None
 
 
@@ -146,10 +149,10 @@ def _leading(text: str, sample: Sample) -> Answer | None:
     label = (match[1] or match[2]).upper()
     if match[3] and not _own_text_follows(text, match.start(3), label, sample):
         return None
-    reading = read_label(text.partition("\n")[0], sample.labels, sample.choices)
-    if reading.reason == "ambiguous":
+    statement = read_label(text.partition("\n")[0], sample.labels, sample.choices)
+    if statement.reason == "ambiguous":
         return Answer(reason="ambiguous")
-    return Answer(label, "tolerant") if reading.value == label else None
+    return Answer(label, "tolerant") if statement.value == label else None
 
 
 def _own_text_follows(text: str, start: int, label: str, sample: Sample) -> bool:
@@ -171,11 +174,11 @@ def _option(text: str, sample: Sample) -> Answer | None:
         if link and strength_of(link[0]) != "apart":
             return Answer(reason="ambiguous")
     said = text[last.start() : last.start() + LONGEST].partition("\n")[0]
-    reading = read_label(said, sample.labels, sample.choices)
-    if reading.reason == "no_label":
+    statement = read_label(said, sample.labels, sample.choices)
+    if statement.reason == "no_label":
         return None
-    if reading.value is None:
-        return Answer(reason=reading.reason)
+    if statement.value is None:
+        return Answer(reason=statement.reason)
     return _valid(last[1], sample, "tolerant")
 
 

@@ -5,31 +5,26 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from keju.answers.evalscope import CHINESE as EVALSCOPE_CHINESE
+from keju.answers.evalscope import EvalScopeChoiceReader
+from keju.answers.kinds import Choice
 from keju.answers.labels import read_label
-from keju.benchmarks.base import Reader
-from keju.benchmarks.ceval.chinese import (
+from keju.answers.reader import Reader
+from keju.answers.robust import RobustReader
+from keju.answers.wordings import (
+    CHINESE,
+    CHINESE_COMPLETE,
+    CHINESE_STRICT,
     CUE,
-    STRICT,
-    TOLERANT,
-    completed,
-    cut_after_answer,
-    cut_run_on,
-    normalised,
-    only_verdict,
-    opens_with_answer,
+    chinese_verdict,
+    normal_chinese,
 )
+from keju.benchmarks.ceval.data import OPTIONS
 from keju.benchmarks.ceval.protocols import Setting
-from keju.benchmarks.choice_readers import (
-    EVALSCOPE_CHINESE,
-    ChoiceReader,
-    ChoiceRules,
-    EvalScopeChoiceReader,
-    RobustChoiceReader,
-)
 from keju.types import Answer, Sample
 
 READER_NAMES = ("tutorial", "official", "evalscope", "first-capital", "robust")
@@ -37,32 +32,54 @@ READER_NAMES = ("tutorial", "official", "evalscope", "first-capital", "robust")
 
 def readers_for(setting: Setting) -> Mapping[str, Reader]:
     """All readers, each told what the prompt looked like where that changes its rules."""
-    readers: list[Reader] = [
+    base = setting.form == "base"
+    official: Reader
+    if setting.mode == "cot":
+        official = OfficialCotReader()
+    else:
+        official = OfficialZeroShotReader() if setting.shots == 0 else OfficialFewShotReader()
+    readers: tuple[Reader, ...] = (
         TutorialReader(
-            continues=setting.continues,
-            base=setting.form == "base",
-            answer_only=setting.mode == "answer-only",
+            continues=setting.continues, base=base, answer_only=setting.mode == "answer-only"
         ),
-        _official(setting),
+        official,
         EvalScopeChoiceReader(EVALSCOPE_CHINESE),
         FirstCapitalReader(),
-        RobustReader(continues=setting.continues, base=setting.form == "base"),
-    ]
+        ChineseReader(continues=setting.continues, base=base),
+    )
     return {reader.name: reader for reader in readers}
+
+
+# A line of nothing but blanks.
+_EMPTY_LINE = re.compile(r"\n[ \t\r]*+\n")
+
+
+def cut_after_answer(text: str, answer: re.Pattern[str]) -> tuple[str, bool]:
+    """Cut a base model's run-on: `text` up to the first empty line after its first `answer`.
+
+    The tutorial's and the official questions begin with nothing that could be recognised.
+    """
+    first = answer.search(text)
+    end = _EMPTY_LINE.search(text, first.end()) if first else None
+    if end is None or not text[end.end() :].strip():
+        return text, False
+    return text[: end.start()], True
 
 
 # --- tutorial --------------------------------------------------------------------------------
 
 TUTORIAL_CUE = "答案："
+# `答案：B`; not `答案:B`, `答案：AB`.
 _TUTORIAL_ANSWER = re.compile(r"答案：\s?([A-D])(?![A-Za-z0-9])")
+# The same in normal form, perhaps dressed: `答案:**B`, `答案: (B`.
 _NORMAL_ANSWER = re.compile(r"答案:\s?[*(]{0,3}([A-D])(?![A-Za-z0-9])")
+# A first line that begins with a label: `B. 文`, `(B)`, `选项B和C`; not `A股`.
 _OPENING = re.compile(
     r"\s*+([*_(\[\"]*+(?:选项 ?)?[A-D](?!(?!选?项|[和与及或])[\u4e00-\u9fff])[^\n]*+)"
 )
-"""A first line that begins with a label, which no Chinese word goes on from (``A股``)."""
 
 
-class TutorialReader(ChoiceReader):
+class TutorialReader(Reader):
     """The form that the tutorial shows: `答案：X`, the last one of the reply.
 
     Where the prompt already ends with the cue, the reply's own beginning completes it. Where only
@@ -87,33 +104,28 @@ class TutorialReader(ChoiceReader):
             text = unicodedata.normalize("NFKC", text)
         if self.base:
             text, cut = cut_after_answer(text, self.pattern)
-        found = self.pattern.findall(text)
-        if not found and self.answer_only:
-            return _opening_label(reply, sample)
-        if not found:
+        labels = self.pattern.findall(text)
+        if labels:
+            first = labels[0] if labels[0] != labels[-1] else None
+            return Answer(labels[-1], "strict", first=first, cut=cut)
+        line = _OPENING.match(unicodedata.normalize("NFKC", reply)) if self.answer_only else None
+        if line is None:
             return Answer(reason="no_marker", cut=cut)
-        first = found[0] if found[0] != found[-1] else None
-        return Answer(found[-1], "strict", first=first, cut=cut)
-
-
-def _opening_label(reply: str, sample: Sample) -> Answer:
-    """The label that the first line of `reply` begins with."""
-    line = _OPENING.match(unicodedata.normalize("NFKC", reply))
-    if line is None:
-        return Answer(reason="no_marker")
-    choices = [unicodedata.normalize("NFKC", choice) for choice in sample.choices]
-    reading = read_label(line[1], sample.labels, choices)
-    if reading.value is None:
-        return Answer(reason="ambiguous" if reading.reason == "ambiguous" else "no_marker")
-    return Answer(reading.value, "tolerant")
+        choices = [unicodedata.normalize("NFKC", choice) for choice in sample.choices]
+        label, reason = read_label(line[1], sample.labels, choices)
+        if label is None:
+            return Answer(reason="ambiguous" if reason == "ambiguous" else "no_marker")
+        return Answer(label, "tolerant")
 
 
 # --- official --------------------------------------------------------------------------------
 
+# `选项 B`, `B`: what every cue may be followed by.
 _LETTER = r"\s?选?项?\s?([A-D])"
 _CUES = ("答案是", "答案为", "答案应为", "答案选", "答案是:", "答案应该是:")
-_MORE_CUES = ("答案为:", "答案应为:", "答案:", "答案是：", "答案应该是：", "答案为：")
-_LAST_CUES = ("答案应为：", "答案：")
+_MORE_CUES = (
+    "答案为:", "答案应为:", "答案:", "答案是：", "答案应该是：", "答案为：", "答案应为：", "答案：",
+)  # fmt: skip
 OFFICIAL_ZERO_SHOT = tuple(
     re.compile(pattern)
     for pattern in (
@@ -121,7 +133,7 @@ OFFICIAL_ZERO_SHOT = tuple(
         r"^选项([A-D])",
         *(cue + _LETTER for cue in _CUES),
         r"正确的一项是\s?([A-D])",
-        *(cue + _LETTER for cue in _MORE_CUES + _LAST_CUES),
+        *(cue + _LETTER for cue in _MORE_CUES),
     )
 )
 """hkust-nlp/ceval, in their order: the first that matches decides, by its last match."""
@@ -132,23 +144,13 @@ OFFICIAL_COT = (("答案是", "。"), ("答案为", "。"), ("选项", "是正�
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def _normal(text: str) -> str:
-    """The official normal form: lower case, no ASCII punctuation, single spaces."""
-    return " ".join(text.lower().translate(_PUNCTUATION).split())
-
-
 def _letter(text: str) -> str | None:
-    normal = _normal(text)
+    """The letter that `text` is in the official normal form: lower case, no ASCII punctuation."""
+    normal = " ".join(text.lower().translate(_PUNCTUATION).split())
     return normal.upper() if len(normal) == 1 and normal in "abcd" else None
 
 
-def _official(setting: Setting) -> Reader:
-    if setting.mode == "cot":
-        return OfficialCotReader()
-    return OfficialZeroShotReader() if setting.shots == 0 else OfficialFewShotReader()
-
-
-class OfficialFewShotReader(ChoiceReader):
+class OfficialFewShotReader(Reader):
     """Few-shot answer-only: the whole reply is the letter."""
 
     name = "official"
@@ -158,7 +160,7 @@ class OfficialFewShotReader(ChoiceReader):
         return Answer(letter, "strict") if letter else Answer(reason="no_marker")
 
 
-class OfficialZeroShotReader(ChoiceReader):
+class OfficialZeroShotReader(Reader):
     """Zero-shot answer-only: the first character, else 17 patterns in turn."""
 
     name = "official"
@@ -167,22 +169,21 @@ class OfficialZeroShotReader(ChoiceReader):
         if text[:1] and text[0] in "ABCD":
             return Answer(text[0], "strict")
         for pattern in OFFICIAL_ZERO_SHOT:
-            if found := pattern.findall(text):
-                first = found[0] if found[0] != found[-1] else None
-                return Answer(found[-1], "tolerant", first=first)
+            if labels := pattern.findall(text):
+                first = labels[0] if labels[0] != labels[-1] else None
+                return Answer(labels[-1], "tolerant", first=first)
         return Answer(reason="no_marker")
 
 
-class OfficialCotReader(ChoiceReader):
+class OfficialCotReader(Reader):
     """Chain of thought: the last `答案是…。`, else `答案为…。`, else `选项…是正确的。`."""
 
     name = "official"
 
     def read(self, text: str, sample: Sample) -> Answer:
         for before, after in OFFICIAL_COT:
-            found = _enclosed(text, before, after)
-            if found:
-                letter = _letter(found[-1])
+            if enclosed := _enclosed(text, before, after):
+                letter = _letter(enclosed[-1])
                 return Answer(letter, "strict") if letter else Answer(reason="invalid_label")
         return Answer(reason="no_marker")
 
@@ -205,7 +206,7 @@ def _enclosed(text: str, before: str, after: str) -> list[str]:
 # --- OpenCompass -----------------------------------------------------------------------------
 
 
-class FirstCapitalReader(ChoiceReader):
+class FirstCapitalReader(Reader):
     """OpenCompass: the first capital letter of the reply, wherever it stands."""
 
     name = "first-capital"
@@ -219,36 +220,52 @@ class FirstCapitalReader(ChoiceReader):
 
 # --- robust ----------------------------------------------------------------------------------
 
+# `B`, `(b).` or `B。` that the reply begins with; not `B是`.
+_BARE_START = re.compile(r"\s*+[(\[]?[A-Da-d][)\]]?\.?(?=[ \t\r]*+(?:\n|\Z)|[。,;])")
+# `B. 文字`: the label (1) and the text (2) that the reply begins with.
+_FIRST_OPTION = re.compile(r"\s*+[(\[]?([A-D])[)\]]?[.:、][ \t]*+([^\n]++)")
 
-class RobustReader(RobustChoiceReader):
+
+class ChineseReader(RobustReader):
     """Keju's own reader, on a copy in Unicode normal form KC, with the Chinese wordings.
 
-    A base model's run-on is cut at the first empty line after its answer: the tutorial's and the
-    official questions begin with nothing that could be recognised.
+    Where the prompt ends with the cue, a base model's reply completes it; a chat's only if it
+    begins with an answer. A base model's run-on is cut.
     """
 
     def __init__(self, *, continues: bool = False, base: bool = False) -> None:
-        super().__init__(
-            ChoiceRules(
-                strict=STRICT,
-                tolerant=TOLERANT,
-                questions=("问题:",),
-                normalise=completed if continues and base else normalised,
-                cut=cut_run_on if base else None,
-            )
-        )
-        self.cued_chat = continues and not base
+        super().__init__(Choice(), strict=CHINESE_STRICT, tolerant=CHINESE, questions=("问题:",))
+        self._continues, self._base = continues, base
 
-    def read(self, text: str, sample: Sample) -> Answer:
-        choices = tuple(normalised(choice) for choice in sample.choices)
+    def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
+        text = normal_chinese(text)
+        choices = tuple(map(normal_chinese, sample.choices))
         if choices != sample.choices:
             sample = msgspec.structs.replace(sample, choices=choices)
-        if self.cued_chat and opens_with_answer(normalised(text), choices):
+        if self._continues and (self._base or _opens_with_answer(text, choices)):
             text = CUE + text
-        return super().read(text, sample)
+        text, sample, cut = super().prepare(text, sample)
+        if self._base:
+            text, cut_too = cut_after_answer(text, CHINESE_COMPLETE)
+            cut = cut or cut_too
+        return text, sample, cut
 
-    def _read_tiers(self, text: str, sample: Sample) -> Answer:
-        answer = super()._read_tiers(text, sample)
-        if answer.reason == "no_marker" and (label := only_verdict(text)):
-            return Answer(label, "tolerant")
-        return answer
+    def fallback(self, text: str, sample: Sample) -> Answer:
+        label = chinese_verdict(text)
+        return Answer(label, "tolerant") if label else Answer()
+
+
+def _opens_with_answer(text: str, choices: Sequence[str]) -> bool:
+    """Whether a chat reply to a prompt that ends with the cue begins by completing it.
+
+    It does with a line that is only a label, or a label and its own option's text (or as much of
+    it as came); it may as well begin to discuss option A. `text` and `choices` are in normal form.
+    """
+    if _BARE_START.match(text):
+        return True
+    option = _FIRST_OPTION.match(text)
+    if option is None:
+        return False
+    own = choices[OPTIONS.index(option[1])].strip()
+    written = option[2].strip()
+    return own == written or (own.startswith(written) and not text[option.end() :].strip())

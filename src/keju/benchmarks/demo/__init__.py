@@ -11,18 +11,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from keju.answers.labels import read_label
-from keju.answers.markers import last_line, segments_after
+from keju.answers.kinds import Choice
+from keju.answers.robust import RobustReader
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Mean, Protocol, Reader, Subset
 from keju.benchmarks.demo.questions import KINDS, Question
 from keju.benchmarks.samples import LazySamples
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, did_you_mean
 from keju.sources.folder import DataFolder
-from keju.types import LABELS, Answer, Prefix, Prompt, Sample
+from keju.types import LABELS, Prefix, Prompt, Sample
 
 SHOTS = 3
 MARKER = "the answer is"
+# `So the answer is: (B)`.
 _MARKER = re.compile(r"the answer is\s{0,3}:?", re.IGNORECASE)
 INSTRUCTION = "Answer each question with the letter of the right option."
 CALL = f"Finish with a line 'So {MARKER} (X)', where X is the letter."
@@ -68,28 +69,13 @@ def generate(kind: str, seed: str, draw: random.Random) -> Question:
     return KINDS[kind](draw)
 
 
-class MarkerReader(Reader):
-    """Reads the label after the last ``the answer is``."""
-
-    name = "marker"
-
-    def read(self, text: str, sample: Sample) -> Answer:
-        segments = segments_after(text, _MARKER)
-        segment = segments[-1].text if segments else last_line(text)
-        found = read_label(segment, sample.labels, sample.choices)
-        if found.value is None:
-            return Answer(reason=found.reason if segments else "no_marker")
-        return Answer(found.value, "strict" if segments else "fallback")
-
-    def matches(self, value: str, sample: Sample) -> bool:
-        return value == sample.target
-
-
 class DemoExam(Exam):
     """The generated questions under one of the two protocols."""
 
     benchmark = "demo"
-    readers: Mapping[str, Reader] = {MarkerReader.name: MarkerReader()}
+    readers: Mapping[str, Reader] = {
+        "marker": RobustReader(Choice(), strict=_MARKER, name="marker")
+    }
     data = DataFacts({}, version="generated-1")
 
     def __init__(self, protocol: Protocol, kinds: Sequence[str], args: DemoArgs, seed: int) -> None:

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import re
 
-from keju.answers.choice_markers import ANSWER_COLON, ANSWER_IS
-from keju.benchmarks.base import Reader
-from keju.benchmarks.choice_readers import (
-    ChoiceReader,
-    ChoiceRules,
-    EvalScopeChoiceReader,
-    RobustChoiceReader,
-)
+from keju.answers.evalscope import EvalScopeChoiceReader
+from keju.answers.kinds import Choice
+from keju.answers.reader import Reader
+from keju.answers.robust import RobustReader
+from keju.answers.wordings import ANSWER_COLON, ANSWER_IS
 from keju.types import Answer, Sample
 
 NAMES = ("l1", "l2", "evalscope", "robust")
 QUESTION_LINES = ("Question:",)
 
+# `answer is (B`; the authors' first pattern has no word boundary: `answer is Because` is B.
 _LEVEL_1 = re.compile(r"answer is \(?([A-J])")
+# `Answer: B`; the letter may stand on the next line.
 _LEVEL_2 = re.compile(r"[aA]nswer:(?=\s*([A-J]))")
+# A stand-alone capital, the pronoun `I` included; not the `A` of `DNA`.
 _ALONE = re.compile(r"\b[A-J]\b")
 
 
-class Level1(ChoiceReader):
+class Level1(Reader):
     r"""The first match of ``answer is \(?([A-J])\)?`` (TIGER-AI-Lab/MMLU-Pro).
 
     As published it has no word boundary and accepts letters beyond the row's options.
@@ -39,11 +39,14 @@ class Level1(ChoiceReader):
         self.plain = plain
 
     def read(self, text: str, sample: Sample) -> Answer:
-        match = _LEVEL_1.search(self._prepared(text))
-        return Answer(match[1], "strict") if match else Answer(reason="no_marker")
+        if self.plain:
+            text = text.replace("**", "")
+        match = _LEVEL_1.search(text)
+        return Answer(match[1], "strict") if match else self.unmarked(text)
 
-    def _prepared(self, text: str) -> str:
-        return text.replace("**", "") if self.plain else text
+    def unmarked(self, text: str) -> Answer:
+        """What a reply without the marker answers."""
+        return Answer(reason="no_marker")
 
 
 class Level2(Level1):
@@ -51,45 +54,31 @@ class Level2(Level1):
 
     name = "l2"
 
-    def read(self, text: str, sample: Sample) -> Answer:
-        text = self._prepared(text)
-        if match := _LEVEL_1.search(text):
-            return Answer(match[1], "strict")
-        if letter := _after_answer_colon(text):
+    def unmarked(self, text: str) -> Answer:
+        letter, line_end = "", len(text)
+        # The last letter announced on the first line that announces one.
+        for match in _LEVEL_2.finditer(text):
+            if match.start() > line_end:
+                break
+            if not letter:
+                end = text.find("\n", match.start())
+                line_end = end if end >= 0 else len(text)
+            letter = match[1]
+        if letter:
             return Answer(letter, "tolerant")
-        if letter := _last_alone(text):
-            return Answer(letter, "fallback")
-        return Answer(reason="no_marker")
-
-
-def _after_answer_colon(text: str) -> str:
-    """The last letter announced on the first line that announces one."""
-    letter, line_end = "", len(text)
-    for match in _LEVEL_2.finditer(text):
-        if match.start() > line_end:
-            break
-        if not letter:
-            found = text.find("\n", match.start())
-            line_end = found if found >= 0 else len(text)
-        letter = match[1]
-    return letter
-
-
-def _last_alone(text: str) -> str:
-    letter = ""
-    for match in _ALONE.finditer(text):
-        letter = match[0]
-    return letter
+        for match in _ALONE.finditer(text):
+            letter = match[0]
+        return Answer(letter, "fallback") if letter else super().unmarked(text)
 
 
 def readers_of(protocol: str) -> dict[str, Reader]:
     """All readers, as they read the replies to the prompts of `protocol`."""
     plain = protocol == "official-api"
     strict = ANSWER_COLON if protocol == "evalscope" else ANSWER_IS
-    found: list[Reader] = [
+    readers: tuple[Reader, ...] = (
         Level1(plain=plain),
         Level2(plain=plain),
         EvalScopeChoiceReader(),
-        RobustChoiceReader(ChoiceRules(strict, questions=QUESTION_LINES)),
-    ]
-    return {reader.name: reader for reader in found}
+        RobustReader(Choice(), strict=strict, questions=QUESTION_LINES),
+    )
+    return {reader.name: reader for reader in readers}

@@ -1,20 +1,83 @@
-"""What joins two answers, and what only mentions a second one."""
+"""What takes an answer back, and what joins a second one to it."""
 
 from __future__ import annotations
 
 import pytest
 
-from keju.answers.links import (
+from keju.answers.negation import (
+    EXPLAINS,
     LINK,
     NEGATIVE,
+    OFFERS,
+    REJECTS,
+    SENTENCE_END,
     Strength,
     counts_as_second,
-    explains,
-    is_offered,
-    is_rejected,
-    sentence_end,
+    standing_of,
     strength_of,
 )
+
+MARKER = "answer is"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "It is not the case that the ",
+        "Steps. I do not think that the correct ",
+        "I don’t believe the ",
+        "I doubt that the ",
+        "I am not sure that the final ",
+        "It is unlikely that the ",
+        "It is wrong to say that the ",
+        "the wrong ",
+        "If the ",
+        "whether the best ",
+        "Suppose that the ",
+        "Assuming the ",
+        "Nobody can say whether the ",
+        "This is not necessarily the ",
+        "There is no ",
+        "我不认为",
+        "并非说",
+        "我们不应该",
+        "这里不能",
+    ],
+)
+def test_denied(before: str) -> None:
+    assert standing_of(before + MARKER, len(before)) == "denied"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "The ",
+        "So, the ",
+        "**Final ",
+        "Since it is not A, the ",
+        "It is not (A), so the ",
+        "I am not sure, but the ",
+        "The first claim is not true. The ",
+        "As the premise is false the ",
+        "There is no doubt that the ",
+        "We conclude that the ",
+        "If so, the ",
+        "By assumption the ",
+        "不是甲。",
+        "不能确定，",
+        "因此",
+    ],
+)
+def test_stated(before: str) -> None:
+    assert standing_of(before + MARKER, len(before)) == "stated"
+
+
+@pytest.mark.parametrize(
+    "before", ["B or the ", "Otherwise, the ", "it is B, or maybe the ", "; otherwise the "]
+)
+def test_one_branch_of_two(before: str) -> None:
+    assert standing_of(before + MARKER, len(before)) == "alternative"
 
 
 @pytest.mark.parametrize(
@@ -75,20 +138,20 @@ def test_a_remark_may_begin_with_another_answer() -> None:
 
 @pytest.mark.parametrize("between", [", not ", " rather than option ", " instead of (", "，而不是"])
 def test_rejection(between: str) -> None:
-    assert is_rejected(between)
+    assert REJECTS.search(between)
 
 
 @pytest.mark.parametrize("between", [" if it rains, otherwise ", " or maybe (", ", in which case "])
 def test_offers(between: str) -> None:
-    assert is_offered(between)
-    assert not is_rejected(between)
+    assert OFFERS.search(between)
+    assert not REJECTS.search(between)
 
 
 def test_reasons() -> None:
-    assert explains(" because of ")
-    assert explains(", since both ")
-    assert not explains(" as well as ")
-    assert not explains(" if it is hot and ")
+    assert EXPLAINS.search(" because of ")
+    assert EXPLAINS.search(", since both ")
+    assert not EXPLAINS.search(" as well as ")
+    assert not EXPLAINS.search(" if it is hot and ")
 
 
 @pytest.mark.parametrize(
@@ -96,4 +159,5 @@ def test_reasons() -> None:
     [("B vs. A. Yes", 7), ("B. A", 1), ("B", 1), ("B; A", 1), ("3.5 B. A", 5), ("甲。乙", 1)],
 )
 def test_sentences(text: str, end: int) -> None:
-    assert sentence_end(text, 0) == end
+    match = SENTENCE_END.search(text)
+    assert (match.start() if match else len(text)) == end

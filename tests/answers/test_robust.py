@@ -8,13 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.answers.choice_markers import ANSWER_COLON, ANSWER_IS
-from keju.benchmarks.choice_readers import (
-    EVALSCOPE_CHINESE,
-    ChoiceRules,
-    EvalScopeChoiceReader,
-    RobustChoiceReader,
-)
+from keju.answers.evalscope import CHINESE, EvalScopeChoiceReader
+from keju.answers.kinds import Choice, Number
+from keju.answers.robust import RobustReader
+from keju.answers.wordings import ANSWER_COLON, ANSWER_IS
 from keju.types import Sample
 
 OPTIONS = (
@@ -28,8 +25,8 @@ def question(n: int = 10, choices: tuple[str, ...] = OPTIONS) -> Sample:
 
 
 EVALSCOPE = EvalScopeChoiceReader()
-ROBUST = RobustChoiceReader(ChoiceRules(ANSWER_COLON, questions=("Question:",)))
-ROBUST_IS = RobustChoiceReader(ChoiceRules(ANSWER_IS, questions=("Question:",)))
+ROBUST = RobustReader(Choice(), strict=ANSWER_COLON, questions=("Question:",))
+ROBUST_IS = RobustReader(Choice(), strict=ANSWER_IS, questions=("Question:",))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +69,7 @@ def test_evalscope_keeps_its_published_faults(reply: str, label: str) -> None:
 
 
 def test_evalscope_reads_the_chinese_marker() -> None:
-    reader = EvalScopeChoiceReader(EVALSCOPE_CHINESE)
+    reader = EvalScopeChoiceReader(CHINESE)
     row = question(4)
     for reply in ("答案: B", "**答案：B**", "答案：(B)", "正确答案为 B 选项。"):
         assert reader.read(reply, row).value == "B"
@@ -231,14 +228,53 @@ def test_a_run_on_is_cut() -> None:
     assert not ROBUST.read("Question: which?\nThe answer is C.", question()).cut
 
 
-def test_a_further_cut_and_a_normal_form_can_be_given() -> None:
-    rules = ChoiceRules(
-        ANSWER_COLON,
-        normalise=lambda text: text.replace("Ｃ", "C"),
-        cut=lambda text: (text.split("\n\n")[0], "\n\n" in text),
-    )
-    answer = RobustChoiceReader(rules).read("ANSWER: Ｃ\n\nANSWER: D", question())
+def test_an_exam_may_prepare_the_text_in_its_own_way() -> None:
+    class Prepared(RobustReader):
+        def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
+            first, blank, _ = text.replace("Ｃ", "C").partition("\n\n")
+            return first, sample, bool(blank)
+
+    reader = Prepared(Choice(), strict=ANSWER_COLON)
+    answer = reader.read("ANSWER: Ｃ\n\nANSWER: D", question())
     assert (answer.value, answer.cut) == ("C", True)
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("She sells 9 * 10 = 90 eggs.\n#### 90", "90"),
+        ("#### 1,234.5", "1,234.5"),
+        ("#### $-5\n", "-5"),
+        ("#### 18 eggs\n\nThat is all.", "18"),
+        ("The answer is 42, since a week has 7 days.", "42"),
+        ("That makes 42 apples.", "42"),
+        ("The answer is 5 or 7", None),
+        ("The answer is 3½", None),
+        ("It is not 7.\nThe answer is 5²", None),
+        ("#### none", None),
+        ("#5", None),
+        ("x != 5", None),
+    ],
+)
+def test_numbers_anywhere(reply: str, value: str | None) -> None:
+    reader = RobustReader(Number(anywhere=True), strict=ANSWER_COLON)
+    assert reader.read(reply, question(0)).value == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("#### 90", "90"),
+        ("#### 1,234.50", "1234.5"),
+        ("The answer is minus three.", "-3"),
+        ("So it is x = 7", "7"),
+        ("Total: 8", "8"),
+        ("That makes 42 apples.", None),
+        ("The answer is 5%", None),
+    ],
+)
+def test_plain_numbers(reply: str, value: str | None) -> None:
+    assert RobustReader(Number(), strict=ANSWER_COLON).read(reply, question(0)).value == value
 
 
 def test_option_texts_that_look_like_labels_or_prose() -> None:
@@ -270,7 +306,7 @@ PIECES = st.sampled_from([
 @given(st.lists(PIECES, max_size=14).map("".join), st.integers(2, 10))
 def test_no_reader_crashes_or_leaves_the_row(reply: str, n: int) -> None:
     row = question(n)
-    for reader in (EVALSCOPE, EvalScopeChoiceReader(EVALSCOPE_CHINESE), ROBUST, ROBUST_IS):
+    for reader in (EVALSCOPE, EvalScopeChoiceReader(CHINESE), ROBUST, ROBUST_IS):
         answer = reader.read(reply, row)
         assert answer.value is None or answer.value in row.labels
         assert answer.reason if answer.value is None else answer.tier

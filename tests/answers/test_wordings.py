@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keju.answers.choice_markers import TOLERANT, announcements
+from keju.answers.wordings import TOLERANT, announcements
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,450 @@
+"""Kinds of answer: how an answer of each is read, recognised on its own, and compared.
+
+`Choice` (a label or an option's text), `Number`, `Verdict` (yes or no, true or false, valid or
+not), `Brackets`, `Words` (a list of words in order) and `Text`. Values come back in one spelling:
+comparing them with a target is comparing normal forms.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+
+from keju.answers.labels import bare_label, read_label
+from keju.answers.negation import FINAL, LINK, counts_as_second, strength_of
+from keju.answers.numbers import (
+    NUMBER_WORDS,
+    leading_number,
+    number_of,
+    numbers_in,
+    plain_numerals,
+    same_number,
+)
+from keju.answers.segments import (
+    AMBIGUOUS,
+    DRESSING,
+    NO_ANSWER,
+    NO_LABEL,
+    Statement,
+    clean_segment,
+    unwrap_latex,
+    without_lead,
+)
+from keju.types import Sample
+
+LONGEST_LAST_LINE = 200
+"""Characters of a last line that may be a text's answer on its own."""
+
+
+class Kind(ABC):
+    """One kind of answer."""
+
+    marker: re.Pattern[str] | None = None
+    """What announces an answer of this kind and of no other."""
+    plain: re.Pattern[str] | None = None
+    """How a value stands right after a strict marker, for the answer to count as a strict one."""
+    paragraph = False
+    """Whether an answer may go on over several lines."""
+    equations = False
+    """Whether an answer may stand after ``=``, or after ``the number of … is``."""
+
+    nothing = "no_marker"
+    """The reason of a reply in which nothing is announced."""
+
+    @abstractmethod
+    def read(self, segment: str, sample: Sample) -> Statement:
+        """What a segment after a marker states."""
+
+    @abstractmethod
+    def whole(self, text: str, sample: Sample) -> str | None:
+        """The answer of a line or a reply that is nothing but an answer; None for any other."""
+
+    def same(self, value: str, target: str) -> bool:
+        """Whether a value that was read is a target."""
+        return value == target
+
+
+class Choice(Kind):
+    """A label of the row, alone or with its option's text, or an option's text."""
+
+    plain: re.Pattern[str] | None = re.compile(r" ?[(\[（]?([A-Z])")
+    """``(B``, `` B``: undecorated; not ``**B``, ``$B``."""
+
+    def read(self, segment: str, sample: Sample) -> Statement:
+        statement = read_label(segment, sample.labels, sample.choices)
+        if statement != NO_LABEL:
+            return statement
+        label = bare_label(segment, sample.labels, sample.choices)
+        return Statement(label) if label else statement
+
+    def whole(self, text: str, sample: Sample) -> str | None:
+        return bare_label(text, sample.labels, sample.choices)
+
+
+class Text(Kind):
+    """Whatever is announced, or a short last line; numbers compare by value, words in any case."""
+
+    def read(self, segment: str, sample: Sample) -> Statement:
+        bare = clean_segment(segment)
+        return Statement(bare) if bare else NO_ANSWER
+
+    def whole(self, text: str, sample: Sample) -> str | None:
+        bare = clean_segment(text)
+        is_line = 0 < len(bare) <= LONGEST_LAST_LINE and "\n" not in text.strip()
+        return bare if is_line else None
+
+    def same(self, value: str, target: str) -> bool:
+        first, second = number_of(value), number_of(target)
+        if first is not None and second is not None:
+            return same_number(first, second)
+        return _folded(value) == _folded(target)
+
+
+def _folded(text: str) -> str:
+    """`text` as far as it counts: no dressing, letter case or double spaces."""
+    return " ".join(unicodedata.normalize("NFKC", clean_segment(text)).casefold().split())
+
+
+# --- numbers -----------------------------------------------------------------------------------
+
+# `about 5`, `-1,000`, `three` (group 1): a second number after a link.
+_SECOND_NUMBER = re.compile(
+    rf"(?:about |around )?[+-]?(?:\d[\d,.]*+|((?:{'|'.join(NUMBER_WORDS)})\b))", re.I | re.A
+)
+# `5 if it rains, otherwise 6`; not `5, or so`.
+_OTHER_NUMBER = re.compile(
+    r"\b(?:otherwise|else|alternatively|in which case)\b[\s,:]*(?:it is |the answer is )?[+-]?\d",
+    re.I | re.A,
+)
+
+
+class Number(Kind):
+    """A number in any usual spelling: the one that leads what is announced, or follows its ``=``.
+
+    With `anywhere` also the last clear number of what is announced or of the last line, as it is
+    written; without it only a line that is nothing but a number counts.
+    """
+
+    marker = re.compile(r"^####(?!#)", re.MULTILINE)
+    """How worked solutions of GSM8K end: ``#### 90``; not the heading of a deeper level."""
+    equations = True
+
+    def __init__(self, *, anywhere: bool = False) -> None:
+        self.anywhere = anywhere
+        if anywhere:
+            self.nothing = "no_number"
+
+    def read(self, segment: str, sample: Sample) -> Statement:
+        bare = _plain_number(segment)
+        after_sign = bare.rpartition("=")[2].strip(DRESSING)
+        for part in (after_sign, bare) if "=" in bare else (bare,):
+            part = without_lead(part, bullet=False) if part[:1].isalpha() else part
+            number = leading_number(part)
+            if number is None:
+                continue
+            end = number.end
+            value = number.plain
+            if self.anywhere and number_of(written := part[:end].lstrip("([ ")):
+                value = written
+            if end == len(part) and (self.anywhere or not number.percent):
+                return Statement(value)
+            is_share = number.percent and not self.anywhere
+            if is_share or not number.clear or _OTHER_NUMBER.search(part, end):
+                return AMBIGUOUS
+            link = LINK.match(part, end)
+            second = _SECOND_NUMBER.match(part, link.end()) if link and link[0] else None
+            if link and second:
+                strength = strength_of(link[0])
+                firm = strength == "either" or (strength == "joined" and not second[1])
+                if firm or FINAL.match(part, second.end()):
+                    return AMBIGUOUS
+            return Statement(value)
+        last = _last_number(segment) if self.anywhere else None
+        return Statement(last) if last else NO_ANSWER
+
+    def whole(self, text: str, sample: Sample) -> str | None:
+        if self.anywhere:
+            return None if "\n" in text else _last_number(text)
+        bare = _plain_number(text)
+        if bare[:1] in ("(", "[") and not bare.endswith((")", "]")):
+            return None
+        number = leading_number(bare)
+        is_all = number and not number.percent and not bare[number.end :].strip(" )]")
+        return number.plain if number and is_all else None
+
+    def same(self, value: str, target: str) -> bool:
+        if value == target:
+            return True
+        first, second = number_of(value), number_of(target)
+        return first is not None and second is not None and same_number(first, second)
+
+
+def _plain_number(segment: str) -> str:
+    """The cleaned segment with ASCII digits, minus signs and thousands commas."""
+    bare = plain_numerals(clean_segment(segment)).replace("\u2013", "-")
+    return bare.replace("{,}", ",") if "{" in bare else bare
+
+
+def _last_number(text: str) -> str | None:
+    """The last number of `text` that is clear, as it is written."""
+    plain = plain_numerals(text)
+    clear = [number for number in numbers_in(plain) if number.clear]
+    return plain[clear[-1].start : clear[-1].end] if clear else None
+
+
+# --- verdicts ----------------------------------------------------------------------------------
+
+# `**?`: the verdict is asked about.
+_QUESTIONED = re.compile(r"[*_\"'”’]{0,3}\?")
+# ` longer`: the word after `no`.
+_NEXT_WORD = re.compile(r"\s+([A-Za-z’']+)")
+_AFTER_NO = frozenset({
+    "according", "after", "and", "as", "based", "because", "but", "by", "considering", "due", "for",
+    "from", "given", "he", "i", "if", "in", "is", "it", "its", "not", "on", "or", "per", "she",
+    "since", "so", "that", "the", "there", "therefore", "these", "they", "this", "though", "under",
+    "unless", "versus", "vs", "we", "when", "which", "while", "with", "you", "yes", "otherwise",
+    "alternatively", "maybe", "perhaps", "plausible", "implausible",
+})  # fmt: skip
+"""Words that can follow the verdict ``No``; before any other it counts things: ``no answer``."""
+
+
+class Verdict(Kind):
+    """A closed set of words, each standing for a value; only a leading word counts."""
+
+    def __init__(
+        self, values: Mapping[str, str], lead: str = "", *, equations: bool = False
+    ) -> None:
+        """With `equations` the value after the last ``=`` counts."""
+        self._values = values
+        self.equations = equations
+        words = "|".join(sorted(values, key=len, reverse=True))
+        # `True`, `deductively valid`; not `true-ish`, `validity`.
+        word = rf"(?:{lead})?({words})\b(?!-)"
+        self._pattern = re.compile(word, re.I | re.A)
+        # `yes if it rains, otherwise no`.
+        self._offered = re.compile(
+            rf"\b(?:otherwise|else|alternatively)\b[\s,:]*(?:it is |the answer is )?{word}",
+            re.I | re.A,
+        )
+
+    def read(self, segment: str, sample: Sample) -> Statement:
+        """The value of the leading word; two words of different value are ambiguous."""
+        bare = without_lead(clean_segment(segment))
+        if self.equations and "=" in bare:
+            bare = bare.rpartition("=")[2].lstrip(DRESSING)
+        if bare[:1] in ("(", "[", "{"):
+            bare = bare[1:].lstrip(DRESSING)
+        match = self._match_at(bare, 0)
+        if match is None:
+            return NO_ANSWER
+        value, end = self._values[match[1].lower()], match.end()
+        if end == len(bare):
+            return Statement(value)
+        if _QUESTIONED.match(bare, end):
+            return NO_ANSWER
+        link = LINK.match(bare, end)
+        other = self._match_at(bare, link.end()) if link and link[0] else None
+        is_second = link and other and counts_as_second(bare, link[0], other.end(), other.end())
+        if other and is_second and self._values[other[1].lower()] != value:
+            return AMBIGUOUS
+        offered = self._offered.search(bare, end)
+        differs = offered and self._values[offered[1].lower()] != value
+        return AMBIGUOUS if differs else Statement(value)
+
+    def _match_at(self, bare: str, position: int) -> re.Match[str] | None:
+        """The verdict at `position`, where it is not part of a phrase such as ``no longer``."""
+        match = self._pattern.match(bare, position)
+        if match is None or match[1].lower() != "no":
+            return match
+        word = _NEXT_WORD.match(bare, match.end())
+        return None if word and word[1].lower() not in _AFTER_NO else match
+
+    def whole(self, text: str, sample: Sample) -> str | None:
+        match = self._pattern.fullmatch(clean_segment(text).strip("[]() "))
+        return self._values[match[1].lower()] if match else None
+
+    def same(self, value: str, target: str) -> bool:
+        return value.lower() == target.strip().lower()
+
+
+BOOL = Verdict({"true": "True", "false": "False"}, equations=True)
+YES_NO = Verdict({"yes": "Yes", "no": "No"})
+PLAUSIBLE = Verdict(
+    {"yes": "yes", "no": "no", "plausible": "yes", "implausible": "no", "not plausible": "no"}
+)
+VALID = Verdict(
+    {
+        "valid": "valid",
+        "invalid": "invalid",
+        "not valid": "invalid",
+        "not deductively valid": "invalid",
+        "not logically valid": "invalid",
+    },
+    lead="deductively |logically ",
+)
+
+
+# --- brackets ----------------------------------------------------------------------------------
+
+_SEPARATORS = DRESSING + ","
+# `] ) >`, `**)}**`: brackets with what only separates them.
+_BRACKET_RUN = re.compile(rf"[{re.escape('()[]{}<>' + _SEPARATORS)}]*+")
+_NOT_BRACKETS = {ord(separator): None for separator in _SEPARATORS}
+# `$\boxed{`, `\texttt {`.
+_WRAPPER = re.compile(r"[\s$*]*+\\(?:boxed|fbox|text|texttt|mathrm|mathtt|textbf|mathbf)\s?\{")
+# `\(`, `**\[`: a mathematical delimiter, not a bracket of the answer.
+_DELIMITED = re.compile(r"[\s*]*+\\([(\[])")
+# `, or `: a second run of brackets is offered.
+_ANOTHER_RUN = re.compile(r"[\s,;|]*+(?:or|vs|versus|alternatively|otherwise)\b", re.IGNORECASE)
+_DEEPEST = 4
+"""Wrappers around brackets that are peeled off; nobody means more."""
+
+
+class Brackets(Kind):
+    """A run of brackets, written with single spaces.
+
+    `opened` gives the brackets of the question, which a reply may repeat before its answer.
+    """
+
+    def __init__(self, opened: Callable[[Sample], str]) -> None:
+        self._opened = opened
+
+    def read(self, segment: str, sample: Sample) -> Statement:
+        """The brackets that `segment` begins with; only words may follow them."""
+        segment = without_lead(segment.removeprefix("- "), bullet=False)
+        brackets, rest = _leading_brackets(segment)
+        if brackets.endswith("(") and rest[:1].isalnum():
+            brackets, rest = brackets[:-1], " "
+        elif rest and not (rest[0] in " .;:!。，" or not rest[0].isascii()):
+            return NO_ANSWER
+        if _ANOTHER_RUN.match(rest):
+            return AMBIGUOUS
+        value = self._closing(brackets, sample)
+        return Statement(value) if value else NO_ANSWER
+
+    def whole(self, text: str, sample: Sample) -> str | None:
+        brackets, rest = _leading_brackets(text)
+        return None if rest.strip(DRESSING + ".。") else self._closing(brackets, sample)
+
+    def _closing(self, brackets: str, sample: Sample) -> str | None:
+        return " ".join(brackets.removeprefix(self._opened(sample).replace(" ", ""))) or None
+
+    def same(self, value: str, target: str) -> bool:
+        return value.replace(" ", "") == target.replace(" ", "")
+
+
+def _leading_brackets(segment: str) -> tuple[str, str]:
+    r"""The brackets at the beginning without what separates them, and the rest of the segment.
+
+    ``\(…\)`` and ``\boxed{…}`` are peeled off by hand, since the braces inside need not balance.
+    """
+    plain = segment
+    if "\\" in plain:
+        for _ in range(_DEEPEST):
+            if opening := _DELIMITED.match(plain):
+                closing = "\\)" if opening[1] == "(" else "\\]"
+            elif opening := _WRAPPER.match(plain):
+                closing = "}"
+            else:
+                break
+            plain = "".join(plain[opening.end() :].rsplit(closing, 1))
+        plain = plain.replace("\\langle", "<").replace("\\rangle", ">").replace("\\", "")
+    plain = plain.replace(" and ", " ")
+    run = _BRACKET_RUN.match(plain)
+    end = run.end() if run else 0
+    gap = " " if end and (plain[end - 1].isspace() or plain[end - 1] == ",") else ""
+    return plain[:end].translate(_NOT_BRACKETS), gap + plain[end:] if plain[end:] else ""
+
+
+# --- words -------------------------------------------------------------------------------------
+
+_TOKEN = re.compile(r"[^\s,;]+")
+# What may stand between words to show their order: `alpha < beta`, `alpha -> beta`.
+_ORDER_SIGN = re.compile(r"\s*+(?:->|=>|<=?|[→⟶➔➜⇒≤|])\s*+")
+# `-`, `•`, `2.`, `(3)`.
+_BULLET = re.compile(r"[-–—*•·]|\(?\d+[.)]")
+_AROUND_WORD = DRESSING + "[](){}"
+# What ends a list of words when more text follows, `.`, ` (`, `, which`; another word alone does
+# not.
+_SETS_APART = re.compile(
+    r"[*_`\"'”’)\]]*+(?:[.:!。，]|\s*+[(—–]|\s*?\n| - "
+    r"|[,;]?\s++(?:as|because|since|so|which|where|by|in|this|these|with|after|based)\b)",
+    re.IGNORECASE,
+)
+_MOST = 4
+"""A wrong list is kept up to this many times the length of the right one."""
+
+
+class Words(Kind):
+    """A list of words; `wanted` gives those of the question, in lower case and any order."""
+
+    paragraph = True
+
+    def __init__(self, wanted: Callable[[Sample], list[str]]) -> None:
+        self._wanted = wanted
+
+    def read(self, segment: str, sample: Sample) -> Statement:
+        """The list of words in `segment`; a remark after all the question's words is dropped."""
+        wanted = self._wanted(sample)
+        segment = _plain_list(segment)
+        for part in (segment, without_lead(segment, bullet=False), segment.rpartition(":")[2]):
+            if (words := _sorted_words(part, wanted)) is not None:
+                return Statement(" ".join(words))
+        words = [word for word, _ in _words(segment, wanted, _MOST * len(wanted))]
+        if not words or 2 * sum(word in wanted for word in words) < len(words):
+            return NO_ANSWER
+        return Statement(" ".join(words))
+
+    def whole(self, text: str, sample: Sample) -> str | None:
+        wanted = self._wanted(sample)
+        words = [word for word, _ in _words(_plain_list(text), wanted, len(wanted) + 1)]
+        return " ".join(words) if sorted(words) == sorted(wanted) else None
+
+    def same(self, value: str, target: str) -> bool:
+        return value.split() == target.lower().split()
+
+
+def _plain_list(segment: str) -> str:
+    """`segment` without LaTeX wrappers and without signs of order between its words."""
+    return _ORDER_SIGN.sub(" ", unwrap_latex(segment) if "\\" in segment else segment)
+
+
+def _sorted_words(segment: str, wanted: list[str]) -> list[str] | None:
+    """Exactly the words `wanted`, in the order of `segment`, if it begins with all of them.
+
+    Where each word has its own line, the next line must not be a further item.
+    """
+    tokens = _words(segment, wanted, len(wanted) + 1)
+    words = [word for word, _ in tokens[: len(wanted)]]
+    if sorted(words) != sorted(wanted):
+        return None
+    end = tokens[len(wanted) - 1][1]
+    if len(tokens) > len(wanted) and not _SETS_APART.match(segment, end):
+        return None
+    line_end = segment.find("\n", end)
+    if line_end >= 0 and "\n" in segment[:end]:
+        first, _, rest = segment[line_end + 1 :].partition("\n")[0].strip().partition(" ")
+        bulleted = _BULLET.fullmatch(segment.strip().split(None, 1)[0])
+        if _BULLET.fullmatch(first) if bulleted else first and not rest:
+            return None
+    return words
+
+
+def _words(segment: str, wanted: list[str], most: int) -> list[tuple[str, int]]:
+    """The first `most` words of `segment`, each with where its letters end."""
+    words: list[tuple[str, int]] = []
+    for token in _TOKEN.finditer(segment):
+        word = token[0].strip(_AROUND_WORD).lower()
+        end = token.end()
+        if word.endswith((".", ":", "!", "。")) and word not in wanted:
+            word = word.rstrip(".:!。" + _AROUND_WORD)
+            end = token.start() + token[0].lower().rfind(word) + len(word)
+        is_bullet = not word or _BULLET.fullmatch(token[0])
+        if (is_bullet or word == "and") and word not in wanted:
+            continue
+        words.append((word, end))
+        if len(words) == most:
+            break
+    return words

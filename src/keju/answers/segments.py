@@ -1,0 +1,227 @@
+r"""The part of a reply that may be an answer: where it stands, where it ends, what only dresses it.
+
+A marker (``So the answer is``) introduces a `Segment`; what the segment says is a `Statement`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+LONGEST = 4000
+"""Characters of a segment; whatever goes on for longer is not an answer."""
+
+Spans = Sequence[tuple[int, int]]
+
+
+class Segment(NamedTuple):
+    """What a marker introduces, and where the marker stands."""
+
+    text: str
+    """Rest of the marker's line, or the next non-empty line; empty if neither says anything."""
+    start: int
+    end: int
+
+
+class Statement(NamedTuple):
+    """The answer that a segment states, or why it states none."""
+
+    value: str | None
+    reason: str = ""
+
+
+AMBIGUOUS = Statement(None, "ambiguous")
+DENIED = Statement(None, "denied")
+INVALID_LABEL = Statement(None, "invalid_label")
+NO_LABEL = Statement(None, "no_label")
+NO_ANSWER = Statement(None, "invalid_answer")
+SILENT = (NO_LABEL, NO_ANSWER)
+"""What prose after a marker says: nothing, so that an earlier marker may count."""
+
+
+# --- where a segment stands --------------------------------------------------------------------
+
+
+def segments_after(
+    text: str, pattern: re.Pattern[str], *, paragraph: bool = False
+) -> list[Segment]:
+    """The segment after each match of `pattern`, which must not backtrack, in order."""
+    spans = [match.span() for match in pattern.finditer(text)]
+    return [segment_at(text, spans, number, paragraph=paragraph) for number in range(len(spans))]
+
+
+# The beginning or the end of a code block: ```` ```text ````, `~~~`; not ```` ```a b ````.
+_FENCE = re.compile(r"(?:```|~~~)[\w+.-]*+")
+_EMPTY_LINES = frozenset({"$$", "\\[", "\\(", "---", "***", '"""'})
+_BULLETS = ("- ", "* ", "• ")
+
+
+def segment_at(text: str, spans: Spans, number: int, *, paragraph: bool = False) -> Segment:
+    """The segment after one of the markers at `spans`, which are in order and do not overlap.
+
+    A segment is the rest of the marker's line or, if that is empty, the next non-empty line (with
+    `paragraph` on to the next blank line); of a list all items, since several are not one answer.
+    It ends before a closing tag. It never reaches beyond the next marker, so that all segments
+    together are no longer than the text, and is cut after `LONGEST` characters.
+    """
+    start, end = spans[number]
+    limit = spans[number + 1][0] if number + 1 < len(spans) else len(text)
+    limit = min(limit, end + LONGEST)
+    line_end = text.find("\n", end, limit)
+    segment = text[end : line_end if line_end >= 0 else limit].strip()
+    if line_end >= 0 and (not segment.strip("*_`") or _sets_apart(segment)):
+        block: list[str] = []
+        while line_end >= 0:
+            next_end = text.find("\n", line_end + 1, limit)
+            line = text[line_end + 1 : next_end if next_end >= 0 else limit].strip()
+            line_end = next_end
+            if not line or _sets_apart(line):
+                if block:
+                    break
+                continue
+            is_item = block and line[:2] in _BULLETS and block[0][:2] in _BULLETS
+            if block and not (paragraph or is_item):
+                break
+            block.append(line)
+        segment = "\n".join(block)
+    if "</" in segment:
+        segment = segment.partition("</")[0].rstrip()
+    return Segment(segment, start, end)
+
+
+def _sets_apart(line: str) -> bool:
+    """Whether a line holds no answer itself: the beginning or end of a code block, a rule."""
+    return line in _EMPTY_LINES or _FENCE.fullmatch(line) is not None
+
+
+def last_line(text: str) -> str:
+    """The last line that is not blank, stripped."""
+    bare = text.rstrip()
+    return bare[bare.rfind("\n") + 1 :].strip()
+
+
+def last_block(text: str) -> str:
+    """What ends the text: the inside of a code block, or else the last line."""
+    line = last_line(text)
+    if line[:3] not in ("```", "~~~"):
+        return line
+    inside = text.rstrip()[: -len(line)].rstrip()
+    opening = inside.rfind(f"\n{line[:3]}")
+    if opening < 0 and not inside.startswith(line[:3]):
+        return line
+    return inside[opening + 1 :].partition("\n")[2].strip()
+
+
+def last_paragraph(text: str) -> str:
+    """The lines after the last blank one; of several, not a first one that ends with a colon."""
+    bare = text.rstrip()
+    paragraph = bare[bare.rfind("\n\n") + 1 :].strip()
+    first, _, rest = paragraph.partition("\n")
+    return rest if rest and first.rstrip("*_ ").endswith((":", "：")) else paragraph
+
+
+_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
+
+
+def tagged(text: str) -> str | None:
+    """What stands inside the last closed ``<answer>…</answer>``; None if there is none."""
+    inside: str | None = None
+    begin = -1
+    for match in _TAG.finditer(text):
+        if not match[1]:
+            begin = match.end()
+        elif begin >= 0:
+            inside, begin = text[begin : match.start()], -1
+    return inside
+
+
+def cut_run_on(text: str, starts: tuple[str, ...]) -> tuple[str, bool]:
+    """Cut `text` before the first line that begins with one of `starts`, an invented question.
+
+    A reply that opens with such a line repeats its own question and is not cut there. Returns the
+    text that is left and whether anything was cut.
+    """
+    opening = len(text) - len(text.lstrip()) if text[:1].isspace() else 0
+    cuts = [at for start in starts if (at := text.find("\n" + start, opening)) >= 0]
+    return (text[: min(cuts)], True) if cuts else (text, False)
+
+
+# --- what dresses an answer --------------------------------------------------------------------
+
+DRESSING = " \t\r\n\f\v\u00a0\u3000*_`$\"'“”‘’«»「」『』"
+"""What may stand around an answer without being part of it."""
+
+# The beginning of a command that only dresses, `\boxed{` or `\text {`; a delimiter, `\(` or `\,`;
+# any other brace. Not `\frac{`, of which only the brace matches.
+_LATEX = re.compile(
+    r"\\(?:boxed|fbox|text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|operatorname) ?\{"
+    r"|\\[(){}\[\],;:! ]|[{}]"
+)
+
+ADVERBS = (
+    r"(?:(?:definitely|indeed|clearly|therefore|thus|hence|then|simply|certainly|obviously|surely"
+    r"|actually|undoubtedly|evidently|apparently|ultimately|finally|exactly|just|probably|likely"
+    r"|in fact|of course|no doubt|without (?:a )?doubt|most (?:likely|probably|certainly))"
+    r"\b[,:]? {0,4})"
+)
+"""One word of emphasis with what follows it, ``clearly, ``; letter case does not matter."""
+
+BULLET = r"(?:[-–—•·▪●>→]\s{1,4}(?=\S))"
+"""The sign of a list's item, ``- B``. A number's minus looks the same, so numbers keep theirs."""
+
+# `of course, clearly B`; not `- clearly B`: before a number the dash may be a minus.
+_EMPHASIS = re.compile(rf"{ADVERBS}{{1,3}}", re.IGNORECASE)
+# `- **clearly yes`: a bullet, decoration and emphasis, each of which may be missing.
+_LEAD = re.compile(rf"{BULLET}?[*_`\"'“]{{0,3}}{ADVERBS}{{0,3}}", re.IGNORECASE)
+
+
+def clean_segment(segment: str) -> str:
+    r"""Return the bare answer inside `segment`.
+
+    Unwraps ``\boxed{}``, ``\text{}`` and their like, ``\(…\)`` and ``$``; strips white space,
+    ``*``, ``_``, backticks and quotes; drops one final full stop.
+    """
+    if segment.isalnum():
+        return segment
+    bare = segment.strip(DRESSING)
+    if "\\" in bare:
+        bare = unwrap_latex(bare).strip(DRESSING)
+    if bare.endswith((".", "。")):
+        bare = bare[:-1].rstrip(DRESSING)
+    return bare
+
+
+def unwrap_latex(segment: str) -> str:
+    r"""Remove the commands that only dress an answer; braces of other commands stay.
+
+    One pass with a stack, so that nesting costs nothing: ``\boxed{\text{B}}`` is ``B``.
+    """
+    parts: list[str] = []
+    wrappers: list[bool] = []
+    position = 0
+    for match in _LATEX.finditer(segment):
+        parts.append(segment[position : match.start()])
+        position = match.end()
+        token = match[0]
+        if token == "{":
+            wrappers.append(False)
+            parts.append(token)
+        elif token == "}":
+            if not (wrappers and wrappers.pop()):
+                parts.append(token)
+        elif token.endswith("{") and token != r"\{":
+            wrappers.append(True)
+        elif token in (r"\{", r"\}", r"\ "):
+            parts.append(token[1])
+    parts.append(segment[position:])
+    return "".join(parts)
+
+
+def without_lead(segment: str, *, bullet: bool = True) -> str:
+    """`segment` from its answer on: without a bullet and words such as ``clearly`` before it.
+
+    Where a dash may be a minus, ``bullet=False`` leaves it.
+    """
+    lead = (_LEAD if bullet else _EMPHASIS).match(segment)
+    return segment[lead.end() :] if lead else segment

@@ -1,0 +1,190 @@
+r"""How replies announce an answer, in English and in Chinese.
+
+Every pattern is linear: repeats are possessive and no two neighbours accept the same character.
+The Chinese ones are meant for text in Unicode normal form KC (`normal_chinese`), where full-width
+letters, colons and brackets have become the ASCII ones.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from keju.answers.negation import LINK, strength_of
+
+# --- English -----------------------------------------------------------------------------------
+
+ANSWER_COLON = re.compile(r"ANSWER:")
+"""What EvalScope and Inspect ask for, ``ANSWER: [LETTER]``; not ``Answer:``."""
+
+ANSWER_IS = re.compile(r"answer is\b")
+"""What the MMLU-Pro authors ask for, ``the answer is (X)``; not ``Answer is``."""
+
+# `nswer` after `a`: `answer`, `Answer choice`; not `the wrong answer`, `if the answer`.
+_ANSWER = (
+    r"(?<=\b[aA])(?i:nswer)"
+    r"(?<!(?i:wrong answer))(?<!(?i:incorrect answer))(?<!(?i:not the answer))"
+    r"(?<!(?i:no answer))(?<!(?i:if the answer))(?<!(?i:whether the answer))"
+    r"(?i: (?:choice|option|letter))?"
+)
+# `orrect option` after `c`: `correct option`, `Correct choice`; not `incorrect option`.
+_CORRECT = r"(?<=\b[cC])(?i:orrect (?:option|choice|response|letter))"
+# The word alone at the beginning of a line: `Answer`, `# Final answer`, `**The correct answer`.
+_HEADING = "|".join(
+    f"(?<={before}{word}answer)"
+    for before in ("^", "^the ", "# ", r"\*")
+    for word in ("", "final ", "correct ")
+)
+# What makes the word an announcement: ` is`, `**:`, ` should be`; the `>` of `<answer>`; after a
+# heading the end of its line or a dash, `Answer - C`. Not `answer was hard`, `answer-only`.
+_SAYS = (
+    r"(?:[\s*_`\"'”’]*+(?i:is\b|would be\b|should be\b|must be\b|[:：=])"
+    r"|(?i:(?<=<answer)|(?<=<final_answer))>"
+    rf"|(?im:{_HEADING})[*_]*+(?:[ \t]*+(?:(?=\n)|—)|[ \t]++[-–]{{1,2}}[ \t]))"
+)
+# `therefore`, ` most likely,`, and a second colon: `The answer is therefore: C`.
+_HEDGE = (
+    r"(?:[\s*_]*+(?i:therefore|thus|hence|then|clearly|simply|likely|probably|most likely)\b,?)?"
+)
+_ENGLISH = rf"(?:{_ANSWER}|{_CORRECT}){_SAYS}{_HEDGE}(?:[\s*_]*+[:：])?"
+# `答案显然是`: what may stand between `答案` and `是` without changing it.
+_EMPHASIS = r"(?:应[该当]?|就|显然|明显|无疑|当然|自然|肯定|一定|只能){0,2}+"
+# `案` after `答`: `答案是`, `答案应该选：`; not `非答案是`.
+_CHINESE_CUE = rf"(?<=答)案(?<![不非]答案){_EMPHASIS}\s*+(?:是|为|选|[:：])\s*+[:：]?"
+
+TOLERANT = re.compile(rf"[aAcC答](?:{_ENGLISH}|{_CHINESE_CUE})")
+"""Any wording that announces an answer to an English question, in any case.
+
+``The final answer is``, ``**Answer**:``, ``Correct choice:``, ``<answer>``, and the Chinese cue
+``答案是``, which bilingual models write under English questions too. Not ``the wrong answer is``.
+The pattern begins with a set of characters because the regex engine searches for that quickly.
+"""
+
+# --- Chinese -----------------------------------------------------------------------------------
+
+CUE = "答案:"
+"""`答案：` in normal form."""
+
+# What stands before a marker and makes it say something else: `错误答案`, `如果选`.
+_NOT = r"(?<![不非误错勿别未没若])(?<!错误)(?<!错误的)(?<!如果)(?<!假如)"
+# `答案`, `正确答案`; not `错误答案`, `不正确的答案`.
+_HEAD = rf"(?:{_NOT}(?:正确|最终)|{_NOT}(?<!正确)(?<!最终)(?<![不非]正确的))答案"
+# `答案是`, `正确答案**应该为`, `答案:`; not `答案不是`.
+_SAID = rf"{_HEAD}[\s*_\"”』」]*+{_EMPHASIS}(?:是|为|选择?|:)"
+_CHOOSER = r"(?:[本此该]题|这道?题|我)"
+# `故选`, `所以,本题应选择`, `选择`; not `如果选择`, `选择题`.
+_CHOSEN = (
+    rf"{_NOT}(?:(?:故|应[该当]?|因此|所以|综上(?:所述)?|{_CHOOSER}),?{_CHOOSER}?"
+    r"(?:应[该当]?|会)?选择?|选择)(?![题项])"
+)
+# `正确的一项是`, `正确选项:`, and `正确的是` before a label; not `不正确的是`, `正确的是因为`.
+_CHOSEN_AS_CORRECT = (
+    rf"{_NOT}正确(?:的?(?:一项|选项|答案)(?:应该|应)?(?:是|为|:)"
+    r"|的(?:应该|应)?是(?=[ :*(]*+(?:选项 ?)?[A-D](?![A-Za-z0-9])))"
+)
+# A line that is only `选B`, `选 B 项`, `选B,而不是C。`; not `选BC`, `选B的人`.
+_WHOLE_LINE = (
+    r"(?m:^选(?= ?[A-Da-d] ?(?:选?项)?(?:,?而?不[是选] ?[A-D] ?(?:选?项)?)?[.。]?[ \t]*+$))"
+)
+# After the marker, before the label: `:`, `**`, `选项`.
+_AFTER = r"[\s*]*+:?[\s*]*+(?:选项|选)?"
+
+CHINESE_STRICT = re.compile(rf"{_HEAD}:|所以答案是")
+"""The protocols' own markers: `答案：X` and `所以答案是X。`; not `错误答案：X`."""
+
+CHINESE_COMPLETE = re.compile(rf"(?:{_SAID}|所以答案是){_AFTER}[(\[]?[A-D](?![A-Za-z0-9])")
+"""A marker with the word for answer in it, and its label: ``答案是选项(B``; not ``故选B``."""
+
+CHINESE = re.compile(
+    r"(?=[正最答故应因所综本此该这我选【\[aAcC])(?:"
+    rf"(?:{_SAID}|{_CHOSEN}|{_CHOSEN_AS_CORRECT}|[【\[]答案[】\]]|{_WHOLE_LINE}){_AFTER}"
+    rf"|[aAcC]{_ENGLISH})"
+)
+"""Any wording that announces an answer to a Chinese question, in Chinese or English: ``故选``,
+``【答案】``, ``正确的是``, ``the answer is``.
+"""
+
+# The comma before a remark on another option: ``B,D也错误`` names one answer, ``B,D`` two.
+_CLAUSE = re.compile(
+    r",\s?(?=[A-D]\s?(?:选?项)?\s?"
+    r"(?!选?项|[和与及或都均皆]|也(?:都|是|对|可|正确|符合))[\u4e00-\u9fff])"
+)
+
+
+def normal_chinese(text: str) -> str:
+    """`text` in normal form KC; a comma that begins a remark on another option ends the clause."""
+    return _CLAUSE.sub("; ", unicodedata.normalize("NFKC", text))
+
+
+# `选项B是正确的`, `B项说法正确。`; `ends` is set where the text ends with it. Not `选项BC正确`.
+_VERDICT = re.compile(
+    r"(?:选项 ?(?P<after>[A-D])(?![A-Za-z0-9])|(?<![A-Za-z0-9])(?P<before>[A-D]) ?选?项) ?"
+    r"(?:的?(?:说法|表述|描述))?是?正确的?(?P<ends>[.。!]?\s*+\Z)?"
+)
+# The beginning of a sentence up to the verdict: `\n因此,只有`; not `，其中`.
+_VERDICT_LEAD = re.compile(r"(?:\A|[\n。!?])[\s*]*+(?:因此|所以|故|综上(?:所述)?)?,?(?:只有)?\Z")
+_LONGEST_LEAD = 20
+
+
+def chinese_verdict(text: str) -> str | None:
+    """The one option that `text` calls correct, where that is its whole last sentence.
+
+    ``选项B是正确的。``. Where several options are called correct, the question may well ask for the
+    one that is not. `text` is in normal form.
+    """
+    verdicts = list(_VERDICT.finditer(text))
+    if not verdicts or verdicts[-1]["ends"] is None:
+        return None
+    labels = {verdict["after"] or verdict["before"] for verdict in verdicts}
+    start = verdicts[-1].start()
+    is_sentence = _VERDICT_LEAD.search(text, max(0, start - _LONGEST_LEAD), start) is not None
+    return labels.pop() if len(labels) == 1 and is_sentence else None
+
+
+# --- announcements and boxes -------------------------------------------------------------------
+
+# ` $\(`: nothing but dressing between a marker and its box, `answer is: $\boxed{B}`.
+_ATTACHED = re.compile(r"[ \t$*:(\[{\\]*+")
+# A whole box with what dresses it, `$\boxed{\text{B}}$`, nested once; not one of several lines.
+_BOX = re.compile(
+    r"[ \t$*:(\[{\\]*+boxed ?\{[^{}\n]{0,40}(?:\{[^{}\n]{0,40}\})?[^{}\n]{0,20}\}[\\)$]*+"
+)
+_NEAR = 120
+"""Characters between a marker and a box that still belongs to what it introduces."""
+
+
+def announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[tuple[int, int]]:
+    r"""Where `pattern` or a box announces an answer, in order.
+
+    A ``\boxed{`` announces itself, with the wrapper as part of what it announces, unless it belongs
+    to what another marker introduces: alone, or joined to another box.
+    """
+    spans = [match.span() for match in pattern.finditer(text)]
+    if "\\boxed" not in text:
+        return spans
+    boxes = [(match.start(), match.start()) for match in re.finditer(r"\\boxed", text)]
+    kept: list[tuple[int, int]] = []
+    for span in sorted(spans + boxes):
+        is_box = span[0] == span[1]
+        if not (is_box and kept and _belongs_to(text, kept[-1][1], span[0])):
+            kept.append(span)
+    return kept
+
+
+def _belongs_to(text: str, marker_end: int, box: int) -> bool:
+    """Whether a box is the answer, or joined to the answer, that the marker before introduces."""
+    if box - marker_end > _NEAR:
+        return False
+    between = text[marker_end:box]
+    if _ATTACHED.fullmatch(between):
+        return True
+    position = 0
+    while first := _BOX.match(between, position):
+        link = LINK.match(between, first.end())
+        position = link.end() if link else first.end()
+        joint = between[first.end() : position]
+        if "\n" in joint or strength_of(joint) == "apart":
+            return False
+        if _ATTACHED.fullmatch(between, position):
+            return True
+    return False

@@ -1,0 +1,204 @@
+"""Segments after markers, what ends a reply, run-on, and what dresses an answer."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keju.answers.segments import (
+    LONGEST,
+    clean_segment,
+    cut_run_on,
+    last_block,
+    last_line,
+    last_paragraph,
+    segment_at,
+    segments_after,
+    unwrap_latex,
+    without_lead,
+)
+
+ANSWER = re.compile(r"Answer:")
+
+
+def _texts(text: str, *, paragraph: bool = False) -> list[str]:
+    return [segment.text for segment in segments_after(text, ANSWER, paragraph=paragraph)]
+
+
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        ("no marker", []),
+        ("Answer: B", ["B"]),
+        ("Answer: B\nmore", ["B"]),
+        ("Answer:\n\n  B  \nmore", ["B"]),
+        ("**Answer:**\nB", ["B"]),
+        ("Answer:", [""]),
+        ("Answer:\n\n", [""]),
+        ("Answer: A. Answer: B", ["A.", "B"]),
+        ("Answer:\nAnswer: B", ["", "B"]),
+        ("Answer: A\n\nAnswer:\nB", ["A", "B"]),
+        ("Answer:\n```\nB\n```\nmore", ["B"]),
+        ("Answer: ```text\nB\n```", ["B"]),
+        ("Answer:\n$$\nB\n$$", ["B"]),
+        ("Answer: `B`", ["`B`"]),
+        ("Answer: B</answer> more", ["B"]),
+        ("Answer:\n- A\n- B\nmore", ["- A\n- B"]),
+    ],
+)
+def test_rest_of_line_or_next_line(text: str, segments: list[str]) -> None:
+    assert _texts(text) == segments
+
+
+def test_a_paragraph_goes_on_to_the_next_blank_line() -> None:
+    assert _texts("Answer:\n\n- a\n- b\n\nBye", paragraph=True) == ["- a\n- b"]
+    assert _texts("Answer: a b\nBye", paragraph=True) == ["a b"]
+    assert _texts("Answer:\n```\na\nb\n```\nBye", paragraph=True) == ["a\nb"]
+
+
+def test_positions_are_those_of_the_marker() -> None:
+    text = "x Answer: B"
+    (segment,) = segments_after(text, ANSWER)
+    assert text[segment.start : segment.end] == "Answer:"
+    assert segment_at(text, [(2, 9)], 0) == segment
+
+
+def test_all_segments_together_are_no_longer_than_the_text() -> None:
+    text = "Answer: A " * 10_000
+    segments = segments_after(text, ANSWER)
+    assert len(segments) == 10_000
+    assert sum(len(segment.text) for segment in segments) <= len(text)
+
+
+def test_an_endless_segment_is_cut() -> None:
+    assert _texts("Answer: " + "x" * 100_000) == ["x" * (LONGEST - 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("a\n b \n\n", "b"), ("a", "a"), ("", ""), (" \n ", ""), ("a\r\nb\r\n", "b")]
+)
+def test_last_line(text: str, line: str) -> None:
+    assert last_line(text) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "block"),
+    [
+        ("a\nb", "b"),
+        ("a\n```\nb\nc\n```\n", "b\nc"),
+        ("```text\nb\n```", "b"),
+        ("a ```b```", "a ```b```"),
+        ("```", "```"),
+        ("", ""),
+    ],
+)
+def test_last_block(text: str, block: str) -> None:
+    assert last_block(text) == block
+
+
+def test_last_paragraph() -> None:
+    assert last_paragraph("x\n\nThe list:\n1. a\n2. b\n") == "1. a\n2. b"
+    assert last_paragraph("a\nb") == "a\nb"
+    assert last_paragraph("The list:") == "The list:"
+
+
+@pytest.mark.parametrize(
+    ("segment", "bare"),
+    [
+        ("True", "True"),
+        (" True. ", "True"),
+        ("True.**", "True"),
+        ("**True**.", "True"),
+        ('"True."', "True"),
+        ('"True".', "True"),
+        ("“True”", "True"),
+        ("`True`", "True"),
+        ("__True__", "True"),
+        ("True。", "True"),
+        (r"\boxed{24}", "24"),
+        (r"\boxed{24}.", "24"),
+        (r"$\boxed{24}$.", "24"),
+        (r"\(\boxed{\text{24}}\)", "24"),
+        (r"$\mathrm{B}$", "B"),
+        (r"\textbf{(B)} it is", "(B) it is"),
+        (r"\[ 24 \]", "24"),
+        (r"1\,024", "1024"),
+        (r"\frac{1}{2}", r"\frac{1}{2}"),
+        (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"),
+        (r"\boxed{24", "24"),
+        (r"\{ a \}", "{ a }"),
+        ("two stops..", "two stops."),
+        ("it's", "it's"),
+        ("...", ".."),
+        ("", ""),
+    ],
+)
+def test_clean_segment(segment: str, bare: str) -> None:
+    assert clean_segment(segment) == bare
+
+
+def test_nesting_costs_nothing() -> None:
+    depth = 14_000
+    assert unwrap_latex(r"\boxed{" * depth + "B" + "}" * depth) == "B"
+
+
+@given(st.text(max_size=60))
+def test_cleaning_adds_nothing(text: str) -> None:
+    remaining = iter(text)
+    assert all(character in remaining for character in clean_segment(text))
+
+
+@pytest.mark.parametrize(
+    ("segment", "rest"),
+    [
+        ("clearly Yes", "Yes"),
+        ("therefore, definitely True", "True"),
+        ("- Yes", "Yes"),
+        ("• **Yes**", "Yes**"),
+        ("no doubt Yes", "Yes"),
+        ("without a doubt No", "No"),
+        ("justice", "justice"),
+        ("Yes", "Yes"),
+        ("", ""),
+        ("-5", "-5"),
+    ],
+)
+def test_lead(segment: str, rest: str) -> None:
+    assert without_lead(segment) == rest
+
+
+def test_numbers_keep_their_minus() -> None:
+    assert without_lead("exactly - 5", bullet=False) == "- 5"
+    assert without_lead("- 5", bullet=False) == "- 5"
+
+
+def test_a_long_lead_ends_somewhere() -> None:
+    assert without_lead("clearly " * 50_000).startswith("clearly")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("B.\n\nQ: Next?\nA: C", ("B.\n", True)),
+        ("B.\nQ: Next?\n\nQ: And?", ("B.", True)),
+        ("B. Q: not at the start of a line", ("B. Q: not at the start of a line", False)),
+        ("Q: repeated question\nA: B", ("Q: repeated question\nA: B", False)),
+        ("\n\nQ: repeated question\nA: B", ("\n\nQ: repeated question\nA: B", False)),
+        ("Q: repeated\nA: B\nQ: next", ("Q: repeated\nA: B", True)),
+        ("B\nQ:no space", ("B\nQ:no space", False)),
+        ("", ("", False)),
+    ],
+)
+def test_cut_where_a_new_question_begins(text: str, expected: tuple[str, bool]) -> None:
+    assert cut_run_on(text, ("Q: ",)) == expected
+
+
+def test_the_earliest_of_several_starts_counts() -> None:
+    assert cut_run_on("B\n问题：x\nQuestion: y", ("Question:", "问题：")) == ("B", True)
+
+
+def test_no_starts_no_cut() -> None:
+    assert cut_run_on("B\nQ: x", ()) == ("B\nQ: x", False)
