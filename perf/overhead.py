@@ -91,7 +91,7 @@ def session(settings: dict[str, Any]) -> dict[str, float]:
         config = TaskConfig(**settings, work_dir=folder, eval_batch_size=IN_FLIGHT)
         finished = task.run_exams(config, report=False)
     assert finished.exit_code == 0, finished.message
-    (entry,) = finished.results["benchmarks"]
+    (entry,) = finished.document["benchmarks"]
     return {"seconds": spent[0], "samples": sum(entry["outcomes"].values())}
 
 

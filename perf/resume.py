@@ -62,6 +62,6 @@ def pick_up(settings: dict[str, Any]) -> dict[str, float]:
     before = cpu()
     with mock.patch.object(session, "Queue", made):
         finished = run_exams(config, report=False)
-    assert finished.results["complete"]
-    (entry,) = finished.results["benchmarks"]
+    assert finished.document["complete"]
+    (entry,) = finished.document["benchmarks"]
     return {"seconds": ready[0] - before, "known": sum(entry["outcomes"].values()) - 1}

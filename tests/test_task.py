@@ -62,7 +62,7 @@ def headline(results: dict[str, Any]) -> Any:
 
 def clean_run(tmp_path: Path, size: int = 20) -> dict[str, Any]:
     with FaultyEndpoint(Plan(answers=answer)) as good:
-        return run_exams(config(good, tmp_path / "clean", size=size)).results
+        return run_exams(config(good, tmp_path / "clean", size=size)).document
 
 
 def when_answered(
@@ -91,7 +91,7 @@ def test_no_fault_of_the_endpoint_changes_a_score(tmp_path: Path) -> None:
         assert faulty.stats.snapshot()["max_attempts"] <= 12
         assert set(faulty.stats.faults) == set(FAULTS)
     assert finished.exit_code == 0
-    assert headline(finished.results) == headline(clean_run(tmp_path, 50))
+    assert headline(finished.document) == headline(clean_run(tmp_path, 50))
 
 
 def test_attempts_are_what_the_user_set_and_every_sample_ends_with_an_outcome(
@@ -104,7 +104,7 @@ def test_attempts_are_what_the_user_set_and_every_sample_ends_with_an_outcome(
     assert stats["max_attempts"] == 2
     assert finished.exit_code == 4
     assert "ended in an error" in finished.message
-    entry = finished.results["benchmarks"][0]
+    entry = finished.document["benchmarks"][0]
     assert sum(entry["outcomes"].values()) == 60
     assert 5 < entry["outcomes"]["error"] < 40
     metrics = entry["metrics"]
@@ -118,12 +118,12 @@ def test_attempts_are_what_the_user_set_and_every_sample_ends_with_an_outcome(
 def test_errors_are_asked_again_on_resume_and_nothing_else_is(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=answer, faults={"500": 0.6}, seed=1)) as faulty:
         first = run_exams(config(faulty, tmp_path, size=10, attempts=1))
-    errors = first.results["benchmarks"][0]["outcomes"]["error"]
+    errors = first.document["benchmarks"][0]["outcomes"]["error"]
     with FaultyEndpoint(Plan(answers=answer)) as good:
         second = run_exams(config(good, tmp_path, size=10, attempts=1))
         assert good.stats.requests == errors + 1  # the preflight
     assert second.exit_code == 0
-    assert headline(second.results) == headline(clean_run(tmp_path, 10))
+    assert headline(second.document) == headline(clean_run(tmp_path, 10))
 
 
 def test_an_endpoint_that_goes_down_pauses_the_run(tmp_path: Path) -> None:
@@ -132,8 +132,8 @@ def test_an_endpoint_that_goes_down_pauses_the_run(tmp_path: Path) -> None:
         finished = run_exams(config(endpoint, tmp_path, size=100, attempts=2))
         outage.join()
     assert finished.exit_code == 0
-    assert finished.results["benchmarks"][0]["outcomes"]["error"] == 0
-    assert headline(finished.results) == headline(clean_run(tmp_path, 100))
+    assert finished.document["benchmarks"][0]["outcomes"]["error"] == 0
+    assert headline(finished.document) == headline(clean_run(tmp_path, 100))
 
 
 def test_an_endpoint_that_stays_down_ends_the_run_resumable(tmp_path: Path) -> None:
@@ -147,13 +147,13 @@ def test_an_endpoint_that_stays_down_ends_the_run_resumable(tmp_path: Path) -> N
         endpoint.up()
         again = run_exams(config(endpoint, tmp_path, size=200, resume=True))
     assert again.exit_code == 0
-    assert headline(again.results) == headline(clean_run(tmp_path, 200))
+    assert headline(again.document) == headline(clean_run(tmp_path, 200))
 
 
 def test_a_context_length_error_is_an_outcome_and_never_an_answer(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=answer, context=900)) as endpoint:
         finished = run_exams(config(endpoint, tmp_path, error_limit=1.0))
-        outcomes = finished.results["benchmarks"][0]["outcomes"]
+        outcomes = finished.document["benchmarks"][0]["outcomes"]
         assert 0 < outcomes["error"] < 120
         requests = endpoint.stats.requests
         run_exams(config(endpoint, tmp_path, error_limit=1.0))
@@ -205,7 +205,7 @@ def test_a_budget_is_never_overspent_by_more_than_what_is_in_flight(
     finished = run_exams(config(endpoint, tmp_path, budget=budget, price=price, eval_batch_size=4))
     assert finished.exit_code == 4
     assert words in finished.message
-    usage = finished.results["benchmarks"][0]["usage"]
+    usage = finished.document["benchmarks"][0]["usage"]
     tokens = usage["input_tokens"] + usage["output_tokens"]
     flight = 4 * tokens / usage["requests"]
     assert usage["requests"] <= 30 or "requests" not in budget
@@ -213,7 +213,7 @@ def test_a_budget_is_never_overspent_by_more_than_what_is_in_flight(
     assert tokens / 1e6 <= 0.002 + flight / 1e6 or "cost" not in budget
     more = run_exams(config(endpoint, tmp_path))
     assert more.exit_code == 0
-    assert sum(more.results["benchmarks"][0]["outcomes"].values()) == 120
+    assert sum(more.document["benchmarks"][0]["outcomes"].values()) == 120
 
 
 def test_a_larger_limit_another_port_and_an_added_subset_reuse_what_is_valid(
@@ -228,7 +228,7 @@ def test_a_larger_limit_another_port_and_an_added_subset_reuse_what_is_valid(
         both = {"demo": {"subset_list": ["object_counting", "word_sorting"], "size": 20}}
         finished = run_exams(config(other, tmp_path, limit=12, dataset_args=both))
         assert other.stats.requests == 8 + 12 + 1
-    assert finished.results["benchmarks"][0]["n"] == 24
+    assert finished.document["benchmarks"][0]["n"] == 24
 
 
 def test_another_sampling_or_prompt_reuses_nothing(
@@ -259,8 +259,8 @@ def test_use_cache_takes_replies_of_another_run_and_copies_them(
     assert endpoint.stats.requests == asked
     assert len(list(Records(tmp_path / "copy"))) == 12
     assert (
-        headline(finished.results)[1]
-        == headline(run_exams(config(endpoint, tmp_path, size=2)).results)[1]
+        headline(finished.document)[1]
+        == headline(run_exams(config(endpoint, tmp_path, size=2)).document)[1]
     )
 
 
@@ -272,7 +272,7 @@ def test_repeats_have_records_and_seeds_of_their_own(
     records: list[Record] = list(Records(tmp_path / "r"))
     assert len({record.hash for record in records}) == 36
     assert {record.epoch for record in records} == {0, 1, 2}
-    entry = finished.results["benchmarks"][0]
+    entry = finished.document["benchmarks"][0]
     assert entry["n"] == 12
     assert "pass@3" in entry["metrics"]
 
@@ -316,20 +316,20 @@ def test_a_reader_that_breaks_down_loses_no_reply(
     with monkeypatch.context() as patched:
         patched.setattr(RobustReader, "read", fail)
         broken = run_exams(config(endpoint, tmp_path, size=2))
-    assert broken.results["benchmarks"][0]["outcomes"]["ungraded"] == 12
+    assert broken.document["benchmarks"][0]["outcomes"]["ungraded"] == 12
     assert len(list(Records(tmp_path / "r"))) == 12
     asked = endpoint.stats.requests
     monkeypatch.setattr(RobustReader, "version", 99)
     mended = run_exams(config(endpoint, tmp_path, size=2))
     assert endpoint.stats.requests == asked
-    assert headline(mended.results) == headline(clean_run(tmp_path, 2))
+    assert headline(mended.document) == headline(clean_run(tmp_path, 2))
 
 
 def test_a_filter_whose_group_takes_no_part_gives_an_empty_reply(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     args = {"demo": {"size": 2, "filters": {"regex": "(zzz)?So the answer"}}}
-    outcomes = run_exams(config(endpoint, tmp_path, dataset_args=args)).results["benchmarks"][0]
+    outcomes = run_exams(config(endpoint, tmp_path, dataset_args=args)).document["benchmarks"][0]
     assert outcomes["outcomes"]["unparsed"] == 12
 
 
@@ -339,7 +339,7 @@ def test_changed_filters_are_applied_on_resume(endpoint: FaultyEndpoint, tmp_pat
     args = {"demo": {"size": 2, "filters": {"regex": "zzzz"}}}
     finished = run_exams(config(endpoint, tmp_path, dataset_args=args))
     assert endpoint.stats.requests == asked
-    assert finished.results["benchmarks"][0]["outcomes"]["unparsed"] == 12
+    assert finished.document["benchmarks"][0]["outcomes"]["unparsed"] == 12
 
 
 def test_runs_without_an_id_never_share_a_folder(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_copied_replies_cost_this_run_nothing(endpoint: FaultyEndpoint, tmp_path
     limits = {"budget": {"requests": 12}, "run_id": "copy", "use_cache": "r"}
     finished = run_exams(config(endpoint, tmp_path, size=4, **limits))
     assert finished.exit_code == 0
-    assert finished.results["benchmarks"][0]["n"] == 24
+    assert finished.document["benchmarks"][0]["n"] == 24
 
 
 def test_errors_that_asking_again_cannot_mend_are_called_final(tmp_path: Path) -> None:
@@ -380,8 +380,8 @@ def test_errors_that_asking_again_cannot_mend_are_called_final(tmp_path: Path) -
     assert finished.exit_code == 4
     assert "asking again would not change that" in finished.message
     assert finished.resume_command == ""
-    assert finished.results["benchmarks"][0]["errors"]["kinds"] == {"context_length": 6}
-    assert finished.results["complete"] is False
+    assert finished.document["benchmarks"][0]["errors"]["kinds"] == {"context_length": 6}
+    assert finished.document["complete"] is False
 
 
 def test_a_wait_longer_than_allowed_stops_the_run(tmp_path: Path) -> None:
@@ -452,7 +452,7 @@ def test_labels_that_were_not_returned_are_unparsed_and_not_truncated(tmp_path: 
     plan = Plan(answers="Z", tokens=lambda _: {"Z": -0.1, "Y": -2.0})
     with FaultyEndpoint(plan) as endpoint:
         finished = run_exams(config(endpoint, tmp_path, size=1, protocol="letters"))
-    assert finished.results["benchmarks"][0]["outcomes"]["unparsed"] == 6
+    assert finished.document["benchmarks"][0]["outcomes"]["unparsed"] == 6
     reasons = {record.readings[0].answer.reason for record in Records(tmp_path / "r")}
     assert reasons == {"labels_not_in_top_logprobs"}
 
@@ -463,7 +463,7 @@ def test_replies_that_a_filter_broke_off_are_among_the_errors(tmp_path: Path) ->
 
     with FaultyEndpoint(Plan(answers=filtered)) as endpoint:
         finished = run_exams(config(endpoint, tmp_path))
-    (entry,) = finished.results["benchmarks"]
+    (entry,) = finished.document["benchmarks"]
     total = sum(entry["outcomes"].values())
     assert entry["outcomes"]["error"] == total > 0
     assert entry["errors"]["kinds"] == {"content_filter": total}
@@ -477,8 +477,8 @@ def test_questions_that_were_too_long_are_asked_again_where_the_model_is_another
 ) -> None:
     with FaultyEndpoint(Plan(answers=answer, context=900)) as small:
         cut = run_exams(config(small, tmp_path, error_limit=1.0))
-    before = cut.results["benchmarks"][0]["outcomes"]["error"]
-    assert 0 < before < sum(cut.results["benchmarks"][0]["outcomes"].values())
+    before = cut.document["benchmarks"][0]["outcomes"]["error"]
+    assert 0 < before < sum(cut.document["benchmarks"][0]["outcomes"].values())
     with FaultyEndpoint(Plan(answers=answer)) as large:
         mended = run_exams(config(large, tmp_path, error_limit=1.0))
         asked = large.stats.requests
@@ -486,4 +486,4 @@ def test_questions_that_were_too_long_are_asked_again_where_the_model_is_another
         assert large.stats.requests == asked
     assert asked <= before + 1
     for finished in (mended, again):
-        assert finished.results["benchmarks"][0]["outcomes"]["error"] == 0
+        assert finished.document["benchmarks"][0]["outcomes"]["error"] == 0

@@ -20,7 +20,9 @@ from keju.errors import ConfigError, DataError, KejuError, Notice, RunIncomplete
 from keju.files import read_json
 from keju.judges import judging_of
 from keju.models.factory import make_model
-from keju.results.outputs import build_results, write_outputs
+from keju.report.html import write_outputs
+from keju.results.schema import Results, from_document, to_document
+from keju.results.summarise import build_results
 from keju.runs.folder import RESULTS, find_run, run_folder
 from keju.runs.journal import Journal
 from keju.runs.judged import GRADES, write_grades
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 class Finished(NamedTuple):
     """How a task ended."""
 
-    results: dict[str, Any]
+    results: Results
     folder: Path
     exit_code: int
     message: str
@@ -44,6 +46,11 @@ class Finished(NamedTuple):
     """Empty where resuming would change nothing."""
     error: KejuError | None = None
     """What ended it early."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The results as the plain document that ``results.json`` holds."""
+        return to_document(self.results)
 
     @property
     def told(self) -> str:
@@ -73,7 +80,7 @@ def run_task(task_cfg: TaskConfig | dict[str, Any] | str | Path) -> dict[str, An
     finished = run_exams(config)
     if finished.error is not None:
         raise type(finished.error)(finished.told)
-    return finished.results
+    return finished.document
 
 
 def run_exams(
@@ -115,8 +122,7 @@ def run_exams(
             try:
                 write_grades(folder, judgement.grades if judgement is not None else ())
                 manifest.finish(complete=stop is None)
-                language = config.language
-                write_outputs(run, results, requests, language, report=report)
+                write_outputs(run, results, requests, config.language, report=report)
             except DataError as error:
                 stop = stop or RunIncomplete(str(error))
     except KejuError:
@@ -202,11 +208,10 @@ def judge_run(
         _describe_results(file.manifest, described)
         write_grades(folder, judgement.grades if judgement is not None else ())
         results = build_results(jobs, file, stop, judgement)
-        finished = all(job.tallies[0].done == job.units for job in jobs)
-        results["complete"] = stop is None and finished
-        file.finish(complete=results["complete"])
-        language = config.language
-        write_outputs(run, results, requests, language, report=report)
+        complete = stop is None and all(job.tallies[0].done == job.units for job in jobs)
+        results = msgspec.structs.replace(results, complete=complete)
+        file.finish(complete=complete)
+        write_outputs(run, results, requests, config.language, report=report)
     code, message = (stop.exit_code, str(stop)) if stop is not None else (0, "")
     return Finished(results, folder, code, message, f"keju judge {folder}", stop)
 
@@ -217,17 +222,17 @@ def _describe_results(manifest: Manifest, other: Manifest) -> None:
     manifest.benchmarks = other.benchmarks
 
 
-def _complete_results(folder: Path, before: Manifest | None) -> dict[str, Any] | None:
+def _complete_results(folder: Path, before: Manifest | None) -> Results | None:
     """The results of a run that was graded completely, by rules or by a judge; else None."""
     if before is None or not before.complete or not (folder / RESULTS).is_file():
         return None
-    results = read_json(folder / RESULTS)
-    ungraded = any(entry["outcomes"]["ungraded"] for entry in results["benchmarks"])
+    results = from_document(read_json(folder / RESULTS))
+    ungraded = any(entry.outcomes["ungraded"] for entry in results.benchmarks)
     return results if (folder / GRADES).is_file() or not ungraded else None
 
 
 def _left_as_it_was(
-    folder: Path, results: dict[str, Any], stop: KejuError, judge: dict[str, Any] | None
+    folder: Path, results: Results, stop: KejuError, judge: dict[str, Any] | None
 ) -> Finished:
     message = f"{stop}; the earlier results stay as they are until this grading is complete"
     again = f"keju judge {shlex.quote(str(folder))}"

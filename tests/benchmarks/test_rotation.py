@@ -16,6 +16,7 @@ from keju.config import TaskConfig
 from keju.engine.job import make_jobs
 from keju.errors import ConfigError
 from keju.models.scripted import Script, ScriptedModel
+from keju.results.schema import to_document
 from keju.results.score import score_run
 from keju.runs.run import Run
 from keju.task import run_exams
@@ -42,7 +43,7 @@ def entry_of(
 ) -> dict[str, Any]:
     monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=script))
     finished = run_exams(task, report=False)
-    entry: dict[str, Any] = finished.results["benchmarks"][0]
+    entry: dict[str, Any] = finished.document["benchmarks"][0]
     return entry
 
 
@@ -101,7 +102,7 @@ def test_a_stored_run_is_scored_again_with_its_rotations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = entry_of(monkeypatch, config(tmp_path, 3), "So the answer is (B).")
-    again = score_run(Run(tmp_path / "r"))["benchmarks"][0]
+    again = to_document(score_run(Run(tmp_path / "r")))["benchmarks"][0]
     assert again["metrics"] == entry["metrics"]
 
 

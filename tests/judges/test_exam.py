@@ -72,7 +72,7 @@ def test_recall_lowers_no_score_of_a_run_with_permuted_options(tmp_path: Path) -
     with FaultyEndpoint(Plan(answers="<grade>incorrect</grade>")) as judge:
         settings = {"model": "j", "api_url": judge.url}
         judged = task.model_copy(update={"judge": config(tmp_path, "", settings).judge})
-        found = entry(judge_run(judged, tmp_path / "r", report=False).results)
+        found = entry(judge_run(judged, tmp_path / "r", report=False).document)
     assert found["outcomes"]["correct"] == len(lines) == 20
 
 

@@ -52,7 +52,7 @@ def test_a_grading_that_stops_leaves_complete_results_in_force(
         assert "the judge 'j2': " in stopped.message
         assert "the earlier results stay" in stopped.message
         assert '"j2"' in stopped.resume_command
-        assert entry(stopped.results)["outcomes"]["correct"] == RIGHT
+        assert entry(stopped.document)["outcomes"]["correct"] == RIGHT
         assert stored(run) == before
         now = json.loads((run / "manifest.json").read_text())
         assert (now["config"], now["complete"]) == (manifest["config"], True)
@@ -60,7 +60,7 @@ def test_a_grading_that_stops_leaves_complete_results_in_force(
         done = judge_run(config(tmp_path, endpoint.url, judge), run)
         assert other.stats.requests == JUDGED + 2
     assert done.exit_code == 0
-    assert entry(done.results)["outcomes"]["refused"] == JUDGED
+    assert entry(done.document)["outcomes"]["refused"] == JUDGED
     now = json.loads((run / "manifest.json").read_text())
     assert (now["config"]["judge"]["model"], now["complete"]) == ("j2", True)
 
@@ -72,7 +72,7 @@ def test_a_first_grading_that_stops_leaves_what_it_has(
     judge = {"budget": {"requests": 5}, "eval_batch_size": 1}
     stopped = judge_run(config(tmp_path, endpoint.url, judge), tmp_path / "r")
     assert stopped.exit_code == 4
-    assert entry(stopped.results)["judge"]["judged"] == 5
+    assert entry(stopped.document)["judge"]["judged"] == 5
     assert json.loads((tmp_path / "r" / "results.json").read_text())["complete"] is False
 
 
@@ -186,8 +186,8 @@ def test_a_resumed_run_keeps_the_judge_that_graded_it(
     asked = endpoint.stats.requests
     again = run_exams(config(tmp_path, endpoint.url, None, resume=True))
     assert again.exit_code == 0
-    assert entry(again.results)["judge"]["judged"] == JUDGED
-    assert entry(again.results)["outcomes"] == entry(judged.results)["outcomes"]
+    assert entry(again.document)["judge"]["judged"] == JUDGED
+    assert entry(again.document)["outcomes"] == entry(judged.document)["outcomes"]
     assert endpoint.stats.requests == asked
 
 

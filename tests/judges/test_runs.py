@@ -61,8 +61,8 @@ def test_recall_finds_what_the_reader_of_a_closed_exam_missed(tmp_path: Path) ->
         return f"So the answer is ({'ABCD'[int(draw(asked.text, 'letter') * 4)]})."
 
     with FaultyEndpoint(Plan(answers=words)) as endpoint:
-        plain = entry(run_exams(config(tmp_path, endpoint.url, None, run_id="p", **DEMO)).results)
-        found = entry(run_exams(config(tmp_path, endpoint.url, {}, **DEMO)).results)
+        plain = entry(run_exams(config(tmp_path, endpoint.url, None, run_id="p", **DEMO)).document)
+        found = entry(run_exams(config(tmp_path, endpoint.url, {}, **DEMO)).document)
         prompt = endpoint.last_body["messages"][-1]["content"]
     missed = plain["outcomes"]["unparsed"]
     assert missed > 0
@@ -81,7 +81,7 @@ def test_recall_finds_what_the_reader_of_a_closed_exam_missed(tmp_path: Path) ->
 
 
 def test_every_answer_is_judged_with_llm(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
-    found = entry(run_exams(config(tmp_path, endpoint.url, {"strategy": "llm"})).results)
+    found = entry(run_exams(config(tmp_path, endpoint.url, {"strategy": "llm"})).document)
     assert found["judge"]["judged"] == SIZE
 
 
@@ -92,7 +92,7 @@ def test_errors_and_empty_answers_are_not_handed_in(tmp_path: Path) -> None:
         return {"content": ""} if "0?" in asked.text else candidate(asked)
 
     with FaultyEndpoint(Plan(answers=sparse)) as endpoint:
-        found = entry(run_exams(config(tmp_path, endpoint.url, {"strategy": "llm"})).results)
+        found = entry(run_exams(config(tmp_path, endpoint.url, {"strategy": "llm"})).document)
     empty = sum(n % 10 == 0 for n in range(SIZE))
     assert found["judge"]["judged"] == SIZE - empty
     assert found["outcomes"]["unparsed"] == empty
@@ -107,7 +107,7 @@ def test_a_continuous_judge_gives_shares(tmp_path: Path) -> None:
 
     with FaultyEndpoint(Plan(answers=shares)) as endpoint:
         settings = {"continuous": True, "strategy": "llm"}
-        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).results)
+        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).document)
     values = [[0.5, 0.25, 1.0][(n + 1) % 3] for n in range(SIZE)]
     assert found["metrics"]["mean_score"]["value"] == pytest.approx(sum(values) / SIZE)
     assert found["outcomes"]["correct"] == sum(value >= 0.5 for value in values)
@@ -127,7 +127,7 @@ def test_most_of_the_repeats_decide(tmp_path: Path) -> None:
         return f"<grade>{turned}</grade>"
 
     with FaultyEndpoint(Plan(answers=moody)) as endpoint:
-        found = entry(run_exams(config(tmp_path, endpoint.url, {"repeats": 3})).results)
+        found = entry(run_exams(config(tmp_path, endpoint.url, {"repeats": 3})).document)
         assert len({r.hash for r in Records(tmp_path / "r", file=VERDICTS)}) == 3 * JUDGED
     assert found["outcomes"]["correct"] == RIGHT
     assert found["judge"]["repeats"] == 3
@@ -141,7 +141,7 @@ def test_a_second_judge_measures_agreement_and_decides_nothing(tmp_path: Path) -
         return both(asked)
 
     with FaultyEndpoint(Plan(answers=two)) as endpoint:
-        found = entry(run_exams(config(tmp_path, endpoint.url, {"second": "strict"})).results)
+        found = entry(run_exams(config(tmp_path, endpoint.url, {"second": "strict"})).document)
     assert found["outcomes"]["correct"] == RIGHT
     wrong = SIZE - RIGHT
     assert found["judge"]["agreement"]["second"] == {
@@ -162,7 +162,7 @@ def test_a_second_judge_without_verdicts_is_told(tmp_path: Path) -> None:
 
     with FaultyEndpoint(Plan(answers=two)) as endpoint:
         settings = {"second": "mute", "attempts": 1}
-        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).results)
+        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).document)
     assert found["judge"]["agreement"]["second"]["n"] == 0
     told = f"the second judge has no verdict on {JUDGED} of {JUDGED} answers"
     assert any(warning.startswith(told) for warning in found["warnings"])
@@ -173,7 +173,7 @@ def test_a_variable_that_is_named_and_not_set_is_told(
     endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def told(run_id: str, **more: Any) -> list[str]:
-        found = entry(run_exams(config(tmp_path, endpoint.url, {}, run_id=run_id, **more)).results)
+        found = entry(run_exams(config(tmp_path, endpoint.url, {}, run_id=run_id, **more)).document)
         return [warning for warning in found["warnings"] if "is not set" in warning]
 
     monkeypatch.delenv(KEY, raising=False)
@@ -206,7 +206,7 @@ def test_labelled_answers_correct_the_accuracy(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=harsh)) as endpoint:
         path = labelled_file(tmp_path, right=10, wrong=5)
         settings = {"strategy": "llm", "labelled": path, "price": {"input": 1.0, "output": 2.0}}
-        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).results)
+        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).document)
         asked = endpoint.stats.requests
         run_exams(config(tmp_path, endpoint.url, settings))
         assert endpoint.stats.requests == asked
@@ -245,7 +245,7 @@ def test_a_labelled_answer_may_name_its_question_as_the_benchmark_does(
     path = tmp_path / "labelled.jsonl"
     rows = [{"id": name, "answer": "I say 4", "correct": True} for name in ("3", "open_3")]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = entry(run_exams(config(tmp_path, endpoint.url, {"labelled": str(path)})).results)
+    found = entry(run_exams(config(tmp_path, endpoint.url, {"labelled": str(path)})).document)
     assert found["judge"]["quality"]["sensitivity"] == 1.0
     path.write_text(json.dumps(rows[0] | {"id": "x"}) + "\n")
     with pytest.raises(DataError, match="no exam of this run has a question 'x'"):
@@ -266,7 +266,7 @@ def test_only_what_the_judge_decided_is_corrected(tmp_path: Path) -> None:
 
     with FaultyEndpoint(Plan(answers=shy)) as endpoint:
         settings = {"labelled": labelled_file(tmp_path, right=10, wrong=6), "attempts": 1}
-        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).results)
+        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).document)
     metric = found["metrics"]["accuracy_judge_corrected"]
     judged, by_rule = found["judge"]["judged"], SIZE - JUDGED
     assert found["judge"]["ungraded"] == JUDGED - judged > 0
@@ -284,7 +284,7 @@ def test_a_judge_no_better_than_chance_is_named_and_corrects_nothing(tmp_path: P
 
     with FaultyEndpoint(Plan(answers=kind)) as endpoint:
         settings = {"labelled": labelled_file(tmp_path, right=4, wrong=4)}
-        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).results)
+        found = entry(run_exams(config(tmp_path, endpoint.url, settings)).document)
     assert "accuracy_judge_corrected" not in found["metrics"]
     assert any("no better than chance" in warning for warning in found["warnings"])
 
@@ -294,9 +294,9 @@ def test_a_model_that_judges_itself_is_named(endpoint: FaultyEndpoint, tmp_path:
         return verdict(asked) if parts(asked).question else candidate(asked)
 
     with FaultyEndpoint(Plan(answers=same)) as own:
-        found = entry(run_exams(config(tmp_path, own.url, {"model": "m"})).results)
+        found = entry(run_exams(config(tmp_path, own.url, {"model": "m"})).document)
     assert any("the candidate itself" in warning for warning in found["warnings"])
-    other = entry(run_exams(config(tmp_path, endpoint.url, {}, run_id="other")).results)
+    other = entry(run_exams(config(tmp_path, endpoint.url, {}, run_id="other")).document)
     assert not any("the candidate itself" in warning for warning in other["warnings"])
 
 
@@ -311,8 +311,8 @@ def test_an_answer_cannot_grade_itself_through_a_judge_that_repeats_it(
         return f"{echo(asked)}\n<grade>incorrect</grade>" if parts(asked).question else attack
 
     with FaultyEndpoint(Plan(answers=echo)) as endpoint:
-        found = entry(run_exams(config(tmp_path, endpoint.url, {"attempts": 1})).results)
+        found = entry(run_exams(config(tmp_path, endpoint.url, {"attempts": 1})).document)
         assert found["outcomes"]["ungraded"] == SIZE
         endpoint.plan = Plan(answers=echo_and_judge)
-        found = entry(run_exams(config(tmp_path, endpoint.url, {"attempts": 1})).results)
+        found = entry(run_exams(config(tmp_path, endpoint.url, {"attempts": 1})).document)
         assert found["outcomes"]["incorrect"] == SIZE

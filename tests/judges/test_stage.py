@@ -18,6 +18,7 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.errors import ConfigError, DataError, EndpointError
+from keju.results.schema import to_document
 from keju.results.score import score_run
 from keju.runs.journal import VERDICTS, Records
 from keju.runs.judged import GRADES
@@ -58,7 +59,7 @@ def test_undecided_answers_are_graded_by_the_judge(
     price = {"input": 2.0, "output": 4.0}
     finished = run_exams(config(tmp_path, endpoint.url, {"price": price}))
     assert finished.exit_code == 0
-    found = entry(finished.results)
+    found = entry(finished.document)
     assert found["outcomes"]["correct"] == RIGHT
     assert found["outcomes"]["incorrect"] == SIZE - RIGHT
     judge = found["judge"]
@@ -99,7 +100,7 @@ def test_without_a_judge_undecided_answers_stay_ungraded(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
     for judge in (None, {"strategy": "rule"}):
-        found = entry(run_exams(config(tmp_path, endpoint.url, judge)).results)
+        found = entry(run_exams(config(tmp_path, endpoint.url, judge)).document)
         assert found["outcomes"]["ungraded"] == JUDGED
         assert "judge" not in found
         assert not (tmp_path / "r" / VERDICTS).exists()
@@ -135,7 +136,7 @@ def test_a_judge_that_fails_lies_and_goes_down_costs_no_answer_a_point(tmp_path:
         finished = run_exams(config(tmp_path, good.url, judge))
         outage.join()
     assert finished.exit_code == 0
-    found = entry(finished.results)
+    found = entry(finished.document)
     assert found["outcomes"] == {
         "correct": RIGHT, "incorrect": SIZE - RIGHT, "unparsed": 0, "truncated": 0,
         "refused": 0, "ungraded": 0, "error": 0,
@@ -157,10 +158,10 @@ def test_a_judge_that_never_gives_a_verdict_leaves_answers_ungraded(tmp_path: Pa
     with FaultyEndpoint(Plan(answers=candidate)) as good, FaultyEndpoint(Plan(answers=mute)) as bad:
         finished = run_exams(config(tmp_path, good.url, {"api_url": bad.url, "attempts": 3}))
         assert bad.stats.requests == 3 * JUDGED + PREFLIGHTS
-        paid = entry(finished.results)["judge"]["usage"]["input_tokens"]
+        paid = entry(finished.document)["judge"]["usage"]["input_tokens"]
         assert finished.exit_code == 4
         assert f"no verdict on {JUDGED} of {JUDGED}" in finished.message
-        found = entry(finished.results)
+        found = entry(finished.document)
         assert found["outcomes"]["ungraded"] == JUDGED
         assert found["outcomes"]["incorrect"] == 0
         assert any("no verdict" in warning for warning in found["warnings"])
@@ -172,7 +173,7 @@ def test_a_judge_that_never_gives_a_verdict_leaves_answers_ungraded(tmp_path: Pa
         bad.plan = Plan(answers=verdict)
         again = run_exams(config(tmp_path, good.url, {"api_url": bad.url}))
     assert again.exit_code == 0
-    assert entry(again.results)["outcomes"]["correct"] == RIGHT
+    assert entry(again.document)["outcomes"]["correct"] == RIGHT
 
 
 def test_a_judge_that_dies_leaves_results_and_the_way_to_resume(tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ def test_a_judge_that_dies_leaves_results_and_the_way_to_resume(tmp_path: Path) 
             assert finished.exit_code == 4
             assert "stayed down" in finished.message
             assert "--resume" in finished.resume_command
-            found = entry(finished.results)
+            found = entry(finished.document)
             kept = found["judge"]["judged"]
             assert 5 <= kept < JUDGED
             assert found["outcomes"]["ungraded"] == JUDGED - kept
@@ -199,13 +200,13 @@ def test_a_judge_that_dies_leaves_results_and_the_way_to_resume(tmp_path: Path) 
             again = run_exams(config(tmp_path, good.url, settings, resume=True))
             assert again.exit_code == 4
             assert "the judge 'judge'" in again.message
-            assert entry(again.results)["judge"]["judged"] == kept
+            assert entry(again.document)["judge"]["judged"] == kept
             judge.up()
             last = run_exams(config(tmp_path, good.url, settings, resume=True))
             assert judge.stats.answered >= JUDGED
         assert good.stats.requests == SIZE + 1
     assert last.exit_code == 0
-    assert entry(last.results)["outcomes"]["correct"] == RIGHT
+    assert entry(last.document)["outcomes"]["correct"] == RIGHT
 
 
 def test_a_wrong_key_of_the_judge_is_found_before_the_candidate_is_asked(
@@ -244,11 +245,11 @@ def test_nothing_is_asked_twice(endpoint: FaultyEndpoint, tmp_path: Path) -> Non
     asked = endpoint.stats.requests
     second = run_exams(config(tmp_path, endpoint.url, {}))
     assert endpoint.stats.requests == asked
-    assert entry(second.results)["metrics"] == entry(first.results)["metrics"]
-    scored = score_run(Run(tmp_path / "r"))
+    assert entry(second.document)["metrics"] == entry(first.document)["metrics"]
+    scored = to_document(score_run(Run(tmp_path / "r")))
     assert endpoint.stats.requests == asked
-    assert entry(scored)["metrics"] == entry(first.results)["metrics"]
-    assert entry(scored)["judge"] == entry(first.results)["judge"]
+    assert entry(scored)["metrics"] == entry(first.document)["metrics"]
+    assert entry(scored)["judge"] == entry(first.document)["judge"]
 
 
 def test_a_budget_of_the_judge_is_its_own_and_covers_both_judges(tmp_path: Path) -> None:
@@ -260,7 +261,7 @@ def test_a_budget_of_the_judge_is_its_own_and_covers_both_judges(tmp_path: Path)
         finished = run_exams(config(tmp_path, endpoint.url, settings))
         assert finished.exit_code == 4
         assert f"{JUDGED + 5} requests" in finished.message
-        found = entry(finished.results)
+        found = entry(finished.document)
         assert found["judge"]["usage"]["requests"] == JUDGED + 5
         assert found["judge"]["agreement"]["second"]["n"] == 5
         assert found["outcomes"]["correct"] == RIGHT
@@ -296,7 +297,7 @@ def test_a_stored_run_is_judged_later_and_by_another_judge(
     finished = judge_run(config(tmp_path, endpoint.url, {}), tmp_path / "r")
     assert finished.exit_code == 0
     assert endpoint.stats.requests == asked + JUDGED + 1
-    assert entry(finished.results)["outcomes"]["correct"] == RIGHT
+    assert entry(finished.document)["outcomes"]["correct"] == RIGHT
     stored = json.loads((tmp_path / "r" / "results.json").read_text())
     assert stored["benchmarks"][0]["outcomes"]["correct"] == RIGHT
     assert stored["complete"] is True
@@ -309,10 +310,10 @@ def test_a_stored_run_is_judged_later_and_by_another_judge(
         again = judge_run(
             config(tmp_path, endpoint.url, {"model": "j2", "api_url": other.url}), tmp_path / "r"
         )
-    assert entry(again.results)["outcomes"]["refused"] == JUDGED
+    assert entry(again.document)["outcomes"]["refused"] == JUDGED
     back = judge_run(config(tmp_path, endpoint.url, {}), tmp_path / "r")
     assert endpoint.stats.requests == asked + JUDGED + 1
-    assert entry(back.results)["outcomes"]["correct"] == RIGHT
+    assert entry(back.document)["outcomes"]["correct"] == RIGHT
 
 
 def test_judging_a_stored_run_with_a_dead_judge_changes_nothing(
@@ -331,9 +332,9 @@ def test_judging_a_stored_run_with_a_dead_judge_changes_nothing(
 def test_errors_of_the_candidate_stay_counted_when_a_run_is_judged_later(tmp_path: Path) -> None:
     plan = Plan(answers=both, faults={"500": 0.3}, seed=2)
     with FaultyEndpoint(plan) as endpoint:
-        first = entry(run_exams(config(tmp_path, endpoint.url, None, attempts=1)).results)
+        first = entry(run_exams(config(tmp_path, endpoint.url, None, attempts=1)).document)
         endpoint.plan = Plan(answers=both)
-        later = entry(judge_run(config(tmp_path, endpoint.url, {}), tmp_path / "r").results)
+        later = entry(judge_run(config(tmp_path, endpoint.url, {}), tmp_path / "r").document)
     assert first["outcomes"]["error"] > 0
     assert later["outcomes"]["error"] == first["outcomes"]["error"]
     assert sum(later["outcomes"].values()) == SIZE

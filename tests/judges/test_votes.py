@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from keju.errors import DataError, UsageError
-from keju.judges.exam import Strategy, can_be_judged, wants_judge
-from keju.judges.quality import Part, corrected_accuracy, describe, load_labelled, measure
+from keju.judges.exam import Part, Strategy, can_be_judged, wants_judge
+from keju.judges.quality import corrected_accuracy, describe, load_labelled, measure
 from keju.judges.verdicts import agreement, consistency, settled
 from keju.stats.judge import JudgeQuality
 from keju.types import Fault, Outcome, Reply, Sample, Score
@@ -52,19 +52,19 @@ def test_agreement_of_two_judges() -> None:
 def test_a_corrected_accuracy_is_rogan_and_gladens() -> None:
     judge = JudgeQuality(0.92, 0.88, 60, 40)
     metric = corrected_accuracy(Part(500, 310), Part(0, 0), judge)
-    assert metric["value"] == pytest.approx(0.625)
-    assert metric["se"] == pytest.approx(0.0454426, abs=1e-7)
-    assert metric["ci95"] == pytest.approx([0.625 - 1.959964 * 0.0454426, 0.7140659], abs=1e-5)
+    assert metric.value == pytest.approx(0.625)
+    assert metric.se == pytest.approx(0.0454426, abs=1e-7)
+    assert metric.ci95 == pytest.approx([0.625 - 1.959964 * 0.0454426, 0.7140659], abs=1e-5)
 
 
 def test_what_a_rule_decided_is_not_corrected() -> None:
     judge = JudgeQuality(0.92, 0.88, 60, 40)
     mixed = corrected_accuracy(Part(500, 310), Part(500, 400), judge)
-    assert mixed["value"] == pytest.approx((0.625 + 0.8) / 2)
-    assert mixed["n"] == 1000
+    assert mixed.value == pytest.approx((0.625 + 0.8) / 2)
+    assert mixed.n == 1000
     perfect = corrected_accuracy(Part(50, 31), Part(50, 40), JudgeQuality(1.0, 1.0, 9, 9))
-    assert perfect["value"] == pytest.approx(0.71)
-    assert perfect["se"] == pytest.approx((0.71 * 0.29 / 100) ** 0.5)
+    assert perfect.value == pytest.approx(0.71)
+    assert perfect.se == pytest.approx((0.71 * 0.29 / 100) ** 0.5)
 
 
 def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
@@ -166,5 +166,7 @@ def test_few_judged_answers_that_hang_together_are_corrected_too() -> None:
     judge = JudgeQuality(0.9, 0.8, 60, 40)
     alone = corrected_accuracy(Part(2, 1), Part(0, 0), judge)
     together = corrected_accuracy(Part(2, 1), Part(0, 0), judge, shrink=5.0)
-    assert together["value"] == alone["value"]
-    assert together["se"] ** 2 - alone["se"] ** 2 == pytest.approx(4 * 0.25 / 2 / 0.7**2)
+    assert together.value == alone.value
+    assert isinstance(together.se, float)
+    assert isinstance(alone.se, float)
+    assert together.se**2 - alone.se**2 == pytest.approx(4 * 0.25 / 2 / 0.7**2)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from keju.results.schema import Results, from_document
+from keju.runs.manifest import Manifest
 from keju.types import Answer, Fault, Outcome, Reading, Record, Reply, Sample, Score
 
 SUBSETS = ("snarks", "高等数学", "logical_deduction_seven_objects")
@@ -72,6 +75,10 @@ def entry(reader: str = "paper", **changes: Any) -> dict[str, Any]:
     return made | changes
 
 
+def results(*entries: dict[str, Any], **more: Any) -> Results:
+    return from_document(document(*entries, **more))
+
+
 def document(*entries: dict[str, Any], **more: Any) -> dict[str, Any]:
     shown = list(entries or (entry(),))
     return {"schema": 1, "run": "tuesday", "model": "some-model", "benchmarks": shown, **more}
@@ -126,7 +133,7 @@ def no_questions(bench: str, sample_id: str) -> Sample | None:
     return None
 
 
-MANIFEST: Mapping[str, Any] = {
+MANIFEST = msgspec.convert({
     "run": "tuesday",
     "model": "some-model",
     "config": {"api_url": "http://localhost:8000/v1", "api_key": "sk-marked-key", "limit": 20, "seed": 7},
@@ -138,4 +145,4 @@ MANIFEST: Mapping[str, Any] = {
         }
     ],
     "environment": {"python": "3.11.2", "packages": {"keju": "0.1.0"}},
-}  # fmt: skip
+}, Manifest)  # fmt: skip

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from keju.files import natural_key
 from keju.report.format import without_canary
 from keju.report.gallery import FAILURES_SHOWN, TEXT_LIMIT, choose, excerpt, share_out
-from keju.report.strings import Strings
-from keju.report.summary import Summary, summarise
+from keju.results.schema import Entry
 from keju.types import Record, Sample
-from tests.report.documents import document, entry, lookup, no_questions, outcomes, record
+from tests.report.documents import entry, lookup, no_questions, outcomes, record, results
 
 
 def asked(
@@ -22,12 +21,12 @@ def asked(
     return [(questions(each.bench, each.id), each) for each in records]
 
 
-def summaries(**failures: int) -> list[Summary]:
+def entries(**failures: int) -> Sequence[Entry]:
     subsets = [
         {"name": name, "n": n, "accuracy": 0.0, "ci95": None, "outcomes": outcomes(incorrect=n)}
         for name, n in failures.items()
     ]
-    return summarise(document(entry(subsets=subsets)), Strings())
+    return results(entry(subsets=subsets)).benchmarks
 
 
 @given(st.integers(0, 300), st.dictionaries(st.integers(), st.integers(0, 500), max_size=30))
@@ -45,7 +44,7 @@ def test_share_out_gives_everything_that_is_wanted_and_nobody_too_much(
 def test_failures_are_spread_over_subsets_even_if_one_has_most_of_them() -> None:
     records = [record(n, subset="large") for n in range(5000)]
     records += [record(n, subset="small") for n in range(7)]
-    chosen = choose(asked(records), summaries(large=5000, small=7)).failures
+    chosen = choose(asked(records), entries(large=5000, small=7)).failures
     assert Counter(case.subset for case in chosen) == {"large": FAILURES_SHOWN - 7, "small": 7}
     ids = [case.record.id for case in chosen if case.subset == "large"]
     assert ids == sorted(ids, key=natural_key)
@@ -53,25 +52,25 @@ def test_failures_are_spread_over_subsets_even_if_one_has_most_of_them() -> None
 
 def test_the_choice_does_not_depend_on_the_order_of_the_records() -> None:
     records = [record(n, subset="large") for n in range(1000)]
-    there = choose(asked(records), summaries(large=1000))
-    back = choose(asked(reversed(records)), summaries(large=1000))
+    there = choose(asked(records), entries(large=1000))
+    back = choose(asked(reversed(records)), entries(large=1000))
     assert there == back
 
 
 def test_repeats_of_one_question_are_separate_answers() -> None:
     records = [record(1, epoch=0), record(1, epoch=1)]
-    assert len(choose(asked(records), summarise(document(), Strings())).failures) == 2
+    assert len(choose(asked(records), results().benchmarks).failures) == 2
 
 
 def test_subsets_are_told_from_ids_where_the_questions_are_missing() -> None:
     records = [record(n, subset=name) for n in range(300) for name in ("one_a", "two_b")]
-    chosen = choose(asked(records, no_questions), summaries(one_a=300, two_b=300)).failures
+    chosen = choose(asked(records, no_questions), entries(one_a=300, two_b=300)).failures
     assert Counter(case.subset for case in chosen) == {"one_a": 100, "two_b": 100}
     assert all(case.question is None for case in chosen)
 
 
 def test_options_are_shown_in_the_order_of_the_record() -> None:
-    case = choose(asked([record(1, order=(1, 0))]), summarise(document(), Strings())).failures[0]
+    case = choose(asked([record(1, order=(1, 0))]), results().benchmarks).failures[0]
     assert case.choices == ("the second option", "the first option")
 
 

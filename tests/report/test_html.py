@@ -6,15 +6,27 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from keju.config import TaskConfig
 from keju.errors import UsageError
+from keju.messages import Language
 from keju.report.html import write_report
-from keju.report.strings import Language
+from keju.results.schema import from_document
+from keju.runs.manifest import Manifest
 from keju.task import run_exams
 from keju.types import Record, Sample
-from tests.report.documents import MANIFEST, document, entry, lookup, no_questions, record
+from tests.report.documents import (
+    MANIFEST,
+    document,
+    entry,
+    lookup,
+    no_questions,
+    outcomes,
+    record,
+    results,
+)
 
 VOID = {"meta", "br", "line", "rect", "link", "img", "hr"}
 
@@ -62,19 +74,15 @@ class Page(HTMLParser):
 def page(
     tmp_path: Path,
     records: list[Record],
-    results: dict[str, Any] | None = None,
+    shown: dict[str, Any] | None = None,
     *,
     questions: Any = lookup,
     language: Language = "en",
 ) -> tuple[str, Page]:
     output = tmp_path / "new" / "report.html"
-    write_report(
-        results or document(),
-        [(questions(each.bench, each.id), each) for each in records],
-        output,
-        manifest=MANIFEST,
-        language=language,
-    )
+    typed = from_document(shown or document())
+    answers = [(questions(each.bench, each.id), each) for each in records]
+    write_report(typed, answers, output, manifest=MANIFEST, language=language)
     source = output.read_text(encoding="utf-8")
     return source, Page(source)
 
@@ -202,7 +210,7 @@ def test_the_page_is_bounded_however_many_fail(tmp_path: Path) -> None:
         for number in range(5000):
             yield None, record(number, text="<>&" * 20_000, reasoning="r" * 50_000)
 
-    results = document(entry(outcomes={"incorrect": 5000}))
+    results = from_document(document(entry(outcomes=outcomes(incorrect=5000))))
     output = tmp_path / "report.html"
     write_report(results, many(), output, manifest=MANIFEST, language="en")
     source = output.read_text(encoding="utf-8")
@@ -221,7 +229,9 @@ def test_the_chinese_page_speaks_chinese(tmp_path: Path) -> None:
         record(3, "correct"),
         record(4, "error"),
     ]
-    source, parsed = page(tmp_path, records, document(complete=False), language="zh")
+    values = {"part": 3, "whole": 60, "share": 0.05}
+    told = entry(notices=[{"code": "unread_replies", "values": values}])
+    source, parsed = page(tmp_path, records, document(told, complete=False), language="zh")
     assert parsed.language == "zh-CN"
     for words in ("准确率，按子集平均（宏平均）", "95 % 置信区间", "结果分类", "未读出答案", "各子集",
                   "未答对的题", "答对的题", "标准答案", "推理过程", "决定这些数字的设置", "人类平均",
@@ -266,9 +276,10 @@ def test_kinds_of_errors_and_of_questions(
 
 def test_credentials_of_urls_in_a_manifest_are_not_shown(tmp_path: Path) -> None:
     url = "https://user:marked@h/v1?key=marked"
-    manifest = {"config": {"api_url": url, "judge": {"api_url": url}, "other": [url]}}
+    config = {"config": {"api_url": url, "judge": {"api_url": url}, "other": [url]}}
     output = tmp_path / "report.html"
-    write_report(document(), [], output, manifest=manifest)
+    manifest = msgspec.convert(config, Manifest)
+    write_report(results(), [], output, manifest=manifest)
     assert "marked" not in output.read_text()
     assert "https://h/v1" in output.read_text()
 
@@ -282,7 +293,7 @@ def test_an_old_report_stays_when_writing_fails(tmp_path: Path) -> None:
         raise RuntimeError("the journal cannot be read")
 
     with pytest.raises(RuntimeError):
-        write_report(document(), broken(), output, manifest={}, language="en")
+        write_report(results(), broken(), output, manifest=Manifest(), language="en")
     assert output.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
@@ -290,9 +301,9 @@ def test_an_old_report_stays_when_writing_fails(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot write"):
-        write_report(document(), [], tmp_path / "file" / "report.html", manifest={})
+        write_report(results(), [], tmp_path / "file" / "report.html", manifest=Manifest())
     with pytest.raises(UsageError, match="it is a folder"):
-        write_report(document(), [], tmp_path, manifest={})
+        write_report(results(), [], tmp_path, manifest=Manifest())
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -302,8 +313,8 @@ def test_the_page_of_a_real_run(tmp_path: Path, language: Language) -> None:
     )  # fmt: skip
     finished = run_exams(config)
     parsed = Page((finished.folder / "report.html").read_text(encoding="utf-8"))
-    value = finished.results["benchmarks"][0]["metrics"]["accuracy"]["value"]
+    value = finished.document["benchmarks"][0]["metrics"]["accuracy"]["value"]
     assert f"{value * 100:.2f} %" in parsed.text
     assert "article" in parsed.tags
-    assert finished.results["benchmarks"][0]["warnings"]
+    assert finished.document["benchmarks"][0]["warnings"]
     assert ("hold no answer" in parsed.text) == (language == "en")

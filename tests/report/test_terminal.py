@@ -8,7 +8,8 @@ import pytest
 from rich.cells import cell_len
 
 from keju.report.terminal import render_results
-from tests.report.documents import SUBSETS, document, entry, outcomes
+from keju.results.schema import from_document
+from tests.report.documents import SUBSETS, document, entry, outcomes, results
 from tests.results.fake_exam import entry_of, make_exam, make_tally
 
 
@@ -17,9 +18,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def render(results: dict[str, Any], width: int | None = None) -> str:
+def render(document: dict[str, Any], width: int | None = None) -> str:
     stream = io.StringIO()
-    render_results(results, file=stream, width=width)
+    render_results(from_document(document), file=stream, width=width)
     return stream.getvalue()
 
 
@@ -88,7 +89,7 @@ def test_colour_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert "\x1b" not in render(document())
     stream = Terminal()
-    render_results(document(), file=stream, width=100)
+    render_results(results(), file=stream, width=100)
     assert "\x1b[" in stream.getvalue()
 
 
@@ -149,13 +150,13 @@ def test_names_stay_whole_at_80_columns() -> None:
 
 
 def test_nothing_at_all_is_said_to_be_nothing() -> None:
-    assert render({"schema": 1, "benchmarks": []}) == "No results.\n"
+    assert render({"schema": 1, "run": "", "model": "", "benchmarks": []}) == "No results.\n"
 
 
 def test_an_exam_without_gold_answers_shows_no_bounds() -> None:
     exam = make_exam({"a": 2}, benchmark="ceval")
     exam.samples = [msgspec.structs.replace(sample, target="") for sample in exam.samples]
-    text = render({"model": "m", "benchmarks": [entry_of(exam, make_tally("gg"))]})
+    text = render(document(entry_of(exam, make_tally("gg"))))
     assert text.count("no gold answers: nothing is scored") == 1
     assert "Left out" not in text
     assert "all wrong or all right" not in text

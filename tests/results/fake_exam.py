@@ -7,7 +7,8 @@ from typing import Any
 
 from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Reference, Subset
 from keju.engine.tally import Tally
-from keju.results.aggregate import summarise
+from keju.results.schema import SCHEMA, Entry, Results, Timing, Usage, to_document
+from keju.results.summarise import summarise
 from keju.types import Answer, Outcome, Prefix, Prompt, Reading, Sample, Score
 
 PROTOCOL = Protocol(name="plain", version="1", reader="robust", about="made for tests")
@@ -98,9 +99,16 @@ def make_tally(
     return tally
 
 
-def entry_of(exam: Exam, tally: Tally) -> dict[str, Any]:
-    """The summary with nothing spent."""
-    return summarise(exam, tally, reader="robust", usage={}, timing={})
+def entry_of(exam: Exam, tally: Tally, reader: str = "robust") -> dict[str, Any]:
+    """The entry of the document, with nothing spent."""
+    entry = summarise(exam, tally, reader=reader, usage=Usage(), timing=Timing(0.0))
+    made: dict[str, Any] = document_of(entry)["benchmarks"][0]
+    return made
+
+
+def document_of(*entries: Entry) -> dict[str, Any]:
+    """The document of some entries."""
+    return to_document(Results(schema=SCHEMA, run="r1", model="m", benchmarks=entries))
 
 
 REFERENCE = Reference("paper", {"accuracy": 0.5}, {"a": 0.4})

@@ -13,7 +13,8 @@ import pytest
 
 from keju.benchmarks.base import Mean, Scores, Subset
 from keju.engine.tally import CODE, Tally
-from keju.results.aggregate import results_document, summarise
+from keju.results.schema import Timing, Usage
+from keju.results.summarise import summarise
 from keju.stats.estimate import Estimate
 from keju.stats.intervals import wilson
 from keju.types import OUTCOMES, Answer, Outcome, Reading, Sample, Score
@@ -21,6 +22,7 @@ from tests.results.fake_exam import (
     REFERENCE,
     FakeExam,
     LazySamples,
+    document_of,
     entry_of,
     make_exam,
     make_sample,
@@ -30,9 +32,11 @@ from tests.results.fake_exam import (
 
 def test_contract_shape() -> None:
     exam = make_exam({"a": 3, "b": 2}, references=[REFERENCE])
-    usage, timing = {"input": 5}, {"seconds": 1.5}
+    usage, timing = Usage(input_tokens=5), Timing(1.5)
     tally = make_tally("110u0")
-    entry = summarise(exam, tally, reader="robust", usage=usage, timing=timing)
+    typed = summarise(exam, tally, reader="robust", usage=usage, timing=timing)
+    document = document_of(typed)
+    (entry,) = document["benchmarks"]
     assert (entry["name"], entry["protocol"], entry["reader"]) == ("fake", "plain", "robust")
     assert entry["headline"] == "accuracy"
     assert entry["n"] == 5
@@ -46,11 +50,10 @@ def test_contract_shape() -> None:
     assert entry["subsets"][0]["accuracy"] == 2 / 3
     assert entry["subsets"][1]["outcomes"]["unparsed"] == 1
     assert entry["groups"] == []
-    assert (entry["usage"], entry["timing"]) == (usage, timing)
+    assert (entry["usage"]["input_tokens"], entry["timing"]) == (5, {"seconds": 1.5})
     assert entry["reference"] == [
         {"name": "paper", "overall": {"accuracy": 0.5}, "subsets": {"a": 0.4}}
     ]
-    document = results_document("r1", "m", [entry])
     assert json.loads(json.dumps(document)) == document
     assert (document["schema"], document["run"], document["model"]) == (1, "r1", "m")
 

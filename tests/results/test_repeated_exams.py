@@ -11,7 +11,7 @@ from keju.answers.robust import RobustReader
 from keju.answers.wordings import ANSWER_COLON
 from keju.engine.job import Job
 from keju.engine.tally import in_own_order
-from keju.results.repeats import option_identity
+from keju.results.metrics import option_identity
 from keju.stats.repeats import pass_at_k
 from keju.types import LABELS, Answer, Reading, Record, Reply, Sampling, Score
 from tests.results.fake_exam import entry_of, make_exam, make_sample, make_tally

@@ -10,6 +10,7 @@ from keju.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark, Exam
+    from keju.results.schema import Results
     from keju.runs.run import Run
     from keju.task import Finished
 
@@ -37,10 +38,12 @@ def note(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def print_results(results: dict[str, Any], *, as_json: bool) -> None:
+def print_results(results: Results, *, as_json: bool) -> None:
     """Print the results of a run as a document or as tables."""
     if as_json:
-        print_json(results)
+        from keju.results.schema import to_document
+
+        print_json(to_document(results))
         return
     from keju.report.terminal import render_results
 

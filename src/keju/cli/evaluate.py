@@ -80,10 +80,10 @@ def _print_next_steps(finished: Finished) -> None:
 
     folder, report = finished.folder, finished.folder / REPORT
     run = shlex.quote(folder.name if folder.parent == runs_folder(None) else str(folder))
-    entries = finished.results["benchmarks"]
+    entries = finished.results.benchmarks
     steps = []
-    if all(f"accuracy_{BESIDE}" in entry["metrics"] for entry in entries):
-        own = dict.fromkeys(entry["reader"] for entry in entries)
+    if all(f"accuracy_{BESIDE}" in entry.metrics for entry in entries):
+        own = dict.fromkeys(entry.reader for entry in entries)
         readers = ",".join([*own, BESIDE]) if len(own) == 1 else BESIDE
         steps.append((f"keju score {run} --reader {readers}", "the same replies, read otherwise"))
     if report.is_file():

@@ -52,7 +52,9 @@ def import_(
     )
     imported = import_log(Path(log), wishes)
     if as_json:
-        print_json(imported.document | {"results": imported.results})
+        from keju.results.schema import to_document
+
+        print_json(imported.document | {"results": to_document(imported.results)})
     else:
         _print(imported.document)
 

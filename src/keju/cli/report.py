@@ -23,18 +23,19 @@ def report(
     from keju.engine.job import make_jobs
     from keju.engine.resume import JobRequests, answers_of
     from keju.report.html import write_report
+    from keju.results.schema import from_document
     from keju.runs.folder import REPORT
 
     stored = stored_run(run, work_dir)
-    results = stored.results()
+    results = from_document(stored.results())
     target = Path(output) if output else stored.folder / REPORT
     requests = None
     try:
         requests = JobRequests(make_jobs(stored.config(data_dir)))
     except UsageError as error:
         note(f"keju: the report goes without the questions' texts: {error}")
-    facts, answers = stored.manifest.as_dict(), answers_of(stored, requests)
-    write_report(results, answers, target, manifest=facts, language=language)
+    answers = answers_of(stored, requests)
+    write_report(results, answers, target, manifest=stored.manifest, language=language)
     for notice in stored.notices:
         note(f"keju: {notice.text()}")
     if as_json:

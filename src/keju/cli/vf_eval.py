@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +14,7 @@ from keju.errors import ConfigError, EndpointError
 
 if TYPE_CHECKING:
     from keju.config import DatasetArgs, TaskConfig
+    from keju.results.schema import Entry
 
 DEFAULT_MODEL = "gpt-4.1-mini"
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -86,9 +86,9 @@ def vf_eval(
         "rollouts": config.repeats,
     }
     summary |= args.labels
-    rewards = rewards_of(finished.results["benchmarks"][0], finished.folder)
+    rewards = rewards_of(finished.results.benchmarks[0], finished.folder)
     if as_json:
-        print_json(finished.results | {"vf_eval": summary | {"reward": rewards._asdict()}})
+        print_json(finished.document | {"vf_eval": summary | {"reward": rewards._asdict()}})
     else:
         print_results(finished.results, as_json=False)
         shown = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
@@ -158,22 +158,22 @@ def reward_lines(rewards: Rewards) -> list[str]:
     return lines
 
 
-def rewards_of(entry: Mapping[str, Any], folder: Path) -> Rewards:
+def rewards_of(entry: Entry, folder: Path) -> Rewards:
     """The rewards of a run: the exam's own metric, or else the scores in its journal.
 
     In the journal the last record of each rollout counts, and one without a grade is left out.
     """
     from keju.runs.run import Run
 
-    metric, counts = entry["metrics"].get("reward"), entry["outcomes"]
+    metric, counts = entry.metrics.get("reward"), entry.outcomes
     avg = std = None
     if metric is not None:
-        avg, std, n = metric["value"], metric["std"], metric["answers"]
+        avg, std, n = metric.value, metric.details["std"], metric.details["answers"]
     else:
         graded = [
             record.readings[0].score
             for _, record in Run(folder).answers()
-            if record.bench == entry["name"] and record.readings
+            if record.bench == entry.name and record.readings
         ]
         scores = [s.value for s in graded if s.outcome not in ("ungraded", "error")]
         n = len(scores)

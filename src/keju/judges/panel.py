@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from keju.benchmarks.prepare import resolve_sampling
 from keju.config import JudgeConfig, Price, TaskConfig
@@ -22,6 +22,7 @@ from keju.judges.model import Judge
 from keju.judges.prompts import PROTOCOLS, Kind
 from keju.judges.verdicts import GRADES
 from keju.models.factory import make_model, model_name
+from keju.stats.estimate import Estimate
 from keju.stats.judge import JudgeQuality
 from keju.types import Sample, Sampling
 
@@ -207,6 +208,14 @@ class Panel:
         return described | ({"agreement": agreement} if agreement else {})
 
 
+class Said(NamedTuple):
+    """What the results say about the judges of an exam."""
+
+    judge: dict[str, Any]
+    notices: list[Notice]
+    metrics: dict[str, Estimate]
+
+
 @dataclass(frozen=True)
 class Opinion:
     """What a panel makes of one exam."""
@@ -220,28 +229,29 @@ class Opinion:
     known: JudgeQuality | None
     """The judge's quality, where it was measured."""
 
-    def annotate(self, reader: int, entry: dict[str, Any]) -> None:
-        """Say in an entry of the results who judged, at what cost, and how far to trust it."""
-        entry["judge"] = dict(self.described)
-        warnings = entry.setdefault("warnings", [])
-        warnings += [notice.text() for notice in self.panel.warnings()]
+    def about(self, reader: int, deff: float) -> Said:
+        """Who judged, at what cost, and how far to trust it, under one reader of the exam.
+
+        `deff` is the design effect of the accuracy.
+        """
         second = self.last.count(None) if self.panel.judge.second else 0
         missing: int = self.described["ungraded"]
-        lacking = caveats.about_verdicts(missing, second, len(self.verdicts))
-        warnings += [notice.text() for notice in lacking]
+        notices = [
+            *self.panel.warnings(),
+            *caveats.about_verdicts(missing, second, len(self.verdicts)),
+        ]
         if self.known is None or self.panel.labelled is None:
-            return
-        entry["judge"]["quality"] = quality.describe(self.known, self.panel.labelled.correct)
-        deff = max(1.0, entry["metrics"]["accuracy"].get("deff") or 1.0)
+            return Said(self.described, notices, {})
+        known = quality.describe(self.known, self.panel.labelled.correct)
+        described = self.described | {"quality": known}
         judged, others = self.bundle.parts(reader, self.verdicts)
         try:
-            corrected = quality.corrected_accuracy(
-                judged, others, self.known, shrink=deff * self.bundle.job.epochs
-            )
+            shrink = max(1.0, deff) * self.bundle.job.epochs
+            corrected = quality.corrected_accuracy(judged, others, self.known, shrink=shrink)
         except UsageError as error:
-            warnings.append(Notice("judge_not_corrected", {"reason": str(error)}).text())
-        else:
-            entry["metrics"][CORRECTED] = corrected
+            notices.append(Notice("judge_not_corrected", {"reason": str(error)}))
+            return Said(described, notices, {})
+        return Said(described, notices, {CORRECTED: corrected})
 
 
 def _finder(jobs: Sequence[Job]) -> Callable[[str], Sample | None]:

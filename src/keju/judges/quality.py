@@ -12,6 +12,7 @@ from keju.judges.exam import Part, handed_in
 from keju.judges.verdicts import score_of
 from keju.sources.formats import jsonl_rows, unpacked
 from keju.stats.distributions import Z95
+from keju.stats.estimate import Estimate
 from keju.stats.judge import JudgeQuality, rogan_gladen
 from keju.types import Sample
 
@@ -90,7 +91,7 @@ def measure(correct: Iterable[bool], verdicts: Iterable[str | None]) -> JudgeQua
 
 def corrected_accuracy(
     judged: Part, by_rule: Part, judge: JudgeQuality, *, shrink: float = 1.0
-) -> dict[str, Any]:
+) -> Estimate:
     """Accuracy with the judged part corrected for the judge's errors (Rogan and Gladen 1978).
 
     What a rule decided stands as it is. `shrink` divides the sizes where answers hang together.
@@ -107,14 +108,14 @@ def corrected_accuracy(
     own = rule * (1 - rule) * shrink / by_rule.n if by_rule.n else 0.0
     between = weight * (1 - weight) * (fixed.value - rule) ** 2 * shrink / n
     se = math.sqrt(weight**2 * (fixed.se**2 + clustered) + (1 - weight) ** 2 * own + between)
-    return {
-        "value": value,
-        "ci95": [max(0.0, value - Z95 * se), min(1.0, value + Z95 * se)],
-        "n": n,
-        "method": "rogan-gladen",
-        "se": se,
-        "title": "accuracy, corrected for the judge's errors",
-    }
+    return Estimate(
+        value,
+        (max(0.0, value - Z95 * se), min(1.0, value + Z95 * se)),
+        n,
+        "rogan-gladen",
+        se,
+        title="accuracy, corrected for the judge's errors",
+    )
 
 
 def describe(quality: JudgeQuality, labelled: Sequence[bool]) -> dict[str, Any]:

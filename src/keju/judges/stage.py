@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from keju.config import JudgeConfig, TaskConfig
 from keju.engine.budget import Meter
@@ -40,11 +40,9 @@ class Judgement:
     opinions: dict[int, Opinion] = field(default_factory=dict)
     """By the identity of the candidate's job."""
 
-    def annotate(self, job: Job, reader: int, entry: dict[str, Any]) -> None:
-        """Add to an entry of the results what concerns its judge."""
-        opinion = self.opinions.get(id(job))
-        if opinion is not None:
-            opinion.annotate(reader, entry)
+    def opinion(self, job: Job) -> Opinion | None:
+        """What the judges of an exam make of it; None if nobody judged it."""
+        return self.opinions.get(id(job))
 
 
 class Judging:

@@ -30,6 +30,12 @@ def catalogue(language: Language) -> dict[str, str]:
     return own | _added[language]
 
 
+def labels(language: Language) -> Mapping[str, str]:
+    """The words of the reports in a language, by name."""
+    words: dict[str, str] = importlib.import_module(f"keju.messages.{language}").LABELS
+    return words
+
+
 def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> str:
     """The sentence of a code; one that a language lacks is said in English.
 

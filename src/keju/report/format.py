@@ -1,9 +1,18 @@
-"""Numbers and texts as people read them. A value that is not known prints as a dash, never 0."""
+"""Numbers, texts and results in words, once for the terminal and the page.
+
+A value that is not known prints as a dash, never 0.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from keju.benchmarks.base import Reference
+from keju.messages import Language, labels
+from keju.results.schema import BEST, NO_GOLD, WORST, Entry, Errors, Judge, Metric, Results, Row
+from keju.types import OUTCOMES, Outcome
 
 UNKNOWN = "–"
 
@@ -86,3 +95,225 @@ def shorten(text: str, limit: int) -> str:
     """`text` on one line and at most `limit` characters long."""
     text = printable(text, one_line=True)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+# The words of a language.
+
+# A metric of so many attempts, e.g. ``pass@5``.
+_COUNTED = re.compile(r"(?P<stem>.+[@^])(?P<k>\d+)")
+
+
+class Labels:
+    """The labels of one language; a call fills the placeholders of one of them."""
+
+    def __init__(self, language: Language = "en") -> None:
+        self.language = language
+        self._texts = labels(language)
+
+    def __call__(self, key: str, **values: Any) -> str:
+        """The label `key` with its placeholders filled; an unknown key is a programming error."""
+        return self._texts[key].format(**values) if values else self._texts[key]
+
+    def known(self, key: str, otherwise: str) -> str:
+        """The label `key` if the catalogue has it, else `otherwise`."""
+        return self._texts.get(key, otherwise)
+
+    def metric(self, name: str, title: str) -> str:
+        """What kind of mean a metric is: its own title in English, ours in other languages."""
+        if title and self.language == "en":
+            return title
+        counted = _COUNTED.fullmatch(name)
+        key = f"{counted['stem']}k" if counted else name
+        text = self._texts.get(f"metric.{key}")
+        if text is None:
+            return title or name.replace("_", " ")
+        return text.format(k=counted["k"]) if counted else text
+
+    def row(self, row: Row) -> str:
+        """A subset or group: its title with the name behind it where they differ."""
+        title = self.metric(row.name, row.title or row.name)
+        return f"{title} ({row.name})" if title not in ("", row.name) else row.name
+
+    def warnings(self, entry: Entry) -> list[str]:
+        """The warnings of an entry; one whose code no catalogue has stays as it was written."""
+        if self.language == "en":
+            return list(entry.warnings)
+        texts = [notice.text(self.language) for notice in entry.notices]
+        return [
+            sentence if text == notice.code else text
+            for notice, text, sentence in zip(entry.notices, texts, entry.warnings, strict=True)
+        ]
+
+
+# What an entry of the results says.
+
+LEFT_OUT: tuple[Outcome, ...] = ("error", "ungraded")
+"""Outcomes outside the denominator of the accuracy."""
+DISAGREEMENTS_SHOWN = 20
+GUESSING = "random guessing"
+"""Published figures that stand with the whole exam; a subset's own chance is computed."""
+_ASIDE = (WORST, BEST, "chance")
+"""Metrics that are shown beside the means, not among them."""
+_EXAMPLE_LENGTH = 200
+
+# A metric of one kind of question, e.g. ``accuracy[category=Genomics]``.
+_OF_A_KIND = re.compile(r"(?P<metric>[^\[]+)\[(?P<kind>[^=]+)=(?P<value>.*)\]", re.DOTALL)
+
+
+class Shown(NamedTuple):
+    """A metric to be shown."""
+
+    name: str
+    title: str
+    metric: Metric
+
+
+class Breakdown(NamedTuple):
+    """One metric by kind of question: what is named ``metric[kind=value]``."""
+
+    kind: str
+    metric: str
+    rows: list[Row]
+
+
+def shown_metrics(entry: Entry, labels: Labels) -> list[Shown]:
+    """The headline, and then the metrics that stand in no table of their own."""
+    first = entry.headline if entry.headline in entry.metrics else next(iter(entry.metrics))
+    elsewhere = {first, *_ASIDE, *(group.name for group in entry.groups)}
+    names = [n for n in entry.metrics if n not in elsewhere and not _OF_A_KIND.fullmatch(n)]
+    return [
+        Shown(name, labels.metric(name, entry.metrics[name].title), entry.metrics[name])
+        for name in (first, *names)
+    ]
+
+
+def breakdowns(entry: Entry, labels: Labels) -> list[Breakdown]:
+    """Metrics of kinds of questions as tables."""
+    tables: dict[tuple[str, str], list[Row]] = {}
+    for name, metric in entry.metrics.items():
+        if parts := _OF_A_KIND.fullmatch(name):
+            row = Row(
+                name=parts["value"],
+                n=metric.n,
+                accuracy=metric.value,
+                ci95=metric.ci95,
+                outcomes={},
+            )
+            tables.setdefault((parts["kind"], parts["metric"]), []).append(row)
+    return [
+        Breakdown(
+            labels.known(f"kind.{kind}", kind.replace("_", " ")),
+            labels.known(metric, metric.replace("_", " ")),
+            rows,
+        )
+        for (kind, metric), rows in tables.items()
+    ]
+
+
+def metric_titles(entry: Entry, labels: Labels) -> dict[str, str]:
+    """What the metrics are, by name."""
+    groups = {row.name: labels.metric(row.name, row.title or row.name) for row in entry.groups}
+    return groups | {shown.name: shown.title for shown in shown_metrics(entry, labels)}
+
+
+def reference_name(reference: Reference, labels: Labels) -> str:
+    """Whose figures were published."""
+    return labels.known(f"reference.{reference.name}", reference.name)
+
+
+def subset_references(entry: Entry) -> list[Reference]:
+    """The published figures that are known for single subsets."""
+    return [r for r in entry.reference if r.subsets and r.name != GUESSING]
+
+
+def protocol_line(entry: Entry) -> str:
+    """Protocol and version as one word, e.g. ``paper@1``."""
+    version = entry.protocol_version
+    return f"{entry.protocol}@{version}" if version else entry.protocol
+
+
+def families(results: Results) -> list[list[Entry]]:
+    """Entries of the same benchmark and protocol together: one for each reader."""
+    together: dict[tuple[str, str], list[Entry]] = {}
+    for entry in results.benchmarks:
+        together.setdefault((entry.name, protocol_line(entry)), []).append(entry)
+    return list(together.values())
+
+
+def occurring_outcomes(rows: Iterable[Row | Entry]) -> list[Outcome]:
+    """The outcomes that occur in any of the rows."""
+    return [o for o in OUTCOMES if any(row.outcomes[o] for row in rows)]
+
+
+def ended_words(results: Results, labels: Labels) -> str:
+    """Why the run is not complete, in one line; empty if it is."""
+    if results.stopped:
+        return labels("stopped", why=results.stopped)
+    return labels("incomplete") if results.complete is False else ""
+
+
+def outcome_words(outcomes: Mapping[Outcome, int], labels: Labels) -> list[str]:
+    """Counts in words; the zero ones only for correct and incorrect."""
+    return [
+        labels(f"counts.{outcome}", n=count(outcomes[outcome]))
+        for outcome in OUTCOMES
+        if outcomes[outcome] or outcome in ("correct", "incorrect")
+    ]
+
+
+def error_words(errors: Errors | None, labels: Labels) -> str:
+    """The kinds of errors in one line, the commonest first; empty if there were none."""
+    if errors is None or not errors.kinds:
+        return ""
+    ranked = sorted(errors.kinds.items(), key=lambda item: -item[1])
+    kinds = [labels("error_kind", kind=kind, n=count(n)) for kind, n in ranked]
+    if example := shorten(errors.example, _EXAMPLE_LENGTH):
+        kinds[0] = labels("error_example", kind=kinds[0], example=example)
+    return labels("errors_line", kinds=labels("list_separator").join(kinds))
+
+
+def left_out_words(entry: Entry, labels: Labels) -> list[str]:
+    """How many answers are outside the accuracy, where there is one, and what they could do."""
+    total = sum(entry.outcomes[outcome] for outcome in LEFT_OUT)
+    if entry.gold == NO_GOLD or not total:
+        return []
+    counts = {outcome: count(entry.outcomes[outcome]) for outcome in LEFT_OUT}
+    words = [labels("left_out_note", **counts)]
+    if WORST in entry.metrics and BEST in entry.metrics:
+        worst, best = (percent(entry.metrics[name].value) for name in (WORST, BEST))
+        words.append(labels("bounds", left_out=count(total), worst=worst, best=best))
+    return words
+
+
+def judge_words(judge: Judge | None, labels: Labels) -> str:
+    """Who judged how many answers, and what that cost, in one line; empty where nobody did."""
+    if judge is None:
+        return ""
+    counts = {"judged": count(judge.judged), "ungraded": count(judge.ungraded)}
+    line = labels("judge_line", model=judge.model, **counts)
+    return line if judge.cost is None else line + labels("judge_cost", cost=money(judge.cost))
+
+
+def gold_words(entry: Entry, labels: Labels) -> str:
+    """Which gold answers counted, in one line; empty where there was no choice."""
+    if entry.gold in ("", NO_GOLD):
+        return ""
+    line = labels("gold_line", which=labels.known(f"gold.{entry.gold}", entry.gold))
+    differs = entry.gold_differs
+    return line + labels("gold_differs", n=count(differs)) if differs else line
+
+
+def metric_notes(metric: Metric, labels: Labels) -> list[str]:
+    """How a metric was measured, each in a few words."""
+    notes: list[str] = []
+    if metric.method:
+        method = labels.known(f"method.{metric.method}", metric.method)
+        notes.append(labels("interval_method", method=method))
+    if metric.clusters is not None and isinstance(metric.deff, float):
+        deff = f"{metric.deff:.2f}"
+        notes.append(labels("clusters", clusters=metric.clusters, deff=deff))
+    elif metric.clusters is not None:
+        notes.append(labels("clusters_only", clusters=metric.clusters))
+    if metric.partial:
+        notes.append(labels("partial"))
+    return notes

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from keju.files import natural_key
 from keju.report.format import printable, without_canary
-from keju.report.summary import Summary
+from keju.results.schema import Entry
 from keju.types import Record, Sample
 
 FAILURES_SHOWN = 200
@@ -87,16 +87,14 @@ class _Draw:
         return [case for _, case in by_rank]
 
 
-def choose(
-    answers: Iterable[tuple[Sample | None, Record]], summaries: Sequence[Summary]
-) -> Gallery:
+def choose(answers: Iterable[tuple[Sample | None, Record]], entries: Sequence[Entry]) -> Gallery:
     """Draw what to show from the records that count, each after its question where it is known.
 
     Memory depends on the quotas, not on the number of records.
     """
-    failed = _Draw(share_out(FAILURES_SHOWN, _wants(summaries, correct=False)))
-    right = _Draw(share_out(SUCCESSES_SHOWN, _wants(summaries, correct=True)))
-    subsets = {s.name: {row.name for row in s.subsets} for s in summaries}
+    failed = _Draw(share_out(FAILURES_SHOWN, _wants(entries, correct=False)))
+    right = _Draw(share_out(SUCCESSES_SHOWN, _wants(entries, correct=True)))
+    subsets = {entry.name: {row.name for row in entry.subsets} for entry in entries}
     for sample, record in answers:
         key = (record.bench, record.id, record.epoch, record.arm)
         subset = sample.subset if sample else _subset_of(record, subsets.get(record.bench, set()))
@@ -104,7 +102,7 @@ def choose(
         (right if correct else failed).offer(
             (record.bench, subset), key, partial(_case, record, sample, subset)
         )
-    order = _Order(summaries)
+    order = _Order(entries)
     return Gallery(
         sorted(failed.chosen(FAILURES_SHOWN), key=order),
         sorted(right.chosen(SUCCESSES_SHOWN), key=order),
@@ -137,8 +135,8 @@ def excerpt(text: str, limit: int = TEXT_LIMIT) -> Excerpt:
 class _Order:
     """Sort key of cases: benchmark and subset as in the results, then the id."""
 
-    def __init__(self, summaries: Sequence[Summary]) -> None:
-        rows = [(s.name, row.name) for s in summaries for row in s.subsets]
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        rows = [(entry.name, row.name) for entry in entries for row in entry.subsets]
         self._place = {bucket: place for place, bucket in reversed(list(enumerate(rows)))}
 
     def __call__(self, case: Case) -> tuple[int, str, tuple[tuple[int, int, str], ...], int, str]:
@@ -147,14 +145,14 @@ class _Order:
         return place, case.subset, natural_key(record.id), record.epoch, record.arm
 
 
-def _wants(summaries: Sequence[Summary], *, correct: bool) -> dict[_Bucket, int]:
+def _wants(entries: Sequence[Entry], *, correct: bool) -> dict[_Bucket, int]:
     """How many answers of each subset could be shown, by the first reader's results."""
     wants: dict[_Bucket, int] = {}
-    for summary in summaries:
-        for row in summary.subsets:
+    for entry in entries:
+        for row in entry.subsets:
             right = row.outcomes["correct"]
             number = right if correct else sum(row.outcomes.values()) - right
-            wants.setdefault((summary.name, row.name), number)
+            wants.setdefault((entry.name, row.name), number)
     return wants
 
 

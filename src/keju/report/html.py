@@ -2,44 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keju.files import whole_file
+import msgspec
+
+from keju.config.address import shown_url
+from keju.engine.resume import JobRequests, answers_of
+from keju.files import whole_file, write_json
+from keju.messages import Language
 from keju.report import format as fmt
+from keju.report.format import Labels
 from keju.report.gallery import Case, Gallery, choose
-from keju.report.settings import MANIFEST_ROWS, all_settings, main_settings
-from keju.report.strings import HTML_LANG, Language, Strings
-from keju.report.summary import (
-    DISAGREEMENTS_SHOWN,
-    LEFT_OUT,
-    Summary,
-    by_benchmark,
-    error_words,
-    estimate_notes,
-    how_it_ended,
-    outcome_words,
-    summarise,
-)
+from keju.results.schema import Entry, Results, Timing, Usage, to_document
+from keju.runs.folder import REPORT, RESULTS
+from keju.runs.manifest import Manifest, StoredData
+from keju.runs.run import Run
 from keju.types import LABELS, OUTCOMES, Reading, Record, Sample
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-_ANSWER_LIMIT = 400
-_LINE_LIMIT = 1_000
+HTML_LANG: dict[Language, str] = {"en": "en", "zh": "zh-CN"}
 REFERENCE_STYLES = 3
 """Kinds of marks that the style sheet has for published figures."""
+MANIFEST_ROWS = 1_000
+"""Rows of the whole manifest that a page shows."""
+_ANSWER_LIMIT = 400
+_LINE_LIMIT = 1_000
+_VALUE_LIMIT = 400
+_HIDDEN = "•••"
+_NOTHING: tuple[Any, ...] = (None, "", {}, [], ())
+
+# A setting that may hold a secret, e.g. ``config.api_key``; not ``judge.api_key_var``, a name.
+_SECRET = re.compile(r"api_?key(?!_var)|secret|password|authorization|bearer", re.IGNORECASE)
+# An address that carries more than a place, e.g. ``https://user:word@host/v1?key=...``.
+_WITH_CREDENTIALS = re.compile(r"https?://\S+[@?]\S*", re.IGNORECASE)
+
+
+def write_outputs(
+    run: Run, results: Results, requests: JobRequests, language: Language, *, report: bool
+) -> None:
+    """Write ``results.json`` and, if asked, ``report.html`` into a run's folder."""
+    write_json(run.folder / RESULTS, to_document(results))
+    if report:
+        answers, output = answers_of(run, requests), run.folder / REPORT
+        write_report(results, answers, output, manifest=run.manifest, language=language)
 
 
 def write_report(
-    results: Mapping[str, Any],
+    results: Results,
     answers: Iterable[tuple[Sample | None, Record]],
     output: Path,
     *,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     language: Language = "en",
 ) -> None:
     """Write the page of a run to `output`, whole or not at all.
@@ -47,10 +67,8 @@ def write_report(
     `answers` are the records that count, each after its question or, where the data is not at
     hand, None. They are read once; what is kept of them is bounded.
     """
-    strings = Strings(language)
-    summaries = summarise(results, strings)
-    gallery = choose(answers, summaries)
-    context = _context(results, summaries, gallery, manifest, strings)
+    gallery = choose(answers, results.benchmarks)
+    context = _context(results, gallery, manifest, Labels(language))
     with whole_file(output) as file:
         for part in _template().generate(context):
             file.write(part.encode("utf-8", "replace"))
@@ -66,135 +84,199 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["percent"] = fmt.percent
-    environment.filters["published"] = fmt.published
-    environment.filters["interval"] = fmt.interval
-    environment.filters["count"] = fmt.count
+    for name in ("percent", "published", "interval", "count"):
+        environment.filters[name] = getattr(fmt, name)
     return environment.get_template("report.html.j2")
 
 
 def _context(
-    results: Mapping[str, Any],
-    summaries: Sequence[Summary],
-    gallery: Gallery,
-    manifest: Mapping[str, Any],
-    strings: Strings,
+    results: Results, gallery: Gallery, manifest: Manifest, labels: Labels
 ) -> dict[str, Any]:
-    leaves = all_settings(manifest)
-    counts = _answer_counts(summaries, gallery)
+    leaves = [
+        (path, _HIDDEN if _SECRET.search(path) and value is not None else _shown(value))
+        for path, value in _leaves(manifest.as_dict(), "")
+    ]
+    families = fmt.families(results)
+    # Answers are counted by the first reader of each benchmark.
+    right = sum(family[0].outcomes["correct"] for family in families)
+    wrong = sum(sum(family[0].outcomes.values()) for family in families) - right
+    disagreements = results.disagreements or ()
     return {
-        "t": strings,
-        "lang": HTML_LANG[strings.language],
-        "model": fmt.printable(str(results.get("model") or ""), one_line=True),
-        "run": fmt.printable(str(results.get("run") or ""), one_line=True),
-        "ended": how_it_ended(results, strings),
-        "sections": [_section(s, strings, n) for n, s in enumerate(summaries)],
-        "families": [f for f in by_benchmark(summaries) if len(f) > 1],
-        "disagreements": _disagreements(results),
-        "disagreement_readers": ",".join(_readers(results)),
-        "disagreement_total": len(results.get("disagreements") or ()),
-        "settings": main_settings(manifest, summaries, strings),
+        "t": labels,
+        "lang": HTML_LANG[labels.language],
+        "model": fmt.printable(results.model, one_line=True),
+        "run": fmt.printable(results.run, one_line=True),
+        "ended": fmt.ended_words(results, labels),
+        "sections": [_section(entry, labels, n) for n, entry in enumerate(results.benchmarks)],
+        "several_readers": any(len(family) > 1 for family in families),
+        "disagreements": [
+            {
+                "id": row.id,
+                "target": fmt.shorten(row.target, _ANSWER_LIMIT),
+                "readings": [
+                    (
+                        reader,
+                        None if value is None else fmt.shorten(value, _ANSWER_LIMIT),
+                        row.outcomes.get(reader),
+                    )
+                    for reader, value in row.answers.items()
+                ],
+            }
+            for row in disagreements[: fmt.DISAGREEMENTS_SHOWN]
+        ],
+        "disagreement_readers": ",".join(disagreements[0].answers) if disagreements else "",
+        "disagreement_total": len(disagreements),
+        "settings": list(_main_settings(manifest, results, labels)),
         "manifest": leaves[:MANIFEST_ROWS],
         "manifest_total": len(leaves),
-        "failures": [_shown_case(case, strings) for case in gallery.failures],
-        "successes": [_shown_case(case, strings) for case in gallery.successes],
-        "failure_total": counts[0],
-        "success_total": counts[1],
+        "failures": [_shown_case(case, labels) for case in gallery.failures],
+        "successes": [_shown_case(case, labels) for case in gallery.successes],
+        "failure_total": max(wrong, len(gallery.failures)),
+        "success_total": max(right, len(gallery.successes)),
         "version": metadata.version("keju"),
     }
 
 
-def _answer_counts(summaries: Sequence[Summary], gallery: Gallery) -> tuple[int, int]:
-    """How many answers were not correct and correct, by the first reader of each benchmark."""
-    firsts = [family[0] for family in by_benchmark(summaries)]
-    right = sum(s.outcomes["correct"] for s in firsts)
-    wrong = sum(sum(s.outcomes.values()) for s in firsts) - right
-    return max(wrong, len(gallery.failures)), max(right, len(gallery.successes))
-
-
-def _section(summary: Summary, strings: Strings, number: int) -> dict[str, Any]:
+def _section(entry: Entry, labels: Labels, number: int) -> dict[str, Any]:
     """One entry of the results, made ready for the template."""
-    counts = {outcome: fmt.count(summary.outcomes[outcome]) for outcome in LEFT_OUT}
-    bounds = ""
-    if summary.bounds is not None:
-        worst, best = (fmt.percent(bound) for bound in summary.bounds)
-        bounds = strings("bounds", left_out=fmt.count(summary.left_out), worst=worst, best=best)
-    total = sum(summary.outcomes.values())
+    metrics = fmt.shown_metrics(entry, labels)
+    chance = entry.metrics.get("chance")
+    total = sum(entry.outcomes.values())
+    names = list(dict.fromkeys(name for r in entry.reference for name in r.overall))
+    titles = fmt.metric_titles(entry, labels)
     return {
-        "s": summary,
+        "e": entry,
         "anchor": f"result-{number}",
-        "estimates": [(e, estimate_notes(e, strings)) for e in (summary.headline, *summary.others)],
-        "errors": error_words(summary.errors, strings),
-        "outcome_words": outcome_words(summary.outcomes, strings),
-        "outcome_shares": [(o, summary.outcomes[o] / total) for o in OUTCOMES if total],
-        "left_out": strings("left_out_note", **counts) if summary.left_out else "",
-        "bounds": bounds,
-        "published": _published(summary, strings),
-        "shown_outcomes": [o for o in OUTCOMES if any(r.outcomes[o] for r in summary.subsets)],
-        "references": [
-            (name, f"reference-{place % REFERENCE_STYLES}")
-            for place, name in enumerate(summary.subset_references)
+        "protocol": fmt.protocol_line(entry),
+        "headline": metrics[0],
+        "warnings": labels.warnings(entry),
+        "metrics": [(shown, fmt.metric_notes(shown.metric, labels)) for shown in metrics],
+        "chance": chance.value if chance else None,
+        "breakdowns": fmt.breakdowns(entry, labels),
+        "published_titles": [titles.get(name) or labels.metric(name, "") for name in names],
+        "published": [
+            (fmt.reference_name(r, labels), [r.overall.get(name) for name in names])
+            for r in entry.reference
         ],
-        "has_chance": any(row.chance is not None for row in summary.subsets),
-        "usage": _amounts("usage", summary.usage, strings),
-        "timing": _amounts("timing", summary.timing, strings),
+        "outcome_words": fmt.outcome_words(entry.outcomes, labels),
+        "outcome_shares": [(o, entry.outcomes[o] / total) for o in OUTCOMES if total],
+        "notes": [
+            note
+            for note in (fmt.error_words(entry.errors, labels), *fmt.left_out_words(entry, labels))
+            if note
+        ],
+        "shown_outcomes": fmt.occurring_outcomes(entry.subsets),
+        "references": [
+            (fmt.reference_name(r, labels), f"reference-{place % REFERENCE_STYLES}", r.subsets)
+            for place, r in enumerate(fmt.subset_references(entry))
+        ],
+        "has_chance": any(row.chance is not None for row in entry.subsets),
+        "usage": _amounts("usage", entry.usage, labels),
+        "timing": _amounts("timing", entry.timing, labels),
     }
 
 
-def _published(summary: Summary, strings: Strings) -> dict[str, Any] | None:
-    """Published figures of the whole exam: a row each, a column for each mean they are of."""
-    metrics = list(dict.fromkeys(m for r in summary.references for m in r.overall))
-    if not metrics:
-        return None
-    titles = summary.titles
-    return {
-        "titles": [titles.get(metric) or strings.metric(metric, "") for metric in metrics],
-        "rows": [(r.name, [r.overall.get(m) for m in metrics]) for r in summary.references],
-    }
-
-
-def _amounts(kind: str, amounts: Mapping[str, Any], strings: Strings) -> list[tuple[str, str]]:
-    """Flat numbers of ``usage`` or ``timing`` with their labels."""
-    rows = []
-    for key, value in amounts.items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        shown = f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
-        rows.append((strings.known(f"{kind}.{key}", key), shown))
-    return rows
-
-
-def _disagreements(results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    rows = results.get("disagreements") or ()
+def _amounts(kind: str, amounts: Usage | Timing, labels: Labels) -> list[tuple[str, str]]:
+    """The numbers of ``usage`` or ``timing`` with their labels."""
     return [
-        {
-            "id": d["id"],
-            "target": fmt.shorten(str(d.get("target") or ""), _ANSWER_LIMIT),
-            "readings": [
-                (reader, None if value is None else fmt.shorten(str(value), _ANSWER_LIMIT),
-                 (d.get("outcomes") or {}).get(reader))
-                for reader, value in (d.get("answers") or {}).items()
-            ],
-        }
-        for d in rows[:DISAGREEMENTS_SHOWN]
-    ]  # fmt: skip
+        (labels.known(f"{kind}.{key}", key), f"{value:,}" if kind == "usage" else f"{value:,.2f}")
+        for key, value in msgspec.structs.asdict(amounts).items()
+        if value is not None
+    ]
 
 
-def _readers(results: Mapping[str, Any]) -> list[str]:
-    """The readers that disagree, in their order."""
-    rows = results.get("disagreements") or ()
-    return list(dict.fromkeys(reader for row in rows[:1] for reader in row.get("answers") or {}))
+# What determines the numbers, out of the manifest, fit to be shown.
 
 
-def _shown_case(case: Case, strings: Strings) -> dict[str, Any]:
+def _main_settings(
+    manifest: Manifest, results: Results, labels: Labels
+) -> Iterator[tuple[str, str]]:
+    """The settings a reader needs to reproduce the numbers; what is not recorded is left out."""
+    config, environment, endpoint = manifest.config, manifest.environment, manifest.endpoint
+    address = endpoint.get("url") or endpoint.get("api_url") or endpoint or config.get("api_url")
+    platform = {key: environment.get(key) for key in ("python", "platform")}
+    versions = (environment.get("packages") or {}) | platform
+    rows: list[tuple[str, str, Any]] = [
+        ("", "model", manifest.model or results.model),
+        ("", "endpoint", address),
+    ]
+    for entry in results.benchmarks:
+        rows.append((entry.name, "protocol", fmt.protocol_line(entry)))
+        rows.append((entry.name, "reader", entry.reader))
+    for exam in manifest.benchmarks:
+        rows.append((exam.name, "sampling", exam.sampling))
+        rows.append((exam.name, "prompt", exam.settings))
+        rows.append((exam.name, "data", _data(exam.data, labels)))
+    rows.append(("", "sampling", config.get("generation_config")))
+    rows += [("", key, config.get(key)) for key in ("limit", "repeats", "seed")]
+    rows.append(("", "judge", (config.get("judge") or {}).get("model")))
+    rows += [("", "versions", versions), ("", "created", manifest.created)]
+    for name, key, value in rows:
+        if value not in _NOTHING:
+            label = labels(f"setting.{key}")
+            yield f"{name} · {label}" if name else label, _shown(value)
+
+
+def _data(data: StoredData, labels: Labels) -> str:
+    """The data's version and one hash that stands for all its files."""
+    words = [data.version] if data.version else []
+    if len(data.files) == 1:
+        words += [f"{name} {digest}" for name, digest in data.files.items()]
+    elif data.files:
+        listing = "".join(f"{digest}  {name}\n" for name, digest in sorted(data.files.items()))
+        together = hashlib.sha256(listing.encode()).hexdigest()
+        words.append(f"{labels('files_together', n=len(data.files))} {together}")
+    return ", ".join(words)
+
+
+def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every leaf of the manifest by its dotted path, e.g. ``config.judge.model``."""
+    if isinstance(node, Mapping) and node:
+        for key, value in node.items():
+            yield from _leaves(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(node, list) and any(isinstance(item, Mapping) for item in node):
+        for position, item in enumerate(node):
+            yield from _leaves(item, f"{path}[{position}]")
+    else:
+        yield path, node
+
+
+def _shown(value: Any) -> str:
+    """A setting in words; anything like a secret is masked."""
+    if isinstance(value, Mapping):
+        pairs = {k: v for k, v in value.items() if v not in _NOTHING}
+        text = ", ".join(
+            f"{k} {_HIDDEN if _SECRET.search(str(k)) else _shown(v)}" for k, v in pairs.items()
+        )
+    elif isinstance(value, list | tuple):
+        text = ", ".join(_shown(item) for item in value)
+    elif isinstance(value, bool):
+        text = str(value).lower()
+    else:
+        text = "" if value is None else str(value)
+        text = shown_url(text) if _WITH_CREDENTIALS.match(text) else text
+    text = fmt.printable(fmt.without_canary(text))
+    return text if len(text) <= _VALUE_LIMIT else text[:_VALUE_LIMIT] + " …"
+
+
+# Single answers.
+
+
+def _shown_case(case: Case, labels: Labels) -> dict[str, Any]:
     """One answer, made ready for the template."""
     record = case.record
     first = record.readings[0] if record.readings else None
     marks = []
     if record.epoch:
-        marks.append(strings("epoch", n=record.epoch + 1))
+        marks.append(labels("epoch", n=record.epoch + 1))
     if record.arm:
-        marks.append(strings("arm", arm=record.arm))
+        marks.append(labels("arm", arm=record.arm))
+    details = []
+    if record.reply.finish and record.reply.finish != "stop":
+        details.append(labels("finish", finish=record.reply.finish))
+    if record.faults:
+        details.append(labels("retried", n=len(record.faults)))
+    error = record.reply.error
     target = _bare(record.target)
     value = _bare(first.answer.value or "") if first else ""
     return {
@@ -204,18 +286,20 @@ def _shown_case(case: Case, strings: Strings) -> dict[str, Any]:
         "marks": marks,
         "outcome": case.outcome,
         "target": fmt.shorten(fmt.without_canary(record.target), _LINE_LIMIT),
-        "read": _reading(first, strings) if first else None,
+        "read": _reading(first, labels) if first else None,
         "others": [
-            (r.reader, _reading(r, strings)) for r in record.readings[1:] if _differs(r, first)
+            (r.reader, _reading(r, labels)) for r in record.readings[1:] if _differs(r, first)
         ],
         "choices": [
             (label, choice, label == target, label == value)
             for label, choice in zip(LABELS, case.choices, strict=False)
         ],
         "logprobs": sorted((record.reply.label_logprobs or {}).items()),
-        "details": _reply_details(record, strings),
-        "error": record.reply.error,
-        "error_message": _error_message(record),
+        "details": details,
+        "error": error,
+        "error_message": fmt.shorten(fmt.without_canary(error.message), _LINE_LIMIT)
+        if error
+        else "",
     }
 
 
@@ -226,38 +310,24 @@ def _differs(reading: Reading, first: Reading | None) -> bool:
     return not same_value or reading.score.outcome != first.score.outcome
 
 
-def _reading(reading: Reading, strings: Strings) -> dict[str, Any]:
+def _reading(reading: Reading, labels: Labels) -> dict[str, Any]:
     """What a reader found, how far it had to go, and why it found nothing."""
     answer = reading.answer
-    notes = [strings("read_by", reader=reading.reader)]
+    notes = [labels("read_by", reader=reading.reader)]
     if answer.tier:
-        notes.append(strings(f"tier.{answer.tier}"))
+        notes.append(labels(f"tier.{answer.tier}"))
     if answer.reason:
-        notes.append(strings.known(f"reason.{answer.reason}", answer.reason))
+        notes.append(labels.known(f"reason.{answer.reason}", answer.reason))
     if answer.first is not None:
         first = fmt.shorten(answer.first, _ANSWER_LIMIT)
-        notes.append(strings("first_marker", value=first))
+        notes.append(labels("first_marker", value=first))
     if answer.cut:
-        notes.append(strings("run_on_cut"))
+        notes.append(labels("run_on_cut"))
     if reading.score.grader:
         notes.append(reading.score.grader)
     value = answer.value
     shown = None if value is None else fmt.shorten(fmt.without_canary(value), _LINE_LIMIT)
     return {"value": shown, "notes": notes, "outcome": reading.score.outcome}
-
-
-def _reply_details(record: Record, strings: Strings) -> list[str]:
-    details = []
-    if record.reply.finish and record.reply.finish != "stop":
-        details.append(strings("finish", finish=record.reply.finish))
-    if record.faults:
-        details.append(strings("retried", n=len(record.faults)))
-    return details
-
-
-def _error_message(record: Record) -> str:
-    error = record.reply.error
-    return fmt.shorten(fmt.without_canary(error.message), _LINE_LIMIT) if error else ""
 
 
 def _bare(answer: str) -> str:

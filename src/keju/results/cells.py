@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from keju.engine.tally import CODE, PENDING
-from keju.results.estimates import Gathered
+from keju.stats.estimate import Gathered
 from keju.types import OUTCOMES, Outcome, Sample
 
 if TYPE_CHECKING:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
+from msgspec.structs import replace
+
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.recorded import recorded_gold
 from keju.engine.tally import Tally
 from keju.errors import DataError
 from keju.results.cells import join, read_subset
+from keju.results.schema import Entry
 from keju.types import Reading, Reply, Sample
 
 Gold = Literal["recorded", "current"]
@@ -61,21 +64,20 @@ class Golds:
     def _grade(self, reply: Reply, sample: Sample) -> list[Reading]:
         return [self._exam.grade(reply, sample, reader) for reader in self._readers]
 
-    def annotate(self, entries: Sequence[dict[str, Any]]) -> None:
-        """Say in each entry which gold counted and, where they differ, what the other gives."""
+    def annotated(self, entry: Entry) -> Entry:
+        """`entry` with which gold counted and, where they differ, what the other gives."""
         (first, *others) = sorted(self._used)
         used = MIXED if others else first
-        readers = {reader.name: place for place, reader in enumerate(self._readers)}
-        for entry in entries:
-            entry["gold"] = used
-            if not self._differing:
-                continue
-            entry["gold_differs"] = self._differing
-            for gold in GOLDS:
-                if gold != used:
-                    tally = self._tallies[gold][readers[entry["reader"]]]
-                    entry["metrics"][f"accuracy_{gold}_gold"] = self._accuracy(tally)
-
-    def _accuracy(self, tally: Tally) -> dict[str, Any]:
-        cells = [read_subset(self._exam, tally, subset) for subset in self._exam.subsets]
-        return join(cells, clustered=self._exam.clustered).shares().metric()
+        entry = replace(entry, gold=used, gold_differs=self._differing)
+        if not self._differing:
+            return entry
+        place = [reader.name for reader in self._readers].index(entry.reader)
+        exam = self._exam
+        metrics = {}
+        for gold in GOLDS:
+            if gold != used:
+                tally = self._tallies[gold][place]
+                cells = [read_subset(exam, tally, subset) for subset in exam.subsets]
+                accuracy = join(cells, clustered=exam.clustered).shares().estimate()
+                metrics[f"accuracy_{gold}_gold"] = accuracy
+        return entry.with_metrics(metrics)

@@ -13,11 +13,11 @@ from keju.benchmarks.selection import restrict
 from keju.config import TaskConfig
 from keju.engine.job import Job
 from keju.engine.resume import JobRequests, stored_replies
-from keju.errors import DataError
+from keju.errors import DataError, Notice
 from keju.files import read_rows
-from keju.results.aggregate import plain, results_document
 from keju.results.golds import Gold, Golds, Graded
-from keju.results.outputs import entries_of
+from keju.results.schema import SCHEMA, Disagreement, Entry, Results
+from keju.results.summarise import entries_of
 from keju.runs.manifest import Manifest
 from keju.runs.run import Run
 from keju.types import Reading, Reply, Sample, Sampling
@@ -25,7 +25,7 @@ from keju.types import Reading, Reply, Sample, Sampling
 
 def score_run(
     run: Run, *, readers: list[str] | None = None, data_dir: str | None = None
-) -> dict[str, Any]:
+) -> Results:
     """Read a stored run anew, with the readers asked for or those it was made with.
 
     What a judge has said about the answers counts as it did; it is not asked again.
@@ -58,15 +58,11 @@ def score_run(
             f"the data has changed since the run ({changed[0]}), so that no stored reply fits it: "
             "name the folder that it was made with (--data-dir)"
         )
-    for entry in entries if changed else ():
-        note = f"the data has changed since the run ({changed[0]}): what no longer fits is left out"
-        entry.setdefault("warnings", []).append(note)
-    for entry in entries:
-        if run.damaged:
-            entry.setdefault("warnings", []).extend(notice.text() for notice in run.notices)
+    notices = [Notice("data_changed", {"file": changed[0]})] if changed else []
+    entries = [entry.with_notices([*notices, *run.notices]) for entry in entries]
     for job, seen in zip(jobs, joint, strict=True):
-        seen.add_metrics(job.exam, entries, sorted(seen.rows))
-    return _document(run.manifest.run, run.manifest.model, entries, watch, readers)
+        entries = seen.annotated(job.exam, entries, sorted(seen.rows))
+    return _results(run.manifest.run, run.manifest.model, entries, watch, readers)
 
 
 def _with_readers(config: TaskConfig, readers: list[str]) -> TaskConfig:
@@ -88,7 +84,7 @@ def score_predictions(
     dataset_args: dict[str, Any] | None = None,
     gold: Gold | None = None,
     seed: int = 42,
-) -> dict[str, Any]:
+) -> Results:
     """Score a file of recorded outputs as if they were replies to this exam.
 
     `gold` says which target counts where a row carries its own; by default the recorded one
@@ -116,14 +112,12 @@ def score_predictions(
         if readers:
             joint.see(index, sample, graded)
     entries = entries_of(job, beside=readers is None)
-    joint.add_metrics(exam, entries, rows)
-    golds.annotate(entries)
-    for entry in entries:
-        if len(rows) < len(exam.samples):
-            missing = len(exam.samples) - len(rows)
-            note = f"{missing} of {len(exam.samples)} questions have no prediction"
-            entry.setdefault("warnings", []).append(note)
-    return _document(predictions.name, predictions.name, entries, watch, readers)
+    entries = [golds.annotated(entry) for entry in joint.annotated(exam, entries, rows)]
+    missing = len(exam.samples) - len(rows)
+    if missing:
+        notice = Notice("missing_predictions", {"missing": missing, "whole": len(exam.samples)})
+        entries = [entry.with_notices([notice]) for entry in entries]
+    return _results(predictions.name, predictions.name, entries, watch, readers)
 
 
 def changed_files(manifest: Manifest, jobs: Sequence[Job]) -> list[str]:
@@ -141,20 +135,20 @@ class Disagreements:
     """The rows on which readers do not agree, in the order of the exam."""
 
     def __init__(self) -> None:
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[Disagreement] = []
 
     def see(self, sample: Sample, readings: Sequence[Reading]) -> None:
         """Keep the row if its outcome depends on the reader."""
         if len({reading.score.outcome for reading in readings}) < 2:
             return
         self.rows.append(
-            {
-                "id": sample.id,
-                "subset": sample.subset,
-                "target": sample.target,
-                "answers": {reading.reader: reading.answer.value for reading in readings},
-                "outcomes": {reading.reader: reading.score.outcome for reading in readings},
-            }
+            Disagreement(
+                sample.id,
+                sample.subset,
+                sample.target,
+                {reading.reader: reading.answer.value for reading in readings},
+                {reading.reader: reading.score.outcome for reading in readings},
+            )
         )
 
 
@@ -169,10 +163,8 @@ class JointReadings:
         if len(readings) > 1:
             self.rows[place] = sample.target, readings
 
-    def add_metrics(
-        self, exam: Exam, entries: Sequence[dict[str, Any]], order: Iterable[int]
-    ) -> None:
-        """Add the exam's joint metrics to its entries; `order` is that of the file or run."""
+    def annotated(self, exam: Exam, entries: Sequence[Entry], order: Iterable[int]) -> list[Entry]:
+        """`entries` with the exam's joint metrics; `order` is that of the file or run."""
         answers: dict[str, list[str | None]] = {}
         targets: list[str] = []
         for target, readings in (self.rows[place] for place in order if place in self.rows):
@@ -180,23 +172,29 @@ class JointReadings:
             for reading in readings:
                 answers.setdefault(reading.reader, []).append(reading.answer.value)
         metrics = exam.joint_metrics(answers, targets) if targets else {}
-        for entry in entries:
-            if entry["name"] == exam.benchmark:
-                own = metrics.get(entry["reader"], {})
-                entry["metrics"] |= {name: plain(metric) for name, metric in own.items()}
+        return [
+            entry.with_metrics(metrics.get(entry.reader, {}))
+            if entry.name == exam.benchmark
+            else entry
+            for entry in entries
+        ]
 
 
-def _document(
+def _results(
     run: str,
     model: str,
-    entries: list[dict[str, Any]],
+    entries: Sequence[Entry],
     watch: Disagreements,
     readers: list[str] | None,
-) -> dict[str, Any]:
-    document = results_document(run, model, entries)
-    if readers and len(readers) > 1:
-        document["disagreements"] = watch.rows
-    return document
+) -> Results:
+    several = readers is not None and len(readers) > 1
+    return Results(
+        schema=SCHEMA,
+        run=run,
+        model=model,
+        benchmarks=tuple(entries),
+        disagreements=tuple(watch.rows) if several else None,
+    )
 
 
 class Located(NamedTuple):

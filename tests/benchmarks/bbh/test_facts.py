@@ -21,8 +21,8 @@ from keju.benchmarks.bbh.facts import (
 )
 from keju.benchmarks.bbh.readers import evalscope_target
 from keju.engine.tally import Tally
-from keju.results.aggregate import summarise
 from keju.types import Sample
+from tests.results.fake_exam import entry_of
 
 
 def test_subsets_and_tasks() -> None:
@@ -122,7 +122,7 @@ def test_chance(exam: Exam, samples: dict[str, Sample]) -> None:
 
 def test_chance_is_computed_for_subsets_and_headline_alike(exam: Exam) -> None:
     tally = Tally(len(exam.samples))
-    entry = summarise(exam, tally, reader="evalscope", usage={}, timing={})
+    entry = entry_of(exam, tally, reader="evalscope")
     by_subset = {subset["name"]: subset.get("chance") for subset in entry["subsets"]}
     assert by_subset["penguins_in_a_table"] == pytest.approx((145 / 5 + 1 / 4) / 146)
     assert by_subset["snarks"] == by_subset["navigate"] == by_subset["formal_fallacies"] == 0.5

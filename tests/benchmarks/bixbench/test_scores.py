@@ -11,16 +11,17 @@ import pytest
 from keju.benchmarks.prepare import choose_readers
 from keju.engine.tally import Tally
 from keju.errors import ConfigError, DataError
-from keju.results.aggregate import summarise
+from keju.results.schema import to_document
 from keju.results.score import score_predictions
 from keju.types import Answer, Outcome, Reading, Score
 from tests.benchmarks.bixbench.conftest import Prepare, write
+from tests.results.fake_exam import entry_of
 
 GOLDEN = "v{}_gpt-4o_mcq-refusal-False_predictions.jsonl"
 
 
 def test_golden_run_of_version_1_0(data_dir: Path) -> None:
-    document = score_predictions(
+    results = score_predictions(
         "bixbench",
         data_dir / "golden" / "bixbench" / GOLDEN.format("1.0"),
         protocol="official",
@@ -28,7 +29,7 @@ def test_golden_run_of_version_1_0(data_dir: Path) -> None:
         dataset_args={"data_version": "1.0", "all_questions": True},
         readers=["official", "robust"],
     )
-    for entry in document["benchmarks"]:
+    for entry in to_document(results)["benchmarks"]:
         assert entry["outcomes"]["correct"] == 95
         assert entry["outcomes"]["incorrect"] == 201
         assert entry["metrics"]["precision"]["value"] == 95 / 296
@@ -43,14 +44,14 @@ def test_golden_run_of_version_1_5_by_its_letters(data_dir: Path, tmp_path: Path
         said = row["predicted"]
         row["output"] = f"<answer> {said} </answer>" if len(said) == 1 else f"SOR{said}"
     write(tmp_path / "p.jsonl", rows)
-    document = score_predictions(
+    results = score_predictions(
         "bixbench",
         tmp_path / "p.jsonl",
         protocol="official",
         data_dir=str(data_dir),
         gold="recorded",
     )
-    (entry,) = document["benchmarks"]
+    (entry,) = to_document(results)["benchmarks"]
     assert entry["outcomes"]["correct"] == 74
     assert entry["outcomes"]["unparsed"] == 4
     assert entry["n"] == 205
@@ -96,7 +97,7 @@ def tallied(outcomes: list[Outcome | None], values: dict[int, float], epochs: in
 
 
 def metrics(prepare: Prepare, tally: Tally, **args: Any) -> dict[str, Any]:
-    entry = summarise(prepare(**args), tally, reader="environment", usage={}, timing={})
+    entry = entry_of(prepare(**args), tally, reader="environment")
     found: dict[str, Any] = entry["metrics"]
     return found
 

@@ -12,8 +12,8 @@ import pytest
 
 from keju.benchmarks.base import Exam
 from keju.engine.tally import Tally
-from keju.results.aggregate import summarise
 from keju.types import Reply
+from tests.results.fake_exam import entry_of
 
 Sit = Callable[..., Exam]
 
@@ -24,7 +24,7 @@ def summary(exam: Exam, replies: dict[str, Reply]) -> dict[str, Any]:
     for unit, sample in enumerate(exam.samples):
         if sample.id in replies:
             tally.add(unit, exam.grade(replies[sample.id], sample, reader))
-    return summarise(exam, tally, reader=reader.name, usage={}, timing={})
+    return entry_of(exam, tally, reader=reader.name)
 
 
 def percent(metric: dict[str, Any]) -> float:

@@ -239,7 +239,7 @@ def test_a_whole_sitting_by_path_with_settings_under_the_same_name(
         work_dir=str(tmp_path),
         run_id="r",
     )
-    entry = run_exams(task, report=False).results["benchmarks"][0]
+    entry = run_exams(task, report=False).document["benchmarks"][0]
     assert entry["name"] == "quiz"
     assert entry["outcomes"]["correct"] == 1
     assert entry["n"] == 2

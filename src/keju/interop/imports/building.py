@@ -11,6 +11,8 @@ from pathlib import Path
 from time import time
 from typing import Any
 
+import msgspec
+
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.choices import as_shown
@@ -18,13 +20,15 @@ from keju.benchmarks.prepare import prepare_exam
 from keju.config import TaskConfig
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests
-from keju.errors import DataError, UsageError, did_you_mean
+from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import write_json
 from keju.interop.imports.comparing import Compared, Pair, compare
 from keju.interop.imports.detect import read_log
 from keju.interop.imports.log import Log, LogRow, Part
 from keju.interop.imports.matching import Match, Matcher, plain
-from keju.results.outputs import build_results, write_outputs
+from keju.report.html import write_outputs
+from keju.results.schema import Results
+from keju.results.summarise import build_results
 from keju.runs.folder import run_folder
 from keju.runs.journal import Journal
 from keju.runs.manifest import Manifest, ManifestFile
@@ -68,7 +72,7 @@ class Imported:
     folder: Path
     document: dict[str, Any]
     """The comparison, as ``import.json`` and ``--json`` have it."""
-    results: dict[str, Any]
+    results: Results
 
 
 def import_log(path: Path, wishes: Wishes) -> Imported:
@@ -244,8 +248,7 @@ def _write(
             journal.append(pair.record for pair in pairs)
             compared.append(compare(sitting.part, job, sitting.exam, pairs, sitting.unmatched))
         _describe(file.manifest, log, sittings, compared, strange)
-        results = build_results(jobs, file, None)
-        _warn(results, log, compared)
+        results = _with_notices(build_results(jobs, file, None), log, compared)
         file.finish(complete=True)
         write_outputs(Run(folder), results, requests, config.language, report=True)
     document = _document(folder, log, compared, strange)
@@ -306,14 +309,16 @@ def _describe(
         exam.settings |= {"prompts": f"as {log.tool} {log.version} wrote them".strip()}
 
 
-def _warn(results: dict[str, Any], log: Log, compared: Sequence[Compared]) -> None:
-    by_name = {c.benchmark: c for c in compared}
-    for entry in results["benchmarks"]:
-        warnings = entry.setdefault("warnings", [])
-        warnings.append(f"imported from {log.tool} {log.version}: the prompts are its own".strip())
-        lost = len(by_name[entry["name"]].unmatched)
-        if lost:
-            warnings.append(f"{lost} rows of the log answer no question of the data")
+def _with_notices(results: Results, log: Log, compared: Sequence[Compared]) -> Results:
+    """`results` that say where the replies come from, and how many rows are not in them."""
+    origin = Notice("imported", {"origin": f"{log.tool} {log.version}"})
+    lost = {c.benchmark: len(c.unmatched) for c in compared}
+    entries = []
+    for entry in results.benchmarks:
+        rows = lost[entry.name]
+        unmatched = [Notice("unmatched_rows", {"rows": rows})] if rows else []
+        entries.append(entry.with_notices([origin, *unmatched]))
+    return msgspec.structs.replace(results, benchmarks=tuple(entries))
 
 
 def _document(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from keju.errors import DataError, did_you_mean
 from keju.results.score import score_predictions
 from keju.results.verify.sets import Check, RecordedSet
@@ -29,14 +31,15 @@ def check(recorded: RecordedSet, golden: dict[str, Any]) -> list[Check]:
     if setting not in READERS:
         hint = did_you_mean(setting, READERS)
         raise DataError(f"{recorded.golden}: unknown setting '{setting}'{hint}")
-    entry = score_predictions(
+    results = score_predictions(
         "bbh",
         recorded.predictions,
         protocol="paper",
         readers=[READERS[setting]],
         data_dir=str(recorded.data_dir),
         gold="current",
-    )["benchmarks"][0]
+    )
+    entry = msgspec.to_builtins(results.benchmarks[0])
     return [*_overall(golden["summary"], entry), *_subsets(golden["subsets"], entry)]
 
 

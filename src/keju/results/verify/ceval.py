@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.engine.job import Job
 from keju.errors import DataError
 from keju.files import read_rows
-from keju.results.outputs import entries_of
+from keju.results.summarise import entries_of
 from keju.results.verify.sets import Check, RecordedSet
 from keju.types import Reply, Sampling
 
@@ -42,7 +44,8 @@ def _entry(recorded: RecordedSet, split: str) -> dict[str, Any]:
         sample = exam.as_recorded(exam.samples[unit], row, gold=True)
         readings = tuple(exam.grade(reply, sample, reader) for reader in readers)
         job.enter_readings(unit, reply, (), readings)
-    return entries_of(job)[0]
+    entry: dict[str, Any] = msgspec.to_builtins(entries_of(job)[0])
+    return entry
 
 
 def _overall(summary: dict[str, Any], entry: dict[str, Any]) -> list[Check]:

@@ -1,0 +1,278 @@
+"""The metrics of an exam: over items, over subsets and tasks, and over repeats.
+
+Every function takes the counts of `keju.results.cells` and returns estimates; the exam's own
+metrics are merged last (see `metrics_of`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from keju.benchmarks.base import Mean
+from keju.engine.tally import CODE, PENDING
+from keju.results.cells import UNGRADED, Cell, ItemState, cluster_of
+from keju.results.schema import BEST, MACRO, WORST, Metric
+from keju.stats.agreement import self_consistency
+from keju.stats.distributions import Z95, student_t_quantile
+from keju.stats.estimate import Gathered
+from keju.stats.intervals import Interval, wilson
+from keju.stats.repeats import ladder, majority_vote, pass_all_k, pass_at_k, variance_parts
+from keju.stats.strata import Stratum, clustered_strata_se, micro_weights, stratified_mean
+from keju.types import Sample
+
+if TYPE_CHECKING:
+    from keju.benchmarks.base import Exam
+    from keju.engine.tally import Tally
+
+CHANCE_SAMPLES = 20_000
+"""The most samples looked at for the chance level; evenly spaced in a larger exam."""
+_BLOCK = 65_536
+_NO_GRADE = {PENDING, *(CODE[outcome] for outcome in UNGRADED)}
+
+
+def metrics_of(
+    exam: Exam,
+    tally: Tally,
+    cells: Mapping[str, Cell],
+    overall: Cell,
+    chances: Mapping[str, Chance],
+) -> dict[str, Metric]:
+    """All metrics of one exam under one reader, in the order in which they are shown."""
+    accuracy = overall.shares().estimate()
+    metrics = {"accuracy": accuracy} | _bounds(overall, accuracy) | _mean_metrics(exam, cells)
+    if tally.epochs > 1:
+        counts = [(state.graded, state.correct, n) for (_, state), n in overall.states.items()]
+        if parts := variance_parts(counts):
+            metrics["accuracy"] = replace(
+                accuracy, within_variance=parts.within, between_variance=max(0.0, parts.between)
+            )
+        metrics |= _repeat_metrics(exam, tally, overall)
+    if chances:
+        n = sum(chance.n for chance in chances.values())
+        total = sum(chance.total for chance in chances.values())
+        metrics["chance"] = Metric(total / n, None, n)
+    values = tally.values
+    blocks = (values[low : low + _BLOCK] for low in range(0, len(values), _BLOCK))
+    if any(not set(block) <= {0.0, 1.0} for block in blocks):
+        metrics["mean_score"] = _mean_score(exam, tally)
+    return metrics | dict(exam.extra_metrics(tally))
+
+
+class Chance(NamedTuple):
+    """The scores of a blind guess over the samples for which they are defined."""
+
+    total: float
+    n: int
+
+
+def chance_levels(exam: Exam) -> dict[str, Chance]:
+    """The expected score of a blind guess, for each subset that has one."""
+    stride = max(1, -(-len(exam.samples) // CHANCE_SAMPLES))
+    chances: dict[str, Chance] = {}
+    for subset in exam.subsets:
+        samples = (exam.samples[item] for item in range(subset.start, subset.stop, stride))
+        levels = [level for s in samples if (level := exam.chance(s)) is not None]
+        if levels:
+            chances[subset.name] = Chance(sum(levels), len(levels))
+    return chances
+
+
+def _bounds(overall: Cell, accuracy: Metric) -> dict[str, Metric]:
+    """Accuracy if everything without a grade were wrong, and if it were right."""
+    if not any(overall.outcomes[outcome] for outcome in UNGRADED):
+        return {}
+    deff = max(1.0, accuracy.deff if isinstance(accuracy.deff, float) else 1.0)
+    bounds: dict[str, Metric] = {}
+    for name, score in ((WORST, attrgetter("worst")), (BEST, attrgetter("best"))):
+        moments = overall.gather(score).moments()
+        if moments is not None:
+            interval = wilson(moments.mean, moments.n / deff)
+            bounds[name] = Metric(moments.mean, interval.clipped(), moments.n)
+    return bounds
+
+
+def _mean_score(exam: Exam, tally: Tally) -> Metric:
+    """The mean of graded values, where answers may be partly right."""
+    gathered = Gathered(clustered=exam.clustered)
+    for item in range(tally.samples):
+        units = range(item * tally.epochs, (item + 1) * tally.epochs)
+        # Seven digits: a value as it was before it was stored in single precision.
+        values = [
+            float(f"{tally.values[u]:.7g}") for u in units if tally.outcomes[u] not in _NO_GRADE
+        ]
+        if values:
+            group = cluster_of(exam.samples[item]) if exam.clustered else ""
+            gathered.add(sum(values) / len(values), group, draws=0)
+    return gathered.estimate()
+
+
+# Means over subsets and tasks, each subset a fixed stratum.
+
+
+class Scored(NamedTuple):
+    """One subset's scores and, where only a part of it was drawn, its full size."""
+
+    gathered: Gathered
+    population: int = 0
+
+    @property
+    def stratum(self) -> Stratum | None:
+        """The subset as a stratum; None if nothing in it is graded."""
+        moments = self.gathered.moments()
+        return None if moments is None else Stratum(moments, self.population)
+
+
+def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
+    """The means of the exam, the first always; a macro mean; what the whole set would give."""
+    subsets = {s.name: Scored(cells[s.name].shares(), s.population) for s in exam.subsets}
+    metrics: dict[str, Metric] = {}
+    for place, mean in enumerate(exam.means()):
+        metric = _mean_metric(mean, subsets, main=place == 0)
+        if metric is not None:
+            metrics[mean.name] = metric
+    if MACRO not in metrics:
+        every = Mean(MACRO, "mean over subsets", tuple((name,) for name in subsets))
+        macro = _mean_metric(every, subsets, main=True)
+        if macro is not None:
+            partial_ = macro.partial or any(metric.partial for metric in metrics.values())
+            metrics = {MACRO: replace(macro, partial=partial_)} | metrics
+    strata = {name: own for name, scored in subsets.items() if (own := scored.stratum) is not None}
+    if any(stratum.population for stratum in strata.values()):
+        weights = dict(zip(strata, micro_weights(list(strata.values())), strict=True))
+        title = "accuracy expected on the whole set, subsets weighted by their size"
+        metrics["accuracy_whole_set"] = replace(_weighted(weights, subsets), title=title)
+    return metrics
+
+
+def _mean_metric(mean: Mean, subsets: Mapping[str, Scored], *, main: bool) -> Metric | None:
+    """The metric of one mean; None if the exam lacks subsets of it.
+
+    The main mean is given all the same, over the tasks that are there, and says ``partial``. A
+    subset that is there without a single grade leaves the others undefined, and the main one
+    partial.
+    """
+    wanted = [name for task in mean.tasks for name in task]
+    if not main and any(name not in subsets for name in wanted):
+        return None
+    graded = {name for name in wanted if name in subsets and subsets[name].stratum is not None}
+    complete = len(graded) == len(set(wanted))
+    tasks = [[name for name in task if name in graded] for task in mean.tasks]
+    tasks = [task for task in tasks if task]
+    if not tasks or not (complete or main):
+        return Metric(None, None, 0, title=mean.title)
+    weights: dict[str, float] = {}
+    for task in tasks:  # each task counts alike, and each subset alike inside its task
+        for name in task:
+            weights[name] = weights.get(name, 0.0) + 1 / (len(tasks) * len(task))
+    metric = _weighted(weights, subsets)
+    return replace(metric, title=mean.title, tasks=len(tasks), partial=not complete)
+
+
+def _weighted(weights: Mapping[str, float], subsets: Mapping[str, Scored]) -> Metric:
+    """The weighted mean of the subsets, with the interval that fixed strata leave."""
+    chosen = [subsets[name] for name in weights]
+    if len(chosen) == 1:
+        return chosen[0].gathered.estimate()
+    strata = [stratum for scored in chosen if (stratum := scored.stratum) is not None]
+    shares = list(weights.values())
+    by_group = [own for scored in chosen if (own := scored.gathered.clusters) is not None]
+    mean = stratified_mean(strata, shares, finite=not by_group)
+    metric = Metric(
+        mean.value,
+        mean.interval.clipped(),
+        sum(stratum.moments.n for stratum in strata),
+        "stratified",
+        mean.se,
+        strata=len(strata),
+        strata_by_wilson=mean.by_wilson,
+        finite_population=not by_group and any(stratum.unseen < 1 for stratum in strata),
+    )
+    if not by_group:
+        return metric
+    se, clusters = clustered_strata_se(by_group, shares)
+    metric = replace(metric, method="clustered", clusters=clusters)
+    if se is None:
+        return replace(metric, se=None, ci95=None)
+    # Both arms widen to the clustered standard error; shared contexts never narrow them.
+    wider = max(se, mean.se)
+    stretch = wider / mean.se * student_t_quantile(0.975, clusters - 1) / Z95
+    low, high = mean.interval
+    interval = Interval(
+        mean.value - stretch * (mean.value - low), mean.value + stretch * (high - mean.value)
+    )
+    return replace(metric, se=wider, ci95=interval.clipped(), deff=(se / mean.se) ** 2)
+
+
+# Exams in which every item was asked several times.
+
+
+def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric]:
+    """pass@k, pass^k (for one sample the same), majority votes and the agreement of repeats."""
+    rungs = ladder(tally.epochs)
+    metrics: dict[str, Metric] = {}
+    for sign, chance, sizes in (("@", pass_at_k, rungs), ("^", pass_all_k, rungs[1:])):
+        for k in sizes:
+            gathered = overall.gather(partial(_of_item, chance=chance, k=k))
+            metrics[f"pass{sign}{k}"] = gathered.estimate()
+    if tally.answers is None:
+        agreement = overall.gather(
+            lambda state: self_consistency((state.correct, state.graded - state.correct))
+        )
+        return metrics | {"agreement": agreement.estimate(of="scores")}
+    return metrics | _vote_metrics(exam, tally, tally.answers)
+
+
+def _of_item(state: ItemState, chance: Callable[[int, int, int], float], k: int) -> float | None:
+    return chance(state.graded, state.correct, k) if state.graded >= k else None
+
+
+def _vote_metrics(exam: Exam, tally: Tally, answers: Sequence[str | None]) -> dict[str, Metric]:
+    epochs = tally.epochs
+    smaller = {k: Gathered(clustered=exam.clustered) for k in ladder(epochs) if 1 < k < epochs}
+    full = Gathered(clustered=exam.clustered)
+    agreement = Gathered(clustered=exam.clustered)
+    for item in range(tally.samples):
+        units = slice(item * epochs, (item + 1) * epochs)
+        sample = exam.samples[item]
+        votes: Counter[str] = Counter()
+        right: set[str] = set()
+        graded = 0
+        for code, answer in zip(tally.outcomes[units], answers[units], strict=True):
+            if code in _NO_GRADE:
+                continue
+            graded += 1
+            if answer is not None:
+                option = option_identity(sample, answer)
+                votes[option] += 1
+                if code == CODE["correct"]:
+                    right.add(option)
+        if not graded:
+            continue
+        ballot = (
+            [n for option, n in votes.items() if option in right],
+            [n for option, n in votes.items() if option not in right],
+            graded - votes.total(),
+        )
+        group = cluster_of(sample) if exam.clustered else ""
+        full.add(majority_vote(*ballot, graded), group, draws=graded)
+        for k, gathered in smaller.items():
+            if graded >= k:
+                gathered.add(majority_vote(*ballot, k), group, draws=graded)
+        same = self_consistency(votes.values())
+        if same is not None:
+            agreement.add(same, group, draws=graded)
+    metrics = {f"majority_vote@{k}": gathered.estimate() for k, gathered in smaller.items()}
+    metrics["majority_vote"] = full.estimate()
+    return metrics | {"agreement": agreement.estimate(of="answers")}
+
+
+def option_identity(sample: Sample, answer: str) -> str:
+    """The option behind an answer, whatever letter it was shown under."""
+    shown = sample.labels.find(answer) if len(answer) == 1 else -1
+    return f"option {sample.order[shown]}" if sample.order and shown >= 0 else answer

@@ -1,0 +1,236 @@
+"""From the scoreboards of a run to its results.
+
+Errors of infrastructure and answers without a grade leave the denominator of every score, are
+counted beside it, and the worst and best they could have made of it are shown.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from keju.engine.job import Job
+from keju.errors import KejuError, Notice
+from keju.results.cells import UNGRADED, Cell, join, read_items, read_subset
+from keju.results.metrics import Chance, chance_levels, metrics_of
+from keju.results.schema import (
+    BEST,
+    NO_GOLD,
+    SCHEMA,
+    WORST,
+    Entry,
+    Errata,
+    Errors,
+    Judge,
+    Metric,
+    Results,
+    Row,
+    Timing,
+    Usage,
+)
+from keju.runs.manifest import ManifestFile
+from keju.stats.intervals import FEW_CLUSTERS
+
+if TYPE_CHECKING:
+    from keju.benchmarks.base import Exam
+    from keju.engine.tally import Tally
+    from keju.judges.stage import Judgement
+
+SUBMITTED = ("ceval",)
+"""Exams whose makers score answers to questions that are published without gold answers."""
+WARN_ABOVE = 0.01
+"""Share of truncated or unparsed replies above which a result carries a warning."""
+QUANTILE_SAMPLE = 100_000
+"""Latency quantiles are taken over at most this many units."""
+
+
+def build_results(
+    jobs: Sequence[Job],
+    file: ManifestFile,
+    stop: KejuError | None,
+    judgement: Judgement | None = None,
+) -> Results:
+    """The results of a run, from the scoreboards of its jobs."""
+    entries = [
+        entry
+        for job in jobs
+        for entry in entries_of(job, seconds=file.seconds, judgement=judgement)
+    ]
+    return Results(
+        schema=SCHEMA,
+        run=file.manifest.run,
+        model=file.manifest.model,
+        benchmarks=tuple(entries),
+        complete=stop is None,
+        stopped="" if stop is None else str(stop),
+    )
+
+
+def entries_of(
+    job: Job,
+    *,
+    seconds: float = 0.0,
+    beside: bool = True,
+    judgement: Judgement | None = None,
+) -> list[Entry]:
+    """One entry for each reader; with `beside` the second stands as a metric of the first.
+
+    The headline is the protocol's own reader. What the reader beside it (nearly always `robust`)
+    makes of the same replies is printed next to it, so that a misread format never passes for a
+    lack of ability.
+    """
+    meter = job.meter
+    usage = Usage(meter.requests, meter.input, meter.output, meter.cached, meter.reasoning)
+    timing = _timing(job, seconds)
+    entries = []
+    for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
+        entry = summarise(job.exam, tally, reader=reader.name, usage=usage, timing=timing)
+        if job.errors:
+            entry = replace(entry, errors=_errors(job))
+        if job.sampling.temperature == 0 and job.epochs > 1:
+            entry = entry.with_notices([Notice("repeats_at_temperature_0")])
+        opinion = judgement.opinion(job) if judgement is not None else None
+        if opinion is not None:
+            deff = entry.metrics["accuracy"].deff
+            said = opinion.about(place, deff if isinstance(deff, float) else 1.0)
+            entry = entry.with_notices(said.notices).with_metrics(said.metrics)
+            entry = replace(entry, judge=msgspec.convert(said.judge, Judge))
+        entries.append(entry)
+    name = job.exam.beside
+    if beside and len(entries) == 2 and entries[1].reader == name:
+        other = replace(entries[1].metrics["accuracy"], title=f"accuracy as read by '{name}'")
+        return [entries[0].with_metrics({f"accuracy_{name}": other})]
+    return entries
+
+
+def _errors(job: Job) -> Errors:
+    """Which kinds of errors ended samples, the commonest first, and an example of that."""
+    kinds = Counter(fault.kind for fault in job.errors.values()).most_common()
+    example = next(fault for fault in job.errors.values() if fault.kind == kinds[0][0])
+    return Errors(dict(kinds), example.message)
+
+
+def _timing(job: Job, seconds: float) -> Timing:
+    step = max(1, len(job.seconds) // QUANTILE_SAMPLE)
+    spans = array("f", sorted(value for value in job.seconds[::step] if value > 0))
+    quantiles = [round(spans[int(q * (len(spans) - 1))], 4) for q in (0.5, 0.95, 1.0) if spans]
+    return Timing(round(seconds, 3), *quantiles)
+
+
+def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Timing) -> Entry:
+    """The entry of one exam under one reader.
+
+    Units without a record are not counted anywhere, so a run can be summarised while it goes on.
+    Memory does not grow with the number of samples unless they are clustered.
+    """
+    cells = {subset.name: read_subset(exam, tally, subset) for subset in exam.subsets}
+    overall = join(cells.values(), clustered=exam.clustered)
+    chances = chance_levels(exam)
+    metrics = metrics_of(exam, tally, cells, overall, chances)
+    lost = sum(overall.outcomes[outcome] for outcome in UNGRADED)
+    goldless = (
+        lost == overall.units
+        and bool(overall.outcomes["ungraded"])
+        and not any(sample.target for sample in exam.samples)
+    )
+    if goldless:
+        metrics = {name: own for name, own in metrics.items() if name not in (WORST, BEST)}
+    numbered = enumerate(exam.samples) if exam.errata else ()
+    faulty = [item for item, sample in numbered if sample.id in exam.errata]
+    if faulty:
+        rest = overall.minus(read_items(exam, tally, faulty))
+        metrics["accuracy_without_errata"] = rest.shares().estimate()
+    notices = (*_notices(exam, overall, lost, metrics["accuracy"], goldless), *exam.warnings)
+    return Entry(
+        name=exam.benchmark,
+        protocol=exam.protocol.name,
+        protocol_version=exam.protocol.version,
+        reader=reader,
+        headline=exam.protocol.headline,
+        n=overall.items,
+        metrics=metrics,
+        outcomes=overall.outcome_counts(),
+        subsets=tuple(_subset_rows(exam, cells, chances)),
+        groups=tuple(_group_rows(exam, cells, metrics)),
+        reference=tuple(exam.references),
+        warnings=tuple(notice.text() for notice in notices),
+        notices=notices,
+        usage=usage,
+        timing=timing,
+        gold=NO_GOLD if goldless else "",
+        repeats=tally.epochs,
+        errata=Errata(len(faulty)) if faulty else None,
+    )
+
+
+def _subset_rows(
+    exam: Exam, cells: Mapping[str, Cell], chances: Mapping[str, Chance]
+) -> Iterator[Row]:
+    for subset in exam.subsets:
+        cell = cells[subset.name]
+        accuracy = cell.shares().estimate()
+        chance = chances.get(subset.name)
+        yield Row(
+            name=subset.name,
+            n=cell.items,
+            accuracy=accuracy.value,
+            ci95=accuracy.ci95,
+            outcomes=cell.outcome_counts(),
+            chance=chance.total / chance.n if chance else None,
+            title=subset.title,
+            population=subset.population,
+        )
+
+
+def _group_rows(
+    exam: Exam, cells: Mapping[str, Cell], metrics: Mapping[str, Metric]
+) -> Iterator[Row]:
+    """The means that are also categories; the micro accuracy of their rows stands beside."""
+    for mean in exam.means():
+        if not mean.group or mean.name not in metrics:
+            continue
+        names = dict.fromkeys(name for task in mean.tasks for name in task if name in cells)
+        cell = join((cells[name] for name in names), clustered=exam.clustered)
+        micro, metric = cell.shares().estimate(), metrics[mean.name]
+        yield Row(
+            name=mean.name,
+            title=mean.title,
+            n=cell.items,
+            accuracy=metric.value,
+            ci95=metric.ci95,
+            micro_accuracy=micro.value,
+            micro_ci95=micro.ci95,
+            outcomes=cell.outcome_counts(),
+            subsets=tuple(names),
+            partial=metric.partial,
+        )
+
+
+def _notices(
+    exam: Exam, overall: Cell, lost: int, accuracy: Metric, goldless: bool
+) -> Iterator[Notice]:
+    """What could mislead about the scores of an exam."""
+    whole = overall.units
+
+    def share(code: str, part: int) -> Notice:
+        return Notice(code, {"part": part, "whole": whole, "share": part / whole})
+
+    if goldless:
+        yield Notice("no_gold_submission" if exam.benchmark in SUBMITTED else "no_gold")
+    elif whole and lost == whole:
+        yield Notice("nothing_graded", {"whole": whole})
+    elif lost:
+        yield share("ungraded_replies", lost)
+    if overall.outcomes["truncated"] > WARN_ABOVE * whole:
+        yield share("cut_replies", overall.outcomes["truncated"])
+    if overall.outcomes["unparsed"] > WARN_ABOVE * whole:
+        yield share("unread_replies", overall.outcomes["unparsed"])
+    if accuracy.clusters == 1:
+        yield Notice("one_cluster")
+    elif accuracy.clusters is not None and accuracy.clusters < FEW_CLUSTERS:
+        yield Notice("few_clusters", {"clusters": accuracy.clusters})
