@@ -16,6 +16,7 @@ from typing import Protocol as Shape
 
 from keju.answers.reader import Reader as Reader
 from keju.benchmarks.grading import grade
+from keju.benchmarks.modes import Modes
 from keju.benchmarks.recorded import as_recorded
 from keju.config import DatasetArgs, JudgeConfig
 from keju.errors import Notice
@@ -225,6 +226,8 @@ class Benchmark(ABC):
     subset_names: ClassVar[tuple[str, ...]] = ()
     needs_data: ClassVar[bool] = True
     """False where the questions are generated; `prepare` then gets an empty folder."""
+    modes: ClassVar[Modes | None] = None
+    """The two modes whose runs ``keju modes`` compares."""
     Args: ClassVar[type[DatasetArgs]] = DatasetArgs
     """The settings it takes in ``dataset_args``: `DatasetArgs` and its own."""
 

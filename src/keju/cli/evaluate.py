@@ -74,9 +74,10 @@ def evaluate(
 
 def _print_next_steps(finished: Finished) -> None:
     """Print where the report is, and commands that do something useful with this very run."""
-    from keju.cli.modes import mode_hint
     from keju.config.load import runs_folder
+    from keju.results.modes import counterpart
     from keju.runs.folder import REPORT
+    from keju.runs.run import Run
 
     folder, report = finished.folder, finished.folder / REPORT
     run = shlex.quote(folder.name if folder.parent == runs_folder(None) else str(folder))
@@ -93,8 +94,9 @@ def _print_next_steps(finished: Finished) -> None:
     steps.append((f"keju export {run} -o answers.csv", "every answer, one row each"))
     width = max(len(step) for step, _ in steps)
     print_lines("next:", *(f"  {step:<{width}}  # {what}" for step, what in steps))
-    if hint := mode_hint(folder):
-        print_lines(hint)
+    if pair := counterpart(Run(folder)):
+        both = f"keju modes {pair.direct.folder} {pair.reasoned.folder}"
+        print_lines(f"both modes of {pair.exam} are there, side by side: {both}")
 
 
 def _rehearse(config: TaskConfig) -> dict[str, Any]:

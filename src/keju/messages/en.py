@@ -79,15 +79,6 @@ TEXTS: dict[str, str] = {
     "cli_json_needs_file": "--json reports on a file: give one with -o FILE",
     "cli_key_refused": "{url} refuses the key ({status}): set --api-key",
     "cli_key_variable": "{problem}; -k: the variable {variable} is not set",
-    "cli_modes_differ": (
-        "the runs cannot be compared: {name} is {first!r} in the first and {second!r} in the second"
-    ),
-    "cli_modes_no_exam": "run '{run}' sat no exam that has two modes",
-    "cli_modes_order": (
-        "run '{run}' sat {benchmark} in mode {mode}, not {wanted}; the answer-only run "
-        "comes first, then the one with a chain of thought"
-    ),
-    "cli_modes_other_exam": "run '{run}' did not sit {benchmark}",
     "cli_no_data": "no benchmark's data was found: keju data pull NAME, or --data-dir DIR",
     "cli_no_data_folder": "{benchmark} has no folder: its questions are {origin}",
     "cli_no_question": "'{subset}' has no question {index}: --index goes from 0 to {last}",
@@ -164,6 +155,15 @@ TEXTS: dict[str, str] = {
     ),
     "config_yaml_at": "{where}{line}: {problem}",
     "endpoint_wants_key": "{url} wants a key ({status}): {advice}",
+    "modes_differ": (
+        "the runs cannot be compared: {name} is {first!r} in the first and {second!r} in the second"
+    ),
+    "modes_no_exam": "run '{run}' did not sit {benchmarks}",
+    "modes_nothing_shared": ("the two runs have no graded question in common: nothing to compare"),
+    "modes_order": (
+        "run '{run}' sat {benchmark} in mode {mode}, not {wanted}; the answer-only run comes "
+        "first, then the one with a chain of thought"
+    ),
 }
 
 LABELS: dict[str, str] = {

@@ -68,13 +68,6 @@ TEXTS: dict[str, str] = {
     "cli_json_needs_file": "--json 报告所写的文件：请用 -o FILE 给出",
     "cli_key_refused": "{url} 拒绝了密钥（{status}）：请设置 --api-key",
     "cli_key_variable": "{problem}；-k：变量 {variable} 没有设置",
-    "cli_modes_differ": "这两次运行不能比较：{name} 在前者中是 {first!r}，在后者中是 {second!r}",
-    "cli_modes_no_exam": "运行“{run}”没有考有两种模式的考试",
-    "cli_modes_order": (
-        "运行“{run}”以 {mode} 模式考了 {benchmark}，而不是 {wanted}；先给出直接作答的运行，"
-        "再给出带思维链的运行"
-    ),
-    "cli_modes_other_exam": "运行“{run}”没有考 {benchmark}",
     "cli_no_data": "没有找到任何基准的数据：请用 keju data pull NAME 或 --data-dir DIR",
     "cli_no_data_folder": "{benchmark} 没有文件夹：其题目来自 {origin}",
     "cli_no_question": "“{subset}”没有第 {index} 题：--index 的范围是 0 到 {last}",
@@ -144,6 +137,13 @@ TEXTS: dict[str, str] = {
     "config_variable_mapping": "{variable}：“{field}”是一个映射，请在文件中或用对应的选项给出",
     "config_yaml_at": "{where}{line}：{problem}",
     "endpoint_wants_key": "{url} 需要密钥（{status}）：{advice}",
+    "modes_differ": ("这两次运行不能比较：{name} 在前者中是 {first!r}，在后者中是 {second!r}"),
+    "modes_no_exam": "运行“{run}”没有考 {benchmarks}",
+    "modes_nothing_shared": "两次运行没有共同评过分的题目：无从比较",
+    "modes_order": (
+        "运行“{run}”以 {mode} 模式考了 {benchmark}，而不是 {wanted}；"
+        "先给出直接作答的运行，再给出带思维链的运行"
+    ),
 }
 
 LABELS: dict[str, str] = {

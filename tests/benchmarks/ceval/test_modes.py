@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from keju.benchmarks.ceval.modes import compare_modes
+from keju.benchmarks.ceval.modes import MODES
 from keju.benchmarks.ceval.subjects import SUBJECTS
 from keju.errors import UsageError
+from keju.results.modes import compare_modes
 from keju.stats.distributions import student_t_quantile
 
 
@@ -26,7 +27,7 @@ def scores(**subjects: str) -> dict[str, float]:
 def test_shared_questions_are_compared_one_by_one_in_published_order() -> None:
     direct = scores(law="1111", logic="0010.1", physician="1")
     reasoned = scores(logic="1110111", law="1011", marxism="1")
-    found = compare_modes(direct, reasoned)
+    found = compare_modes(MODES, direct, reasoned)
     logic, law = found.subjects
     assert (logic.subject, logic.title, logic.n) == ("logic", "逻辑学", 5)
     assert [logic.answer_only, logic.cot] == pytest.approx([0.4, 0.8])
@@ -37,7 +38,7 @@ def test_shared_questions_are_compared_one_by_one_in_published_order() -> None:
 
 
 def test_the_interval_is_that_of_the_differences_of_single_questions() -> None:
-    (row,) = compare_modes(scores(law="00001111"), scores(law="11111110")).subjects
+    (row,) = compare_modes(MODES, scores(law="00001111"), scores(law="11111110")).subjects
     differences = [1.0, 1, 1, 1, 0, 0, 0, -1]
     mean = sum(differences) / 8
     error = math.sqrt(sum((d - mean) ** 2 for d in differences) / 7 / 8)
@@ -48,7 +49,7 @@ def test_the_interval_is_that_of_the_differences_of_single_questions() -> None:
 
 def test_differences_without_spread_have_no_interval() -> None:
     for direct, reasoned in (("0", "1"), ("00", "11")):
-        (row,) = compare_modes(scores(law=direct), scores(law=reasoned)).subjects
+        (row,) = compare_modes(MODES, scores(law=direct), scores(law=reasoned)).subjects
         assert (row.difference, row.ci95, row.apart) == (1, None, False)
 
 
@@ -56,7 +57,7 @@ def test_categories_are_means_over_their_subjects() -> None:
     def sat(digits: Mapping[str, str]) -> dict[str, float]:
         return scores(**{name: digits.get(name, "10") for name in SUBJECTS})
 
-    found = compare_modes(sat({}), sat({"law": "1111", "logic": "01"}))
+    found = compare_modes(MODES, sat({}), sat({"law": "1111", "logic": "01"}))
     humanities = next(row for row in found.categories if row.subject == "Humanities")
     assert [row.subject for row in found.categories][-1] == "hard"
     assert humanities.difference == pytest.approx(0.5 / 11)
@@ -65,4 +66,4 @@ def test_categories_are_means_over_their_subjects() -> None:
 
 def test_nothing_in_common_is_refused() -> None:
     with pytest.raises(UsageError, match="no graded question in common"):
-        compare_modes(scores(law="1"), scores(logic="1"))
+        compare_modes(MODES, scores(law="1"), scores(logic="1"))

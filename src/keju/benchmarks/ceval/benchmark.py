@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from keju.benchmarks.base import Benchmark, DataFacts, Subset
 from keju.benchmarks.ceval import data
 from keju.benchmarks.ceval.exam import CEvalExam, sample_id
+from keju.benchmarks.ceval.modes import MODES
 from keju.benchmarks.ceval.prompts import (
     EVALSCOPE_EXAMPLES,
     FEW_SHOT_FIELDS,
@@ -67,6 +68,7 @@ class CEval(Benchmark):
     default_protocol = "evalscope"
     reader_names = READER_NAMES
     subset_names = tuple(SUBJECTS)
+    modes = MODES
     Args = CEvalArgs
 
     def subset_name(self, given: str) -> str | None:

@@ -1,0 +1,226 @@
+"""Knowledge or reasoning? Two runs of a model, one with a chain of thought, side by side.
+
+A subject that gains from a chain of thought is one of reasoning; one that does not, or loses, is
+one of knowledge. Only questions that both runs graded count, and they are compared one by one:
+a subject may have only a dozen questions, so the difference has an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from keju.benchmarks import registry
+from keju.errors import UsageError
+from keju.runs.run import list_runs
+from keju.stats.distributions import student_t_quantile
+from keju.stats.intervals import Interval, Moments
+
+if TYPE_CHECKING:
+    from keju.benchmarks.base import Benchmark
+    from keju.benchmarks.modes import Modes
+    from keju.runs.manifest import Manifest, StoredExam
+    from keju.runs.run import Run
+
+OVERALL = "all"
+
+
+class ModesRow(NamedTuple):
+    """One subject, one category or everything, sat in both modes; shares in [0, 1]."""
+
+    subject: str
+    title: str
+    """What a subject or category is called."""
+    n: int
+    """Questions that both runs graded."""
+    answer_only: float
+    cot: float
+    difference: float
+    """Chain of thought minus answer-only."""
+    ci95: Interval | None
+    """Of the difference; None where it has no spread to tell by."""
+    apart: bool
+    """Whether the interval leaves out 0, so that the difference is more than noise."""
+
+
+class Comparison(NamedTuple):
+    """Two runs, question by question."""
+
+    overall: ModesRow
+    subjects: list[ModesRow]
+    """In the published order."""
+    categories: list[ModesRow]
+    """Means over their subjects; only those of which all subjects are there."""
+
+
+class Declared(NamedTuple):
+    """An exam of a run that has two modes."""
+
+    exam: StoredExam
+    benchmark: Benchmark
+    modes: Modes
+
+    @property
+    def mode(self) -> str:
+        """The mode in which the run sat it."""
+        return str(self.exam.settings.get("mode"))
+
+
+def declared(manifest: Manifest) -> Declared | None:
+    """The first exam of a run that has two modes, if there is one."""
+    for exam in manifest.benchmarks:
+        benchmark = registry.get(exam.name) if exam.name in registry.names() else None
+        if benchmark is not None and benchmark.modes is not None:
+            return Declared(exam, benchmark, benchmark.modes)
+    return None
+
+
+def compare_runs(direct: Run, reasoned: Run) -> Comparison:
+    """Compare the run that answered at once with the one that reasoned; UsageError says why not."""
+    first, second = (declared(run.manifest) for run in (direct, reasoned))
+    for run, found in ((direct, first), (reasoned, second)):
+        if found is None:
+            names = [name for name in registry.names() if registry.get(name).modes is not None]
+            raise UsageError("modes_no_exam", run=run.id, benchmarks=", ".join(names))
+        wanted = found.modes.direct if run is direct else found.modes.reasoned
+        if found.mode != wanted:
+            values = {"run": run.id, "benchmark": found.exam.name, "mode": found.mode}
+            raise UsageError("modes_order", wanted=wanted, **values)
+    assert first is not None
+    if unlike := difference_of(direct.manifest, reasoned.manifest):
+        raise UsageError("modes_differ", **unlike._asdict())
+    name = first.exam.name
+    return compare_modes(first.modes, _scores(direct, name), _scores(reasoned, name))
+
+
+class Pair(NamedTuple):
+    """Two runs that can be compared."""
+
+    exam: str
+    direct: Run
+    reasoned: Run
+
+
+def counterpart(run: Run) -> Pair | None:
+    """A run and the newest complete one beside it that is alike in all but the mode."""
+    own = declared(run.manifest)
+    if own is None or own.mode not in (own.modes.direct, own.modes.reasoned):
+        return None
+    is_direct = own.mode == own.modes.direct
+    wanted = own.modes.reasoned if is_direct else own.modes.direct
+    for other in reversed(list_runs(str(run.folder.parent))):
+        found = declared(other.manifest) if other.manifest.complete else None
+        if found is None or (found.exam.name, found.mode) != (own.exam.name, wanted):
+            continue
+        if difference_of(run.manifest, other.manifest) is None:
+            pair = (run, other) if is_direct else (other, run)
+            return Pair(own.benchmark.title, *pair)
+    return None
+
+
+class Difference(NamedTuple):
+    """Something other than the mode in which two runs differ."""
+
+    name: str
+    first: Any
+    second: Any
+
+
+def difference_of(first: Manifest, second: Manifest) -> Difference | None:
+    """The first thing beside the mode in which two runs differ."""
+    one, other = _conditions(first), _conditions(second)
+    for name in dict.fromkeys([*one, *other]):
+        if one.get(name) != other.get(name):
+            return Difference(name, one.get(name), other.get(name))
+    return None
+
+
+def _conditions(manifest: Manifest) -> dict[str, Any]:
+    """What two runs must have in common, the weightiest first."""
+    found = declared(manifest)
+    assert found is not None
+    exam = found.exam
+    own = {key: value for key, value in exam.settings.items() if key not in found.modes.differ}
+    args = manifest.config.get("dataset_args", {})
+    names = (exam.name, *found.benchmark.aliases)
+    shuffled = any(given.get("shuffle") for name, given in args.items() if name in names)
+    drawn = shuffled or own.get("shuffle_choices") or own.get("few_shot_random")
+    return {
+        "model": manifest.model,
+        **own,
+        "protocol": exam.protocol.name,
+        "shuffle": shuffled,
+        "seed": manifest.config.get("seed") if drawn else None,
+    }
+
+
+def _scores(run: Run, benchmark: str) -> dict[str, float]:
+    """The score of each graded question of a run: the mean over its repeats and rotations.
+
+    Errors and what has no grade are left out.
+    """
+    values: dict[str, list[float]] = defaultdict(list)
+    for _, record in run.answers():
+        if record.bench == benchmark and record.readings:
+            score = record.readings[0].score
+            if score.outcome not in ("error", "ungraded"):
+                values[record.id.partition("#")[0]].append(score.value)
+    return {name: sum(own) / len(own) for name, own in values.items()}
+
+
+def compare_modes(
+    modes: Modes, answer_only: Mapping[str, float], cot: Mapping[str, float]
+) -> Comparison:
+    """Compare the scores of two runs by sample id."""
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    for name, score in answer_only.items():
+        subject = modes.subject_of(name)
+        if subject is not None and name in cot:
+            pairs.setdefault(subject, []).append((score, cot[name]))
+    if not pairs:
+        raise UsageError("modes_nothing_shared")
+    shared = {name: pairs[name] for name in modes.subjects if name in pairs}
+    everything = [pair for own in shared.values() for pair in own]
+    return Comparison(
+        _mean_row(OVERALL, "all shared questions", [everything]),
+        [_mean_row(name, modes.subjects[name], [own]) for name, own in shared.items()],
+        [
+            _mean_row(name, modes.titles.get(name, name), [shared[each] for each in subjects])
+            for name, subjects in modes.groups.items()
+            if all(subject in shared for subject in subjects)
+        ],
+    )
+
+
+def _mean_row(name: str, title: str, strata: Sequence[Sequence[tuple[float, float]]]) -> ModesRow:
+    """The mean over `strata`, which weigh the same; the standard error is that of fixed strata."""
+
+    def moments(values: Iterable[float]) -> Moments:
+        own = Moments.of(values)
+        assert own is not None  # a subject without a shared question is not listed
+        return own
+
+    before, after = (
+        math.fsum(moments(pair[side] for pair in own).mean for own in strata) / len(strata)
+        for side in (0, 1)
+    )
+    difference = after - before
+    spreads = [moments(second - first for first, second in own) for own in strata]
+    variances = [own.variance / own.n for own in spreads if own.variance is not None]
+    interval = None
+    if len(variances) == len(strata) and any(variances):
+        error = math.sqrt(sum(variances)) / len(strata)
+        half = error * student_t_quantile(0.975, sum(len(own) - 1 for own in strata))
+        interval = Interval(difference - half, difference + half)
+    return ModesRow(
+        subject=name,
+        title=title,
+        n=sum(len(own) for own in strata),
+        answer_only=before,
+        cot=after,
+        difference=difference,
+        ci95=interval,
+        apart=interval is not None and not interval.low <= 0 <= interval.high,
+    )
