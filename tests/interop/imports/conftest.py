@@ -40,7 +40,8 @@ def imported(keju: Keju) -> Import:
 
     def run(path: Path | str, *flags: str) -> dict[str, Any]:
         place = FIXTURES / path if isinstance(path, str) else path
-        ran = keju("import", str(place), "--data-dir", str(DATA), "--run-id", "r", "--json", *flags)
+        named = () if "--run-id" in flags else ("--run-id", "r")
+        ran = keju("import", str(place), "--data-dir", str(DATA), "--json", *named, *flags)
         assert ran.err == ""
         assert ran.code == 0
         document: dict[str, Any] = ran.json

@@ -131,7 +131,8 @@ def test_a_log_that_cannot_be_imported_is_told_in_one_line(
     folder = log(path)
     if change is not None:
         change(folder)
-    ran = keju("import", str(folder), "--data-dir", str(DATA), *flags)
+    data = () if "--data-dir" in flags else ("--data-dir", str(DATA))
+    ran = keju("import", str(folder), *data, *flags)
     assert told in ran.err
     assert ran.err.startswith("keju: error: ")
     assert len(ran.err.splitlines()) == 1

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from keju.benchmarks.base import Exam
 from keju.engine.job import Job
-from keju.interop.imports.log import LogRow, Part
+from keju.interop.imports.log import LogRow, Part, mean
 from keju.interop.imports.matching import Match, gold
-from keju.interop.imports.replies import mean
 from keju.types import Record, Sample
 
 EXCERPT = 160

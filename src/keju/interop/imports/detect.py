@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from keju.errors import DataError, UsageError
 from keju.interop.imports import evalscope, inspect_log, lm_eval, opencompass, verifiers_log
-from keju.interop.imports.log import Log
-from keju.interop.imports.source import Source
+from keju.interop.imports.log import Log, Source
 
 
 class Tool(NamedTuple):

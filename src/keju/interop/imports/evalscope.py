@@ -7,9 +7,16 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from keju.errors import DataError
-from keju.interop.imports.log import Log, LogRow, Part
-from keju.interop.imports.replies import failed, make_reply, number, prompt_of
-from keju.interop.imports.source import Source
+from keju.interop.imports.log import (
+    Log,
+    LogRow,
+    Part,
+    Source,
+    failed,
+    make_reply,
+    number,
+    prompt_of,
+)
 from keju.types import Reply
 
 TOOL = "evalscope"

@@ -10,9 +10,17 @@ from typing import Any
 import msgspec
 
 from keju.errors import DataError, MissingExtra
-from keju.interop.imports.log import Log, LogRow, Part
-from keju.interop.imports.replies import failed, make_reply, number, prompt_of, text_of
-from keju.interop.imports.source import Source
+from keju.interop.imports.log import (
+    Log,
+    LogRow,
+    Part,
+    Source,
+    failed,
+    make_reply,
+    number,
+    prompt_of,
+    text_of,
+)
 from keju.types import Reply
 
 TOOL = "inspect"

@@ -9,9 +9,16 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from keju.errors import DataError, UsageError
-from keju.interop.imports.log import Log, LogRow, Part
-from keju.interop.imports.replies import make_reply, malformed, naming, number
-from keju.interop.imports.source import Source
+from keju.interop.imports.log import (
+    Log,
+    LogRow,
+    Part,
+    Source,
+    make_reply,
+    malformed,
+    naming,
+    number,
+)
 from keju.types import LABELS, Reply
 
 TOOL = "lm-eval"

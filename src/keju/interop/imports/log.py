@@ -1,12 +1,279 @@
-"""What the log of any tool comes down to: rows with a reply, and what the tool made of them."""
+"""What the log of any tool comes down to: its files, the replies in it, and what the tool made of
+them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from keju.types import Reply
+import msgspec
+
+from keju.answers.thinking import as_reply
+from keju.errors import DataError, UsageError
+from keju.models.faults import REDACTED, kind_of, one_line
+from keju.types import Fault, Reply, Usage
+
+PREDICTIONS = "predictions"
+"""The folder of a run in which EvalScope and OpenCompass keep replies."""
+MOST_FILES = 20_000
+"""A folder with more files is no log of one run."""
+
+
+class Source:
+    """A file, or a folder with everything below it.
+
+    Names are relative to `root`. Where a single file was given, `names` holds it alone, and its
+    companions can still be read by name.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            raise UsageError(f"there is no file or folder {path} to import")
+        self.path = path
+        self.single = path.is_file()
+        self.root = _run_folder(path)
+        self.hashes: dict[str, str] = {}
+        """Relative path to SHA-256 of each file read so far."""
+        below = [path] if self.single else _listing(path)
+        self.names = [file.relative_to(self.root).as_posix() for file in below]
+
+    def named(self, pattern: str) -> list[str]:
+        """The names that match `pattern`, which is compared from their end."""
+        return [name for name in self.names if PurePosixPath(name).match(pattern)]
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file `name`, given or beside the one given."""
+        return (self.root / name).is_file()
+
+    def siblings(self, name: str, pattern: str) -> list[str]:
+        """The names of files beside `name` that match `pattern`."""
+        folder = (self.root / name).parent
+        found = sorted(path for path in folder.glob(pattern) if path.is_file())
+        return [str(PurePosixPath(name).parent / path.name) for path in found]
+
+    def content(self, name: str) -> bytes:
+        """The content of one file."""
+        try:
+            raw = (self.root / name).read_bytes()
+        except OSError as error:
+            raise DataError(f"cannot read {self.root / name}: {error.strerror}") from None
+        self.hashes[name] = hashlib.sha256(raw).hexdigest()
+        return raw
+
+    def refuse_several(self, models: set[str]) -> None:
+        """A run is of one model: UsageError, and how to choose, where the log has more."""
+        if len(models) > 1:
+            raise UsageError(
+                f"{self.path} holds several models: {', '.join(sorted(models))}; give the folder "
+                "or the file of one"
+            )
+
+    def json(self, name: str) -> Any:
+        """One JSON document."""
+        try:
+            return _decode(self.content(name))
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{self.root / name} is not valid JSON: {error}") from None
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """One JSON object."""
+        document = self.json(name)
+        if not isinstance(document, dict):
+            raise DataError(f"{self.root / name} holds no JSON object")
+        return document
+
+    def yaml(self, name: str) -> dict[str, Any]:
+        """One YAML mapping; empty if it is none."""
+        import yaml
+
+        try:
+            document = yaml.safe_load(self.content(name))
+        except (yaml.YAMLError, UnicodeDecodeError):
+            return {}
+        return document if isinstance(document, dict) else {}
+
+    def jsonl(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The objects of a JSON Lines file, each with its place."""
+        for number, line in enumerate(self.content(name).splitlines(), 1):
+            if not line.strip():
+                continue
+            where = f"{name}, line {number}"
+            try:
+                row = _decode(line)
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{self.root / where}: {error}") from None
+            if not isinstance(row, dict):
+                raise DataError(f"{self.root / where}: no JSON object")
+            yield where, row
+
+    def start(self, name: str, size: int) -> bytes:
+        """How a file begins; nothing if it cannot be read."""
+        try:
+            with (self.root / name).open("rb") as file:
+                return file.read(size)
+        except OSError:
+            return b""
+
+    def first(self, name: str) -> dict[str, Any]:
+        """The first object of a JSON Lines file; empty if it does not begin with one."""
+        try:
+            with (self.root / name).open("rb") as lines:
+                row = _decode(next(lines, b"null"))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return row if isinstance(row, dict) else {}
+
+
+def _decode(text: bytes) -> Any:
+    """A JSON document; also one with the ``NaN`` and ``Infinity`` that Python writes."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        with suppress(ValueError):
+            return json.loads(text)
+        raise error from None
+
+
+def _run_folder(path: Path) -> Path:
+    """The folder above ``predictions`` where `path` lies in one; else the folder given."""
+    for folder in (path, *path.parents):
+        if folder.name == PREDICTIONS and folder.is_dir():
+            return folder.parent
+    return path.parent if path.is_file() else path
+
+
+def _listing(folder: Path) -> list[Path]:
+    found: list[Path] = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            found.append(path)
+        if len(found) > MOST_FILES:
+            raise UsageError(f"{folder} holds more than {MOST_FILES} files: give one run's folder")
+    return found
+
+
+FINISHES = {"max_tokens": "length", "model_length": "length", "max_length": "length"}
+"""What the tools call a reply that was cut off."""
+
+SHOWN = 100
+"""Characters of a malformed reply that its error quotes."""
+_SECRET = re.compile(r"\bsk-[\w.*-]{4,}|(?<=Bearer )\S+|(?<=api key provided: )\S+", re.IGNORECASE)
+"""Keys as endpoints quote them in their refusals."""
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content, which may be a list of parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = [part if isinstance(part, str) else _text_part(part) for part in parts]
+    return "\n".join(text for text in texts if text)
+
+
+def _text_part(part: Any) -> str:
+    if not isinstance(part, Mapping) or part.get("type") not in (None, "text"):
+        return ""
+    return str(part.get("text") or "")
+
+
+def reasoning_of(content: Any) -> str:
+    """The reasoning among the parts of a message's content."""
+    if not isinstance(content, list):
+        return ""
+    parts = [p for p in content if isinstance(p, Mapping) and p.get("type") == "reasoning"]
+    return "\n".join(str(part.get("reasoning") or "") for part in parts)
+
+
+def prompt_of(messages: Any) -> str:
+    """All that was sent, as one text: the messages before the model's last."""
+    if isinstance(messages, str):
+        return messages
+    listed = [m for m in messages if isinstance(m, Mapping)] if isinstance(messages, list) else []
+    while listed and listed[-1].get("role") in ("assistant", "BOT"):
+        listed.pop()
+    return "\n\n".join(text_of(m.get("content", m.get("prompt"))) for m in listed)
+
+
+def make_reply(
+    content: Any,
+    *,
+    reasoning: Any = None,
+    finish: Any = "",
+    usage: Any = None,
+    seconds: Any = 0.0,
+    model: Any = "",
+) -> Reply:
+    """The reply behind a stored message, its thoughts kept apart."""
+    text = text_of(content)
+    word = str(finish or "")
+    return as_reply(
+        text,
+        reasoning=(text_of(reasoning), reasoning_of(content)),
+        finish=FINISHES.get(word, word),
+        usage=_usage(usage),
+        seconds=float(seconds) if isinstance(seconds, int | float) else 0.0,
+        model=str(model or ""),
+    )
+
+
+def failed(message: Any) -> Reply:
+    """The reply of a row on which the tool failed."""
+    line = one_line(_SECRET.sub(REDACTED, str(message))) or "the tool says nothing more"
+    kind = kind_of(0, line, "")
+    return Reply(error=Fault("server" if kind == "bad_request" else kind, line))
+
+
+def malformed(stored: Any) -> Reply:
+    """The reply of a row that holds none: nothing, or not what the tool's versions store."""
+    shown = one_line(_SECRET.sub(REDACTED, repr(stored)))[:SHOWN]
+    return Reply(error=Fault("malformed", f"the log holds no reply here: {shown}"))
+
+
+@contextmanager
+def naming(place: Path) -> Iterator[None]:
+    """Tell of a row that is laid out otherwise than expected where it stands."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        kind = type(error).__name__
+        raise DataError(
+            f"{place}: this row is not laid out as Keju knows it ({kind}: {error})"
+        ) from None
+
+
+def _usage(counts: Any) -> Usage:
+    if not isinstance(counts, Mapping):
+        return Usage()
+
+    def count(*names: str) -> int:
+        known = (counts.get(name) for name in names)
+        return int(next((n for n in known if isinstance(n, int | float)), 0))
+
+    return Usage(
+        count("input_tokens", "prompt_tokens"),
+        count("output_tokens", "completion_tokens"),
+        count("input_tokens_cache_read"),
+        count("reasoning_tokens"),
+    )
+
+
+def number(value: Any) -> float | None:
+    """A score as a number; None where the tool gave none."""
+    if isinstance(value, bool):
+        return float(value)
+    return float(value) if isinstance(value, int | float) and value == value else None
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """The mean; None of nothing."""
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else None
 
 
 @dataclass(frozen=True, kw_only=True)

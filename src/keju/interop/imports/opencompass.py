@@ -16,10 +16,19 @@ from typing import Any, NamedTuple
 
 from keju.answers.thinking import split_thinking
 from keju.errors import DataError, UsageError
-from keju.interop.imports.log import Log, LogRow, Part
+from keju.interop.imports.log import (
+    PREDICTIONS,
+    Log,
+    LogRow,
+    Part,
+    Source,
+    make_reply,
+    malformed,
+    mean,
+    number,
+    prompt_of,
+)
 from keju.interop.imports.opencompass_rules import DIRECT_GOLD, decide
-from keju.interop.imports.replies import make_reply, malformed, mean, number, prompt_of
-from keju.interop.imports.source import PREDICTIONS, Source
 from keju.types import Reply
 
 TOOL = "opencompass"

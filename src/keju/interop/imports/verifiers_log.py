@@ -9,8 +9,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from keju.errors import DataError
-from keju.interop.imports.log import Log, LogRow, Part
-from keju.interop.imports.replies import (
+from keju.interop.imports.log import (
+    Log,
+    LogRow,
+    Part,
+    Source,
     failed,
     make_reply,
     malformed,
@@ -19,7 +22,6 @@ from keju.interop.imports.replies import (
     number,
     prompt_of,
 )
-from keju.interop.imports.source import Source
 from keju.types import Reply
 
 TOOL = "verifiers"
