@@ -209,6 +209,8 @@ class Score(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     outcome: Outcome
     grader: str = ""
     """What decided when it was not the reader: ``exact``, ``range``, ``judge``, …"""
+    parts: dict[str, float] = {}
+    """Several numbers in [0, 1] by name, where the grader gives them; the first is `value`."""
 
 
 class Reading(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

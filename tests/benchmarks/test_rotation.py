@@ -182,7 +182,7 @@ def test_bbh_is_refused_and_mmlu_pro_is_rotated(data_dir: Path) -> None:
     assert len({prompt.tail for prompt in prompts}) == 3
     assert len({id(prompt.prefix) for prompt in prompts}) == 1
     tally = make_tally("10u" * len(pro.samples), answers="ABA" * len(pro.samples))
-    metric = turned.extra_metrics(tally)["accuracy_expected_with_guess"]
+    metric = turned.metrics(tally)["accuracy_expected_with_guess"]
     assert metric.n == len(turned.samples)
     assert metric.ci95 is None
 
@@ -199,14 +199,14 @@ def test_a_model_that_goes_by_content_is_suspected_as_often_as_the_test_says() -
             for turn in range(2):
                 (option,) = draw.choices(range(4), weights)
                 letters += "ABCD"[(option - turn) % 4]
-        bias = turned.extra_metrics(make_tally("0" * 120, answers=letters))["position_bias"]
+        bias = turned.metrics(make_tally("0" * 120, answers=letters))["position_bias"]
         alarms += bias.details["p"] < 0.05
     assert 0.02 < alarms / runs < 0.09
 
 
 def test_orders_that_repeat_are_no_further_evidence() -> None:
     turned = rotated(asked({"a": 2}, [4, 2]), 4)
-    bias = turned.extra_metrics(make_tally("0" * 8, answers="A" * 8))["position_bias"]
+    bias = turned.metrics(make_tally("0" * 8, answers="A" * 8))["position_bias"]
     assert bias.n == 4 + 2
     assert bias.details["chosen"] == {"A": 6, "B": 0, "C": 0, "D": 0}
     assert bias.details["expected"] == pytest.approx({"A": 2, "B": 2, "C": 1, "D": 1})

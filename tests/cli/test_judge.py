@@ -13,8 +13,9 @@ import pytest
 from keju.benchmarks import registry
 from keju.config import JudgeConfig
 from tests.cli.conftest import Keju
+from tests.support import open_exam
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.open_exam import SIZE, OpenExam
+from tests.support.open_exam import SIZE
 from tests.support.replies import Asked, Plan
 
 EXAM = ("--datasets", "demo", "--dataset-args", '{"demo": {"size": 2}}')
@@ -157,9 +158,9 @@ def test_the_table_says_who_judged_what_and_at_which_cost(
 def test_flags_are_laid_over_the_judge_of_the_exam(
     keju: Keju, judge: FaultyEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry.ROOMS, "open", "tests.support.open_exam:OpenBenchmark")
+    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
     own = JudgeConfig(model="j", api_url=judge.url, api_key_var="GRADER_KEY")
-    monkeypatch.setattr(OpenExam, "judge", own)
+    monkeypatch.setattr(open_exam, "JUDGE", own)
     monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
     with FaultyEndpoint(Plan(answers="prose")) as candidate:
         where = ("--api-url", candidate.url, "--datasets", "open", "--run-id", "r")

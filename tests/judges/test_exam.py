@@ -78,7 +78,7 @@ def test_recall_lowers_no_score_of_a_run_with_permuted_options(tmp_path: Path) -
 
 @pytest.fixture
 def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ROOMS, "open", "tests.support.open_exam:OpenBenchmark")
+    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
 
 
 @pytest.mark.usefixtures("open_exam")

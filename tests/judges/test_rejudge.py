@@ -16,15 +16,15 @@ from keju.errors import ConfigError, EndpointError
 from keju.judges.rejudge import complete_settings
 from keju.runs.journal import VERDICTS
 from keju.task import judge_run, run_exams
+from tests.support import open_exam
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import JUDGED, KEY, RIGHT, both, candidate, config, entry, verdict
-from tests.support.open_exam import OpenExam
 from tests.support.replies import Asked, Plan
 
 
 @pytest.fixture(autouse=True)
-def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ROOMS, "open", "tests.support.open_exam:OpenBenchmark")
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_settings_are_laid_over_the_judge_that_the_exam_names(
     own = config(tmp_path, url, {}).judge
     task = config(tmp_path, url, None)
     assert complete_settings(task, {"repeats": 3}) == {"repeats": 3}
-    monkeypatch.setattr(OpenExam, "judge", own)
+    monkeypatch.setattr(open_exam, "JUDGE", own)
     expected = {"model": "judge", "api_key_var": KEY, "repeats": 3}
     assert complete_settings(task, {"repeats": 3}) == expected
     assert complete_settings(task, {"model": "j2"}) == {"model": "j2"}

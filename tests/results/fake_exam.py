@@ -34,6 +34,7 @@ class FakeExam(Exam):
         self.samples = samples
         self.subsets = subsets
         self._means = means
+        self.errata, self.settings = {}, {}
 
     def render(self, sample: Sample) -> Prompt:
         """Never sent: the tests start from scores."""

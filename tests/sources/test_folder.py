@@ -14,9 +14,9 @@ import duckdb
 import pytest
 
 from keju.errors import DataError, MissingExtra
-from keju.sources import expected
 from keju.sources.folder import DataFolder, NoFolder
-from keju.sources.layouts import LAYOUTS, missing_parts, stem_of
+from keju.sources.layouts import missing_parts, stem_of
+from tests.sources.layouts import LAYOUTS
 
 ROWS: list[dict[str, Any]] = [
     {"id": 0, "question": 'Ein "Satz",\r\nzwei Zeilen', "options": ["x", " y"]},
@@ -59,7 +59,7 @@ def test_json_in_every_wrapping_gives_the_same_rows(
     tmp_path: Path, name: str, content: bytes | str
 ) -> None:
     write(tmp_path / name, content)
-    folder = DataFolder(tmp_path, benchmark="mmlu_pro")
+    folder = DataFolder(tmp_path, LAYOUTS["mmlu_pro"])
     assert list(folder.rows("test")) == ROWS
     assert folder.hashes == {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}
     assert folder.name_of("test") == str(tmp_path / name)
@@ -68,7 +68,7 @@ def test_json_in_every_wrapping_gives_the_same_rows(
 def test_parquet_parts_of_a_hub_snapshot_are_read_in_order(tmp_path: Path) -> None:
     for part, row in enumerate(ROWS):
         write_parquet(tmp_path / f"data/test-0000{part}-of-00002.parquet", [row])
-    folder = DataFolder(tmp_path, benchmark="mmlu_pro")
+    folder = DataFolder(tmp_path, LAYOUTS["mmlu_pro"])
     assert list(folder.rows("test")) == ROWS
     assert len(folder.hashes) == 2
 
@@ -76,7 +76,7 @@ def test_parquet_parts_of_a_hub_snapshot_are_read_in_order(tmp_path: Path) -> No
 def test_a_part_that_is_missing_is_an_error(tmp_path: Path) -> None:
     write_parquet(tmp_path / "data/test-00000-of-00003.parquet", ROWS)
     with pytest.raises(DataError, match="2 of its parts are missing"):
-        list(DataFolder(tmp_path, benchmark="mmlu_pro").rows("test"))
+        list(DataFolder(tmp_path, LAYOUTS["mmlu_pro"]).rows("test"))
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,7 @@ def test_hub_snapshots_answer_to_logical_names(
     tmp_path: Path, benchmark: str, file: str, table: str
 ) -> None:
     write_parquet(tmp_path / file, ROWS)
-    for known in (benchmark, None):
-        assert list(DataFolder(tmp_path, benchmark=known).rows(table)) == ROWS
+    assert list(DataFolder(tmp_path, LAYOUTS[benchmark]).rows(table)) == ROWS
 
 
 def test_parquet_without_its_reader_names_the_extra(
@@ -101,7 +100,7 @@ def test_parquet_without_its_reader_names_the_extra(
     write_parquet(tmp_path / "test.parquet", ROWS)
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MissingExtra, match=r"keju\[data\]"):
-        list(DataFolder(tmp_path, benchmark="mmlu_pro").rows("test"))
+        list(DataFolder(tmp_path, LAYOUTS["mmlu_pro"]).rows("test"))
 
 
 @pytest.mark.parametrize(
@@ -122,27 +121,27 @@ def test_parquet_without_its_reader_names_the_extra(
 def test_broken_files_are_one_line(tmp_path: Path, name: str, content: bytes, words: str) -> None:
     write(tmp_path / name, content)
     with pytest.raises(DataError, match=words) as error:
-        list(DataFolder(tmp_path, benchmark="mmlu_pro").rows("test"))
+        list(DataFolder(tmp_path, LAYOUTS["mmlu_pro"]).rows("test"))
     assert "\n" not in str(error.value)
     assert name in str(error.value)
 
 
 def test_csv_keeps_line_breaks_and_quotes(tmp_path: Path) -> None:
     write(tmp_path / "val/law_val.csv", 'id,question,A\r\n0,"a\r\nb\n""c""",x\r\n')
-    folder = DataFolder(tmp_path, benchmark="ceval")
+    folder = DataFolder(tmp_path, LAYOUTS["ceval"])
     assert list(folder.rows("val/law")) == [{"id": "0", "question": 'a\r\nb\n"c"', "A": "x"}]
     assert list(folder.csv("val/law_val.csv")) == list(folder.rows("val/law"))
 
 
 def test_a_table_that_is_missing_says_where_it_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no table 'snarks' .*bbh/snarks\.\*, snarks\.\*"):
-        list(DataFolder(tmp_path, benchmark="bbh").rows("snarks"))
+        list(DataFolder(tmp_path, LAYOUTS["bbh"]).rows("snarks"))
 
 
 def test_the_better_place_wins_and_the_other_is_noted(tmp_path: Path) -> None:
     write(tmp_path / "test.jsonl", '{"a": 1}\n')
     write(tmp_path / "data/test.json", '[{"a": 2}]')
-    folder = DataFolder(tmp_path, benchmark="mmlu_pro")
+    folder = DataFolder(tmp_path, LAYOUTS["mmlu_pro"])
     assert list(folder.rows("test")) == [{"a": 1}]
     assert folder.notes == ["test.jsonl was read, data/test.json beside it was not"]
     assert list(folder.hashes) == ["test.jsonl"]
@@ -158,7 +157,7 @@ def zipped(path: Path, entries: dict[str, bytes]) -> None:
 def test_a_zip_is_read_in_place(tmp_path: Path, top: str) -> None:
     entries = {f"{top}val/law_val.csv": b"id,A\n0,x\n", f"{top}dev/law_dev.csv": b"id,A\n1,y\n"}
     zipped(tmp_path / "ceval-exam.zip", entries)
-    folder = DataFolder(tmp_path, benchmark="ceval")
+    folder = DataFolder(tmp_path, LAYOUTS["ceval"])
     assert list(folder.rows("val/law")) == [{"id": "0", "A": "x"}]
     assert list(folder.csv("dev/law_dev.csv")) == [{"id": "1", "A": "y"}]
     assert folder.exists("dev/law_dev.csv")
@@ -180,7 +179,7 @@ def link_entry() -> zipfile.ZipInfo:
 def test_a_zip_that_leaves_its_folder_is_refused(tmp_path: Path, name: str) -> None:
     zipped(tmp_path / "ceval.zip", {"val/law_val.csv": b"id,A\n0,x\n", name: b"evil"})
     with pytest.raises(DataError, match="leaves the folder"):
-        list(DataFolder(tmp_path, benchmark="ceval").rows("val/law"))
+        list(DataFolder(tmp_path, LAYOUTS["ceval"]).rows("val/law"))
 
 
 def test_a_zip_with_a_link_or_a_cut_end_is_refused(tmp_path: Path) -> None:
@@ -188,11 +187,11 @@ def test_a_zip_with_a_link_or_a_cut_end_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr(link_entry(), "/etc/passwd")
     with pytest.raises(DataError, match="leaves the folder"):
-        list(DataFolder(tmp_path, benchmark="ceval").rows("val/law"))
+        list(DataFolder(tmp_path, LAYOUTS["ceval"]).rows("val/law"))
     zipped(archive, {"val/law_val.csv": b"id,A\n0,x\n"})
     archive.write_bytes(archive.read_bytes()[:-10])
     with pytest.raises(DataError, match="not a whole zip file"):
-        list(DataFolder(tmp_path, benchmark="ceval").rows("val/law"))
+        list(DataFolder(tmp_path, LAYOUTS["ceval"]).rows("val/law"))
 
 
 def test_a_folder_that_is_not_there_needs_no_files_but_gives_none() -> None:
@@ -204,22 +203,21 @@ def test_a_folder_that_is_not_there_needs_no_files_but_gives_none() -> None:
 
 
 @pytest.mark.parametrize("benchmark", list(LAYOUTS))
-@pytest.mark.parametrize("named", [True, False])
-def test_the_real_data_is_complete(data_dir: Path, benchmark: str, named: bool) -> None:
-    folder = DataFolder(data_dir / benchmark, benchmark=benchmark if named else None)
+def test_the_real_data_is_complete(data_dir: Path, benchmark: str) -> None:
     layout = LAYOUTS[benchmark]
+    folder = DataFolder(data_dir / benchmark, layout)
     counts = {table: sum(1 for _ in folder.rows(table)) for table in layout.tables}
-    assert counts == expected.ROWS[benchmark]
+    assert counts == layout.rows
     assert folder.notes == []
 
 
 def test_the_published_totals() -> None:
-    assert sum(expected.ROWS["bbh"].values()) == 6511
+    assert sum(LAYOUTS["bbh"].rows.values()) == 6511
     splits = {"dev": 260, "val": 1346, "test": 12342}
     for split, total in splits.items():
-        counts = expected.ROWS["ceval"].items()
+        counts = LAYOUTS["ceval"].rows.items()
         assert sum(n for table, n in counts if table.startswith(f"{split}/")) == total
-    assert all(set(LAYOUTS[name].tables) == set(rows) for name, rows in expected.ROWS.items())
+    assert all(set(layout.tables) == set(layout.rows) for layout in LAYOUTS.values())
 
 
 def test_only_the_benchmarks_own_files_are_wanted() -> None:
@@ -244,10 +242,10 @@ def test_a_git_lfs_pointer_is_told_from_the_file(tmp_path: Path, name: str) -> N
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
     with pytest.raises(DataError, match=rf"{name} is a Git LFS pointer, not the file itself"):
-        list(DataFolder(tmp_path, benchmark="mmlu_pro").rows("test"))
+        list(DataFolder(tmp_path, LAYOUTS["mmlu_pro"]).rows("test"))
 
 
 def test_a_git_lfs_pointer_may_stand_for_an_archive(tmp_path: Path) -> None:
     (tmp_path / "ceval-exam.zip").write_text("version https://git-lfs.github.com/spec/v1\n")
     with pytest.raises(DataError, match=r"ceval-exam.zip is a Git LFS pointer"):
-        DataFolder(tmp_path, benchmark="ceval").has("val/law")
+        DataFolder(tmp_path, LAYOUTS["ceval"]).has("val/law")

@@ -12,7 +12,7 @@ import pytest
 
 from keju.benchmarks.prepare import prepare_exam
 from keju.sources.folder import DataFolder
-from keju.sources.layouts import BBH_SUBSETS, CEVAL_SUBJECTS
+from tests.sources.layouts import BBH_SUBSETS, CEVAL_SUBJECTS, LAYOUTS
 
 SNAPSHOTS = {
     "bbh": [(subset, f"{subset}/test-00000-of-00001.parquet") for subset in BBH_SUBSETS],
@@ -39,11 +39,11 @@ def write_parquet(path: Path, rows: list[dict[str, Any]], scratch: Path) -> None
 
 @pytest.mark.parametrize("benchmark", ["bbh", "ceval", "mmlu_pro"])
 def test_a_hub_snapshot_holds_the_same_rows(benchmark: str, data_dir: Path, tmp_path: Path) -> None:
-    official = DataFolder(data_dir / benchmark, benchmark=benchmark)
+    official = DataFolder(data_dir / benchmark, LAYOUTS[benchmark])
     tables = {table: list(official.rows(table)) for table, _ in SNAPSHOTS[benchmark]}
     for table, file in SNAPSHOTS[benchmark]:
         write_parquet(tmp_path / "hub" / file, tables[table], tmp_path / "scratch")
-    snapshot = DataFolder(tmp_path / "hub", benchmark=benchmark)
+    snapshot = DataFolder(tmp_path / "hub", LAYOUTS[benchmark])
     for table, rows in tables.items():
         assert list(snapshot.rows(table)) == rows
     assert set(snapshot.hashes) == {file for _, file in SNAPSHOTS[benchmark]}
@@ -51,8 +51,8 @@ def test_a_hub_snapshot_holds_the_same_rows(benchmark: str, data_dir: Path, tmp_
 
 def test_the_official_archive_of_ceval_holds_the_same_rows(data_dir: Path, tmp_path: Path) -> None:
     shutil.make_archive(str(tmp_path / "ceval-exam"), "zip", data_dir / "ceval")
-    official = DataFolder(data_dir / "ceval", benchmark="ceval")
-    archive = DataFolder(tmp_path, benchmark="ceval")
+    official = DataFolder(data_dir / "ceval", LAYOUTS["ceval"])
+    archive = DataFolder(tmp_path, LAYOUTS["ceval"])
     for split in ("dev", "val", "test"):
         for subject in CEVAL_SUBJECTS:
             table = f"{split}/{subject}"
@@ -70,7 +70,7 @@ def test_the_official_archive_of_ceval_holds_the_same_rows(data_dir: Path, tmp_p
 def test_a_hub_snapshot_is_the_same_exam(
     benchmark: str, args: dict[str, Any], data_dir: Path, tmp_path: Path
 ) -> None:
-    folder = DataFolder(data_dir / benchmark, benchmark=benchmark)
+    folder = DataFolder(data_dir / benchmark, LAYOUTS[benchmark])
     for table, file in SNAPSHOTS[benchmark]:
         rows = list(folder.rows(table))
         if benchmark == "ceval":

@@ -9,14 +9,14 @@ import pytest
 
 from keju.sources.cache import receipts
 from keju.sources.folder import DataFolder
-from keju.sources.layouts import LAYOUTS
 from keju.sources.pull import pull
 from keju.sources.verify import Item, Verification, verify
 from tests.sources.hub import LoopbackHub
+from tests.sources.layouts import LAYOUTS
 
 
 def verified(path: Path, benchmark: str) -> Verification:
-    return verify(benchmark, DataFolder(path, benchmark=benchmark))
+    return verify(benchmark, DataFolder(path, LAYOUTS[benchmark]))
 
 
 def by_name(result: Verification) -> dict[str, Item]:
@@ -77,8 +77,16 @@ def test_pulled_files_are_compared_with_what_was_pulled(
 ) -> None:
     rows = b"".join(b'{"question_id": %d}\n' % number for number in range(70))
     hub.repos["TIGER-Lab/MMLU-Pro"] = {"validation.jsonl": rows}
-    receipt = pull("mmlu_pro", "modelscope", environ=environ, say=lambda _line: None)
-    assert by_name(verify("mmlu_pro", receipt.folder()))["validation"].status == "ok"
+    receipt = pull(
+        "mmlu_pro", LAYOUTS["mmlu_pro"], "modelscope", environ=environ, say=lambda _line: None
+    )
+    assert (
+        by_name(verify("mmlu_pro", receipt.folder(LAYOUTS["mmlu_pro"])))["validation"].status
+        == "ok"
+    )
     (Path(receipt.path) / "validation.jsonl").write_bytes(rows.replace(b"69", b"96"))
     (kept,) = receipts("mmlu_pro", None, environ)
-    assert by_name(verify("mmlu_pro", kept.folder()))["validation"].status == "changed"
+    assert (
+        by_name(verify("mmlu_pro", kept.folder(LAYOUTS["mmlu_pro"])))["validation"].status
+        == "changed"
+    )

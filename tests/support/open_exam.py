@@ -2,56 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from keju.benchmarks.base import Benchmark, DataFacts, Exam, Mean, Protocol, Reader, Subset
-from keju.config import DatasetArgs
-from keju.sources.folder import DataFolder
-from keju.types import Answer, Prefix, Prompt, Reading, Reply, Sample, Score
+from keju.benchmarks.base import Benchmark, Exam, Protocol, Reader, by_name
+from keju.benchmarks.kit import Question, Setup, reader
+from keju.benchmarks.wording import Wording
+from keju.config import JudgeConfig
+from keju.types import Reading, Reply, Sample, Score
 
 SIZE = 40
+JUDGE: JudgeConfig | None = None
+"""The judge that the exam names."""
 
 
-class WholeText(Reader):
+@reader
+def whole(text: str, _: Sample) -> str:
     """Takes the whole reply for the answer."""
-
-    name = "whole"
-
-    def read(self, text: str, sample: Sample) -> Answer:
-        return Answer(text.strip(), "strict")
-
-    def matches(self, value: str, sample: Sample) -> bool:
-        return value == sample.target
+    return text.strip()
 
 
+@dataclass(kw_only=True, eq=False)
 class OpenExam(Exam):
     """Questions whose answers a rule decides only where they are the target's very text."""
 
-    benchmark = "open"
-    readers: Mapping[str, Reader] = {WholeText.name: WholeText()}
-    data = DataFacts({}, version="1")
-    open_answers = True
+    open_answers: bool = True
 
-    def __init__(self, protocol: Protocol) -> None:
-        self.protocol = protocol
-        self.samples = [
-            Sample(
-                id=f"open_{n}",
-                subset="all",
-                index=n,
-                text=f"What follows {n}?",
-                target=str(n + 1),
-            )
-            for n in range(SIZE)
-        ]
-        self.subsets = (Subset("all", 0, SIZE),)
-
-    def render(self, sample: Sample) -> Prompt:
-        return Prompt(Prefix(), sample.text)
-
-    def means(self) -> Sequence[Mean]:
-        return ()
+    def __post_init__(self) -> None:
+        self.judge = JUDGE
 
     def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
         reading = super().grade(reply, sample, reader)
@@ -60,18 +38,26 @@ class OpenExam(Exam):
         return Reading(reading.reader, reading.answer, Score(0.0, "ungraded", "undecided"))
 
 
-class OpenBenchmark(Benchmark):
-    """The benchmark around `OpenExam`."""
+def questions(_: Setup) -> Iterator[Question]:
+    for n in range(SIZE):
+        yield Question(f"What follows {n}?", str(n + 1), id=f"open_{n}")
 
-    name = "open"
-    title = "Open answers"
-    about = "for tests"
-    protocols: ClassVar[Mapping[str, Protocol]] = {
-        "text": Protocol(name="text", version="1", reader="whole", about="free text")
-    }
-    default_protocol = "text"
-    reader_names = ("whole",)
-    needs_data = False
 
-    def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> Exam:
-        return OpenExam(self.protocols["text"])
+OPEN = Benchmark(
+    name="open",
+    title="Open answers",
+    about="for tests",
+    readers=by_name(whole),
+    questions=questions,
+    exam=OpenExam,
+    averages=(),
+    protocols=by_name(
+        Protocol(
+            name="text",
+            version="1",
+            reader="whole",
+            about="free text",
+            wording=Wording(question="{question}"),
+        )
+    ),
+)

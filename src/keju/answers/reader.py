@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 from keju.types import Answer, Sample
 
@@ -11,7 +12,8 @@ class Reader(ABC):
     """Reads an answer out of a reply's text and compares it with the target.
 
     Reading is separable from prompting: any reader of a benchmark can be applied to any stored
-    run. A reader never guesses and never runs in more than linear time.
+    run. A reader never guesses and never runs in more than linear time. `keju.reader` and
+    `keju.grader` make one out of a function.
     """
 
     name: str
@@ -24,3 +26,10 @@ class Reader(ABC):
     def matches(self, value: str, sample: Sample) -> bool:
         """Say whether an answer that was read is the target's; by default the very same text."""
         return value == sample.target
+
+    def worth(self, value: str, sample: Sample) -> float | Mapping[str, float] | None:
+        """What an answer is worth, in [0, 1]: one number, or several by name, the score first.
+
+        None says that it cannot be graded.
+        """
+        return float(self.matches(value, sample))

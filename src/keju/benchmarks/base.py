@@ -1,18 +1,30 @@
 """What an exam is made of: a benchmark, its protocols and readers, and the exam made ready to sit.
 
-A room of `keju.benchmarks` holds one `Benchmark` subclass. `prepare` turns the user's settings
-and a data folder into an `Exam`, refusing whatever cannot be carried out before any call to a
-model. From then on everything is a pure function: `render`, `grade`, `means`.
+    Benchmark   everything that is known about an exam, as data: an instance, not a class
+      layout      where its files lie, the hubs that carry them, rows and checksums as published
+      protocols   the published ways to put its questions and to read the answers
+      readers     how answers are read out of replies; any reader fits any stored run
+      questions   a function that makes its samples out of a data folder
+      golden      what ``keju verify`` compares; submission, judge, names in other tools' logs
+    Exam        a benchmark with its data loaded and its protocol fixed, ready to sit
+
+`Benchmark.prepare` turns the user's settings and a data folder into an `Exam` and refuses whatever
+cannot be carried out before any call to a model. From then on everything is a pure function:
+`Exam.render`, `Exam.grade`, `Exam.means`. The steps of that preparation are in
+`keju.benchmarks.kit`, the prompts in `keju.benchmarks.wording`, the rules from a reply to an
+outcome in `keju.benchmarks.grading`. An exam that is peculiar beyond its data gives a subclass of
+`Exam` as `Benchmark.exam`, or makes the exam by itself with `Benchmark.make`.
+
+No other room names an exam: whoever needs a fact of one asks the `Benchmark` for it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
-from typing import Protocol as Shape
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keju.answers.reader import Reader as Reader
 from keju.benchmarks.grading import grade
@@ -24,7 +36,25 @@ from keju.stats.estimate import Estimate
 from keju.types import Decode, Form, Message, Outcome, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
+    from keju.benchmarks.kit import Questions, Setup
+    from keju.benchmarks.wording import Prompts, Wording
     from keju.sources.folder import DataFolder
+    from keju.sources.layouts import Layout
+
+
+class Named(typing.Protocol):
+    """Something with a name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+_Named = TypeVar("_Named", bound=Named)
+
+
+def by_name(*things: _Named) -> dict[str, _Named]:
+    """Protocols or readers by their names."""
+    return {thing.name: thing for thing in things}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +75,19 @@ class Protocol:
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     """Used in completion form only: chat replies are cut on our side."""
+    label: str = ""
+    """What stands before a label whose log-probability is compared: a space where the label is
+    ``" A"``, nothing where it is ``"A"``."""
+    wording: Wording | None = None
+    """How the questions are put; None where the exam writes its prompts by itself."""
+    shots: int = 0
+    """Worked examples before the question, as published."""
+    shot_choices: Collection[int] | None = None
+    """The numbers of worked examples that can be asked for; None for as many as there are."""
+    templates: bool = True
+    """Whether the user may replace the templates of the prompt."""
+    readers: Mapping[str, Reader] | None = None
+    """The readers as they read replies to these prompts; the benchmark's by default."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +137,7 @@ class Reference:
     subsets: Mapping[str, float] = field(default_factory=dict)
 
 
-class Scores(Shape):
+class Scores(typing.Protocol):
     """What one reader made of an exam so far, as an exam's own metrics may look at it.
 
     A unit is one sample in one epoch, numbered ``sample * epochs + epoch``.
@@ -116,11 +159,16 @@ class Scores(Shape):
     def answers(self) -> Sequence[str | None] | None:
         """By unit: what was read, where the exam keeps answers."""
 
+    @property
+    def parts(self) -> Mapping[str, Sequence[float]]:
+        """By name: what units are worth in the several numbers of a grader, by unit."""
+
     def outcome_counts(self) -> Mapping[Outcome, int]:
         """Counts by outcome, over all units."""
 
 
-class Exam(ABC):
+@dataclass(kw_only=True, eq=False)
+class Exam:
     """A benchmark with its data loaded and its protocol fixed, ready to sit."""
 
     benchmark: str
@@ -129,8 +177,11 @@ class Exam(ABC):
     """In subset order; may be generated on access, so iterate rather than copy."""
     subsets: Sequence[Subset]
     readers: Mapping[str, Reader]
-    data: DataFacts
-    errata: Mapping[str, str] = {}
+    data: DataFacts = DataFacts({})
+    prompts: Prompts | None = None
+    """The prompts, unless a subclass has a `render` of its own."""
+    averages: Sequence[Mean] = ()
+    errata: Mapping[str, str] = field(default_factory=dict)
     """Sample id to what is known to be wrong with it; shown, never silently dropped."""
     clustered: bool = False
     """Whether samples share groups, so that standard errors must be clustered."""
@@ -145,16 +196,21 @@ class Exam(ABC):
     """What every result of this exam has to say about itself."""
     keeps_answers: bool = False
     """Whether `extra_metrics` needs what was read, not only what it was worth."""
-    settings: Mapping[str, Any] = {}
+    rotations: int = 1
+    """Under how many rotations of its options each question is asked, one after the other."""
+    submitted: bool = False
+    """Whether the exam's makers score answers to questions published without gold answers."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
     """The effective settings that shaped the prompts, for the manifest."""
 
-    @abstractmethod
     def render(self, sample: Sample) -> Prompt:
         """Return the prompt of one question; the `Prefix` object is shared inside a subset."""
+        assert self.prompts is not None  # or a subclass renders
+        return self.prompts.render(sample)
 
-    @abstractmethod
     def means(self) -> Sequence[Mean]:
         """The macro means of this exam over all its published subsets, the main one first."""
+        return self.averages
 
     def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
         """Read and score one reply. Exams with open answers extend this."""
@@ -167,6 +223,14 @@ class Exam(ABC):
     def extra_metrics(self, scores: Scores) -> Mapping[str, Estimate]:
         """Metrics peculiar to this exam, by name."""
         return {}
+
+    def metrics(self, scores: Scores) -> Mapping[str, Estimate]:
+        """All metrics beyond accuracy and means: a grader's numbers, the exam's own, rotations'."""
+        from keju.benchmarks.parts import part_metrics
+        from keju.benchmarks.rotation import rotation_metrics
+
+        metrics = {**part_metrics(self, scores), **self.extra_metrics(scores)}
+        return rotation_metrics(self, scores, metrics) if self.rotations > 1 else metrics
 
     def joint_metrics(
         self, answers: Mapping[str, Sequence[str | None]], targets: Sequence[str]
@@ -212,30 +276,74 @@ def _shown(message: Message) -> dict[str, str]:
     return shown if message.role == "user" else {"role": message.role} | shown
 
 
-class Benchmark(ABC):
-    """A published benchmark: what can be asked of it, and how to make it ready."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Benchmark:
+    """A published benchmark: what is known about it, and how it is made ready."""
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    about: ClassVar[str]
+    name: str
+    title: str
+    about: str
     """One line for ``keju list benchmarks``."""
-    aliases: ClassVar[tuple[str, ...]] = ()
-    protocols: ClassVar[Mapping[str, Protocol]]
-    default_protocol: ClassVar[str]
-    reader_names: ClassVar[tuple[str, ...]]
-    subset_names: ClassVar[tuple[str, ...]] = ()
-    needs_data: ClassVar[bool] = True
-    """False where the questions are generated; `prepare` then gets an empty folder."""
-    modes: ClassVar[Modes | None] = None
+    protocols: Mapping[str, Protocol]
+    readers: Mapping[str, Reader]
+    default_protocol: str = ""
+    """The first one by default."""
+    aliases: tuple[str, ...] = ()
+    """Other names by which users may ask for it."""
+    questions: Callable[[Setup], Iterable[Any] | Questions] | None = None
+    """Makes the questions: any number of `keju.Question` or `keju.Sample`."""
+    examples: Callable[[Setup], Iterable[Any] | Mapping[str, str]] | None = None
+    """Makes the pool of worked examples in the same way, or their text for each subset."""
+    shot_key: str = "{seed}:{name}:{subset}:shots"
+    """What a random draw of worked examples is seeded with."""
+    layout: Layout | None = None
+    """Its files; None where the questions are generated or come with the code."""
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """Rows of each subset as published."""
+    count_note: str = "{name}: {rows} rows, {published} published"
+    """What the manifest says of a subset with another number of rows."""
+    subset_names: tuple[str, ...] = ()
+    """In published order; empty where the questions tell."""
+    subset_aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names of subsets, in any case, to their own."""
+    averages: Sequence[Mean] | None = None
+    """The macro means; by default the mean over the subsets that are there."""
+    references: Sequence[Reference] = ()
+    faults: Callable[[Sample], str | None] | None = None
+    """What is known to be wrong with a published row."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Settings that have no effect here, and why."""
+    settings: Callable[[Setup, Wording], Mapping[str, Any]] | None = None
+    """What shaped the prompts, for the manifest; the usual settings by default."""
+    modes: Modes | None = None
     """The two modes whose runs ``keju modes`` compares."""
-    Args: ClassVar[type[DatasetArgs]] = DatasetArgs
+    exam: type[Exam] = Exam
+    Args: type[DatasetArgs] = DatasetArgs
     """The settings it takes in ``dataset_args``: `DatasetArgs` and its own."""
+    make: Callable[[DatasetArgs, DataFolder, int], Exam] | None = None
+    """Makes the exam out of settings, folder and seed, where the usual steps do not fit."""
+
+    def __post_init__(self) -> None:
+        if not self.default_protocol:
+            object.__setattr__(self, "default_protocol", next(iter(self.protocols)))
+
+    @property
+    def reader_names(self) -> tuple[str, ...]:
+        """The names of its readers."""
+        return tuple(self.readers)
 
     def subset_name(self, given: str) -> str | None:
         """The subset that a user calls `given`, in any case; None if it is none of the names."""
-        folded = given.casefold()
-        return next((name for name in self.subset_names if name.casefold() == folded), None)
+        names = {name: name for name in self.subset_names} | dict(self.subset_aliases)
+        return {fold(name): own for name, own in names.items()}.get(fold(given))
 
-    @abstractmethod
     def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> Exam:
         """Load the data and fix the protocol; raise ConfigError or DataError on anything wrong."""
+        from keju.benchmarks.kit import prepare
+
+        return self.make(args, folder, seed) if self.make else prepare(self, args, folder, seed)
+
+
+def fold(name: str) -> str:
+    """A name without what users vary in it: `` Dyck-Languages`` is as good as dyck_languages."""
+    return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())

@@ -94,12 +94,16 @@ def as_shown(sample: Sample, order: Sequence[int]) -> Sample:
     if tuple(order) == current or sorted(order) != sorted(current):
         return sample
     steps = [current.index(origin) for origin in order]
-    moved = permuted(sample, steps)
+    return moved_refusal(permuted(sample, steps), steps)
+
+
+def moved_refusal(sample: Sample, order: Sequence[int]) -> Sample:
+    """`sample`, whose options were just permuted, with the label of a refusal moved along."""
     refusal = sample.metadata.get(REFUSAL)
     if not refusal:
-        return moved
+        return sample
     return msgspec.structs.replace(
-        moved, metadata=sample.metadata | {REFUSAL: _moved(refusal, steps)}
+        sample, metadata=sample.metadata | {REFUSAL: _moved(refusal, order)}
     )
 
 

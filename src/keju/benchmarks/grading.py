@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from keju.types import FILTERED, Answer, Reading, Reply, Sample, Score
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 
 REFUSAL = "refusal"
 """Key of `Sample.metadata` that holds the label of a refusal option, where one is offered."""
+
+PASS = 0.5
+"""The least score that counts as correct where it is not all or nothing."""
 
 
 def grade(reply: Reply, sample: Sample, reader: Reader) -> Reading:
@@ -55,6 +59,13 @@ def _score(answer: Answer, reply: Reply, sample: Sample, reader: Reader) -> Scor
         return Score(0.0, "truncated" if cut_short else "unparsed")
     if sample.metadata and answer.value == sample.metadata.get(REFUSAL):
         return Score(0.0, "refused")
-    if reader.matches(answer.value, sample):
-        return Score(1.0, "correct")
-    return Score(0.0, "incorrect")
+    worth = reader.worth(answer.value, sample)
+    if worth is None:
+        return Score(0.0, "unparsed")
+    parts = (
+        {name: float(part) for name, part in worth.items()} if isinstance(worth, Mapping) else {}
+    )
+    value = next(iter(parts.values())) if isinstance(worth, Mapping) else float(worth)
+    if min(parts.values(), default=value) < 0 or max(parts.values(), default=value) > 1:
+        raise ValueError(f"reader '{reader.name}' gives {parts or value!r}, which is not in [0, 1]")
+    return Score(value, "correct" if value >= PASS else "incorrect", parts=parts)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Literal
 
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam, Protocol, Reader
+from keju.benchmarks.kit import choose_protocol
 from keju.benchmarks.rotation import rotated
 from keju.benchmarks.selection import select
 from keju.config import DatasetArgs, TaskConfig
 from keju.errors import ConfigError, Notice, did_you_mean
-from keju.sources.folder import NoFolder
 from keju.sources.locate import locate
 from keju.types import Sampling
 
@@ -40,22 +39,15 @@ def prepare_exam(
     if judged:
         settings = settings.under_judge()
     replaced = sorted(given - settings.model_fields_set)
-    chosen = settings.protocol or protocol or benchmark.default_protocol
-    if chosen not in benchmark.protocols:
-        hint = did_you_mean(chosen, benchmark.protocols)
-        raise ConfigError(f"{benchmark.name} has no protocol '{chosen}'{hint}")
+    chosen = choose_protocol(benchmark, settings.protocol or protocol).name
     settings = settings.model_copy(update={"protocol": chosen})
-    folder = (
-        NoFolder(benchmark.name)
-        if not benchmark.needs_data
-        else locate(
-            benchmark.name,
-            local_path=settings.local_path,
-            data_dir=data_dir,
-            hub=hub,
-            offline=offline,
-            environ=os.environ,
-        )
+    folder = locate(
+        benchmark.name,
+        benchmark.layout,
+        local_path=settings.local_path if benchmark.layout else None,
+        data_dir=data_dir,
+        hub=hub,
+        offline=offline,
     )
     exam = benchmark.prepare(settings, folder, seed=seed)
     if replaced:

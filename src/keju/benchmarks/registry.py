@@ -16,16 +16,18 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "keju.benchmarks"
 
-ROOMS = {
-    "bbh": "keju.benchmarks.bbh:BBH",
-    "mmlu_pro": "keju.benchmarks.mmlu_pro:MMLUPro",
-    "ceval": "keju.benchmarks.ceval:CEval",
-    "bixbench": "keju.benchmarks.bixbench:BixBench",
-    "demo": "keju.benchmarks.demo:Demo",
+ROOMS: dict[str, tuple[str, ...]] = {
+    "bbh": ("keju.benchmarks.bbh:BBH", "bigbench-hard"),
+    "mmlu_pro": ("keju.benchmarks.mmlu_pro:MMLU_PRO", "mmlu-pro"),
+    "ceval": ("keju.benchmarks.ceval:CEVAL", "c-eval"),
+    "bixbench": ("keju.benchmarks.bixbench:BIXBENCH",),
+    "demo": ("keju.benchmarks.demo:DEMO",),
 }
+"""One line an exam: its name, where its `Benchmark` is, and its aliases, as the benchmark has them:
+a name is looked up without importing any room."""
 CUSTOM = "custom:"
 """What marks the path of an exam that is no room of Keju's."""
-ALIASES = {"bigbench-hard": "bbh", "mmlu-pro": "mmlu_pro", "c-eval": "ceval"}
+ALIASES = {alias: name for name, (_, *aliases) in ROOMS.items() for alias in aliases}
 
 
 @cache
@@ -61,9 +63,9 @@ def get(name: str) -> Benchmark:
                 f"({_plugins()[taken].value}): rename or uninstall the plug-in"
             )
     if known in ROOMS:
-        module, _, attribute = ROOMS[known].partition(":")
-        cls: type[Benchmark] = getattr(importlib.import_module(module), attribute)
-        return cls()
+        module, _, attribute = ROOMS[known][0].partition(":")
+        made: Benchmark = getattr(importlib.import_module(module), attribute)
+        return made
     if known in _plugins():
         return _load(_plugins()[known])
     hint = did_you_mean(name, [*names(), *ALIASES])
@@ -78,7 +80,7 @@ def _load(point: metadata.EntryPoint) -> Benchmark:
 
     where = f"the plug-in '{point.name}' ({point.value})"
     try:
-        made = point.load()()
+        made = point.load()
     except Exception as error:
         kind = type(error).__name__
         raise ConfigError(f"{where} cannot be loaded: {kind}: {error}") from None

@@ -11,19 +11,17 @@ import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
-from keju.benchmarks.base import Exam, Mean, Reader, Scores, Subset
-from keju.benchmarks.choices import permuted, rotate_order
-from keju.benchmarks.grading import REFUSAL
+from keju.benchmarks.base import Exam, Scores
+from keju.benchmarks.choices import moved_refusal, permuted, rotate_order
 from keju.benchmarks.samples import LazySamples
 from keju.errors import ConfigError, Notice
 from keju.stats.estimate import Estimate
 from keju.stats.intervals import Moments, bounded_mean
 from keju.stats.options import place_bias, recall_spread
-from keju.types import LABELS, OUTCOMES, Prompt, Reading, Reply, Sample
+from keju.types import LABELS, OUTCOMES, Sample
 
 _CORRECT = OUTCOMES.index("correct")
 _GRADED = frozenset(
@@ -40,7 +38,31 @@ def rotated(exam: Exam, rotations: int) -> Exam:
     if rotations == 1 or not exam.samples:
         return exam
     _check(exam, rotations)
-    return RotatedExam(exam, rotations)
+    turned = copy.copy(exam)
+    turned.rotations = rotations
+    turned.clustered = turned.keeps_answers = True
+    turned.samples = Rotations(exam.samples, rotations)
+    turned.subsets = tuple(
+        replace(
+            subset,
+            start=subset.start * rotations,
+            stop=subset.stop * rotations,
+            population=subset.population * rotations,
+        )
+        for subset in exam.subsets
+    )
+    turned.errata = {
+        rotation_id(sample_id, turn): fault
+        for sample_id, fault in exam.errata.items()
+        for turn in range(rotations)
+    }
+    turned.settings = dict(exam.settings) | {"rotate_options": rotations}
+    fewer = sum(len(sample.choices) < rotations for sample in exam.samples)
+    if fewer:
+        notice = Notice("repeated_orders", {"questions": fewer, "rotations": rotations})
+        turned.warnings = (*exam.warnings, notice)
+        turned.data = replace(exam.data, notes=(*exam.data.notes, notice.text()))
+    return turned
 
 
 def _check(exam: Exam, rotations: int) -> None:
@@ -56,17 +78,6 @@ def _check(exam: Exam, rotations: int) -> None:
     other = msgspec.structs.replace(first, choices=(*first.choices[1:], first.choices[0]))
     if exam.render(first).text == exam.render(other).text:
         raise ConfigError(f"{name}: the options stand in the question's text and cannot be rotated")
-
-
-def _rotate(sample: Sample, turn: int) -> Sample:
-    """`sample` after `turn` rotations, with the label of a refusal option moved along."""
-    order = rotate_order(len(sample.choices), turn)
-    moved = permuted(sample, order)
-    refusal = sample.metadata.get(REFUSAL)
-    if not refusal:
-        return moved
-    label = LABELS[order.index(LABELS.index(refusal))]
-    return msgspec.structs.replace(moved, metadata=sample.metadata | {REFUSAL: label})
 
 
 class Rotations(LazySamples):
@@ -89,96 +100,31 @@ def _turned(sample: Sample, turn: int) -> Sample:
     group = sample.group or sample.id
     if not turn:
         return msgspec.structs.replace(sample, group=group)
-    return msgspec.structs.replace(
-        _rotate(sample, turn), id=rotation_id(sample.id, turn), group=group
-    )
+    order = rotate_order(len(sample.choices), turn)
+    moved = moved_refusal(permuted(sample, order), order)
+    return msgspec.structs.replace(moved, id=rotation_id(sample.id, turn), group=group)
 
 
 def rotation_id(sample_id: str, turn: int) -> str:
-    """The id of a question's rotation, e.g. ``mmlu_pro_70#rot2``."""
+    """The id of a question's rotation, e.g. ``sums_70#rot2``."""
     return f"{sample_id}#rot{turn}" if turn else sample_id
 
 
-class RotatedExam(Exam):
-    """An exam whose every question is asked several times, its options rotated."""
+def rotation_metrics(
+    exam: Exam, scores: Scores, metrics: Mapping[str, Estimate]
+) -> Mapping[str, Estimate]:
+    """An exam's own `metrics`, and what its rotations tell about it.
 
-    clustered = True
-    keeps_answers = True
-
-    def __init__(self, exam: Exam, rotations: int) -> None:
-        self.rotations = rotations
-        self.benchmark = exam.benchmark
-        self.protocol = exam.protocol
-        self.samples = Rotations(exam.samples, rotations)
-        self.subsets = tuple(_stretched(subset, rotations) for subset in exam.subsets)
-        self.readers = exam.readers
-        self.errata = {
-            rotation_id(known, turn): fault
-            for known, fault in exam.errata.items()
-            for turn in range(rotations)
-        }
-        self.references = exam.references
-        self.beside = exam.beside
-        self.judge = exam.judge
-        self.settings = dict(exam.settings) | {"rotate_options": rotations}
-        self.warnings, self.data = exam.warnings, exam.data
-        fewer = sum(len(sample.choices) < rotations for sample in exam.samples)
-        if fewer:
-            notice = Notice("repeated_orders", {"questions": fewer, "rotations": rotations})
-            self.warnings = (*exam.warnings, notice)
-            self.data = replace(exam.data, notes=(*exam.data.notes, notice.text()))
-        self._inner = copy.copy(exam)
-        self._inner.samples, self._inner.subsets = self.samples, self.subsets
-
-    def render(self, sample: Sample) -> Prompt:
-        return self._inner.render(sample)
-
-    def means(self) -> Sequence[Mean]:
-        return self._inner.means()
-
-    def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
-        return self._inner.grade(reply, sample, reader)
-
-    def chance(self, sample: Sample) -> float | None:
-        return self._inner.chance(sample)
-
-    def describe(self, sample: Sample) -> dict[str, Any]:
-        return self._inner.describe(sample)
-
-    def as_recorded(self, sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample:
-        return self._inner.as_recorded(sample, row, gold=gold)
-
-    def locate(self, row: Mapping[str, Any]) -> str:
-        return self._inner.locate(row)
-
-    def joint_metrics(
-        self, answers: Mapping[str, Sequence[str | None]], targets: Sequence[str]
-    ) -> Mapping[str, Mapping[str, Estimate]]:
-        return self._inner.joint_metrics(answers, targets)
-
-    def extra_metrics(self, scores: Scores) -> Mapping[str, Estimate]:
-        """Those of the exam itself, and what the rotations tell about it.
-
-        An interval of the exam's own that takes rotations for questions is left out.
-        """
-        metrics = {
-            name: own if own.method == "clustered" else msgspec.structs.replace(own, ci95=None)
-            for name, own in self._inner.extra_metrics(scores).items()
-        }
-        consistency = _consistency(scores, self.rotations)
-        if consistency is not None:
-            metrics["rotation_consistency"] = consistency
-        return metrics | _position_metrics(self.samples, scores, self.rotations)
-
-
-def _stretched(subset: Subset, rotations: int) -> Subset:
-    return Subset(
-        subset.name,
-        subset.start * rotations,
-        subset.stop * rotations,
-        subset.title,
-        subset.population * rotations,
-    )
+    An interval of the exam's own that takes rotations for questions is left out.
+    """
+    joined = {
+        name: own if own.method == "clustered" else msgspec.structs.replace(own, ci95=None)
+        for name, own in metrics.items()
+    }
+    consistency = _consistency(scores, exam.rotations)
+    if consistency is not None:
+        joined["rotation_consistency"] = consistency
+    return joined | _position_metrics(exam.samples, scores, exam.rotations)
 
 
 def _consistency(scores: Scores, rotations: int) -> Estimate | None:

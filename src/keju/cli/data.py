@@ -10,6 +10,7 @@ from keju.errors import ConfigError, DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from keju.sources.folder import DataFolder
+    from keju.sources.layouts import Layout
     from keju.sources.verify import Verification
 
 NOT_FOUND = "not found"
@@ -39,7 +40,7 @@ def pull(
     from keju.sources import pull as pulling
 
     receipt = pulling.pull(
-        known(name), hub, repo=repo, revision=revision, offline=offline, say=note
+        *_described(known(name)), hub, repo=repo, revision=revision, offline=offline, say=note
     )
     if as_json:
         document: dict[str, Any] = msgspec.to_builtins(receipt)
@@ -123,10 +124,16 @@ def known(name: str) -> str:
     return benchmark
 
 
+def _described(benchmark: str) -> tuple[str, Layout | None]:
+    from keju.benchmarks import registry
+
+    return benchmark, registry.get(benchmark).layout
+
+
 def _folder(benchmark: str, data_dir: str | None, local_path: str | None) -> DataFolder:
     from keju.sources.locate import locate
 
-    return locate(benchmark, local_path=local_path, data_dir=data_dir, offline=True)
+    return locate(*_described(benchmark), local_path=local_path, data_dir=data_dir, offline=True)
 
 
 def _path(folder: DataFolder) -> str | None:
@@ -142,10 +149,12 @@ def _verify(benchmark: str, data_dir: str | None, local_path: str | None) -> Ver
 
 
 def _verify_all(data_dir: str | None) -> list[Verification]:
-    from keju.sources.layouts import LAYOUTS
+    from keju.benchmarks import registry
 
     results = []
-    for name in LAYOUTS:
+    for name in registry.names():
+        if not registry.get(name).layout:
+            continue
         try:
             results.append(_verify(name, data_dir, None))
         except DataError as error:

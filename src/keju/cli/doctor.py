@@ -92,8 +92,8 @@ def _software() -> Iterator[Check]:
 
 
 def _data(flag: str | None) -> Iterator[Check]:
+    from keju.cli.common import all_benchmarks
     from keju.config.load import data_folder
-    from keju.sources.layouts import LAYOUTS
 
     path = data_folder(flag)
     if path is None:
@@ -103,7 +103,8 @@ def _data(flag: str | None) -> Iterator[Check]:
     folder = Path(path)
     remedy = "" if folder.is_dir() else "name a folder that exists"
     yield Check("data folder", folder.is_dir(), str(folder), remedy, optional=flag is None)
-    for name in LAYOUTS if folder.is_dir() else ():
+    names = [each.name for each in all_benchmarks() if each.layout]
+    for name in names if folder.is_dir() else ():
         there = (folder / name).is_dir()
         remedy = "" if there else f"keju data pull {name}"
         yield Check(f"data {name}", there, str(folder / name) if there else "not there", remedy)

@@ -38,6 +38,8 @@ class Tally:
         self.counts = [0] * len(OUTCOMES)
         self.total = 0.0
         """Sum of the values of all units."""
+        self.parts: dict[str, array[float]] = {}
+        """By name: a grader's several numbers, by unit; 0 where it gave none."""
 
     def add(self, unit: int, reading: Reading) -> None:
         """Enter the score of one unit."""
@@ -52,6 +54,12 @@ class Tally:
         self.total += self.values[unit]
         if self.answers is not None:
             self.answers[unit] = reading.answer.value
+        parts = reading.score.parts
+        if parts or self.parts:
+            for name in {**self.parts, **parts}:
+                if name not in self.parts:
+                    self.parts[name] = array("d", [0.0]) * len(self.outcomes)
+                self.parts[name][unit] = parts.get(name, 0.0)
 
     @property
     def done(self) -> int:

@@ -77,6 +77,7 @@ class JudgeExam(Exam):
         self.protocol = PROTOCOLS[kind]
         self.samples = samples
         self.subsets = (Subset(name, 0, len(samples)),)
+        self.errata, self.settings = {}, {}
         self.readers: dict[str, Reader] = {
             VerdictReader.name: VerdictReader(kind, lambda sample: self.render(sample).tail)
         }

@@ -61,7 +61,7 @@ def metrics_of(
     blocks = (values[low : low + _BLOCK] for low in range(0, len(values), _BLOCK))
     if any(not set(block) <= {0.0, 1.0} for block in blocks):
         metrics["mean_score"] = _mean_score(exam, tally)
-    return metrics | dict(exam.extra_metrics(tally))
+    return metrics | dict(exam.metrics(tally))
 
 
 class Chance(NamedTuple):

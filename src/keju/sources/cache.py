@@ -13,7 +13,7 @@ import msgspec
 
 from keju.files import whole_file
 from keju.sources.folder import DataFolder
-from keju.sources.layouts import HUB_NAMES, HubName
+from keju.sources.layouts import HUB_NAMES, HubName, Layout
 
 _SHOWN_COMMIT = 12
 
@@ -54,13 +54,13 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
                 return str(file)
         return ""
 
-    def folder(self) -> DataFolder:
+    def folder(self, layout: Layout) -> DataFolder:
         """The pulled files, ready to be read."""
         asked = "" if self.revision == self.commit else f" (asked for as {self.revision})"
         pulled = f"pulled from {self.hub} {self.repo} at {self.commit}{asked}"
         return DataFolder(
             Path(self.path),
-            benchmark=self.benchmark,
+            layout,
             origin=self.origin,
             notes=(pulled, *self.notes),
             companions=Path(self.companions) if self.companions else None,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from keju.errors import DataError
 from keju.sources import formats
 from keju.sources.files import DiskFiles, Files, ZipFiles
-from keju.sources.layouts import LAYOUTS, Layout, matching, missing_parts
+from keju.sources.layouts import Layout, matching, missing_parts
 
 Raw = bytes
 """`bytes` itself; `DataFolder` has a method of that name."""
@@ -35,18 +35,18 @@ class DataFolder:
     def __init__(
         self,
         path: Path,
+        layout: Layout | None = None,
         *,
-        benchmark: str | None = None,
         origin: str = "folder",
         notes: Sequence[str] = (),
         companions: Path | None = None,
         recorded: Mapping[str, str] | None = None,
     ) -> None:
-        """Without `benchmark` the layouts of all benchmarks are tried in turn."""
+        """Without a `layout` tables are found by their own names only."""
         self.path = path
-        self.benchmark = benchmark
+        self.layout = layout or Layout()
         self.origin = origin
-        """Where the files came from, e.g. ``huggingface futurehouse/BixBench@f8cc3bd…``."""
+        """Where the files came from, e.g. ``huggingface OWNER/NAME@f8cc3bd…``."""
         self.hashes: dict[str, str] = {}
         """Relative path to SHA-256 of each file read so far."""
         self.notes: list[str] = list(notes)
@@ -109,8 +109,7 @@ class DataFolder:
         """The files behind the logical table `stem`; DataError if there are none."""
         found = self._find(stem)
         if found is None:
-            tried = [s for layout in self._layouts for s in layout.stems_of(stem)]
-            shown = ", ".join(f"{s}.*" for s in dict.fromkeys(tried or [stem]))
+            shown = ", ".join(f"{s}.*" for s in self.layout.stems_of(stem) or [stem])
             raise DataError(f"{self.path} holds no table '{stem}' (looked for {shown})")
         return found
 
@@ -121,7 +120,7 @@ class DataFolder:
 
     def holds_data(self) -> bool:
         """Whether at least one table of the benchmark is here."""
-        return any(self.has(table) for layout in self._layouts for table in layout.tables)
+        return any(self.has(table) for table in self.layout.tables)
 
     def digest(self, files: Files, name: str) -> str:
         """The SHA-256 of one file or archive entry."""
@@ -136,15 +135,9 @@ class DataFolder:
     def _places(self) -> list[Files]:
         roots = [self.path] if self._companions is None else [self.path, self._companions]
         disks: list[Files] = [DiskFiles(root) for root in roots]
-        archives = dict.fromkeys(name for layout in self._layouts for name in layout.archives)
-        present = [self.path / name for name in archives if (self.path / name).is_file()]
+        archives = [self.path / name for name in self.layout.archives]
+        present = [path for path in archives if path.is_file()]
         return [*disks, *(ZipFiles(path) for path in present)]
-
-    @cached_property
-    def _layouts(self) -> list[Layout]:
-        if self.benchmark is None:
-            return list(LAYOUTS.values())
-        return [LAYOUTS[self.benchmark]] if self.benchmark in LAYOUTS else []
 
     def _place_of(self, name: str) -> Files | None:
         path = PurePosixPath(name)
@@ -152,9 +145,9 @@ class DataFolder:
         return next((p for p in self._places if path.name in p.listing(folder)), None)
 
     def _find(self, stem: str) -> Table | None:
-        stems = [s for layout in self._layouts for s in layout.stems_of(stem)]
+        stems = dict.fromkeys([*self.layout.stems_of(stem), stem])
         for place in self._places:
-            found = [names for s in dict.fromkeys([*stems, stem]) for names in _files(place, s)]
+            found = [names for s in stems for names in _files(place, s)]
             if not found:
                 continue
             if lacking := missing_parts(found[0]):
@@ -181,11 +174,12 @@ class NoFolder(DataFolder):
     """Stands in where a benchmark makes its questions itself."""
 
     def __init__(self, benchmark: str, origin: str = "built in") -> None:
-        super().__init__(Path(), benchmark=benchmark, origin=origin)
+        super().__init__(Path(), origin=origin)
+        self._benchmark = benchmark
 
     @cached_property
     def _places(self) -> list[Files]:
-        return [_Nothing(self.benchmark or "")]
+        return [_Nothing(self._benchmark)]
 
 
 class _Nothing:

@@ -111,7 +111,7 @@ def _stream(content: Content) -> io.BufferedIOBase:
 
 
 def _json_rows(document: Any, where: str) -> Iterator[dict[str, Any]]:
-    """A list of objects, or the one list in an object, such as ``examples`` of BBH."""
+    """A list of objects, or the one list in an object, as in ``{"examples": […]}``."""
     if isinstance(document, dict):
         lists = [value for value in document.values() if isinstance(value, list)]
         document = lists[0] if len(lists) == 1 else None

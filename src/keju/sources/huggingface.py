@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from keju.errors import DataError, MissingExtra
 from keju.sources.cache import Receipt, Stored
 from keju.sources.fetch import Say, host_of
-from keju.sources.layouts import LAYOUTS, HubRepo
+from keju.sources.layouts import HubRepo, Layout
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoFile
@@ -27,7 +27,9 @@ _TRUE = frozenset({"1", "ON", "YES", "TRUE"})
 """What the client takes for yes in its variables."""
 
 
-def pull(benchmark: str, source: HubRepo, environ: Mapping[str, str], say: Say) -> Receipt:
+def pull(
+    benchmark: str, layout: Layout, source: HubRepo, environ: Mapping[str, str], say: Say
+) -> Receipt:
     """Bring the benchmark's files at `source` into the client's cache, whole and checked."""
     try:
         import huggingface_hub as client
@@ -48,7 +50,7 @@ def pull(benchmark: str, source: HubRepo, environ: Mapping[str, str], say: Say) 
             source.repo, repo_type="dataset", revision=commit, recursive=True
         )
         files = [entry for entry in entries if isinstance(entry, RepoFile)]
-        wanted = [file for file in files if LAYOUTS[benchmark].wants(file.path)]
+        wanted = [file for file in files if layout.wants(file.path)]
         if not wanted:
             raise DataError(f"{source.repo} at {commit} holds none of {benchmark}'s files")
         say(f"{source.repo}: {len(wanted)} files")

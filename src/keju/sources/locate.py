@@ -16,7 +16,7 @@ from pathlib import Path
 
 from keju.errors import DataError
 from keju.sources.folder import DataFolder, NoFolder
-from keju.sources.layouts import BUILT_IN, LAYOUTS, HubName, HubRepo
+from keju.sources.layouts import HubName, HubRepo, Layout
 
 SNAPSHOTS = "snapshots"
 """The folder of a hub's cache that holds one folder a revision."""
@@ -24,6 +24,7 @@ SNAPSHOTS = "snapshots"
 
 def locate(
     benchmark: str,
+    layout: Layout | None,
     *,
     local_path: str | None = None,
     data_dir: str | None = None,
@@ -31,32 +32,38 @@ def locate(
     offline: bool = False,
     environ: Mapping[str, str] | None = None,
 ) -> DataFolder:
-    """Return the folder that holds `benchmark`'s data; DataError says what was tried."""
+    """Return the folder that holds `benchmark`'s data; DataError says what was tried.
+
+    A benchmark without a layout makes its questions itself.
+    """
     environ = os.environ if environ is None else environ
     if local_path is not None:
-        return _folder_at(
-            Path(local_path).expanduser(), benchmark, f"dataset_args.{benchmark}.local_path"
-        )
+        setting = f"dataset_args.{benchmark}.local_path"
+        return _folder_at(Path(local_path).expanduser(), benchmark, layout or Layout(), setting)
+    if layout is None:
+        return NoFolder(benchmark)
     tried = []
     named = data_dir or environ.get("KEJU_DATA_DIR")
     if named:
         found = _below(
-            Path(named).expanduser(), benchmark, "--data-dir" if data_dir else "KEJU_DATA_DIR"
+            Path(named).expanduser(),
+            benchmark,
+            layout,
+            "--data-dir" if data_dir else "KEJU_DATA_DIR",
         )
         if found is not None:
             return found
-        tried.append(f"no folder '{benchmark}' in {named}{_own_folder_hint(named, benchmark)}")
-    if benchmark in BUILT_IN:
-        return NoFolder(benchmark)
-    if benchmark not in LAYOUTS:
+        hint = _own_folder_hint(named, benchmark, layout)
+        tried.append(f"no folder '{benchmark}' in {named}{hint}")
+    if not layout.tables:
         return NoFolder(benchmark, origin="none")
-    pulled = _pulled(benchmark, hub, environ, tried)
+    pulled = _pulled(benchmark, layout, hub, environ, tried)
     if pulled is not None:
         return pulled
     if hub is not None and not offline:
         from keju.sources.pull import pull
 
-        return pull(benchmark, hub, environ=environ).folder()
+        return pull(benchmark, layout, hub, environ=environ).folder(layout)
     forbidden = f" and offline forbids to ask {hub}" if hub else ""
     raise DataError(
         f"no data for {benchmark}: {', '.join(tried)}{forbidden}; "
@@ -64,11 +71,10 @@ def locate(
     )
 
 
-def _own_folder_hint(named: str, benchmark: str) -> str:
+def _own_folder_hint(named: str, benchmark: str, layout: Layout) -> str:
     """What to say where the folder of the benchmark itself was given for the one above it."""
     path = Path(named).expanduser()
-    layout = LAYOUTS.get(benchmark)
-    if layout is None or not DataFolder(path, benchmark=benchmark).holds_data():
+    if not DataFolder(path, layout).holds_data():
         return ""
     local = f"'{path}' as dataset_args.{benchmark}.local_path"
     if path.resolve().name in (benchmark, *layout.folders):
@@ -76,33 +82,28 @@ def _own_folder_hint(named: str, benchmark: str) -> str:
     return f" (it holds the files themselves: give {local})"
 
 
-def _folder_at(path: Path, benchmark: str, setting: str) -> DataFolder:
+def _folder_at(path: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder:
     if not path.exists():
         raise DataError(f"{setting}: {path} does not exist")
     if not path.is_dir():
         raise DataError(f"{setting}: {path} is not a folder")
     path = _snapshot(path, setting)
-    folder = DataFolder(path, benchmark=benchmark)
-    if benchmark in LAYOUTS and not folder.holds_data():
-        layout = LAYOUTS[benchmark]
+    folder = DataFolder(path, layout)
+    if layout.tables and not folder.holds_data():
         shown = layout.stems_of(layout.tables[0])[0]
         raise DataError(f"{setting}: {path} holds no data of {benchmark} (such as {shown}.*)")
     return folder
 
 
-def _below(data_dir: Path, benchmark: str, setting: str) -> DataFolder | None:
+def _below(data_dir: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder | None:
     if not data_dir.is_dir():
         raise DataError(f"{setting}: {data_dir} is not a folder")
-    if benchmark not in LAYOUTS:
-        others: tuple[str, ...] = ()
-    else:
-        layout = LAYOUTS[benchmark]
-        others = (*layout.folders, *(_cache_name(hub) for hub in layout.hubs.values()))
-        if data_dir.name in others and (data_dir / SNAPSHOTS).is_dir():
-            return _folder_at(data_dir, benchmark, setting)
+    others = (*layout.folders, *(_cache_name(hub) for hub in layout.hubs.values()))
+    if data_dir.name in others and (data_dir / SNAPSHOTS).is_dir():
+        return _folder_at(data_dir, benchmark, layout, setting)
     for name in (benchmark, *others):
         if (data_dir / name).is_dir():
-            return _folder_at(data_dir / name, benchmark, setting)
+            return _folder_at(data_dir / name, benchmark, layout, setting)
     return None
 
 
@@ -132,7 +133,11 @@ def _snapshot(path: Path, setting: str) -> Path:
 
 
 def _pulled(
-    benchmark: str, hub: HubName | None, environ: Mapping[str, str], tried: list[str]
+    benchmark: str,
+    layout: Layout,
+    hub: HubName | None,
+    environ: Mapping[str, str],
+    tried: list[str],
 ) -> DataFolder | None:
     from keju.sources.cache import receipts
 
@@ -140,7 +145,7 @@ def _pulled(
     for receipt in found:
         damaged = receipt.damage()
         if not damaged:
-            return receipt.folder()
+            return receipt.folder(layout)
         tried.append(f"{damaged} has gone or changed since it was pulled")
     if not found:
         tried.append(f"nothing pulled from {hub or 'a hub'}")

@@ -18,7 +18,7 @@ from keju.errors import DataError
 from keju.sources import fetch
 from keju.sources.cache import Receipt, Stored, cache_root
 from keju.sources.fetch import Say, host_of
-from keju.sources.layouts import LAYOUTS, HubRepo
+from keju.sources.layouts import HubRepo, Layout
 
 DEFAULT_ENDPOINT = "https://www.modelscope.cn"
 LISTING, OTHER_LISTING = "repo/tree", "repo/files"
@@ -37,10 +37,12 @@ class _Entry(msgspec.Struct, frozen=True, rename="pascal"):
     sha256: str = ""
 
 
-def pull(benchmark: str, source: HubRepo, environ: Mapping[str, str], say: Say) -> Receipt:
+def pull(
+    benchmark: str, layout: Layout, source: HubRepo, environ: Mapping[str, str], say: Say
+) -> Receipt:
     """Bring the benchmark's files at `source` into Keju's cache, whole and checked."""
     hub = _Hub(source, environ)
-    wanted = [entry for entry in hub.listing() if LAYOUTS[benchmark].wants(entry.path)]
+    wanted = [entry for entry in hub.listing() if layout.wants(entry.path)]
     if not wanted:
         raise DataError(f"{source.repo} on {hub.host} holds none of {benchmark}'s files")
     say(f"{source.repo}: {len(wanted)} files")

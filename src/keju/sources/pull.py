@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 
 from keju.errors import DataError
-from keju.sources import expected, fetch, huggingface, modelscope
+from keju.sources import fetch, huggingface, modelscope
 from keju.sources.cache import Receipt, cache_root, receipts, write_receipt
 from keju.sources.fetch import Say
-from keju.sources.layouts import BUILT_IN, LAYOUTS, Companions, HubName, HubRepo
+from keju.sources.layouts import Companions, HubName, HubRepo, Layout
 
 DEFAULT_HUB: HubName = "huggingface"
-CLIENTS: dict[HubName, Callable[[str, HubRepo, Mapping[str, str], Say], Receipt]] = {
+CLIENTS: dict[HubName, Callable[[str, Layout, HubRepo, Mapping[str, str], Say], Receipt]] = {
     "huggingface": huggingface.pull,
     "modelscope": modelscope.pull,
 }
@@ -23,12 +23,11 @@ GITHUB_FILES = "https://raw.githubusercontent.com"
 """GITHUB_RAW_ENDPOINT names another host that serves the same paths."""
 
 
-def hub_repo(benchmark: str, hub: HubName, repo: str | None, revision: str | None) -> HubRepo:
+def hub_repo(
+    benchmark: str, layout: Layout, hub: HubName, repo: str | None, revision: str | None
+) -> HubRepo:
     """What to pull: the benchmark's own data set on `hub`, or the one that was named."""
-    if benchmark in BUILT_IN:
-        raise DataError(f"{benchmark} needs no data: its questions are generated")
-    layout = LAYOUTS.get(benchmark)
-    if layout is None:
+    if not layout.hubs and repo is None:
         raise DataError(
             f"{benchmark} is on no hub that Keju knows: give its folder with --data-dir"
         )
@@ -36,7 +35,8 @@ def hub_repo(benchmark: str, hub: HubName, repo: str | None, revision: str | Non
     if own is None and repo is None:
         others = " or ".join(layout.hubs)
         raise DataError(f"{benchmark} is not on {hub}: use --from {others}, or name a --repo")
-    default = own.revision if own and repo in (None, own.repo) else _branch(hub)
+    branch = "master" if hub == "modelscope" else "main"
+    default = own.revision if own and repo in (None, own.repo) else branch
     name = repo or (own.repo if own else "")
     if name.count("/") != 1 or not all(name.split("/")):
         raise DataError(f"'{name}' is not the name of a data set (OWNER/NAME)")
@@ -45,6 +45,7 @@ def hub_repo(benchmark: str, hub: HubName, repo: str | None, revision: str | Non
 
 def pull(
     benchmark: str,
+    layout: Layout | None,
     hub: HubName | None = None,
     *,
     repo: str | None = None,
@@ -55,19 +56,17 @@ def pull(
 ) -> Receipt:
     """Pull a benchmark's data; offline it must be in the cache already."""
     environ = os.environ if environ is None else environ
-    source = hub_repo(benchmark, hub or DEFAULT_HUB, repo, revision)
+    if layout is None:
+        raise DataError(f"{benchmark} needs no data: its questions are generated")
+    source = hub_repo(benchmark, layout, hub or DEFAULT_HUB, repo, revision)
     if offline:
         return _already_pulled(benchmark, hub, source if repo or revision else None, environ)
-    receipt = CLIENTS[hub or DEFAULT_HUB](benchmark, source, environ, say)
-    companions = LAYOUTS[benchmark].companions
+    receipt = CLIENTS[hub or DEFAULT_HUB](benchmark, layout, source, environ, say)
+    companions = layout.companions
     if companions is not None and not set(companions.names) <= set(receipt.files):
-        receipt = _with_companions(receipt, companions, environ, say)
+        receipt = _with_companions(receipt, layout, companions, environ, say)
     write_receipt(receipt, environ)
     return receipt
-
-
-def _branch(hub: HubName) -> str:
-    return "master" if hub == "modelscope" else "main"
 
 
 def _already_pulled(
@@ -81,16 +80,21 @@ def _already_pulled(
 
 
 def _with_companions(
-    receipt: Receipt, companions: Companions, environ: Mapping[str, str], say: Say
+    receipt: Receipt,
+    layout: Layout,
+    companions: Companions,
+    environ: Mapping[str, str],
+    say: Say,
 ) -> Receipt:
     """Add the official files that the hub lacks; out of reach, they are noted and left out."""
     base = (environ.get("GITHUB_RAW_ENDPOINT") or GITHUB_FILES).rstrip("/")
     folder = cache_root(environ) / "github" / companions.repo.replace("/", "--") / companions.commit
     try:
         for name in companions.names:
-            _companion(
-                f"{base}/{companions.repo}/{companions.commit}/{name}", folder / name, receipt
-            )
+            target, digest = folder / name, layout.sha256(name)
+            if not target.is_file() or fetch.sha256_of(target) != digest:
+                url = f"{base}/{companions.repo}/{companions.commit}/{name}"
+                fetch.download(url, target, secrets={}, sha256=digest)
     except (fetch.Refused, fetch.Unreachable, fetch.Damaged) as error:
         note = (
             f"{companions.repo} was out of reach ({error}): {companions.needed_for} "
@@ -100,10 +104,3 @@ def _with_companions(
         return msgspec.structs.replace(receipt, notes=(*receipt.notes, note))
     source = f"{Path(companions.names[0]).parent}/ from {companions.repo} at {companions.commit}"
     return msgspec.structs.replace(receipt, companions=str(folder), notes=(*receipt.notes, source))
-
-
-def _companion(url: str, target: Path, receipt: Receipt) -> None:
-    digest = expected.sha256(receipt.benchmark, target.name)
-    if target.is_file() and fetch.sha256_of(target) == digest:
-        return
-    fetch.download(url, target, secrets={}, sha256=digest)

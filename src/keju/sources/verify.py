@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from keju.errors import DataError
-from keju.sources import expected
 from keju.sources.folder import DataFolder
-from keju.sources.layouts import LAYOUTS
 
 Status = Literal["ok", "changed", "missing"]
 
@@ -78,20 +76,24 @@ class Verification:
 
 def verify(benchmark: str, folder: DataFolder) -> Verification:
     """Read everything that belongs to `benchmark` and compare it with what was published."""
-    layout = LAYOUTS.get(benchmark)
+    layout = folder.layout
     result = Verification(benchmark, folder.origin, str(folder.path))
-    if layout is None:
-        return result
     for table in layout.tables:
-        if table in layout.optional and not folder.has(table):
+        if table not in layout.optional or folder.has(table):
+            result.items.append(_table(folder, table))
+    for name in layout.texts:
+        if not folder.exists(name):
+            result.items.append(Item(name, "missing"))
             continue
-        result.items.append(_table(benchmark, folder, table))
-    result.items.extend(_text(benchmark, folder, name) for name in layout.texts)
+        folder.bytes(name)
+        hashes = _judged([_official(folder, name)], [folder.hashes[name]])
+        status: Status = "changed" if hashes == "other" else "ok"
+        result.items.append(Item(name, status, (name,), sha256=hashes))
     return result
 
 
-def _table(benchmark: str, folder: DataFolder, table: str) -> Item:
-    published = expected.rows(benchmark, table)
+def _table(folder: DataFolder, table: str) -> Item:
+    published = folder.layout.rows.get(table)
     if not folder.has(table):
         return Item(table, "missing", published_rows=published)
     files, names = folder.table(table)
@@ -100,29 +102,21 @@ def _table(benchmark: str, folder: DataFolder, table: str) -> Item:
     except DataError as error:
         return Item(table, "changed", names, published_rows=published, detail=str(error))
     hashes = _judged(
-        [_known(benchmark, folder, name) for name in names],
+        [_official(folder, name) for name in names],
         [folder.digest(files, name) for name in names],
     )
-    same = count == published and hashes != "other"
+    same = published in (None, count) and hashes != "other"
     return Item(table, "ok" if same else "changed", names, count, published, hashes)
 
 
-def _text(benchmark: str, folder: DataFolder, name: str) -> Item:
-    if not folder.exists(name):
-        return Item(name, "missing")
-    folder.bytes(name)
-    hashes = _judged([_known(benchmark, folder, name)], [folder.hashes[name]])
-    return Item(name, "changed" if hashes == "other" else "ok", (name,), sha256=hashes)
+def _official(folder: DataFolder, name: str) -> str | None:
+    return folder.layout.sha256(name) or folder.recorded.get(name)
 
 
-def _known(benchmark: str, folder: DataFolder, name: str) -> str | None:
-    return expected.sha256(benchmark, name) or folder.recorded.get(name)
-
-
-def _judged(known: list[str | None], found: list[str]) -> Hashes:
-    if None in known:
+def _judged(official: list[str | None], present: list[str]) -> Hashes:
+    if None in official:
         return ""
-    return "known" if known == found else "other"
+    return "known" if official == present else "other"
 
 
 def _shown(item: Item) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from keju.types import Sample
 @pytest.fixture(scope="session")
 def exam(data_dir: Path) -> Exam:
     """All 27 subsets under the default protocol."""
-    return BBH().prepare(BBHArgs(), DataFolder(data_dir / "bbh"), seed=1)
+    return BBH.prepare(BBHArgs(), DataFolder(data_dir / "bbh", BBH.layout), seed=1)
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ def small(tmp_path: Path) -> Path:
 
 def _prepare(folder: Path, **args: Any) -> Exam:
     args = {"subset_list": ["word_sorting"]} | args
-    return BBH().prepare(BBHArgs(**args), DataFolder(folder), seed=1)
+    return BBH.prepare(BBHArgs(**args), DataFolder(folder, BBH.layout), seed=1)
 
 
 def test_rows_ids_and_order(exam: Exam) -> None:

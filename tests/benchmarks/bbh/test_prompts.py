@@ -54,7 +54,7 @@ EVALSCOPE_CUE = (
 
 def prepare(data_dir: Path, **args: Any) -> Exam:
     args = {"subset_list": ["snarks", "dyck_languages"]} | args
-    return BBH().prepare(BBHArgs(**args), DataFolder(data_dir / "bbh"), seed=1)
+    return BBH.prepare(BBHArgs(**args), DataFolder(data_dir / "bbh", BBH.layout), seed=1)
 
 
 def test_prompt_lengths_are_the_published_ones(exam: Exam) -> None:
@@ -192,7 +192,7 @@ def test_system_prompt(data_dir: Path) -> None:
         ({"few_shot_prompt_template": "{question}"}, "{fewshot} is missing"),
         ({"few_shot_prompt_template": "{fewshot}{question}", "few_shot_num": 0}, "no effect"),
         ({"few_shot_prompt_template": "{fewshot}{question}", "prompt_template": "{question}"},
-         "give one of the two"),
+         "give one of them"),
         ({"prompt_template": "{question}", "protocol": "mcpbr"}, "{problem_statement} is missing"),
         ({"prompt_template": "{problem_statment}", "protocol": "mcpbr"},
          "did you mean 'problem_statement'"),

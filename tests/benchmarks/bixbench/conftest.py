@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keju.benchmarks.bixbench import BixBench, BixBenchArgs, BixBenchExam
+from keju.benchmarks.bixbench import BIXBENCH, BixBenchArgs, BixBenchExam
 from keju.sources.folder import DataFolder
 from keju.types import Sample
 
@@ -97,8 +97,10 @@ def prepare(folder: Path) -> Prepare:
     """Make the small exam ready with the given settings."""
 
     def make(**args: Any) -> BixBenchExam:
-        data = DataFolder(folder, benchmark="bixbench")
-        return BixBench().prepare(BixBenchArgs(**args), data, seed=42)
+        data = DataFolder(folder, BIXBENCH.layout)
+        exam = BIXBENCH.prepare(BixBenchArgs(**args), data, seed=42)
+        assert isinstance(exam, BixBenchExam)
+        return exam
 
     return make
 
@@ -108,8 +110,10 @@ def real(data_dir: Path) -> Prepare:
     """Make the real exam ready with the given settings."""
 
     def make(**args: Any) -> BixBenchExam:
-        data = DataFolder(data_dir / "bixbench", benchmark="bixbench")
-        return BixBench().prepare(BixBenchArgs(**args), data, seed=42)
+        data = DataFolder(data_dir / "bixbench", BIXBENCH.layout)
+        exam = BIXBENCH.prepare(BixBenchArgs(**args), data, seed=42)
+        assert isinstance(exam, BixBenchExam)
+        return exam
 
     return make
 

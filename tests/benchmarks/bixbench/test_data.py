@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keju.benchmarks.bixbench import BixBench, BixBenchArgs
+from keju.benchmarks.bixbench import BIXBENCH, BixBenchArgs
 from keju.benchmarks.bixbench.data import categories_of, truth
 from keju.errors import ConfigError, DataError
 from keju.sources.folder import DataFolder
@@ -121,22 +121,22 @@ def test_categories_in_both_notations() -> None:
 def test_broken_data(tmp_path: Path, rows: list[dict[str, Any]], said: str) -> None:
     write(tmp_path / "BixBench.jsonl", rows)
     with pytest.raises(DataError) as error:
-        BixBench().prepare(BixBenchArgs(), DataFolder(tmp_path, benchmark="bixbench"), seed=0)
+        BIXBENCH.prepare(BixBenchArgs(), DataFolder(tmp_path, BIXBENCH.layout), seed=0)
     assert said in str(error.value)
 
 
 def test_the_schema_decides_not_the_name_of_the_file(tmp_path: Path) -> None:
     write(tmp_path / "BixBench.jsonl", NESTED)
-    folder = DataFolder(tmp_path, benchmark="bixbench")
-    assert BixBench().prepare(BixBenchArgs(), folder, seed=0).data.version == "1.0"
+    folder = DataFolder(tmp_path, BIXBENCH.layout)
+    assert BIXBENCH.prepare(BixBenchArgs(), folder, seed=0).data.version == "1.0"
     with pytest.raises(DataError, match=r"holds no BixBench 1\.5; .* is version 1\.0"):
-        BixBench().prepare(BixBenchArgs(data_version="1.5"), folder, seed=0)
+        BIXBENCH.prepare(BixBenchArgs(data_version="1.5"), folder, seed=0)
 
 
 def test_capsules_without_questions_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "BixBench_v1.0.jsonl", [nested("bix-1", [inner("q1")]), nested("bix-2", "[]")])
     with pytest.raises(DataError, match="row 2: the capsule has no questions"):
-        BixBench().prepare(BixBenchArgs(), DataFolder(tmp_path, benchmark="bixbench"), seed=0)
+        BIXBENCH.prepare(BixBenchArgs(), DataFolder(tmp_path, BIXBENCH.layout), seed=0)
 
 
 def test_only_the_subset_that_is_asked_can_be_listed(prepare: Prepare) -> None:
@@ -160,7 +160,7 @@ def test_data_that_is_not_the_published_says_so(prepare: Prepare, tmp_path: Path
     assert any("v1.5: 3 rows, published are 205" in note for note in exam.data.notes)
     assert any("v1.0 has 3 of 53" in w.text() for w in prepare(data_version="1.0").warnings)
     write(tmp_path / "BixBench.jsonl", [flat("bix-53-q4", "a", ["b", "c", "d"])])
-    edited = BixBench().prepare(BixBenchArgs(), DataFolder(tmp_path, benchmark="bixbench"), seed=0)
+    edited = BIXBENCH.prepare(BixBenchArgs(), DataFolder(tmp_path, BIXBENCH.layout), seed=0)
     assert edited.errata == {}
 
 
@@ -193,7 +193,7 @@ def test_real_hypotheses(real: Prepare) -> None:
 
 
 def test_the_real_canary_never_gets_into_a_sample(real: Prepare, data_dir: Path) -> None:
-    folder = DataFolder(data_dir / "bixbench", benchmark="bixbench")
+    folder = DataFolder(data_dir / "bixbench", BIXBENCH.layout)
     canaries = {row["canary"] for row in folder.rows("v1.5")}
     exam = real()
     for sample in exam.samples:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keju.benchmarks.base import Exam
-from keju.benchmarks.ceval import CEval
+from keju.benchmarks.ceval import CEVAL
 from keju.sources.folder import DataFolder
 
 OPTIONS = ["id", "question", "A", "B", "C", "D"]
@@ -52,8 +52,8 @@ def sit(small: Path) -> Callable[..., Exam]:
     """Make an exam of the small data set with the given settings."""
 
     def make(**settings: Any) -> Exam:
-        args = CEval.Args(**{"subset_list": ["logic", "law"]} | settings)
-        return CEval().prepare(args, DataFolder(small), seed=42)
+        args = CEVAL.Args(**{"subset_list": ["logic", "law"]} | settings)
+        return CEVAL.prepare(args, DataFolder(small, CEVAL.layout), seed=42)
 
     return make
 
@@ -63,6 +63,8 @@ def real(data_dir: Path) -> Callable[..., Exam]:
     """Make an exam of the real data with the given settings."""
 
     def make(**settings: Any) -> Exam:
-        return CEval().prepare(CEval.Args(**settings), DataFolder(data_dir / "ceval"), seed=42)
+        return CEVAL.prepare(
+            CEVAL.Args(**settings), DataFolder(data_dir / "ceval", CEVAL.layout), seed=42
+        )
 
     return make

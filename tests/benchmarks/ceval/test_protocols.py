@@ -9,16 +9,16 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
-from keju.benchmarks.ceval import CEval
+from keju.benchmarks.ceval import CEVAL
 from keju.errors import ConfigError
 
 Sit = Callable[..., Exam]
 
 
 def test_the_registry_finds_it() -> None:
-    assert isinstance(registry.get("c-eval"), CEval)
-    assert CEval.default_protocol in CEval.protocols
-    assert {p.reader for p in CEval.protocols.values()} <= set(CEval.reader_names)
+    assert registry.get("c-eval") is CEVAL
+    assert CEVAL.default_protocol in CEVAL.protocols
+    assert {p.reader for p in CEVAL.protocols.values()} <= set(CEVAL.reader_names)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_protocol_is_fixed_by_mode_and_form(
     assert exam.protocol.temperature == 0
     assert exam.settings["few_shot_num"] == shots
     assert exam.settings["decode"] == decode
-    assert set(exam.readers) == set(CEval.reader_names)
+    assert set(exam.readers) == set(CEVAL.reader_names)
 
 
 @pytest.mark.parametrize(

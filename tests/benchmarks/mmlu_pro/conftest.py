@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from keju.benchmarks.mmlu_pro import MMLUPro, MMLUProExam
+from keju.benchmarks.base import Exam
+from keju.benchmarks.mmlu_pro import MMLU_PRO
 from keju.config import DatasetArgs
 from keju.sources.folder import DataFolder
 
-Prepare = Callable[..., MMLUProExam]
+Prepare = Callable[..., Exam]
 
 
 def row(question_id: int, question: str, options: list[str], answer: str, **more: Any) -> Any:
@@ -59,7 +60,7 @@ def folder(tmp_path: Path) -> DataFolder:
     """A data folder with three questions of two categories and two worked examples of math."""
     write(tmp_path / "test.jsonl.gz", TEST_ROWS)
     write(tmp_path / "validation.jsonl", POOL_ROWS)
-    return DataFolder(tmp_path, benchmark="mmlu_pro")
+    return DataFolder(tmp_path, MMLU_PRO.layout)
 
 
 def write(path: Path, rows: list[Any]) -> None:
@@ -71,19 +72,19 @@ def write(path: Path, rows: list[Any]) -> None:
 def prepare(folder: DataFolder) -> Prepare:
     """Make the small exam ready with the given settings (math only unless they say otherwise)."""
 
-    def make(*, seed: int = 7, **args: Any) -> MMLUProExam:
+    def make(*, seed: int = 7, **args: Any) -> Exam:
         settings: dict[str, Any] = {"subset_list": ["math"], "few_shot_num": 2} | args
-        return MMLUPro().prepare(DatasetArgs(**settings), folder, seed=seed)
+        return MMLU_PRO.prepare(DatasetArgs(**settings), folder, seed=seed)
 
     return make
 
 
 @pytest.fixture(scope="session")
-def exam(data_dir: Path) -> MMLUProExam:
+def exam(data_dir: Path) -> Exam:
     """The whole real exam under the default protocol."""
     return real_exam(data_dir)
 
 
-def real_exam(data_dir: Path, **args: Any) -> MMLUProExam:
-    real = DataFolder(data_dir / "mmlu_pro", benchmark="mmlu_pro")
-    return MMLUPro().prepare(DatasetArgs(**args), real, seed=7)
+def real_exam(data_dir: Path, **args: Any) -> Exam:
+    real = DataFolder(data_dir / "mmlu_pro", MMLU_PRO.layout)
+    return MMLU_PRO.prepare(DatasetArgs(**args), real, seed=7)

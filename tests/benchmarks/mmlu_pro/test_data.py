@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from keju.benchmarks import registry
-from keju.benchmarks.mmlu_pro import MMLUPro, MMLUProExam
+from keju.benchmarks.base import Exam
+from keju.benchmarks.mmlu_pro import MMLU_PRO
 from keju.benchmarks.mmlu_pro.data import CATEGORIES
 from keju.config import DatasetArgs
 from keju.errors import DataError
@@ -19,9 +20,9 @@ from tests.benchmarks.mmlu_pro.conftest import TEST_ROWS, Prepare, row, write
 
 
 def test_the_registry_finds_it_by_both_names() -> None:
-    assert isinstance(registry.get("mmlu_pro"), MMLUPro)
-    assert isinstance(registry.get("mmlu-pro"), MMLUPro)
-    assert list(MMLUPro.subset_names) == list(CATEGORIES)
+    assert registry.get("mmlu_pro") is MMLU_PRO
+    assert registry.get("mmlu-pro") is MMLU_PRO
+    assert list(MMLU_PRO.subset_names) == list(CATEGORIES)
 
 
 def test_samples_carry_what_the_file_says(prepare: Prepare) -> None:
@@ -66,7 +67,7 @@ def test_the_letter_counts_where_the_index_disagrees(tmp_path: Path) -> None:
 
 
 def test_a_category_without_rows_is_an_error(prepare: Prepare) -> None:
-    with pytest.raises(DataError, match="no rows of law; name the categories"):
+    with pytest.raises(DataError, match="no rows of law; name the subsets"):
         prepare(subset_list=["law"], few_shot_num=0)
 
 
@@ -101,13 +102,13 @@ def test_missing_data_is_an_error_in_one_line(tmp_path: Path) -> None:
         small_exam(tmp_path, few_shot_num=1)
 
 
-def small_exam(path: Path, **args: Any) -> MMLUProExam:
+def small_exam(path: Path, **args: Any) -> Exam:
     settings: dict[str, Any] = {"subset_list": ["math"], "few_shot_num": 0} | args
-    folder = DataFolder(path, benchmark="mmlu_pro")
-    return MMLUPro().prepare(DatasetArgs(**settings), folder, seed=7)
+    folder = DataFolder(path, MMLU_PRO.layout)
+    return MMLU_PRO.prepare(DatasetArgs(**settings), folder, seed=7)
 
 
-def test_the_real_data(exam: MMLUProExam, data_dir: Path) -> None:
+def test_the_real_data(exam: Exam, data_dir: Path) -> None:
     facts = json.loads((data_dir / "mmlu_pro" / "categories.json").read_text())
     assert list(CATEGORIES) == facts["order_in_seed"]
     assert facts["test_rows"] == CATEGORIES
@@ -134,10 +135,10 @@ def test_csv_keeps_numbers_and_lists_as_text(tmp_path: Path) -> None:
         for fields in TEST_ROWS:
             table.writerow(fields | {"options": json.dumps(fields["options"])})
     args = DatasetArgs(subset_list=["math"], few_shot_num=0)
-    exam = MMLUPro().prepare(args, DataFolder(tmp_path, benchmark="mmlu_pro"), seed=0)
+    exam = MMLU_PRO.prepare(args, DataFolder(tmp_path, MMLU_PRO.layout), seed=0)
     (tmp_path / "lines").mkdir()
     write(tmp_path / "lines" / "test.jsonl", TEST_ROWS)
-    lines = DataFolder(tmp_path / "lines", benchmark="mmlu_pro")
-    other = MMLUPro().prepare(args, lines, seed=0)
+    lines = DataFolder(tmp_path / "lines", MMLU_PRO.layout)
+    other = MMLU_PRO.prepare(args, lines, seed=0)
     assert exam.samples == other.samples
     assert exam.errata == other.errata

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from keju.benchmarks.base import Exam
 from keju.benchmarks.mmlu_pro import (
-    MMLUProExam,
     official_guess_accuracy,
     official_guess_correct,
 )
@@ -131,7 +131,7 @@ def test_robust_agrees_but_where_a_reply_names_several_letters(recorded: Recorde
 
 
 def test_expected_with_guess_is_a_metric_beside_the_headline(
-    recorded: Recorded, exam: MMLUProExam
+    recorded: Recorded, exam: Exam
 ) -> None:
     """Through grading and tally, over the current gold.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keju.errors import ConfigError, DataError
+from keju.errors import ConfigError
 from tests.benchmarks.mmlu_pro.conftest import Prepare
 
 EVALSCOPE_HEAD = (
@@ -120,10 +120,10 @@ def test_a_system_prompt_is_a_message_of_its_own(prepare: Prepare) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ({"few_shot_num": 6}, "few_shot_num: 6 worked examples asked for"),
-        ({"few_shot_num": 0, "few_shot_random": True}, "nothing to draw"),
-        ({"protocol": "offical"}, "unknown MMLU-Pro protocol 'offical'.*official"),
-        ({"subset_list": ["maths"]}, "unknown MMLU-Pro category 'maths'.*'math'"),
+        ({"few_shot_num": 6}, "few_shot_num of protocol evalscope is 0 to 5, not 6"),
+        ({"few_shot_num": 0, "few_shot_random": True}, "no worked examples to draw"),
+        ({"protocol": "offical"}, "no protocol 'offical'.*official"),
+        ({"subset_list": ["maths"]}, "no subset 'maths'.*'math'"),
         ({"subset_list": []}, "subset_list is empty"),
         ({"prompt_template": "{qestion}{choices}"}, "unknown placeholder.*question"),
         ({"prompt_template": "{question}"}, r"\{choices\} is missing"),
@@ -134,7 +134,7 @@ def test_a_system_prompt_is_a_message_of_its_own(prepare: Prepare) -> None:
         ({"few_shot_prompt_template": "{question}{choices}"}, r"\{examples\} is missing"),
         (
             {"few_shot_prompt_template": "{examples}{question}{choices}", "few_shot_num": 0},
-            "no effect with few_shot_num 0",
+            "no effect without worked examples",
         ),
         (
             {
@@ -156,7 +156,7 @@ def test_what_cannot_be_honoured_is_refused(
 
 
 def test_a_pool_that_is_too_small_is_an_error(prepare: Prepare) -> None:
-    with pytest.raises(DataError, match="holds 2 rows of math: set few_shot_num to at most 2"):
+    with pytest.raises(ConfigError, match=r"3 worked examples asked for, .* has 2 of 'math'"):
         prepare(few_shot_num=3)
 
 

@@ -1,49 +1,31 @@
-"""BBH made ready to sit: prompts, means, and what is known about the rows."""
+"""BBH as a benchmark: its data, how it is loaded, and what its exam knows beyond that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Subset
-from keju.benchmarks.bbh.facts import MEANS, REFERENCES, SUBSETS, TWO_VALUED, fault_of
-from keju.benchmarks.bbh.prompts import Wording
-from keju.benchmarks.bbh.readers import READERS, evalscope_target
-from keju.errors import Notice
-from keju.types import Prompt, Sample
+from keju.benchmarks.base import Benchmark, Exam
+from keju.benchmarks.bbh.data import load_questions
+from keju.benchmarks.bbh.facts import (
+    ERRATA_VERSION,
+    LAYOUT,
+    MEANS,
+    REFERENCES,
+    SUBSETS,
+    TWO_VALUED,
+    fault_of,
+)
+from keju.benchmarks.bbh.protocols import PROTOCOLS, BBHArgs, BBHProtocol
+from keju.benchmarks.bbh.readers import READERS
+from keju.benchmarks.kit import Questions, Setup, arrange
+from keju.benchmarks.wording import Wording
+from keju.errors import ConfigError
+from keju.types import Sample
 
 
 class BBHExam(Exam):
     """The chosen subsets under one protocol."""
-
-    benchmark = "bbh"
-    readers = READERS
-    references = REFERENCES
-
-    def __init__(
-        self,
-        protocol: Protocol,
-        samples: Sequence[Sample],
-        subsets: Sequence[Subset],
-        wordings: Mapping[str, Wording],
-        data: DataFacts,
-        settings: Mapping[str, Any],
-        warnings: Sequence[Notice] = (),
-    ) -> None:
-        self.protocol = protocol
-        self.samples = samples
-        self.subsets = subsets
-        self.data = data
-        self.settings = settings
-        self.warnings = warnings
-        self.errata = {sample.id: fault for sample in samples if (fault := fault_of(sample))}
-        self._wordings = wordings
-
-    def render(self, sample: Sample) -> Prompt:
-        return self._wordings[sample.subset].render(sample.text)
-
-    def means(self) -> Sequence[Mean]:
-        return MEANS
 
     def chance(self, sample: Sample) -> float | None:
         """One over the options; a half where two answers are possible.
@@ -58,6 +40,58 @@ class BBHExam(Exam):
         """As EvalScope shows it: the options stand in the question and are not repeated."""
         document = super().describe(sample)
         document.pop("choices", None)
-        if self.protocol.name == "evalscope":
-            document["target"] = evalscope_target(sample)
-        return document
+        assert isinstance(self.protocol, BBHProtocol)
+        return document | {"target": self.protocol.shown_target(sample)}
+
+
+def _questions(setup: Setup) -> Questions:
+    assert isinstance(setup.protocol, BBHProtocol)
+    if getattr(setup.args, "final_line", False) and not setup.protocol.final_line:
+        raise ConfigError(
+            f"bbh: final_line belongs to protocol mcpbr, not to {setup.protocol.name}"
+        )
+    questions = arrange("bbh", load_questions(setup.folder, setup.subsets), setup.subsets)
+    questions.version = f"BIG-Bench-Hard, errata {ERRATA_VERSION}"
+    return questions
+
+
+def _examples(setup: Setup) -> Mapping[str, str]:
+    assert isinstance(setup.protocol, BBHProtocol)
+    return setup.protocol.examples(setup.folder, setup.subsets)
+
+
+def _settings(setup: Setup, wording: Wording) -> dict[str, Any]:
+    settings: dict[str, Any] = {
+        "few_shot_num": setup.shots,
+        "prompt_template": wording.template(bool(setup.shots)),
+    }
+    for name in ("system_prompt", "final_line"):
+        if value := getattr(setup.args, name, None):
+            settings[name] = value
+    return settings
+
+
+BBH = Benchmark(
+    name="bbh",
+    title="BBH",
+    about="BIG-Bench Hard: 27 subsets (23 tasks) of reasoning questions, 6,511 rows",
+    aliases=("bigbench-hard",),
+    layout=LAYOUT,
+    protocols=PROTOCOLS,
+    readers=READERS,
+    subset_names=tuple(SUBSETS),
+    rows={name: facts.rows for name, facts in SUBSETS.items()},
+    count_note="{name}: {rows} rows, published are {published}",
+    averages=MEANS,
+    references=REFERENCES,
+    faults=fault_of,
+    Args=BBHArgs,
+    exam=BBHExam,
+    questions=_questions,
+    examples=_examples,
+    refused={
+        "few_shot_random": "the worked examples are fixed",
+        "shuffle_choices": "options stand in the question's text",
+    },
+    settings=_settings,
+)

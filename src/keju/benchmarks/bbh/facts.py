@@ -6,11 +6,12 @@ Them" (arXiv 2210.09261), and the files of suzgunmirac/BIG-Bench-Hard.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from keju.benchmarks.base import Mean, Reference
-from keju.benchmarks.published import fingerprint
-from keju.types import Sample
+from keju.benchmarks.kit import Erratum, listed_faults
+from keju.sources.layouts import Companions, HubRepo, Layout
 
 Kind = Literal["choice", "bool", "yes_no", "valid", "integer", "brackets", "words"]
 """What an answer of a subset looks like; each kind has its own normal form."""
@@ -147,14 +148,6 @@ _OPPOSITE = "same question as row {} with the opposite target"
 _REPEATED = "same question as row {}"
 
 
-class Erratum(NamedTuple):
-    """What is wrong with a published row."""
-
-    row: str
-    """The row's `fingerprint`: edited data does not inherit the fault."""
-    fault: str
-
-
 ERRATA: dict[str, Erratum] = {
     "bbh_movie_recommendation_163": Erratum("b0f72830ec93", _SPLIT),
     "bbh_ruin_names_99": Erratum("be63d51fcdae", _SPLIT),
@@ -174,9 +167,28 @@ ERRATA: dict[str, Erratum] = {
 """Sample id to its fault. Faulty rows are asked and scored as published, and named."""
 
 
-def fault_of(sample: Sample) -> str | None:
-    """What is known to be wrong with a row, if it is the published one."""
-    known = ERRATA.get(sample.id)
-    if known is None or known.row != fingerprint(sample.text, sample.target):
-        return None
-    return known.fault
+fault_of = listed_faults(ERRATA)
+"""What is known to be wrong with a row, if it is the published one."""
+
+TABLES = tuple(sorted(SUBSETS))
+PROMPT_FILES = tuple(f"cot-prompts/{subset}.txt" for subset in TABLES)
+
+LAYOUT = Layout(
+    tables=TABLES,
+    stems=("bbh/{table}", "{table}", "{table}/test", "data/{table}", "data/{table}/test"),
+    texts=PROMPT_FILES,
+    folders=("BIG-Bench-Hard", "bigbench-hard"),
+    hubs={
+        "huggingface": HubRepo("lukaemon/bbh", "main"),
+        "modelscope": HubRepo("evalscope/bbh", "master"),
+    },
+    companions=Companions(
+        repo="suzgunmirac/BIG-Bench-Hard",
+        commit="9ee07bd481feebf959a6b59d61ea57bdcf30964d",
+        names=PROMPT_FILES,
+        needed_for="prompts with worked examples",
+    ),
+    rows={name: facts.rows for name, facts in SUBSETS.items()},
+    checksums=Path(__file__).with_name("checksums.txt"),
+)
+"""The files of commit 9ee07bd."""

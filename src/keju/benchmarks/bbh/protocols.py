@@ -7,44 +7,20 @@ Versions: ``evalscope`` v1.1 is EvalScope's own evaluation version (1.14). ``pap
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from keju.benchmarks.base import Protocol
+from keju.benchmarks.base import Protocol, by_name
+from keju.benchmarks.bbh.data import load_answer_only, load_worked_examples
+from keju.benchmarks.bbh.readers import evalscope_target
+from keju.benchmarks.wording import Prompts, Word, Wording, words
+from keju.config import DatasetArgs
+from keju.errors import ConfigError, did_you_mean
+from keju.types import Message, Prefix, Sample
 
-NEXT_QUESTION = "\n\nQ:"
-"""Where a base model that continues the text goes on to another question."""
-
-PROTOCOLS: dict[str, Protocol] = {
-    "evalscope": Protocol(
-        name="evalscope",
-        version="v1.1",
-        reader="evalscope",
-        about="EvalScope's bbh: 3-shot chain of thought with a format instruction, or 0-shot",
-        stop=(NEXT_QUESTION,),
-    ),
-    "paper": Protocol(
-        name="paper",
-        version="2022",
-        reader="paper",
-        about="Suzgun et al. 2022: 3-shot chain of thought, exact match, mean of 23 tasks",
-        headline="macro_23",
-        stop=(NEXT_QUESTION,),
-    ),
-    "answer-only": Protocol(
-        name="answer-only",
-        version="2022",
-        reader="answer-only",
-        about="Suzgun et al. 2022: 3-shot without reasoning, exact match, mean of 23 tasks",
-        headline="macro_23",
-        stop=(NEXT_QUESTION,),
-    ),
-    "mcpbr": Protocol(
-        name="mcpbr",
-        version="0.14",
-        reader="mcpbr",
-        about="mcpbr's bigbench-hard: 0-shot, the last line must be the bare answer",
-    ),
-}
+if TYPE_CHECKING:
+    from keju.sources.folder import DataFolder
 
 EVALSCOPE_QUESTION = (
     "Q: {question}\n"
@@ -54,9 +30,6 @@ EVALSCOPE_QUESTION = (
 )
 PAPER_QUESTION = "Q: {question}\nA: Let's think step by step."
 ANSWER_ONLY_QUESTION = "Q: {question}\nA:"
-
-FEWSHOT = "{fewshot}\n\n"
-"""What all few-shot prompts begin with: the task sentence and the worked examples."""
 
 MCPBR_PROBLEM = (
     "Solve the following reasoning task ({subset}):\n\n{question}\n\n"
@@ -75,18 +48,113 @@ FINAL_LINE = (
 )
 """Appended with ``final_line``: what mcpbr's reader needs and its prompt does not say."""
 
-
-class Shots(NamedTuple):
-    """How a protocol words a question, and with how many worked examples it may be put."""
-
-    question: str
-    allowed: tuple[int, ...]
-    """The published number first."""
+NEXT_QUESTION = "\n\nQ:"
+"""Where a base model that continues the text goes on to another question."""
+PROBLEM = "{problem_statement}"
 
 
-SHOTS: dict[str, Shots] = {
-    "evalscope": Shots(EVALSCOPE_QUESTION, (3, 0)),
-    "paper": Shots(PAPER_QUESTION, (3,)),
-    "answer-only": Shots(ANSWER_ONLY_QUESTION, (3,)),
-    "mcpbr": Shots(MCPBR_PROMPT, (0,)),
-}
+class BBHArgs(DatasetArgs):
+    """Settings of BBH."""
+
+    final_line: bool = False
+    """Protocol mcpbr: ask for the bare answer alone on the last line, as its reader needs it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BBHProtocol(Protocol):
+    """A protocol of BBH: where its worked examples come from, and what else is its own."""
+
+    examples: Callable[[DataFolder, Sequence[str]], Mapping[str, str]] = load_worked_examples
+    shown_target: Callable[[Sample], str] = lambda sample: sample.target
+    """The target as ``keju show`` prints it."""
+    final_line: bool = False
+    """Whether the setting of that name has an effect."""
+
+
+QUESTION: dict[str, Word] = {"question": words()["question"]}
+
+
+def _wording(question: str) -> Wording:
+    return Wording(
+        question=question, head="{fewshot}\n\n", words=QUESTION, shared=(), examples="fewshot"
+    )
+
+
+class ProblemWording(Wording):
+    """mcpbr's: ``{problem_statement}`` alone is replaced, by the question in its frame."""
+
+    def adapted(self, args: DatasetArgs, shots: bool) -> Wording:
+        if args.few_shot_prompt_template is not None:
+            raise ConfigError(
+                "protocol mcpbr has no worked examples: few_shot_prompt_template refused"
+            )
+        template = args.prompt_template
+        if template is not None and PROBLEM not in template:
+            name = template.partition("{")[2].partition("}")[0]
+            hint = did_you_mean(name, ["problem_statement"]) if name else ""
+            raise ConfigError(f"prompt_template: the placeholder {PROBLEM} is missing{hint}")
+        question = (self.question if template is None else template) + (
+            FINAL_LINE if getattr(args, "final_line", False) else ""
+        )
+        return replace(self, question=question, system_prompt=args.system_prompt)
+
+    def prompts(self, subsets: Iterable[str], *_: object, **__: object) -> Prompts:
+        """The frame up to the first question belongs to the shared part."""
+        prefixes, tails = {}, {}
+        turns = (Message("system", self.system_prompt),) if self.system_prompt else ()
+        first, *others = self.question.split(PROBLEM)
+        for subset in subsets:
+            before, after = MCPBR_PROBLEM.replace("{subset}", subset).split("{question}")
+            prefixes[subset] = Prefix(turns, first + before)
+            tail: list[str | Word] = []
+            for other in others:
+                tail += [QUESTION["question"], after + other + before]
+            tails[subset] = [*tail[:-1], after + others[-1]]
+        return Prompts(prefixes, tails)
+
+
+PROTOCOLS: dict[str, BBHProtocol] = by_name(
+    BBHProtocol(
+        name="evalscope",
+        version="v1.1",
+        reader="evalscope",
+        about="EvalScope's bbh: 3-shot chain of thought with a format instruction, or 0-shot",
+        stop=(NEXT_QUESTION,),
+        shots=3,
+        shot_choices=(0, 3),
+        wording=_wording(EVALSCOPE_QUESTION),
+        shown_target=evalscope_target,
+    ),
+    BBHProtocol(
+        name="paper",
+        version="2022",
+        reader="paper",
+        about="Suzgun et al. 2022: 3-shot chain of thought, exact match, mean of 23 tasks",
+        headline="macro_23",
+        stop=(NEXT_QUESTION,),
+        shots=3,
+        shot_choices=(3,),
+        wording=_wording(PAPER_QUESTION),
+    ),
+    BBHProtocol(
+        name="answer-only",
+        version="2022",
+        reader="answer-only",
+        about="Suzgun et al. 2022: 3-shot without reasoning, exact match, mean of 23 tasks",
+        headline="macro_23",
+        stop=(NEXT_QUESTION,),
+        shots=3,
+        shot_choices=(3,),
+        wording=_wording(ANSWER_ONLY_QUESTION),
+        examples=load_answer_only,
+    ),
+    BBHProtocol(
+        name="mcpbr",
+        version="0.14",
+        reader="mcpbr",
+        about="mcpbr's bigbench-hard: 0-shot, the last line must be the bare answer",
+        shot_choices=(0,),
+        wording=ProblemWording(question=MCPBR_PROMPT),
+        final_line=True,
+    ),
+)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from keju.benchmarks.base import Benchmark, DataFacts, Protocol
 from keju.benchmarks.bixbench import open_answers, prompts, readers
 from keju.benchmarks.bixbench.args import BixBenchArgs
 from keju.benchmarks.bixbench.data import read_table
 from keju.benchmarks.bixbench.exam import BixBenchExam
-from keju.benchmarks.bixbench.facts import HYPOTHESIS, VERSIONS
+from keju.benchmarks.bixbench.facts import HYPOTHESIS, LAYOUT, VERSIONS
 from keju.benchmarks.bixbench.prompts import Wording
 from keju.benchmarks.bixbench.questions import Questions, Refusal, make_questions
 from keju.benchmarks.choices import LabelStyle
-from keju.benchmarks.templates import check_template
+from keju.benchmarks.wording import check_template
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, did_you_mean
 
@@ -47,45 +46,31 @@ RECORDED_SETTINGS = (
 )  # fmt: skip
 
 
-class BixBench(Benchmark):
-    """BixBench (Mitchener et al. 2025): computational biology, versions 1.5 and 1.0."""
-
-    name: ClassVar[str] = "bixbench"
-    title: ClassVar[str] = "BixBench"
-    about: ClassVar[str] = (
-        "computational biology: 205 questions about real analyses (296 in version 1.0)"
-    )
-    protocols: ClassVar[Mapping[str, Protocol]] = PROTOCOLS
-    default_protocol: ClassVar[str] = ENVIRONMENT
-    reader_names: ClassVar[tuple[str, ...]] = (*readers.NAMES, *open_answers.NAMES)
-    subset_names: ClassVar[tuple[str, ...]] = (*(f"v{v}" for v in VERSIONS), HYPOTHESIS)
-    Args: ClassVar[type[DatasetArgs]] = BixBenchArgs
-
-    def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> BixBenchExam:
-        """Load one version; its own setting ``seed`` outranks the task's."""
-        own = args if isinstance(args, BixBenchArgs) else BixBenchArgs(**_given(args))
-        if "seed" not in own.model_fields_set:
-            own = own.model_copy(update={"seed": seed})
-        protocol = _protocol(own)
-        table = read_table(folder, own.data_version)
-        if own.all_questions and table.version == "1.5":
-            raise ConfigError(
-                "all_questions has no effect: v1.5 has one question a row; leave it out, or take"
-                " data_version '1.0'"
-            )
-        questions = make_questions(table, own, _refusal(own, protocol))
-        _check_subsets(own, questions)
-        template, system = _template(own, protocol), _system(own, protocol)
-        style: LabelStyle = "(A) text" if protocol.name == OFFICIAL else "A. text"
-        settings: dict[str, Any] = {name: getattr(own, name) for name in RECORDED_SETTINGS}
-        return BixBenchExam(
-            protocol,
-            own,
-            questions,
-            Wording(template, style, system=system, legend=own.add_tf_legend),
-            DataFacts(dict(folder.hashes), table.version, (*questions.notes, *folder.notes)),
-            settings | {"prompt_template": template, "system_prompt": system},
+def prepare(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
+    """Load one version; its own setting ``seed`` outranks the task's."""
+    own = args if isinstance(args, BixBenchArgs) else BixBenchArgs(**_given(args))
+    if "seed" not in own.model_fields_set:
+        own = own.model_copy(update={"seed": seed})
+    protocol = _protocol(own)
+    table = read_table(folder, own.data_version)
+    if own.all_questions and table.version == "1.5":
+        raise ConfigError(
+            "all_questions has no effect: v1.5 has one question a row; leave it out, or take"
+            " data_version '1.0'"
         )
+    questions = make_questions(table, own, _refusal(own, protocol))
+    _check_subsets(own, questions)
+    template, system = _template(own, protocol), _system(own, protocol)
+    style: LabelStyle = "(A) text" if protocol.name == OFFICIAL else "A. text"
+    settings: dict[str, Any] = {name: getattr(own, name) for name in RECORDED_SETTINGS}
+    return BixBenchExam(
+        protocol,
+        own,
+        questions,
+        Wording(template, style, system=system, legend=own.add_tf_legend),
+        DataFacts(dict(folder.hashes), table.version, (*questions.notes, *folder.notes)),
+        settings | {"prompt_template": template, "system_prompt": system},
+    )
 
 
 def _given(args: DatasetArgs) -> dict[str, Any]:
@@ -150,3 +135,17 @@ def _system(args: BixBenchArgs, protocol: Protocol) -> str:
     if args.question_source == "hypothesis":
         return prompts.SYSTEM_HYPOTHESIS_MCQ if mcq else prompts.SYSTEM_HYPOTHESIS_OPEN
     return prompts.SYSTEM_MCQ if mcq else prompts.SYSTEM_OPEN
+
+
+BIXBENCH = Benchmark(
+    name="bixbench",
+    title="BixBench",
+    about="computational biology: 205 questions about real analyses (296 in version 1.0)",
+    layout=LAYOUT,
+    protocols=PROTOCOLS,
+    readers=dict.fromkeys((*readers.NAMES, *open_answers.NAMES)),  # type: ignore[arg-type]
+    subset_names=(*(f"v{v}" for v in VERSIONS), HYPOTHESIS),
+    Args=BixBenchArgs,
+    make=prepare,
+)
+"""BixBench (Mitchener et al. 2025): computational biology, versions 1.5 and 1.0."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.answers.numbers import range_of
 from keju.benchmarks.bixbench.facts import EVAL_MODES, ROWS, VERSIONS
-from keju.benchmarks.published import Count
+from keju.benchmarks.kit import Count
 from keju.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from pathlib import Path
 
 from keju.benchmarks.base import Reference
+from keju.benchmarks.kit import Erratum
+from keju.sources.layouts import HubRepo, Layout
 
 VERSIONS = ("1.5", "1.0")
 HYPOTHESIS = "hypothesis"
@@ -17,14 +19,6 @@ ROWS: Mapping[str, int] = {"1.5": 205, "1.0": 53}
 """Rows of each version's file: questions of 1.5, capsules of 1.0."""
 
 IDEAL_IN_DOUBT = "independent audits dispute its key"
-
-
-class Erratum(NamedTuple):
-    """What is wrong with a published question."""
-
-    row: str
-    """The `fingerprint` of question and key: edited data does not inherit the fault."""
-    fault: str
 
 
 ERRATA: Mapping[str, Mapping[str, Erratum]] = {
@@ -45,3 +39,20 @@ REFERENCES: Mapping[str, tuple[Reference, ...]] = {
     "1.0": (Reference("gpt-4o, official zero-shot run without refusal", {"accuracy": 95 / 296}),),
 }
 """Recorded in Future-House/BixBench."""
+
+LAYOUT = Layout(
+    tables=("v1.5", "v1.0"),
+    stems=(),
+    own_stems={
+        "v1.5": ("BixBench_v1.5", "BixBench"),
+        "v1.0": ("BixBench_v1.0_rebuilt", "BixBench_v1.0"),
+    },
+    optional=frozenset({"v1.0"}),
+    folders=("BixBench",),
+    hubs={
+        "huggingface": HubRepo("futurehouse/BixBench", "f8cc3bdcc6357c88b8c3648306522b9c422dc95a")
+    },
+    rows={f"v{version}": rows for version, rows in ROWS.items()},
+    checksums=Path(__file__).with_name("checksums.txt"),
+)
+"""Version 1.5 at revision f8cc3bd."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from keju.benchmarks.choices import LabelStyle, label_lines
-from keju.benchmarks.templates import fill
+from keju.benchmarks.wording import fill
 from keju.types import Message, Prefix, Prompt, Sample
 
 SYSTEM_MCQ = (

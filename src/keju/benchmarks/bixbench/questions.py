@@ -14,7 +14,7 @@ from keju.benchmarks.bixbench.facts import ERRATA, HYPOTHESIS
 from keju.benchmarks.bixbench.open_answers import EVAL_MODE
 from keju.benchmarks.choices import shuffle_order
 from keju.benchmarks.grading import REFUSAL
-from keju.benchmarks.published import count_warnings, fingerprint
+from keju.benchmarks.kit import count_warnings, fingerprint
 from keju.errors import DataError, Notice
 from keju.types import LABELS, Sample
 

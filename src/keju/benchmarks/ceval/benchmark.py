@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from keju.benchmarks.base import Benchmark, DataFacts, Subset
 from keju.benchmarks.ceval import data
 from keju.benchmarks.ceval.exam import CEvalExam, sample_id
+from keju.benchmarks.ceval.facts import LAYOUT, SUBJECT_ALIASES
 from keju.benchmarks.ceval.modes import MODES
 from keju.benchmarks.ceval.prompts import (
     EVALSCOPE_EXAMPLES,
@@ -29,10 +30,10 @@ from keju.benchmarks.ceval.protocols import (
     resolve,
 )
 from keju.benchmarks.ceval.readers import READER_NAMES, readers_for
-from keju.benchmarks.ceval.subjects import SUBJECTS, Split, Subject, find, select
+from keju.benchmarks.ceval.subjects import SUBJECTS, Split, Subject, select
 from keju.benchmarks.choices import permuted, shuffle_order
-from keju.benchmarks.published import Count, count_warnings
-from keju.benchmarks.templates import check_template
+from keju.benchmarks.kit import Count, count_warnings
+from keju.benchmarks.wording import check_template
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, did_you_mean
 from keju.types import Sample
@@ -57,57 +58,36 @@ class CEvalArgs(DatasetArgs):
     """False for a model without a system role: its text opens the first user message."""
 
 
-class CEval(Benchmark):
-    """C-Eval: 13,948 questions of 52 Chinese examinations."""
-
-    name = "ceval"
-    title = "C-Eval"
-    about = "52 subjects of Chinese examinations, four options (val 1,346, test 12,342 questions)"
-    aliases = ("c-eval",)
-    protocols = PROTOCOLS
-    default_protocol = "evalscope"
-    reader_names = READER_NAMES
-    subset_names = tuple(SUBJECTS)
-    modes = MODES
-    Args = CEvalArgs
-
-    def subset_name(self, given: str) -> str | None:
-        """By file name, English or Chinese name."""
-        try:
-            return find(given).name
-        except ConfigError:
-            return None
-
-    def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> Exam:
-        """Load one split under one protocol; refuse what cannot be carried out."""
-        if not isinstance(args, CEvalArgs):
-            args = CEvalArgs(**args.model_dump(exclude_unset=True))
-        split = _checked_split(args.split)
-        setting = _setting(args)
-        template = _template(args, setting)
-        voice = _voice(args, setting)
-        subjects = select(args.subset_list)
-        data.check_names(folder)
-        writer = writer_for(setting, voice, template)
-        _check_system_role(voice, writer, setting)
-        shots = _shots(folder, subjects, setting, seed if args.few_shot_random else None)
-        rows = {subject.name: data.read_rows(folder, subject, split) for subject in subjects}
-        counts = data.counts_of(rows, subjects, split)
-        prefixes = {s.name: writer.prefix(s.chinese, shots[s.name]) for s in subjects}
-        samples, subsets = _samples(rows, subjects, split, seed if args.shuffle_choices else None)
-        return CEvalExam(
-            setting=setting,
-            split=split,
-            writer=writer,
-            prefixes=prefixes,
-            samples=samples,
-            subsets=subsets,
-            readers=readers_for(setting),
-            data=_facts(folder, rows, counts, split),
-            errata=_errata(rows, split),
-            settings=_settings(args, setting, split),
-            warnings=count_warnings(counts),
-        )
+def prepare(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
+    """Load one split under one protocol; refuse what cannot be carried out."""
+    if not isinstance(args, CEvalArgs):
+        args = CEvalArgs(**args.model_dump(exclude_unset=True))
+    split = _checked_split(args.split)
+    setting = _setting(args)
+    template = _template(args, setting)
+    voice = _voice(args, setting)
+    subjects = select(args.subset_list)
+    data.check_names(folder)
+    writer = writer_for(setting, voice, template)
+    _check_system_role(voice, writer, setting)
+    shots = _shots(folder, subjects, setting, seed if args.few_shot_random else None)
+    rows = {subject.name: data.read_rows(folder, subject, split) for subject in subjects}
+    counts = data.counts_of(rows, subjects, split)
+    prefixes = {s.name: writer.prefix(s.chinese, shots[s.name]) for s in subjects}
+    samples, subsets = _samples(rows, subjects, split, seed if args.shuffle_choices else None)
+    return CEvalExam(
+        setting=setting,
+        split=split,
+        writer=writer,
+        prefixes=prefixes,
+        samples=samples,
+        subsets=subsets,
+        readers=readers_for(setting),
+        data=_facts(folder, rows, counts, split),
+        errata=_errata(rows, split),
+        settings=_settings(args, setting, split),
+        warnings=count_warnings(counts),
+    )
 
 
 def _checked_split(split: Split) -> Split:
@@ -117,7 +97,7 @@ def _checked_split(split: Split) -> Split:
 
 
 def _setting(args: CEvalArgs) -> Setting:
-    name = args.protocol or CEval.default_protocol
+    name = args.protocol or "evalscope"
     if name not in PUBLISHED:
         raise ConfigError(f"ceval has no protocol '{name}'{did_you_mean(name, PUBLISHED)}")
     return resolve(
@@ -273,3 +253,20 @@ def _settings(args: CEvalArgs, setting: Setting, split: Split) -> Mapping[str, A
         if (value := getattr(args, name)) is not None:
             effective[name] = value
     return effective
+
+
+CEVAL = Benchmark(
+    name="ceval",
+    title="C-Eval",
+    about="52 subjects of Chinese examinations, four options (val 1,346, test 12,342 questions)",
+    aliases=("c-eval",),
+    layout=LAYOUT,
+    protocols=PROTOCOLS,
+    readers=dict.fromkeys(READER_NAMES),  # type: ignore[arg-type]
+    subset_names=tuple(SUBJECTS),
+    subset_aliases=SUBJECT_ALIASES,
+    modes=MODES,
+    Args=CEvalArgs,
+    make=prepare,
+)
+"""C-Eval: 13,948 questions of 52 Chinese examinations."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks.ceval.subjects import Split, Subject, check_mapping
-from keju.benchmarks.published import Count
+from keju.benchmarks.kit import Count
 from keju.errors import DataError
 
 if TYPE_CHECKING:

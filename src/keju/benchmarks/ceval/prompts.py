@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from keju.benchmarks.ceval.protocols import Mode, PromptForm, Setting
 from keju.benchmarks.choices import LabelStyle, label_lines
-from keju.benchmarks.templates import fill
+from keju.benchmarks.wording import fill
 from keju.types import Message, Prefix
 
 EXAM_HEAD = "以下是中国关于{subject}考试的单项选择题，请选出其中的正确答案。"

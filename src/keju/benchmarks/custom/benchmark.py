@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any
 
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Protocol, Reader, Subset
 from keju.benchmarks.choices import permuted, shuffle_order
@@ -22,8 +23,6 @@ from keju.errors import ConfigError, DataError, did_you_mean
 from keju.sources.folder import DataFolder
 from keju.types import Sample
 
-LAYOUT = "custom"
-"""No layout of a published benchmark: files are read by their own names."""
 TEXT, LETTERS = "text", "letters"
 
 
@@ -36,27 +35,23 @@ def custom_exam(path: Path, taken: Sequence[str]) -> Benchmark:
     title = exam.name or _name_of(path)
     if title in taken:
         raise DataError(f"{path}: '{title}' is a benchmark already; set another name in exam.yaml")
-    files = DataFolder(folder, benchmark=LAYOUT)
+    files = DataFolder(folder)
     tables = data.find_tables(files, exam, only)
     kind = exam.kind or _kind(files, tables)
     try:
         reader, readers = readers_of(exam, kind)
     except ConfigError as error:
         raise DataError(f"{folder / exam_file}: {error}") from None
-    facts: dict[str, Any] = {
-        "name": title,
-        "title": exam.title or title,
-        "about": exam.about or f"the exam in {path}",
-        "protocols": _protocols(exam, kind, reader),
-        "reader_names": tuple(readers),
-        "folder": folder,
-        "exam": exam,
-        "exam_file": exam_file,
-        "kind": kind,
-        "tables": tables,
-        "readers": readers,
-    }
-    return cast(Benchmark, type("CustomExam", (Custom,), facts)())
+    protocols = _protocols(exam, kind, reader)
+    custom = Custom(title, folder, exam, exam_file, kind, tables, readers, protocols)
+    return Benchmark(
+        name=title,
+        title=exam.title or title,
+        about=exam.about or f"the exam in {path}",
+        protocols=protocols,
+        readers=readers,
+        make=custom.prepare,
+    )
 
 
 def _name_of(path: Path) -> str:
@@ -89,24 +84,25 @@ def _protocols(exam: ExamFile, kind: Kind, reader: str) -> dict[str, Protocol]:
     return {TEXT: text, LETTERS: letters}
 
 
-class Custom(Benchmark):
-    """An exam in a folder; `custom_exam` makes the class of each folder."""
+@dataclass(frozen=True)
+class Custom:
+    """An exam in a folder."""
 
-    default_protocol: ClassVar[str] = TEXT
-    needs_data: ClassVar[bool] = False
-    folder: ClassVar[Path]
-    exam: ClassVar[ExamFile]
-    exam_file: ClassVar[str]
+    name: str
+    folder: Path
+    exam: ExamFile
+    exam_file: str
     """Its name; empty where there is none."""
-    kind: ClassVar[Kind]
-    tables: ClassVar[Tables]
-    readers: ClassVar[Mapping[str, Reader]]
+    kind: Kind
+    tables: Tables
+    readers: Mapping[str, Reader]
+    protocols: Mapping[str, Protocol]
 
-    def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> Exam:
+    def prepare(self, args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
         """Read all rows and word the prompts; the folder is the exam's own."""
         del folder
         _refuse(args, self.kind)
-        files = DataFolder(self.folder, benchmark=LAYOUT)
+        files = DataFolder(self.folder)
         if self.exam_file:
             files.bytes(self.exam_file)
         bank = QuestionBank(self.name, files, self.tables.questions, self.kind)

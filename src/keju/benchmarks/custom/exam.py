@@ -36,6 +36,7 @@ class CustomExam(Exam):
         self.subsets = subsets
         self.data = data
         self.settings = settings
+        self.errata = {}
         if protocol.reader == LETTER:
             self.beside = LETTER
         self.clustered = clustered

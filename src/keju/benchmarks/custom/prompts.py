@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from keju.benchmarks.choices import label_lines
 from keju.benchmarks.custom.exam_file import ExamFile, Kind, Language, ReaderRule
-from keju.benchmarks.templates import check_template, fill
+from keju.benchmarks.wording import check_template, fill
 from keju.types import LABELS, Message, Prefix, Prompt
 
 EXAMPLES = "examples"

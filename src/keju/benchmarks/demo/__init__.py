@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
 from keju.answers.kinds import Choice
 from keju.answers.robust import RobustReader
-from keju.benchmarks.base import Benchmark, DataFacts, Exam, Mean, Protocol, Reader, Subset
+from keju.benchmarks.base import Benchmark, Mean, Protocol, Subset, by_name
+from keju.benchmarks.choices import LabelStyle, label_lines
 from keju.benchmarks.demo.questions import KINDS, Question
+from keju.benchmarks.kit import Questions, Setup
 from keju.benchmarks.samples import LazySamples
+from keju.benchmarks.wording import Wording, words
 from keju.config import DatasetArgs
-from keju.errors import ConfigError, did_you_mean
-from keju.sources.folder import DataFolder
-from keju.types import LABELS, Prefix, Prompt, Sample
+from keju.errors import ConfigError
+from keju.types import LABELS, Sample
 
 SHOTS = 3
 MARKER = "the answer is"
@@ -27,6 +28,8 @@ MARKER = "the answer is"
 _MARKER = re.compile(r"the answer is\s{0,3}:?", re.IGNORECASE)
 INSTRUCTION = "Answer each question with the letter of the right option."
 CALL = f"Finish with a line 'So {MARKER} (X)', where X is the letter."
+ASKED = "Question: {question}\nOptions:\n{choices}"
+STYLE: LabelStyle = "(A) text"
 DEFAULT_SIZE = 20
 
 
@@ -69,93 +72,77 @@ def generate(kind: str, seed: str, draw: random.Random) -> Question:
     return KINDS[kind](draw)
 
 
-class DemoExam(Exam):
-    """The generated questions under one of the two protocols."""
+def _questions(setup: Setup) -> Questions:
+    assert isinstance(setup.args, DemoArgs)
+    size = setup.args.size
+    if size < 1:
+        raise ConfigError("dataset_args.demo: size must be at least 1")
+    return Questions(
+        samples=Generated(setup.subsets, size, setup.seed),
+        subsets=[Subset(k, row * size, (row + 1) * size) for row, k in enumerate(setup.subsets)],
+        version="generated-1",
+    )
 
-    benchmark = "demo"
-    readers: Mapping[str, Reader] = {
-        "marker": RobustReader(Choice(), strict=_MARKER, name="marker")
-    }
-    data = DataFacts({}, version="generated-1")
 
-    def __init__(self, protocol: Protocol, kinds: Sequence[str], args: DemoArgs, seed: int) -> None:
-        self.protocol = protocol
-        self.samples = Generated(kinds, args.size, seed)
-        self.subsets = tuple(
-            Subset(kind, row * args.size, (row + 1) * args.size) for row, kind in enumerate(kinds)
+def _examples(setup: Setup) -> dict[str, str]:
+    """The worked examples of each kind, drawn from seeds of their own."""
+    texts, draw = {}, random.Random()
+    for kind in setup.subsets:
+        made = [generate(kind, f"shot:{number}", draw) for number in range(SHOTS)]
+        texts[kind] = "".join(
+            f"{ASKED.format(question=q.text, choices=label_lines(q.choices, STYLE))}\n"
+            f"So {MARKER} ({LABELS[q.answer]}) {q.choices[q.answer]}\n\n"
+            for q in made
         )
-        self.settings = {"size": args.size, "seed": seed}
-        self._prefixes = {kind: Prefix(lead=_worked_examples(kind)) for kind in kinds}
-
-    def render(self, sample: Sample) -> Prompt:
-        asked = _ask(sample.text, sample.choices)
-        tail = f"{asked}\nSo {MARKER} (" if self.protocol.decode == "labels" else f"{asked}\n{CALL}"
-        return Prompt(self._prefixes[sample.subset], tail)
-
-    def means(self) -> Sequence[Mean]:
-        return (Mean("macro_accuracy", "mean of the kinds", tuple((kind,) for kind in KINDS)),)
+    return texts
 
 
-class Demo(Benchmark):
-    """Generated questions of six kinds."""
+def _wording(call: str) -> Wording:
+    return Wording(
+        head=INSTRUCTION + "\n\n{examples}",
+        question=f"{ASKED}\n{call}",
+        words=words(STYLE),
+        tail_is_whole=True,
+    )
 
-    name = "demo"
-    title = "Keju demo"
-    about = "generated reasoning questions with certain answers; needs no data"
-    protocols: ClassVar[Mapping[str, Protocol]] = {
-        "letters": Protocol(
+
+DEMO = Benchmark(
+    name="demo",
+    title="Keju demo",
+    about="generated reasoning questions with certain answers; needs no data",
+    readers=by_name(RobustReader(Choice(), strict=_MARKER, name="marker")),
+    subset_names=tuple(KINDS),
+    averages=(Mean("macro_accuracy", "mean of the kinds", tuple((kind,) for kind in KINDS)),),
+    Args=DemoArgs,
+    questions=_questions,
+    examples=_examples,
+    refused=dict.fromkeys(
+        (
+            "few_shot_num", "few_shot_random", "prompt_template", "few_shot_prompt_template",
+            "system_prompt", "local_path", "shuffle_choices",
+        ), ""
+    ),
+    settings=lambda setup, _: {"size": getattr(setup.args, "size", 0), "seed": setup.seed},
+    default_protocol="text",
+    protocols=by_name(
+        Protocol(
             name="letters",
             version="1",
             reader="marker",
             about="3-shot, the likeliest option letter by log-probability",
             decode="labels",
             form="completion",
+            shots=SHOTS,
+            wording=_wording(f"So {MARKER} ("),
         ),
-        "text": Protocol(
+        Protocol(
             name="text",
             version="1",
             reader="marker",
             about="3-shot, the letter after 'the answer is'",
             max_tokens=64,
+            shots=SHOTS,
+            wording=_wording(CALL),
         ),
-    }
-    default_protocol = "text"
-    reader_names = ("marker",)
-    subset_names = tuple(KINDS)
-    Args = DemoArgs
-    needs_data = False
-
-    def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> Exam:
-        assert isinstance(args, DemoArgs)
-        if args.size < 1:
-            raise ConfigError("dataset_args.demo: size must be at least 1")
-        for setting in _REFUSED:
-            if getattr(args, setting) not in (None, False):
-                raise ConfigError(f"dataset_args.demo: the demo exam has no '{setting}'")
-        kinds = args.subset_list if args.subset_list is not None else list(KINDS)
-        for kind in kinds:
-            if kind not in KINDS:
-                raise ConfigError(f"demo has no subset '{kind}'{did_you_mean(kind, KINDS)}")
-        if not kinds:
-            raise ConfigError("dataset_args.demo: subset_list selects nothing")
-        return DemoExam(self.protocols[str(args.protocol)], kinds, args, seed)
-
-
-_REFUSED = (
-    "few_shot_num", "few_shot_random", "prompt_template", "few_shot_prompt_template",
-    "system_prompt", "local_path", "shuffle_choices",
+    ),
 )  # fmt: skip
-
-
-def _worked_examples(kind: str) -> str:
-    blocks, draw = [], random.Random()
-    for number in range(SHOTS):
-        question = generate(kind, f"shot:{number}", draw)
-        right = f"({LABELS[question.answer]}) {question.choices[question.answer]}"
-        blocks.append(f"{_ask(question.text, question.choices)}\nSo {MARKER} {right}\n\n")
-    return f"{INSTRUCTION}\n\n{''.join(blocks)}"
-
-
-def _ask(text: str, choices: Sequence[str]) -> str:
-    options = "\n".join(f"({LABELS[i]}) {choice}" for i, choice in enumerate(choices))
-    return f"Question: {text}\nOptions:\n{options}"

@@ -8,14 +8,14 @@ disagree in one row.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from keju.benchmarks.choices import check_choices
-from keju.benchmarks.published import Count
-from keju.errors import ConfigError, DataError, did_you_mean
+from keju.errors import DataError, did_you_mean
+from keju.sources.layouts import HubRepo, Layout
 from keju.types import LABELS, Sample
 
 if TYPE_CHECKING:
@@ -41,6 +41,18 @@ CATEGORIES: dict[str, int] = {
 
 TEST = "test"
 POOL = "validation"
+
+LAYOUT = Layout(
+    tables=(TEST, POOL),
+    stems=("{table}", "data/{table}"),
+    folders=("MMLU-Pro", "mmlu-pro"),
+    hubs={
+        "huggingface": HubRepo("TIGER-Lab/MMLU-Pro", "main"),
+        "modelscope": HubRepo("TIGER-Lab/MMLU-Pro", "master"),
+    },
+    rows={TEST: sum(CATEGORIES.values()), POOL: 70},
+)
+"""The official Parquet files have changed several times, so only their rows are counted."""
 
 
 class Row(NamedTuple):
@@ -138,21 +150,24 @@ def _fault(options: Sequence[str], answer: str, index: Any) -> str:
     return ""
 
 
-def as_sample(row: Row, index: int) -> Sample:
-    """The question at position `index` of its category."""
-    return Sample(
-        id=sample_id(row.question_id),
-        subset=row.category,
-        index=index,
-        text=row.question,
-        target=row.answer,
-        choices=row.options,
-        metadata={
-            "cot_content": row.cot,
-            "subject": row.category,
-            "question_id": row.question_id,
-        },
-    )
+def samples(rows: Iterable[Row]) -> Iterator[Sample]:
+    """The rows as samples, numbered inside their category."""
+    counts: Counter[str] = Counter()
+    for row in rows:
+        yield Sample(
+            id=sample_id(row.question_id),
+            subset=row.category,
+            index=counts[row.category],
+            text=row.question,
+            target=row.answer,
+            choices=row.options,
+            metadata={
+                "cot_content": row.cot,
+                "subject": row.category,
+                "question_id": row.question_id,
+            },
+        )
+        counts[row.category] += 1
 
 
 def sample_id(question_id: int | str) -> str:
@@ -160,55 +175,14 @@ def sample_id(question_id: int | str) -> str:
     return f"mmlu_pro_{question_id}"
 
 
-def chosen_categories(names: Sequence[str] | None) -> list[str]:
-    """The categories to ask, in published order; any case and ``_`` for the space are accepted."""
-    if names is None:
-        return list(CATEGORIES)
-    wanted = {_category(name) for name in names}
-    if not wanted:
-        raise ConfigError("subset_list is empty: name at least one category, or leave it out")
-    return [category for category in CATEGORIES if category in wanted]
-
-
-def category_of(name: str) -> str | None:
-    """The category that a user calls `name`; None if there is none."""
-    plain = " ".join(name.replace("_", " ").split()).lower()
-    return plain if plain in CATEGORIES else None
-
-
-def _category(name: str) -> str:
-    known = category_of(name)
-    if known is None:
-        raise ConfigError(f"unknown MMLU-Pro category '{name}'{did_you_mean(name, CATEGORIES)}")
-    return known
-
-
-def by_category(rows: Sequence[Row], categories: Sequence[str]) -> dict[str, list[Row]]:
-    """The rows of each of `categories`, in file order."""
-    split: dict[str, list[Row]] = {category: [] for category in categories}
-    for row in rows:
-        if row.category in split:
-            split[row.category].append(row)
-    return split
-
-
-def counts_of(questions: Mapping[str, Sequence[Row]]) -> list[Count]:
-    """Rows of each category beside the published number."""
-    return [Count(name, len(rows), CATEGORIES[name]) for name, rows in questions.items()]
-
-
-def notes_on(rows: Sequence[Row], questions: Mapping[str, Sequence[Row]]) -> list[str]:
-    """What loading changed, and where the number of rows is not the published one."""
-    notes = []
+def notes_on(rows: Sequence[Row]) -> list[str]:
+    """What loading changed."""
     indented = [row for row in rows if row.indented]
-    if indented:
-        options = sum(len(row.indented) for row in indented)
-        gold = sum(row.indented == (LABELS.find(row.answer),) for row in indented)
-        notes.append(
-            f"leading white space removed from {options} options in {len(indented)} test rows"
-            f" ({gold} of them had it before the gold option only)"
-        )
-    for count in counts_of(questions):
-        if count.differs:
-            notes.append(f"{count.name}: {count.rows} rows, {count.published} published")
-    return notes
+    if not indented:
+        return []
+    options = sum(len(row.indented) for row in indented)
+    gold = sum(row.indented == (LABELS.find(row.answer),) for row in indented)
+    return [
+        f"leading white space removed from {options} options in {len(indented)} test rows"
+        f" ({gold} of them had it before the gold option only)"
+    ]

@@ -1,132 +1,135 @@
-"""The published ways to sit MMLU-Pro, and which settings each of them can honour."""
+"""The published ways to sit MMLU-Pro, their prompts word for word.
+
+A worked example is a row of the pool: its rationale, ``cot_content``, is its ``{explanation}``.
+"""
 
 from __future__ import annotations
 
-from keju.benchmarks.base import Protocol
-from keju.benchmarks.mmlu_pro.prompts import (
-    EVALSCOPE_HEAD,
-    EVALSCOPE_QUESTION,
-    EvalScopeForm,
-    Form,
-    OfficialApiForm,
-    OfficialForm,
-    Shots,
+import re
+
+from keju.benchmarks.base import Protocol, by_name
+from keju.benchmarks.choices import label_lines
+from keju.benchmarks.mmlu_pro.readers import readers_of
+from keju.benchmarks.wording import Wording, words
+from keju.types import Sample
+
+EVALSCOPE_QUESTION = (
+    "Answer the following multiple choice question. The last line of your response should be of"
+    " the following format: 'ANSWER: [LETTER]' (without quotes) where [LETTER] is one of"
+    " {letters}. Think step by step before answering.\n\n"
+    "Question:\n{question}\nOptions:\n{choices}\n"
 )
-from keju.benchmarks.templates import check_template
-from keju.config import DatasetArgs
-from keju.errors import ConfigError, did_you_mean
+"""EvalScope 1.14, `mmlu_pro`: the question, and the whole prompt without worked examples."""
 
-EVALSCOPE = "evalscope"
-OFFICIAL = "official"
-OFFICIAL_API = "official-api"
+EVALSCOPE_HEAD = (
+    "The following are multiple choice questions (with answers) about {subject}. Think step by"
+    " step and then finish your answer with 'ANSWER: [LETTER]' (without quotes) where [LETTER] is"
+    " the correct letter choice.\n\n{examples}\n\n"
+)
+"""EvalScope 1.14, `mmlu_pro`: what stands before the question."""
 
-PROTOCOLS: dict[str, Protocol] = {
-    EVALSCOPE: Protocol(
-        name=EVALSCOPE,
+OFFICIAL_HEAD = (
+    "The following are multiple choice questions (with answers) about {subject}. Think step by"
+    ' step and then finish your answer with "the answer is (X)" where X is the correct letter'
+    " choice.\n\n\n\n"
+)
+OFFICIAL_QUESTION = "Question:\n{question}\nOptions:\n{choices}\n"
+"""TIGER-AI-Lab/MMLU-Pro, the script for local models."""
+
+OFFICIAL_API_HEAD = (
+    "The following are multiple choice questions (with answers) about {subject}. Think step by"
+    ' step and then output the answer in the format of "The answer is (X)" at the end.\n\n'
+)
+OFFICIAL_API_QUESTION = "Question: {question}\nOptions: {choices}\nAnswer: "
+"""TIGER-AI-Lab/MMLU-Pro, the script for APIs."""
+
+PADDING = "N/A"
+"""Fills up the options of the pool; the authors' prompts drop it, EvalScope's keep it."""
+
+THOUGHT = "Let's think step by step."
+SHOTS = 5
+"""The default number of worked examples, and the most: the pool has no more a category."""
+
+
+def _evalscope_rationale(shot: Sample) -> str:
+    """``The answer is (B).`` becomes ``ANSWER: B.``"""
+    rationale = str(shot.metadata["cot_content"]).replace("The answer is", "ANSWER:")
+    return re.sub(r"ANSWER: \(([A-Z])\)", r"ANSWER: \1", rationale)
+
+
+def _official_rationale(shot: Sample) -> str:
+    """``A: Let's think`` becomes ``Answer: Let's think``."""
+    return str(shot.metadata["cot_content"]).replace(f"A: {THOUGHT}", f"Answer: {THOUGHT}")
+
+
+def _api_rationale(shot: Sample) -> str:
+    return str(shot.metadata["cot_content"]).removeprefix("A: ")
+
+
+def _unpadded(shot: Sample) -> str:
+    return label_lines([option for option in shot.choices if option != PADDING], "A. text")
+
+
+PROTOCOLS: dict[str, Protocol] = by_name(
+    Protocol(
+        name="evalscope",
         version="1.14",
         reader="evalscope",
         about="EvalScope 1.14: 0 to 5 worked examples (default 5) and 'ANSWER: X', one message",
+        shots=SHOTS,
+        shot_choices=range(SHOTS + 1),
+        readers=readers_of("evalscope"),
+        wording=Wording(
+            question=EVALSCOPE_QUESTION,
+            head=EVALSCOPE_HEAD,
+            shot="Question:\n{question}\nOptions:\n{choices}\n{explanation}",
+            words=words("A) text"),
+            shot_words=words("A text") | {"explanation": _evalscope_rationale},
+            shared=("subject",),
+        ),
     ),
-    OFFICIAL: Protocol(
-        name=OFFICIAL,
+    Protocol(
+        name="official",
         version="1",
         reader="l2",
         about="the authors' script for local models: 5 worked examples, a text to continue",
         form="completion",
         max_tokens=2048,
         stop=("Question:",),
+        shots=SHOTS,
+        shot_choices=range(SHOTS + 1),
+        templates=False,
+        readers=readers_of("official"),
+        wording=Wording(
+            question=f"{OFFICIAL_QUESTION}Answer: {THOUGHT}",
+            bare=OFFICIAL_HEAD,
+            head=OFFICIAL_HEAD + "{examples}",
+            shot=OFFICIAL_QUESTION + "{explanation}\n\n",
+            between="",
+            words=words("A. text"),
+            shot_words=words() | {"choices": _unpadded, "explanation": _official_rationale},
+            tail_is_whole=True,
+        ),
     ),
-    OFFICIAL_API: Protocol(
-        name=OFFICIAL_API,
+    Protocol(
+        name="official-api",
         version="1",
         reader="l2",
         about="the authors' script for APIs: 5 worked examples, one message, '**' ignored",
         max_tokens=4000,
+        shots=SHOTS,
+        shot_choices=range(SHOTS + 1),
+        templates=False,
+        readers=readers_of("official-api"),
+        wording=Wording(
+            question=f"{OFFICIAL_API_QUESTION}{THOUGHT}\n\n",
+            bare=OFFICIAL_API_HEAD,
+            head=OFFICIAL_API_HEAD + "{examples}",
+            shot=OFFICIAL_API_QUESTION + "{explanation}\n\n",
+            between="",
+            words=words("A. text"),
+            shot_words=words() | {"choices": _unpadded, "explanation": _api_rationale},
+            tail_is_whole=True,
+        ),
     ),
-}
-
-SHOTS = 5
-"""The default number of worked examples, and the most: the pool has no more a category."""
-
-_QUESTION_NAMES = ("subject", "letters", "question", "choices")
-_WHOLE_NAMES = (*_QUESTION_NAMES, "examples")
-
-
-def protocol_of(args: DatasetArgs) -> Protocol:
-    """The protocol that `args` name; ConfigError if there is none or a setting cannot apply."""
-    name = args.protocol or EVALSCOPE
-    if name not in PROTOCOLS:
-        raise ConfigError(f"unknown MMLU-Pro protocol '{name}'{did_you_mean(name, PROTOCOLS)}")
-    protocol = PROTOCOLS[name]
-    if protocol.form == "completion" and args.system_prompt:
-        raise ConfigError(
-            f"system_prompt: protocol '{name}' sends a text to continue, which has no system"
-            f" message; use protocol '{EVALSCOPE}' or '{OFFICIAL_API}', or leave it out"
-        )
-    if name == EVALSCOPE:
-        _check_templates(args)
-        return protocol
-    for setting in ("prompt_template", "few_shot_prompt_template"):
-        if getattr(args, setting) is not None:
-            raise ConfigError(
-                f"{setting}: protocol '{name}' has a fixed prompt;"
-                f" use protocol '{EVALSCOPE}' or leave it out"
-            )
-    return protocol
-
-
-def shot_count(args: DatasetArgs) -> int:
-    """How many worked examples are shown; ConfigError if the pool has fewer."""
-    count = SHOTS if args.few_shot_num is None else args.few_shot_num
-    if count > SHOTS:
-        raise ConfigError(
-            f"few_shot_num: {count} worked examples asked for, MMLU-Pro has {SHOTS} a category"
-        )
-    if args.few_shot_random and not count:
-        raise ConfigError("few_shot_random: there is nothing to draw with few_shot_num 0")
-    return count
-
-
-def form_of(protocol: Protocol, args: DatasetArgs, shots: Shots) -> Form:
-    """How the prompts are written, with the templates of `args` where they are given."""
-    if protocol.name == OFFICIAL:
-        return OfficialForm(shots)
-    if protocol.name == OFFICIAL_API:
-        return OfficialApiForm(shots)
-    return EvalScopeForm(shots, _template(args))
-
-
-def _template(args: DatasetArgs) -> str:
-    question = EVALSCOPE_QUESTION if args.prompt_template is None else args.prompt_template
-    if not shot_count(args):
-        return question
-    if args.few_shot_prompt_template is not None:
-        return args.few_shot_prompt_template
-    return EVALSCOPE_HEAD + question
-
-
-def _check_templates(args: DatasetArgs) -> None:
-    if args.prompt_template is not None:
-        check_template(
-            args.prompt_template,
-            known=_QUESTION_NAMES,
-            required=("question", "choices"),
-            setting="prompt_template",
-        )
-    if args.few_shot_prompt_template is None:
-        return
-    if not shot_count(args):
-        raise ConfigError(
-            "few_shot_prompt_template has no effect with few_shot_num 0; set prompt_template"
-        )
-    if args.prompt_template is not None:
-        raise ConfigError(
-            "prompt_template has no effect beside few_shot_prompt_template,"
-            " which is the whole prompt: give one of them"
-        )
-    check_template(
-        args.few_shot_prompt_template,
-        known=_WHOLE_NAMES,
-        required=("examples", "question", "choices"),
-        setting="few_shot_prompt_template",
-    )
+)

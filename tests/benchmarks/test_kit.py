@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keju.benchmarks.published import SHOWN, Count, count_warnings, fingerprint
+from keju.benchmarks.kit import SHOWN, Count, count_warnings, fingerprint
 
 
 def test_differing_counts_make_one_warning() -> None:

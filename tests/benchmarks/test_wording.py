@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keju.benchmarks.templates import check_template, fill
+from keju.benchmarks.wording import check_template, fill
 from keju.errors import ConfigError
 
 
