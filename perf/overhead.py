@@ -53,7 +53,7 @@ def bare_loop(settings: dict[str, Any]) -> dict[str, float]:
 
     from keju.config import TaskConfig
     from keju.engine.job import make_jobs
-    from keju.models.openai import OpenAIModel
+    from keju.models.openai.client import OpenAIModel
 
     config = TaskConfig(**settings)
     assert config.api_url is not None

@@ -19,7 +19,7 @@ from keju.engine.session import run_session
 from keju.errors import ConfigError, DataError, KejuError, Notice, RunIncomplete
 from keju.files import read_json
 from keju.judges import judging_of
-from keju.models.factory import make_model
+from keju.models.registry import is_local, make_model
 from keju.report.html import write_outputs
 from keju.results.schema import Results, from_document, to_document
 from keju.results.summarise import build_results
@@ -72,11 +72,11 @@ def run_task(task_cfg: TaskConfig | dict[str, Any] | str | Path) -> dict[str, An
         given = task_cfg.model_dump(exclude_unset=True) | {"headers": task_cfg.headers}
         if task_cfg.api_key is not None:
             given["api_key"] = task_cfg.api_key.get_secret_value()
-        config = load(flags=given)
+        config = load(flags=given, is_local=is_local)
     elif isinstance(task_cfg, dict):
-        config = load(flags=task_cfg)
+        config = load(flags=task_cfg, is_local=is_local)
     else:
-        config = load(file=Path(task_cfg))
+        config = load(file=Path(task_cfg), is_local=is_local)
     finished = run_exams(config)
     if finished.error is not None:
         raise type(finished.error)(finished.told)

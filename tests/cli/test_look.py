@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from keju.cli.kinds import Extra
 from keju.cli.stats import Lengths
+from keju.models.registry import Extra
 from tests.cli.conftest import Keju
 
 SHAPE = {"n", "mean", "min", "max"}

@@ -12,6 +12,7 @@ from keju.config import GenerationConfig, TaskConfig
 from keju.config import load as settings
 from keju.config.text import mapping
 from keju.errors import ConfigError
+from keju.models.registry import is_local
 
 BASE = {"model": "m", "datasets": ["bbh"]}
 
@@ -135,13 +136,16 @@ def test_a_manifest_outranks_the_environment(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["scripted", "replay:runs/a", "gguf:x", "hf:x", "embedded"])
 def test_local_models_get_no_endpoint(model: str) -> None:
     environ = {"OPENAI_API_KEY": "shared", "OPENAI_BASE_URL": "http://shared/v1"}
-    config = load({"model": model}, environ=environ)
+    flags = {"model": model, "datasets": ["demo"]}
+    config = settings.load(flags=flags, environ=environ, is_local=is_local)
     assert config.api_url is None
     assert config.api_key is None
 
 
 def test_a_name_that_begins_like_a_local_model_is_one_at_an_endpoint() -> None:
-    config = load({"model": "hf-chat"}, environ={"OPENAI_BASE_URL": "http://shared/v1"})
+    flags = {"model": "hf-chat", "datasets": ["demo"]}
+    environ = {"OPENAI_BASE_URL": "http://shared/v1"}
+    config = settings.load(flags=flags, environ=environ, is_local=is_local)
     assert config.api_url == "http://shared/v1"
 
 

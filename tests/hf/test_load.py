@@ -18,9 +18,9 @@ from transformers import PreTrainedConfig
 from keju import run_task
 from keju.config import TaskConfig
 from keju.errors import ConfigError, EndpointError, KejuError
-from keju.models.factory import make_model
 from keju.models.hf.load import choose_devices, choose_dtype, context_length, load, read_template
 from keju.models.hf.settings import HFSettings
+from keju.models.registry import make_model
 from tests.hf.tiny import Tiny, build
 from tests.support.local_model import small_gguf
 

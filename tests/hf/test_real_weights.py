@@ -21,7 +21,7 @@ from keju.models.base import Model
 from keju.models.hf.load import Checkpoint, load
 from keju.models.hf.model import HFModel
 from keju.models.hf.settings import HFSettings
-from keju.models.openai import OpenAIModel
+from keju.models.openai.client import OpenAIModel
 from keju.types import Reply, Request, Sampling
 
 NEAR_TIE = 0.3

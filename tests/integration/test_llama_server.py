@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from keju.models.openai import OpenAIModel
+from keju.models.openai.client import OpenAIModel
 from keju.types import Prefix, Prompt, Record, Request, Sampling
 from tests.models.helpers import ask
 from tests.support.llama_server import LlamaEndpoint

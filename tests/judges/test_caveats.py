@@ -9,7 +9,7 @@ import pytest
 from keju.config import JudgeConfig, TaskConfig
 from keju.errors import Notice
 from keju.judges import caveats
-from keju.models.preflight import KEY_ADVICE
+from keju.models.openai.preflight import KEY_ADVICE
 
 URL = "http://there/v1"
 

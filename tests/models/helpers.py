@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from keju.models.openai import OpenAIModel
+from keju.models.openai.client import OpenAIModel
 from keju.types import Message, Prefix, Prompt, Reply, Request, Sampling
 
 KEY = "sk-MARKED-0123456789"

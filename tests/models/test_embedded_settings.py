@@ -13,8 +13,8 @@ from keju.config import TaskConfig
 from keju.errors import ConfigError, DataError, EndpointError, KejuError, MissingExtra
 from keju.models import embedded, weights
 from keju.models.embedded import LlamaModel, LlamaSettings, read_settings
-from keju.models.factory import make_model
 from keju.models.llama_calls import check_extra_fields
+from keju.models.registry import make_model
 from keju.types import Sampling
 from tests.support.local_model import real_weights, small_gguf
 

@@ -15,8 +15,8 @@ import pytest
 
 from keju.config import TaskConfig
 from keju.errors import ConfigError, DataError, MissingExtra
-from keju.models.factory import make_model, model_name
-from keju.models.openai import OpenAIModel
+from keju.models.openai.client import OpenAIModel
+from keju.models.registry import make_model, model_name
 from keju.models.scripted import ScriptedModel
 from keju.runs.replay import ReplayModel
 from keju.types import Fault, Record, Reply, Request, Sampling, Usage

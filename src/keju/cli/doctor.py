@@ -127,24 +127,25 @@ def _folders(work_dir: str | None) -> Iterator[Check]:
 
 async def _reach(api_url: str, api_key: str | None, name: str | None) -> str:
     """Ask the model for a word, or the endpoint for its list of models, which costs nothing."""
+    from keju.engine.channel import Channel, Limits
     from keju.models.faults import refused
-    from keju.models.openai import OpenAIModel
-    from keju.models.transport import TransportError
+    from keju.models.openai.client import OpenAIModel, TransportError
     from keju.types import Sampling
 
     model = OpenAIModel(name or "", api_url=api_url, api_key=api_key, preflight_timeout=SECONDS)
     shown = model.address.shown
-    await model.start()
+    limits = Limits(concurrency=1, timeout=SECONDS, attempts=1, give_up_after=SECONDS)
+    channel = Channel(model, limits)
     try:
+        await channel.open([Sampling()] if name else ())
         if name:
-            await model.preflight(Sampling())
             return f"{shown} answers as {name}"
         reply = await model.transport.get(model.address.models, SECONDS)
     except TransportError as error:
         problem = model.redact(error.message)
         raise EndpointError("cli_cannot_reach", url=shown, problem=problem) from None
     finally:
-        await model.close()
+        await channel.close()
     if reply.status in (401, 403):
         raise EndpointError("cli_key_refused", url=shown, status=reply.status)
     if not 200 <= reply.status < 300:

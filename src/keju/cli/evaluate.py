@@ -51,8 +51,9 @@ def evaluate(
     Exit codes: 0 ok, 2 usage, 4 incomplete, 5 endpoint, 130 interrupted.
     """
     from keju.config.load import load
+    from keju.models.registry import is_local
 
-    task = load(config, overrides or (), settings)
+    task = load(config, overrides or (), settings, is_local=is_local)
     if dry_run:
         forecast = _rehearse(task)
         if as_json:
@@ -106,7 +107,7 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
     from keju.config.address import shown_url
     from keju.engine.job import make_jobs
     from keju.judges import judging_of
-    from keju.models.factory import make_model
+    from keju.models.registry import make_model
 
     jobs = make_jobs(config)
     make_model(config)

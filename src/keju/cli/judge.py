@@ -28,6 +28,7 @@ def judge(
     """
     from keju.config.load import MANIFEST, load
     from keju.judges.rejudge import complete_settings
+    from keju.models.registry import is_local
     from keju.report.live import make_display
     from keju.task import judge_run
 
@@ -35,9 +36,10 @@ def judge(
     manifest = folder / MANIFEST
     if "judge" in settings:
         others = {name: value for name, value in settings.items() if name != "judge"}
-        settings["judge"] = complete_settings(load(manifest, flags=others), settings["judge"])
+        stored = load(manifest, flags=others, is_local=is_local)
+        settings["judge"] = complete_settings(stored, settings["judge"])
     finished = judge_run(
-        load(manifest, flags=settings),
+        load(manifest, flags=settings, is_local=is_local),
         folder,
         display=make_display(sys.stderr, quiet=quiet),
         report=not no_report,

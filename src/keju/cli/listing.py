@@ -81,7 +81,7 @@ def _of_benchmarks(what: str, only: str | None) -> list[Row]:
 
 
 def _models() -> list[Row]:
-    from keju.cli.kinds import MODEL_KINDS
+    from keju.models.registry import all_kinds
 
     return [
         {
@@ -90,7 +90,7 @@ def _models() -> list[Row]:
             "ready": kind.extra is None or kind.extra.installed,
             "needs": kind.extra.remedy if kind.extra and not kind.extra.installed else "",
         }
-        for kind in MODEL_KINDS
+        for kind in all_kinds()
     ]
 
 

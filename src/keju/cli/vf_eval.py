@@ -103,8 +103,9 @@ def _configure(
 ) -> tuple[TaskConfig, DatasetArgs]:
     """The configuration that the flags describe, and the benchmark's own settings in it."""
     from keju.benchmarks import registry
-    from keju.config.load import is_local, load
+    from keju.config.load import load
     from keju.config.text import mapping
+    from keju.models.registry import is_local
 
     benchmark = registry.get(env)
     own = mapping(text, "-a") if text is not None else {}
@@ -135,7 +136,8 @@ def _configure(
     named = environ.get("KEJU_API_URL") or environ.get("OPENAI_BASE_URL")
     if "api_url" not in flags and not named and not is_local(model):
         flags["api_url"] = DEFAULT_URL
-    return load(flags=flags, environ=environ), _checked(benchmark.Args, own)
+    config = load(flags=flags, environ=environ, is_local=is_local)
+    return config, _checked(benchmark.Args, own)
 
 
 def _checked(kind: type[DatasetArgs], own: dict[str, Any]) -> DatasetArgs:

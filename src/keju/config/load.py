@@ -9,7 +9,7 @@ token limit alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, get_origin
 
@@ -26,9 +26,6 @@ OTHER_VARIABLES: Final = ("KEJU_CACHE_DIR", "KEJU_DEBUG")
 TEST_PREFIX: Final = "KEJU_TEST_"
 SHARED: Final = {"api_key": "OPENAI_API_KEY", "api_url": "OPENAI_BASE_URL"}
 """What the environment may also hold under the names that other programs use."""
-LOCAL_MODELS: Final = ("scripted", "embedded")
-LOCAL_KINDS: Final = ("replay", "gguf", "hf")
-"""Models that need no endpoint: by name, and by what stands before a colon."""
 
 MANIFEST: Final = "manifest.json"
 """The file of a run's folder that holds its configuration."""
@@ -42,12 +39,15 @@ def load(
     overrides: Sequence[str] = (),
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
+    *,
+    is_local: Callable[[object], bool] = lambda _: False,
 ) -> TaskConfig:
     """Merge all sources into one checked configuration; ConfigError says which source is wrong.
 
     `flags` holds fields of `TaskConfig` as far as they were given; `environ` is the process's own
     environment unless another is passed. Relative paths in a file are relative to the current
     directory. The manifest of a run outranks the environment: what is resumed is that run.
+    `is_local` tells which models need no endpoint (`keju.models.registry.is_local`).
     """
     environ = os.environ if environ is None else environ
     stored = (str(file), from_file(Path(file)) if file is not None else {})
@@ -209,11 +209,3 @@ def of_run(config: Mapping[str, Any], flag: str | None = None) -> TaskConfig:
     stored: Layer = dict(config)
     stored["data_dir"] = flag or stored.get("data_dir") or data_folder(None)
     return TaskConfig(**stored)
-
-
-def is_local(model: object) -> bool:
-    """Whether a model string names a model that needs no endpoint."""
-    if not isinstance(model, str):
-        return False
-    kind, colon, _ = model.partition(":")
-    return model in LOCAL_MODELS or (bool(colon) and kind in LOCAL_KINDS)

@@ -19,7 +19,8 @@ from typing import NamedTuple
 from keju.config import Budget, TaskConfig
 from keju.engine.budget import Spending
 from keju.errors import EndpointError, KejuError, RunIncomplete
-from keju.models.base import Model
+from keju.models.base import Model, NotReady
+from keju.models.faults import described
 from keju.types import Fault, FaultKind, Reply, Request, Sampling
 
 FINAL: frozenset[FaultKind] = frozenset({"bad_request", "context_length", "content_filter"})
@@ -32,6 +33,11 @@ GATEWAY_STATUS = frozenset({502, 503, 504})
 REFUSALS_TO_STOP = 3
 BAD_REQUESTS_TO_STOP = 20
 LONGEST_BACKOFF = 60.0
+KNOCKS, KNOCKS_AT_NO_ENDPOINT = 6, 2
+"""Calls before the first question; a page or a text in place of a reply is a passing fault of a
+gateway, or the wrong address."""
+LONGEST_KNOCK_WAIT = 30.0
+"""Seconds; an endpoint that asks for more patience is not ready for a run."""
 
 
 class Concurrency:
@@ -183,10 +189,27 @@ class Channel:
         known: list[Sampling] = []
         for sampling in samplings:
             if sampling not in known:
-                await self.model.preflight(sampling)
+                await self._knock_patiently(sampling)
                 known.append(sampling)
         self._knock = known[0] if known else self._knock
         self._opened = monotonic()
+
+    async def _knock_patiently(self, sampling: Sampling) -> None:
+        """Make the preflight's call, again while its failure may pass."""
+        for failures in range(1, KNOCKS + 1):
+            try:
+                return await self.model.preflight(sampling)
+            except NotReady as error:
+                place, fault, words = error.place, error.fault, described(error.fault)
+            if (fault.retry_after or 0) > LONGEST_KNOCK_WAIT:
+                raise EndpointError(f"{place} asks to wait {fault.retry_after:.0f} s ({words})")
+            if fault.kind == "malformed" and failures == KNOCKS_AT_NO_ENDPOINT:
+                raise EndpointError(
+                    f"{place} is no OpenAI-compatible endpoint ({words}): check --api-url"
+                )
+            if failures < KNOCKS:
+                await asyncio.sleep(self._backoff(fault, failures))
+        raise EndpointError(f"{place} is not ready after {KNOCKS} attempts ({words})")
 
     async def close(self) -> None:
         """Let go of the model."""

@@ -17,7 +17,7 @@ from keju.config import Filters, TaskConfig
 from keju.engine.budget import Meter
 from keju.engine.tally import Tally, in_own_order
 from keju.errors import ConfigError
-from keju.models.factory import model_name
+from keju.models.registry import model_name
 from keju.runs.manifest import StoredData, StoredExam, StoredProtocol
 from keju.types import (
     FILTERED,

@@ -10,13 +10,13 @@ from typing import Literal
 from keju.config import JudgeConfig, TaskConfig
 from keju.config.address import parse_address
 from keju.errors import ConfigError, Notice
-from keju.models.preflight import KEY_ADVICE
+from keju.models.openai.preflight import KEY_ADVICE
 
 Kinship = Literal["itself", "namesake"]
 """A judge that is the candidate, and one that has its name at another endpoint."""
 
 ADDRESS_ADVICE, MODEL_ADVICE = "check --api-url", " and --model"
-"""How `keju.models.preflight` names the settings of a candidate."""
+"""How `keju.models.openai.preflight` names the settings of a candidate."""
 _LOOPBACK = re.compile(r"(?<=://)(?:127\.0\.0\.1|\[::1\]|0\.0\.0\.0)(?=[:/])")
 _USUAL_PORT = re.compile(r"^(http://[^/]*):80(?=/)|^(https://[^/]*):443(?=/)")
 

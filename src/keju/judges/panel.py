@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from keju.benchmarks.prepare import resolve_sampling
 from keju.config import JudgeConfig, Price, TaskConfig
-from keju.config.load import is_local
 from keju.engine.budget import Meter
 from keju.engine.job import Job
 from keju.errors import ConfigError, EndpointError, Notice, UsageError
@@ -21,7 +20,7 @@ from keju.judges.exam import Bundle, JudgeExam
 from keju.judges.model import Judge
 from keju.judges.prompts import PROTOCOLS, Kind
 from keju.judges.verdicts import GRADES
-from keju.models.factory import make_model, model_name
+from keju.models.registry import is_local, make_model, model_name
 from keju.stats.estimate import Estimate
 from keju.stats.judge import JudgeQuality
 from keju.types import Sample, Sampling

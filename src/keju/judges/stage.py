@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from keju.config import JudgeConfig, TaskConfig
 from keju.engine.budget import Meter
+from keju.engine.channel import Channel, Limits
 from keju.engine.job import Job
 from keju.engine.resume import JobRequests, recall, stored_replies
 from keju.engine.session import run_loop, run_session
@@ -83,13 +84,13 @@ class Judging:
         for panel in self._panels:
             for seat in panel.seats:
                 model = seat.model()
+                channel = Channel(model, Limits.of(seat.task, model))
                 try:
-                    await model.start()
-                    await model.preflight(seat.sampling)
+                    await channel.open([seat.sampling])
                 except EndpointError as error:
                     raise panel.explained(error, seat) from None
                 finally:
-                    await model.close()
+                    await channel.close()
 
     def grade(
         self,

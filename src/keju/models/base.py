@@ -5,11 +5,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from keju.types import Reply, Request, Sampling
+from keju.errors import EndpointError
+from keju.models.faults import described
+from keju.types import Fault, Reply, Request, Sampling
+
+
+class NotReady(EndpointError):
+    """The endpoint at `place` does not work at present; `fault` may pass."""
+
+    def __init__(self, place: str, fault: Fault) -> None:
+        super().__init__(f"{place} is not ready ({described(fault)})")
+        self.place = place
+        self.fault = fault
 
 
 class Model(ABC):
-    """Answers requests. One `ask` is one attempt: the engine alone decides on another.
+    """Answers requests. One `ask` is one attempt: its channel alone decides on another.
 
     `ask` never raises for what the endpoint did: a failed attempt is a `Reply` whose `error` says
     what kind of fault it was. It raises only on cancellation and on programming errors.
@@ -30,7 +41,7 @@ class Model(ABC):
         """Make one cheap call that shows that the address, key and model are right.
 
         With ``sampling.decode`` of ``labels`` it also shows that log-probabilities are given.
-        Raises EndpointError with one line that names the cause.
+        Raises EndpointError with one line that names the cause; NotReady where it may pass.
         """
 
     @abstractmethod

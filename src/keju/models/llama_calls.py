@@ -15,11 +15,10 @@ from typing import Any
 import msgspec
 
 from keju.errors import ConfigError, did_you_mean
-from keju.models.bodies import BodyBuilder, check_extra
 from keju.models.faults import Redactor, one_line
 from keju.models.label_tokens import ENDING, LabelTokens, find_label_tokens
 from keju.models.llama import LlamaServer
-from keju.models.normalise import normalise
+from keju.models.openai.wire import BodyBuilder, check_extra, normalise
 from keju.types import Fault, Reply, Request, Sampling
 
 FIRST_LOOK = 256

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from keju.config import TaskConfig
 from keju.models.base import Model
 from keju.types import Reply, Request, Usage
 
@@ -59,6 +60,11 @@ class ScriptedModel(Model):
         """The kind of script."""
         kind = "callable" if callable(self._script) else "text" if self._script else "by hash"
         return {"name": self.name, "script": kind}
+
+
+def make(config: TaskConfig) -> ScriptedModel:
+    """The model called ``scripted``."""
+    return ScriptedModel(config.model.strip())
 
 
 def pseudo_logprobs(request: Request) -> dict[str, float]:

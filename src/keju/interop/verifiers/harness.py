@@ -22,8 +22,8 @@ from keju.interop.verifiers.proctor import unanswered
 from keju.interop.verifiers.tools import Tool, answer_call, choose
 from keju.models.base import Model
 from keju.models.faults import Redactor, refused
-from keju.models.normalise import normalise
-from keju.models.transport import Transport, TransportError
+from keju.models.openai.client import Transport, TransportError
+from keju.models.openai.wire import normalise
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
 
 REPLY = "keju_reply"

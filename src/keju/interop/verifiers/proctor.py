@@ -19,7 +19,7 @@ from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job, make_jobs
 from keju.errors import ConfigError, KejuError
 from keju.interop.verifiers.arbiter import Arbiter
-from keju.models.bodies import BodyBuilder
+from keju.models.openai.wire import BodyBuilder
 from keju.types import OUTCOMES, Message, Reading, Reply, Sample
 
 logger = logging.getLogger(__name__)

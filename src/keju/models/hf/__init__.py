@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from keju.config import TaskConfig
+from keju.errors import ConfigError
 from keju.models.hf.settings import read_settings
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ def make(config: TaskConfig) -> HFModel:
 
     Raises ModuleNotFoundError where torch or transformers is not installed.
     """
+    if not config.model.strip().removeprefix("hf:"):
+        raise ConfigError(f"model '{config.model}' names nothing after 'hf:'")
     settings = read_settings(config)
     from keju.models.hf.model import HFModel
 

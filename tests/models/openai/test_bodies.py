@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keju.errors import ConfigError
-from keju.models.bodies import KEPT_PREFIXES, BodyBuilder, check_extra
+from keju.models.openai.wire import KEPT_PREFIXES, BodyBuilder, check_extra
 from keju.types import Message, Prefix, Prompt, Request, Sampling
 from tests.models.helpers import request_of
 

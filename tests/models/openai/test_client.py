@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from keju.errors import ConfigError, EndpointError
-from keju.models import transport
-from keju.models.openai import OpenAIModel
-from keju.models.transport import Transport, TransportError
+from keju.models.openai import client as transport
+from keju.models.openai.client import OpenAIModel, Transport, TransportError
 from keju.types import Reply, Sampling
 from tests.models.helpers import KEY, ask, request_of, use
 from tests.support.endpoint import FaultyEndpoint

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from keju.models.faults import Redactor
-from keju.models.normalise import normalise
+from keju.models.openai.wire import normalise
 from keju.types import Fault, Reply, Sampling, Usage
 from tests.models.helpers import request_of
 

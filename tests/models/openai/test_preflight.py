@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from typing import Any
 
 import pytest
 
+from keju.engine.channel import KNOCKS, Channel, Limits
 from keju.errors import ConfigError, EndpointError
-from keju.models import preflight
-from keju.models.openai import OpenAIModel
+from keju.models.openai.client import OpenAIModel
 from keju.types import Sampling
 from tests.models.helpers import KEY, ask, request_of, use
 from tests.support.endpoint import FaultyEndpoint
@@ -18,14 +19,18 @@ from tests.support.replies import Plan
 LABELS = Sampling(decode="labels")
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "FIRST_WAIT", 0.0)
-
-
 def fly(url: str, sampling: Sampling | None = None, **settings: Any) -> OpenAIModel:
     model = OpenAIModel("m", api_url=url, **({"api_key": KEY} | settings))
-    use(model, lambda m: m.preflight(sampling or Sampling()))
+    limits = Limits(concurrency=1, timeout=9, attempts=1, give_up_after=9, retry_interval=1e-6)
+    channel = Channel(model, limits)
+
+    async def open_channel() -> None:
+        try:
+            await channel.open([sampling or Sampling()])
+        finally:
+            await channel.close()
+
+    asyncio.run(open_channel())
     return model
 
 
@@ -86,7 +91,7 @@ def test_an_endpoint_that_is_not_ready_is_tried_a_few_times(fault: str) -> None:
     plan = Plan(faults={fault: 1.0})
     with FaultyEndpoint(plan) as endpoint, pytest.raises(EndpointError, match="not ready after 6"):
         fly(endpoint.url)
-    assert endpoint.stats.requests == preflight.ATTEMPTS
+    assert endpoint.stats.requests == KNOCKS
 
 
 def test_a_long_wait_is_refused_at_once() -> None:

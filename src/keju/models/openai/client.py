@@ -1,0 +1,279 @@
+"""A model behind an OpenAI-compatible endpoint, and HTTP as it needs it.
+
+Everything that knows the HTTP client is here, so that another could stand in. There are no
+retries and no redirects: the channel alone decides on another attempt, and a key never follows a
+``Location`` header to another host. Proxies come from the environment (HTTP_PROXY, HTTPS_PROXY,
+ALL_PROXY, NO_PROXY).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal
+
+import msgspec
+from pyreqwest.client import Client, ClientBuilder
+from pyreqwest.exceptions import BuilderError, PyreqwestError
+from pyreqwest.request import RequestBuilder
+
+from keju.config import TaskConfig
+from keju.config.address import PATHS, parse_address
+from keju.errors import ConfigError
+from keju.models.base import Model
+from keju.models.faults import Redactor, refused
+from keju.models.openai.wire import BodyBuilder, check_extra, normalise
+from keju.types import Fault, Reply, Request, Sampling
+
+CONNECT_SECONDS = 30.0
+"""An address that does not even answer the handshake by then is down."""
+IDLE_CONNECTIONS = 4096
+"""More than any run has in flight: no connection is closed to be opened again."""
+PREFLIGHT_SECONDS = 60.0
+"""A server that loads its weights on the first call may need that long."""
+SETTLE_SECONDS = 0.05
+"""The client's own thread may still be handing over its last result: an interpreter that ends
+in that moment would be aborted (exit code 134 instead of the command's)."""
+_CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
+_NOT_REACHED = "client error (Connect)"
+_SERVES_A_CA = "CaUsedAsEndEntity"
+_OF_NO_KNOWN_CA = ("UnknownIssuer", "BadSignature")
+
+
+class HttpReply(msgspec.Struct, frozen=True):
+    """A whole reply, whatever its status."""
+
+    status: int
+    body: bytes
+    header: Callable[[str], str | None]
+    """Looks a header up, in any case."""
+
+
+class TransportError(Exception):
+    """No reply came. The message is one line and holds neither address nor headers."""
+
+    def __init__(
+        self,
+        kind: Literal["timeout", "connection"],
+        message: str,
+        *,
+        reached: bool,
+        distrusted: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.reached = reached
+        """Whether a connection had been made."""
+        self.distrusted = distrusted
+        """A server is there, but its certificate is not trusted."""
+
+
+class Transport:
+    """A pool of keep-alive connections that sends the same headers with every request."""
+
+    def __init__(
+        self, headers: Mapping[str, str] | None = None, ca_file: str | None = None
+    ) -> None:
+        self._headers = {name: _checked(name, value) for name, value in (headers or {}).items()}
+        self._ca = _certificates(ca_file) if ca_file is not None else None
+        self._ca_file = ca_file
+        self._client: Client | None = None
+
+    def open(self) -> Client:
+        """Make the pool ready; ConfigError if the certificate file cannot be used."""
+        if self._client is not None:
+            return self._client
+        builder = (
+            ClientBuilder()
+            .user_agent("keju")
+            .default_headers(self._headers)
+            .follow_redirects(False)
+            .referer(False)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .connect_timeout(timedelta(seconds=CONNECT_SECONDS))
+        )
+        try:
+            if self._ca is not None:
+                builder = builder.add_root_certificate_pem(self._ca)
+            self._client = builder.build()
+        except BuilderError as error:
+            raise ConfigError(f"ca_file {self._ca_file}: {_cause(error)}") from None
+        return self._client
+
+    async def post(
+        self, url: str, body: bytes, timeout: float, *, headers: Mapping[str, str] | None = None
+    ) -> HttpReply:
+        """Send `body`, with further `headers` if any; return the reply or raise TransportError."""
+        request = self.open().post(url).body_bytes(body)
+        return await self._send(request.headers(headers) if headers else request, timeout)
+
+    async def get(self, url: str, timeout: float) -> HttpReply:
+        """Return the reply to a GET, or raise TransportError."""
+        return await self._send(self.open().get(url), timeout)
+
+    async def close(self) -> None:
+        """Close all connections; what is in flight fails."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+            await asyncio.sleep(SETTLE_SECONDS)
+
+    async def _send(self, request: RequestBuilder, timeout: float) -> HttpReply:
+        try:
+            response = await request.timeout(timedelta(seconds=timeout)).build().send()
+            body = await response.bytes()
+        except PyreqwestError as error:
+            raise _failure(error, timeout, has_ca=self._ca is not None) from None
+        return HttpReply(response.status, body.to_bytes(), response.get_header)
+
+
+def _failure(error: PyreqwestError, timeout: float, *, has_ca: bool) -> TransportError:
+    """Sort a failure by its causes: the client calls every one of them a connect error."""
+    reached = _NOT_REACHED not in _causes(error)
+    if isinstance(error, TimeoutError):
+        if not reached:
+            return TransportError("connection", "no answer to the handshake", reached=False)
+        return TransportError("timeout", f"no reply within {timeout:g} s", reached=True)
+    cause = _cause(error)
+    distrusted = "certificate" in cause.lower()
+    if distrusted and _SERVES_A_CA in cause:
+        cause += (
+            ": the server shows the certificate of an authority (CA:TRUE) as its own; make it "
+            "again with basicConstraints=CA:FALSE and name it with ca_file"
+        )
+    elif distrusted and any(reason in cause for reason in _OF_NO_KNOWN_CA):
+        cause += (
+            ": the certificate in ca_file is not the one that signed the server's"
+            if has_ca
+            else ": a private certificate authority is named with ca_file"
+        )
+    return TransportError("connection", cause, reached=reached, distrusted=distrusted)
+
+
+def _causes(error: PyreqwestError) -> list[str]:
+    details = getattr(error, "details", None) or {}
+    return [cause["message"] for cause in details.get("causes") or []]
+
+
+def _cause(error: PyreqwestError) -> str:
+    """The innermost cause, in lower case and without the operating system's number."""
+    causes = _causes(error)
+    message = causes[-1] if causes else str(error.message)
+    message = message.partition(" (os error")[0].strip()
+    return message[:1].lower() + message[1:]
+
+
+def _checked(name: str, value: str) -> str:
+    """Refuse what cannot stand in a header, without showing the value."""
+    if not name or not name.isascii() or any(c <= " " or c in ':"(),/;<=>?@[\\]{}' for c in name):
+        raise ConfigError(f"'{name}' cannot be the name of a header")
+    if any(ord(c) < 32 or ord(c) == 127 for c in value):
+        raise ConfigError(f"the value of header '{name}' holds a line break or control character")
+    return value
+
+
+def _certificates(ca_file: str) -> bytes:
+    try:
+        pem = Path(ca_file).expanduser().read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read ca_file {ca_file}: {error.strerror}") from None
+    if _CERTIFICATE not in pem:
+        raise ConfigError(f"ca_file {ca_file} holds no PEM certificate")
+    return pem
+
+
+class OpenAIModel(Model):
+    """Chat completions and completions, one attempt a call.
+
+    The key and the values of all further headers are secrets: they are in no message, repr or
+    fact. The form of a request's sampling decides which route it takes.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        api_url: str,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        ca_file: str | None = None,
+        preflight_timeout: float = PREFLIGHT_SECONDS,
+    ) -> None:
+        self.name = name
+        self.address = parse_address(api_url)
+        self.bodies = BodyBuilder(name)
+        self.preflight_timeout = preflight_timeout
+        key = (api_key or "").strip()
+        self.has_key = bool(key) or any(n.lower() == "authorization" for n in headers or {})
+        sent = {"Content-Type": "application/json"}
+        if key:
+            sent["Authorization"] = f"Bearer {key}"
+        sent |= headers or {}
+        self.redact = Redactor([key, *(headers or {}).values(), *self.address.secrets])
+        self.transport = Transport(sent, ca_file)
+        self._routes = {form: self.address.route(form) for form in PATHS}
+        self._facts: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"OpenAIModel({self.name!r}, api_url={self.address.shown!r})"
+
+    async def start(self) -> None:
+        """Open the connection pool."""
+        self.transport.open()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.transport.close()
+
+    async def preflight(self, sampling: Sampling) -> None:
+        """Find a wrong address, key, model or parameter before the run, in one line."""
+        from keju.models.openai.preflight import preflight
+
+        check_extra(sampling)
+        routes = {*self._facts.get("routes", ()), sampling.form}
+        self._facts |= await preflight(self, sampling) | {"routes": sorted(routes)}
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        """Make one attempt."""
+        started = perf_counter()
+        try:
+            reply = await self.send(request, timeout)
+        except TransportError as error:
+            fault = Fault(error.kind, self.redact(error.message), sent=error.reached)
+            return Reply(seconds=perf_counter() - started, error=fault)
+        seconds = perf_counter() - started
+        if not 200 <= reply.status < 300:
+            fault = refused(reply.status, reply.body, reply.header, self.redact)
+            return Reply(seconds=seconds, error=fault)
+        return normalise(reply.body, request, seconds, self.redact)
+
+    async def send(self, request: Request, timeout: float) -> HttpReply:
+        """Send one request as it is, for `ask` and the preflight."""
+        route = self._routes[request.sampling.form]
+        return await self.transport.post(route, self.bodies.build(request), timeout)
+
+    def facts(self) -> dict[str, Any]:
+        """The endpoint without credentials, and what the preflight learnt of it."""
+        return {"name": self.name, "endpoint": self.address.shown} | self._facts
+
+
+def make(config: TaskConfig) -> OpenAIModel:
+    """The model at the endpoint that `config` names."""
+    if not config.api_url:
+        raise ConfigError(
+            f"model '{config.model.strip()}' needs the address of its endpoint: give --api-url or "
+            "set OPENAI_BASE_URL (or name a model that needs none: scripted, embedded, gguf:PATH, "
+            "hf:NAME, replay:RUN)"
+        )
+    return OpenAIModel(
+        config.model.strip(),
+        api_url=config.api_url,
+        api_key=config.api_key.get_secret_value() if config.api_key is not None else None,
+        headers=config.headers | config.generation_config.extra_headers,
+        ca_file=config.ca_file,
+        preflight_timeout=min(config.timeout, PREFLIGHT_SECONDS),
+    )

@@ -1,0 +1,144 @@
+"""One cheap call that shows whether the address, the key, the model and the settings are right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from keju.errors import EndpointError, did_you_mean
+from keju.models.base import NotReady
+from keju.models.faults import described, refused
+from keju.models.openai.client import HttpReply, OpenAIModel, TransportError
+from keju.models.openai.wire import FEWEST_LABELS, normalise, read_json
+from keju.types import Fault, Prefix, Prompt, Request, Sampling
+
+SMALL, LARGER = 1, 16
+"""Limits of the reply: some reasoning models refuse a single token."""
+TRANSIENT = ("rate_limit", "server", "timeout", "connection", "malformed")
+KEY_ADVICE = "set OPENAI_API_KEY or --api-key"
+"""What to do about a key that is missing or refused; a judge's is set elsewhere."""
+LISTED_MODELS = 8
+PROMPT = Prompt(Prefix(), "Answer with one letter, A or B.", cue="Answer:")
+LABELS = "AB"
+ANOTHER_ROUTE = {"chat": "completions", "completion": "chat"}
+
+
+async def preflight(model: OpenAIModel, sampling: Sampling) -> dict[str, Any]:
+    """Check one exam's sampling; return facts for the manifest, or raise EndpointError.
+
+    A limit or a number of log-probabilities that the endpoint refuses is replaced by one that
+    it takes, and the run then uses that one as well. Raises NotReady for what may pass.
+    """
+    bodies, labels = model.bodies, sampling.decode == "labels"
+    trial = sampling if labels else _limited(sampling, SMALL)
+    while True:
+        reply, fault = await _attempt(model, Request(PROMPT, trial, hash="", labels=LABELS))
+        if reply is not None and fault is None:
+            break
+        assert fault is not None
+        if fault.kind in TRANSIENT:
+            raise NotReady(model.address.shown, fault)
+        if fault.kind != "bad_request":
+            raise await _explained(model, sampling, fault)
+        if "max_completion_tokens" in fault.message and bodies.limit_field == "max_tokens":
+            bodies.limit_field = "max_completion_tokens"
+        elif labels and bodies.top_logprobs > FEWEST_LABELS:
+            bodies.top_logprobs = FEWEST_LABELS
+        elif not labels and trial.max_tokens == SMALL:
+            trial = _limited(trial, LARGER)
+        else:
+            raise await _explained(model, sampling, fault)
+    document = read_json(reply.body)
+    facts = {
+        "server": reply.header("server"),
+        "reported_model": document.get("model"),
+        "system_fingerprint": document.get("system_fingerprint"),
+        "top_logprobs": bodies.top_logprobs if labels else None,
+        "limit_field": bodies.limit_field if bodies.limit_field != "max_tokens" else None,
+    }
+    return {
+        name: model.redact(value) if isinstance(value, str) else value
+        for name, value in facts.items()
+        if value
+    }
+
+
+async def _attempt(model: OpenAIModel, request: Request) -> tuple[HttpReply | None, Fault | None]:
+    try:
+        reply = await model.send(request, model.preflight_timeout)
+    except TransportError as error:
+        message = model.redact(error.message)
+        if error.reached:
+            return None, Fault(error.kind, message)
+        advice = "" if error.distrusted else ": is the server running? check --api-url"
+        raise EndpointError(
+            f"cannot connect to {model.address.shown} ({message}){advice}"
+        ) from None
+    if not 200 <= reply.status < 300:
+        return reply, refused(reply.status, reply.body, reply.header, model.redact)
+    # Its shape is judged as if free text had been asked for; only then are labels looked for.
+    sampling = msgspec.structs.replace(request.sampling, decode="generate")
+    as_text = msgspec.structs.replace(request, sampling=sampling)
+    fault = normalise(reply.body, as_text, 0.0, model.redact).error
+    if fault is None and normalise(reply.body, request, 0.0, model.redact).error is not None:
+        raise _no_logprobs(model, "it leaves them out")
+    return reply, fault
+
+
+def _no_logprobs(model: OpenAIModel, why: str) -> EndpointError:
+    return EndpointError(
+        f"{model.address.shown} gives no log-probabilities: {why}; choosing among labels needs "
+        "them, so take another endpoint, or let the model write its answer (decode: generate)"
+    )
+
+
+async def _explained(model: OpenAIModel, sampling: Sampling, fault: Fault) -> EndpointError:
+    """Say what to change, for a failure that will not pass."""
+    shown = model.address.shown
+    if fault.kind == "auth" and fault.status in (401, 403):
+        if model.has_key:
+            refusal = f"refused the key ({fault.status}): {KEY_ADVICE}; {fault.message}"
+            return EndpointError(f"{shown} {refusal}")
+        values = {"url": shown, "status": fault.status, "advice": KEY_ADVICE}
+        return EndpointError("endpoint_wants_key", **values)
+    if fault.kind == "not_found" and fault.status < 400:
+        return EndpointError(
+            f"{shown} is not the endpoint itself: {fault.message}; check --api-url"
+        )
+    if fault.kind == "not_found":
+        return await _missing(model, sampling, fault)
+    if sampling.decode == "labels" and "logprob" in fault.message.lower():
+        return _no_logprobs(model, fault.message)
+    return EndpointError(f"{shown} refuses the request ({described(fault)})")
+
+
+async def _missing(model: OpenAIModel, sampling: Sampling, fault: Fault) -> EndpointError:
+    """Tell a missing model from a missing route by the list of models."""
+    name, shown = model.name, model.address.shown
+    try:
+        reply = await model.transport.get(model.address.models, model.preflight_timeout)
+        listed = read_json(reply.body)["data"]
+        offered = [entry["id"] for entry in listed if isinstance(entry["id"], str)]
+    except (TransportError, ValueError, LookupError, TypeError, RecursionError):
+        offered = []  # the endpoint does not tell
+    if offered and name not in offered:
+        more = f", … ({len(offered)} in all)" if len(offered) > LISTED_MODELS else ""
+        hint = did_you_mean(name, offered)
+        hint = hint if hint.startswith(" (did") else ""
+        names = ", ".join(offered[:LISTED_MODELS])
+        return EndpointError(f"model '{name}' is not at {shown}{hint}; it offers: {names}{more}")
+    if offered:
+        other = ANOTHER_ROUTE[sampling.form]
+        return EndpointError(f"{shown} refuses the route ({described(fault)}): try --api {other}")
+    return EndpointError(
+        f"{shown} has no model '{name}' or no such route ({described(fault)}): "
+        "check --api-url and --model"
+    )
+
+
+def _limited(sampling: Sampling, tokens: int) -> Sampling:
+    """`sampling` with a reply of at most `tokens`, however the user named the limit."""
+    names = ("max_tokens", "max_completion_tokens")
+    extra = {k: tokens if k in names else v for k, v in sampling.extra.items()}
+    return msgspec.structs.replace(sampling, max_tokens=tokens, extra=extra)

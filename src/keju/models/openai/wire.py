@@ -1,0 +1,274 @@
+"""OpenAI's format on the wire: from a `Request` to a body, and from a body to a `Reply`.
+
+A body costs a concatenation: all questions of a subset share their worked examples and sampling
+parameters, so the JSON of those is made once and kept. What is escaped per request is the
+question's own text: the escape of a concatenation is the concatenation of the escapes.
+
+A reply has been paid for, so an odd token count, a byte-order mark or half an emoji never costs the
+answer: what the fast decoder refuses is decoded again with patience, and every field is taken only
+if it is what it should be.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from codecs import BOM_UTF8
+from typing import Any, Final
+
+import msgspec
+
+from keju.answers.thinking import as_reply
+from keju.config.task import KEJUS_OWN
+from keju.errors import ConfigError
+from keju.models.faults import Redactor, error_of, kind_of, one_line
+from keju.models.labels import continues_cue, label_values
+from keju.types import FILTERED, Fault, Prefix, Reply, Request, Sampling, Usage
+
+KEPT_PREFIXES = 256
+"""More than any exam has subsets; older ones are forgotten, so memory stays flat."""
+MOST_LABELS = 20
+"""How many log-probabilities are asked for: the most that OpenAI's and vLLM's chat routes give."""
+FEWEST_LABELS = 5
+"""What OpenAI's completion route gives."""
+CHAT_LABEL_TOKENS = 8
+"""Room for a label after a mark or two, where a chat reply cannot be prefilled."""
+MOST_TOKENS: Final = 2**53
+"""A larger count is no count, and no journal could hold it."""
+
+FINISHES = {
+    "max_tokens": "length",
+    "model_length": "length",
+    "MAX_TOKENS": "length",
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+}
+"""Other servers' words for OpenAI's finish reasons."""
+TEXT_PARTS = {"text": "text", "output_text": "text", "refusal": "refusal"}
+"""Types of content parts that hold an answer, and the field that holds it."""
+REASONING_PARTS = ("thinking", "reasoning")
+"""Types of content parts of Anthropic and Mistral that hold reasoning."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half a character, as in the JSON text ``"\\ud83d"`` without its second half."""
+_encode = msgspec.json.encode
+_decode = msgspec.json.decode
+
+
+class BodyBuilder:
+    """Builds the bodies of one model's requests."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._heads: dict[tuple[int, int, int, str], tuple[Prefix, Sampling, bytes]] = {}
+        self.top_logprobs = MOST_LABELS
+        """How many log-probabilities a labels request asks for."""
+        self.limit_field = "max_tokens"
+        """The name of the field that limits the reply's length."""
+
+    def build(self, request: Request) -> bytes:
+        """The JSON body of `request`."""
+        prompt, sampling = request.prompt, request.sampling
+        key = (id(prompt.prefix), id(sampling), self.top_logprobs, self.limit_field)
+        # The objects are kept beside their head, so that no other object gets their ids.
+        kept = self._heads.get(key)
+        if kept is None:
+            if len(self._heads) >= KEPT_PREFIXES:
+                del self._heads[next(iter(self._heads))]
+            head = self._head(prompt.prefix, sampling)
+            kept = self._heads[key] = (prompt.prefix, sampling, head)
+        seed = request.seed
+        if seed is None:
+            seed = sampling.extra.get("seed", sampling.seed)
+        closing = b'"' if sampling.form == "completion" else b'"}]'
+        if continues_cue(request) and sampling.form == "chat":
+            closing = b'"},{"role":"assistant","content":' + _encode(prompt.cue) + b"}]"
+        end = b"}" if seed is None else b',"seed":%d}' % seed
+        return b"".join((kept[2], _encode(prompt.tail)[1:-1], closing, end))
+
+    def _head(self, prefix: Prefix, sampling: Sampling) -> bytes:
+        """The beginning that all questions of a subset share, up to the question's own text."""
+        fields = _encode({"model": self._model} | self.fields(sampling))[:-1]
+        if sampling.form == "completion":
+            opening = b',"prompt":"'
+        else:
+            turns = b"".join(_encode(message) + b"," for message in prefix.messages)
+            opening = b',"messages":[' + turns + b'{"role":"user","content":"'
+        return fields + opening + _encode(prefix.lead)[1:-1]
+
+    def fields(self, sampling: Sampling) -> dict[str, Any]:
+        """The sampling part of a body, without the seed, which may differ by request."""
+        fields: dict[str, Any] = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+        fields[self.limit_field] = sampling.max_tokens
+        fields = {name: value for name, value in fields.items() if value is not None}
+        if sampling.stop:
+            fields["stop"] = list(sampling.stop)
+        if sampling.decode == "labels" and sampling.form == "completion":
+            fields |= {self.limit_field: 1, "logprobs": self.top_logprobs}
+        elif sampling.decode == "labels":
+            room = 1 if sampling.extra.get("continue_final_message") else CHAT_LABEL_TOKENS
+            fields[self.limit_field] = room
+            fields |= {"logprobs": True, "top_logprobs": self.top_logprobs}
+        if "max_completion_tokens" in sampling.extra:
+            fields.pop("max_tokens", None)
+        return fields | {name: v for name, v in sampling.extra.items() if name != "seed"}
+
+
+def check_extra(sampling: Sampling) -> None:
+    """Refuse body fields that belong to Keju; raises ConfigError."""
+    for name in KEJUS_OWN:
+        if name in sampling.extra:
+            raise ConfigError(f"extra_body cannot set '{name}': Keju sets it for each request")
+
+
+def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -> Reply:
+    """Turn the body of a successful call into a reply; what cannot be used is a fault."""
+    try:
+        document = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        try:
+            document = read_json(body)
+        except (ValueError, RecursionError):
+            return Reply(seconds=seconds, error=_malformed(body, redact))
+    choices = document.get("choices") if isinstance(document, dict) else ()
+    if not isinstance(choices, list) or not choices:
+        return Reply(seconds=seconds, error=_no_choices(document, body, redact))
+    choice = choices[0] if isinstance(choices[0], dict) else {}
+    content = _content(choice)
+    if isinstance(content, Fault):
+        return Reply(seconds=seconds, error=content)
+    text, reasoning = content
+    finish = choice.get("finish_reason")
+    finish = FINISHES.get(finish, finish) if isinstance(finish, str) else ""
+    if finish == FILTERED and not text:
+        fault = Fault(FILTERED, "the endpoint's filter withheld the reply")
+        return Reply(seconds=seconds, error=fault)
+    values, outside = None, None
+    if request.sampling.decode == "labels":
+        found = label_values(choice.get("logprobs"), request)
+        if found is None:
+            fault = Fault("malformed", "the reply holds no log-probabilities")
+            return Reply(seconds=seconds, error=fault)
+        values, outside = found
+    calls = (choice.get("message") or {}).get("tool_calls")
+    model = document.get("model")
+    return as_reply(
+        text,
+        reasoning=(reasoning,),
+        finish=finish,
+        usage=_usage(document.get("usage")),
+        seconds=seconds,
+        label_logprobs=values,
+        outside_mass=outside,
+        model=model if isinstance(model, str) else "",
+        tool_calls=tuple([call for call in calls if isinstance(call, dict)])
+        if isinstance(calls, list)
+        else (),
+    )
+
+
+def read_json(body: bytes) -> Any:
+    """Any JSON that a server may send, with half characters replaced; ValueError if it is none."""
+
+    def whole(value: Any) -> Any:
+        if isinstance(value, str):
+            return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+        if isinstance(value, list):
+            return [whole(item) for item in value]
+        if isinstance(value, dict):
+            return {whole(name): whole(item) for name, item in value.items()}
+        return value
+
+    return whole(json.loads(body.removeprefix(BOM_UTF8).decode("utf-8", "surrogatepass")))
+
+
+def _malformed(body: bytes, redact: Redactor) -> Fault:
+    start = body[:200].decode("utf-8", "replace")
+    what = "an HTML page" if start.lstrip("\ufeff \t\r\n")[:1] == "<" else "not valid JSON"
+    return Fault("malformed", one_line(redact(f"the reply is {what}, it begins: {start[:80]}")))
+
+
+def _no_choices(document: Any, body: bytes, redact: Redactor) -> Fault:
+    """What is wrong with a reply without an answer; some gateways report an error as success."""
+    if not isinstance(document, dict) or not isinstance(document.get("choices"), list | None):
+        shape = "not an object" if not isinstance(document, dict) else "its choices are no list"
+        return Fault("malformed", f"not an OpenAI-compatible reply: {shape}")
+    error = document.get("error")
+    if error is None:
+        lack = "no choices" if document.get("choices") is None else "an empty list of choices"
+        return Fault("malformed", f"the reply holds {lack}")
+    message, code = error_of(body)
+    status = error.get("code") if isinstance(error, dict) else None
+    number = status if isinstance(status, int) and 400 <= status < 600 else 500
+    return Fault(kind_of(number, message, code), one_line(redact(message)), number)
+
+
+def _content(choice: dict[str, Any]) -> tuple[str, str] | Fault:
+    """The text and the reasoning of a choice; a fault where it has no known shape."""
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        text = choice.get("text") if message is None else None
+        if isinstance(text, str):
+            return text, ""
+        return Fault("malformed", "the reply holds neither a message nor a text")
+    content = message.get("content")
+    thoughts: list[str] = []
+    if isinstance(content, list) and content:
+        texts: list[str] = []
+        for part in content:
+            kind = part.get("type") if isinstance(part, dict) else None
+            if kind in REASONING_PARTS:
+                fields = (kind, "text", "content", "summary")
+                part_text = _plain(next((part[name] for name in fields if part.get(name)), ""))
+            elif isinstance(kind, str) and kind in TEXT_PARTS:
+                part_text = _plain(part.get(TEXT_PARTS[kind]))
+            else:
+                continue
+            if part_text is not None:
+                (thoughts if kind in REASONING_PARTS else texts).append(part_text)
+        content = "".join(texts) if texts or thoughts else content
+    elif content is None or content == []:
+        content = ""
+    if not isinstance(content, str):
+        problem = "the reply's content is neither a text nor parts of a known type"
+        return Fault("malformed", problem)
+    if not content and isinstance(message.get("refusal"), str):
+        content = message["refusal"]
+    named = message.get("reasoning_content") or message.get("reasoning")
+    if isinstance(named, str):
+        thoughts.insert(0, named)
+    return content, "\n".join(filter(None, thoughts)) if thoughts else ""
+
+
+def _plain(value: Any) -> str | None:
+    """A text, or the texts of a list of parts, as Mistral nests them."""
+    if isinstance(value, list):
+        return "".join(_plain(p.get("text")) or "" for p in value if isinstance(p, dict))
+    return value if isinstance(value, str) else None
+
+
+def _usage(usage: Any) -> Usage:
+    if not isinstance(usage, dict):
+        return Usage()
+    inputs, outputs = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    cached = inputs.get("cached_tokens") if isinstance(inputs, dict) else None
+    reasoning = outputs.get("reasoning_tokens") if isinstance(outputs, dict) else None
+    return Usage(
+        _count(usage.get("prompt_tokens")),
+        _count(usage.get("completion_tokens")),
+        _count(cached or usage.get("prompt_cache_hit_tokens")),  # DeepSeek's name
+        _count(reasoning),
+    )
+
+
+def _count(value: Any) -> int:
+    """A number of tokens, even one written as a text; 0 where it could not be true."""
+    if type(value) is int:
+        return value if 0 < value < MOST_TOKENS else 0
+    try:
+        number = float(value) if isinstance(value, float | str) else 0.0
+    except ValueError:
+        return 0
+    return int(number) if 0 < number < MOST_TOKENS else 0

@@ -1,0 +1,189 @@
+"""The kinds of models, in one table: a new backend is its module and one row here.
+
+Packages of others add kinds through the entry point group ``keju.models``: the entry point's name
+is what stands before the colon of a model's name, its object is a `ModelKind`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
+from operator import attrgetter
+from typing import cast
+
+from keju.config import TaskConfig
+from keju.errors import ConfigError, MissingExtra
+from keju.models.base import Model
+
+ENTRY_POINTS = "keju.models"
+OF_ENDPOINTS = ("api_url", "api_key", "ca_file", "headers", "generation_config.extra_headers")
+"""Settings that mean nothing to a model without an endpoint."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An optional part of Keju: what it brings and how to get it."""
+
+    name: str
+    modules: tuple[str, ...]
+    about: str
+
+    @property
+    def missing(self) -> list[str]:
+        """The modules that are not installed."""
+        return [module for module in self.modules if find_spec(module) is None]
+
+    @property
+    def installed(self) -> bool:
+        """Whether everything it needs is there."""
+        return not self.missing
+
+    @property
+    def remedy(self) -> str:
+        """What to type."""
+        return f"pip install 'keju[{self.name}]'"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelKind:
+    """One way to name a model, and what comes of it."""
+
+    name: str
+    """The whole name of the model, or what stands before its colon."""
+    argument: str = ""
+    """What stands after the colon, as ``keju list models`` writes it; empty without a colon."""
+    about: str
+    factory: str
+    """``module:function``; it takes the `TaskConfig` and returns the model, not yet started."""
+    local: bool = True
+    """It needs no endpoint, so the settings of endpoints are refused."""
+    takes_args: bool = False
+    """``model_args`` are its settings; otherwise they are refused."""
+    names_itself: bool = False
+    """Results bear the name that the model gives itself, not the one it was asked for by."""
+    extra: Extra | None = None
+
+    @property
+    def spelling(self) -> str:
+        """How it is written, e.g. ``gguf:PATH``."""
+        return ":".join(filter(None, (self.name, self.argument)))
+
+
+LOCAL = Extra("local", ("xllamacpp",), "models inside this process (GGUF)")
+HF = Extra("hf", ("transformers", "torch"), "checkpoints through transformers")
+
+ENDPOINT = ModelKind(
+    name="",
+    argument="NAME",
+    about="a model at an OpenAI-compatible endpoint; give --api-url",
+    factory="keju.models.openai.client:make",
+    local=False,
+)
+"""What any name is that no other kind claims."""
+
+KINDS = (
+    ENDPOINT,
+    ModelKind(
+        name="scripted",
+        about="answers by rule, without any model: for trying things out",
+        factory="keju.models.scripted:make",
+    ),
+    ModelKind(
+        name="replay",
+        argument="RUN",
+        about="the stored replies of a run",
+        factory="keju.runs.replay:make",
+        names_itself=True,
+    ),
+    ModelKind(
+        name="embedded",
+        about="a small model inside this process",
+        factory="keju.models.embedded:make",
+        takes_args=True,
+        extra=LOCAL,
+    ),
+    ModelKind(
+        name="gguf",
+        argument="PATH",
+        about="a GGUF file of your own",
+        factory="keju.models.embedded:make",
+        takes_args=True,
+        extra=LOCAL,
+    ),
+    ModelKind(
+        name="hf",
+        argument="NAME",
+        about="a transformers checkpoint, by hub name or folder",
+        factory="keju.models.hf:make",
+        takes_args=True,
+        extra=HF,
+    ),
+)
+
+
+@cache
+def _plugins() -> dict[str, metadata.EntryPoint]:
+    return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def all_kinds() -> list[ModelKind]:
+    """All kinds of models, Keju's own first."""
+    own = {kind.name for kind in KINDS}
+    return [*KINDS, *(_load(point) for name, point in _plugins().items() if name not in own)]
+
+
+def kind_of(model: str) -> ModelKind:
+    """The kind of model that a name stands for; one that no kind claims is at an endpoint."""
+    before, colon, _ = model.strip().partition(":")
+    for kind in KINDS:
+        if kind.name == before and bool(kind.argument) == bool(colon):
+            return kind
+    # Names such as qwen:7b have a colon too, so plug-ins are looked up only for those with one.
+    return _load(_plugins()[before]) if colon and before in _plugins() else ENDPOINT
+
+
+def is_local(model: object) -> bool:
+    """Whether a model string names a model that needs no endpoint."""
+    return isinstance(model, str) and kind_of(model).local
+
+
+def make_model(config: TaskConfig) -> Model:
+    """Return the model, not yet started; ConfigError in one line if it cannot be made."""
+    name = config.model.strip()
+    if not name:
+        raise ConfigError("model is empty: name one with --model")
+    kind = kind_of(name)
+    # A setting that would do nothing is an error.
+    idle = (() if kind.takes_args else ("model_args",)) + (OF_ENDPOINTS if kind.local else ())
+    for setting in idle:
+        if attrgetter(setting)(config):
+            raise ConfigError(f"{setting} has no effect on model '{name}': leave it out")
+    module, _, function = kind.factory.partition(":")
+    try:
+        return cast(Model, getattr(importlib.import_module(module), function)(config))
+    except ModuleNotFoundError:
+        if kind.extra is None:
+            raise
+        raise MissingExtra(f"model '{config.model}'", kind.extra.name) from None
+
+
+def model_name(config: TaskConfig) -> str:
+    """The name that stands in results and in the hash of every request."""
+    name = config.model.strip()
+    return make_model(config).name if name and kind_of(name).names_itself else name
+
+
+def _load(point: metadata.EntryPoint) -> ModelKind:
+    """The kind behind an entry point; ConfigError says which plug-in is broken, and how."""
+    where = f"the plug-in '{point.name}' ({point.value})"
+    try:
+        kind = point.load()
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{where} cannot be loaded: {problem}") from None
+    if not isinstance(kind, ModelKind):
+        raise ConfigError(f"{where} is not a keju.models.registry.ModelKind")
+    return kind
