@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
 import pytest
@@ -13,16 +14,27 @@ from scipy import stats as oracle  # type: ignore[import-untyped]
 
 from keju.stats.distributions import student_t_quantile
 from keju.stats.intervals import (
+    Cluster,
     Interval,
     Moments,
     bounded_mean,
     clustered_mean,
-    exact_all_right_bound,
-    gather_clusters,
-    plain_se,
-    rule_of_three,
     wilson,
 )
+
+
+def plain_se(values: Sequence[float]) -> float | None:
+    moments = Moments.of(values)
+    return moments.se if moments else None
+
+
+def gather_clusters(values: Sequence[float], groups: Sequence[Hashable]) -> list[Cluster]:
+    """The scores summed by the group each belongs to."""
+    own: dict[Hashable, list[float]] = {}
+    for value, group in zip(values, groups, strict=True):
+        own.setdefault(group, []).append(value)
+    return [Cluster(len(scores), sum(scores)) for scores in own.values()]
+
 
 FIVE_CLUSTERS = [1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 1, 1, 1]
 
@@ -147,12 +159,6 @@ def test_clusters_of_one_change_nothing(scores: list[float]) -> None:
     assert moments is not None
     mean = clustered_mean(gather_clusters(scores, range(len(scores))), moments)
     assert mean.se == pytest.approx(moments.se, abs=1e-12)
-
-
-def test_all_right_bounds() -> None:
-    assert rule_of_three(50) == pytest.approx(0.94)
-    assert exact_all_right_bound(50) == pytest.approx(0.9418449, rel=1e-6)
-    assert rule_of_three(2) == 0
 
 
 def test_bounded_mean_of_binary_values_is_wilson() -> None:

@@ -12,7 +12,7 @@ from scipy import stats as oracle  # type: ignore[import-untyped]
 from keju.errors import UsageError
 from keju.stats.agreement import cohens_kappa, kappa_of_labels, self_consistency
 from keju.stats.judge import JudgeQuality, rogan_gladen
-from keju.stats.options import letter_prior, option_bias, recall_spread, without_prior
+from keju.stats.options import option_bias, recall_spread
 from keju.stats.variants import variance_shares
 
 
@@ -96,13 +96,6 @@ def test_option_bias_refuses_a_letter_that_is_never_gold() -> None:
 
 def test_recall_spread_vector() -> None:
     assert recall_spread([0.72, 0.60, 0.63, 0.55]) == pytest.approx(0.0618466, rel=1e-6)
-
-
-def test_pride_vector() -> None:
-    prior = letter_prior([(0.5, 0.2, 0.2, 0.1), (0.4, 0.3, 0.2, 0.1)])
-    assert prior == pytest.approx([0.4507463, 0.2468839, 0.2015799, 0.1007899], rel=1e-6)
-    debiased = without_prior([0.42, 0.38, 0.12, 0.08], prior)
-    assert debiased == pytest.approx([0.2413958, 0.3987525, 0.1542221, 0.2056295], rel=1e-6)
 
 
 def test_prompt_variance_vector() -> None:

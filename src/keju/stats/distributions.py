@@ -20,11 +20,6 @@ def normal_quantile(p: float) -> float:
     return _NORMAL.inv_cdf(p)
 
 
-def normal_cdf(x: float) -> float:
-    """The share of the normal distribution below `x`, accurate in the lower tail."""
-    return 0.5 * math.erfc(-x / math.sqrt(2))
-
-
 Z95 = normal_quantile(0.975)
 """Half-width of a two-sided 95 % normal interval in standard errors, 1.959964."""
 

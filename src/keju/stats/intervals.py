@@ -6,7 +6,7 @@ The unit is the item: repeats are averaged inside the item before anything here 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
 from keju.stats.distributions import Z95, student_t_quantile
@@ -64,12 +64,6 @@ class Moments(NamedTuple):
     def se(self) -> float | None:
         """Plain standard error of the mean; None for a single value."""
         return None if self.variance is None else math.sqrt(self.variance / self.n)
-
-
-def plain_se(values: Sequence[float]) -> float | None:
-    """sqrt(sum of squared deviations / (n (n - 1))); None for fewer than two values."""
-    moments = Moments.of(values)
-    return moments.se if moments else None
 
 
 def wilson(share: float, n: float, z: float = Z95) -> Interval:
@@ -141,15 +135,6 @@ class ClusteredMean(NamedTuple):
     """Mean plus and minus t times the clustered SE; may pass 0 or 1."""
 
 
-def gather_clusters(values: Sequence[float], groups: Sequence[Hashable]) -> list[Cluster]:
-    """Sum scores by the group each belongs to."""
-    sums: dict[Hashable, Cluster] = {}
-    for value, group in zip(values, groups, strict=True):
-        n, total = sums.get(group, (0, 0.0))
-        sums[group] = Cluster(n + 1, total + value)
-    return list(sums.values())
-
-
 def clustered_mean(
     clusters: Sequence[Cluster], moments: Moments, *, draws: int | None = None
 ) -> ClusteredMean:
@@ -176,13 +161,3 @@ def clustered_mean(
     ends = Interval(mean - quantile * se, mean + quantile * se)
     interval = wilson(mean, n_eff, Z95 if moments.binary else quantile)
     return ClusteredMean(mean, n, size, se, deff, n_eff, interval, ends)
-
-
-def rule_of_three(n: int) -> float:
-    """One-sided 95 % lower bound of a share after `n` right answers out of `n`: 1 - 3/n."""
-    return max(0.0, 1 - 3 / n)
-
-
-def exact_all_right_bound(n: int, level: float = 0.95) -> float:
-    """The exact bound that `rule_of_three` approximates: (1 - level) ** (1/n)."""
-    return float((1 - level) ** (1 / n))

@@ -119,22 +119,3 @@ def recall_spread(recalls: Sequence[float]) -> float:
     """RStd: population standard deviation of the recall of each letter (Zheng et al. 2024)."""
     mean = math.fsum(recalls) / len(recalls)
     return math.sqrt(math.fsum((r - mean) ** 2 for r in recalls) / len(recalls))
-
-
-def letter_prior(rotations: Sequence[Sequence[float]]) -> list[float]:
-    """PriDe: a model's prior over letters, from their probabilities under option rotations."""
-    logs = [
-        math.fsum(math.log(p) for p in letter) / len(rotations)
-        for letter in zip(*rotations, strict=True)
-    ]
-    return _normalised([math.exp(value) for value in logs])
-
-
-def without_prior(observed: Sequence[float], prior: Sequence[float]) -> list[float]:
-    """PriDe: observed letter probabilities with the prior divided out."""
-    return _normalised([p / q for p, q in zip(observed, prior, strict=True)])
-
-
-def _normalised(weights: Sequence[float]) -> list[float]:
-    total = math.fsum(weights)
-    return [weight / total for weight in weights]

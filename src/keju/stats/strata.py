@@ -17,14 +17,6 @@ class Stratum(NamedTuple):
     population: int = 0
     """Size of the whole subset; 0 if all of it was asked."""
 
-    @classmethod
-    def of_shares(cls, n: int, correct: int, population: int = 0) -> Stratum:
-        """A stratum of `n` yes-or-no items."""
-        moments = Moments.of_counts({1.0: correct, 0.0: n - correct})
-        if moments is None:
-            raise ValueError("a stratum needs at least one item")
-        return cls(moments, population)
-
     @property
     def unseen(self) -> float:
         """Finite population factor: the share of the subset that was not asked, else 1."""
@@ -51,11 +43,6 @@ def micro_weights(strata: Sequence[Stratum]) -> list[float]:
     """Weights by size: of the whole subset where it is known, else of what was asked."""
     sizes = [max(s.population, s.moments.n) for s in strata]
     return [size / sum(sizes) for size in sizes]
-
-
-def macro_weights(strata: Sequence[Stratum]) -> list[float]:
-    """Equal weights."""
-    return [1 / len(strata)] * len(strata)
 
 
 def stratified_mean(
