@@ -11,7 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keju.benchmarks.base import Benchmark, Exam, Protocol, Reader
+    from keju.answers.kinds import Choice, Number
+    from keju.answers.reader import Reader
+    from keju.answers.robust import RobustReader
+    from keju.answers.wordings import ANSWER_COLON
+    from keju.benchmarks.base import Benchmark, Exam, Mean, Protocol, Reference, Subset, by_name
+    from keju.benchmarks.kit import Question, Questions, Setup, grader, pattern_reader, reader
+    from keju.benchmarks.prepare import prepare_exam
+    from keju.benchmarks.registry import find_benchmark
+    from keju.benchmarks.wording import Wording, words
     from keju.config import DatasetArgs, GenerationConfig, TaskConfig
     from keju.errors import (
         ConfigError,
@@ -24,42 +32,80 @@ if TYPE_CHECKING:
         UsageError,
     )
     from keju.models.base import Model
+    from keju.sources.layouts import HubRepo, Layout
     from keju.task import run_task
     from keju.types import Answer, Message, Prompt, Record, Reply, Request, Sample, Score
 
     __version__: str
 
 __all__ = [
+    "ANSWER_COLON",
     "Answer",
     "Benchmark",
+    "Choice",
     "ConfigError",
     "DataError",
     "DatasetArgs",
     "EndpointError",
     "Exam",
     "GenerationConfig",
+    "HubRepo",
     "Interrupted",
     "KejuError",
+    "Layout",
+    "Mean",
     "Message",
     "MissingExtra",
     "Model",
+    "Number",
     "Prompt",
     "Protocol",
+    "Question",
+    "Questions",
     "Reader",
     "Record",
+    "Reference",
     "Reply",
     "Request",
+    "RobustReader",
     "RunIncomplete",
     "Sample",
     "Score",
+    "Setup",
+    "Subset",
     "TaskConfig",
     "UsageError",
+    "Wording",
     "__version__",
+    "by_name",
+    "find_benchmark",
+    "grader",
+    "pattern_reader",
+    "prepare_exam",
+    "reader",
     "run_task",
+    "words",
 ]
 
 _HOMES = {
-    "keju.benchmarks.base": ("Benchmark", "Exam", "Protocol", "Reader"),
+    "keju.answers.kinds": ("Choice", "Number"),
+    "keju.answers.reader": ("Reader",),
+    "keju.answers.robust": ("RobustReader",),
+    "keju.answers.wordings": ("ANSWER_COLON",),
+    "keju.benchmarks.base": (
+        "Benchmark",
+        "Exam",
+        "Mean",
+        "Protocol",
+        "Reference",
+        "Subset",
+        "by_name",
+    ),
+    "keju.benchmarks.kit": ("Question", "Questions", "Setup", "grader", "pattern_reader", "reader"),
+    "keju.benchmarks.prepare": ("prepare_exam",),
+    "keju.benchmarks.registry": ("find_benchmark",),
+    "keju.benchmarks.wording": ("Wording", "words"),
+    "keju.sources.layouts": ("HubRepo", "Layout"),
     "keju.config": ("DatasetArgs", "GenerationConfig", "TaskConfig"),
     "keju.errors": (
         "ConfigError",

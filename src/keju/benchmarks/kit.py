@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -423,6 +424,21 @@ def reader(
         return FunctionReader(name or read.__name__, read, match=match, worth=None, version=version)
 
     return made if function is None else made(function)
+
+
+def pattern_reader(
+    name: str, pattern: str, *, match: Match = _is_target, version: int = 1
+) -> FunctionReader:
+    """A reader that takes the last match of a regular expression: its first group, or all of it."""
+    compiled = re.compile(pattern)
+
+    def read(text: str, _: Sample) -> str | None:
+        value = None
+        for match in compiled.finditer(text):
+            value = match[1 if compiled.groups else 0]
+        return value
+
+    return FunctionReader(name, read, match=match, worth=None, version=version)
 
 
 @overload

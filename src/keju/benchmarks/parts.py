@@ -23,6 +23,6 @@ def part_metrics(exam: Exam, scores: Scores) -> dict[str, Estimate]:
             graded = [values[unit] for unit in units if scores.outcomes[unit] in _GRADED]
             if graded:
                 mean = math.fsum(graded) / len(graded)
-                gathered.add(mean, sample.group or sample.id, draws=len(graded))
+                gathered.add(mean, sample.group or sample.id, draws=0)
         metrics[name] = gathered.estimate(title=f"mean of {name}")
     return metrics

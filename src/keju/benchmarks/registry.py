@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 from functools import cache
 from importlib import metadata
@@ -48,12 +48,15 @@ def is_path(name: str) -> bool:
 def get(name: str) -> Benchmark:
     """Return the benchmark called `name` (or an alias of it); ConfigError names the nearest.
 
-    A name with a path separator, or ``custom:PATH``, is an exam in a folder of the user's own.
+    A name with a path separator, or ``custom:PATH``, is an exam of the user's own: a folder or file
+    of questions, or a Python file that makes a `Benchmark`.
     """
     if is_path(name):
         from keju.benchmarks.custom import custom_exam
 
         path = Path(name.removeprefix(CUSTOM)).expanduser()
+        if path.suffix == ".py":
+            return _from_file(path)
         return custom_exam(path, [*names(), *ALIASES])
     known = ALIASES.get(name, name)
     for taken in dict.fromkeys((name, known)):
@@ -71,7 +74,30 @@ def get(name: str) -> Benchmark:
     hint = did_you_mean(name, [*names(), *ALIASES])
     if Path(name).exists():
         hint = f"; for the exam at that path write ./{name}"
-    raise ConfigError(f"unknown benchmark '{name}'{hint}")
+    raise ConfigError("unknown_benchmark", name=name, hint=hint)
+
+
+find_benchmark = get
+"""The public name of `get`."""
+
+
+@cache
+def _from_file(path: Path) -> Benchmark:
+    """The one benchmark that a Python file makes; ConfigError says what is wrong with the file."""
+    from keju.benchmarks.base import Benchmark
+
+    spec = importlib.util.spec_from_file_location(f"keju_exam_{path.stem}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ConfigError(f"no exam at {path}: expected a Python file that makes a keju.Benchmark")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ConfigError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from None
+    made = [each for each in vars(module).values() if isinstance(each, Benchmark)]
+    if len(made) != 1:
+        raise ConfigError(f"{path} makes {len(made)} keju.Benchmark; one is needed")
+    return made[0]
 
 
 def _load(point: metadata.EntryPoint) -> Benchmark:
@@ -85,5 +111,5 @@ def _load(point: metadata.EntryPoint) -> Benchmark:
         kind = type(error).__name__
         raise ConfigError(f"{where} cannot be loaded: {kind}: {error}") from None
     if not isinstance(made, Benchmark):
-        raise ConfigError(f"{where} is no keju.benchmarks.base.Benchmark")
+        raise ConfigError(f"{where} is no keju.Benchmark")
     return made

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from keju.benchmarks import registry
 from keju.cli.command import command
-from keju.cli.common import note, print_json, print_lines
-from keju.errors import ConfigError, DataError, UsageError, did_you_mean
+from keju.cli.common import all_benchmarks, note, print_json, print_lines
+from keju.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from keju.benchmarks.base import Benchmark
     from keju.sources.folder import DataFolder
-    from keju.sources.layouts import Layout
     from keju.sources.verify import Verification
 
 NOT_FOUND = "not found"
@@ -39,8 +40,15 @@ def pull(
 
     from keju.sources import pull as pulling
 
+    benchmark = registry.get(name)
     receipt = pulling.pull(
-        *_described(known(name)), hub, repo=repo, revision=revision, offline=offline, say=note
+        benchmark.name,
+        benchmark.layout,
+        hub,
+        repo=repo,
+        revision=revision,
+        offline=offline,
+        say=note,
     )
     if as_json:
         document: dict[str, Any] = msgspec.to_builtins(receipt)
@@ -67,7 +75,9 @@ def verify(
     if everything == (name is not None):
         raise UsageError("cli_one_or_all")
     results = (
-        _verify_all(data_dir) if name is None else [_verify(known(name), data_dir, local_path)]
+        _verify_all(data_dir)
+        if name is None
+        else [_verify(registry.get(name), data_dir, local_path)]
     )
     if as_json:
         documents = [result.document() for result in results]
@@ -82,22 +92,20 @@ def verify(
 @command("data path", "keju data path ceval", "ls $(keju data path ceval)")
 def path(name: str, data_dir: str | None, as_json: bool) -> None:
     """Print the folder a benchmark's data is read from."""
-    benchmark = known(name)
+    benchmark = registry.get(name)
     folder = _folder(benchmark, data_dir, None)
     if as_json:
-        print_json({"name": benchmark, "path": _path(folder), "origin": folder.origin})
+        print_json({"name": benchmark.name, "path": _path(folder), "origin": folder.origin})
         return
     if _path(folder) is None:
-        raise DataError("cli_no_data_folder", benchmark=benchmark, origin=folder.origin)
+        raise DataError("cli_no_data_folder", benchmark=benchmark.name, origin=folder.origin)
     print_lines(str(folder.path))
 
 
 @command("data list", "keju data list", "keju data list --data-dir data --json")
 def listing(data_dir: str | None, as_json: bool) -> None:
     """List all benchmarks: where their data was found, how many files and rows."""
-    from keju.benchmarks import registry
-
-    documents = [_listed(name, data_dir) for name in registry.names()]
+    documents = [_listed(each, data_dir) for each in all_benchmarks()]
     if as_json:
         print_json({"benchmarks": documents})
         return
@@ -113,27 +121,12 @@ def listing(data_dir: str | None, as_json: bool) -> None:
         )
 
 
-def known(name: str) -> str:
-    """The benchmark's own name; ConfigError names the nearest."""
-    from keju.benchmarks import registry
-
-    benchmark = registry.ALIASES.get(name, name)
-    if benchmark not in registry.names():
-        hint = did_you_mean(name, [*registry.names(), *registry.ALIASES])
-        raise ConfigError("cli_unknown_benchmark", name=name, hint=hint)
-    return benchmark
-
-
-def _described(benchmark: str) -> tuple[str, Layout | None]:
-    from keju.benchmarks import registry
-
-    return benchmark, registry.get(benchmark).layout
-
-
-def _folder(benchmark: str, data_dir: str | None, local_path: str | None) -> DataFolder:
+def _folder(benchmark: Benchmark, data_dir: str | None, local_path: str | None) -> DataFolder:
     from keju.sources.locate import locate
 
-    return locate(*_described(benchmark), local_path=local_path, data_dir=data_dir, offline=True)
+    return locate(
+        benchmark.name, benchmark.layout, local_path=local_path, data_dir=data_dir, offline=True
+    )
 
 
 def _path(folder: DataFolder) -> str | None:
@@ -142,23 +135,21 @@ def _path(folder: DataFolder) -> str | None:
     return None if isinstance(folder, NoFolder) else str(folder.path)
 
 
-def _verify(benchmark: str, data_dir: str | None, local_path: str | None) -> Verification:
+def _verify(benchmark: Benchmark, data_dir: str | None, local_path: str | None) -> Verification:
     from keju.sources.verify import verify as compare
 
-    return compare(benchmark, _folder(benchmark, data_dir, local_path))
+    return compare(benchmark.name, _folder(benchmark, data_dir, local_path))
 
 
 def _verify_all(data_dir: str | None) -> list[Verification]:
-    from keju.benchmarks import registry
-
     results = []
-    for name in registry.names():
-        if not registry.get(name).layout:
+    for benchmark in all_benchmarks():
+        if benchmark.layout is None:
             continue
         try:
-            results.append(_verify(name, data_dir, None))
+            results.append(_verify(benchmark, data_dir, None))
         except DataError as error:
-            note(f"{name}: {NOT_FOUND} ({error})")
+            note(f"{benchmark.name}: {NOT_FOUND} ({error})")
     if not results:
         raise DataError("cli_no_data")
     return results
@@ -181,13 +172,13 @@ def _print_verified(results: list[Verification]) -> None:
         print_lines(f"{result.summary()}; {where} ({result.origin})")
 
 
-def _listed(name: str, data_dir: str | None) -> dict[str, Any]:
+def _listed(benchmark: Benchmark, data_dir: str | None) -> dict[str, Any]:
     try:
-        result = _verify(name, data_dir, None)
-        folder = _folder(name, data_dir, None)
+        result = _verify(benchmark, data_dir, None)
+        folder = _folder(benchmark, data_dir, None)
     except DataError as error:
-        return {"name": name, "origin": NOT_FOUND, "detail": str(error)}
-    document = {"name": name, "origin": result.origin}
+        return {"name": benchmark.name, "origin": NOT_FOUND, "detail": str(error)}
+    document = {"name": benchmark.name, "origin": result.origin}
     where = _path(folder)
     if where is None:
         return document

@@ -89,7 +89,7 @@ TEXTS: dict[str, str] = {
     "cli_only_submission": "{flag} is for --format submission, not for {form}",
     "cli_parquet_needs_file": "Parquet is no text: give the file to write with -o FILE",
     "cli_submission_full_text": "--full-text has no place in a submission: it holds letters only",
-    "cli_unknown_benchmark": "unknown benchmark '{name}'{hint}",
+    "unknown_benchmark": "unknown benchmark '{name}'{hint}",
     "cli_unknown_command": "unknown command '{command}'{hint}",
     "cli_unknown_option": "unknown option {option}; see 'keju {command} --help'",
     "cli_unknown_option_near": (

@@ -78,7 +78,7 @@ TEXTS: dict[str, str] = {
     "cli_only_submission": "{flag} 用于 --format submission，不用于 {form}",
     "cli_parquet_needs_file": "Parquet 不是文本：请用 -o FILE 给出要写的文件",
     "cli_submission_full_text": "--full-text 不能用于提交文件：其中只有字母",
-    "cli_unknown_benchmark": "未知的基准“{name}”{hint}",
+    "unknown_benchmark": "未知的基准“{name}”{hint}",
     "cli_unknown_command": "未知的命令“{command}”{hint}",
     "cli_unknown_option": "未知的选项 {option}；参见“keju {command} --help”",
     "cli_unknown_option_near": (

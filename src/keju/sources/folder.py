@@ -44,7 +44,7 @@ class DataFolder:
     ) -> None:
         """Without a `layout` tables are found by their own names only."""
         self.path = path
-        self.layout = layout or Layout()
+        self.layout = layout or Layout(stems=())
         self.origin = origin
         """Where the files came from, e.g. ``huggingface OWNER/NAME@f8cc3bd…``."""
         self.hashes: dict[str, str] = {}

@@ -50,7 +50,7 @@ class Layout:
     """What an exam declares about its files."""
 
     tables: tuple[str, ...] = ()
-    stems: tuple[str, ...] = ("{table}",)
+    stems: tuple[str, ...] = ("{table}", "data/{table}", "main/{table}")
     """Templates with ``{table}``, or ``{split}`` and ``{subject}`` of a table ``split/subject``."""
     own_stems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Tables whose files have names of their own."""
@@ -64,6 +64,8 @@ class Layout:
     """Other names its folder goes by below a data directory."""
     hubs: Mapping[HubName, HubRepo] = field(default_factory=dict)
     companions: Companions | None = None
+    bundled: Path | None = None
+    """The folder of data that comes with the code, where there is one."""
     rows: Mapping[str, int] = field(default_factory=dict)
     """Rows of each table as published."""
     checksums: Path | None = None

@@ -2,8 +2,9 @@
 
 1. ``local_path`` of the benchmark; a path that does not exist is an error at once.
 2. ``data_dir`` (or KEJU_DATA_DIR), which holds one folder a benchmark.
-3. What ``keju data pull`` brought before.
-4. A pull, only where a hub was asked for by name and the run is not offline.
+3. The folder that comes with the exam's code.
+4. What ``keju data pull`` brought before.
+5. A pull, only where a hub was asked for by name and the run is not offline.
 
 Only the last opens a socket. A path is never taken for the name of a data set on a hub.
 """
@@ -55,6 +56,8 @@ def locate(
             return found
         hint = _own_folder_hint(named, benchmark, layout)
         tried.append(f"no folder '{benchmark}' in {named}{hint}")
+    if layout.bundled is not None:
+        return DataFolder(layout.bundled, layout, origin="bundled")
     if not layout.tables:
         return NoFolder(benchmark, origin="none")
     pulled = _pulled(benchmark, layout, hub, environ, tried)
