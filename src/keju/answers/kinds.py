@@ -8,7 +8,6 @@ comparing them with a target is comparing normal forms.
 from __future__ import annotations
 
 import re
-import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
@@ -16,6 +15,7 @@ from keju.answers.labels import bare_label, read_label
 from keju.answers.negation import FINAL, LINK, counts_as_second, strength_of
 from keju.answers.numbers import (
     NUMBER_WORDS,
+    folded,
     leading_number,
     number_of,
     numbers_in,
@@ -99,12 +99,7 @@ class Text(Kind):
         first, second = number_of(value), number_of(target)
         if first is not None and second is not None:
             return same_number(first, second)
-        return _folded(value) == _folded(target)
-
-
-def _folded(text: str) -> str:
-    """`text` as far as it counts: no dressing, letter case or double spaces."""
-    return " ".join(unicodedata.normalize("NFKC", clean_segment(text)).casefold().split())
+        return folded(value) == folded(target)
 
 
 # --- numbers -----------------------------------------------------------------------------------

@@ -136,6 +136,11 @@ def plain_numerals(text: str) -> str:
     return unicodedata.normalize("NFKC", _VULGAR.sub(" ", text)).translate(_SIGNS)
 
 
+def folded(text: str) -> str:
+    """A text as far as it counts when compared as a whole: no dressing, case or double spaces."""
+    return " ".join(clean_segment(plain_numerals(text)).casefold().split())
+
+
 def numbers_in(text: str) -> list[Number]:
     """The numbers of a text that is in plain form (`plain_numerals`), in order.
 

@@ -107,7 +107,7 @@ class RobustReader(Reader):
         reason = ""
         known: dict[str, Statement] = {}
         for tier, pattern in tiers:
-            answer = _read_tier(text, pattern, tier, kind, sample, known)
+            answer = read_tier(text, pattern, tier, kind, sample, known)
             if answer.value is not None or answer.reason == "ambiguous":
                 return answer
             if self._explains or answer.reason == INVALID_LABEL.reason:
@@ -120,7 +120,7 @@ class RobustReader(Reader):
         return Answer(reason=answer.reason or reason or kind.nothing)
 
 
-def _read_tier(
+def read_tier(
     text: str,
     pattern: re.Pattern[str],
     tier: Tier,

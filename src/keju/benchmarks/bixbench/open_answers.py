@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import NamedTuple
 
-from keju.answers.numbers import Number, number_of, range_of, same_number, stated_number
+from keju.answers.numbers import Number, folded, number_of, range_of, same_number, stated_number
 from keju.answers.reader import Reader
 from keju.answers.segments import clean_segment, tagged
-from keju.benchmarks.bixbench.option_text import folded
 from keju.benchmarks.grading import grade
-from keju.types import Answer, Reading, Reply, Sample, Score
+from keju.types import Answer, Outcome, Reading, Reply, Sample, Score
 
 NAMES = ("native", "tolerant")
 EVAL_MODE = "eval_mode"
@@ -65,28 +64,21 @@ class OpenReader(Reader):
 
     def decide(self, value: str, sample: Sample) -> Verdict:
         """Grade an answer by the rule of its question."""
+        target = sample.target
         if sample.metadata.get(EVAL_MODE) == "range_verifier":
-            return self._in_range(value, sample.target)
-        return self._equal(value, sample.target)
-
-    def _in_range(self, value: str, target: str) -> Verdict:
-        bounds = range_of(target)
-        number = stated_number(value)
-        if bounds is None or number is None:
-            return UNDECIDED
-        return Verdict(any(map(bounds.holds, self._values(number, percent=False))), "range")
-
-    def _equal(self, value: str, target: str) -> Verdict:
+            bounds, number = range_of(target), stated_number(value)
+            if bounds is None or number is None:
+                return UNDECIDED
+            return Verdict(any(map(bounds.holds, self._values(number, percent=False))), "range")
         if folded(value) == folded(target):
             return Verdict(True, "exact")
-        said, gold = number_of(value), number_of(target)
-        if said is None or gold is None:
+        number, gold = number_of(value), number_of(target)
+        if number is None or gold is None:
             return UNDECIDED
-        if same_number(said, gold):
-            return Verdict(True, "number")
-        if self._tolerant and any(_rounds_to(v, gold) for v in self._values(said, gold.percent)):
-            return Verdict(True, "number")
-        return UNDECIDED
+        rounded = self._tolerant and any(
+            _rounds_to(v, gold) for v in self._values(number, gold.percent)
+        )
+        return Verdict(True, "number") if rounded or same_number(number, gold) else UNDECIDED
 
     def _values(self, number: Number, percent: bool) -> Sequence[Decimal]:
         """What the number may mean beside a target that is in per cent or not."""
@@ -137,24 +129,20 @@ def grade_open(reply: Reply, sample: Sample, reader: Reader, *, exact: bool) -> 
     value, outcome = reading.answer.value, reading.score.outcome
     if value is None or outcome not in ("correct", "incorrect"):
         return reading
+    correct: bool | None
     if isinstance(reader, HypothesisReader):
-        return _regraded(reading, Verdict(outcome == "correct", "hypothesis"))
-    if not isinstance(reader, OpenReader):
-        return reading
-    verdict = reader.decide(value, sample)
-    if verdict.correct is None and exact:
-        verdict = Verdict(folded(value) == folded(sample.target), "exact")
-    return _regraded(reading, verdict)
-
-
-def _regraded(reading: Reading, verdict: Verdict) -> Reading:
-    if verdict.correct is None:
-        score = Score(0.0, "ungraded", verdict.grader)
-    elif verdict.correct:
-        score = Score(1.0, "correct", verdict.grader)
+        correct, grader = outcome == "correct", "hypothesis"
+    elif isinstance(reader, OpenReader):
+        correct, grader = reader.decide(value, sample)
+        if correct is None and exact:
+            correct, grader = folded(value) == folded(sample.target), "exact"
     else:
-        score = Score(0.0, "incorrect", verdict.grader)
+        return reading
+    score = Score(1.0 if correct else 0.0, _OUTCOMES[correct], grader)
     return Reading(reading.reader, reading.answer, score)
+
+
+_OUTCOMES: dict[bool | None, Outcome] = {True: "correct", False: "incorrect", None: "ungraded"}
 
 
 def _rounds_to(value: Decimal, gold: Number) -> bool:

@@ -1,40 +1,52 @@
 """Reading a letter: the rules of the environment, the official ones, and Keju's own.
 
 No rule ever takes the first character of prose for a label: ``Because…`` is not B, ``As an AI`` is
-not A and ``E. coli`` is not E.
+not A and ``E. coli`` is not E. Options that are numbers are met by value, words by their letters,
+never the other way.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from difflib import SequenceMatcher
 from unicodedata import normalize
 
 from keju.answers.kinds import Choice
 from keju.answers.labels import bare_label, read_label
-from keju.answers.negation import LINK, standing_of, strength_of
+from keju.answers.negation import LINK, strength_of
+from keju.answers.numbers import folded, number_of, range_of, same_number
 from keju.answers.reader import Reader
-from keju.answers.robust import RobustReader
-from keju.answers.segments import LONGEST, Statement, segment_at, tagged
-from keju.answers.wordings import ANSWER_COLON, announcements
-from keju.benchmarks.bixbench.option_text import likely_option, option_of
+from keju.answers.robust import RobustReader, read_tier
+from keju.answers.segments import LONGEST, NO_LABEL, Statement, clean_segment, tagged
+from keju.answers.wordings import TOLERANT
+from keju.benchmarks.grading import REFUSAL
 from keju.types import Answer, Sample, Tier
 
 NAMES = ("environment", "official", "robust")
 
 LABEL_LENGTH = 12
 """Characters of a reply in which a full-width label is looked for."""
+FUZZY_RATIO = 0.8
+"""The least likeness that counts (README of the verifiers environment `bixbench`)."""
+SHORT = 200
+"""Characters of a reply that may still be nothing but an option's text, misspelt."""
 
-_NOT_ALNUM = re.compile(r"[^A-Za-z0-9]+")
+# `**(B).`: one letter with dressing around it; not `B is`.
 _ONE_LABEL = re.compile(r"[\s*_`\"'(\[{$]*+([A-Za-z])[\s*_`\"')\]}$.:,;!]*+")
 # `B.two`, `B选项`: no blank between a label and what follows, which the environment does not read.
-_GLUED = re.compile(r"\W{0,4}[A-Za-z](?:[)\].:、]{1,3}\w|\s?选?项)")
+_GLUED = re.compile(r"\W{0,4}[A-Za-z](?:[)\].:、]{1,3}+\S|\s?选?项)")
+# `Option (B`, `option  B`; not `Option Bs`, `option b`.
 _OPTION = re.compile(r"\b(?:[Oo]ption|OPTION)\s{1,3}[*_`(\[]{0,3}([A-Z])(?![A-Za-z0-9'’])")
+# A label at the beginning, `(b) **`, `B.`, set off by a new line, a comma, a dash or ` because`;
+# group 3 is set where something else follows it, `B two`. Not `Because`, `E.coli`.
 _LEADING = re.compile(
     r"[\s*_`]*+(?:[(\[]([A-Za-z])[)\]]|([A-Z]))(?![A-Za-z0-9'’])[*_`]{0,3}[).:]{0,2}[*_`]{0,3}"
     r"(?=\s*(?:\n|[,;–—]\s|-\s)|\s+(?:is|because|since)\b|\s+(\S))"
 )
-"""A label at the beginning; the third group is set where something else follows it."""
+
+# `<answer>` where `</answer>` closes it; `ANSWER:`.
+_TAG_OR_MARKER = re.compile(r"(?i:<answer>(?=[^<]*+</answer>))|ANSWER:")
 
 Step = Callable[[str, Sample], "Answer | None"]
 
@@ -51,7 +63,7 @@ class OfficialReader(Reader):
         inside = tagged(text)
         if inside is None:
             return Answer(reason="no_marker")
-        letter = _NOT_ALNUM.sub("", inside).upper()
+        letter = re.sub(r"[^A-Za-z0-9]+", "", inside).upper()
         return _valid(letter, sample, "strict") if letter else Answer(reason="empty")
 
 
@@ -69,24 +81,28 @@ class EnvironmentReader(Reader):
         return _first(text.strip(), sample, (_alone, _announced, _leading, _option, _text, _fuzzy))
 
 
+class Options(Choice):
+    """A label, or an option's text, of which numbers count by value."""
+
+    def read(self, segment: str, sample: Sample) -> Statement:
+        statement = super().read(segment, sample)
+        label = option_of(segment, sample) if statement == NO_LABEL else None
+        return Statement(label) if label else statement
+
+    def whole(self, text: str, sample: Sample) -> str | None:
+        return super().whole(text, sample) or option_of(text, sample)
+
+
 class TaggedReader(RobustReader):
-    """Keju's own: tags, then the strict and tolerant markers, then the reply's own form."""
+    """Keju's own: tags and the strict marker, any other wording, then the reply's own form."""
 
     version = 3
 
     def __init__(self) -> None:
-        super().__init__(Choice(), strict=ANSWER_COLON)
-
-    def read(self, text: str, sample: Sample) -> Answer:
-        inside = tagged(text)
-        if inside is not None:
-            answer = _first(inside.strip(), sample, (_alone, _announced, _leading, _text))
-            if answer.value is not None:
-                return answer
-        return super().read(text, sample)
+        super().__init__(Options(), strict=_TAG_OR_MARKER)
 
     def fallback(self, text: str, sample: Sample) -> Answer:
-        return _first(text.strip(), sample, (_alone, _leading, _option, _text))
+        return _first(text.strip(), sample, (_alone, _leading, _option))
 
 
 def readers() -> dict[str, Reader]:
@@ -94,6 +110,9 @@ def readers() -> dict[str, Reader]:
     return {
         reader.name: reader for reader in (EnvironmentReader(), OfficialReader(), TaggedReader())
     }
+
+
+# --- the environment's steps -------------------------------------------------------------------
 
 
 def _first(text: str, sample: Sample, steps: tuple[Step, ...]) -> Answer:
@@ -120,25 +139,20 @@ def _alone(text: str, sample: Sample) -> Answer | None:
     return Answer(label, "tolerant") if label and option_of(text, sample) in (None, label) else None
 
 
+class _TextFirst(Choice):
+    """An option's text, which counts before a label."""
+
+    def read(self, segment: str, sample: Sample) -> Statement:
+        label = option_of(segment, sample)
+        return Statement(label) if label else read_label(segment, sample.labels, sample.choices)
+
+
 def _announced(text: str, sample: Sample) -> Answer | None:
     """``answer is X`` or ``Answer: X``, the last that is followed by an answer and not denied."""
-    silent = {""}
-    spans = announcements(text)
-    for number in reversed(range(len(spans))):
-        words, start, _ = segment_at(text, spans, number)
-        if words in silent:
-            continue
-        label = option_of(words, sample)
-        statement = Statement(label) if label else read_label(words, sample.labels, sample.choices)
-        if statement.reason == "no_label":
-            silent.add(words)
-            continue
-        standing = standing_of(text, start)
-        if standing == "alternative":
-            return Answer(reason="ambiguous")
-        if standing == "stated":
-            return Answer(statement.value, "tolerant" if statement.value else "", statement.reason)
-    return None
+    answer = read_tier(text, TOLERANT, "tolerant", _TextFirst(), sample, {})
+    if answer.value is None and answer.reason not in ("ambiguous", "invalid_label"):
+        return None
+    return Answer(answer.value, answer.tier, answer.reason)
 
 
 def _leading(text: str, sample: Sample) -> Answer | None:
@@ -188,5 +202,79 @@ def _text(text: str, sample: Sample) -> Answer | None:
 
 
 def _fuzzy(text: str, sample: Sample) -> Answer | None:
-    label = likely_option(text, sample)
-    return Answer(label, "fallback") if label else None
+    """The option of mere words that a short `text` is most like, if it is alike.
+
+    Not to know is never read out of likeness, nor the opposite of what was said.
+    """
+    letters = _letters(text)
+    if len(text) > SHORT or not letters:
+        return None
+    refusal = sample.metadata.get(REFUSAL)
+    ratios = [
+        (SequenceMatcher(None, letters, _letters(choice)).ratio(), label, choice)
+        for label, choice in zip(sample.labels, sample.choices, strict=True)
+        if label != refusal and _only_words(choice)
+    ]
+    best = max((ratio for ratio, _, _ in ratios), default=0.0)
+    winners = [(label, choice) for ratio, label, choice in ratios if ratio == best]
+    if best < FUZZY_RATIO or len(winners) != 1 or _opposed(text, winners[0][1]):
+        return None
+    return Answer(winners[0][0], "fallback")
+
+
+# --- which option a text repeats ---------------------------------------------------------------
+
+# Words, and beginnings of words, of which one turns a statement into its opposite: `not`, `didn't`,
+# `upregulated`, `fewer`.
+_POLARITY = re.compile(
+    r"\b(?:(no|not|non|un|never|neither|nor|none|without|cannot|lack(?:s|ed|ing)?|absen(?:t|ce)|fail(?:s|ed)?)\b"
+    r"|(up|down|incr|decr|hyper|hypo|over|under|positiv|negativ|lower|higher|more|less|fewer"
+    r"|above|below|before|after|gain|loss|same|differen))|(n['’]t\b)"
+)
+_PREFIXES = ("un", "non", "in", "im", "ir", "dis", "anti")
+
+
+def option_of(text: str, sample: Sample) -> str | None:
+    """The label of the one option that `text` is; None where none or several fit.
+
+    An option that is a number or a range is met by value only. One with digits inside is met by
+    its whole text; only options of mere words may differ in punctuation.
+    """
+    labelled = zip(sample.labels, sample.choices, strict=True)
+    fitting = [label for label, choice in labelled if _is_option(text, choice)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _is_option(text: str, choice: str) -> bool:
+    if (number := number_of(choice)) is not None:
+        other = number_of(text)
+        return other is not None and same_number(other, number)
+    if (bounds := range_of(choice)) is not None:
+        return range_of(clean_segment(text)) == bounds
+    if _only_words(choice):
+        return bool(_letters(choice)) and _letters(text) == _letters(choice)
+    return folded(text) == folded(choice)
+
+
+def _only_words(text: str) -> bool:
+    return re.search(r"\d", text) is None
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of a text, lower case, anything between them one space."""
+    return re.sub(r"[^a-z0-9]+", " ", normalize("NFKC", text).lower()).strip()
+
+
+def _opposed(first: str, second: str) -> bool:
+    """Whether two texts that are alike may say the opposite: only one of them has a ``not``."""
+    polarities = [
+        sorted("".join(groups) for groups in _POLARITY.findall(normalize("NFKC", text).lower()))
+        for text in (first, second)
+    ]
+    one, other = (frozenset(_letters(text).split()) for text in (first, second))
+    return polarities[0] != polarities[1] or any(
+        prefix + word in longer
+        for shorter, longer in ((one, other), (other, one))
+        for word in shorter - longer
+        for prefix in _PREFIXES
+    )

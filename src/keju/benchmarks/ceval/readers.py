@@ -24,8 +24,8 @@ from keju.answers.wordings import (
     normal_chinese,
 )
 from keju.benchmarks.ceval.data import OPTIONS
-from keju.benchmarks.ceval.protocols import Setting
-from keju.types import Answer, Sample
+from keju.benchmarks.ceval.protocols import Mode, Setting
+from keju.types import Answer, Sample, Tier
 
 READER_NAMES = ("tutorial", "official", "evalscope", "first-capital", "robust")
 
@@ -33,16 +33,11 @@ READER_NAMES = ("tutorial", "official", "evalscope", "first-capital", "robust")
 def readers_for(setting: Setting) -> Mapping[str, Reader]:
     """All readers, each told what the prompt looked like where that changes its rules."""
     base = setting.form == "base"
-    official: Reader
-    if setting.mode == "cot":
-        official = OfficialCotReader()
-    else:
-        official = OfficialZeroShotReader() if setting.shots == 0 else OfficialFewShotReader()
     readers: tuple[Reader, ...] = (
         TutorialReader(
             continues=setting.continues, base=base, answer_only=setting.mode == "answer-only"
         ),
-        official,
+        OfficialReader(setting.mode, setting.shots),
         EvalScopeChoiceReader(EVALSCOPE_CHINESE),
         FirstCapitalReader(),
         ChineseReader(continues=setting.continues, base=base),
@@ -106,8 +101,7 @@ class TutorialReader(Reader):
             text, cut = cut_after_answer(text, self.pattern)
         labels = self.pattern.findall(text)
         if labels:
-            first = labels[0] if labels[0] != labels[-1] else None
-            return Answer(labels[-1], "strict", first=first, cut=cut)
+            return _last(labels, "strict", cut=cut)
         line = _OPENING.match(unicodedata.normalize("NFKC", reply)) if self.answer_only else None
         if line is None:
             return Answer(reason="no_marker", cut=cut)
@@ -150,47 +144,45 @@ def _letter(text: str) -> str | None:
     return normal.upper() if len(normal) == 1 and normal in "abcd" else None
 
 
-class OfficialFewShotReader(Reader):
-    """Few-shot answer-only: the whole reply is the letter."""
+class OfficialReader(Reader):
+    """The scripts of hkust-nlp/ceval, which read each way of asking differently.
+
+    Chain of thought: the last `答案是…。`, else `答案为…。`, else `选项…是正确的。`. Zero-shot: the
+    first character, else 17 patterns in turn. Few-shot: the whole reply is the letter.
+    """
 
     name = "official"
 
-    def read(self, text: str, sample: Sample) -> Answer:
-        letter = _letter(text)
-        return Answer(letter, "strict") if letter else Answer(reason="no_marker")
-
-
-class OfficialZeroShotReader(Reader):
-    """Zero-shot answer-only: the first character, else 17 patterns in turn."""
-
-    name = "official"
+    def __init__(self, mode: Mode, shots: int) -> None:
+        self._mode, self._shots = mode, shots
 
     def read(self, text: str, sample: Sample) -> Answer:
-        if text[:1] and text[0] in "ABCD":
+        if self._mode == "cot":
+            for before, after in OFFICIAL_COT:
+                if enclosed := _enclosed(text, before, after):
+                    letter = _letter(enclosed[-1])
+                    return Answer(letter, "strict") if letter else Answer(reason="invalid_label")
+        elif self._shots:
+            if letter := _letter(text):
+                return Answer(letter, "strict")
+        elif text[:1] and text[0] in "ABCD":
             return Answer(text[0], "strict")
-        for pattern in OFFICIAL_ZERO_SHOT:
-            if labels := pattern.findall(text):
-                first = labels[0] if labels[0] != labels[-1] else None
-                return Answer(labels[-1], "tolerant", first=first)
+        else:
+            for pattern in OFFICIAL_ZERO_SHOT:
+                if labels := pattern.findall(text):
+                    return _last(labels, "tolerant")
         return Answer(reason="no_marker")
 
 
-class OfficialCotReader(Reader):
-    """Chain of thought: the last `答案是…。`, else `答案为…。`, else `选项…是正确的。`."""
-
-    name = "official"
-
-    def read(self, text: str, sample: Sample) -> Answer:
-        for before, after in OFFICIAL_COT:
-            if enclosed := _enclosed(text, before, after):
-                letter = _letter(enclosed[-1])
-                return Answer(letter, "strict") if letter else Answer(reason="invalid_label")
-        return Answer(reason="no_marker")
+def _last(labels: Sequence[str], tier: Tier, *, cut: bool = False) -> Answer:
+    """The last of the labels of a reply, and the first where it differs."""
+    first = labels[0] if labels[0] != labels[-1] else None
+    return Answer(labels[-1], tier, first=first, cut=cut)
 
 
 def _enclosed(text: str, before: str, after: str) -> list[str]:
     """What ``before(.+?)after`` finds, in linear time even where `after` never comes."""
-    found: list[str] = []
+    enclosed: list[str] = []
     start = text.find(before)
     while start >= 0:
         begin = start + len(before)
@@ -198,9 +190,9 @@ def _enclosed(text: str, before: str, after: str) -> list[str]:
         line_end = len(text) if line_end < 0 else line_end
         end = text.find(after, begin + 1, line_end)
         if end >= 0:
-            found.append(text[begin:end])
+            enclosed.append(text[begin:end])
         start = text.find(before, end + len(after) if end >= 0 else line_end)
-    return found
+    return enclosed
 
 
 # --- OpenCompass -----------------------------------------------------------------------------
