@@ -75,7 +75,7 @@ def export(
 
 def _write(table: Table, form: Format, target: Path | None) -> int:
     from keju.files import whole_file
-    from keju.results.writing import write_csv, write_jsonl, write_parquet
+    from keju.results.export import write_csv, write_jsonl, write_parquet
 
     if form == "parquet" and target is not None:
         return write_parquet(table, target)

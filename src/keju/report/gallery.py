@@ -6,7 +6,10 @@ import hashlib
 from bisect import insort
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from keju.files import natural_key
 from keju.report.format import printable, without_canary
@@ -66,25 +69,24 @@ class _Draw:
 
     def __init__(self, quotas: Mapping[_Bucket, int]) -> None:
         self._quotas = quotas
-        self._order: dict[_Bucket, list[tuple[bytes, _Key]]] = {}
-        self._cases: dict[_Key, tuple[bytes, Case]] = {}
+        self._kept: dict[_Bucket, list[tuple[bytes, _Key, Case]]] = {}
 
     def offer(self, bucket: _Bucket, key: _Key, make: Callable[[], Case]) -> None:
         """Take the answer if it is among the bucket's first; `make` is called only then."""
         quota = self._quotas.get(bucket, STRAY_QUOTA)
-        kept = self._order.setdefault(bucket, [])
+        kept = self._kept.setdefault(bucket, [])
         rank = hashlib.blake2b(repr(key).encode("utf-8", "replace"), digest_size=8).digest()
-        if len(kept) >= quota and (not kept or (rank, key) >= kept[-1]):
-            return
-        insort(kept, (rank, key))
-        self._cases[key] = (rank, make())
-        if len(kept) > quota:
-            del self._cases[kept.pop()[1]]
+        if len(kept) < quota or (kept and (rank, key) < kept[-1][:2]):
+            insort(kept, (rank, key, make()), key=_by_rank)
+            del kept[quota:]
 
     def chosen(self, most: int) -> list[Case]:
         """At most `most` answers, those with the smallest hashes."""
-        by_rank = sorted(self._cases.values(), key=lambda held: held[0])[:most]
-        return [case for _, case in by_rank]
+        return [case for _, _, case in sorted(chain(*self._kept.values()), key=_by_rank)[:most]]
+
+
+def _by_rank(held: tuple[bytes, _Key, Case]) -> tuple[bytes, _Key]:
+    return held[:2]
 
 
 def choose(answers: Iterable[tuple[Sample | None, Record]], entries: Sequence[Entry]) -> Gallery:
@@ -97,12 +99,23 @@ def choose(answers: Iterable[tuple[Sample | None, Record]], entries: Sequence[En
     subsets = {entry.name: {row.name for row in entry.subsets} for entry in entries}
     for sample, record in answers:
         key = (record.bench, record.id, record.epoch, record.arm)
-        subset = sample.subset if sample else _subset_of(record, subsets.get(record.bench, set()))
+        # Where the question is not at hand its subset is in the id, e.g. ``bbh_snarks_3``.
+        name = record.id.removeprefix(f"{record.bench}_").rpartition("_")[0]
+        name = name if name in subsets.get(record.bench, ()) else ""
+        subset = sample.subset if sample else name
         correct = bool(record.readings) and record.readings[0].score.outcome == "correct"
         (right if correct else failed).offer(
             (record.bench, subset), key, partial(_case, record, sample, subset)
         )
-    order = _Order(entries)
+    rows = [(entry.name, row.name) for entry in entries for row in entry.subsets]
+    places = {bucket: place for place, bucket in reversed(list(enumerate(rows)))}
+
+    def order(case: Case) -> tuple[object, ...]:
+        """Benchmark and subset as in the results, then the id."""
+        record = case.record
+        place = places.get((record.bench, case.subset), len(places))
+        return place, case.subset, natural_key(record.id), record.epoch, record.arm
+
     return Gallery(
         sorted(failed.chosen(FAILURES_SHOWN), key=order),
         sorted(right.chosen(SUCCESSES_SHOWN), key=order),
@@ -132,19 +145,6 @@ def excerpt(text: str, limit: int = TEXT_LIMIT) -> Excerpt:
     return Excerpt(text[: limit - TAIL], len(text) - limit, text[len(text) - TAIL :])
 
 
-class _Order:
-    """Sort key of cases: benchmark and subset as in the results, then the id."""
-
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        rows = [(entry.name, row.name) for entry in entries for row in entry.subsets]
-        self._place = {bucket: place for place, bucket in reversed(list(enumerate(rows)))}
-
-    def __call__(self, case: Case) -> tuple[int, str, tuple[tuple[int, int, str], ...], int, str]:
-        record = case.record
-        place = self._place.get((record.bench, case.subset), len(self._place))
-        return place, case.subset, natural_key(record.id), record.epoch, record.arm
-
-
 def _wants(entries: Sequence[Entry], *, correct: bool) -> dict[_Bucket, int]:
     """How many answers of each subset could be shown, by the first reader's results."""
     wants: dict[_Bucket, int] = {}
@@ -156,31 +156,18 @@ def _wants(entries: Sequence[Entry], *, correct: bool) -> dict[_Bucket, int]:
     return wants
 
 
-def _subset_of(record: Record, names: set[str]) -> str:
-    """The subset in an id such as ``bbh_snarks_3``, where the question is not at hand."""
-    name = record.id.removeprefix(f"{record.bench}_").rpartition("_")[0]
-    return name if name in names else ""
-
-
 def _case(record: Record, sample: Sample | None, subset: str) -> Case:
     reply = record.reply
+    bare = replace(reply, text="", reasoning="", raw="", tool_calls=())
     return Case(
         subset=subset,
-        record=_without_texts(record),
+        record=replace(record, reply=bare),  # without its long texts keeping it is cheap
         question=excerpt(sample.text) if sample else None,
         choices=_shown_choices(record, sample) if sample else (),
         reply=excerpt(reply.text),
         reasoning=excerpt(reply.reasoning),
         reasoning_length=len(reply.reasoning),
     )
-
-
-def _without_texts(record: Record) -> Record:
-    """The record without its long texts, so that keeping it is cheap."""
-    from msgspec.structs import replace
-
-    reply = replace(record.reply, text="", reasoning="", raw="", tool_calls=())
-    return replace(record, reply=reply)
 
 
 def _shown_choices(record: Record, sample: Sample) -> tuple[str, ...]:
@@ -193,8 +180,5 @@ def _shown_choices(record: Record, sample: Sample) -> tuple[str, ...]:
     if size and size == len(before) and record.order != before:
         by_origin = dict(zip(before, choices[:size], strict=True))
         choices = (*(by_origin[origin] for origin in record.order), *choices[size:])
-    return tuple(_joined(excerpt(choice, TAIL * 2)) for choice in choices)
-
-
-def _joined(cut: Excerpt) -> str:
-    return f"{cut.head} … {cut.tail}" if cut.left_out else cut.head
+    cuts = (excerpt(choice, TAIL * 2) for choice in choices)
+    return tuple(f"{cut.head} … {cut.tail}" if cut.left_out else cut.head for cut in cuts)

@@ -10,6 +10,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from keju.engine.display import Display, Progress, Silent
@@ -90,46 +91,32 @@ class Rates:
         return (total - last.done) * (last.elapsed - first.elapsed) / (last.done - first.done)
 
 
-def describe(snapshot: Progress, rates: Rates) -> list[list[str]]:
+def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], list[str]]:
     """The state in words: quality, speed, and what is to come."""
-    return [_quality(snapshot), _speed(snapshot, rates), _outlook(snapshot, rates)]
-
-
-def _quality(snapshot: Progress) -> list[str]:
-    words: list[str] = []
+    quality: list[str] = []
     if snapshot.graded:
         share = min(1.0, max(0.0, snapshot.correct_sum / snapshot.graded))
         bounds = wilson(share, snapshot.graded)
-        words.append(f"accuracy {percent(share, 1)} ({interval(bounds, 1)})")
+        quality.append(f"accuracy {percent(share, 1)} ({interval(bounds, 1)})")
     for name in ("unparsed", "truncated", "refused", "errors"):
-        value: int = getattr(snapshot, name)
-        if value:
-            words.append(f"{name} {count(value)}")
-    return words
-
-
-def _speed(snapshot: Progress, rates: Rates) -> list[str]:
-    words: list[str] = []
-    speeds = rates.speeds()
-    if speeds is not None:
-        words += [f"{compact(speeds[0])} requests/s", f"{compact(speeds[1])} tokens/s"]
+        if value := getattr(snapshot, name):
+            quality.append(f"{name} {count(value)}")
+    speed: list[str] = []
+    if speeds := rates.speeds():
+        speed += [f"{compact(speeds[0])} requests/s", f"{compact(speeds[1])} tokens/s"]
     if snapshot.limit:
-        words.append(f"in flight {snapshot.in_flight}/{snapshot.limit}")
+        speed.append(f"in flight {snapshot.in_flight}/{snapshot.limit}")
     if snapshot.retries:
-        words.append(f"retries {count(snapshot.retries)}")
+        speed.append(f"retries {count(snapshot.retries)}")
     if snapshot.cost is not None:
-        words.append(f"cost {money(snapshot.cost)}")
-    return words
-
-
-def _outlook(snapshot: Progress, rates: Rates) -> list[str]:
-    words = [f"elapsed {duration(snapshot.elapsed)}"]
+        speed.append(f"cost {money(snapshot.cost)}")
+    outlook = [f"elapsed {duration(snapshot.elapsed)}"]
     remaining = rates.remaining(snapshot.total)
     if snapshot.done < snapshot.total and remaining is not None:
-        words.append(f"left {duration(remaining)}")
+        outlook.append(f"left {duration(remaining)}")
     if snapshot.waiting:
-        words.append(f"waiting: {printable(snapshot.waiting, one_line=True)}")
-    return words
+        outlook.append(f"waiting: {printable(snapshot.waiting, one_line=True)}")
+    return quality, speed, outlook
 
 
 def _opening(total: int, reused: int, benchmarks: Sequence[str]) -> str:
@@ -154,7 +141,7 @@ class LogDisplay:
         self._last = self._shown = None
         self._next = LOG_SECONDS[0]
         self._step = reused * LOG_STEPS // total if total else 0
-        self._write(_opening(total, reused, benchmarks))
+        self.note(_opening(total, reused, benchmarks))
 
     def update(self, snapshot: Progress) -> None:
         """Print a line if one is due."""
@@ -168,7 +155,7 @@ class LogDisplay:
 
     def note(self, line: str) -> None:
         """Print a line."""
-        self._write(line)
+        _write_line(self._stream, line)
 
     def finish(self) -> None:
         """Print the last state unless it stands there already."""
@@ -180,13 +167,8 @@ class LogDisplay:
         self._next = snapshot.elapsed + min(longest, max(shortest, snapshot.elapsed / 20))
         self._shown = snapshot
         share = percent(snapshot.done / snapshot.total, 0) if snapshot.total else percent(None)
-        words = [f"{count(snapshot.done)}/{count(snapshot.total)} ({share})"]
-        for part in describe(snapshot, self._rates):
-            words += part
-        self._write(", ".join(words))
-
-    def _write(self, line: str) -> None:
-        _write_line(self._stream, line)
+        progress = f"{count(snapshot.done)}/{count(snapshot.total)} ({share})"
+        self.note(", ".join([progress, *chain(*describe(snapshot, self._rates))]))
 
 
 class LiveDisplay:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TextIO
 from keju.report.format import UNKNOWN, count, printable
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
     from rich.table import Table
 
 Cell = str | int | float | None
@@ -50,17 +51,6 @@ class _Ready:
     """The same with a title that is broken between its words, or of a text that folds."""
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """The tables that show a table on a screen of some width."""
-
-    blocks: list[list[_Ready]]
-    tight: bool
-    """Titles are broken between words."""
-    left_out: list[str]
-    """Titles of the columns for which there is no room."""
-
-
 def render_table(
     columns: Sequence[Column | str],
     rows: Iterable[Sequence[Cell]],
@@ -84,17 +74,17 @@ class Screen:
     """Collects what is to be printed and writes it in one go; colour only on a terminal."""
 
     def __init__(self, file: TextIO | None = None, width: int | None = None) -> None:
-        self.file = file if file is not None else sys.stdout
-        self.terminal = _is_terminal(self.file)
-        self._buffer = io.StringIO()
-        self.console = self._console(width)
-
-    def _console(self, width: int | None) -> Console:
         from rich.console import Console
 
+        self.file = file if file is not None else sys.stdout
+        try:
+            self.terminal = self.file.isatty()
+        except (AttributeError, ValueError):  # not a real file, or closed
+            self.terminal = False
         if width is None:
-            width = _terminal_width() if self.terminal else UNBOUNDED_WIDTH
-        return Console(
+            width = shutil.get_terminal_size().columns if self.terminal else UNBOUNDED_WIDTH
+        self._buffer = io.StringIO()
+        self.console = Console(
             file=self._buffer,
             force_terminal=self.terminal,
             force_jupyter=False,
@@ -122,13 +112,14 @@ class Screen:
         ready = _ready(columns, [tuple(row) for row in rows])
         if title:
             self.line(title, style="bold")
-        layout = _layout(ready, self.console.width)
-        for number, block in enumerate(layout.blocks):
+        kept, tight = _fitting(ready, self.console.width)
+        for number, block in enumerate(_blocks(kept, self.console.width, tight=tight)):
             if number:
                 self.line()
-            self.console.print(_rich_table(block, tight=layout.tight))
-        if layout.left_out:
-            self.line(f"(no room here for: {', '.join(layout.left_out)})", style="dim")
+            self.console.print(_rich_table(block, tight=tight))
+        left_out = [column.column.title for column in ready if column not in kept]
+        if left_out:
+            self.line(f"(no room here for: {', '.join(left_out)})", style="dim")
 
     def flush(self) -> None:
         """Write everything to the file; characters it cannot hold are replaced."""
@@ -139,19 +130,6 @@ class Screen:
         encoding = getattr(self.file, "encoding", None) or "utf-8"
         self.file.write(text.encode(encoding, "replace").decode(encoding))
         self.file.flush()
-
-
-def _is_terminal(file: TextIO) -> bool:
-    try:
-        return file.isatty()
-    except (AttributeError, ValueError):
-        return False
-
-
-def _terminal_width() -> int:
-    import shutil
-
-    return shutil.get_terminal_size().columns
 
 
 def _shown(cell: Cell) -> str:
@@ -188,23 +166,25 @@ def _ready(columns: Sequence[Column | str], rows: Sequence[Sequence[Cell]]) -> l
     return ready
 
 
-def _layout(columns: list[_Ready], width: int) -> _Layout:
-    """Fit the columns into `width`: broken titles first, then fewer columns, then more tables."""
-    if not columns:
-        return _Layout([], tight=False, left_out=[])
-    if columns[0].width + sum(_GAP + c.width for c in columns[1:] if not c.column.fold) <= width:
-        return _Layout(_blocks(columns, width, tight=False), tight=False, left_out=[])
+def _fitting(columns: list[_Ready], width: int) -> tuple[list[_Ready], bool]:
+    """The columns for which there is room, and whether their titles are broken between words.
+
+    Titles are broken first; then the columns that can be spared go.
+    """
+    if sum(_GAP + c.width for c in columns if c is columns[0] or not c.column.fold) <= width + _GAP:
+        return columns, False
     kept = columns
     for number in sorted({c.column.spare for c in columns} - {0}, reverse=True):
         if kept[0].width + sum(_GAP + column.least for column in kept[1:]) <= width:
             break
         kept = [column for column in kept if column.column.spare != number]
-    left_out = [column.column.title for column in columns if column not in kept]
-    return _Layout(_blocks(kept, width, tight=True), tight=True, left_out=left_out)
+    return kept, True
 
 
 def _blocks(columns: Sequence[_Ready], width: int, *, tight: bool) -> list[list[_Ready]]:
     """Split the columns into blocks that fit `width`; the first column leads each block."""
+    if not columns:
+        return []
     key, rest = columns[0], columns[1:]
     blocks: list[list[_Ready]] = [[key]]
     used = least = min(key.width, max(_KEY_WIDTH, width // 3))

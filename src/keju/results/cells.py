@@ -115,11 +115,22 @@ def read_subset(exam: Exam, tally: Tally, subset: Subset) -> Cell:
     """What the samples of one subset came to."""
     if exam.clustered:
         return read_items(exam, tally, range(subset.start, subset.stop))
-    start, stop = subset.start * tally.epochs, subset.stop * tally.epochs
+    epochs = tally.epochs
+    start, stop = subset.start * epochs, subset.stop * epochs
     counted = Counter({o: tally.outcomes.count(CODE[o], start, stop) for o in OUTCOMES})
-    single = tally.epochs == 1
-    states = _single_states(counted) if single else _repeated_states(tally, start, stop)
-    return Cell(+counted, Counter({("", s): many for s, many in states.items()}), clustered=False)
+    states: Counter[tuple[str, ItemState]] = Counter()
+    if epochs == 1:
+        lost, right = sum(counted[o] for o in UNGRADED), counted["correct"]
+        states["", ItemState(1, 1, 1)] = right
+        states["", ItemState(1, 1, 0)] = counted.total() - lost - right
+        states["", ItemState(1, 0, 0)] = lost
+    else:
+        for low in range(start, stop, _BLOCK * epochs):
+            block = bytes(tally.outcomes[low : min(stop, low + _BLOCK * epochs)].translate(_KINDS))
+            patterns = Counter(block[at : at + epochs] for at in range(0, len(block), epochs))
+            for pattern, many in patterns.items():
+                states["", _state(pattern)] += many
+    return Cell(+counted, +states, clustered=False)
 
 
 def read_items(exam: Exam, tally: Tally, items: Iterable[int]) -> Cell:
@@ -137,25 +148,6 @@ def read_items(exam: Exam, tally: Tally, items: Iterable[int]) -> Cell:
 def cluster_of(sample: Sample) -> str:
     """The cluster of a sample; one without a group is a cluster of its own."""
     return sample.group or f"\0{sample.id}"
-
-
-def _single_states(counts: Counter[Outcome]) -> Counter[ItemState]:
-    lost = sum(counts[outcome] for outcome in UNGRADED)
-    right = counts["correct"]
-    wrong = counts.total() - lost - right
-    states = {ItemState(1, 1, 1): right, ItemState(1, 1, 0): wrong, ItemState(1, 0, 0): lost}
-    return +Counter(states)
-
-
-def _repeated_states(tally: Tally, start: int, stop: int) -> Counter[ItemState]:
-    states: Counter[ItemState] = Counter()
-    epochs = tally.epochs
-    for low in range(start, stop, _BLOCK * epochs):
-        block = bytes(tally.outcomes[low : min(stop, low + _BLOCK * epochs)].translate(_KINDS))
-        patterns = Counter(block[at : at + epochs] for at in range(0, len(block), epochs))
-        for pattern, many in patterns.items():
-            states[_state(pattern)] += many
-    return states
 
 
 def _state(kinds: bytes | bytearray) -> ItemState:

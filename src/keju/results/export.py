@@ -7,17 +7,21 @@ and stay out unless they are asked for.
 
 from __future__ import annotations
 
+import csv
 from array import array
 from collections.abc import Iterator, Sequence
+from io import StringIO
 from itertools import chain
-from typing import NamedTuple
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from keju.benchmarks.choices import as_shown
 from keju.engine.resume import JobRequests
-from keju.errors import UsageError
-from keju.files import natural_key
+from keju.errors import MissingExtra, UsageError
+from keju.files import natural_key, whole_file
 from keju.runs.judged import graded
 from keju.runs.run import Run
 from keju.types import Answer, Reading, Record, Sample, Score
@@ -192,3 +196,67 @@ def _texts(sample: Sample | None, record: Record) -> Row:
         "reply": record.reply.text,
         "reasoning": record.reply.reasoning or None,
     }
+
+
+# Tables as files, written a row at a time.
+
+LONGEST_ROW = 1 << 26
+"""Bytes of one row of Parquet: replies may be long."""
+
+
+def write_csv(table: Table, stream: BinaryIO) -> int:
+    """Write RFC 4180: UTF-8, CRLF, quotes where they are needed; return the number of rows.
+
+    A list stands in its cell as JSON; what is not there is an empty cell.
+    """
+    line = StringIO()
+    writer = csv.writer(line)
+    writer.writerow(table.columns)
+    count = 0
+    for row in table.rows:
+        cells = [row[name] for name in table.columns]
+        writer.writerow(
+            [msgspec.json.encode(c).decode() if isinstance(c, list) else c for c in cells]
+        )
+        stream.write(line.getvalue().encode())
+        line.seek(0)
+        line.truncate()
+        count += 1
+    stream.write(line.getvalue().encode())
+    return count
+
+
+def write_jsonl(table: Table, stream: BinaryIO) -> int:
+    """Write one JSON object a line; return the number of rows."""
+    encoder = msgspec.json.Encoder()
+    count = 0
+    for count, row in enumerate(table.rows, 1):  # noqa: B007 (the last number is the answer)
+        stream.write(encoder.encode(row) + b"\n")
+    return count
+
+
+def write_parquet(table: Table, path: Path) -> int:
+    """Write a Parquet file; return the number of rows."""
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtra("writing Parquet", "data") from None
+
+    types = ", ".join(f"'{name}': '{kind}'" for name, kind in table.columns.items())
+    with TemporaryDirectory(prefix="keju-") as scratch:
+        lines, made = Path(scratch) / "rows.jsonl", Path(scratch) / "rows.parquet"
+        with lines.open("wb") as stream:
+            count = write_jsonl(table, stream)
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": False,
+            "threads": 1,
+        }
+        with duckdb.connect(":memory:", config=settings) as database:
+            database.execute(
+                f"COPY (SELECT * FROM read_json('{lines}', format='newline_delimited', "
+                f"maximum_object_size={LONGEST_ROW}, columns={{{types}}})) "
+                f"TO '{made}' (FORMAT parquet, COMPRESSION zstd)"
+            )
+        with whole_file(path) as stream:
+            stream.write(made.read_bytes())
+    return count

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
+
+from msgspec.structs import replace
 
 from keju.answers.thinking import as_reply
-from keju.benchmarks.base import Exam
+from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.prepare import choose_readers, prepare_exam
+from keju.benchmarks.recorded import recorded_gold
 from keju.benchmarks.selection import restrict
-from keju.config import TaskConfig
-from keju.engine.job import Job
+from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests, stored_replies
+from keju.engine.tally import Tally
 from keju.errors import DataError, Notice
 from keju.files import read_rows
-from keju.results.golds import Gold, Golds, Graded
+from keju.judges import judging_of
+from keju.results.cells import join, read_subset
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results
 from keju.results.summarise import entries_of
 from keju.runs.manifest import Manifest
 from keju.runs.run import Run
 from keju.types import Reading, Reply, Sample, Sampling
+
+Gold = Literal["recorded", "current"]
+GOLDS: tuple[Gold, ...] = get_args(Gold)
+MIXED = "mixed"
 
 
 def score_run(
@@ -30,22 +38,23 @@ def score_run(
 
     What a judge has said about the answers counts as it did; it is not asked again.
     """
-    from keju.engine.job import make_jobs
-    from keju.judges import judging_of
-
     config = run.config(data_dir)
-    if readers:
-        config = _with_readers(config, readers)
+    if readers:  # they count for all exams, whichever the run named for one of them
+        kept = {
+            name: {key: value for key, value in args.items() if key != "reader"}
+            for name, args in config.dataset_args.items()
+        }
+        config = config.model_copy(update={"reader": readers, "dataset_args": kept})
     jobs = make_jobs(config)
     changed = changed_files(run.manifest, jobs)
-    watch = Disagreements()
-    joint = [JointReadings() for _ in jobs]
+    disagreements: list[Disagreement] = []
+    joint: list[dict[int, Joint]] = [{} for _ in jobs]
     requests = JobRequests(jobs)
     for reply in stored_replies(run, requests, match_keys=not changed):
         readings, sample = reply.enter(), reply.sample
-        watch.see(sample, readings)
-        if readers:
-            joint[jobs.index(reply.job)].see(reply.unit, sample, readings)
+        disagreements += _disagreement(sample, readings)
+        if readers and len(readings) > 1:
+            joint[jobs.index(reply.job)][reply.unit] = Joint(sample.target, readings)
     judging = judging_of(config, jobs)
     judgement = judging.grade(run, requests, None) if judging is not None else None
     entries = [
@@ -60,18 +69,15 @@ def score_run(
         )
     notices = [Notice("data_changed", {"file": changed[0]})] if changed else []
     entries = [entry.with_notices([*notices, *run.notices]) for entry in entries]
-    for job, seen in zip(jobs, joint, strict=True):
-        entries = seen.annotated(job.exam, entries, sorted(seen.rows))
-    return _results(run.manifest.run, run.manifest.model, entries, watch, readers)
-
-
-def _with_readers(config: TaskConfig, readers: list[str]) -> TaskConfig:
-    """`config` with these readers for all its exams, whichever it named for one of them."""
-    kept = {
-        name: {key: value for key, value in args.items() if key != "reader"}
-        for name, args in config.dataset_args.items()
-    }
-    return config.model_copy(update={"reader": readers, "dataset_args": kept})
+    for job, rows in zip(jobs, joint, strict=True):
+        entries = _with_joint_metrics(job.exam, entries, [rows[unit] for unit in sorted(rows)])
+    return Results(
+        schema=SCHEMA,
+        run=run.manifest.run,
+        model=run.manifest.model,
+        benchmarks=tuple(entries),
+        disagreements=tuple(disagreements) if readers and len(readers) > 1 else None,
+    )
 
 
 def score_predictions(
@@ -94,8 +100,8 @@ def score_predictions(
     rows = located_rows(exam, predictions)
     part = restrict(exam, sorted(rows))
     job = Job(part, Sampling(), choose_readers(part, readers), model="")
-    watch = Disagreements()
-    joint = JointReadings()
+    disagreements: list[Disagreement] = []
+    joint: dict[int, Joint] = {}
     golds = Golds(part, job.readers)
     for unit, index in enumerate(sorted(rows)):
         row, where = rows[index]
@@ -107,17 +113,24 @@ def score_predictions(
         reply = recorded_reply(row)
         graded = tuple(exam.grade(reply, sample, reader) for reader in job.readers)
         job.enter_readings(unit, reply, (), graded)
-        golds.see(unit, row, Graded(reply, sample, graded), counts)
-        watch.see(sample, graded)
-        if readers:
-            joint.see(index, sample, graded)
+        golds.see(unit, row, reply, sample, graded, counts)
+        disagreements += _disagreement(sample, graded)
+        if readers and len(graded) > 1:
+            joint[index] = Joint(sample.target, graded)
     entries = entries_of(job, beside=readers is None)
-    entries = [golds.annotated(entry) for entry in joint.annotated(exam, entries, rows)]
+    in_order = [joint[index] for index in rows if index in joint]
+    entries = [golds.annotated(e) for e in _with_joint_metrics(exam, entries, in_order)]
     missing = len(exam.samples) - len(rows)
     if missing:
         notice = Notice("missing_predictions", {"missing": missing, "whole": len(exam.samples)})
         entries = [entry.with_notices([notice]) for entry in entries]
-    return _results(predictions.name, predictions.name, entries, watch, readers)
+    return Results(
+        schema=SCHEMA,
+        run=predictions.name,
+        model=predictions.name,
+        benchmarks=tuple(entries),
+        disagreements=tuple(disagreements) if readers and len(readers) > 1 else None,
+    )
 
 
 def changed_files(manifest: Manifest, jobs: Sequence[Job]) -> list[str]:
@@ -131,70 +144,92 @@ def changed_files(manifest: Manifest, jobs: Sequence[Job]) -> list[str]:
     ]
 
 
-class Disagreements:
-    """The rows on which readers do not agree, in the order of the exam."""
-
-    def __init__(self) -> None:
-        self.rows: list[Disagreement] = []
-
-    def see(self, sample: Sample, readings: Sequence[Reading]) -> None:
-        """Keep the row if its outcome depends on the reader."""
-        if len({reading.score.outcome for reading in readings}) < 2:
-            return
-        self.rows.append(
-            Disagreement(
-                sample.id,
-                sample.subset,
-                sample.target,
-                {reading.reader: reading.answer.value for reading in readings},
-                {reading.reader: reading.score.outcome for reading in readings},
-            )
+def _disagreement(sample: Sample, readings: Sequence[Reading]) -> Iterator[Disagreement]:
+    """The row, if its outcome depends on the reader."""
+    if len({reading.score.outcome for reading in readings}) > 1:
+        yield Disagreement(
+            sample.id,
+            sample.subset,
+            sample.target,
+            {reading.reader: reading.answer.value for reading in readings},
+            {reading.reader: reading.score.outcome for reading in readings},
         )
 
 
-class JointReadings:
-    """What several readers made of the same replies, for metrics that need all of them."""
+class Joint(NamedTuple):
+    """What several readers made of one reply, for metrics that need all of them."""
 
-    def __init__(self) -> None:
-        self.rows: dict[int, tuple[str, Sequence[Reading]]] = {}
-
-    def see(self, place: int, sample: Sample, readings: Sequence[Reading]) -> None:
-        """Keep what was read of one reply; with a single reader there is nothing to keep."""
-        if len(readings) > 1:
-            self.rows[place] = sample.target, readings
-
-    def annotated(self, exam: Exam, entries: Sequence[Entry], order: Iterable[int]) -> list[Entry]:
-        """`entries` with the exam's joint metrics; `order` is that of the file or run."""
-        answers: dict[str, list[str | None]] = {}
-        targets: list[str] = []
-        for target, readings in (self.rows[place] for place in order if place in self.rows):
-            targets.append(target)
-            for reading in readings:
-                answers.setdefault(reading.reader, []).append(reading.answer.value)
-        metrics = exam.joint_metrics(answers, targets) if targets else {}
-        return [
-            entry.with_metrics(metrics.get(entry.reader, {}))
-            if entry.name == exam.benchmark
-            else entry
-            for entry in entries
-        ]
+    target: str
+    readings: Sequence[Reading]
 
 
-def _results(
-    run: str,
-    model: str,
-    entries: Sequence[Entry],
-    watch: Disagreements,
-    readers: list[str] | None,
-) -> Results:
-    several = readers is not None and len(readers) > 1
-    return Results(
-        schema=SCHEMA,
-        run=run,
-        model=model,
-        benchmarks=tuple(entries),
-        disagreements=tuple(watch.rows) if several else None,
-    )
+def _with_joint_metrics(exam: Exam, entries: Sequence[Entry], rows: Sequence[Joint]) -> list[Entry]:
+    """`entries` with the exam's joint metrics; `rows` are in the order of the file or run."""
+    answers: dict[str, list[str | None]] = {}
+    for reading in (reading for row in rows for reading in row.readings):
+        answers.setdefault(reading.reader, []).append(reading.answer.value)
+    metrics = exam.joint_metrics(answers, [row.target for row in rows]) if rows else {}
+    return [
+        entry.with_metrics(metrics.get(entry.reader, {}) if entry.name == exam.benchmark else {})
+        for entry in entries
+    ]
+
+
+class Golds:
+    """Scores every prediction with both gold answers where a row carries its own."""
+
+    def __init__(self, exam: Exam, readers: Sequence[Reader]) -> None:
+        self._exam = exam
+        self._readers = readers
+        self._used: set[Gold] = set()
+        self._differing = 0
+        self._tallies = {gold: [Tally(len(exam.samples)) for _ in readers] for gold in GOLDS}
+
+    def see(
+        self,
+        unit: int,
+        row: Mapping[str, Any],
+        reply: Reply,
+        sample: Sample,
+        readings: Sequence[Reading],
+        counts: Gold,
+    ) -> None:
+        """Enter one prediction as it counts; `counts` is the gold that was asked for."""
+        carried = recorded_gold(row)[1] is not None
+        self._used.add(counts if carried else "current")
+        targets = set()
+        for gold in GOLDS:
+            view, own = sample, readings
+            if carried:
+                asked = self._exam.samples[unit]
+                try:
+                    view = self._exam.as_recorded(asked, row, gold=gold == "recorded")
+                except DataError:
+                    continue  # that gold is not a label of the recorded options
+                targets.add(view.target)
+            if view.target != sample.target:
+                own = [self._exam.grade(reply, view, reader) for reader in self._readers]
+            for tally, reading in zip(self._tallies[gold], own, strict=True):
+                tally.add(unit, reading)
+        self._differing += len(targets) > 1
+
+    def annotated(self, entry: Entry) -> Entry:
+        """`entry` with which gold counted and, where they differ, what the other gives."""
+        (first, *others) = sorted(self._used)
+        used = MIXED if others else first
+        entry = replace(entry, gold=used, gold_differs=self._differing)
+        if not self._differing:
+            return entry
+        place = [reader.name for reader in self._readers].index(entry.reader)
+        exam = self._exam
+        metrics = {}
+        for gold in GOLDS:
+            if gold != used:
+                tally = self._tallies[gold][place]
+                cells = [read_subset(exam, tally, subset) for subset in exam.subsets]
+                accuracy = join(cells, clustered=exam.clustered).shares().estimate()
+                metrics[f"accuracy_{gold}_gold"] = accuracy
+        return entry.with_metrics(metrics)
 
 
 class Located(NamedTuple):
