@@ -127,6 +127,26 @@ class DataFacts:
     """What loading changed or left out, each in one line."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ToolTask:
+    """What another tool's logs call an exam, and the reading of Keju that is the tool's."""
+
+    tool: str
+    name: str
+    """A pattern for the whole name; its first group, where it has one, is the subset."""
+    protocol: str = ""
+    reader: str = ""
+    """The equivalent reader where it is not the protocol's own."""
+    args: Mapping[str, Any] = field(default_factory=dict)
+    shots: int = 0
+    """The most worked examples that are taken over from a log; 0 where they are no setting."""
+    settings: tuple[str, ...] = ()
+    """Further settings that are taken over from a log under the same name."""
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """By subset, or under an empty name for all: how the tool decides, where its logs may lack
+    its verdicts."""
+
+
 @dataclass(frozen=True)
 class Reference:
     """Published figures to print beside the scores, in [0, 1]."""
@@ -315,6 +335,8 @@ class Benchmark:
     """Settings that have no effect here, and why."""
     settings: Callable[[Setup, Wording], Mapping[str, Any]] | None = None
     """What shaped the prompts, for the manifest; the usual settings by default."""
+    tool_tasks: Sequence[ToolTask] = ()
+    """Its names in the logs of other tools."""
     modes: Modes | None = None
     """The two modes whose runs ``keju modes`` compares."""
     exam: type[Exam] = Exam

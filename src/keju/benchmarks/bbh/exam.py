@@ -18,6 +18,7 @@ from keju.benchmarks.bbh.facts import (
 )
 from keju.benchmarks.bbh.protocols import PROTOCOLS, BBHArgs, BBHProtocol
 from keju.benchmarks.bbh.readers import READERS
+from keju.benchmarks.bbh.tools import TOOL_TASKS
 from keju.benchmarks.kit import Questions, Setup, arrange
 from keju.benchmarks.wording import Wording
 from keju.errors import ConfigError
@@ -77,6 +78,7 @@ BBH = Benchmark(
     about="BIG-Bench Hard: 27 subsets (23 tasks) of reasoning questions, 6,511 rows",
     aliases=("bigbench-hard",),
     layout=LAYOUT,
+    tool_tasks=TOOL_TASKS,
     protocols=PROTOCOLS,
     readers=READERS,
     subset_names=tuple(SUBSETS),

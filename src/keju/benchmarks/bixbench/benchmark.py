@@ -13,6 +13,7 @@ from keju.benchmarks.bixbench.exam import BixBenchExam
 from keju.benchmarks.bixbench.facts import HYPOTHESIS, LAYOUT, VERSIONS
 from keju.benchmarks.bixbench.prompts import Wording
 from keju.benchmarks.bixbench.questions import Questions, Refusal, make_questions
+from keju.benchmarks.bixbench.tools import TOOL_TASKS
 from keju.benchmarks.choices import LabelStyle
 from keju.benchmarks.wording import check_template
 from keju.config import DatasetArgs
@@ -142,6 +143,7 @@ BIXBENCH = Benchmark(
     title="BixBench",
     about="computational biology: 205 questions about real analyses (296 in version 1.0)",
     layout=LAYOUT,
+    tool_tasks=TOOL_TASKS,
     protocols=PROTOCOLS,
     readers=dict.fromkeys((*readers.NAMES, *open_answers.NAMES)),  # type: ignore[arg-type]
     subset_names=(*(f"v{v}" for v in VERSIONS), HYPOTHESIS),

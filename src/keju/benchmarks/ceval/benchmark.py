@@ -31,6 +31,7 @@ from keju.benchmarks.ceval.protocols import (
 )
 from keju.benchmarks.ceval.readers import READER_NAMES, readers_for
 from keju.benchmarks.ceval.subjects import SUBJECTS, Split, Subject, select
+from keju.benchmarks.ceval.tools import TOOL_TASKS
 from keju.benchmarks.choices import permuted, shuffle_order
 from keju.benchmarks.kit import Count, count_warnings
 from keju.benchmarks.wording import check_template
@@ -261,6 +262,7 @@ CEVAL = Benchmark(
     about="52 subjects of Chinese examinations, four options (val 1,346, test 12,342 questions)",
     aliases=("c-eval",),
     layout=LAYOUT,
+    tool_tasks=TOOL_TASKS,
     protocols=PROTOCOLS,
     readers=dict.fromkeys(READER_NAMES),  # type: ignore[arg-type]
     subset_names=tuple(SUBJECTS),

@@ -11,6 +11,7 @@ from keju.benchmarks.mmlu_pro import data
 from keju.benchmarks.mmlu_pro.data import CATEGORIES, LAYOUT
 from keju.benchmarks.mmlu_pro.protocols import PROTOCOLS
 from keju.benchmarks.mmlu_pro.readers import readers_of
+from keju.benchmarks.mmlu_pro.tools import TOOL_TASKS
 from keju.stats.estimate import Estimate
 from keju.types import Sample
 
@@ -61,6 +62,7 @@ MMLU_PRO = Benchmark(
     about="12,032 multiple-choice questions with up to ten options, 14 categories",
     aliases=("mmlu-pro",),
     layout=LAYOUT,
+    tool_tasks=TOOL_TASKS,
     protocols=PROTOCOLS,
     readers=readers_of("evalscope"),
     subset_names=tuple(CATEGORIES),

@@ -22,7 +22,7 @@ from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests
 from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import write_json
-from keju.interop.imports.comparing import Compared, Pair, compare
+from keju.interop.imports.comparing import Pair, compare
 from keju.interop.imports.detect import read_log
 from keju.interop.imports.log import Log, LogRow, Part
 from keju.interop.imports.matching import Match, Matcher, plain
@@ -55,7 +55,7 @@ class Wishes:
 
 
 @dataclass
-class _Sitting:
+class _MatchedPart:
     """One exam of the log with its rows matched."""
 
     part: Part
@@ -79,15 +79,15 @@ def import_log(path: Path, wishes: Wishes) -> Imported:
     """Read the log at `path`, match and score its rows, and write them as a run."""
     log = read_log(path, wishes.tool)
     parts, strange = _known_parts(log, wishes.dataset)
-    sittings = [_match(part, wishes) for part in parts]
-    if not any(sitting.matched for sitting in sittings):
-        first = next(m for s in sittings for m in s.unmatched)
+    exams = [_match(part, wishes) for part in parts]
+    if not any(matched_part.matched for matched_part in exams):
+        first = next(m for s in exams for m in s.unmatched)
         raise DataError(
             f"no row of the log answers a question of the data (the first: {first.row.where}: "
             f"{first.reason}); name its folder with --data-dir"
         )
-    config = _config(log, [s for s in sittings if s.matched], wishes)
-    return _write(log, sittings, strange, config)
+    config = _config(log, [s for s in exams if s.matched], wishes)
+    return _write(log, exams, strange, config)
 
 
 def _known_parts(log: Log, dataset: str | None) -> tuple[list[Part], list[LogRow]]:
@@ -135,7 +135,7 @@ def _joined(benchmark: str, members: Sequence[Part]) -> Part:
     )
 
 
-def _match(part: Part, wishes: Wishes) -> _Sitting:
+def _match(part: Part, wishes: Wishes) -> _MatchedPart:
     """Match all rows of a part; a question may occur once in an epoch."""
     args = dict(part.args)
     protocol = wishes.protocol or part.protocol
@@ -146,13 +146,13 @@ def _match(part: Part, wishes: Wishes) -> _Sitting:
     if subsets := _subsets(part):
         args["subset_list"] = subsets
     exam, _ = prepare_exam(part.benchmark, args, data_dir=wishes.data_dir, offline=True)
-    sitting = _Sitting(part, exam, args)
+    matched_part = _MatchedPart(part, exam, args)
     matcher = Matcher(exam)
     seen: dict[tuple[int, int], LogRow] = {}
     for row in part.rows:
         match = matcher.match(row)
         if match.place is None:
-            sitting.unmatched.append(match)
+            matched_part.unmatched.append(match)
             continue
         before = seen.setdefault((match.place, row.epoch), row)
         if before is not row:
@@ -160,8 +160,8 @@ def _match(part: Part, wishes: Wishes) -> _Sitting:
                 f"{before.where} and {row.where} both answer question "
                 f"'{exam.samples[match.place].id}': import one run at a time"
             )
-        sitting.matched.append(match)
-    return sitting
+        matched_part.matched.append(match)
+    return matched_part
 
 
 def _subsets(part: Part) -> list[str]:
@@ -173,20 +173,22 @@ def _subsets(part: Part) -> list[str]:
     return [name for spelling, name in known.items() if spelling in named]
 
 
-def _config(log: Log, sittings: Sequence[_Sitting], wishes: Wishes) -> TaskConfig:
+def _config(log: Log, exams: Sequence[_MatchedPart], wishes: Wishes) -> TaskConfig:
     """The settings under which the run can be scored, reported and exported later."""
     dataset_args: dict[str, dict[str, Any]] = {}
-    for sitting in sittings:
-        args = dict(sitting.args)
-        places = [match.place for match in sitting.matched if match.place is not None]
-        asked = {sitting.exam.samples[place].subset for place in places}
-        names = [subset.name for subset in sitting.exam.subsets if subset.name in asked]
-        if len(names) < len(sitting.exam.subsets):
+    for matched_part in exams:
+        args = dict(matched_part.args)
+        places = [match.place for match in matched_part.matched if match.place is not None]
+        asked = {matched_part.exam.samples[place].subset for place in places}
+        names = [subset.name for subset in matched_part.exam.subsets if subset.name in asked]
+        if len(names) < len(matched_part.exam.subsets):
             args["subset_list"] = names
-        if wishes.readers is None and sitting.part.reader and not wishes.protocol:
-            args["reader"] = list(dict.fromkeys([sitting.part.reader, sitting.exam.beside]))
-        dataset_args[sitting.part.benchmark] = args
-    epochs = 1 + max(match.row.epoch for s in sittings for match in s.matched)
+        if wishes.readers is None and matched_part.part.reader and not wishes.protocol:
+            args["reader"] = list(
+                dict.fromkeys([matched_part.part.reader, matched_part.exam.beside])
+            )
+        dataset_args[matched_part.part.benchmark] = args
+    epochs = 1 + max(match.row.epoch for s in exams for match in s.matched)
     return TaskConfig(
         model=log.model,
         datasets=list(dataset_args),
@@ -194,41 +196,35 @@ def _config(log: Log, sittings: Sequence[_Sitting], wishes: Wishes) -> TaskConfi
         data_dir=wishes.data_dir,
         work_dir=wishes.work_dir,
         reader=wishes.readers,
-        limit=_limit(sittings),
+        limit=_limit(exams),
         repeats=epochs,
         run_id=wishes.run_id,
         offline=True,
     )
 
 
-def _limit(sittings: Sequence[_Sitting]) -> int | None:
-    """The limit that explains which questions the log has, where one does."""
-    longest, whole = 0, True
-    for sitting in sittings:
-        places = {match.place for match in sitting.matched}
-        for subset in sitting.exam.subsets:
-            asked = {place for place in range(subset.start, subset.stop) if place in places}
-            if asked != set(range(subset.start, subset.start + len(asked))):
+def _limit(exams: Sequence[_MatchedPart]) -> int | None:
+    """The limit that explains which questions the log has, where one does.
+
+    With limit 3 every subset that was asked has its first three questions in the log, or all that
+    it has.
+    """
+    asked: list[tuple[int, int]] = []
+    for each in exams:
+        places = {match.place for match in each.matched}
+        for subset in each.exam.subsets:
+            inside = [place for place in range(subset.start, subset.stop) if place in places]
+            if inside != list(range(subset.start, subset.start + len(inside))):
                 return None
-            if asked:
-                longest = max(longest, len(asked))
-                whole = whole and len(asked) == len(subset)
-    cut = all(_cut_at(sitting, longest) for sitting in sittings)
-    return longest if cut and not whole else None
-
-
-def _cut_at(sitting: _Sitting, limit: int) -> bool:
-    """Whether each subset that was asked has its first `limit` questions in the log."""
-    places = {match.place for match in sitting.matched}
-    counts = [
-        (len(subset), sum(place in places for place in range(subset.start, subset.stop)))
-        for subset in sitting.exam.subsets
-    ]
-    return all(asked in (0, min(limit, size)) for size, asked in counts)
+            if inside:
+                asked.append((len(inside), len(subset)))
+    longest = max(count for count, _ in asked)
+    cut = all(count == min(longest, size) for count, size in asked)
+    return longest if cut and any(count < size for count, size in asked) else None
 
 
 def _write(
-    log: Log, sittings: Sequence[_Sitting], strange: Sequence[LogRow], config: TaskConfig
+    log: Log, exams: Sequence[_MatchedPart], strange: Sequence[LogRow], config: TaskConfig
 ) -> Imported:
     jobs = make_jobs(config)
     by_name = {job.exam.benchmark: job for job in jobs}
@@ -237,32 +233,54 @@ def _write(
         raise UsageError(f"{place.path} exists already; choose another --run-id")
     folder = place.path
     digest = hashlib.sha256("".join(sorted(log.files.values())).encode()).hexdigest()
-    compared: list[Compared] = []
+    compared: dict[str, dict[str, Any]] = {}
     requests = JobRequests(jobs)
     requests.fresh = True
     with Journal(folder) as journal:
         file = ManifestFile(folder, config, [job.facts() for job in jobs])
-        for sitting in sittings:
-            job = by_name.get(sitting.exam.benchmark)
-            pairs = _records(sitting, job, log.tool, digest) if job is not None else []
+        for each in exams:
+            job = by_name.get(each.exam.benchmark)
+            pairs = _records(each, job, log.tool, digest) if job is not None else []
             journal.append(pair.record for pair in pairs)
-            compared.append(compare(sitting.part, job, sitting.exam, pairs, sitting.unmatched))
-        _describe(file.manifest, log, sittings, compared, strange)
-        results = _with_notices(build_results(jobs, file, None), log, compared)
+            compared[each.exam.benchmark] = compare(
+                each.part, job, each.exam, pairs, each.unmatched
+            )
+        _describe(file.manifest, log, exams, strange)
+        results = build_results(jobs, file, None)
+        origin = Notice("imported", {"origin": f"{log.tool} {log.version}"})
+        entries = []
+        for entry in results.benchmarks:
+            lost = len(compared[entry.name]["unmatched"])
+            unmatched = [Notice("unmatched_rows", {"rows": lost})] if lost else []
+            entries.append(entry.with_notices([origin, *unmatched]))
+        results = msgspec.structs.replace(results, benchmarks=tuple(entries))
         file.finish(complete=True)
         write_outputs(Run(folder), results, requests, config.language, report=True)
-    document = _document(folder, log, compared, strange)
+    document = {
+        "schema": 1,
+        "run": folder.name,
+        "folder": str(folder),
+        "tool": log.tool,
+        "version": log.version,
+        "model": log.model,
+        "files": dict(log.files),
+        "benchmarks": list(compared.values()),
+        "unmatched": [
+            {"where": row.where, "reason": row.note or "its task is no exam of Keju's"}
+            for row in strange
+        ],
+    }
     write_json(folder / COMPARISON, document)
     return Imported(folder, document, results)
 
 
-def _records(sitting: _Sitting, job: Job, tool: str, digest: str) -> list[Pair]:
+def _records(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> list[Pair]:
     """The journal lines of an exam in its order, each with the row it comes from."""
     units = {sample.id: index for index, sample in enumerate(job.exam.samples)}
     pairs: list[tuple[int, Pair]] = []
-    for match in sitting.matched:
+    for match in matched_part.matched:
         assert match.place is not None
-        row, asked = match.row, sitting.exam.samples[match.place]
+        row, asked = match.row, matched_part.exam.samples[match.place]
         index = units[asked.id]
         unit = index * job.epochs + row.epoch
         readings = job.grade(index, row.reply, match.order)
@@ -286,55 +304,20 @@ def _records(sitting: _Sitting, job: Job, tool: str, digest: str) -> list[Pair]:
 
 
 def _describe(
-    manifest: Manifest,
-    log: Log,
-    sittings: Sequence[_Sitting],
-    compared: Sequence[Compared],
-    strange: Sequence[LogRow],
+    manifest: Manifest, log: Log, exams: Sequence[_MatchedPart], strange: Sequence[LogRow]
 ) -> None:
     """Say in the manifest where the replies come from and what the tool made of them."""
+    by_name = {each.exam.benchmark: each.part for each in exams}
     manifest.imported = True
     manifest.origin = {
         "tool": log.tool,
         "version": log.version,
         "files": dict(log.files),
-        "reported": {c.benchmark: c.reported for c in compared},
-        "rows": sum(len(s.part.rows) for s in sittings) + len(strange),
-        "unmatched": sum(len(s.unmatched) for s in sittings) + len(strange),
+        "reported": {name: part.reported for name, part in by_name.items()},
+        "rows": sum(len(each.part.rows) for each in exams) + len(strange),
+        "unmatched": sum(len(each.unmatched) for each in exams) + len(strange),
     }
-    by_name = {sitting.exam.benchmark: sitting for sitting in sittings}
     for exam in manifest.benchmarks:
-        asked = by_name[exam.name].part.sampling
-        exam.sampling = {key: value for key, value in asked.items() if not _SECRET.search(key)}
+        sampling = by_name[exam.name].sampling
+        exam.sampling = {key: value for key, value in sampling.items() if not _SECRET.search(key)}
         exam.settings |= {"prompts": f"as {log.tool} {log.version} wrote them".strip()}
-
-
-def _with_notices(results: Results, log: Log, compared: Sequence[Compared]) -> Results:
-    """`results` that say where the replies come from, and how many rows are not in them."""
-    origin = Notice("imported", {"origin": f"{log.tool} {log.version}"})
-    lost = {c.benchmark: len(c.unmatched) for c in compared}
-    entries = []
-    for entry in results.benchmarks:
-        rows = lost[entry.name]
-        unmatched = [Notice("unmatched_rows", {"rows": rows})] if rows else []
-        entries.append(entry.with_notices([origin, *unmatched]))
-    return msgspec.structs.replace(results, benchmarks=tuple(entries))
-
-
-def _document(
-    folder: Path, log: Log, compared: Sequence[Compared], strange: Sequence[LogRow]
-) -> dict[str, Any]:
-    return {
-        "schema": 1,
-        "run": folder.name,
-        "folder": str(folder),
-        "tool": log.tool,
-        "version": log.version,
-        "model": log.model,
-        "files": dict(log.files),
-        "benchmarks": [c.document() for c in compared],
-        "unmatched": [
-            {"where": row.where, "reason": row.note or "its task is no exam of Keju's"}
-            for row in strange
-        ],
-    }

@@ -16,6 +16,7 @@ from keju.interop.imports.log import (
     Part,
     Source,
     failed,
+    find_task,
     make_reply,
     number,
     prompt_of,
@@ -36,13 +37,6 @@ _LOCAL_HEADER = 30
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Inspect's letters: correct, incorrect, partial, no answer."""
 
-READINGS: dict[str, tuple[str, str]] = {
-    "bbh": ("evalscope", "robust"),
-    "mmlu_pro": ("evalscope", ""),
-    "ceval": ("evalscope", ""),
-    "bixbench": ("environment", ""),
-}
-"""The protocol and reader whose reading is that of Inspect's scorers: ``ANSWER: X``, or the end."""
 HEADLINES = ("accuracy", "all", "mean")
 """What scorers call the figure over all samples, the plainest first."""
 SUBSET_KEYS = ("dataset_name", "subset", "subject", "category")
@@ -51,14 +45,10 @@ SUBSET_KEYS = ("dataset_name", "subset", "subject", "category")
 
 def find(source: Source) -> list[str]:
     """The log files."""
-    found = [name for name in source.names if name.endswith(ARCHIVE)]
-    plain = [name for name in source.names if name.endswith(".json")]
-    return found + [name for name in plain if _is_log(source, name)]
-
-
-def _is_log(source: Source, name: str) -> bool:
-    start = source.start(name, DETECTED_IN)
-    return b'"eval"' in start and b'"status"' in start and b'"task' in start
+    archives = [name for name in source.names if name.endswith(ARCHIVE)]
+    starts = {n: source.start(n, DETECTED_IN) for n in source.names if n.endswith(".json")}
+    marks = (b'"eval"', b'"status"', b'"task')
+    return archives + [n for n, start in starts.items() if all(mark in start for mark in marks)]
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
@@ -117,36 +107,27 @@ def _content(archive: zipfile.ZipFile, raw: bytes, entry: zipfile.ZipInfo) -> by
 
 
 def _part(name: str, log: Mapping[str, Any]) -> Part:
-    facts = log.get("eval") or {}
+    facts, results = log.get("eval") or {}, log.get("results") or {}
+    figures = [
+        (f"{scorer.get('name')} {metric}", value)
+        for scorer in results.get("scores") or ()
+        for metric, figure in (scorer.get("metrics") or {}).items()
+        if metric != "stderr" and (value := number((figure or {}).get("value"))) is not None
+    ]
+
+    def rank(figure: tuple[str, float]) -> int:
+        """The overall accuracy first; where it is grouped it is called ``all``."""
+        word = figure[0].rpartition(" ")[2]
+        return HEADLINES.index(word) if word in HEADLINES else len(HEADLINES)
+
     task = str(facts.get("task") or "")
-    benchmark = task.rpartition("/")[2].replace("-", "_").lower()
-    protocol, reader = READINGS.get(benchmark, ("", ""))
-    return Part(
-        benchmark=benchmark if benchmark in READINGS else "",
+    part = Part(
         task=task,
         rows=list(_rows(name, log)),
-        protocol=protocol,
-        reader=reader,
-        args={"few_shot_num": 0} if protocol == "evalscope" else {},
-        reported=_reported(log.get("results") or {}),
+        reported=dict(sorted(figures, key=rank)),
         sampling=facts.get("model_generate_config") or {},
     )
-
-
-def _reported(results: Mapping[str, Any]) -> dict[str, float]:
-    figures: dict[str, float] = {}
-    for scorer in results.get("scores") or ():
-        for metric, found in (scorer.get("metrics") or {}).items():
-            value = number((found or {}).get("value"))
-            if value is not None and metric != "stderr":
-                figures[f"{scorer.get('name')} {metric}"] = value
-    return dict(sorted(figures.items(), key=lambda item: _rank(item[0])))
-
-
-def _rank(name: str) -> int:
-    """The overall accuracy first; where it is grouped it is called ``all``."""
-    word = name.rpartition(" ")[2]
-    return HEADLINES.index(word) if word in HEADLINES else len(HEADLINES)
+    return part.read_as(find_task(TOOL, task.rpartition("/")[2].replace("-", "_").lower()))
 
 
 def _rows(name: str, log: Mapping[str, Any]) -> Iterator[LogRow]:
@@ -155,36 +136,28 @@ def _rows(name: str, log: Mapping[str, Any]) -> Iterator[LogRow]:
         metadata = sample.get("metadata") or {}
         scores = sample.get("scores") or {}
         score = scores.get(scorer) or next(iter(scores.values()), None) or {}
+        question = sample.get("input")
+        if not isinstance(question, str):
+            turns = [m for m in question or () if isinstance(m, Mapping)]
+            users = [turn for turn in turns if turn.get("role") == "user"]
+            question = text_of(users[-1].get("content")) if users else ""
+        target = sample.get("target")
+        target = target[0] if isinstance(target, list) and target else target
+        grade = score.get("value")
         yield LogRow(
             where=f"{name}, sample {sample.get('id')}",
             reply=_reply(sample),
             keys={"question_id": sample.get("id")},
             subset=next((str(metadata[k]) for k in SUBSET_KEYS if metadata.get(k)), ""),
-            question=_question(sample.get("input")),
+            question=question,
             prompt=prompt_of(sample.get("messages")),
             choices=tuple(map(str, sample.get("choices") or ())),
-            target=_target(sample.get("target")),
+            # Some tasks write the gold answer as the line that they ask for.
+            target=str(target or "").removeprefix("ANSWER: "),
             answer=score.get("answer"),
-            verdict=_verdict(score.get("value")),
+            verdict=GRADES.get(grade) if isinstance(grade, str) else number(grade),
             epoch=int(sample.get("epoch") or 1) - 1,
         )
-
-
-def _target(target: Any) -> str:
-    """The gold answer; some tasks write it as the line that they ask for."""
-    first = target[0] if isinstance(target, list) and target else target
-    return str(first or "").removeprefix("ANSWER: ")
-
-
-def _question(asked: Any) -> str:
-    if isinstance(asked, str):
-        return asked
-    users = [m for m in asked or () if isinstance(m, Mapping) and m.get("role") == "user"]
-    return text_of(users[-1].get("content")) if users else ""
-
-
-def _verdict(value: Any) -> float | None:
-    return GRADES.get(value) if isinstance(value, str) else number(value)
 
 
 def _reply(sample: Mapping[str, Any]) -> Reply:

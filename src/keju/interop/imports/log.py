@@ -8,13 +8,15 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from keju.answers.thinking import as_reply
+from keju.benchmarks import registry
+from keju.benchmarks.base import ToolTask
 from keju.errors import DataError, UsageError
 from keju.models.faults import REDACTED, kind_of, one_line
 from keju.types import Fault, Reply, Usage
@@ -276,6 +278,25 @@ def mean(values: Iterable[float]) -> float | None:
     return sum(listed) / len(listed) if listed else None
 
 
+class Task(NamedTuple):
+    """A task of a tool: the exam and subset that it is, and what the exam says of it."""
+
+    benchmark: str = ""
+    subset: str = ""
+    facts: ToolTask | None = None
+    """None where it is no exam of Keju's."""
+
+
+def find_task(tool: str, name: str) -> Task:
+    """The exam that a tool calls `name`."""
+    for benchmark in map(registry.get, registry.names()):
+        for task in benchmark.tool_tasks:
+            if task.tool == tool and (match := re.fullmatch(task.name, name)):
+                subset = match[1] if match.re.groups else None
+                return Task(benchmark.name, subset or "", task)
+    return Task()
+
+
 @dataclass(frozen=True, kw_only=True)
 class LogRow:
     """One reply of a log, with all that can tell which question it answers."""
@@ -310,11 +331,11 @@ class LogRow:
 class Part:
     """One exam of a log: its rows, the figure the tool reports, and how Keju reads the same."""
 
-    benchmark: str
-    """Keju's name of the exam; empty where the tool's task is none of them."""
     task: str
     """The tool's name of it."""
     rows: Sequence[LogRow]
+    benchmark: str = ""
+    """Keju's name of the exam; empty where the tool's task is none of them."""
     protocol: str = ""
     """The protocol whose reading is the tool's; the exam's own by default."""
     reader: str = ""
@@ -325,6 +346,23 @@ class Part:
     """The tool's figures by their names there, the headline first, in [0, 1]."""
     sampling: Mapping[str, Any] = field(default_factory=dict)
     """How the tool asked, as far as its log says so."""
+
+    def read_as(self, task: Task, given: Mapping[str, Any] | None = None) -> Part:
+        """This part as the exam that `task` is; `given` holds the settings that the log names."""
+        if task.facts is None:
+            return self
+        given, facts = given or {}, task.facts
+        args = dict(facts.args)
+        if facts.shots and isinstance(given.get("few_shot_num"), int):
+            args["few_shot_num"] = min(given["few_shot_num"], facts.shots)
+        args |= {name: given[name] for name in facts.settings if given.get(name) is not None}
+        return replace(
+            self,
+            benchmark=task.benchmark,
+            protocol=self.protocol or facts.protocol,
+            reader=self.reader or facts.reader,
+            args=args,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,8 @@ from keju.interop.imports.log import (
     LogRow,
     Part,
     Source,
+    Task,
+    find_task,
     make_reply,
     malformed,
     mean,
@@ -41,19 +43,8 @@ WHOLE = -1
 """The number of a file that is no part of a split dataset."""
 
 _PART = re.compile(r"(.+)_(\d+)")
-_ABBREVIATIONS = (
-    ("bbh", re.compile(r"bbh[-_](.+)")),
-    ("mmlu_pro", re.compile(r"mmlu_pro[-_](.+)")),
-    ("ceval", re.compile(r"ceval-test-(?P<test>.+)|ceval[-_](.+)")),
-)
-READINGS: dict[str, tuple[str, dict[str, Any]]] = {
-    "bbh": ("evalscope", {"few_shot_num": 0}),
-    "mmlu_pro": ("evalscope", {"few_shot_num": 0}),
-    "ceval": ("opencompass", {}),
-}
-"""The protocol whose reader does what OpenCompass's postprocessors do, and its settings."""
 DIRECT_READER = "robust"
-"""For MMLU-Pro without chain of thought, whose replies are a label alone."""
+"""For choices without chain of thought, where replies are a label alone."""
 LABEL = "label: "
 """What the log-likelihoods (as perplexities) of the options are filed under."""
 _FIGURE = re.compile(r"(?:accuracy|score)(?: \(\d+ runs average\))?")
@@ -65,7 +56,7 @@ JUDGED = ("correct", "is_correct", "cascade_correct")
 ANSWERS = ("pred", "predictions")
 GOLDS = ("answer", "references", "ref")
 """What the evaluators call the verdict, the answer they read and the one they compare it with."""
-OTHER_SPLIT = "the log has C-Eval's val split too; import the test split from a folder of its own"
+OTHER_SPLIT = "the log has another split of the exam too; import this one from a folder of its own"
 
 
 class Dataset(NamedTuple):
@@ -107,20 +98,20 @@ def read(source: Source, names: Sequence[str]) -> Log:
     """The log of one run."""
     models = {_model(name) for name in names}
     source.refuse_several(models)
-    exams: dict[tuple[str, bool], list[tuple[Dataset, str]]] = {}
-    parts: list[Part] = []
+    exams: dict[tuple[str, str], list[tuple[Dataset, Task]]] = {}
     for dataset in _datasets(source, names):
-        benchmark, subset, test = _named(dataset.abbreviation)
-        if benchmark:
-            exams.setdefault((benchmark, test), []).append((dataset, subset))
-        else:
-            parts.append(_part(source, "", False, [(dataset, "")]))
-    known = [
-        _part(source, benchmark, test, members, second=test and (benchmark, False) in exams)
-        for (benchmark, test), members in exams.items()
+        task = find_task(TOOL, dataset.abbreviation)
+        key = task.facts.name if task.facts else dataset.abbreviation
+        exams.setdefault((task.benchmark, key), []).append((dataset, task))
+    # The parts of exams that Keju has come first. Of two splits of one exam, such as val and test,
+    # the one that needs no setting is read.
+    plain = {benchmark for (benchmark, _), [(_, task), *_] in exams.items() if _is_plain(task)}
+    parts = [
+        _part(source, members, second=benchmark in plain and not _is_plain(members[0][1]))
+        for (benchmark, _), members in sorted(exams.items(), key=lambda exam: not exam[0][0])
     ]
     model = models.pop() or "unknown"
-    return Log(tool=TOOL, version="", model=model, parts=[*known, *parts], files=source.hashes)
+    return Log(tool=TOOL, version="", model=model, parts=parts, files=source.hashes)
 
 
 def _model(name: str) -> str:
@@ -171,55 +162,45 @@ def _dataset(source: Source, abbreviation: str, parts: Mapping[int, str]) -> Dat
     return Dataset(abbreviation, files, complete and not any(map(_is_unfinished, files)))
 
 
-def _named(abbreviation: str) -> tuple[str, str, bool]:
-    """The exam, the subset and whether it is C-Eval's test split."""
-    for benchmark, pattern in _ABBREVIATIONS:
-        if match := pattern.fullmatch(abbreviation):
-            test = match.groupdict().get("test")
-            return benchmark, test or match[match.lastindex or 1], test is not None
-    return "", "", False
-
-
-def _part(
-    source: Source,
-    benchmark: str,
-    test: bool,
-    members: Sequence[tuple[Dataset, str]],
-    *,
-    second: bool = False,
-) -> Part:
-    """One exam; with `second` it is the test split beside the val split, which alone is read."""
-    protocol, args = READINGS.get(benchmark, ("", {}))
+def _part(source: Source, members: Sequence[tuple[Dataset, Task]], *, second: bool = False) -> Part:
+    """One exam; with `second` it stands beside another split, which alone is read."""
     rows: list[LogRow] = []
     figures: list[tuple[str, int, float]] = []
-    for dataset, subset in members:
+    for dataset, task in members:
         results = _results(source, dataset)
-        exam = (benchmark, subset)
-        listed = list(_rows(source, _entries(source, dataset), results, exam))
+        listed = list(_rows(source, _entries(source, dataset), results, task))
         rows += listed
         figure = _figure(results)
         if figure and any(row.target for row in listed):
             figures.append((figure[0], len(listed), figure[1]))
-    direct = benchmark == "mmlu_pro" and any(DIRECT_GOLD.fullmatch(row.target) for row in rows)
+    task = members[0][1]
+    direct = rule_of(task) == "colon" and any(DIRECT_GOLD.fullmatch(row.target) for row in rows)
     if direct:
         rows = [replace(row, target=DIRECT_GOLD.sub(r"\1", row.target)) for row in rows]
     if second:
         rows = [replace(row, note=OTHER_SPLIT) for row in rows]
-    return Part(
-        benchmark="" if second else benchmark,
+    reported: dict[str, float] = {}
+    if len(figures) == len(members):
+        # The figure over all datasets, each weighing as many rows as it has.
+        total = sum(weight for _, weight, _ in figures)
+        reported[figures[0][0]] = sum(weight * value for _, weight, value in figures) / total
+    part = Part(
         task=", ".join(dataset.abbreviation for dataset, _ in members),
         rows=rows,
-        protocol=protocol,
         reader=DIRECT_READER if direct else "",
-        args=args | ({"split": "test"} if test else {}),
-        reported=_reported(figures) if len(figures) == len(members) else {},
+        reported=reported,
     )
+    return part if second else part.read_as(task)
 
 
-def _reported(figures: Sequence[tuple[str, int, float]]) -> dict[str, float]:
-    """The figure over all datasets, each weighing as many rows as it has."""
-    total = sum(weight for _, weight, _ in figures)
-    return {figures[0][0]: sum(weight * value for _, weight, value in figures) / total}
+def _is_plain(task: Task) -> bool:
+    return task.facts is not None and "split" not in task.facts.args
+
+
+def rule_of(task: Task) -> str:
+    """The name of OpenCompass's rule for a task; empty where Keju knows none."""
+    rules = task.facts.rules if task.facts else {}
+    return rules.get(task.subset, rules.get("", ""))
 
 
 def _results_of(name: str, abbreviation: str) -> str:
@@ -265,18 +246,18 @@ def _predictions(source: Source, name: str) -> Iterator[tuple[str, str, Mapping[
 
 
 def _rows(
-    source: Source, entries: Sequence[Entry], results: Mapping[str, Any], exam: tuple[str, str]
+    source: Source, entries: Sequence[Entry], results: Mapping[str, Any], task: Task
 ) -> Iterator[LogRow]:
     size = _size(entries)
     details = [_detail(results.get("details"), entry.number, size) for entry in entries]
-    verdicts = _verdicts(entries, details, _figure(results), exam)
+    verdicts = _verdicts(entries, details, _figure(results), rule_of(task))
     for entry, detail, verdict in zip(entries, details, verdicts, strict=True):
         answer = _first(detail, ANSWERS)
         target = _target(entry, detail)
         yield LogRow(
             where=entry.where,
             reply=_reply(entry.row, f"{source.root / entry.where}"),
-            subset=exam[1],
+            subset=task.subset,
             index=entry.number % size,
             prompt=_prompt(entry.row),
             target=target,
@@ -332,7 +313,7 @@ def _verdicts(
     entries: Sequence[Entry],
     details: Sequence[Mapping[str, Any]],
     figure: tuple[str, float] | None,
-    exam: tuple[str, str],
+    rule: str,
 ) -> list[float | None]:
     """The evaluator's verdicts; else the first others that add up to the figure it reports.
 
@@ -345,8 +326,8 @@ def _verdicts(
     compared = [_compared(*both) for both in zip(entries, details, strict=True)]
     if figure is None:
         return compared if all(_is_choice(entry.row) for entry in entries) else judged
-    whole = [_ruled(entry.row, exam, thoughts=True) for entry in entries]
-    spoken = [_ruled(entry.row, exam, thoughts=False) for entry in entries]
+    whole = [_ruled(entry.row, rule, thoughts=True) for entry in entries]
+    spoken = [_ruled(entry.row, rule, thoughts=False) for entry in entries]
     for verdicts in (compared, whole, spoken):
         share = mean(verdict or 0.0 for verdict in verdicts)
         if None not in verdicts and share is not None and abs(share - figure[1]) < SAME:
@@ -362,12 +343,12 @@ def _compared(entry: Entry, detail: Mapping[str, Any]) -> float | None:
     return None if answer is None or gold is None else float(str(answer) == str(gold))
 
 
-def _ruled(row: Mapping[str, Any], exam: tuple[str, str], *, thoughts: bool) -> float | None:
+def _ruled(row: Mapping[str, Any], rule: str, *, thoughts: bool) -> float | None:
     """What OpenCompass's rule makes of a reply, with or without its thoughts."""
     said, gold = row["prediction"], row.get("gold")
     if not isinstance(said, str) or not isinstance(gold, str):
         return None
-    right = decide(*exam, said if thoughts else split_thinking(said).text, gold)
+    right = decide(rule, said if thoughts else split_thinking(said).text, gold)
     return None if right is None else float(right)
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-from keju.benchmarks.bbh.facts import CHOICE_SUBSETS
-
 _CHOICE_MARKER = "answer is "
 _FREE_MARKER = re.compile(r"answer is\s*:?\s*", re.IGNORECASE)
 _BRACKETED = re.compile(r"\(([A-Z])")
@@ -20,20 +18,24 @@ _LISTED_NUMBERS = re.compile(r"\d\s*,\s*\d")
 _COMMA = re.compile(r"\s*,\s*")
 _ANSWER_COLON = re.compile(r"ANSWER\s*:\s*([A-P])", re.IGNORECASE)
 DIRECT_GOLD = re.compile(r"([A-P])\. (.*)", re.DOTALL)
-"""MMLU-Pro without chain of thought: the gold answer is the option with its label."""
+"""``B. two cells``: without chain of thought the gold answer is the option with its label."""
 
 
-def decide(benchmark: str, subset: str, said: str, gold: str) -> bool | None:
-    """Whether `said` is right by OpenCompass's rule; None where Keju knows none."""
-    if benchmark == "bbh" and subset in CHOICE_SUBSETS:
+def decide(rule: str, said: str, gold: str) -> bool | None:
+    """Whether `said` is right by the rule of that name; None where Keju knows none."""
+    if rule == "choice":
         return choice_of(said) == choice_of(gold)
-    if benchmark == "bbh":
+    if rule == "free form":
         return free_form(said).casefold() == free_form(gold).casefold()
-    if benchmark == "ceval":
-        return first_capital(said) == gold
-    if benchmark == "mmlu_pro":
+    if rule == "capital":
+        # The first capital letter of any script.
+        return next((letter for letter in said if letter.isupper()), "") == gold
+    if rule == "colon":
         direct = DIRECT_GOLD.fullmatch(gold)
-        return after_colon(said) == gold if direct is None else is_option(said, *direct.groups())
+        if direct is not None:
+            return is_option(said, *direct.groups())
+        match = _ANSWER_COLON.search(said)
+        return (match[1] if match else "") == gold
     return None
 
 
@@ -60,17 +62,6 @@ def free_form(text: str) -> str:
     if not _LISTED_NUMBERS.search(line):
         line = _COMMA.sub(" ", line)
     return " ".join(line.split())
-
-
-def first_capital(text: str) -> str:
-    """The first capital letter of any script."""
-    return next((letter for letter in text if letter.isupper()), "")
-
-
-def after_colon(text: str) -> str:
-    """The letter after the first ``ANSWER:``, in the case in which it stands."""
-    found = _ANSWER_COLON.search(text)
-    return found[1] if found else ""
 
 
 def is_option(text: str, label: str, option: str) -> bool:

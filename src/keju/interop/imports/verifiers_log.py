@@ -14,7 +14,9 @@ from keju.interop.imports.log import (
     LogRow,
     Part,
     Source,
+    Task,
     failed,
+    find_task,
     make_reply,
     malformed,
     mean,
@@ -27,15 +29,8 @@ from keju.types import Reply
 TOOL = "verifiers"
 RESULTS, METADATA, TRACES = "results.jsonl", "metadata.json", "traces.jsonl"
 
-EXAMS = ("bbh", "mmlu_pro", "ceval", "bixbench")
 _DECORATION = re.compile(r"^(?:.*/)?(?:keju[-_])?(.*?)(?:@.*)?$")
 """An environment's id: an owner before it, a version after it, Keju's own prefix."""
-
-BIXBENCH_VIEW = (
-    "answer_mode", "question_source", "add_tf_legend", "seed", "shuffle_options", "with_refusal",
-    "use_think", "all_questions", "compat_shuffle", "data_version",
-)  # fmt: skip
-"""The arguments of the environment that say which questions were asked, and how."""
 
 
 def find(source: Source) -> list[str]:
@@ -64,18 +59,10 @@ def read(source: Source, names: Sequence[str]) -> Log:
     )
 
 
-def _benchmark(environment: str) -> str:
+def _task(environment: str) -> Task:
+    """The exam behind an environment's id."""
     match = _DECORATION.match(environment)
-    name = (match[1] if match else "").replace("-", "_").lower()
-    return name if name in EXAMS else ""
-
-
-def _view(benchmark: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of an exam that a log's own settings fix."""
-    if benchmark == "bixbench":
-        return {name: given[name] for name in BIXBENCH_VIEW if given.get(name) is not None}
-    names = ("few_shot_num", "split", "mode", "form", "decode")
-    return {name: given[name] for name in names if given.get(name) is not None}
+    return find_task(TOOL, (match[1] if match else "").replace("-", "_").lower())
 
 
 # --- 0.3 -------------------------------------------------------------------------------------
@@ -84,24 +71,21 @@ def _view(benchmark: str, given: Mapping[str, Any]) -> dict[str, Any]:
 def _results(source: Source, name: str) -> Log:
     facts = source.mapping(str(PurePosixPath(name).with_name(METADATA)))
     environment = str(facts.get("env_id") or "")
-    benchmark = _benchmark(environment)
     given = facts.get("env_args") or {}
     sampling = facts.get("sampling_args") or {}
-    reported = {"avg_reward": number(facts.get("avg_reward"))}
+    reward = number(facts.get("avg_reward"))
     part = Part(
-        benchmark=benchmark,
         task=environment,
         rows=list(_rollouts(source, name)),
         protocol=str(given.get("protocol") or ""),
-        args=_view(benchmark, given),
-        reported={label: value for label, value in reported.items() if value is not None},
+        reported={} if reward is None else {"avg_reward": reward},
         sampling={key: value for key, value in sampling.items() if value not in ({}, None)},
     )
     return Log(
         tool=TOOL,
         version=str((facts.get("version_info") or {}).get("vf_version") or ""),
         model=str(facts.get("model") or "unknown"),
-        parts=[part],
+        parts=[part.read_as(_task(environment), given)],
         files={},
     )
 
@@ -187,18 +171,18 @@ def _traces(source: Source, name: str) -> Log:
             key = data.get("id", data.get("idx"))
             rows.append(_traced(where, episode, trace, data, seen[key]))
             seen[key] += 1
-    benchmark = str(exam.get("benchmark") or "") or _benchmark(environment)
     settings = exam.get("settings") or {}
     rewards = mean(row.verdict for row in rows if row.verdict is not None)
     part = Part(
-        benchmark=benchmark if benchmark in EXAMS else "",
         task=environment,
         rows=rows,
         protocol=str(exam.get("protocol") or settings.get("protocol") or ""),
-        args=_view(benchmark, settings | {"seed": settings.get("seed", exam.get("seed"))}),
         reported={} if rewards is None else {"mean reward": rewards},
     )
-    return Log(tool=TOOL, version=version, model=model or "unknown", parts=[part], files={})
+    task = _task(str(exam.get("benchmark") or "") or environment)
+    given = settings | {"seed": settings.get("seed", exam.get("seed"))}
+    parts = [part.read_as(task, given)]
+    return Log(tool=TOOL, version=version, model=model or "unknown", parts=parts, files={})
 
 
 def _traced(
