@@ -45,7 +45,11 @@ COMMANDS = [
     Case(("stats",), "missing argument"),
     Case(("show",), "missing argument"),
     Case(("list",), "missing argument"),
-    Case(("list", "modles"), "'models'"),
+    Case(
+        ("list", "modles"),
+        "invalid value for 'WHAT': 'modles' is not one of 'benchmarks', 'models', 'protocols', "
+        "'readers', 'runs'; see 'keju list --help'",
+    ),
     Case(("list", "runs", "--benchmark", "demo"), "--benchmark is for protocols and readers"),
     Case(("list", "protocols", "--benchmark", "dmo"), "unknown benchmark 'dmo'"),
     Case(("report", "nothing"), "no run 'nothing'"),

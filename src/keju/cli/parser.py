@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from enum import Enum
 from inspect import Parameter, Signature
 from itertools import pairwise
 from typing import Annotated, Any
@@ -56,8 +55,12 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
             if value and len(value) > 1:
                 raise UsageError("cli_flag_twice", flag=row.flags[0], command=command.name)
             values[name] = value = value[0] if value else row.default
-        if isinstance(value, Enum):
-            values[name] = value.value
+        if isinstance(row.kind, tuple) and value is not None and value not in row.kind:
+            choices = ", ".join(f"'{choice}'" for choice in row.kind)
+            place = row.flags[0] if row.flags else row.spelling
+            raise UsageError(
+                "cli_not_a_choice", place=place, value=value, choices=choices, command=command.name
+            )
     return values
 
 
@@ -104,8 +107,7 @@ def _application(command: Command) -> typer.Typer:
     """
     parameters = []
     for name, row in command.rows.items():
-        choices = row.kind if isinstance(row.kind, tuple) else ()
-        kind: Any = Enum("Choice", [(each, each) for each in choices]) if choices else row.kind
+        kind: Any = str if isinstance(row.kind, tuple) else row.kind
         about: Any = typer.Argument(metavar=row.spelling)
         if row.flags:
             about = typer.Option(

@@ -83,6 +83,10 @@ TEXTS: dict[str, str] = {
     "cli_no_data_folder": "{benchmark} has no folder: its questions are {origin}",
     "cli_no_question": "'{subset}' has no question {index}: --index goes from 0 to {last}",
     "cli_no_subset": "{benchmark} has no subset '{name}'{hint}",
+    "cli_not_a_choice": (
+        "invalid value for '{place}': '{value}' is not one of {choices}; "
+        "see 'keju {command} --help'"
+    ),
     "cli_not_with_run": "{flag} is for a file of predictions; a RUN brings its own",
     "cli_nothing_to_score": "give a RUN, or both --datasets NAME and --predictions FILE",
     "cli_one_or_all": "name one benchmark, or --all",

@@ -72,6 +72,9 @@ TEXTS: dict[str, str] = {
     "cli_no_data_folder": "{benchmark} 没有文件夹：其题目来自 {origin}",
     "cli_no_question": "“{subset}”没有第 {index} 题：--index 的范围是 0 到 {last}",
     "cli_no_subset": "{benchmark} 没有子集“{name}”{hint}",
+    "cli_not_a_choice": (
+        "'{place}' 的值无效：'{value}' 不是 {choices} 之一；参见“keju {command} --help”"
+    ),
     "cli_not_with_run": "{flag} 用于预测文件；RUN 自带这些信息",
     "cli_nothing_to_score": "请给出 RUN，或同时给出 --datasets NAME 与 --predictions FILE",
     "cli_one_or_all": "请指定一个基准，或用 --all",
