@@ -50,6 +50,7 @@ from keju.benchmarks.base import (
     fold,
 )
 from keju.benchmarks.choices import check_choices, permuted, shuffle_order
+from keju.benchmarks.samples import LazySamples
 from keju.benchmarks.wording import Wording
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, Notice, did_you_mean
@@ -209,9 +210,10 @@ def choose_subsets(
     by_any_name = {fold(each): own for each, own in every.items()}
     chosen = set()
     for subset in wanted:
-        if fold(subset) not in by_any_name:
+        own = every.get(subset) or by_any_name.get(fold(subset))
+        if own is None:
             raise ConfigError(f"{name} has no subset '{subset}'{did_you_mean(subset, every)}")
-        chosen.add(by_any_name[fold(subset)])
+        chosen.add(own)
     return [each for each in names if each in chosen]
 
 
@@ -322,11 +324,19 @@ def listed_faults(errata: Mapping[str, Erratum]) -> Callable[[Sample], str | Non
     return fault
 
 
-def shuffle_options(samples: Iterable[Sample], seed: int) -> tuple[Sample, ...]:
-    """The samples with their options permuted; each order depends on seed and sample alone."""
-    return tuple(
-        permuted(sample, shuffle_order(len(sample.choices), seed, sample.id)) for sample in samples
-    )
+class ShuffledSamples(LazySamples):
+    """Samples with their options permuted; each order depends on seed and sample alone."""
+
+    def __init__(self, samples: Sequence[Sample], seed: int) -> None:
+        self._samples = samples
+        self._seed = seed
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def make(self, index: int) -> Sample:
+        sample = self._samples[index]
+        return permuted(sample, shuffle_order(len(sample.choices), self._seed, sample.id))
 
 
 def choose_shots(
@@ -469,9 +479,18 @@ def grader(
 # --- making an exam ready ----------------------------------------------------------------------
 
 
-def prepare(benchmark: Benchmark, args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
-    """Make a benchmark ready that is described by its data; the steps are the module's."""
-    name, protocol = benchmark.name, choose_protocol(benchmark, args.protocol)
+def prepare(
+    benchmark: Benchmark,
+    args: DatasetArgs,
+    folder: DataFolder,
+    seed: int,
+    protocol: Protocol | None = None,
+) -> Exam:
+    """Make a benchmark ready that is described by its data; the steps are the module's.
+
+    `protocol` stands in where the exam adapts the one that was asked for.
+    """
+    name, protocol = benchmark.name, protocol or choose_protocol(benchmark, args.protocol)
     wording, load = protocol.wording, benchmark.questions
     assert wording is not None  # else the benchmark has a `make` of its own
     assert load is not None
@@ -513,7 +532,7 @@ def prepare(benchmark: Benchmark, args: DatasetArgs, folder: DataFolder, seed: i
     if args.shuffle_choices:
         if not all(sample.choices for sample in samples):
             raise ConfigError(f"{name}: shuffle_choices: the questions have no options")
-        samples = shuffle_options(samples, seed)
+        samples = ShuffledSamples(samples, seed)
     shots: Mapping[str, Sequence[Sample]] = {}
     texts: Mapping[str, str] = {}
     if shot_count and benchmark.examples is not None:
@@ -545,7 +564,12 @@ def prepare(benchmark: Benchmark, args: DatasetArgs, folder: DataFolder, seed: i
         data=DataFacts(
             dict(folder.hashes), questions.version, (*questions.notes, *notes, *folder.notes)
         ),
-        prompts=wording.prompts(names, shots, examples=texts),
+        prompts=wording.prompts(
+            names,
+            shots,
+            examples=texts,
+            titles={subset.name: subset.title or subset.name for subset in questions.subsets},
+        ),
         averages=averages,
         errata=errata,
         clustered=questions.clustered,

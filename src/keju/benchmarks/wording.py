@@ -51,6 +51,11 @@ ANSWERED: Mapping[str, Word] = {
 """What a worked example has beside its question."""
 
 
+def placeholders(template: str) -> list[str]:
+    """The names in a template: ``["question"]`` of ``Q: {question}``."""
+    return _PLACEHOLDER.findall(template)
+
+
 def fill(template: str, values: Mapping[str, str]) -> str:
     """Replace the placeholders named in `values`, in one pass: values are never looked into."""
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from keju.benchmarks.ceval.facts import SUBJECTS
 from keju.benchmarks.ceval.modes import MODES
-from keju.benchmarks.ceval.subjects import SUBJECTS
 from keju.errors import UsageError
 from keju.results.modes import compare_modes
 from keju.stats.distributions import student_t_quantile

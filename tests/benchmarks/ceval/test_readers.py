@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keju.benchmarks.base import Reader
-from keju.benchmarks.ceval.protocols import resolve
-from keju.benchmarks.ceval.readers import OFFICIAL_ZERO_SHOT, READER_NAMES, readers_for
+from keju.benchmarks.ceval.protocols import PROTOCOLS
+from keju.benchmarks.ceval.readers import OFFICIAL_ZERO_SHOT, readers_for
 from keju.benchmarks.grading import grade
 from keju.types import Answer, Reply, Sample
 
@@ -22,23 +22,25 @@ SAMPLE = Sample(
 )
 
 SETTINGS = {
-    "evalscope": resolve("evalscope", mode=None, form=None, decode="auto", shots=None),
-    "tutorial base": resolve(
-        "tutorial", mode="answer-only", form="base", decode="generate", shots=5
+    "evalscope": PROTOCOLS["evalscope"].fix(mode=None, form=None, decode="auto", shots=None),
+    "tutorial base": PROTOCOLS["tutorial"].fix(
+        mode="answer-only", form="base", decode="generate", shots=5
     ),
-    "tutorial base cot": resolve("tutorial", mode="cot", form="base", decode="auto", shots=5),
-    "tutorial chat": resolve(
-        "tutorial", mode="answer-only", form="chat", decode="generate", shots=5
+    "tutorial base cot": PROTOCOLS["tutorial"].fix(mode="cot", form="base", decode="auto", shots=5),
+    "tutorial chat": PROTOCOLS["tutorial"].fix(
+        mode="answer-only", form="chat", decode="generate", shots=5
     ),
-    "tutorial chat cot": resolve("tutorial", mode="cot", form="chat", decode="auto", shots=5),
-    "official chat": resolve(
-        "official", mode="answer-only", form="chat", decode="generate", shots=5
+    "tutorial chat cot": PROTOCOLS["tutorial"].fix(mode="cot", form="chat", decode="auto", shots=5),
+    "official chat": PROTOCOLS["official"].fix(
+        mode="answer-only", form="chat", decode="generate", shots=5
     ),
-    "official zero": resolve(
-        "official", mode="answer-only", form="chat", decode="generate", shots=0
+    "official zero": PROTOCOLS["official"].fix(
+        mode="answer-only", form="chat", decode="generate", shots=0
     ),
-    "official cot": resolve("official", mode="cot", form="chat", decode="auto", shots=0),
-    "opencompass base": resolve("opencompass", mode=None, form="base", decode="generate", shots=5),
+    "official cot": PROTOCOLS["official"].fix(mode="cot", form="chat", decode="auto", shots=0),
+    "opencompass base": PROTOCOLS["opencompass"].fix(
+        mode=None, form="base", decode="generate", shots=5
+    ),
 }
 
 
@@ -272,7 +274,7 @@ def test_a_base_model_completes_the_tutorials_cue_in_any_form(text: str) -> None
 
 def test_label_log_probabilities_decide_without_any_text() -> None:
     reply = Reply(label_logprobs={"A": -2.0, "B": -0.5})
-    for name in READER_NAMES:
+    for name in readers_for(SETTINGS["evalscope"]):
         reading = grade(reply, SAMPLE, reader(name, "tutorial chat"))
         assert (reading.answer.value, reading.answer.tier) == ("B", "labels")
         assert reading.score.outcome == "correct"

@@ -9,16 +9,20 @@ from typing import Any
 
 import pytest
 
-from keju.benchmarks.ceval.subjects import (
+from keju.benchmarks.ceval import CEVAL
+from keju.benchmarks.ceval.facts import (
     CATEGORIES,
     HARD,
     SUBJECTS,
     check_mapping,
-    find,
     members,
-    select,
 )
+from keju.benchmarks.kit import choose_subsets
 from keju.errors import ConfigError, DataError
+
+
+def chosen(names: list[str] | None) -> list[str]:
+    return choose_subsets("ceval", names, CEVAL.subset_names, CEVAL.subset_aliases)
 
 
 def test_the_table_has_the_published_sizes() -> None:
@@ -56,19 +60,19 @@ def test_the_table_agrees_with_the_mapping_of_the_data(data_dir: Path) -> None:
     ["computer_network", "Computer_Network", "计算机网络", "Computer Network", "COMPUTER-network"],
 )
 def test_a_subject_is_found_by_any_of_its_names(name: str) -> None:
-    assert find(name).name == "computer_network"
+    assert CEVAL.subset_name(name) == "computer_network"
 
 
 def test_an_unknown_subject_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean 'college_physics'"):
-        find("colege_physics")
+        chosen(["colege_physics"])
 
 
 def test_a_selection_is_in_published_order_without_repeats() -> None:
-    assert [s.name for s in select(["法学", "logic", "Logic"])] == ["logic", "law"]
-    assert len(select(None)) == 52
+    assert chosen(["法学", "logic", "Logic"]) == ["logic", "law"]
+    assert len(chosen(None)) == 52
     with pytest.raises(ConfigError, match="empty"):
-        select([])
+        chosen([])
 
 
 @pytest.mark.parametrize(

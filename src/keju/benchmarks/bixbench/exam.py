@@ -1,28 +1,48 @@
-"""BixBench made ready to sit."""
+"""BixBench made ready to sit: from rows to samples in the view that the settings ask for."""
 
 from __future__ import annotations
 
+import hashlib
+import random
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from keju import messages
 from keju.answers.thinking import split_any_thinking
-from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Reader, Reference, Scores, Subset
+from keju.benchmarks.base import Benchmark, DataFacts, Exam, Reader, Scores, Subset
 from keju.benchmarks.bixbench import open_answers, readers
 from keju.benchmarks.bixbench.args import BixBenchArgs
-from keju.benchmarks.bixbench.facts import HYPOTHESIS, REFERENCES
-from keju.benchmarks.bixbench.prompts import Wording
-from keju.benchmarks.bixbench.questions import Questions, sample_id
+from keju.benchmarks.bixbench.data import Capsule, Table, read_table
+from keju.benchmarks.bixbench.facts import ERRATA, HYPOTHESIS, LAYOUT, REFERENCES, VERSIONS
+from keju.benchmarks.bixbench.open_answers import EVAL_MODE
+from keju.benchmarks.bixbench.protocols import PROTOCOLS, BixBenchProtocol
+from keju.benchmarks.bixbench.tools import TOOL_TASKS
+from keju.benchmarks.choices import shuffle_order
 from keju.benchmarks.grading import REFUSAL
-from keju.errors import Notice
+from keju.benchmarks.kit import (
+    Questions,
+    choose_protocol,
+    count_warnings,
+    fingerprint,
+)
+from keju.config import DatasetArgs
+from keju.errors import ConfigError, DataError, Notice
 from keju.stats.estimate import Estimate
-from keju.types import Prompt, Reading, Reply, Sample
+from keju.types import LABELS, Reading, Reply, Sample
 
-_LABEL_PREFIX = re.compile(r"\(([A-Z])\) ?")
+if TYPE_CHECKING:
+    from keju.sources.folder import DataFolder
 
+RECORDED_SETTINGS = (
+    "mode", "answer_mode", "question_source", "add_tf_legend", "max_episodes", "seed",
+    "shuffle_options", "with_refusal", "use_think", "all_questions", "compat_shuffle", "no_judge",
+)  # fmt: skip
+TRUTHS = ("True", "False")
 EXACT_WARNING = Notice("bixbench.exact")
 messages.add(
     "en",
@@ -35,70 +55,34 @@ messages.add(
     "zh",
     {"bixbench.exact": "没有评委：规则无法判定的开放题答案仅在与标准答案逐字相同时算对"},
 )
+# The label that recorded runs put before an option: `(A) text`.
+_LABEL_PREFIX = re.compile(r"\(([A-Z])\) ?")
 
 
+@dataclass(kw_only=True, eq=False)
 class BixBenchExam(Exam):
     """One view of one version under one protocol."""
 
-    benchmark = "bixbench"
-    clustered = True
-
-    def __init__(
-        self,
-        protocol: Protocol,
-        args: BixBenchArgs,
-        questions: Questions,
-        wording: Wording,
-        data: DataFacts,
-        settings: Mapping[str, Any],
-    ) -> None:
-        self.protocol = protocol
-        self.samples = questions.samples
-        drawn = len(questions.samples) < questions.population
-        self.subsets = (
-            Subset(
-                questions.subset,
-                0,
-                len(questions.samples),
-                population=questions.population if drawn else 0,
-            ),
-        )
-        self.readers = _readers(protocol, args)
-        self.beside = "robust" if args.answer_mode == "mcq" else "tolerant"
-        self.data = data
-        self.errata = questions.errata
-        self.settings = settings
-        self.references = _references(args, data.version)
-        self._exact = args.no_judge == "exact"
-        self.warnings = questions.warnings
-        if self._exact:
-            self.warnings = (*questions.warnings, EXACT_WARNING)
-        elif args.names_a_judge:
-            self.judge = args.judge()
-        self._open = self.open_answers = args.answer_mode == "open"
-        self._any_thinking = args.use_think
-        self._wording = wording
-
-    @property
-    def _is_hypothesis(self) -> bool:
-        return self.subsets[0].name == HYPOTHESIS
-
-    def render(self, sample: Sample) -> Prompt:
-        return self._wording.render(sample)
-
-    def means(self) -> Sequence[Mean]:
-        return ()
+    exact: bool = False
+    """Open answers that no rule decides are compared with the target's text."""
+    any_thinking: bool = False
+    """Also cut reasoning in tags other than ``<think>``."""
 
     def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
-        if self._any_thinking and reply.error is None:
-            reply = _without_thinking(reply)
-        if self._open:
-            return open_answers.grade_open(reply, sample, reader, exact=self._exact)
+        if self.any_thinking and reply.error is None:
+            thought = split_any_thinking(reply.text)
+            if thought.reasoning:
+                raw = reply.raw or reply.text
+                reply = msgspec.structs.replace(
+                    reply, text=thought.text, reasoning=thought.reasoning, raw=raw
+                )
+        if self.open_answers:
+            return open_answers.grade_open(reply, sample, reader, exact=self.exact)
         return super().grade(reply, sample, reader)
 
     def chance(self, sample: Sample) -> float | None:
         """One over the options; a half for an open answer of true or false."""
-        return 0.5 if self._open and self._is_hypothesis else super().chance(sample)
+        return 0.5 if self.open_answers and sample.subset == HYPOTHESIS else super().chance(sample)
 
     def extra_metrics(self, scores: Scores) -> Mapping[str, Estimate]:
         from keju.benchmarks.bixbench.metrics import extra_metrics
@@ -106,7 +90,8 @@ class BixBenchExam(Exam):
         return extra_metrics(self.samples, scores)
 
     def locate(self, row: Mapping[str, Any]) -> str:
-        keys = ("capsule_uuid", "id") if self._is_hypothesis else ("question_id", "id")
+        hypothesis = self.subsets[0].name == HYPOTHESIS
+        keys = ("capsule_uuid" if hypothesis else "question_id", "id")
         for key in keys:
             if isinstance(row.get(key), str):
                 return sample_id(row[key])
@@ -129,24 +114,201 @@ class BixBenchExam(Exam):
         return super().as_recorded(sample, recorded, gold=gold)
 
 
-def _references(args: BixBenchArgs, version: str) -> Sequence[Reference]:
-    """Published figures of the same questions, asked in the same way."""
-    same_view = args.answer_mode == "mcq" and args.question_source == "mcq"
-    every = version == "1.5" or args.all_questions
-    return REFERENCES[version] if same_view and every and not args.with_refusal else ()
+def sample_id(name: str) -> str:
+    """The id of the sample that a question id or, for hypotheses, a capsule's uuid names."""
+    return f"bixbench_{name.strip().lower().removeprefix('bixbench_')}"
 
 
-def _readers(protocol: Protocol, args: BixBenchArgs) -> Mapping[str, Reader]:
-    if args.answer_mode == "mcq":
-        return readers.readers()
-    hypothesis = args.question_source == "hypothesis"
-    return open_answers.readers(hypothesis=hypothesis, tags_required=protocol.name == "official")
-
-
-def _without_thinking(reply: Reply) -> Reply:
-    thought = split_any_thinking(reply.text)
-    if not thought.reasoning:
-        return reply
-    return msgspec.structs.replace(
-        reply, text=thought.text, reasoning=thought.reasoning, raw=reply.raw or reply.text
+def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
+    """Load one version; its own setting ``seed`` outranks the task's."""
+    own = args
+    if not isinstance(own, BixBenchArgs):
+        own = BixBenchArgs(**args.model_dump(exclude_unset=True))
+    if "seed" not in own.model_fields_set:
+        own = own.model_copy(update={"seed": seed})
+    protocol = choose_protocol(BIXBENCH, own.protocol)
+    assert isinstance(protocol, BixBenchProtocol)
+    wording = protocol.word(own)
+    table = read_table(folder, own.data_version)
+    if own.all_questions and table.version == "1.5":
+        raise ConfigError(
+            "all_questions has no effect: v1.5 has one question a row; leave it out, or take"
+            " data_version '1.0'"
+        )
+    questions = make_questions(table, own, protocol)
+    (subset,) = questions.subsets
+    for name in own.subset_list or ():
+        if name.strip().lower() not in (subset.name, subset.name.removeprefix("v")):
+            raise ConfigError(
+                f"subset_list: '{name}' is not asked; the only subset here is '{subset.name}'"
+                " (see data_version and question_source)"
+            )
+    if own.subset_list == []:
+        raise ConfigError("subset_list is empty: leave it out")
+    mcq, exact = own.answer_mode == "mcq", own.no_judge == "exact"
+    same_view = mcq and own.question_source == "mcq" and not own.with_refusal
+    every = table.version == "1.5" or own.all_questions
+    return BixBenchExam(
+        benchmark="bixbench",
+        protocol=protocol if mcq else replace(protocol, reader="native"),
+        samples=questions.samples,
+        subsets=questions.subsets,
+        readers=readers.readers()
+        if mcq
+        else open_answers.readers(
+            hypothesis=own.question_source == "hypothesis", tags_required=protocol.tags_required
+        ),
+        data=DataFacts(dict(folder.hashes), table.version, (*questions.notes, *folder.notes)),
+        prompts=wording.prompts([subset.name]),
+        errata=questions.errata,
+        clustered=True,
+        references=REFERENCES[table.version] if same_view and every else (),
+        beside="robust" if mcq else "tolerant",
+        judge=own.judge() if own.names_a_judge and not exact else None,
+        open_answers=not mcq,
+        warnings=(*questions.warnings, *([EXACT_WARNING] if exact else [])),
+        settings={name: getattr(own, name) for name in RECORDED_SETTINGS}
+        | {"prompt_template": wording.question, "system_prompt": wording.system_prompt},
+        exact=exact,
+        any_thinking=own.use_think,
     )
+
+
+class Item(NamedTuple):
+    """What a row asks, whichever view it is asked in."""
+
+    name: str
+    """Question id, or uuid of the capsule; the permutation depends on it."""
+    text: str
+    options: tuple[str, ...]
+    gold: int
+    """Which option is right."""
+    capsule: Capsule
+    metadata: dict[str, Any]
+
+
+def make_questions(table: Table, args: BixBenchArgs, protocol: BixBenchProtocol) -> Questions:
+    """The samples that `args` ask for, in the order of the file."""
+    hypothesis = args.question_source == "hypothesis"
+    if hypothesis:
+        name, notes = HYPOTHESIS, [*table.notes]
+        capsules = [c for c in table.capsules if c.answer is not None and c.hypothesis.strip()]
+        left_out = sorted({c.short_id for c in table.capsules} - {c.short_id for c in capsules})
+        if left_out:
+            names = ", ".join(left_out)
+            notes.append(f"hypotheses left out, as their truth is not recorded: {names}")
+        items = [Item(c.uuid, c.hypothesis, TRUTHS, int(not c.answer), c, {}) for c in capsules]
+    else:
+        name, notes = f"v{table.version}", []
+        every = table.version == "1.5" or args.all_questions
+        chosen = [question for question in table.questions if every or question.first]
+        if len(chosen) < len(table.questions):
+            notes.append(
+                f"{len(chosen)} of {len(table.questions)} questions, the first of each capsule:"
+                " all_questions true asks them all"
+            )
+        items = [
+            Item(
+                q.id,
+                q.text,
+                (q.ideal, *q.distractors),
+                0,
+                q.capsule,
+                {"question_id": q.id, EVAL_MODE: q.eval_mode},
+            )
+            for q in chosen
+        ]
+    if not items:
+        raise DataError("BixBench: the data holds no question of this view")
+    kept = items[: args.max_episodes]
+    samples = [_sample(item, name, index, args, protocol) for index, item in enumerate(kept)]
+    errata: dict[str, str] = {}
+    for item, sample in zip(kept, samples, strict=True) if not hypothesis else ():
+        erratum = ERRATA[table.version].get(item.name)
+        if erratum and erratum.row == fingerprint(item.text, item.options[item.gold]):
+            errata[sample.id] = erratum.fault
+        elif len({choice.strip() for choice in sample.choices}) < len(sample.choices):
+            errata[sample.id] = "two of its options are the same"
+    if args.answer_mode == "mcq":
+        # Where the right answers stand, so that a stuck permutation is seen before the run.
+        letters = Counter(sample.target for sample in samples)
+        shown = ", ".join(f"{label} {letters[label]}" for label in sorted(letters))
+        notes.append(f"gold letters: {shown}")
+    count = table.rows
+    if count.differs:
+        notes.append(f"{count.name}: {count.rows} rows, published are {count.published}")
+    population = len(items) if len(samples) < len(items) else 0
+    return Questions(
+        samples=tuple(samples),
+        subsets=(Subset(name, 0, len(samples), population=population),),
+        errata=errata,
+        notes=notes,
+        warnings=count_warnings([count]),
+    )
+
+
+def _sample(
+    item: Item, subset: str, index: int, args: BixBenchArgs, protocol: BixBenchProtocol
+) -> Sample:
+    """One sample; with options in their shown order unless the answer is open."""
+    capsule, n = item.capsule, len(item.options)
+    metadata = item.metadata | {
+        "capsule_uuid": capsule.uuid,
+        "short_id": capsule.short_id,
+        "categories": list(capsule.categories),
+    }
+    order: tuple[int, ...] = ()
+    target, choices = item.options[item.gold], item.options
+    if args.answer_mode == "mcq":
+        key = item.name
+        if args.compat_shuffle:
+            key = key.removeprefix(f"{capsule.short_id}-")
+        if not args.with_refusal:
+            order = shown_order(n, key, args)
+        elif protocol.refusal.last and not args.compat_shuffle:
+            order = (*shown_order(n, key, args), n)
+        else:
+            order = shown_order(n + 1, key, args)
+        target = LABELS[order.index(item.gold)]
+    if args.with_refusal:
+        choices = (*choices, protocol.refusal.text)
+        metadata[REFUSAL] = LABELS[order.index(n)]
+    return Sample(
+        id=sample_id(item.name),
+        subset=subset,
+        index=index,
+        text=item.text,
+        target=target,
+        choices=tuple(choices[i] for i in order),
+        order=order,
+        group=capsule.short_id,
+        metadata=metadata,
+    )
+
+
+def shown_order(n: int, key: str, args: BixBenchArgs) -> tuple[int, ...]:
+    """The permutation of `n` options of the question `key`; see `keju.types.Sample.order`."""
+    if not args.shuffle_options:
+        return tuple(range(n))
+    if not args.compat_shuffle:
+        return shuffle_order(n, args.seed, key)
+    order = list(range(n))
+    digest = hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()
+    random.Random(args.seed + int(digest, 16)).shuffle(order)
+    return tuple(order)
+
+
+BIXBENCH = Benchmark(
+    name="bixbench",
+    title="BixBench",
+    about="computational biology: 205 questions about real analyses (296 in version 1.0)",
+    layout=LAYOUT,
+    tool_tasks=TOOL_TASKS,
+    protocols=PROTOCOLS,
+    readers=readers.readers() | open_answers.readers(hypothesis=False, tags_required=False),
+    subset_names=(*(f"v{version}" for version in VERSIONS), HYPOTHESIS),
+    exam=BixBenchExam,
+    Args=BixBenchArgs,
+    make=make,
+)
+"""BixBench (Mitchener et al. 2025): computational biology, versions 1.5 and 1.0."""

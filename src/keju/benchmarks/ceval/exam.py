@@ -1,88 +1,73 @@
-"""C-Eval made ready to sit."""
+"""C-Eval: its settings, its tables, and the exam that they become.
+
+The tables are `{dev,val,test}/<subject>_<split>.csv`, or a hub's layout of them. Text is kept as
+published, line breaks (some of them CRLF) included. A missing file, column or answer is an error
+in one line; a row count that differs from the published one is noted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from keju.benchmarks.base import DataFacts, Exam, Mean, Reader, Reference, Subset
-from keju.benchmarks.ceval.prompts import CUE, Question, Writer
-from keju.benchmarks.ceval.protocols import Setting
-from keju.benchmarks.ceval.subjects import CATEGORIES, HARD, SUBJECTS, Split, find, members
-from keju.errors import ConfigError, Notice
-from keju.types import Prefix, Prompt, Sample
+from keju.benchmarks.base import Benchmark, Exam
+from keju.benchmarks.ceval.facts import (
+    AVERAGES,
+    LAYOUT,
+    OPTIONS,
+    SUBJECT_ALIASES,
+    SUBJECTS,
+    Split,
+    check_mapping,
+    references,
+)
+from keju.benchmarks.ceval.modes import MODES
+from keju.benchmarks.ceval.protocols import (
+    PROTOCOLS,
+    CEvalProtocol,
+    DecodeChoice,
+    Mode,
+    PromptForm,
+)
+from keju.benchmarks.ceval.readers import readers_for
+from keju.benchmarks.ceval.tools import TOOL_TASKS
+from keju.benchmarks.kit import (
+    Questions,
+    Setup,
+    arrange,
+    choose_protocol,
+    count_rows,
+    count_warnings,
+    prepare,
+)
+from keju.config import DatasetArgs
+from keju.errors import ConfigError, DataError
+from keju.types import Sample
 
-AVERAGE = "average"
-HARD_MEAN = "hard"
+if TYPE_CHECKING:
+    from keju.sources.folder import DataFolder
 
-_PUBLISHED_TEST = {
-    ("GPT-4", 0): (0.664, 0.533),
-    ("GPT-4", 5): (0.687, 0.549),
-    ("ChatGPT", 0): (0.510, 0.367),
-    ("ChatGPT", 5): (0.544, 0.414),
-    ("LLaMA-65B", 0): (0.347, None),
-    ("LLaMA-65B", 5): (0.388, None),
-    ("ChatGLM-6B", 0): (0.389, None),
-    ("ChatGLM-6B", 5): (0.345, None),
-}
-"""Answer-only on test: average and Hard, by model and worked examples (Huang et al. 2023)."""
+MAPPING = "subject_mapping.json"
 
-_PUBLISHED_VAL = {
-    ("GPT-4", 0): (0.667, None),
-    ("GPT-4", 5): (0.699, None),
-    ("ChatGPT", 0): (0.508, None),
-    ("ChatGPT", 5): (0.535, None),
-}
-"""The same on val."""
+
+class CEvalArgs(DatasetArgs):
+    """Settings of C-Eval."""
+
+    split: Literal["val", "test", "dev"] = "val"
+    """Which questions: val has labels, test may not; dev holds the worked examples."""
+    mode: Mode | None = None
+    """``answer-only`` or ``cot``; the protocol's own by default."""
+    form: PromptForm | None = None
+    """``base`` (a text to continue) or ``chat``; the protocol's own by default."""
+    decode: DecodeChoice = "auto"
+    """``labels``: the likeliest of A to D; ``generate``: free text."""
+    system_role: bool = True
+    """False for a model without a system role: its text opens the first user message."""
 
 
 class CEvalExam(Exam):
     """One split of C-Eval under one protocol."""
-
-    benchmark = "ceval"
-
-    def __init__(
-        self,
-        *,
-        setting: Setting,
-        split: Split,
-        writer: Writer,
-        prefixes: Mapping[str, Prefix],
-        samples: Sequence[Sample],
-        subsets: Sequence[Subset],
-        readers: Mapping[str, Reader],
-        data: DataFacts,
-        errata: Mapping[str, str],
-        settings: Mapping[str, Any],
-        warnings: Sequence[Notice] = (),
-    ) -> None:
-        self.protocol = setting.protocol
-        self.samples = samples
-        self.subsets = subsets
-        self.readers = readers
-        self.data = data
-        self.errata = errata
-        self.settings = settings
-        self.warnings = warnings
-        self.references = published_references(setting, split)
-        self.split = split
-        self._writer = writer
-        self._prefixes = prefixes
-        prefilled = setting.protocol.name == "tutorial" and setting.form == "chat"
-        self._cue = CUE if prefilled and setting.decode == "labels" else ""
-
-    def render(self, sample: Sample) -> Prompt:
-        title = SUBJECTS[sample.subset].chinese
-        tail = self._writer.ask(title, Question(sample.text, sample.choices))
-        return Prompt(self._prefixes[sample.subset], tail, self._cue)
-
-    def means(self) -> Sequence[Mean]:
-        """The official Average and its parts: every one an unweighted mean over subjects."""
-        return (
-            Mean(AVERAGE, "Average over subjects", _tasks(tuple(SUBJECTS))),
-            *(Mean(name, name, _tasks(members(name)), group=True) for name in CATEGORIES),
-            Mean(HARD_MEAN, "C-Eval Hard", _tasks(sorted(HARD)), group=True),
-        )
 
     def locate(self, row: Mapping[str, Any]) -> str:
         """By ``subject`` (or ``subset``) and ``id`` (or ``index``), or by the sample id alone."""
@@ -94,32 +79,188 @@ class CEvalExam(Exam):
         number = row["id"] if "id" in row else row["index"]
         if isinstance(number, str) and number.startswith(f"{self.benchmark}_"):
             return number
-        try:
-            return sample_id(find(str(subject)).name, self.split, int(number))
-        except (ConfigError, ValueError):
-            return f"{self.benchmark}_{subject}_{self.split}_{number}"
+        name = CEVAL.subset_name(str(subject)) or subject
+        plain = isinstance(number, str) and number.strip().isdecimal()
+        return sample_id(name, self.settings["split"], int(number) if plain else number)
 
 
-def sample_id(subject: str, split: Split, number: int) -> str:
+def sample_id(subject: str, split: Split, number: int | str) -> str:
     """The id of a question: unique over subjects and splits."""
     return f"ceval_{subject}_{split}_{number}"
 
 
-def _tasks(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    return tuple((name,) for name in names)
-
-
-def published_references(setting: Setting, split: Split) -> tuple[Reference, ...]:
-    """Published figures of the same split, mode and number of worked examples."""
-    if setting.mode != "answer-only":
-        return ()
-    table: Mapping[tuple[str, int], tuple[float, float | None]]
-    table = _PUBLISHED_TEST if split == "test" else _PUBLISHED_VAL
-    return tuple(
-        Reference(
-            f"{model}, {setting.shots}-shot answer-only, {split}",
-            {AVERAGE: average} | ({HARD_MEAN: hard} if hard is not None else {}),
-        )
-        for (model, shots), (average, hard) in table.items()
-        if shots == setting.shots
+def make(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
+    """Fix the protocol's axes, then take the usual steps."""
+    if not isinstance(args, CEvalArgs):
+        args = CEvalArgs(**args.model_dump(exclude_unset=True))
+    if args.split == "dev":
+        raise ConfigError("split 'dev' holds the worked examples and is not asked: val or test")
+    published = choose_protocol(CEVAL, args.protocol)
+    assert isinstance(published, CEvalProtocol)
+    protocol = published.fix(
+        mode=args.mode, form=args.form, decode=args.decode, shots=args.few_shot_num
     )
+    protocol = replace(protocol, readers=readers_for(protocol))
+    asked = args
+    if not args.system_role:
+        protocol, asked = without_system_role(protocol, args)
+    exam = prepare(CEVAL, asked, folder, seed, protocol)
+    if protocol.answer_only:
+        exam.references = references(args.split, protocol.shots)
+    exam.settings = {
+        "split": args.split,
+        "mode": protocol.modes[0],
+        "form": protocol.forms[0],
+        "decode": protocol.decode,
+        "few_shot_num": protocol.shots,
+        "few_shot_random": args.few_shot_random,
+        "shuffle_choices": args.shuffle_choices,
+        "system_role": args.system_role,
+    }
+    for name in ("system_prompt", "prompt_template", "few_shot_prompt_template"):
+        if (value := getattr(args, name)) is not None:
+            exam.settings[name] = value
+    return exam
+
+
+def without_system_role(
+    protocol: CEvalProtocol, args: CEvalArgs
+) -> tuple[CEvalProtocol, CEvalArgs]:
+    """Let what the system message says open the first user message instead.
+
+    The official chat says its head there already, so that its own system message is left out.
+    """
+    if protocol.base:
+        raise ConfigError("system_role has no effect in form 'base': leave it out")
+    wording, given = protocol.wording, args.system_prompt
+    assert wording is not None
+    if not (wording.system if given is None else given):
+        raise ConfigError(
+            "system_role has no effect: there is no system message in protocol "
+            f"'{protocol.name}' unless system_prompt gives one; leave it out"
+        )
+    opening = "{opening}\n\n"
+    if given is None:
+        opening = "" if wording.bare else f"{wording.system}\n\n"
+    wording = replace(
+        wording,
+        bare=opening + wording.bare,
+        head=opening + wording.head,
+        constants={**wording.constants, "opening": given or ""},
+    )
+    own = {"system_prompt": ""}
+    if args.few_shot_prompt_template:
+        own["few_shot_prompt_template"] = opening + args.few_shot_prompt_template
+    return replace(protocol, wording=wording), args.model_copy(update=own)
+
+
+# --- data --------------------------------------------------------------------------------------
+
+
+def questions(setup: Setup) -> Questions:
+    """The questions of the chosen split and subjects."""
+    args, folder = setup.args, setup.folder
+    assert isinstance(args, CEvalArgs)
+    if folder.exists(MAPPING):
+        check_mapping(folder.json(MAPPING), str(folder.path / MAPPING))
+    rows = (row for name in setup.subsets for row in read_rows(folder, name, args.split))
+    made = arrange("ceval", rows, setup.subsets)
+    made.subsets = [replace(s, title=SUBJECTS[s.name].chinese) for s in made.subsets]
+    counts = count_rows(made.subsets, {s.name: s.rows(args.split) for s in SUBJECTS.values()})
+    notes = [
+        f"{count.name}: {count.rows} {args.split} rows, published {count.published}"
+        for count in counts
+        if count.differs
+    ]
+    total, unlabelled = len(made.samples), sum(not sample.target for sample in made.samples)
+    if unlabelled == total:
+        notes.append("no labels: no score, only outcome counts and predictions")
+    elif unlabelled:
+        notes.append(f"{unlabelled} of {total} rows have no label: no score for them")
+    return replace(made, version=args.split, notes=tuple(notes), warnings=count_warnings(counts))
+
+
+def examples(setup: Setup) -> Iterator[Sample]:
+    """The worked examples of the chosen subjects."""
+    for name in setup.subsets:
+        yield from read_rows(setup.folder, name, "dev")
+
+
+def read_rows(folder: DataFolder, subject: str, split: Split) -> list[Sample]:
+    """The rows of one subject in file order; only the test split may lack answers."""
+    table = f"{split}/{subject}"
+    if not folder.has(table):
+        missing = folder.path / split / f"{subject}_{split}.csv"
+        raise DataError(
+            f"C-Eval: {missing} is missing; restore it, or leave '{subject}' out of subset_list"
+        )
+    origin = folder.name_of(table)
+    rows: dict[int, Sample] = {}
+    for number, fields in enumerate(folder.rows(table), 1):
+        where = f"{origin}, row {number}"
+        row = _sample(fields, subject, split, where)
+        if row.index in rows:
+            raise DataError(f"{where}: id {row.index} occurs twice")
+        rows[row.index] = row
+    if not rows:
+        raise DataError(f"{origin} holds no rows")
+    return list(rows.values())
+
+
+def _sample(fields: Mapping[str, Any], subject: str, split: Split, where: str) -> Sample:
+    needed = ["id", "question", *OPTIONS]
+    needed += ["answer"] if split != "test" else []
+    needed += ["explanation"] if split == "dev" else []
+    lacking = [column for column in needed if fields.get(column) is None]
+    if lacking:
+        raise DataError(f"{where}: no value for column {', '.join(lacking)}")
+    text = {column: "" if value is None else str(value) for column, value in fields.items()}
+    if not text["id"].strip().isdecimal():
+        raise DataError(f"{where}: id '{text['id']}' is not a whole number")
+    if not text["question"].strip():
+        raise DataError(f"{where}: the question is empty")
+    answer = text.get("answer", "").strip()
+    if (answer or split != "test") and (len(answer) != 1 or answer not in OPTIONS):
+        raise DataError(f"{where}: answer '{answer}' is not one of A, B, C, D")
+    row = int(text["id"])
+    return Sample(
+        id=sample_id(subject, split, row),
+        subset=subject,
+        index=row,
+        text=text["question"],
+        target=answer,
+        choices=tuple(text[label] for label in OPTIONS),
+        metadata={"id": row, "explanation": text.get("explanation", ""), "subject": subject},
+    )
+
+
+def fault_of(sample: Sample) -> str | None:
+    """What is known to be wrong with a row: options that cannot be told apart."""
+    for option in sample.choices:
+        same = [OPTIONS[i] for i, other in enumerate(sample.choices) if other == option]
+        if len(same) > 1:
+            return f"options {' and '.join(same)} are identical"
+    return None
+
+
+CEVAL = Benchmark(
+    name="ceval",
+    title="C-Eval",
+    about="52 subjects of Chinese examinations, four options (val 1,346, test 12,342 questions)",
+    aliases=("c-eval",),
+    layout=LAYOUT,
+    tool_tasks=TOOL_TASKS,
+    protocols=PROTOCOLS,
+    readers=readers_for(PROTOCOLS["evalscope"].fix()),
+    questions=questions,
+    examples=examples,
+    faults=fault_of,
+    averages=AVERAGES,
+    subset_names=tuple(SUBJECTS),
+    subset_aliases=SUBJECT_ALIASES,
+    modes=MODES,
+    exam=CEvalExam,
+    Args=CEvalArgs,
+    make=make,
+)
+"""C-Eval (Huang et al. 2023): 13,948 questions of 52 Chinese examinations."""

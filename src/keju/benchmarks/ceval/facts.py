@@ -1,11 +1,166 @@
-"""What is published about C-Eval apart from its subjects: its files (Huang et al. 2023)."""
+"""What is published about C-Eval: its 52 subjects, its files and its scores (Huang et al. 2023).
+
+Facts of hkust-nlp/ceval (subject_mapping.json and the released files). They are held here because
+a user's own data folder may lack the mapping; where the folder has one, it must agree.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
-from keju.benchmarks.ceval.subjects import SUBJECTS, Split
+from keju.benchmarks.base import Mean, Reference
+from keju.errors import DataError, did_you_mean
 from keju.sources.layouts import HubRepo, Layout
+
+Category = Literal["STEM", "Social Science", "Humanities", "Other"]
+Split = Literal["dev", "val", "test"]
+
+OPTIONS = "ABCD"
+DEV_ROWS = 5
+"""Worked examples of each subject."""
+
+
+class Subject(NamedTuple):
+    """One subject as published."""
+
+    name: str
+    """The file name, which is the subset's name and the key of a submission."""
+    english: str
+    chinese: str
+    """The name that stands in the prompts."""
+    category: Category
+    hard: bool
+    """Whether it belongs to C-Eval Hard."""
+    val: int
+    test: int
+
+    def rows(self, split: Split) -> int:
+        """How many rows `split` was published with."""
+        return {"dev": DEV_ROWS, "val": self.val, "test": self.test}[split]
+
+
+_TABLE: dict[Category, str] = {
+    "STEM": """
+        computer_network 计算机网络 19 171
+        operating_system 操作系统 19 179
+        computer_architecture 计算机组成 21 193
+        college_programming 大学编程 37 342
+        college_physics 大学物理 19 176
+        college_chemistry 大学化学 24 224
+        advanced_mathematics 高等数学 19 173
+        probability_and_statistics 概率统计 18 166
+        discrete_mathematics 离散数学 16 153
+        electrical_engineer 注册电气工程师 37 339
+        metrology_engineer 注册计量师 24 219
+        high_school_mathematics 高中数学 18 166
+        high_school_physics 高中物理 19 175
+        high_school_chemistry 高中化学 19 172
+        high_school_biology 高中生物 19 175
+        middle_school_mathematics 初中数学 19 177
+        middle_school_biology 初中生物 21 192
+        middle_school_physics 初中物理 19 178
+        middle_school_chemistry 初中化学 20 185
+        veterinary_medicine 兽医学 23 210
+    """,
+    "Social Science": """
+        college_economics 大学经济学 55 497
+        business_administration 工商管理 33 301
+        marxism 马克思主义基本原理 19 179
+        mao_zedong_thought 毛泽东思想和中国特色社会主义理论体系概论 24 219
+        education_science 教育学 29 270
+        teacher_qualification 教师资格 44 399
+        high_school_politics 高中政治 19 176
+        high_school_geography 高中地理 19 178
+        middle_school_politics 初中政治 21 193
+        middle_school_geography 初中地理 12 108
+    """,
+    "Humanities": """
+        modern_chinese_history 近代史纲要 23 212
+        ideological_and_moral_cultivation 思想道德修养与法律基础 19 172
+        logic 逻辑学 22 204
+        law 法学 24 221
+        chinese_language_and_literature 中国语言文学 23 209
+        art_studies 艺术学 33 298
+        professional_tour_guide 导游资格 29 266
+        legal_professional 法律职业资格 23 215
+        high_school_chinese 高中语文 19 178
+        high_school_history 高中历史 20 182
+        middle_school_history 初中历史 22 207
+    """,
+    "Other": """
+        civil_servant 公务员 47 429
+        sports_science 体育学 19 180
+        plant_protection 植物保护 22 199
+        basic_medicine 基础医学 19 175
+        clinical_medicine 临床医学 22 200
+        urban_and_rural_planner 注册城乡规划师 46 418
+        accountant 注册会计师 49 443
+        fire_engineer 注册消防工程师 31 282
+        environmental_impact_assessment_engineer 环境影响评价工程师 31 281
+        tax_accountant 税务师 49 443
+        physician 医师资格 49 443
+    """,
+}
+"""By category, each line: file name, Chinese name, rows of val and of test."""
+
+HARD = frozenset(
+    (
+        "advanced_mathematics",
+        "discrete_mathematics",
+        "probability_and_statistics",
+        "college_chemistry",
+        "college_physics",
+        "high_school_mathematics",
+        "high_school_chemistry",
+        "high_school_physics",
+    )
+)
+"""The subjects of C-Eval Hard."""
+
+
+def _parse(category: Category, line: str) -> Subject:
+    name, chinese, val, test = line.split()
+    english = name.replace("_", " ").title().replace(" And ", " and ")
+    return Subject(name, english, chinese, category, name in HARD, int(val), int(test))
+
+
+_ALL = [_parse(c, line) for c, table in _TABLE.items() for line in table.strip().splitlines()]
+SUBJECTS: Mapping[str, Subject] = {subject.name: subject for subject in _ALL}
+
+CATEGORIES: tuple[Category, ...] = tuple(_TABLE)
+
+
+def members(category: Category) -> tuple[str, ...]:
+    """The subjects of `category`, in published order."""
+    return tuple(s.name for s in SUBJECTS.values() if s.category == category)
+
+
+def check_mapping(document: Any, origin: str) -> None:
+    """Refuse a subject_mapping.json whose names or categories are not the published ones."""
+    listed = document.get("subjects", document) if isinstance(document, dict) else None
+    if not isinstance(listed, dict):
+        raise DataError(f"{origin} is not a mapping of subjects; take it from the C-Eval release")
+    for name, facts in listed.items():
+        subject = SUBJECTS.get(name)
+        if subject is None:
+            hint = did_you_mean(name, SUBJECTS)
+            raise DataError(f"{origin} names an unknown subject '{name}'{hint}")
+        known = facts if isinstance(facts, dict) else _listed(facts)
+        for field in ("chinese", "category", "hard"):
+            published = getattr(subject, field)
+            if known.get(field, published) != published:
+                raise DataError(
+                    f"{origin}: {field} of '{name}' is {known[field]!r}, published {published!r}"
+                )
+
+
+def _listed(facts: Any) -> dict[str, Any]:
+    """The facts of one subject in the official file: English name, Chinese name, category."""
+    fields = ("english", "chinese", "category")
+    return dict(zip(fields, facts, strict=False)) if isinstance(facts, list) else {}
+
 
 SPLITS: tuple[Split, ...] = ("dev", "val", "test")
 
@@ -29,3 +184,50 @@ SUBJECT_ALIASES = {
     for alias in (subject.english, subject.chinese)
 }
 """English and Chinese names of the subjects."""
+
+AVERAGE = "average"
+HARD_MEAN = "hard"
+
+
+def _tasks(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    return tuple((name,) for name in names)
+
+
+AVERAGES = (
+    Mean(AVERAGE, "Average over subjects", _tasks(tuple(SUBJECTS))),
+    *(Mean(name, name, _tasks(members(name)), group=True) for name in CATEGORIES),
+    Mean(HARD_MEAN, "C-Eval Hard", _tasks(sorted(HARD)), group=True),
+)
+"""The official Average and its parts: every one an unweighted mean over subjects."""
+
+_PUBLISHED: Mapping[Split, Mapping[tuple[str, int], tuple[float, float | None]]] = {
+    "test": {
+        ("GPT-4", 0): (0.664, 0.533),
+        ("GPT-4", 5): (0.687, 0.549),
+        ("ChatGPT", 0): (0.510, 0.367),
+        ("ChatGPT", 5): (0.544, 0.414),
+        ("LLaMA-65B", 0): (0.347, None),
+        ("LLaMA-65B", 5): (0.388, None),
+        ("ChatGLM-6B", 0): (0.389, None),
+        ("ChatGLM-6B", 5): (0.345, None),
+    },
+    "val": {
+        ("GPT-4", 0): (0.667, None),
+        ("GPT-4", 5): (0.699, None),
+        ("ChatGPT", 0): (0.508, None),
+        ("ChatGPT", 5): (0.535, None),
+    },
+}
+"""Answer-only: average and Hard, by model and worked examples."""
+
+
+def references(split: Split, shots: int) -> tuple[Reference, ...]:
+    """Published figures of answer-only on the same split with as many worked examples."""
+    return tuple(
+        Reference(
+            f"{model}, {count}-shot answer-only, {split}",
+            {AVERAGE: average} | ({} if hard is None else {HARD_MEAN: hard}),
+        )
+        for (model, count), (average, hard) in _PUBLISHED[split].items()
+        if count == shots
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from keju.benchmarks.ceval.subjects import CATEGORIES, HARD, SUBJECTS, members
+from keju.benchmarks.ceval.facts import CATEGORIES, HARD, SUBJECTS, members
 from keju.benchmarks.modes import Modes
 
 _SAMPLE_ID = re.compile(r"ceval_(?P<subject>.+)_(?:val|test)_\d+")

@@ -1,198 +1,288 @@
-"""The published ways to sit C-Eval, and what each of them can be asked for.
+"""The published ways to sit C-Eval, their prompts word for word, and what each can be asked for.
 
 A protocol has axes: the mode (answer only, or chain of thought), the form (a text for a base model
-to continue, or a chat) and the decoding. `resolve` fixes them, and refuses in one line what a
-protocol cannot honour.
+to continue, or a chat) and the decoding. `CEvalProtocol.fix` chooses on each of them, and refuses
+in one line what the protocol cannot honour.
+
+Sources: the C-Eval tutorial (Yao Fu), hkust-nlp/ceval, EvalScope, lm-evaluation-harness,
+OpenCompass. The subject's name is the Chinese one throughout.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, Self, TypeVar
 
-from keju.benchmarks.base import Protocol
+from keju.benchmarks.base import Protocol, by_name
+from keju.benchmarks.wording import Word, Wording, words
 from keju.errors import ConfigError
 from keju.types import Decode
 
 Mode = Literal["answer-only", "cot"]
 PromptForm = Literal["base", "chat"]
 DecodeChoice = Literal["auto", "labels", "generate"]
+Words = Mapping[str, Word]
 _Axis = TypeVar("_Axis", Mode, PromptForm)
 
 ANSWER_ONLY_TOKENS = 16
 """Room for `答案：B` or `B. …`; the answer stands at the very beginning."""
 MAX_SHOTS = 5
 
+EXAM_HEAD = "以下是中国关于{subject}考试的单项选择题，请选出其中的正确答案。"
+PLAIN_HEAD = "以下是中国关于{subject}的单项选择题，请选出其中的正确答案。"
+CUE = "答案："
+STEPS = "让我们一步一步思考"
+BLOCK = "{question}\n{choices}"
+
+OFFICIAL_PERSONA = "你是一个中文人工智能助手，"
+OFFICIAL_STEPS = STEPS + "，\n"
+OFFICIAL_FIRST_STEP = "1."
+OPENCOMPASS_BLOCK = f"{EXAM_HEAD}\n{BLOCK}\n答案: "
+
+EVALSCOPE_QUESTION = (
+    PLAIN_HEAD + '你的回答的最后一行应该是这样的格式："答案：[LETTER]"（不带引号），'
+    "其中 [LETTER] 是 {letters} 中的一个。\n\n问题：{question}\n选项：\n{choices}\n"
+)
+EVALSCOPE_EXAMPLES = "以下是一些示例问题：\n\n{fewshot}\n\n\n"
+EVALSCOPE_SHOT = "问题：{question}\n选项：\n{choices}\n解析：{explanation}\n答案：{answer}"
+LETTERS = "A、B、C、D"
+
+WORDS = {name: word for name, word in words("A. text").items() if name != "letters"}
+
+
+def _text(question: str, *, head: str, shot: str, reply: str, words: Words = WORDS) -> Wording:
+    """A text to continue: the head once, then the examples, one after the other."""
+    return Wording(
+        question=question,
+        head=f"{head}{{examples}}",
+        bare=head,
+        shot=shot,
+        reply=reply,
+        between="",
+        tail_is_whole=True,
+        words=words,
+    )
+
+
+def _evalscope(_: CEvalProtocol) -> Wording:
+    """One user message: examples with their explanations, then the question."""
+    return Wording(
+        question=EVALSCOPE_QUESTION,
+        head=EVALSCOPE_EXAMPLES,
+        shot=EVALSCOPE_SHOT,
+        examples="fewshot",
+        words=WORDS,
+        constants={"letters": LETTERS},
+        shared=("subject",),
+    )
+
+
+def _tutorial(protocol: CEvalProtocol) -> Wording:
+    """Options `A: text`; the head is the system message of a chat."""
+    cot = not protocol.answer_only
+    user = f"{BLOCK}\n{STEPS}" if cot else BLOCK
+    reply = ("{explanation}\n" if cot else "") + CUE + "{answer}"
+    own = words("A: text")
+    if protocol.base:
+        question = f"{user}\n" + ("" if cot else CUE)
+        head, shot = f"{EXAM_HEAD}\n\n", f"{user}\n"
+        return _text(question, head=head, shot=shot, reply=f"{reply}\n\n", words=own)
+    cue = CUE if protocol.decode == "labels" else ""
+    return Wording(
+        question=user, shot=user, reply=reply, system=EXAM_HEAD, cue=cue, turns=True, words=own
+    )
+
+
+def _official(protocol: CEvalProtocol) -> Wording:
+    """Options `A. text`, every user turn ends with the cue; a chat says the head twice."""
+    cot = not protocol.answer_only
+    user, head = f"{BLOCK}\n{CUE}", f"{EXAM_HEAD}\n\n"
+    reply = OFFICIAL_STEPS + "{explanation}\n所以答案是{answer}。" if cot else "{answer}"
+    if protocol.base:
+        question = user + (OFFICIAL_STEPS + OFFICIAL_FIRST_STEP if cot else "")
+        return _text(question, head=head, shot=user, reply=f"{reply}\n\n")
+    system = OFFICIAL_PERSONA + EXAM_HEAD
+    return Wording(
+        question=user, shot=user, reply=reply, system=system, bare=head, turns=True, words=WORDS
+    )
+
+
+def _lm_eval(_: CEvalProtocol) -> Wording:
+    """The head once, the question stripped, a space between the cue and the label."""
+    stripped = {**WORDS, "question": lambda sample: sample.text.strip()}
+    user = f"{BLOCK}\n{CUE}"
+    head, reply = f"{PLAIN_HEAD}\n\n", " {answer}\n\n"
+    return _text(user, head=head, shot=user, reply=reply, words=stripped)
+
+
+def _opencompass(protocol: CEvalProtocol) -> Wording:
+    """The head in every example; in base form the label stands on its own line.
+
+    Upstream compares four filled-in texts in base form, so a question whose label is to be chosen
+    ends with that line break too; a generated one ends with the cue.
+    """
+    if protocol.base:
+        question = OPENCOMPASS_BLOCK + ("\n" if protocol.decode == "labels" else "")
+        return _text(question, head="", shot=OPENCOMPASS_BLOCK, reply="\n{answer}\n\n\n")
+    return Wording(
+        question=OPENCOMPASS_BLOCK,
+        shot=OPENCOMPASS_BLOCK,
+        reply="{answer}",
+        turns=True,
+        tail_is_whole=True,
+        words=WORDS,
+    )
+
 
 @dataclass(frozen=True, kw_only=True)
-class Published:
-    """One publication: its protocol and the values that its axes can take, the default first."""
+class CEvalProtocol(Protocol):
+    """One publication: the values that its axes can take, the default first, or those chosen."""
 
-    protocol: Protocol
+    word: Callable[[CEvalProtocol], Wording]
+    """Its prompts with the values that were chosen."""
     modes: tuple[Mode, ...]
     forms: tuple[PromptForm, ...]
     decodes: Mapping[PromptForm, tuple[Decode, ...]]
     """Of answer-only by form; a chain of thought is always generated."""
-    shots: int
+    cued: bool = False
+    """Whether its user turns end with the cue `答案：` in a chat too."""
     templates: bool = False
-    """Whether the prompt templates can be replaced."""
+    shot_choices: Collection[int] | None = range(MAX_SHOTS + 1)
 
+    @property
+    def answer_only(self) -> bool:
+        """Whether a chain of thought is neither shown nor asked for."""
+        return self.modes[0] == "answer-only"
 
-class Setting(NamedTuple):
-    """What was chosen: a protocol with all its axes fixed."""
-
-    protocol: Protocol
-    mode: Mode
-    form: PromptForm
-    decode: Decode
-    shots: int
+    @property
+    def base(self) -> bool:
+        """Whether the prompt is a text to continue."""
+        return self.forms[0] == "base"
 
     @property
     def continues(self) -> bool:
         """Whether the prompt ends with the cue `答案：`, so that the reply begins with a label."""
-        cued = self.form == "base" or self.protocol.name in ("official", "opencompass")
-        return cued and self.mode == "answer-only"
+        return (self.base or self.cued) and self.answer_only
+
+    def fix(
+        self,
+        *,
+        mode: Mode | None = None,
+        form: PromptForm | None = None,
+        decode: DecodeChoice = "auto",
+        shots: int | None = None,
+    ) -> Self:
+        """This protocol with one value on each axis: its defaults where nothing is asked for."""
+        mode = self._pick("mode", mode, self.modes)
+        form = self._pick("form", form, self.forms)
+        if mode == "cot" and decode == "labels":
+            raise ConfigError(
+                "decode 'labels' needs mode 'answer-only': a chain of thought is generated"
+            )
+        usual: Decode = "generate" if mode == "cot" else self.decodes[form][0]
+        chosen: Decode = usual if decode == "auto" else decode
+        # The version names whatever was chosen among several, and a decoding that is not usual.
+        parts = [self.version]
+        parts += [mode] if len(self.modes) > 1 else []
+        parts += [form] if len(self.forms) > 1 else []
+        parts += [chosen] if chosen != usual else []
+        short = (mode, chosen) == ("answer-only", "generate")
+        fixed = replace(
+            self,
+            version="-".join(parts),
+            form="completion" if form == "base" else "chat",
+            decode=chosen,
+            max_tokens=ANSWER_ONLY_TOKENS if short else None,
+            shots=self.shots if shots is None else shots,
+            modes=(mode,),
+            forms=(form,),
+        )
+        return replace(fixed, wording=self.word(fixed))
+
+    def _pick(self, axis: str, asked: _Axis | None, offered: tuple[_Axis, ...]) -> _Axis:
+        if asked is None or asked in offered:
+            return asked or offered[0]
+        able = [p.name for p in PROTOCOLS.values() if asked in getattr(p, f"{axis}s")]
+        raise ConfigError(
+            f"{axis} '{asked}' is not offered by protocol '{self.name}': "
+            f"leave it out, or take protocol {' or '.join(able)}"
+        )
 
 
-_BOTH: Mapping[PromptForm, tuple[Decode, ...]] = {
+_LABELS_FIRST: Mapping[PromptForm, tuple[Decode, ...]] = {
     "base": ("labels", "generate"),
     "chat": ("labels", "generate"),
 }
 
-PUBLISHED: Mapping[str, Published] = {
-    "evalscope": Published(
-        protocol=Protocol(
-            name="evalscope",
-            version="1.1",
-            reader="evalscope",
-            about="EvalScope, C-Eval v1.1: explained examples in one message; asks for 答案：X",
-        ),
+PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
+    CEvalProtocol(
+        name="evalscope",
+        version="1.1",
+        reader="evalscope",
+        about="EvalScope, C-Eval v1.1: explained examples in one message; asks for 答案：X",
+        word=_evalscope,
         modes=("cot",),
         forms=("chat",),
         decodes={"chat": ("generate",)},
-        shots=5,
+        shots=MAX_SHOTS,
         templates=True,
     ),
-    "tutorial": Published(
-        protocol=Protocol(
-            name="tutorial",
-            version="1",
-            reader="tutorial",
-            headline="average",
-            decode="labels",
-            about="The C-Eval tutorial: answer-only by label logits, or chain of thought; "
-            "mode, form and few_shot_num choose among its eight prompts",
-        ),
+    CEvalProtocol(
+        name="tutorial",
+        version="1",
+        reader="tutorial",
+        headline="average",
+        decode="labels",
+        about="The C-Eval tutorial: answer-only by label logits, or chain of thought; "
+        "mode, form and few_shot_num choose among its eight prompts",
+        word=_tutorial,
         modes=("answer-only", "cot"),
         forms=("chat", "base"),
-        decodes=_BOTH,
-        shots=5,
+        decodes=_LABELS_FIRST,
+        shots=MAX_SHOTS,
     ),
-    "official": Published(
-        protocol=Protocol(
-            name="official",
-            version="1",
-            reader="official",
-            headline="average",
-            decode="labels",
-            about="The scripts of hkust-nlp/ceval, with the Chinese subject name; "
-            "mode and form choose among their prompts",
-        ),
+    CEvalProtocol(
+        name="official",
+        version="1",
+        reader="official",
+        headline="average",
+        decode="labels",
+        about="The scripts of hkust-nlp/ceval, with the Chinese subject name; "
+        "mode and form choose among their prompts",
+        word=_official,
         modes=("answer-only", "cot"),
         forms=("chat", "base"),
-        decodes=_BOTH,
-        shots=5,
+        decodes=_LABELS_FIRST,
+        shots=MAX_SHOTS,
+        cued=True,
     ),
-    "lm-eval": Published(
-        protocol=Protocol(
-            name="lm-eval",
-            version="2",
-            reader="first-capital",
-            decode="labels",
-            form="completion",
-            about="lm-evaluation-harness ceval-valid v2: zero-shot completion, likeliest label, "
-            "micro average",
-        ),
+    CEvalProtocol(
+        name="lm-eval",
+        version="2",
+        reader="first-capital",
+        decode="labels",
+        form="completion",
+        about="lm-evaluation-harness ceval-valid v2: zero-shot completion, likeliest label, "
+        "micro average",
+        word=_lm_eval,
         modes=("answer-only",),
         forms=("base",),
-        decodes={"base": ("labels", "generate")},
+        decodes=_LABELS_FIRST,
         shots=0,
     ),
-    "opencompass": Published(
-        protocol=Protocol(
-            name="opencompass",
-            version="1",
-            reader="first-capital",
-            headline="average",
-            about="OpenCompass: header in every example; chat reads the first capital; base takes "
-            "the likeliest label (upstream: mean cross-entropy of the whole text)",
-        ),
+    CEvalProtocol(
+        name="opencompass",
+        version="1",
+        reader="first-capital",
+        headline="average",
+        about="OpenCompass: header in every example; chat reads the first capital; base takes "
+        "the likeliest label (upstream: mean cross-entropy of the whole text)",
+        word=_opencompass,
         modes=("answer-only",),
         forms=("chat", "base"),
         decodes={"chat": ("generate", "labels"), "base": ("labels", "generate")},
-        shots=5,
+        shots=MAX_SHOTS,
+        cued=True,
     ),
-}
-
-PROTOCOLS: Mapping[str, Protocol] = {name: p.protocol for name, p in PUBLISHED.items()}
-
-
-def resolve(
-    name: str,
-    *,
-    mode: Mode | None,
-    form: PromptForm | None,
-    decode: DecodeChoice,
-    shots: int | None,
-) -> Setting:
-    """Fix the axes of the protocol called `name`, taking its defaults where nothing is asked."""
-    published = PUBLISHED[name]
-    mode = _pick(name, "mode", mode, published.modes)
-    form = _pick(name, "form", form, published.forms)
-    decoded = _decode(published, mode, form, decode)
-    count = published.shots if shots is None else shots
-    if count > MAX_SHOTS:
-        raise ConfigError(
-            f"few_shot_num: C-Eval has {MAX_SHOTS} worked examples a subject, {count} asked for"
-        )
-    protocol = dataclasses.replace(
-        published.protocol,
-        version=_version(published, mode, form, decoded),
-        form="completion" if form == "base" else "chat",
-        decode=decoded,
-        max_tokens=ANSWER_ONLY_TOKENS if (mode, decoded) == ("answer-only", "generate") else None,
-    )
-    return Setting(protocol, mode, form, decoded, count)
-
-
-def _pick(protocol: str, axis: str, asked: _Axis | None, offered: tuple[_Axis, ...]) -> _Axis:
-    if asked is None or asked in offered:
-        return asked or offered[0]
-    able = [name for name, p in PUBLISHED.items() if asked in getattr(p, f"{axis}s")]
-    raise ConfigError(
-        f"{axis} '{asked}' is not offered by protocol '{protocol}': "
-        f"leave it out, or take protocol {' or '.join(able)}"
-    )
-
-
-def _decode(published: Published, mode: Mode, form: PromptForm, asked: DecodeChoice) -> Decode:
-    if mode == "cot":
-        if asked == "labels":
-            raise ConfigError(
-                "decode 'labels' needs mode 'answer-only': a chain of thought is generated"
-            )
-        return "generate"
-    offered = published.decodes[form]
-    return offered[0] if asked == "auto" else asked
-
-
-def _version(published: Published, mode: Mode, form: PromptForm, decode: Decode) -> str:
-    """The version names whatever was chosen among several, and a decoding that is not the usual."""
-    parts = [published.protocol.version]
-    parts += [mode] if len(published.modes) > 1 else []
-    parts += [form] if len(published.forms) > 1 else []
-    usual = "generate" if mode == "cot" else published.decodes[form][0]
-    parts += [decode] if decode != usual else []
-    return "-".join(parts)
+)

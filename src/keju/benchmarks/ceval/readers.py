@@ -23,24 +23,20 @@ from keju.answers.wordings import (
     chinese_verdict,
     normal_chinese,
 )
-from keju.benchmarks.ceval.data import OPTIONS
-from keju.benchmarks.ceval.protocols import Mode, Setting
+from keju.benchmarks.ceval.facts import OPTIONS
+from keju.benchmarks.ceval.protocols import CEvalProtocol, Mode
 from keju.types import Answer, Sample, Tier
 
-READER_NAMES = ("tutorial", "official", "evalscope", "first-capital", "robust")
 
-
-def readers_for(setting: Setting) -> Mapping[str, Reader]:
+def readers_for(protocol: CEvalProtocol) -> Mapping[str, Reader]:
     """All readers, each told what the prompt looked like where that changes its rules."""
-    base = setting.form == "base"
+    base, continues = protocol.base, protocol.continues
     readers: tuple[Reader, ...] = (
-        TutorialReader(
-            continues=setting.continues, base=base, answer_only=setting.mode == "answer-only"
-        ),
-        OfficialReader(setting.mode, setting.shots),
+        TutorialReader(continues=continues, base=base, answer_only=protocol.answer_only),
+        OfficialReader(protocol.modes[0], protocol.shots),
         EvalScopeChoiceReader(EVALSCOPE_CHINESE),
         FirstCapitalReader(),
-        ChineseReader(continues=setting.continues, base=base),
+        ChineseReader(continues=continues, base=base),
     )
     return {reader.name: reader for reader in readers}
 

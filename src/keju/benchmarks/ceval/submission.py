@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from keju.benchmarks.ceval.data import OPTIONS
-from keju.benchmarks.ceval.subjects import SUBJECTS
+from keju.benchmarks.ceval.facts import OPTIONS, SUBJECTS
 from keju.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ import msgspec
 
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.custom.exam_file import NAMES, ExamFile, Kind
+from keju.benchmarks.custom.prompts import FIELDS
 from keju.benchmarks.custom.readers import ACCEPTED
 from keju.benchmarks.samples import Positions, StoredSamples
 from keju.config.text import scalar
@@ -35,8 +36,6 @@ EXPLANATION = ("explanation",)
 YAML_SUFFIXES = (".yaml", ".yml")
 SHOT_STEMS = ("few_shot", "few-shot", "shots")
 """Names of the file of worked examples where the exam file names none."""
-FIELDS = "fields"
-"""Key of `Sample.metadata` that holds the other columns of the row, for templates."""
 EVERYTHING = "all"
 """The subset of questions that name none and stand in a single file."""
 
@@ -180,12 +179,15 @@ def _sample(exam: str, subset: str, index: int, question: Question) -> Sample:
     )
 
 
-def read_shots(folder: DataFolder, name: str, kind: Kind) -> list[Question]:
+def read_shots(folder: DataFolder, name: str, kind: Kind) -> list[Sample]:
     """The worked examples; each needs an answer."""
-    shots = list(_read_file(folder, name, kind))
-    for shot in shots:
-        if not shot.answers:
-            raise DataError(f"{shot.where}: a worked example needs an 'answer'")
+    shots: list[Sample] = []
+    for question in _read_file(folder, name, kind):
+        if not question.answers:
+            raise DataError(f"{question.where}: a worked example needs an 'answer'")
+        shot = _sample("shot", question.subset, len(shots), question)
+        explained = {**shot.metadata, "explanation": question.explanation}
+        shots.append(msgspec.structs.replace(shot, metadata=explained))
     return shots
 
 

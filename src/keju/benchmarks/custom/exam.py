@@ -1,62 +1,81 @@
-"""A custom exam made ready to sit."""
+"""From a path to an exam: the folder is looked at once, its rows are read when it is sat."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from keju.benchmarks.base import DataFacts, Exam, Mean, Protocol, Reader, Subset
-from keju.benchmarks.custom.data import FIELDS
-from keju.benchmarks.custom.prompts import EXAMPLES, Asked, Wording, prefix_of, render, split
-from keju.benchmarks.custom.readers import LETTER
-from keju.types import Prefix, Prompt, Sample
+import msgspec
+
+from keju.benchmarks.base import Benchmark, DataFacts, Exam, Mean, Protocol, Reader, Subset, by_name
+from keju.benchmarks.custom import data
+from keju.benchmarks.custom.exam_file import ExamFile, Kind, ReaderRule, read_exam_file
+from keju.benchmarks.custom.prompts import templates_of
+from keju.benchmarks.custom.readers import LETTER, readers_of
+from keju.benchmarks.kit import ShuffledSamples, choose_shots, choose_subsets
+from keju.benchmarks.samples import ChosenSamples
+from keju.config import DatasetArgs
+from keju.errors import ConfigError, DataError
+from keju.sources.folder import DataFolder
+from keju.types import Sample
+
+TEXT, LETTERS = "text", "letters"
+
+
+def custom_exam(path: Path, taken: Sequence[str]) -> Benchmark:
+    """The benchmark in a folder or file; `taken` are names it must not have."""
+    if not path.exists():
+        raise DataError(f"no exam at {path}: expected a folder or a file of questions")
+    folder, only = (path, None) if path.is_dir() else (path.parent, path.name)
+    exam, exam_file = read_exam_file(folder) if only is None else (ExamFile(), "")
+    name = exam.name
+    if name is None:
+        own = path.resolve().name
+        own = own.partition(".")[0] if path.is_file() else own
+        plain = "".join(c if c.isalnum() or c in "._-" else "_" for c in own)
+        name = plain.strip("._-") or "custom"
+    if name in taken:
+        raise DataError(f"{path}: '{name}' is a benchmark already; set another name in exam.yaml")
+    files = DataFolder(folder)
+    tables = data.find_tables(files, exam, only)
+    # The first question tells the kind; that the others agree is checked when they are read.
+    first = None if exam.kind else data.first_question(files, tables.questions)
+    kind: Kind = exam.kind or ("choice" if first and first.choices else "free")
+    try:
+        reader, readers = readers_of(exam, kind)
+    except ConfigError as error:
+        raise DataError(f"{folder / exam_file}: {error}") from None
+    text = Protocol(
+        name=TEXT,
+        version="1",
+        reader=reader,
+        about="as the exam's own file says, else in Keju's plain wording",
+        max_tokens=exam.max_tokens,
+    )
+    letters = Protocol(
+        name=LETTERS,
+        version="1",
+        reader=reader,
+        about="the likeliest option letter by log-probability",
+        decode="labels",
+    )
+    protocols = by_name(text, letters) if kind == "choice" else by_name(text)
+    custom = Custom(name, folder, exam, exam_file, kind, tables, readers, protocols)
+    return Benchmark(
+        name=name,
+        title=exam.title or name,
+        about=exam.about or f"the exam in {path}",
+        protocols=protocols,
+        readers=readers,
+        make=custom.make,
+    )
 
 
 class CustomExam(Exam):
     """The questions of a folder under one protocol."""
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        protocol: Protocol,
-        readers: Mapping[str, Reader],
-        samples: Sequence[Sample],
-        subsets: Sequence[Subset],
-        clustered: bool,
-        wording: Wording,
-        examples: Mapping[str, str],
-        data: DataFacts,
-        settings: Mapping[str, Any],
-    ) -> None:
-        self.benchmark = name
-        self.protocol = protocol
-        self.readers = readers
-        self.samples = samples
-        self.subsets = subsets
-        self.data = data
-        self.settings = settings
-        self.errata = {}
-        if protocol.reader == LETTER:
-            self.beside = LETTER
-        self.clustered = clustered
-        self._shared: dict[str, dict[str, str]] = {}
-        self._parts: dict[str, tuple[Prefix, str]] = {}
-        for subset in subsets:
-            shared = {"subset": subset.name, EXAMPLES: examples[subset.name]}
-            template = wording.whole if shared[EXAMPLES] else wording.question
-            lead, tail = split(template, shared)
-            self._shared[subset.name] = shared
-            self._parts[subset.name] = prefix_of(lead, settings.get("system_prompt")), tail
-
-    def render(self, sample: Sample) -> Prompt:
-        prefix, tail = self._parts[sample.subset]
-        asked = Asked(sample.text, sample.choices, sample.metadata.get(FIELDS, {}))
-        return render(prefix, tail, asked, self._shared[sample.subset])
-
-    def means(self) -> Sequence[Mean]:
-        tasks = tuple((subset.name,) for subset in self.subsets)
-        return (Mean("macro_accuracy", "mean over subsets", tasks),)
 
     def locate(self, row: Mapping[str, Any]) -> str:
         """By ``id``, or by ``subset`` and ``index``."""
@@ -69,3 +88,106 @@ class CustomExam(Exam):
                 if sample.index == index:
                     return sample.id
         return super().locate(row)
+
+
+@dataclass(frozen=True)
+class Custom:
+    """An exam in a folder."""
+
+    name: str
+    folder: Path
+    exam: ExamFile
+    exam_file: str
+    """Its name; empty where there is none."""
+    kind: Kind
+    tables: data.Tables
+    readers: Mapping[str, Reader]
+    protocols: Mapping[str, Protocol]
+
+    def make(self, args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
+        """Read all rows and word the prompts; the folder is the exam's own."""
+        del folder
+        if args.local_path is not None:
+            raise ConfigError("local_path has no effect: a custom exam is named by its path")
+        if args.shuffle_choices and self.kind == "free":
+            raise ConfigError("shuffle_choices: the questions have no options")
+        files = DataFolder(self.folder)
+        if self.exam_file:
+            files.bytes(self.exam_file)  # its hash is part of the manifest
+        bank = data.QuestionBank(self.name, files, self.tables.questions, self.kind)
+        names = choose_subsets(self.name, args.subset_list, list(bank.parts))
+        rows: array[int] = array("I")
+        subsets: list[Subset] = []
+        for name in names:
+            start = len(rows)
+            rows.extend(bank.parts[name].rows)
+            subsets.append(Subset(name, start, len(rows)))
+        samples: Sequence[Sample] = ChosenSamples(bank.samples, rows)
+        if args.shuffle_choices:
+            samples = ShuffledSamples(samples, seed)
+        shots = self._shots(files, args, names, seed)
+        if args.few_shot_prompt_template is not None:
+            if not any(shots.values()):
+                raise ConfigError("few_shot_prompt_template has no effect without worked examples")
+            if args.prompt_template is not None:
+                raise ConfigError(
+                    "prompt_template has no effect beside few_shot_prompt_template, which is the "
+                    "whole prompt: give one of them"
+                )
+        protocol = self.protocols[args.protocol or TEXT]
+        templates = templates_of(
+            self.exam,
+            self.kind,
+            protocol.reader,
+            args,
+            letters=protocol.decode == "labels",
+            columns=frozenset.intersection(*(bank.parts[name].columns for name in names)),
+        )
+        system, rule = args.system_prompt, self.exam.reader
+        if system is None:
+            system = self.exam.system_prompt
+        return CustomExam(
+            benchmark=self.name,
+            protocol=protocol,
+            samples=samples,
+            subsets=tuple(subsets),
+            readers=self.readers,
+            data=DataFacts(dict(files.hashes), notes=tuple(files.notes)),
+            prompts=templates.wording(system).prompts(names, shots),
+            averages=(Mean("macro_accuracy", "mean over subsets", tuple((n,) for n in names)),),
+            clustered=any(bank.parts[name].grouped for name in names),
+            beside=LETTER if protocol.reader == LETTER else "robust",
+            settings={
+                "kind": self.kind,
+                "language": self.exam.language,
+                "reader": rule.model_dump() if isinstance(rule, ReaderRule) else rule,
+                "few_shot_random": args.few_shot_random,
+                "shuffle_choices": args.shuffle_choices,
+                "templates": templates._asdict(),
+                "few_shot_num": {name: len(own) for name, own in shots.items()},
+            }
+            | ({"system_prompt": system} if system else {}),
+        )
+
+    def _shots(
+        self, files: DataFolder, args: DatasetArgs, subsets: Sequence[str], seed: int
+    ) -> dict[str, list[Sample]]:
+        """The worked examples of each subset: its own where they name subsets, else all."""
+        count, file = args.few_shot_num, self.tables.shots
+        if count is None and isinstance(self.exam.few_shot, int):
+            count = self.exam.few_shot
+        pool = data.read_shots(files, file, self.kind) if file and count != 0 else []
+        if args.few_shot_random and not pool:
+            raise ConfigError(f"{self.name}: few_shot_random: there are no worked examples to draw")
+        chosen = choose_shots(
+            self.name,
+            pool,
+            subsets,
+            count,
+            seed=seed if args.few_shot_random else None,
+            where=str(self.folder / (file or "few_shot.jsonl")),
+        )
+        return {
+            name: [msgspec.structs.replace(shot, subset=name) for shot in own]
+            for name, own in chosen.items()
+        }

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from keju.benchmarks.choices import label_lines
 from keju.benchmarks.custom.exam_file import ExamFile, Kind, Language, ReaderRule
-from keju.benchmarks.wording import check_template, fill
-from keju.types import LABELS, Message, Prefix, Prompt
+from keju.benchmarks.wording import (
+    ANSWERED,
+    Word,
+    Wording,
+    check_template,
+    placeholders,
+    put,
+    words,
+)
+from keju.config import DatasetArgs
+from keju.types import Sample
 
 EXAMPLES = "examples"
-PER_QUESTION = ("question", "choices", "letters")
+FIELDS = "fields"
+"""Key of `Sample.metadata` that holds the other columns of the row."""
 
 CALLS: dict[Language, dict[str, str]] = {
     "en": {
@@ -38,36 +46,10 @@ CALLS: dict[Language, dict[str, str]] = {
 """What the model is asked to do, by reader; ``letters`` where it only chooses a letter."""
 
 ANSWER_LINES: dict[Language, str] = {"en": "ANSWER: ", "zh": "答案："}
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-class Asked(NamedTuple):
-    """What a template is filled with."""
-
-    text: str
-    choices: Sequence[str]
-    fields: Mapping[str, str]
-
-    def values(self) -> dict[str, str]:
-        """By placeholder."""
-        return {
-            **self.fields,
-            "question": self.text,
-            "choices": label_lines(self.choices),
-            "letters": ", ".join(LABELS[: len(self.choices)]),
-        }
-
-
-class Shot(NamedTuple):
-    """One worked example."""
-
-    asked: Asked
-    answer: str
-    explanation: str
-
-
-class Wording(NamedTuple):
-    """The templates in force."""
+class Templates(NamedTuple):
+    """The templates in force, for prompts and manifest."""
 
     question: str
     """The prompt of one question."""
@@ -78,85 +60,65 @@ class Wording(NamedTuple):
     explained: str
     """One with an explanation; as `shot` where that is the exam's own."""
 
-    def examples(self, shots: Sequence[Shot]) -> str:
-        """The worked examples, a blank line between them."""
-        return "\n\n".join(self._example(shot) for shot in shots)
+    def wording(self, system: str | None) -> Wording:
+        """The prompts of the exam, a blank line between its worked examples."""
+        usual = words("A) text", between=", ")
+        names = {name for template in self for name in placeholders(template)}
+        own = names - {*usual, "subset", EXAMPLES}
+        vocabulary = usual | {name: _column(name) for name in own}
+        shown = {**vocabulary, **ANSWERED, "subset": lambda shot: shot.subset}
 
-    def _example(self, shot: Shot) -> str:
-        values = {"answer": shot.answer, "explanation": shot.explanation}
-        template = self.explained if shot.explanation else self.shot
-        return fill(template, shot.asked.values() | values)
+        def example(shot: Sample) -> str:
+            explained = shot.metadata.get("explanation")
+            return put(self.explained if explained else self.shot, shown, shot)
 
-
-def split(template: str, shared: Mapping[str, str]) -> tuple[str, str]:
-    """A template as what all questions of a subset share, filled, and what is their own."""
-    own = next((m.start() for m in _PLACEHOLDER.finditer(template) if m[1] not in shared), None)
-    end = len(template) if own is None else own
-    return fill(template[:end], shared), template[end:]
-
-
-def render(prefix: Prefix, tail: str, asked: Asked, shared: Mapping[str, str]) -> Prompt:
-    """The prompt of one question."""
-    return Prompt(prefix, fill(tail, {**asked.values(), **shared}))
-
-
-def prefix_of(lead: str, system_prompt: str | None) -> Prefix:
-    """The shared part of a subset's prompts."""
-    turns = (Message("system", system_prompt),) if system_prompt else ()
-    return Prefix(turns, lead)
+        return Wording(
+            question=self.question,
+            whole=self.whole,
+            shot="{example}",
+            system_prompt=system or "",
+            words=vocabulary,
+            shot_words={"example": example},
+            shared=("subset",),
+        )
 
 
-class Templates(NamedTuple):
-    """Templates that the user gave for this run."""
-
-    question: str | None = None
-    whole: str | None = None
+def _column(name: str) -> Word:
+    """A further column of the row; what is none, as in ``\\boxed{X}``, stays as it is."""
+    return lambda sample: str(sample.metadata.get(FIELDS, {}).get(name, f"{{{name}}}"))
 
 
-def wording_of(
+def templates_of(
     exam: ExamFile,
     kind: Kind,
     reader: str,
-    given: Templates,
+    args: DatasetArgs,
     *,
     letters: bool,
-    columns: frozenset[str],
-) -> Wording:
+    columns: Iterable[str],
+) -> Templates:
     """The user's templates where they are given, else the exam's, else Keju's; all are checked.
 
     `letters` says that the model only chooses a letter; `columns` are the fields of all rows.
     """
     plain = "{question}\n\n{choices}" if kind == "choice" else "{question}"
     call = _call(exam, kind, reader, letters=letters)
-    question = given.question or exam.template or (f"{plain}\n\n{call}" if call else plain)
-    joined = "{" + EXAMPLES + "}\n\n" + question
-    own = None if given.question else exam.few_shot_template
-    whole = given.whole or own or joined
+    question = args.prompt_template or exam.template or (f"{plain}\n\n{call}" if call else plain)
+    own = None if args.prompt_template else exam.few_shot_template
+    whole = args.few_shot_prompt_template or own or "{" + EXAMPLES + "}\n\n" + question
     line = _answer_line(exam, reader, letters=letters)
     shot = exam.shot_template or f"{plain}\n\n{line}"
-    reasoned = shot if letters else f"{plain}\n\n{{explanation}}\n{line}"
-    wording = Wording(question, whole, shot, exam.shot_template or reasoned)
-    _check(wording, kind, columns)
-    return wording
-
-
-def _check(wording: Wording, kind: Kind, columns: frozenset[str]) -> None:
-    required = ("question", "choices") if kind == "choice" else ("question",)
-    options = ("choices", "letters") if kind == "choice" else ()
-    known = {*columns, "subset", "question", *options}
-    check_template(wording.question, known=known, required=required, setting="template")
-    check_template(
-        wording.whole,
-        known={*known, EXAMPLES},
-        required=(*required, EXAMPLES),
-        setting="few_shot_template",
-    )
-    check_template(
-        wording.shot,
-        known={*known, "answer", "explanation"},
-        required=("question", "answer"),
-        setting="shot_template",
-    )
+    explained = shot if letters else f"{plain}\n\n{{explanation}}\n{line}"
+    made = Templates(question, whole, shot, exam.shot_template or explained)
+    required = ["question"] + (["choices"] if kind == "choice" else [])
+    known = {*columns, "subset", *required, *(["letters"] if kind == "choice" else [])}
+    for setting, template, more, needed in (
+        ("template", question, (), required),
+        ("few_shot_template", whole, (EXAMPLES,), (*required, EXAMPLES)),
+        ("shot_template", shot, ("answer", "explanation"), ("question", "answer")),
+    ):
+        check_template(template, known={*known, *more}, required=needed, setting=setting)
+    return made
 
 
 def _call(exam: ExamFile, kind: Kind, reader: str, *, letters: bool) -> str:

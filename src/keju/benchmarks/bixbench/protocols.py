@@ -1,0 +1,159 @@
+"""The published ways to sit BixBench, their prompts word for word, faults of spacing included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from keju.benchmarks.base import Protocol, by_name
+from keju.benchmarks.bixbench.args import BixBenchArgs
+from keju.benchmarks.choices import LabelStyle
+from keju.benchmarks.wording import Wording, check_template, fill, words
+from keju.errors import ConfigError
+from keju.types import Sample
+
+SYSTEM_MCQ = (
+    "Respond with a single letter A, B, C, or D. If an 'E. I don't know' option is shown, you may"
+    " answer E. Output only the letter."
+)
+SYSTEM_OPEN = "Answer succinctly in one or two sentences. Do not include qualifiers like 'I think'."
+"""The README of the verifiers environment `bixbench`."""
+
+SYSTEM_HYPOTHESIS_MCQ = (
+    "You are evaluating whether a scientific hypothesis is supported. Respond with a single letter"
+    " A or B. If a 'C. I don't know' option is shown, you may answer C. Output only the letter."
+)
+"""The environment's, without its claim that A means True, which shuffling makes false, and with
+the letter that its refusal option really has."""
+SYSTEM_HYPOTHESIS_OPEN = (
+    "Answer whether the hypothesis is true or false. Respond with 'True' or 'False' only, unless"
+    " you are unsure."
+)
+
+ENVIRONMENT_MCQ = "{question}{legend}\n\nOptions:\n{choices}\n"
+ENVIRONMENT_OPEN = "{question}"
+LEGEND = "\n\nLegend: {true}=True, {false}=False"
+
+OFFICIAL_MCQ = (
+    "Extract the single letter answer to the following question from the given options. You must"
+    " pick one answer even if you are unsure.\n\nQuestion: {question}\n\nOptions:\n{choices}"
+    "IMPORTANT: You must only output a single letter answer in XML format.\n\n"
+    " Example Output: <answer> X </answer>"
+)
+OFFICIAL_MCQ_WITH_REFUSAL = (
+    "Extract the single letter answer to the following question from the given options given"
+    " below.\n\nQuestion: {question}\n\nOptions:\n{choices}"
+    "IMPORTANT: You must only output a single letter answer in XML format.\n\n"
+    "Example Output: <answer> X </answer>"
+)
+OFFICIAL_OPEN = (
+    "Answer following question to the best of your knowledge.Keep your answer concise and to the"
+    " point.\n\nQuestion: {question}IMPORTANT: You must only output your answer in XML format.\n\n"
+    "Example Output: <answer> Your answer </answer>"
+)
+"""Future-House/BixBench, the zero-shot script."""
+
+
+class Refusal(NamedTuple):
+    """The option of not knowing, where it is offered."""
+
+    text: str
+    last: bool
+    """It stays behind the shuffled options; otherwise it is shuffled among them."""
+
+
+class View(NamedTuple):
+    """How the questions are asked."""
+
+    answer_mode: str
+    question_source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BixBenchProtocol(Protocol):
+    """A publication: its prompts by answer mode, and the option of not knowing.
+
+    `reader` is that of multiple choice; open answers are read by ``native``.
+    """
+
+    style: LabelStyle
+    questions: Mapping[str, str]
+    """The message by answer mode; ``refusal`` is that of options with a refusal among them."""
+    systems: Mapping[View, str]
+    """The system message of each view; views that are missing have none."""
+    refusal: Refusal
+    hypotheses: bool = True
+    """Whether it can ask for the truth of hypotheses."""
+    tags_required: bool = False
+    """Whether an open answer must stand in tags."""
+
+    def word(self, args: BixBenchArgs) -> Wording:
+        """The prompts that `args` ask for; even an empty system message of the user's counts."""
+        if args.question_source == "hypothesis" and not self.hypotheses:
+            raise ConfigError(
+                f"protocol '{self.name}' has no hypothesis view: use protocol 'environment', or"
+                " question_source 'mcq'"
+            )
+        template = args.prompt_template
+        if template is None:
+            offered = args.with_refusal and "refusal" in self.questions
+            template = self.questions["refusal" if offered else args.answer_mode]
+        else:
+            required = ["question"] + (["choices"] if args.answer_mode == "mcq" else [])
+            required += ["legend"] if args.add_tf_legend else []
+            check_template(template, known=required, required=required, setting="prompt_template")
+        system = self.systems.get(View(args.answer_mode, args.question_source), "")
+        legend = _legend if args.add_tf_legend else _no_legend
+        return Wording(
+            question=template,
+            system_prompt=system if args.system_prompt is None else args.system_prompt,
+            words=words(self.style) | {"legend": legend},
+            shared=(),
+        )
+
+
+def _legend(sample: Sample) -> str:
+    """Which letters mean True and False, as the options are shown."""
+    letters = dict(zip(sample.choices, sample.labels, strict=True))
+    return fill(LEGEND, {"true": letters["True"], "false": letters["False"]})
+
+
+def _no_legend(_: Sample) -> str:
+    return ""
+
+
+PROTOCOLS: Mapping[str, BixBenchProtocol] = by_name(
+    BixBenchProtocol(
+        name="environment",
+        version="1",
+        reader="environment",
+        about="the verifiers environment: a system prompt, the letter alone or a short answer",
+        style="A. text",
+        questions={"mcq": ENVIRONMENT_MCQ, "open": ENVIRONMENT_OPEN},
+        systems={
+            View("mcq", "mcq"): SYSTEM_MCQ,
+            View("open", "mcq"): SYSTEM_OPEN,
+            View("mcq", "hypothesis"): SYSTEM_HYPOTHESIS_MCQ,
+            View("open", "hypothesis"): SYSTEM_HYPOTHESIS_OPEN,
+        },
+        refusal=Refusal("I don't know", last=True),
+    ),
+    BixBenchProtocol(
+        name="official",
+        version="1",
+        reader="official",
+        about="Future-House's zero-shot script: one message, temperature 1, answer in tags",
+        temperature=1.0,
+        style="(A) text",
+        questions={
+            "mcq": OFFICIAL_MCQ,
+            "refusal": OFFICIAL_MCQ_WITH_REFUSAL,
+            "open": OFFICIAL_OPEN,
+        },
+        systems={},
+        refusal=Refusal("Insufficient information to answer the question", last=False),
+        hypotheses=False,
+        tags_required=True,
+    ),
+)
