@@ -18,7 +18,7 @@ from keju.engine.resume import KEPT_FAULTS, JobRequests, copy_cached, recall, st
 from keju.engine.session import run_session
 from keju.errors import ConfigError, DataError, KejuError, Notice, RunIncomplete
 from keju.files import read_json
-from keju.judges import judging_of
+from keju.judges import judge_stage
 from keju.models.registry import is_local, make_model
 from keju.report.html import write_outputs
 from keju.results.schema import Results, from_document, to_document
@@ -93,9 +93,9 @@ def run_exams(
     config = _with_stored_judge(config)
     jobs = make_jobs(config)
     model = make_model(config)
-    judging = judging_of(config, jobs)
-    if judging is not None:
-        judging.check()
+    stage = judge_stage(config, jobs)
+    if stage is not None:
+        stage.check()
     cache = find_run(config.use_cache, config.work_dir) if config.use_cache else None
     place = run_folder(config)
     folder = place.path
@@ -109,18 +109,17 @@ def run_exams(
             if display is not None and manifest.differences:
                 told = "; ".join(manifest.differences)
                 display.note(Notice("other_settings", {"differences": told}).text())
-            if judging is not None and recalled.count < sum(job.units for job in jobs):
-                judging.preflight()
+            if stage is not None and recalled.count < sum(job.units for job in jobs):
+                stage.preflight()
             stop = run_session(config, jobs, model, once, journal, manifest, recalled, display)
-            judgement = None
-            if judging is not None:
+            if stage is not None:
                 ask = manifest if stop is None else None
-                judgement = judging.grade(run, requests, ask, display=display)
-                stop = stop or judgement.stop
+                judged = stage.grade(folder, ask, display=display)
+                stop = stop or judged
             stop = stop or _shortfall(jobs, config.error_limit)
-            results = build_results(jobs, manifest, stop, judgement)
+            results = build_results(jobs, manifest, stop, stage)
             try:
-                write_grades(folder, judgement.grades if judgement is not None else ())
+                write_grades(folder, stage.grades if stage is not None else ())
                 manifest.finish(complete=stop is None)
                 write_outputs(run, results, requests, config.language, report=report)
             except DataError as error:
@@ -185,11 +184,11 @@ def judge_run(
     early then leaves its verdicts and nothing else.
     """
     jobs = make_jobs(config)
-    judging = judging_of(config, jobs)
-    if judging is None and config.judge is None:
-        raise ConfigError("no judge is named: give --model NAME, or --judge with its settings")
-    if judging is not None:
-        judging.check()
+    stage = judge_stage(config, jobs)
+    if stage is None and config.judge is None:
+        raise ConfigError("judge_not_named")
+    if stage is not None:
+        stage.check()
     with Journal(folder):
         file = ManifestFile(folder, config, [job.facts() for job in jobs])
         described = msgspec.structs.replace(file.manifest)
@@ -199,15 +198,14 @@ def judge_run(
         run, requests = Run(folder), JobRequests(jobs)
         for reply in stored_replies(run, requests):
             reply.enter()
-        judgement = None
-        if judging is not None:
-            judgement = judging.grade(run, requests, file, display=display, strict=True)
-        stop = judgement.stop if judgement is not None else None
+        stop = None
+        if stage is not None:
+            stop = stage.grade(folder, file, display=display, strict=True)
         if stop is not None and earlier is not None:
             return _left_as_it_was(folder, earlier, stop, described.config.get("judge"))
         _describe_results(file.manifest, described)
-        write_grades(folder, judgement.grades if judgement is not None else ())
-        results = build_results(jobs, file, stop, judgement)
+        write_grades(folder, stage.grades if stage is not None else ())
+        results = build_results(jobs, file, stop, stage)
         complete = stop is None and all(job.tallies[0].done == job.units for job in jobs)
         results = msgspec.structs.replace(results, complete=complete)
         file.finish(complete=complete)

@@ -123,7 +123,7 @@ def test_a_retry_gives_its_slot_back_and_comes_before_new_work() -> None:
         channel = make(endpoint, 1)
         started = monotonic()
         replies = await asyncio.gather(*(solve(channel, str(n)) for n in range(20)))
-        assert [reply.text for reply, _ in replies] == [str(n) for n in range(20)]
+        assert [reply.text for reply, *_ in replies] == [str(n) for n in range(20)]
         assert replies[0].faults == (BUSY,)
         # Others were asked during the wait, and none of the rest before the repetition was due.
         again = endpoint.asked.index("0", 1)
@@ -139,7 +139,7 @@ def test_a_fault_in_turn_seven_is_repeated_there_and_never_restarts_the_episode(
     async def episode(first: Request, channel: Channel) -> Exchange:
         faults: tuple[Fault, ...] = ()
         for turn in range(1, 11):
-            reply, more = await channel.ask(request(f"turn {turn}"))
+            reply, more, _ = await channel.ask(request(f"turn {turn}"))
             faults += more
         return Exchange(reply, faults)
 
@@ -147,7 +147,7 @@ def test_a_fault_in_turn_seven_is_repeated_there_and_never_restarts_the_episode(
         endpoint = Endpoint(lambda text, n: BUSY if text == "turn 7" and n < 3 else None)
         channel = make(endpoint, 1)
         async with channel.slot():
-            reply, faults = await episode(request("start"), channel)
+            reply, faults, _ = await episode(request("start"), channel)
         assert (reply.text, faults) == ("turn 10", (BUSY, BUSY))
         assert endpoint.asked == [f"turn {n}" for n in (1, 2, 3, 4, 5, 6, 7, 7, 7, 8, 9, 10)]
 
@@ -162,7 +162,7 @@ def test_never_more_in_flight_than_slots_whatever_fails() -> None:
         endpoint = Endpoint(fault, seconds=0.001)
         channel = make(endpoint, 4)
         replies = await asyncio.gather(*(solve(channel, str(n)) for n in range(200)))
-        assert all(reply.error is None for reply, _ in replies)
+        assert all(reply.error is None for reply, *_ in replies)
         assert endpoint.most == 4
         assert channel.in_flight == 0
 
@@ -172,7 +172,7 @@ def test_never_more_in_flight_than_slots_whatever_fails() -> None:
 def test_attempts_are_counted_and_the_last_fault_is_the_reply() -> None:
     async def scenario() -> None:
         endpoint = Endpoint(lambda *_: Fault("server", "broken", 500))
-        reply, faults = await solve(make(endpoint, 1, attempts=3), "x")
+        reply, faults, _ = await solve(make(endpoint, 1, attempts=3), "x")
         assert reply.error == Fault("server", "broken", 500)
         assert len(faults) == 2
         assert len(endpoint.asked) == 3

@@ -11,11 +11,11 @@ from keju.benchmarks import registry
 from keju.benchmarks.choices import as_shown
 from keju.config import TaskConfig
 from keju.engine.job import Job, make_jobs
-from keju.judges.exam import Bundle, Strategy
+from keju.judges.exam import submit
 from keju.judges.prompts import ANSWER
 from keju.runs.journal import Records
 from keju.task import judge_run, run_exams
-from keju.types import Record, Reply, Sample
+from keju.types import Answer, Fault, Reading, Record, Reply, Sample, Score
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import config, entry
 from tests.support.replies import Plan
@@ -34,11 +34,12 @@ def job_of(tmp_path: Path, **filters: str) -> Job:
     return make_jobs(task)[0]
 
 
-def handed(job: Job, text: str, strategy: Strategy, order: tuple[int, ...] = ()) -> list[Sample]:
-    record = Record(bench="b", id="i", hash="h", order=order, reply=Reply(text=text, finish="stop"))
-    bundle = Bundle(job, strategy)
-    bundle.consider(0, record)
-    return list(bundle.exam("grade").samples)
+def handed(job: Job, text: str, strategy: str, order: tuple[int, ...] = ()) -> list[Sample]:
+    reply = Reply(text=text, finish="stop")
+    readings = job.grade(0, reply, order)
+    record = Record(bench="b", id="i", hash="h", order=order, reply=reply, readings=readings)
+    submission = submit(job, 0, record, strategy)
+    return [] if submission is None else [submission.question]
 
 
 def reversed_order(sample: Sample) -> tuple[int, ...]:
@@ -92,3 +93,20 @@ def test_an_open_answer_is_handed_in_as_it_was_read(tmp_path: Path) -> None:
 def test_a_closed_answer_is_handed_in_without_what_no_reader_sees(tmp_path: Path) -> None:
     (question,) = handed(job_of(tmp_path), "<think>(A)?</think> the first one", "llm_recall")
     assert question.metadata[ANSWER] == "the first one"
+
+
+def test_only_texts_with_a_target_can_be_judged(tmp_path: Path) -> None:
+    job = job_of(tmp_path)
+    sample = job.exam.samples[0]
+    wrong = (Reading("r", Answer("x"), Score(0.0, "incorrect")),) * len(job.readers)
+
+    def is_handed_in(reply: Reply) -> bool:
+        record = Record(bench="b", id="i", hash="h", reply=reply, readings=wrong)
+        return submit(job, 0, record, "llm") is not None
+
+    assert is_handed_in(Reply(text="a"))
+    assert not is_handed_in(Reply(text=" \n"))
+    assert not is_handed_in(Reply(text="a", error=Fault("server", "x")))
+    assert not is_handed_in(Reply(text="A", label_logprobs={"A": -0.1}))
+    job.exam.samples = [msgspec.structs.replace(sample, target="")]
+    assert not is_handed_in(Reply(text="a"))

@@ -17,13 +17,18 @@ from typing import Any
 import pytest
 
 from keju.benchmarks import registry
+from keju.benchmarks.base import Reader
 from keju.errors import ConfigError, DataError, EndpointError
+from keju.judges import judge as judge_module
+from keju.judges import verdicts as verdicts_module
+from keju.judges.prompts import Kind
 from keju.results.schema import to_document
 from keju.results.score import score_run
 from keju.runs.journal import VERDICTS, Records
 from keju.runs.judged import GRADES
 from keju.runs.run import Run
 from keju.task import judge_run, run_exams
+from keju.types import Answer, Reading, Reply, Sample
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import (
     JUDGED,
@@ -38,7 +43,7 @@ from tests.support.judged import (
     verdict,
     wait_for,
 )
-from tests.support.open_exam import SIZE
+from tests.support.open_exam import SIZE, OpenExam
 from tests.support.replies import Asked, Plan, draw
 
 
@@ -380,3 +385,36 @@ def test_kill_in_the_middle_of_grading_loses_no_verdict(tmp_path: Path) -> None:
     found = json.loads(done.stdout)["benchmarks"][0]
     assert found["judge"]["judged"] == KILL_SAMPLES
     assert len(list(Records(tmp_path / "r", file=VERDICTS))) == KILL_SAMPLES
+
+
+def test_each_reply_is_graded_once_and_each_verdict_read_once(
+    endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graded: list[str] = []
+    read: list[str] = []
+    grade, verdict_of = OpenExam.grade, verdicts_module.read_verdict
+
+    def count_grade(exam: OpenExam, reply: Reply, sample: Sample, reader: Reader) -> Reading:
+        graded.append(sample.id)
+        return grade(exam, reply, sample, reader)
+
+    def count_read(text: str, shown: str, kind: Kind) -> Answer:
+        read.append(shown)
+        return verdict_of(text, shown, kind)
+
+    monkeypatch.setattr(OpenExam, "grade", count_grade)
+    monkeypatch.setattr(judge_module, "read_verdict", count_read)
+    monkeypatch.setattr(verdicts_module, "read_verdict", count_read)
+    task = config(tmp_path, endpoint.url, {})
+    run_exams(task)
+    assert len(graded) == len(set(graded)) == SIZE
+    assert len(read) == len(set(read)) == JUDGED
+    for again in (
+        lambda: judge_run(task, tmp_path / "r"),
+        lambda: score_run(Run(tmp_path / "r")),
+    ):
+        graded.clear()
+        read.clear()
+        again()
+        assert len(graded) == len(set(graded)) == SIZE
+        assert len(read) == len(set(read)) == JUDGED

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from keju.errors import DataError, UsageError
-from keju.judges.exam import Part, Strategy, can_be_judged, wants_judge
+from keju.judges.exam import wants_judge
 from keju.judges.quality import corrected_accuracy, describe, load_labelled, measure
 from keju.judges.verdicts import agreement, consistency, settled
 from keju.stats.judge import JudgeQuality
-from keju.types import Fault, Outcome, Reply, Sample, Score
+from keju.types import Outcome, Sample, Score
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_agreement_of_two_judges() -> None:
 
 def test_a_corrected_accuracy_is_rogan_and_gladens() -> None:
     judge = JudgeQuality(0.92, 0.88, 60, 40)
-    metric = corrected_accuracy(Part(500, 310), Part(0, 0), judge)
+    metric = corrected_accuracy((500, 310), (0, 0), judge)
     assert metric.value == pytest.approx(0.625)
     assert metric.se == pytest.approx(0.0454426, abs=1e-7)
     assert metric.ci95 == pytest.approx([0.625 - 1.959964 * 0.0454426, 0.7140659], abs=1e-5)
@@ -59,19 +59,19 @@ def test_a_corrected_accuracy_is_rogan_and_gladens() -> None:
 
 def test_what_a_rule_decided_is_not_corrected() -> None:
     judge = JudgeQuality(0.92, 0.88, 60, 40)
-    mixed = corrected_accuracy(Part(500, 310), Part(500, 400), judge)
+    mixed = corrected_accuracy((500, 310), (500, 400), judge)
     assert mixed.value == pytest.approx((0.625 + 0.8) / 2)
     assert mixed.n == 1000
-    perfect = corrected_accuracy(Part(50, 31), Part(50, 40), JudgeQuality(1.0, 1.0, 9, 9))
+    perfect = corrected_accuracy((50, 31), (50, 40), JudgeQuality(1.0, 1.0, 9, 9))
     assert perfect.value == pytest.approx(0.71)
     assert perfect.se == pytest.approx((0.71 * 0.29 / 100) ** 0.5)
 
 
 def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
     with pytest.raises(UsageError, match="no better than chance"):
-        corrected_accuracy(Part(10, 5), Part(0, 0), JudgeQuality(0.5, 0.5, 4, 4))
+        corrected_accuracy((10, 5), (0, 0), JudgeQuality(0.5, 0.5, 4, 4))
     with pytest.raises(UsageError, match="both kinds"):
-        corrected_accuracy(Part(10, 5), Part(0, 0), measure([True], ["correct"]))
+        corrected_accuracy((10, 5), (0, 0), measure([True], ["correct"]))
 
 
 def test_quality_over_the_labelled_answers_that_have_a_verdict() -> None:
@@ -145,27 +145,16 @@ def test_which_outcomes_are_handed_in(outcome: Outcome) -> None:
 
 def test_undecided_answers_are_handed_in_and_answers_without_gold_are_not() -> None:
     undecided, no_gold = Score(0.0, "ungraded", "undecided"), Score(0.0, "ungraded", "no_target")
-    strategies: tuple[Strategy, ...] = ("llm", "llm_recall")
-    for strategy in strategies:
+    for strategy in ("llm", "llm_recall"):
         assert wants_judge(undecided, strategy, open_answers=True)
         assert not wants_judge(no_gold, strategy, open_answers=True)
     assert not wants_judge(undecided, "rule", open_answers=True)
 
 
-def test_only_texts_with_a_target_can_be_judged() -> None:
-    sample = Sample(id="q", subset="s", index=0, text="t", target="a")
-    hidden = Sample(id="q", subset="s", index=0, text="t", target="")
-    assert can_be_judged(Reply(text="a"), sample)
-    assert not can_be_judged(Reply(text=" \n"), sample)
-    assert not can_be_judged(Reply(text="a"), hidden)
-    assert not can_be_judged(Reply(text="a", error=Fault("server", "x")), sample)
-    assert not can_be_judged(Reply(text="A", label_logprobs={"A": -0.1}), sample)
-
-
 def test_few_judged_answers_that_hang_together_are_corrected_too() -> None:
     judge = JudgeQuality(0.9, 0.8, 60, 40)
-    alone = corrected_accuracy(Part(2, 1), Part(0, 0), judge)
-    together = corrected_accuracy(Part(2, 1), Part(0, 0), judge, shrink=5.0)
+    alone = corrected_accuracy((2, 1), (0, 0), judge)
+    together = corrected_accuracy((2, 1), (0, 0), judge, shrink=5.0)
     assert together.value == alone.value
     assert isinstance(together.se, float)
     assert isinstance(alone.se, float)

@@ -106,14 +106,14 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
 
     from keju.config.address import shown_url
     from keju.engine.job import make_jobs
-    from keju.judges import judging_of
+    from keju.judges import judge_stage
     from keju.models.registry import make_model
 
     jobs = make_jobs(config)
     make_model(config)
-    judging = judging_of(config, jobs)
-    if judging is not None:
-        judging.check()
+    stage = judge_stage(config, jobs)
+    if stage is not None:
+        stage.check()
     exams: list[dict[str, Any]] = []
     for job in jobs:
         exam = job.exam

@@ -27,7 +27,7 @@ def judge(
     Exit codes: 0 ok, 2 usage, 4 incomplete, 5 endpoint, 130 interrupted.
     """
     from keju.config.load import MANIFEST, load
-    from keju.judges.rejudge import complete_settings
+    from keju.judges.judge import complete_settings
     from keju.models.registry import is_local
     from keju.report.live import make_display
     from keju.task import judge_run

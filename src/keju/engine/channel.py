@@ -21,7 +21,7 @@ from keju.engine.budget import Spending
 from keju.errors import EndpointError, KejuError, RunIncomplete
 from keju.models.base import Model, NotReady
 from keju.models.faults import described
-from keju.types import Fault, FaultKind, Reply, Request, Sampling
+from keju.types import Fault, FaultKind, Reading, Reply, Request, Sampling
 
 FINAL: frozenset[FaultKind] = frozenset({"bad_request", "context_length", "content_filter"})
 """Faults that another attempt cannot mend: the outcome of that sample."""
@@ -147,6 +147,8 @@ class Exchange(NamedTuple):
 
     reply: Reply
     faults: tuple[Fault, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    """What was read of the reply, where the solver had to read it; else the job does."""
 
 
 class Channel:
@@ -200,16 +202,15 @@ class Channel:
             try:
                 return await self.model.preflight(sampling)
             except NotReady as error:
-                place, fault, words = error.place, error.fault, described(error.fault)
-            if (fault.retry_after or 0) > LONGEST_KNOCK_WAIT:
-                raise EndpointError(f"{place} asks to wait {fault.retry_after:.0f} s ({words})")
+                fault = error.fault
+                values = {"url": error.place, "problem": described(fault)}
+            if (wait := fault.retry_after or 0) > LONGEST_KNOCK_WAIT:
+                raise EndpointError("endpoint_asks_to_wait", seconds=wait, **values)
             if fault.kind == "malformed" and failures == KNOCKS_AT_NO_ENDPOINT:
-                raise EndpointError(
-                    f"{place} is no OpenAI-compatible endpoint ({words}): check --api-url"
-                )
+                raise EndpointError("endpoint_other_format", address="--api-url", **values)
             if failures < KNOCKS:
                 await asyncio.sleep(self._backoff(fault, failures))
-        raise EndpointError(f"{place} is not ready after {KNOCKS} attempts ({words})")
+        raise EndpointError("endpoint_not_ready", attempts=KNOCKS, **values)
 
     async def close(self) -> None:
         """Let go of the model."""
@@ -307,11 +308,14 @@ class Channel:
 
     # One request
 
-    async def ask(self, request: Request) -> Exchange:
+    async def ask(
+        self, request: Request, check: Callable[[Reply], Reply] | None = None
+    ) -> Exchange:
         """The reply to `request`; whoever asks holds a slot.
 
         A fault that may pass is followed by another attempt, as many as the limits allow. A fault
         that remains is the reply's `error`. Raises what stopped the channel, if anything did.
+        `check` sees each reply that came and may make a fault of it.
         """
         faults: tuple[Fault, ...] = ()
         while True:
@@ -325,6 +329,8 @@ class Channel:
                 self.in_flight -= 1
                 if self._metered:
                     self._wake()
+            if check is not None and reply.error is None:
+                reply = check(reply)
             fault = reply.error
             if fault is None:
                 self._successes += 1

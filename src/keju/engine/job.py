@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import time
 
 import msgspec
@@ -15,6 +15,7 @@ from keju.benchmarks.choices import as_shown
 from keju.benchmarks.prepare import choose_readers, prepare_exams, resolve_sampling
 from keju.config import Filters, TaskConfig
 from keju.engine.budget import Meter
+from keju.engine.channel import Exchange
 from keju.engine.tally import Tally, in_own_order
 from keju.errors import ConfigError
 from keju.models.registry import model_name
@@ -77,6 +78,8 @@ class Job:
         """How long each unit's reply took."""
         self.errors: dict[int, Fault] = {}
         """Why units ended in an error."""
+        self.watcher: Callable[[int, Record], None] | None = None
+        """Sees each unit with its record when it is entered, and again when that is replaced."""
         self._labels = sampling.decode == "labels"
         identity = (exam.benchmark, model, arm, msgspec.to_builtins(sampling))
         self._fingerprint = msgspec.json.encode(identity, order="deterministic")
@@ -110,10 +113,8 @@ class Job:
             held = self._hashers[id(prefix)] = (prefix, hasher)
         return held[1].copy()
 
-    def record(
-        self, unit: int, request: Request, reply: Reply, faults: tuple[Fault, ...]
-    ) -> Record:
-        """Read and score a reply; return its journal line."""
+    def record(self, unit: int, request: Request, exchange: Exchange) -> Record:
+        """Read and score a reply, unless its solver has; return its journal line."""
         index, epoch = divmod(unit, self.epochs)
         sample = self.exam.samples[index]
         return Record(
@@ -124,11 +125,20 @@ class Job:
             hash=request.hash,
             target=sample.target,
             order=sample.order,
-            reply=reply,
-            readings=self.grade(index, reply),
-            faults=faults,
+            reply=exchange.reply,
+            readings=exchange.readings or self.grade(index, exchange.reply),
+            faults=exchange.faults,
             at=round(time(), 3),
         )
+
+    def enter(self, unit: int, record: Record, order: tuple[int, ...] = ()) -> None:
+        """Enter a record that counts on the scoreboards; who watches the job sees it.
+
+        `order` is the recorded permutation of its options, where that may not be the sample's.
+        """
+        self.enter_readings(unit, record.reply, record.faults, record.readings, order)
+        if self.watcher is not None:
+            self.watcher(unit, record)
 
     def enter_readings(
         self,
@@ -179,12 +189,13 @@ class Job:
             return reply
         return msgspec.structs.replace(reply, text=_filtered(reply.text, self.filters))
 
-    def recall(self, unit: int, record: Record, *, trusted: bool) -> None:
-        """Enter a stored record; it is read anew unless its scores can be `trusted`."""
-        readings = record.readings
+    def recall(self, unit: int, record: Record, *, trusted: bool) -> tuple[Reading, ...]:
+        """Enter a stored record and return its readings: new ones unless they are `trusted`."""
         if not trusted:
             readings = self.grade(unit // self.epochs, record.reply, record.order)
-        self.enter_readings(unit, record.reply, record.faults, readings, record.order)
+            record = msgspec.structs.replace(record, readings=readings)
+        self.enter(unit, record, record.order)
+        return record.readings
 
     def facts(self) -> StoredExam:
         """The exam as the run's manifest describes it."""

@@ -133,12 +133,12 @@ class Engine:
         try:
             if finished:
                 records = [
-                    unit.job.record(unit.number, request, exchange.reply, exchange.faults)
+                    unit.job.record(unit.number, request, exchange)
                     for unit, request, exchange in finished
                 ]
                 self._journal.append(records)
-                for (unit, _, (reply, faults)), record in zip(finished, records, strict=True):
-                    unit.job.enter_readings(unit.number, reply, faults, record.readings)
+                for (unit, _, _), record in zip(finished, records, strict=True):
+                    unit.job.enter(unit.number, record)
         except Exception as error:
             self._break_off(error)
         if not written.done():

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from keju.config import TaskConfig
     from keju.engine.job import Job
-    from keju.judges.stage import Judging
+    from keju.judges.stage import JudgeStage
 
 
-def judging_of(config: TaskConfig, jobs: Sequence[Job]) -> Judging | None:
-    """The judges of a run; None, and nothing imported, where nobody is to be asked."""
-    if config.judge is None and all(job.exam.judge is None for job in jobs):
+def judge_stage(config: TaskConfig, jobs: Sequence[Job]) -> JudgeStage | None:
+    """The judging stage of a run; None, and nothing imported, where nobody is to be asked.
+
+    From then on it sees every answer that is entered on the scoreboards of `jobs`.
+    """
+    judges = [config.judge or job.exam.judge for job in jobs]
+    if all(judge is None or judge.strategy == "rule" for judge in judges):
         return None
-    from keju.judges.stage import Judging
+    from keju.judges.stage import JudgeStage
 
-    return Judging.of(config, jobs)
+    return JudgeStage(config, jobs)

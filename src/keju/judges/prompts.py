@@ -14,7 +14,7 @@ Kind = Literal["grade", "score"]
 ANSWER = "answer"
 """Key of `Sample.metadata` that holds the text to be graded."""
 EVAL_MODE, RANGE = "eval_mode", "range_verifier"
-"""Key of `Sample.metadata` and its value where the target is a range (as in BixBench)."""
+"""Key of `Sample.metadata` and its value where the target is a range."""
 
 RULES = """\
 You grade one answer to one exam question.
@@ -70,30 +70,17 @@ _PREFIXES: dict[Kind, Prefix] = {kind: Prefix(lead=RULES + call) for kind, call 
 
 def render(sample: Sample, kind: Kind) -> Prompt:
     """The prompt about one answer; it holds the question, the target and the answer."""
-    question, target = _question(sample), _target(sample)
-    answer = str(sample.metadata[ANSWER])
-    code = fence(question, target, answer)
+    labels, choices = sample.labels, sample.choices
+    options = [f"({label}) {choice}" for label, choice in zip(labels, choices, strict=True)]
+    target, label = sample.target, sample.target.strip("() ")
+    if len(label) == 1 and label in labels:  # beside a label stands its option
+        target = options[LABELS.index(label)]
+    texts = {
+        "question": "\n".join([sample.text, "", *options]) if options else sample.text,
+        "target": target,
+        "answer": str(sample.metadata[ANSWER]),
+    }
+    code = fence(*texts.values())
+    blocks = "\n\n".join(block(name, text, code) for name, text in texts.items())
     rule = RANGE_RULE if sample.metadata.get(EVAL_MODE) == RANGE else ""
-    blocks = "\n\n".join(
-        (
-            block("question", question, code),
-            block("target", target, code),
-            block("answer", answer, code),
-        )
-    )
     return Prompt(_PREFIXES[kind], f"{rule}{blocks}{CLOSING}")
-
-
-def _question(sample: Sample) -> str:
-    options = "".join(
-        f"\n({label}) {choice}" for label, choice in zip(sample.labels, sample.choices, strict=True)
-    )
-    return f"{sample.text}\n{options}" if options else sample.text
-
-
-def _target(sample: Sample) -> str:
-    """The target; beside a label the option that it stands for."""
-    label = sample.target.strip("() ")
-    if len(label) == 1 and label in sample.labels:
-        return f"({label}) {sample.choices[LABELS.index(label)]}"
-    return sample.target

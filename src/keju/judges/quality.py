@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from keju.errors import DataError
-from keju.judges.exam import Part, handed_in
+from keju.judges.exam import handed_in
 from keju.judges.verdicts import score_of
 from keju.sources.formats import jsonl_rows, unpacked
 from keju.stats.distributions import Z95
@@ -34,53 +36,37 @@ def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> Labelled:
     try:
         raw = unpacked(path.read_bytes(), path.name, str(path))
     except OSError as error:
-        raise DataError(f"judge.labelled: cannot read {path}: {error.strerror}") from None
+        raise DataError("labelled_unreadable", path=path, problem=error.strerror) from None
     labelled = Labelled([], [])
     for index, row in enumerate(jsonl_rows(raw, str(path))):
-        where = f"{path}, row {index + 1}"
-        asked = _asked(row, index, find, where)
+        place = {"path": path, "row": index + 1}
+        name = f"labelled_{index}"  # of the row, since a question may occur in several
+        if "id" in row:
+            sample = find(str(row["id"]))
+            if sample is None:
+                raise DataError("labelled_unknown_question", **place, id=row["id"])
+            sample = replace(sample, id=name)
+        else:
+            text, target = row.get("question"), row.get("target")
+            if not isinstance(text, str) or not isinstance(target, str):
+                raise DataError("labelled_without_question", **place)
+            sample = Sample(id=name, subset="labelled", index=index, text=text, target=target)
         if not isinstance(row.get("answer"), str) or not isinstance(row.get("correct"), bool):
-            raise DataError(f"{where}: needs 'answer' (a text) and 'correct' (true or false)")
-        labelled.samples.append(handed_in(asked, row["answer"], index=index))
+            raise DataError("labelled_without_answer", **place)
+        labelled.samples.append(handed_in(sample, row["answer"], index))
         labelled.correct.append(row["correct"])
     if not labelled.samples:
-        raise DataError(f"{path} holds no labelled answers")
+        raise DataError("labelled_empty", path=path)
     return labelled
-
-
-def _asked(
-    row: Mapping[str, Any], index: int, find: Callable[[str], Sample | None], where: str
-) -> Sample:
-    """What the row's answer is an answer to; its id is the row's, since questions may recur."""
-    row_id = f"labelled_{index}"
-    if "id" in row:
-        sample = find(str(row["id"]))
-        if sample is None:
-            raise DataError(f"{where}: no exam of this run has a question '{row['id']}'")
-        return Sample(
-            id=row_id,
-            subset="labelled",
-            index=index,
-            text=sample.text,
-            target=sample.target,
-            choices=sample.choices,
-            metadata=sample.metadata,
-        )
-    question, target = row.get("question"), row.get("target")
-    if not isinstance(question, str) or not isinstance(target, str):
-        raise DataError(f"{where}: needs the 'id' of a question, or 'question' and 'target'")
-    return Sample(id=row_id, subset="labelled", index=index, text=question, target=target)
 
 
 def measure(correct: Iterable[bool], verdicts: Iterable[str | None]) -> JudgeQuality:
     """Sensitivity and specificity over the labelled answers that have a verdict."""
-    calls = [
-        (truth, score_of(verdict).outcome == "correct")
-        for truth, verdict in zip(correct, verdicts, strict=True)
-        if verdict is not None
-    ]
-    rights = [called for truth, called in calls if truth]
-    wrongs = [called for truth, called in calls if not truth]
+    calls: dict[bool, list[bool]] = {True: [], False: []}
+    for truth, verdict in zip(correct, verdicts, strict=True):
+        if verdict is not None:
+            calls[truth].append(score_of(verdict).outcome == "correct")
+    rights, wrongs = calls[True], calls[False]
     return JudgeQuality(
         sensitivity=sum(rights) / len(rights) if rights else math.nan,
         specificity=1 - sum(wrongs) / len(wrongs) if wrongs else math.nan,
@@ -90,22 +76,28 @@ def measure(correct: Iterable[bool], verdicts: Iterable[str | None]) -> JudgeQua
 
 
 def corrected_accuracy(
-    judged: Part, by_rule: Part, judge: JudgeQuality, *, shrink: float = 1.0
+    judged: tuple[int, int],
+    by_rule: tuple[int, int],
+    judge: JudgeQuality,
+    *,
+    shrink: float = 1.0,
 ) -> Estimate:
     """Accuracy with the judged part corrected for the judge's errors (Rogan and Gladen 1978).
 
-    What a rule decided stands as it is. `shrink` divides the sizes where answers hang together.
-    UsageError if there is nothing to correct or the judge is no better than chance.
+    Both parts are numbers of graded answers and of correct ones among them. What a rule decided
+    stands as it is. `shrink` divides the sizes where answers hang together. UsageError if there
+    is nothing to correct or the judge is no better than chance.
     """
-    share = judged.correct / judged.n if judged.n else 0.0
-    fixed = rogan_gladen(share, judged.n, judge)
+    (n_judged, right), (n_by_rule, right_by_rule) = judged, by_rule
+    share = right / n_judged if n_judged else 0.0
+    fixed = rogan_gladen(share, n_judged, judge)
     gain = judge.sensitivity + judge.specificity - 1
-    clustered = (shrink - 1) * share * (1 - share) / judged.n / gain**2
-    n = judged.n + by_rule.n
-    weight = judged.n / n
-    rule = by_rule.correct / by_rule.n if by_rule.n else 0.0
+    clustered = (shrink - 1) * share * (1 - share) / n_judged / gain**2
+    n = n_judged + n_by_rule
+    weight = n_judged / n
+    rule = right_by_rule / n_by_rule if n_by_rule else 0.0
     value = weight * fixed.value + (1 - weight) * rule
-    own = rule * (1 - rule) * shrink / by_rule.n if by_rule.n else 0.0
+    own = rule * (1 - rule) * shrink / n_by_rule if n_by_rule else 0.0
     between = weight * (1 - weight) * (fixed.value - rule) ** 2 * shrink / n
     se = math.sqrt(weight**2 * (fixed.se**2 + clustered) + (1 - weight) ** 2 * own + between)
     return Estimate(

@@ -5,15 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect
-from collections.abc import Iterator
-from typing import NamedTuple
 
 STAND_IN, BRACKET = "‹", "⁅"
 """Replace the first character, ``<`` or ``[``, of what looks like a tag that could mislead a judge.
 """
 MOST_CHARACTERS = 40_000
 """A longer text is shown without its middle: an answer stands at the end, a task at the start."""
-_CODE_BYTES = 6
 _TAGS = re.compile(
     r"<(?=[|｜]|<?\s{0,8}/?\s{0,8}(?:grade|score|verdict|answer|question|target|rules?"
     r"|system|sys|user|assistant|instructions?)\b"
@@ -26,14 +23,18 @@ _TAGS = re.compile(
 (``<|…|>``), DeepSeek (``<｜…｜>``), Llama 2 and Mistral (``<s>``, ``[INST]``, ``<<SYS>>``), Gemma
 (``<start_of_turn>``), GLM (``[gMASK]<sop>``), Baichuan (``<reserved_106>``), and their like."""
 _AS_WRITTEN = {ord(STAND_IN): "<", ord(BRACKET): "["}
+"""Undoes `defused`, to compare what a judge repeats with what it was shown."""
 _VERDICT = re.compile(r"<\s{0,4}(grade|score)\s{0,4}>[^<>]*<\s{0,4}/\s{0,4}\1\s{0,4}>", re.I)
+"""``<grade>correct</grade>``, ``< Score >0.5</ score >``."""
 _MARKS = "\"'“”‘’«»「」`"
 _MARKED = re.compile(rf"(?<=[{_MARKS}])[^{_MARKS}\n]+(?=[{_MARKS}])")
-"""What stands between one mark and the next."""
+"""What stands between one mark and the next: ``so be it`` in ``He wrote "so be it".``"""
 _FENCED = re.compile(r"(```|~~~)[^\n`~]*\n(.*?)\1", re.DOTALL)
+"""A block of code between two lines ```` ``` ```` or ``~~~``, the first perhaps with a language."""
 _NEAR = 60
 """Characters on either side of a quotation that show whether it stands inside a sentence."""
 _OPENING = re.compile(r"^\[begin \w+ ([0-9a-f]{12})\]$", re.MULTILINE)
+"""``[begin answer 0123456789ab]``, the first line of a block."""
 
 
 def defused(text: str) -> str:
@@ -47,7 +48,7 @@ def fence(*texts: str) -> str:
     It follows from the texts, so that the same request is made again on resume, and none of the
     texts can hold it: to write it down an author would have to know the hash of the result.
     """
-    digest = hashlib.blake2b(digest_size=_CODE_BYTES)
+    digest = hashlib.blake2b(digest_size=6)
     for text in texts:
         digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
     return digest.hexdigest()
@@ -55,7 +56,11 @@ def fence(*texts: str) -> str:
 
 def block(name: str, text: str, code: str) -> str:
     """One text between two lines that carry the code."""
-    return f"[begin {name} {code}]\n{defused(_shortened(text))}\n[end {name} {code}]"
+    if len(text) > MOST_CHARACTERS:
+        kept = MOST_CHARACTERS // 2
+        left_out = f"[{len(text) - 2 * kept} characters are left out here]"
+        text = f"{text[:kept]}\n{left_out}\n{text[-kept:]}"
+    return f"[begin {name} {code}]\n{defused(text)}\n[end {name} {code}]"
 
 
 def without_blocks(text: str, shown: str) -> str:
@@ -65,51 +70,56 @@ def without_blocks(text: str, shown: str) -> str:
     so that a verdict of the judge's own stays.
     """
     code = _OPENING.search(shown)
-    return "".join(_outside_blocks(text, shown, code[1])) if code is not None else text
+    if code is None:
+        return text
+    opening = re.compile(rf"^[ \t]*\[begin (\w+) {code[1]}\][ \t]*$", re.MULTILINE)
+    kept, position = [], 0
+    while opened := opening.search(text, position):
+        kept.append(text[position : opened.start()])
+        ending = f"[end {opened[1]} {code[1]}]"
+        end = text.find(ending, opened.end())
+        if end < 0:
+            repeated = shown.partition(opened[0].strip())[2]
+            return "".join([*kept, _after_repetition(text[opened.end() :], repeated)])
+        position = end + len(ending)
+    return "".join([*kept, text[position:]])
 
 
-class Quotation(NamedTuple):
-    """Where a judge repeats a text that held a verdict when it was shown."""
+def quotations(text: str, shown: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Where a judge's `text` repeats shown verdicts, tags in whichever spelling: start and end.
 
-    start: int
-    end: int
-    inline: bool
-    """In quotation marks, backticks or a code fence; else the repetition is a line of its own."""
-
-
-def quotations(text: str, shown: str) -> list[Quotation]:
-    """The repetitions of shown verdicts, tags in whichever spelling, in a judge's `text`.
-
-    A repetition counts only if it holds a whole verdict and more: a tag, half a verdict or a bare
-    one could be found in whatever a judge writes itself. Inside a sentence, what stands in
+    First those in quotation marks, backticks or a code fence, then those that are lines of their
+    own. A repetition counts only if it holds a whole verdict and more: a tag, half a verdict or a
+    bare one could be found in whatever a judge writes itself. Inside a sentence, what stands in
     backticks with a verdict and more is a quotation even if it is not repeated to the letter.
     """
     said, shown = text.translate(_AS_WRITTEN), _stripped(shown.translate(_AS_WRITTEN))
     fences = list(_FENCED.finditer(said))
-    found = [
-        Quotation(*fence.span(2), inline=True)
+    inline = [
+        fence.span(2)
         for fence in fences
         if _holds_more(fence[2]) and _stripped(fence[2]).strip() in shown
     ]
     for marked in _MARKED.finditer(said):
         if _holds_more(marked[0]) and (marked[0].strip() in shown or _is_code(marked)):
-            found.append(Quotation(*marked.span(), inline=True))
+            inline.append(marked.span())
     lines = {line for line in shown.splitlines() if _VERDICT.search(line)}
     lines = {line for line in lines if not _VERDICT.fullmatch(line)}
     for line in lines:
         if line in said:
             quoted = re.finditer(rf"[{_MARKS}]{re.escape(line)}[{_MARKS}]", said)
-            found += [Quotation(*match.span(), inline=True) for match in quoted]
+            inline += [match.span() for match in quoted]
     starts = [fence.start(2) for fence in fences]
+    own_lines: list[tuple[int, int]] = []
     position = 0
     for line in said.splitlines(keepends=True) if lines else ():
         end = position + len(line)
         if line.strip() in lines:
             before = bisect(starts, position)
-            within = before > 0 and end <= fences[before - 1].end(2)
-            found.append(Quotation(position, end, inline=within))
+            fenced = before > 0 and end <= fences[before - 1].end(2)
+            (inline if fenced else own_lines).append((position, end))
         position = end
-    return found
+    return inline, own_lines
 
 
 def _holds_more(text: str) -> bool:
@@ -133,20 +143,6 @@ def _stripped(text: str) -> str:
     return "\n".join(line.strip() for line in text.splitlines())
 
 
-def _outside_blocks(text: str, shown: str, code: str) -> Iterator[str]:
-    opening = re.compile(rf"^[ \t]*\[begin (\w+) {code}\][ \t]*$", re.MULTILINE)
-    position = 0
-    while found := opening.search(text, position):
-        yield text[position : found.start()]
-        ending = f"[end {found[1]} {code}]"
-        end = text.find(ending, found.end())
-        if end < 0:
-            yield _after_repetition(text[found.end() :], shown.partition(found[0].strip())[2])
-            return
-        position = end + len(ending)
-    yield text[position:]
-
-
 def _after_repetition(text: str, shown: str) -> str:
     """`text` from its first line on that is not the next one of `shown`."""
     lines = text.splitlines(keepends=True)
@@ -156,11 +152,3 @@ def _after_repetition(text: str, shown: str) -> str:
             break
         same += 1
     return "".join(lines[same:])
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= MOST_CHARACTERS:
-        return text
-    kept = MOST_CHARACTERS // 2
-    left_out = len(text) - 2 * kept
-    return f"{text[:kept]}\n[{left_out} characters are left out here]\n{text[-kept:]}"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
 from keju.benchmarks.base import Reader
-from keju.judges.prompts import Kind
-from keju.judges.quoting import Quotation, quotations, without_blocks
+from keju.judges.prompts import Kind, render
+from keju.judges.quoting import quotations, without_blocks
 from keju.stats.agreement import kappa_of_labels, self_consistency
-from keju.types import Answer, Outcome, Sample, Score
+from keju.types import Answer, Outcome, Reading, Sample, Score
 
 GRADER = "judge"
 GRADES: dict[str, Outcome] = {
@@ -33,8 +33,10 @@ _TAGGED: dict[Kind, re.Pattern[str]] = {
     )
     for kind in ("grade", "score")
 }
+"""``<grade>correct</grade>``, ``< Grade > **Correct** </ grade>``; at the very end of a reply also
+``<grade>correct``."""
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_ORNAMENTS = " \t\r\n*_`\"'.!"
+"""``1``, ``0.75``, ``.5``, ``7.5e-1``."""
 
 
 def read_verdict(text: str, shown: str, kind: Kind) -> Answer:
@@ -46,44 +48,36 @@ def read_verdict(text: str, shown: str, kind: Kind) -> Answer:
     a favourable one that stands in quotation marks is not.
     """
     said = without_blocks(text, shown)
-    found: list[tuple[re.Match[str], Answer]] = []
+    spans: list[tuple[int, int]] = []
+    answers: list[Answer] = []
     for tagged in _TAGGED[kind].finditer(said):
         verdict = _grade(tagged[1]) if kind == "grade" else _score(tagged[1])
         if verdict is not None:
             value, reason = verdict
-            found.append((tagged, Answer(value, "strict" if tagged[2] else "tolerant", reason)))
-    own = _without_quoted(found, quotations(said, shown)) if found else []
+            spans.append(tagged.span())
+            answers.append(Answer(value, "strict" if tagged[2] else "tolerant", reason))
+    if not answers:
+        return Answer(reason="no_verdict")
+    inline, lines = quotations(said, shown)
+    quoted = _inside(spans, [*inline, *lines])
+    favourable = score_of(answers[-1].value).outcome == "correct"
+    quoted[-1] = favourable and _inside(spans[-1:], inline)[0]
+    own = [answer for answer, taken in zip(answers, quoted, strict=True) if not taken]
     if not own:
         return Answer(reason="no_verdict")
-    if len({answer.value for answer in own}) > 1:
-        return Answer(reason="two_verdicts")
-    return own[-1]
+    return own[-1] if len({each.value for each in own}) == 1 else Answer(reason="two_verdicts")
 
 
-def _without_quoted(
-    found: Sequence[tuple[re.Match[str], Answer]], quoted: Sequence[Quotation]
-) -> list[Answer]:
-    is_quoted = _inside(found, quoted)
-    if score_of(found[-1][1].value).outcome == "correct":
-        quoted = [quotation for quotation in quoted if quotation.inline]
-        is_quoted[-1:] = _inside(found[-1:], quoted)
-    else:
-        is_quoted[-1] = False
-    return [answer for (_, answer), taken in zip(found, is_quoted, strict=True) if not taken]
-
-
-def _inside(
-    found: Sequence[tuple[re.Match[str], Answer]], quoted: Sequence[Quotation]
-) -> list[bool]:
-    """Whether each verdict lies in a quotation: one that begins before it and ends after it."""
+def _inside(spans: Sequence[tuple[int, int]], quoted: Iterable[tuple[int, int]]) -> list[bool]:
+    """Whether each span lies in a quotation: one that begins before it and ends after it."""
     in_order = sorted(quoted)
-    starts = [place.start for place in in_order]
-    reach = [0, *accumulate((place.end for place in in_order), max)]
-    return [tagged.end() <= reach[bisect(starts, tagged.start())] for tagged, _ in found]
+    starts = [start for start, _ in in_order]
+    reach = [0, *accumulate((end for _, end in in_order), max)]
+    return [end <= reach[bisect(starts, start)] for start, end in spans]
 
 
 def _grade(said: str) -> tuple[str, str] | None:
-    word = said.strip(_ORNAMENTS).casefold()
+    word = said.strip(" \t\r\n*_`\"'.!").casefold()
     return (word, "") if word in GRADES else None
 
 
@@ -106,28 +100,31 @@ def score_of(verdict: str | None) -> Score:
     return Score(value, "correct" if value >= PASS else "incorrect", GRADER)
 
 
+def reading_of(verdict: Answer) -> Reading:
+    """A verdict as the reading of the judge's reply."""
+    return Reading(VerdictReader.name, verdict, score_of(verdict.value))
+
+
 class VerdictReader(Reader):
     """Reads the verdict of a judge about one answer."""
 
     name = "verdict"
 
-    def __init__(self, kind: Kind, shown: Callable[[Sample], str]) -> None:
+    def __init__(self, kind: Kind) -> None:
         self._kind = kind
-        self._shown = shown
 
     def read(self, text: str, sample: Sample) -> Answer:
-        return read_verdict(text, self._shown(sample), self._kind)
+        return read_verdict(text, render(sample, self._kind).tail, self._kind)
 
     def matches(self, value: str, sample: Sample) -> bool:
         return score_of(value).outcome == "correct"
 
 
-Votes = Sequence[str | None]
-"""The verdicts of one judge about one answer, one for each repeat; None where there is none."""
+def settled(votes: Sequence[str | None]) -> str | None:
+    """What one judge's verdicts on one answer come to; None among them is a repeat without one.
 
-
-def settled(votes: Votes) -> str | None:
-    """The verdict that most votes give, an earlier one at a tie; the mean of scores."""
+    The verdict that most votes give, an earlier one at a tie; the mean of scores.
+    """
     given = [vote for vote in votes if vote is not None]
     if not given:
         return None
@@ -137,14 +134,12 @@ def settled(votes: Votes) -> str | None:
     return max(counts, key=counts.__getitem__)
 
 
-def consistency(answers: Sequence[Votes]) -> float | None:
+def consistency(answers: Iterable[Sequence[str | None]]) -> float | None:
     """Chance that two verdicts of one judge on one answer are the same, over all answers."""
-    shares = []
-    for votes in answers:
-        share = self_consistency(Counter(vote for vote in votes if vote is not None).values())
-        if share is not None:
-            shares.append(share)
-    return sum(shares) / len(shares) if shares else None
+    counted = (Counter(vote for vote in votes if vote is not None) for votes in answers)
+    shares = [self_consistency(counts.values()) for counts in counted]
+    defined = [share for share in shares if share is not None]
+    return sum(defined) / len(defined) if defined else None
 
 
 def agreement(first: Sequence[str | None], second: Sequence[str | None]) -> dict[str, Any]:

@@ -50,6 +50,48 @@ TEXTS: dict[str, str] = {
     "judge_repeats_at_temperature_0": "repeats of the judge at temperature 0 measure its "
     "endpoint's noise, not how sure the judge is",
     "judge_not_corrected": "the accuracy is not corrected for the judge's errors: {reason}",
+    "judge_failed": "the judge '{name}': {problem}",
+    "second_judge_failed": "the second judge '{name}': {problem}",
+    "judge_unusable": "judge: {problem}",
+    "judge_setting_invalid": "judge.{name}: {problem}",
+    "judge_not_named": "no judge is named: give --model NAME, or --judge with its settings",
+    "judge_named_not_asked": "strategy 'rule' asks no judge: leave out the strategy or the model",
+    "judge_twice": "judge.second is the judge itself: use judge.repeats for repeats",
+    "judge_lacks_verdicts": "the judge has no verdict on {missing} of {whole} answers, more than "
+    "the limit of {limit:.1%}",
+    "judge_key_missing": "{variable} ({problem})",
+    "judge_address_setting": "judge.api_url (or llm_judge_base_url)",
+    "judge_model_setting": "--api-url and judge.model",
+    "judge_settings": "judge.api_url and judge.model (or llm_judge_base_url and llm_judge_model)",
+    "labelled_unreadable": "judge.labelled: cannot read {path}: {problem}",
+    "labelled_unknown_question": "{path}, row {row}: no exam of this run has a question '{id}'",
+    "labelled_without_question": "{path}, row {row}: needs the 'id' of a question, or 'question' "
+    "and 'target'",
+    "labelled_without_answer": "{path}, row {row}: needs 'answer' (a text) and 'correct' (true or "
+    "false)",
+    "labelled_empty": "{path} holds no labelled answers",
+    # Endpoints.
+    "key_setting": "OPENAI_API_KEY or --api-key",
+    "address_and_model_settings": "--api-url and --model",
+    "did_you_mean": " (did you mean '{name}'?)",
+    "in_all": ", … ({n} in all)",
+    "endpoint_asks_to_wait": "{url} asks to wait {seconds:.0f} s ({problem})",
+    "endpoint_distrusted": "cannot connect to {url} ({problem})",
+    "endpoint_elsewhere": "{url} is not the endpoint itself: {problem}; check {address}",
+    "endpoint_no_logprobs": "{url} gives no log-probabilities: {problem}; choosing among labels "
+    "needs them, so take another endpoint, or let the model write its answer (decode: generate)",
+    "endpoint_not_ready": "{url} is not ready after {attempts} attempts ({problem})",
+    "endpoint_other_format": "{url} is no OpenAI-compatible endpoint ({problem}): check {address}",
+    "endpoint_refused_key": "{url} refused the key ({status}): set {key}; {problem}",
+    "endpoint_refused_request": "{url} refuses the request ({problem})",
+    "endpoint_refused_route": "{url} refuses the route ({problem}): try --api {other}",
+    "endpoint_unreachable": "cannot connect to {url} ({problem}): is the server running? check "
+    "{address}",
+    "endpoint_wants_key": "{url} wants a key ({status}): set {key}",
+    "endpoint_without_model": "model '{model}' is not at {url}{hint}; it offers: {names}{more}",
+    "endpoint_without_model_or_route": "{url} has no model '{model}' or no such route ({problem}): "
+    "check {address_and_model}",
+    "logprobs_left_out": "it leaves them out",
     # What a run says while it goes on.
     "other_settings": "this run goes on with other settings ({differences})",
     "damaged_lines_asked_again": "{lines} journal lines were unreadable and are asked again",
@@ -158,7 +200,6 @@ TEXTS: dict[str, str] = {
         "{variable}: '{field}' is a mapping; give it in a file or by its flag"
     ),
     "config_yaml_at": "{where}{line}: {problem}",
-    "endpoint_wants_key": "{url} wants a key ({status}): {advice}",
     "modes_differ": (
         "the runs cannot be compared: {name} is {first!r} in the first and {second!r} in the second"
     ),

@@ -18,7 +18,7 @@ from keju.engine.resume import JobRequests, stored_replies
 from keju.engine.tally import Tally
 from keju.errors import DataError, Notice
 from keju.files import read_rows
-from keju.judges import judging_of
+from keju.judges import judge_stage
 from keju.results.cells import join, read_subset
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results
 from keju.results.summarise import entries_of
@@ -46,6 +46,7 @@ def score_run(
         }
         config = config.model_copy(update={"reader": readers, "dataset_args": kept})
     jobs = make_jobs(config)
+    stage = judge_stage(config, jobs)
     changed = changed_files(run.manifest, jobs)
     disagreements: list[Disagreement] = []
     joint: list[dict[int, Joint]] = [{} for _ in jobs]
@@ -55,12 +56,10 @@ def score_run(
         disagreements += _disagreement(sample, readings)
         if readers and len(readings) > 1:
             joint[jobs.index(reply.job)][reply.unit] = Joint(sample.target, readings)
-    judging = judging_of(config, jobs)
-    judgement = judging.grade(run, requests, None) if judging is not None else None
+    if stage is not None:
+        stage.grade(run.folder, None)
     entries = [
-        entry
-        for job in jobs
-        for entry in entries_of(job, beside=readers is None, judgement=judgement)
+        entry for job in jobs for entry in entries_of(job, beside=readers is None, stage=stage)
     ]
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError(

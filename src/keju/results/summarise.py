@@ -39,7 +39,7 @@ from keju.stats.intervals import FEW_CLUSTERS
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
     from keju.engine.tally import Tally
-    from keju.judges.stage import Judgement
+    from keju.judges.stage import JudgeStage
 
 SUBMITTED = ("ceval",)
 """Exams whose makers score answers to questions that are published without gold answers."""
@@ -53,13 +53,11 @@ def build_results(
     jobs: Sequence[Job],
     file: ManifestFile,
     stop: KejuError | None,
-    judgement: Judgement | None = None,
+    stage: JudgeStage | None = None,
 ) -> Results:
     """The results of a run, from the scoreboards of its jobs."""
     entries = [
-        entry
-        for job in jobs
-        for entry in entries_of(job, seconds=file.seconds, judgement=judgement)
+        entry for job in jobs for entry in entries_of(job, seconds=file.seconds, stage=stage)
     ]
     return Results(
         schema=SCHEMA,
@@ -76,7 +74,7 @@ def entries_of(
     *,
     seconds: float = 0.0,
     beside: bool = True,
-    judgement: Judgement | None = None,
+    stage: JudgeStage | None = None,
 ) -> list[Entry]:
     """One entry for each reader; with `beside` the second stands as a metric of the first.
 
@@ -94,12 +92,13 @@ def entries_of(
             entry = replace(entry, errors=_errors(job))
         if job.sampling.temperature == 0 and job.epochs > 1:
             entry = entry.with_notices([Notice("repeats_at_temperature_0")])
-        opinion = judgement.opinion(job) if judgement is not None else None
-        if opinion is not None:
+        judgement = None
+        if stage is not None:
             deff = entry.metrics["accuracy"].deff
-            said = opinion.about(place, deff if isinstance(deff, float) else 1.0)
-            entry = entry.with_notices(said.notices).with_metrics(said.metrics)
-            entry = replace(entry, judge=msgspec.convert(said.judge, Judge))
+            judgement = stage.judgement(job, place, deff if isinstance(deff, float) else 1.0)
+        if judgement is not None:
+            entry = entry.with_notices(judgement.notices).with_metrics(judgement.metrics)
+            entry = replace(entry, judge=msgspec.convert(judgement.judge, Judge))
         entries.append(entry)
     name = job.exam.beside
     if beside and len(entries) == 2 and entries[1].reader == name:

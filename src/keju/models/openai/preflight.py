@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from keju.errors import EndpointError, did_you_mean
+from keju.errors import EndpointError, Notice, nearest
 from keju.models.base import NotReady
 from keju.models.faults import described, refused
 from keju.models.openai.client import HttpReply, OpenAIModel, TransportError
@@ -16,8 +16,6 @@ from keju.types import Fault, Prefix, Prompt, Request, Sampling
 SMALL, LARGER = 1, 16
 """Limits of the reply: some reasoning models refuse a single token."""
 TRANSIENT = ("rate_limit", "server", "timeout", "connection", "malformed")
-KEY_ADVICE = "set OPENAI_API_KEY or --api-key"
-"""What to do about a key that is missing or refused; a judge's is set elsewhere."""
 LISTED_MODELS = 8
 PROMPT = Prompt(Prefix(), "Answer with one letter, A or B.", cue="Answer:")
 LABELS = "AB"
@@ -71,10 +69,8 @@ async def _attempt(model: OpenAIModel, request: Request) -> tuple[HttpReply | No
         message = model.redact(error.message)
         if error.reached:
             return None, Fault(error.kind, message)
-        advice = "" if error.distrusted else ": is the server running? check --api-url"
-        raise EndpointError(
-            f"cannot connect to {model.address.shown} ({message}){advice}"
-        ) from None
+        code = "endpoint_distrusted" if error.distrusted else "endpoint_unreachable"
+        raise _error(code, model, message) from None
     if not 200 <= reply.status < 300:
         return reply, refused(reply.status, reply.body, reply.header, model.redact)
     # Its shape is judged as if free text had been asked for; only then are labels looked for.
@@ -82,40 +78,44 @@ async def _attempt(model: OpenAIModel, request: Request) -> tuple[HttpReply | No
     as_text = msgspec.structs.replace(request, sampling=sampling)
     fault = normalise(reply.body, as_text, 0.0, model.redact).error
     if fault is None and normalise(reply.body, request, 0.0, model.redact).error is not None:
-        raise _no_logprobs(model, "it leaves them out")
+        raise _error("endpoint_no_logprobs", model, Notice("logprobs_left_out"))
     return reply, fault
 
 
-def _no_logprobs(model: OpenAIModel, why: str) -> EndpointError:
+def _error(code: str, endpoint: OpenAIModel, problem: Any, **values: Any) -> EndpointError:
+    """What is wrong with an endpoint; the settings are those of a candidate.
+
+    Whoever asks for somebody else, such as a judge, puts the names of its own settings in place
+    of `key`, `address` and `address_and_model`.
+    """
     return EndpointError(
-        f"{model.address.shown} gives no log-probabilities: {why}; choosing among labels needs "
-        "them, so take another endpoint, or let the model write its answer (decode: generate)"
+        code,
+        url=endpoint.address.shown,
+        problem=problem,
+        key=Notice("key_setting"),
+        address="--api-url",
+        address_and_model=Notice("address_and_model_settings"),
+        **values,
     )
 
 
 async def _explained(model: OpenAIModel, sampling: Sampling, fault: Fault) -> EndpointError:
     """Say what to change, for a failure that will not pass."""
-    shown = model.address.shown
     if fault.kind == "auth" and fault.status in (401, 403):
-        if model.has_key:
-            refusal = f"refused the key ({fault.status}): {KEY_ADVICE}; {fault.message}"
-            return EndpointError(f"{shown} {refusal}")
-        values = {"url": shown, "status": fault.status, "advice": KEY_ADVICE}
-        return EndpointError("endpoint_wants_key", **values)
+        code = "endpoint_refused_key" if model.has_key else "endpoint_wants_key"
+        return _error(code, model, fault.message, status=fault.status)
     if fault.kind == "not_found" and fault.status < 400:
-        return EndpointError(
-            f"{shown} is not the endpoint itself: {fault.message}; check --api-url"
-        )
+        return _error("endpoint_elsewhere", model, fault.message)
     if fault.kind == "not_found":
         return await _missing(model, sampling, fault)
     if sampling.decode == "labels" and "logprob" in fault.message.lower():
-        return _no_logprobs(model, fault.message)
-    return EndpointError(f"{shown} refuses the request ({described(fault)})")
+        return _error("endpoint_no_logprobs", model, fault.message)
+    return _error("endpoint_refused_request", model, described(fault))
 
 
 async def _missing(model: OpenAIModel, sampling: Sampling, fault: Fault) -> EndpointError:
     """Tell a missing model from a missing route by the list of models."""
-    name, shown = model.name, model.address.shown
+    name = model.name
     try:
         reply = await model.transport.get(model.address.models, model.preflight_timeout)
         listed = read_json(reply.body)["data"]
@@ -123,18 +123,20 @@ async def _missing(model: OpenAIModel, sampling: Sampling, fault: Fault) -> Endp
     except (TransportError, ValueError, LookupError, TypeError, RecursionError):
         offered = []  # the endpoint does not tell
     if offered and name not in offered:
-        more = f", … ({len(offered)} in all)" if len(offered) > LISTED_MODELS else ""
-        hint = did_you_mean(name, offered)
-        hint = hint if hint.startswith(" (did") else ""
-        names = ", ".join(offered[:LISTED_MODELS])
-        return EndpointError(f"model '{name}' is not at {shown}{hint}; it offers: {names}{more}")
+        near = nearest(name, offered)
+        return _error(
+            "endpoint_without_model",
+            model,
+            "",
+            model=name,
+            hint=Notice("did_you_mean", {"name": near}) if near else "",
+            names=", ".join(offered[:LISTED_MODELS]),
+            more=Notice("in_all", {"n": len(offered)}) if len(offered) > LISTED_MODELS else "",
+        )
     if offered:
         other = ANOTHER_ROUTE[sampling.form]
-        return EndpointError(f"{shown} refuses the route ({described(fault)}): try --api {other}")
-    return EndpointError(
-        f"{shown} has no model '{name}' or no such route ({described(fault)}): "
-        "check --api-url and --model"
-    )
+        return _error("endpoint_refused_route", model, described(fault), other=other)
+    return _error("endpoint_without_model_or_route", model, described(fault), model=name)
 
 
 def _limited(sampling: Sampling, tokens: int) -> Sampling:

@@ -13,7 +13,7 @@ from keju.benchmarks import registry
 from keju.config import JudgeConfig
 from keju.config.load import merge
 from keju.errors import ConfigError, EndpointError
-from keju.judges.rejudge import complete_settings
+from keju.judges.judge import complete_settings
 from keju.runs.journal import VERDICTS
 from keju.task import judge_run, run_exams
 from tests.support import open_exam

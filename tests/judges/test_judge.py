@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from keju.config import JudgeConfig
-from keju.errors import ConfigError
-from keju.judges.panel import Panel, judge_task
+from keju.errors import ConfigError, EndpointError, Notice
+from keju.judges.judge import Judge, judge_task
+from keju.judges.stage import Panel
 from tests.support.judged import config
 
 URL = "http://127.0.0.1:8000/v1"
@@ -75,14 +76,14 @@ def test_a_judge_that_is_the_candidate_is_known_by_any_spelling(
 ) -> None:
     task = config(tmp_path, URL, judge)
     assert task.judge is not None
-    warnings = Panel(task, task.judge, []).warnings()
+    warnings = Panel(task, task.judge, []).notices()
     assert [warning.text().partition(":")[0] for warning in warnings] == told
 
 
 def test_a_port_that_goes_unsaid_is_the_same_port(tmp_path: Path) -> None:
     task = config(tmp_path, "https://there/v1", {"model": "m", "api_url": "https://there:443/v1"})
     assert task.judge is not None
-    assert any(ITSELF in warning.text() for warning in Panel(task, task.judge, []).warnings())
+    assert any(ITSELF in warning.text() for warning in Panel(task, task.judge, []).notices())
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_repeats_at_temperature_0_are_warned_about(tmp_path: Path) -> None:
     def told(**judge: Any) -> bool:
         task = config(tmp_path, URL, judge)
         assert task.judge is not None
-        warnings = list(Panel(task, task.judge, []).warnings())
+        warnings = list(Panel(task, task.judge, []).notices())
         return any(
             "repeats of the judge at temperature 0" in warning.text() for warning in warnings
         )
@@ -114,3 +115,66 @@ def test_repeats_at_temperature_0_are_warned_about(tmp_path: Path) -> None:
     assert told(repeats=3)
     assert not told()
     assert not told(repeats=3, generation_config={"temperature": 0.7})
+
+
+def test_every_warning_is_told_in_chinese(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JK", raising=False)
+    named = JudgeConfig(model="m", api_key_var="JK", api_url="http://there/v1")
+    here, there = config(tmp_path, URL, None), config(tmp_path, URL, None, api_key=OWN)
+    judges = [
+        Judge(here, JudgeConfig(model="m"), "m"),
+        Judge(here, named, "m", second=True),
+        Judge(there, JudgeConfig(model="m", api_key_var="JK"), "m"),
+    ]
+    warnings = [
+        *judges[0].kinship(),
+        *judges[1].kinship(),
+        judges[1].missing_key() or Notice(""),
+        judges[2].missing_key() or Notice(""),
+        *(
+            Notice(code, {"missing": 3, "whole": 40})
+            for code in ("judge_without_verdict", "second_judge_without_verdict")
+        ),
+        Notice("judge_repeats_at_temperature_0"),
+    ]
+    told = [warning.text("zh") for warning in warnings]
+    assert len(set(told)) == len(warnings) == 7
+    for english, chinese in zip(warnings, told, strict=True):
+        assert english.text() != chinese
+        assert "评委" in chinese
+    assert "JK" in told[2]
+
+
+SETTINGS = {"key": "K", "address": "--api-url", "address_and_model": "--api-url and --model"}
+
+
+@pytest.mark.parametrize(
+    ("code", "at_its_own", "at_the_candidates"),
+    [
+        ("endpoint_wants_key", "set OPENAI_API_KEY", "set OPENAI_API_KEY"),
+        (
+            "endpoint_unreachable",
+            "check judge.api_url (or llm_judge_base_url)",
+            "check --api-url",
+        ),
+        (
+            "endpoint_without_model_or_route",
+            "check judge.api_url and judge.model (or llm_judge_base_url and llm_judge_model)",
+            "check --api-url and judge.model",
+        ),
+    ],
+)
+def test_an_error_names_the_settings_of_the_judge(
+    tmp_path: Path, code: str, at_its_own: str, at_the_candidates: str
+) -> None:
+    task = config(tmp_path, URL, None)
+    error = EndpointError(code, url=URL, status=401, problem="no", model="j", **SETTINGS)
+    for settings, advice in (
+        (JudgeConfig(model="j", api_url="http://there/v1"), at_its_own),
+        (JudgeConfig(model="j"), at_the_candidates),
+    ):
+        failed = Judge(task, settings, "j").failed(error)
+        assert type(failed) is EndpointError
+        assert str(failed).startswith("the judge 'j': ")
+        assert str(failed).endswith(advice)
+        assert failed.text("zh").startswith("评委“j”：")

@@ -1,0 +1,271 @@
+"""One judge: a model that is asked for verdicts, its settings, and what they say about trust."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import astuple, replace
+
+from keju.benchmarks.prepare import resolve_sampling
+from keju.config import Budget, GenerationConfig, JudgeConfig, Price, TaskConfig
+from keju.config.address import parse_address
+from keju.config.load import canonical
+from keju.config.strict import StrictSettings
+from keju.engine.budget import Meter
+from keju.engine.channel import Channel, Exchange
+from keju.engine.job import Job, make_jobs
+from keju.engine.resume import Recalled
+from keju.engine.session import run_session
+from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
+from keju.judges.exam import JudgeExam
+from keju.judges.prompts import PROTOCOLS, Kind
+from keju.judges.verdicts import read_verdict, reading_of, settled
+from keju.models.base import Model
+from keju.models.registry import is_local, make_model, model_name
+from keju.runs.journal import Journal
+from keju.runs.manifest import SessionLog
+from keju.types import Answer, Fault, Reply, Request, Sampling, Usage
+
+if TYPE_CHECKING:
+    from keju.engine.display import Display
+
+EXCERPT = 120
+"""Characters of a reply without a verdict that are kept with the fault."""
+_LOOPBACK = re.compile(r"(?<=://)(?:127\.0\.0\.1|\[::1\]|0\.0\.0\.0)(?=[:/])")
+"""This computer, whichever way: ``http://127.0.0.1:8000/v1``, ``http://[::1]/v1``."""
+_USUAL_PORT = re.compile(r"^(http://[^/]*):80(?=/)|^(https://[^/]*):443(?=/)")
+"""A port that may go unsaid: ``https://there:443/v1``."""
+
+
+class Judge:
+    """One model, asked under a judge's settings."""
+
+    def __init__(
+        self, config: TaskConfig, settings: JudgeConfig, model: str, *, second: bool = False
+    ) -> None:
+        self.settings = settings
+        self.kind: Kind = "score" if settings.continuous else "grade"
+        self.task = judge_task(config, settings, model)
+        self.jobs: list[Job] = []
+        """What it is handed: one job for each exam."""
+        self.asked = False
+        """Whether it was asked anything by this process, rather than remembered."""
+        self._code = "second_judge" if second else "judge"
+        self._candidate = config
+
+    def model(self) -> Model:
+        """The judge's model, not yet started; ConfigError if it cannot be made."""
+        try:
+            return make_model(self.task)
+        except ConfigError as error:
+            raise ConfigError("judge_unusable", problem=error) from None
+
+    @property
+    def sampling(self) -> Sampling:
+        """How the judge decodes: at temperature 0 unless its settings say otherwise."""
+        return resolve_sampling(PROTOCOLS[self.kind], self.task)
+
+    def job(self, exam: JudgeExam) -> Job:
+        """The answers of an exam as work for this judge."""
+        name = model_name(self.task)
+        return Job(
+            exam,
+            self.sampling,
+            list(exam.readers.values()),
+            model=name,
+            epochs=self.task.repeats,
+            keep_answers=True,
+            arm=name,
+            repeat_seed=self.task.seed,
+        )
+
+    async def ask(self, request: Request, channel: Channel) -> Exchange:
+        """Ask for a verdict; a reply without exactly one is a failed attempt.
+
+        Such attempts were paid for: their tokens count with the reply that ends the matter. The
+        verdict that made a reply valid is handed on, so that nobody has to read it again.
+        """
+        paid, verdict = Usage(), Answer()
+
+        def check(reply: Reply) -> Reply:
+            nonlocal paid, verdict
+            paid = Usage(*map(add, astuple(paid), astuple(reply.usage)))
+            verdict = read_verdict(reply.text, request.prompt.tail, self.kind)
+            fault = None
+            if verdict.value is None:
+                excerpt = " ".join(reply.text.split())[-EXCERPT:]
+                fault = Fault("malformed", f"{verdict.reason} in the judge's reply: …{excerpt}")
+            return replace(reply, usage=paid, error=fault)
+
+        exchange = await channel.ask(request, check)
+        if exchange.reply.error is not None:
+            return exchange
+        return exchange._replace(readings=(reading_of(verdict),))
+
+    def votes(self, place: int) -> list[list[str | None]]:
+        """The verdicts on each answer of one exam, one for each repeat."""
+        job = self.jobs[place]
+        verdicts = job.tallies[0].answers or []
+        return [verdicts[unit : unit + job.epochs] for unit in range(0, job.units, job.epochs)]
+
+    def verdicts(self, place: int) -> list[str | None]:
+        """What its verdicts on each answer of one exam come to."""
+        return [settled(votes) for votes in self.votes(place)]
+
+    def work(
+        self,
+        journal: Journal,
+        log: SessionLog,
+        recalled: Recalled,
+        display: Display | None,
+        spent: Meter,
+    ) -> KejuError | None:
+        """Give the verdicts that are lacking; return what stopped that early.
+
+        `spent` is what other judges have used of the same budget. EndpointError if the endpoint
+        is not ready.
+        """
+        self.asked = True
+        try:
+            stop = run_session(
+                self.task, self.jobs, self.model(), self.ask, journal, log, recalled, display, spent
+            )
+        except EndpointError as error:
+            raise self.failed(error) from None
+        return self.failed(stop) if isinstance(stop, RunIncomplete) else stop
+
+    def failed(self, error: KejuError) -> KejuError:
+        """`error` with this judge's name, and its settings in place of a candidate's."""
+        own: dict[str, Any] = {"key": key_variable(self.settings)}
+        if (missing := self.missing_key()) is not None:
+            own["key"] = Notice("judge_key_missing", {"variable": own["key"], "problem": missing})
+        if self.settings.api_url is None:
+            own["address_and_model"] = Notice("judge_model_setting")
+        else:
+            own["address"] = Notice("judge_address_setting")
+            own["address_and_model"] = Notice("judge_settings")
+        values = {name: own.get(name, value) for name, value in error.values.items()}
+        problem = Notice(error.code, values)
+        kind = EndpointError if isinstance(error, EndpointError) else RunIncomplete
+        return kind(f"{self._code}_failed", name=self.task.model, problem=problem)
+
+    def missing_key(self) -> Notice | None:
+        """What became of a judge whose settings name a variable that is not set."""
+        variable, task = self.settings.api_key_var, self.task
+        if variable is None or task.api_url is None or os.environ.get(variable):
+            return None
+        code = "judge_without_key" if task.api_key is None else "judge_with_candidates_key"
+        return Notice(code, {"variable": variable})
+
+    def kinship(self) -> Iterator[Notice]:
+        """The warning about a judge that is, or by its name may be, the candidate."""
+        if self.task.model == self._candidate.model:
+            same = _machine(self.task.api_url) == _machine(self._candidate.api_url)
+            yield Notice(f"{self._code}_is_candidate" if same else f"{self._code}_is_namesake")
+
+
+def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig:
+    """Asking a judge as a task of its own.
+
+    The key comes from the variable that the judge's settings name. A judge at the very endpoint
+    of the candidate uses the candidate's, unless they name a variable themselves; a key meant
+    for another endpoint is not sent there.
+    """
+    endpoint: dict[str, Any] = {}
+    if not is_local(model):
+        address = judge.api_url or config.api_url or os.environ.get("OPENAI_BASE_URL")
+        key: Any = os.environ.get(key_variable(judge))
+        if address is not None and _place(address) == _place(config.api_url):
+            key = (key if judge.api_key_var else None) or config.api_key
+        endpoint = {"api_url": address, "api_key": key, "ca_file": config.ca_file}
+    try:
+        return TaskConfig(
+            **endpoint,
+            model=model,
+            datasets=config.datasets,
+            generation_config=judge.generation_config,
+            repeats=judge.repeats,
+            seed=config.seed,
+            eval_batch_size=judge.eval_batch_size,
+            timeout=judge.timeout,
+            attempts=judge.attempts,
+            retry_interval=config.retry_interval,
+            give_up_after=judge.give_up_after,
+            budget=judge.budget,
+            price=judge.price,
+            work_dir=config.work_dir,
+        )
+    except ConfigError as error:
+        raise ConfigError("judge_unusable", problem=error) from None
+
+
+def key_variable(judge: JudgeConfig) -> str:
+    """Name of the environment variable with the key of a judge."""
+    return judge.api_key_var or "OPENAI_API_KEY"
+
+
+def _place(api_url: str | None) -> str | None:
+    """An endpoint's address in one spelling; what is no address stays as it is."""
+    try:
+        return parse_address(api_url).shown if api_url else None
+    except ConfigError:
+        return api_url
+
+
+def _machine(api_url: str | None) -> str:
+    """The place of an endpoint, with one name for this computer and no port that goes unsaid."""
+    return _USUAL_PORT.sub(r"\1\2", _LOOPBACK.sub("localhost", _place(api_url) or ""))
+
+
+# Settings for a stored run
+
+_OF_ONE_JUDGE = (
+    "strategy", "continuous", "repeats", "second", "labelled", "budget", "price",
+    "generation_config",
+)  # fmt: skip
+"""Settings of a judge that mean nothing to another one."""
+_MAPPINGS: dict[str, type[StrictSettings]] = {
+    "budget": Budget,
+    "price": Price,
+    "generation_config": GenerationConfig,
+}
+
+
+def complete_settings(stored: TaskConfig, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings to lay over those of a `stored` run, where `given` ones are to count.
+
+    Without a judge of the run's own they begin with the one that its exams name. Where it is and
+    the limits of asking it pass from one judge to another; whatever else was set up for one does
+    not, and a key does not pass to another address. ConfigError if a judge is named and not to be
+    asked.
+    """
+    given = canonical({"judge": given})["judge"]
+    if "model" in given and given.get("strategy") == "rule":
+        raise ConfigError("judge_named_not_asked")
+    if stored.judge is None:
+        judges = [job.exam.judge for job in make_jobs(stored)] if "model" not in given else [None]
+        if judges[0] is None or any(judge != judges[0] for judge in judges):
+            return dict(given)
+        return judges[0].model_dump(mode="json", exclude_defaults=True) | dict(given)
+
+    def unset(*names: str) -> dict[str, Any]:
+        return {name: JudgeConfig.model_fields[name].default for name in names}
+
+    fresh: dict[str, Any] = {}
+    if given.get("api_url", stored.judge.api_url) != stored.judge.api_url:
+        fresh = unset("api_key_var")
+    if given.get("model", stored.judge.model) == stored.judge.model:
+        asks_again = "model" in given and stored.judge.strategy == "rule"
+        return fresh | (unset("strategy") if asks_again else {}) | dict(given)
+    objects = {}  # they replace stored ones, where a mapping would merge
+    for name, settings in _MAPPINGS.items():
+        if isinstance(given.get(name), Mapping):
+            try:
+                objects[name] = settings(**given[name])
+            except ConfigError as error:
+                raise ConfigError("judge_setting_invalid", name=name, problem=error) from None
+    return unset(*_OF_ONE_JUDGE) | fresh | dict(given) | objects
