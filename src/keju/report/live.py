@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from keju.engine.display import Display, Progress, Silent
 from keju.report.format import compact, count, duration, interval, money, percent, printable
@@ -41,32 +41,23 @@ def make_display(stream: TextIO | None = None, *, quiet: bool = False) -> Displa
     return LogDisplay(stream)
 
 
-class _Point(NamedTuple):
-    elapsed: float
-    requests: int
-    tokens: int
-    done: int
-
-
 class Rates:
     """Speeds over the last seconds, from the snapshots alone."""
 
     def __init__(self) -> None:
-        self._points: deque[_Point] = deque()
+        self._points: deque[Progress] = deque()
 
     def add(self, snapshot: Progress) -> None:
         """Enter a snapshot and forget what is older than the longest window."""
-        tokens = snapshot.input_tokens + snapshot.output_tokens
-        self._points.append(_Point(snapshot.elapsed, snapshot.requests, tokens, snapshot.done))
+        self._points.append(snapshot)
         while len(self._points) > 2 and self._points[1].elapsed <= snapshot.elapsed - ETA_WINDOW:
             self._points.popleft()
 
-    def _since(self, window: float) -> tuple[_Point, _Point] | None:
+    def _since(self, window: float) -> tuple[Progress, Progress] | None:
         """The newest point, and the newest one that is at least `window` seconds older."""
         if len(self._points) < 2:
             return None
-        last = self._points[-1]
-        first = self._points[0]
+        last = first = self._points[-1]
         for point in reversed(self._points):
             first = point
             if point.elapsed <= last.elapsed - window:
@@ -79,8 +70,9 @@ class Rates:
         if span is None:
             return None
         first, last = span
+        tokens = last.input_tokens + last.output_tokens - first.input_tokens - first.output_tokens
         seconds = last.elapsed - first.elapsed
-        return (last.requests - first.requests) / seconds, (last.tokens - first.tokens) / seconds
+        return (last.requests - first.requests) / seconds, tokens / seconds
 
     def remaining(self, total: int) -> float | None:
         """Seconds to the end at the present pace; None while nothing is known."""

@@ -11,11 +11,10 @@ from keju.report import format as fmt
 from keju.report.format import UNKNOWN, Labels, Shown, count, interval, percent, shorten
 from keju.report.table import Cell, Column, Screen
 from keju.results.schema import Disagreement, Entry, Results
-from keju.types import Outcome
 
 _ANSWER_WIDTH = 40
-_PUBLISHED, _CHANCE, _RIGHT_OR_WRONG, _OTHER_OUTCOME = 4, 3, 2, 1
-"""What a narrow screen can spare, the first one first: accuracy and n tell right from wrong."""
+_SPARED = {"published": 4, "chance": 3, "correct": 2, "incorrect": 2}
+"""What a narrow screen can spare, the largest first: accuracy and n tell right from wrong."""
 _INDENT = 2
 
 
@@ -117,9 +116,12 @@ def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
         "n",
         "accuracy",
         "95 % interval",
-        Column("chance", "right", spare=_CHANCE),
-        *(Column(fmt.reference_name(r, labels), "right", spare=_PUBLISHED) for r in references),
-        *(Column(outcome, "right", spare=_spare(outcome)) for outcome in occurring),
+        Column("chance", "right", spare=_SPARED["chance"]),
+        *(
+            Column(fmt.reference_name(r, labels), "right", spare=_SPARED["published"])
+            for r in references
+        ),
+        *(Column(outcome, "right", spare=_SPARED.get(outcome, 1)) for outcome in occurring),
     ]
     rows: list[list[Cell]] = [
         [
@@ -146,10 +148,6 @@ def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
     ]
     titles = ["group", "n", "mean of its subsets", "95 % interval", "mean over questions"]
     _table(screen, titles, groups)
-
-
-def _spare(outcome: Outcome) -> int:
-    return _RIGHT_OR_WRONG if outcome in ("correct", "incorrect") else _OTHER_OUTCOME
 
 
 def _readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> None:
