@@ -76,15 +76,20 @@ def doctor(
 
 
 def _software() -> Iterator[Check]:
-    from keju.cli.kinds import EXTRAS
+    from keju.models.registry import KINDS, Extra
 
+    extras = (
+        Extra("data", ("duckdb", "huggingface_hub"), "Parquet files and downloads from hubs"),
+        *dict.fromkeys(kind.extra for kind in KINDS if kind.extra is not None),
+        Extra("logs", ("zstandard",), "logs of other tools that are packed with Zstandard"),
+    )
     yield Check("python", True, platform.python_version())
     for package in CORE:
         try:
             yield Check(package, True, metadata.version(package), optional=False)
         except metadata.PackageNotFoundError:
             yield Check(package, False, "not installed", "pip install keju", optional=False)
-    for extra in EXTRAS:
+    for extra in extras:
         missing = extra.missing
         found = f"lacks {', '.join(missing)}" if missing else "installed"
         remedy = f"{extra.remedy}  ({extra.about})" if missing else ""
