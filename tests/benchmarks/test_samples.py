@@ -1,14 +1,13 @@
-"""Samples made on access: stored, chosen, and found by their id."""
+"""Samples made on access: stored and chosen."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
 import pytest
 
 from keju.benchmarks import samples as module
-from keju.benchmarks.samples import ChosenSamples, Positions, StoredSamples
+from keju.benchmarks.samples import ChosenSamples, StoredSamples
 from keju.types import Sample
 
 
@@ -59,32 +58,3 @@ def test_chosen_samples_stand_in_the_order_chosen(rows: Sequence[int]) -> None:
     chosen = ChosenSamples(stored(5), rows)
     assert [s.index for s in chosen] == list(rows)
     assert [chosen[place].index for place in range(3)] == list(rows)
-
-
-def test_positions_are_those_of_a_dictionary() -> None:
-    draw = random.Random(1)
-    texts = [f"text {draw.randrange(3000)}" for _ in range(5000)]
-    positions = Positions(texts.__getitem__)
-    known: dict[str, int] = {}
-    for number, text in enumerate(texts):
-        assert positions.add(text, number) == known.get(text)
-        known.setdefault(text, number)
-    assert all(positions.get(text) == number for text, number in known.items())
-    assert positions.get("text 3000") is None
-
-
-def test_texts_of_one_hash_are_told_apart() -> None:
-    class Alike(str):
-        def __hash__(self) -> int:
-            return 5
-
-    texts = [Alike(number) for number in range(40)]
-    positions = Positions(texts.__getitem__)
-    assert [positions.add(text, number) for number, text in enumerate(texts)] == [None] * 40
-    assert [positions.get(text) for text in texts] == list(range(40))
-    assert positions.get(Alike("none")) is None
-
-
-def test_samples_are_found_by_their_id() -> None:
-    positions = Positions.of(stored(50))
-    assert [positions.get(f"q{number}") for number in (0, 49, 50)] == [0, 49, None]

@@ -6,7 +6,7 @@ import mmap
 import weakref
 from abc import abstractmethod
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from tempfile import TemporaryFile
 from typing import IO, overload
@@ -19,7 +19,6 @@ IN_MEMORY = 1 << 22
 """Bytes of stored samples up to which they need no file."""
 KEPT = 512
 """Samples that are kept after they were made: more than are usually in flight."""
-_NUMBER_BITS = 32
 
 
 class LazySamples(Sequence[Sample]):
@@ -116,64 +115,3 @@ class StoredSamples(LazySamples):
             return bytes(self._buffer)
         self._write().flush()
         return mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-class Positions:
-    """Finds the number of a text: a hash table of 8-byte cells, at most half of them in use.
-
-    A cell holds 32 bits of the text's hash and, below them, its number plus one; 0 is empty. The
-    texts themselves are not kept: `text_of` tells them again, to confirm what the hash found.
-    """
-
-    def __init__(self, text_of: Callable[[int], str]) -> None:
-        self._text_of = text_of
-        self._cells = array("Q", bytes(8 * 16))
-        self._used = 0
-
-    @classmethod
-    def of(cls, samples: Sequence[Sample]) -> Positions:
-        """The positions of samples by their id."""
-        positions = cls(lambda number: samples[number].id)
-        for number, sample in enumerate(samples):
-            positions.add(sample.id, number)
-        return positions
-
-    def add(self, text: str, number: int) -> int | None:
-        """Enter a text under a number; if it is there already, return the number it has."""
-        cell = self._find(text)
-        if self._cells[cell]:
-            return self._number(cell)
-        self._cells[cell] = (hash(text) & 0xFFFFFFFF) << _NUMBER_BITS | (number + 1)
-        self._used += 1
-        if 2 * self._used > len(self._cells):
-            self._grow()
-        return None
-
-    def get(self, text: str) -> int | None:
-        """The number of a text; None if it was never added."""
-        cell = self._find(text)
-        return self._number(cell) if self._cells[cell] else None
-
-    def _number(self, cell: int) -> int:
-        return (self._cells[cell] & 0xFFFFFFFF) - 1
-
-    def _find(self, text: str) -> int:
-        """The cell that holds `text`, else the empty one where it belongs."""
-        cells, mask = self._cells, len(self._cells) - 1
-        bits = hash(text) & 0xFFFFFFFF
-        cell = bits & mask
-        while content := cells[cell]:
-            if content >> _NUMBER_BITS == bits and self._text_of(self._number(cell)) == text:
-                break
-            cell = (cell + 1) & mask
-        return cell
-
-    def _grow(self) -> None:
-        cells, mask = array("Q", bytes(16 * len(self._cells))), 2 * len(self._cells) - 1
-        for content in self._cells:
-            if content:
-                cell = content >> _NUMBER_BITS & mask
-                while cells[cell]:
-                    cell = (cell + 1) & mask
-                cells[cell] = content
-        self._cells = cells

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
+from keju.benchmarks.index import DigestTable, hash_digest
 from keju.errors import DataError
 from keju.files import whole_file
-from keju.runs.index import DigestTable, hash_digest
 from keju.types import Reading, Record
 
 GRADES = "grades.jsonl"

@@ -6,10 +6,10 @@ from array import array
 from pathlib import Path
 from typing import Any
 
+from keju.benchmarks.index import DigestTable, hash_digest
 from keju.config import TaskConfig
 from keju.errors import ConfigError, DataError, UsageError
 from keju.models.base import Model
-from keju.runs.index import DigestTable, hash_digest
 from keju.runs.journal import FILE, Records
 from keju.runs.manifest import Manifest
 from keju.runs.run import counting

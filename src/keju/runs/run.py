@@ -32,12 +32,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keju.benchmarks.index import DigestTable, hash_digest, text_digest
 from keju.config import TaskConfig
 from keju.config.load import of_run
 from keju.errors import DataError, Notice
 from keju.files import read_json
 from keju.runs.folder import RESULTS, find_run
-from keju.runs.index import DigestTable, hash_digest, text_digest
 from keju.runs.journal import Records
 from keju.runs.judged import graded
 from keju.runs.manifest import MANIFEST, Manifest

@@ -21,7 +21,8 @@ from keju.benchmarks.choices import check_choices
 from keju.benchmarks.custom.exam_file import NAMES, ExamFile, Kind
 from keju.benchmarks.custom.prompts import FIELDS
 from keju.benchmarks.custom.readers import ACCEPTED
-from keju.benchmarks.samples import Positions, StoredSamples
+from keju.benchmarks.index import DigestTable, text_digest
+from keju.benchmarks.samples import StoredSamples
 from keju.config.text import scalar
 from keju.errors import ConfigError, DataError, did_you_mean
 from keju.sources.folder import DataFolder
@@ -138,13 +139,15 @@ class QuestionBank:
         self.samples = StoredSamples()
         self.parts: dict[str, Part] = {}
         """By subset, in the order of their first question."""
-        ids = Positions(lambda row: self.samples[row].id)
+        ids = DigestTable()
         starts: list[int] = []
         for name in names:
             starts.append(len(self.samples))
             for question in _read_file(folder, name, kind):
                 row = len(self.samples)
-                if question.id and (first := ids.add(question.id, row)) is not None:
+                # A row without an id enters its number, so that the table's numbers are the rows.
+                first = ids.add(text_digest(question.id or f"\0{row}"))
+                if first != row:
                     file = bisect_right(starts, first) - 1
                     where = _where(folder, names[file], first - starts[file] + 1)
                     raise DataError(f"{question.where}: id '{question.id}' is that of {where}")

@@ -1,4 +1,4 @@
-"""An index of many records that stays small: numbers by 16-byte digests."""
+"""An index of many samples or records that stays small: numbers by 16-byte digests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable
 
 DIGEST = 16
-"""Bytes of a request's hash, and of a key's."""
+"""Bytes of a request's hash, of a key's and of an id's."""
 
 
 def hash_digest(text: str) -> bytes:
