@@ -122,7 +122,7 @@ class Number(Kind):
     written; without it only a line that is nothing but a number counts.
     """
 
-    marker = re.compile(r"^####(?!#)", re.MULTILINE)
+    marker = re.compile(r"####(?<![^\n]####)(?!#)")
     """How worked solutions of GSM8K end: ``#### 90``; not the heading of a deeper level."""
     equations = True
 
@@ -133,6 +133,8 @@ class Number(Kind):
 
     def read(self, segment: str, sample: Sample) -> Statement:
         bare = _plain_number(segment)
+        if bare.isascii() and bare.isdigit():  # the usual case, at once
+            return Statement(bare if self.anywhere else bare.lstrip("0") or "0")
         after_sign = bare.rpartition("=")[2].strip(DRESSING)
         for part in (after_sign, bare) if "=" in bare else (bare,):
             part = without_lead(part, bullet=False) if part[:1].isalpha() else part

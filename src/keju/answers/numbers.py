@@ -195,8 +195,10 @@ def leading_number(text: str) -> Number | None:
         if value is not None:
             end = match.end()
             closed = end + (text[end : end + 1] in ("]", ")"))
-            clear = not (_PART_OF_MORE.match(text, end) or _PART_OF_MORE.match(text, closed))
-            return Number(value, bool(match[5]), clear, 0, end)
+            is_part = end < len(text) and (
+                _PART_OF_MORE.match(text, end) or _PART_OF_MORE.match(text, closed)
+            )
+            return Number(value, bool(match[5]), not is_part, 0, end)
     word = _NUMBER_WORD.match(text)
     if word is None or (number := NUMBER_WORDS.get(word[2].lower())) is None:
         return None

@@ -9,7 +9,7 @@ announced, the end of the reply may be an answer by itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -24,7 +24,7 @@ from keju.answers.segments import (
     INVALID_LABEL,
     LONGEST,
     SILENT,
-    Segment,
+    Spans,
     Statement,
     clean_segment,
     cut_run_on,
@@ -83,14 +83,14 @@ class RobustReader(Reader):
 
     def matches(self, value: str, sample: Sample) -> bool:
         """Whether `value` is the target, or one of several that count as right."""
-        kind = self._kind_of(sample)
-        accepted = sample.metadata.get(ACCEPTED) or (sample.target,)
-        return any(kind.same(value, right) for right in accepted)
+        same = self._kind_of(sample).same
+        accepted = sample.metadata.get(ACCEPTED)
+        return any(same(value, a) for a in accepted) if accepted else same(value, sample.target)
 
     def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
         """The text to read, the sample to read it with, and whether a run-on was cut off."""
         text, cut = cut_run_on(text, self._questions)
-        if any("\n" in choice for choice in sample.choices):
+        if "\n" in "".join(sample.choices):
             text, flat = flattened(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
         return text, sample, cut
@@ -100,13 +100,16 @@ class RobustReader(Reader):
         return Answer()
 
     def _read_tiers(self, text: str, kind: Kind, sample: Sample) -> Answer:
-        tiers: list[tuple[Tier, re.Pattern[str]]] = [("strict", self._strict)]
-        if kind.marker:
-            tiers.append(("strict", kind.marker))
-        tiers.append(("tolerant", self._tolerant))
         reason = ""
         known: dict[str, Statement] = {}
+        tiers: tuple[tuple[Tier, re.Pattern[str] | None], ...] = (
+            ("strict", self._strict),
+            ("strict", kind.marker),
+            ("tolerant", self._tolerant),
+        )
         for tier, pattern in tiers:
+            if pattern is None:
+                continue
             answer = read_tier(text, pattern, tier, kind, sample, known)
             if answer.value is not None or answer.reason == "ambiguous":
                 return answer
@@ -136,57 +139,53 @@ def read_tier(
     if not spans:
         return Answer()
     strict = tier == "strict"
-
-    def segments(order: Iterable[int]) -> Iterator[Segment]:
-        return (segment_at(text, spans, number, paragraph=kind.paragraph) for number in order)
-
     numbers = range(len(spans))
-    statement, segment = _first_statement(
-        text, segments(reversed(numbers)), strict, kind, sample, known
-    )
+    statement, end = _first_statement(text, spans, reversed(numbers), strict, kind, sample, known)
     value = statement.value
-    if value is None or segment is None:
+    if value is None:
         return Answer(reason=statement.reason)
     if strict and kind.plain:
-        plain = kind.plain.match(text, segment.end)
+        plain = kind.plain.match(text, end)
         tier = "strict" if plain and plain[1] == value else "tolerant"
-    first: str | None = value
-    if len(spans) > 1:
-        first = _first_statement(text, segments(numbers), strict, kind, sample, known)[0].value
+    if len(spans) == 1:
+        return Answer(value, tier)
+    first = _first_statement(text, spans, numbers, strict, kind, sample, known)[0].value
     return Answer(value, tier, first=first if first != value else None)
 
 
 def _first_statement(
     text: str,
-    segments: Iterator[Segment],
+    spans: Spans,
+    order: Iterable[int],
     strict: bool,
     kind: Kind,
     sample: Sample,
     known: dict[str, Statement],
-) -> tuple[Statement, Segment | None]:
-    """What the first of `segments` that states anything says; prose and denials state nothing.
+) -> tuple[Statement, int]:
+    """What the first of the markers at `spans` that announces anything says, and where it ends.
 
-    `known` remembers what was read already, so that a looping reply costs no more than one turn.
+    Prose and denials state nothing. `known` remembers what was read already, so that a looping
+    reply costs no more than one turn.
     """
     nothing = Statement(None)
-    for segment in segments:
-        words = segment.text
+    for number in order:
+        words, start, end = segment_at(text, spans, number, paragraph=kind.paragraph)
         # In a form that is filled in, `ANSWER: B?`, the mark is no doubt; in a sentence, `the
         # answer is (B)?`, it stays and says that nothing was decided.
-        if strict and words.endswith(("?", "？")) and text[segment.end - 1] in ":：":
+        if strict and words.endswith(("?", "？")) and text[end - 1] in ":：":
             form = _FILLED_IN.fullmatch(words)
             words = form[1] if form else words
         statement = known.get(words)
         if statement is None:
             statement = known[words] = kind.read(words, sample)
-        if statement in SILENT:
+        if statement.value is None and statement in SILENT:
             nothing = statement
             continue
-        standing = standing_of(text, segment.start)
+        standing = standing_of(text, start)
         if standing != "denied":
-            return (statement if standing == "stated" else AMBIGUOUS), segment
+            return (statement if standing == "stated" else AMBIGUOUS), end
         nothing = DENIED
-    return nothing, None
+    return nothing, 0
 
 
 # --- the end of a reply ------------------------------------------------------------------------
