@@ -24,6 +24,7 @@ from keju.models.hf.settings import HFSettings
 from keju.models.openai.client import OpenAIModel
 from keju.types import Reply, Request, Sampling
 
+SECONDS = 60.0
 NEAR_TIE = 0.3
 """Log-probability: llama.cpp rounds activations to 8 bits, transformers does not."""
 SAME_WEIGHTS = 0.01
@@ -141,7 +142,7 @@ def test_tokens_are_those_of_llama_cpp(
     smollm2: Path, checkpoint: Checkpoint, data_dir: Path
 ) -> None:
     pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install 'keju[local]'")
-    from keju.models.llama import LlamaServer, Loading
+    from keju.models.llama.model import LlamaModel
 
     form = {"protocol": "tutorial", "form": "base"}
     exam, _ = prepare_exam("ceval", form, data_dir=str(data_dir))
@@ -149,18 +150,24 @@ def test_tokens_are_those_of_llama_cpp(
     texts = [exam.render(sample).text for sample in firsts]
     texts += [exam.render(sample).tail for sample in exam.samples]
     assert "\n\n5" in "".join(texts)
-    loading = Loading(path=smollm2, alias="m", context=512, slots=1, threads=1, gpu_layers=0)
-    server = LlamaServer(loading)
-    for text in texts:
-        ours = checkpoint.tokenizer(text, add_special_tokens=False)["input_ids"]
-        assert ours == server.tokenize(text, special=False), text
+    model = LlamaModel("gguf:m", smollm2)
+
+    async def tokens() -> list[list[int]]:
+        await model.start()
+        try:
+            return [await model.tokenize(text, SECONDS) for text in texts]
+        finally:
+            await model.close()
+
+    for text, theirs in zip(texts, asyncio.run(tokens()), strict=True):
+        assert checkpoint.tokenizer(text, add_special_tokens=False)["input_ids"] == theirs, text
 
 
 def test_without_quantised_arithmetic_llama_cpp_gives_the_same_values(
     smollm2: Path, tmp_path: Path, questions: list[Request], whole: list[dict[str, float]]
 ) -> None:
     pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install 'keju[local]'")
-    from keju.models.embedded import LlamaModel
+    from keju.models.llama.model import LlamaModel
     from tests.support.float_gguf import write_float32
 
     file = tmp_path / "float32.gguf"
@@ -176,7 +183,7 @@ def test_llama_cpp_in_process_agrees(
     smollm2: Path, many_questions: list[Request], dequantised: list[dict[str, float]]
 ) -> None:
     pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install 'keju[local]'")
-    from keju.models.embedded import LlamaModel
+    from keju.models.llama.model import LlamaModel
 
     check_agreement(dequantised, values(LlamaModel("gguf:smollm2", smollm2), many_questions))
 

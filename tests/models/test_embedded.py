@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from keju.models.embedded import LlamaModel, LlamaSettings
+from keju.models.llama.model import LlamaModel, LlamaSettings
 from keju.types import Message, Prefix, Prompt, Reply, Request, Sampling
 from tests.support.local_model import real_weights
 
@@ -127,13 +126,9 @@ def test_a_label_far_down_the_list_is_still_found(model: LlamaModel) -> None:
 def test_values_equal_those_of_the_whole_distribution(model: LlamaModel) -> None:
     text = Prompt(SHARED, "(A) 40 (B) 43\nAnswer: (")
     reply = ask(model, text, LABELS, labels="AB")
-    caller = model._caller
-    assert caller is not None
     fields = {"prompt": text.text, "max_tokens": 1, "logprobs": model.file.vocabulary}
-    chunks = caller._server.complete(
-        "completion", msgspec.json.encode(fields | {"temperature": 0}), threading.Event()
-    )
-    (position,) = msgspec.json.decode(chunks[0])["choices"][0]["logprobs"]["content"]
+    document = asyncio.run(model._call("/v1/completions", fields | {"temperature": 0}, SECONDS))
+    (position,) = document["choices"][0]["logprobs"]["content"]
     exact = {top["id"]: top["logprob"] for top in position["top_logprobs"]}
     assert len(exact) == model.file.vocabulary
     assert sum(map(math.exp, exact.values())) == pytest.approx(1, abs=1e-3)
@@ -195,7 +190,6 @@ def test_a_cancelled_call_frees_its_slot(model: LlamaModel) -> None:
         return await model.ask(short, timeout=SECONDS)
 
     assert asyncio.run(session()).text.startswith(" Paris")
-    assert not model._open
 
 
 def test_a_penalty_has_an_effect_under_either_name(model: LlamaModel) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from keju.config import TaskConfig
 from keju.errors import ConfigError, DataError, EndpointError, KejuError, MissingExtra
-from keju.models import embedded, weights
-from keju.models.embedded import LlamaModel, LlamaSettings, read_settings
-from keju.models.llama_calls import check_extra_fields
+from keju.models import weights
+from keju.models.llama import model as embedded
+from keju.models.llama.model import LlamaModel, LlamaSettings, check_extra_fields, read_settings
 from keju.models.registry import make_model
 from keju.types import Sampling
 from tests.support.local_model import real_weights, small_gguf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keju.models.label_tokens import find_label_tokens
+from keju.models.llama.label_tokens import find_label_tokens
 
 VOCABULARY = ["答", "案", "：", ":", ":A", ":B", " ", " A", " B", "A", "B", "\n"]
 

@@ -152,8 +152,8 @@ def test_factory_refuses_in_one_line(settings: dict[str, Any], message: str) -> 
 @pytest.mark.parametrize(
     ("name", "module", "extra"),
     [
-        ("embedded", "keju.models.embedded", "local"),
-        ("gguf:model.gguf", "keju.models.embedded", "local"),
+        ("embedded", "keju.models.llama.model", "local"),
+        ("gguf:model.gguf", "keju.models.llama.model", "local"),
         ("hf:org/name", "keju.models.hf", "hf"),
     ],
 )

@@ -101,7 +101,7 @@ KINDS = (
     ModelKind(
         name="embedded",
         about="a small model inside this process",
-        factory="keju.models.embedded:make",
+        factory="keju.models.llama.model:make",
         takes_args=True,
         extra=LOCAL,
     ),
@@ -109,7 +109,7 @@ KINDS = (
         name="gguf",
         argument="PATH",
         about="a GGUF file of your own",
-        factory="keju.models.embedded:make",
+        factory="keju.models.llama.model:make",
         takes_args=True,
         extra=LOCAL,
     ),

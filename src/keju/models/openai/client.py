@@ -76,8 +76,14 @@ class Transport:
     """A pool of keep-alive connections that sends the same headers with every request."""
 
     def __init__(
-        self, headers: Mapping[str, str] | None = None, ca_file: str | None = None
+        self,
+        headers: Mapping[str, str] | None = None,
+        ca_file: str | None = None,
+        *,
+        proxies: bool = True,
     ) -> None:
+        """Without `proxies` those of the environment are passed by: for this very process."""
+        self._proxies = proxies
         self._headers = {name: _checked(name, value) for name, value in (headers or {}).items()}
         self._ca = _certificates(ca_file) if ca_file is not None else None
         self._ca_file = ca_file
@@ -96,6 +102,8 @@ class Transport:
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .connect_timeout(timedelta(seconds=CONNECT_SECONDS))
         )
+        if not self._proxies:
+            builder = builder.no_proxy()
         try:
             if self._ca is not None:
                 builder = builder.add_root_certificate_pem(self._ca)

@@ -31,6 +31,12 @@ class LabelTokens(NamedTuple):
         return found
 
 
+def label_texts(ending: str, labels: str, *, space: bool = False) -> list[str]:
+    """The texts whose tokens `find_label_tokens` looks at."""
+    texts = [ending, *(ending + label for label in labels)]
+    return texts + [f"{ending} {label}" for label in labels if space]
+
+
 def find_label_tokens(
     ending: str, labels: str, tokenize: Tokenize, *, space: bool = False
 ) -> LabelTokens | None:

@@ -1,0 +1,418 @@
+"""A model that llama.cpp runs in this process: the embedded one, or a GGUF file of the user's."""
+
+from __future__ import annotations
+
+import asyncio
+import http
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+
+from keju.config import TaskConfig
+from keju.config.address import PATHS
+from keju.config.strict import explain
+from keju.errors import ConfigError, DataError, EndpointError, MissingExtra, did_you_mean
+from keju.models import weights
+from keju.models.base import Model
+from keju.models.faults import Redactor, one_line, refused
+from keju.models.gguf import Gguf, read_gguf, template_hash
+from keju.models.llama.label_tokens import ENDING, LabelTokens, find_label_tokens, label_texts
+from keju.models.llama.server import LlamaServer, Loading, available_cores, runtime_version
+from keju.models.openai.client import HttpReply, Transport, TransportError
+from keju.models.openai.wire import BodyBuilder, check_extra, normalise
+from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
+
+DEFAULT_CONTEXT = 4096
+"""Tokens a slot, unless the model was trained on fewer."""
+DEFAULT_SLOTS = 1
+"""One reply at a time is computed in the same way whenever it is asked for. With more, what
+shares a batch depends on time, and so does the last bit of the arithmetic."""
+EMBEDDED = "embedded"
+GGUF_PREFIX = "gguf:"
+TRIAL = Prompt(Prefix(), "Answer with one letter, A or B.\nAnswer:")
+TRIAL_LABELS = "AB"
+TRIAL_SECONDS = 600.0
+"""A large model may take long over its first token."""
+
+
+FIRST_LOOK = 256
+"""Likeliest tokens that are asked for; where a label is not among them, all are."""
+KEPT = 4096
+"""Endings of prompts and samplings that are remembered before all are forgotten."""
+NEUTRAL = {"top_k": 0, "min_p": 0.0}
+"""Without these llama.cpp would cut the distribution where nobody asked for it."""
+CONTINUE = "continue_final_message"
+"""What endpoints must be asked for and what is always done here where a prompt has a cue."""
+RENAMED = {"repetition_penalty": "repeat_penalty"}
+FIELDS = (
+    "top_k", "min_p", "typical_p", "top_n_sigma", "seed", "presence_penalty", "frequency_penalty",
+    "repetition_penalty", "repeat_penalty", "repeat_last_n", "dry_multiplier", "dry_base",
+    "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers", "xtc_probability",
+    "xtc_threshold", "dynatemp_range", "dynatemp_exponent", "mirostat", "mirostat_tau",
+    "mirostat_eta", "min_keep", "samplers", "logit_bias", "ignore_eos", "grammar", "json_schema",
+    "response_format", "chat_template_kwargs", CONTINUE, "max_completion_tokens",
+)  # fmt: skip
+"""Fields of a body that have an effect in llama.cpp."""
+
+_nothing = Redactor(())
+
+
+class LlamaSettings(BaseModel):
+    """What ``model_args`` may say about a model that llama.cpp runs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    n_ctx: PositiveInt | None = None
+    """Context of each slot in tokens; 4096 by default, or what the model was trained on."""
+    slots: PositiveInt = DEFAULT_SLOTS
+    """Requests worked on at once, faster where replies are long; each slot stays on one prefix."""
+    threads: PositiveInt | None = None
+    """Threads of the arithmetic; by default one for each core this process may use."""
+    n_gpu_layers: int = Field(default=-1, ge=-1)
+    """Layers on the GPU where the runtime has one; -1 for all."""
+    chat_template: str | None = None
+    """A template in Jinja, or the path of a file with one, instead of the model's own."""
+    prefix_reuse: bool = True
+    """Keep what is computed for a prompt and use it for the next that begins alike."""
+    flash_attention: bool = False
+    """Faster attention, whose rounding depends on what else is in the batch."""
+    label_space: bool = False
+    """Count `` A`` with a space before it as a spelling of the label ``A``."""
+
+
+def make(config: TaskConfig) -> LlamaModel:
+    """The model that `config` names, not yet loaded; a KejuError says what is wrong or missing."""
+    settings = read_settings(config)
+    if find_spec("xllamacpp") is None:
+        raise MissingExtra(f"model '{config.model}'", "local")
+    name = config.model.strip()
+    if name == EMBEDDED:
+        return LlamaModel(name, weights.locate(weights.EMBEDDED, os.environ), settings)
+    path = name.removeprefix(GGUF_PREFIX)
+    if not path:
+        raise ConfigError(f"model '{name}' names no file after '{GGUF_PREFIX}'")
+    return LlamaModel(name, Path(path).expanduser(), settings)
+
+
+def read_settings(config: TaskConfig) -> LlamaSettings:
+    """Check ``model_args``; ConfigError names the nearest key."""
+    given: dict[str, Any] = {key.replace("-", "_"): v for key, v in config.model_args.items()}
+    try:
+        return LlamaSettings(**given)
+    except ValidationError as error:
+        raise ConfigError(f"model_args: {explain(error, LlamaSettings)}") from None
+
+
+def check_extra_fields(sampling: Sampling) -> None:
+    """Refuse body fields that belong to Keju or that llama.cpp would ignore; ConfigError."""
+    check_extra(sampling)
+    for name in sampling.extra:
+        if name not in FIELDS:
+            hint = did_you_mean(name, FIELDS)
+            raise ConfigError(f"generation_config: llama.cpp does not take '{name}'{hint}")
+
+
+class LlamaModel(Model):
+    """Runs a GGUF file with llama.cpp in this process, asked over its loopback address.
+
+    Bodies and replies take the same way as those of an endpoint, so a model in this process and
+    one behind HTTP are read alike. Labels are asked for at the one position behind the prompt, in
+    a conversation too: its turns are written out first. A call that is given up (a timeout,
+    Ctrl-C) closes its connection, and llama.cpp stops it at its next token.
+    """
+
+    def __init__(self, name: str, path: Path, settings: LlamaSettings | None = None) -> None:
+        """Read the header of the file; DataError or ConfigError if it cannot be used."""
+        self.name = name
+        self.settings = settings or LlamaSettings()
+        self.slots = self.settings.slots
+        self.file: Gguf = read_gguf(path)
+        self.context = _context(self.file, self.settings.n_ctx)
+        self.chat_template = _template(self.settings.chat_template) or self.file.chat_template
+        self._server: LlamaServer | None = None
+        self._transport = Transport()
+        self._bodies = BodyBuilder(name)
+        self._samplings: dict[tuple[int, bool], tuple[Sampling, Sampling]] = {}
+        self._endings: dict[tuple[str, str], LabelTokens | None] = {}
+        self._facts: dict[str, Any] = {}
+
+    async def start(self) -> None:
+        """Load the weights; EndpointError if llama.cpp cannot."""
+        if self._server is None:
+            server = await asyncio.to_thread(self._load)
+            headers = {
+                "Content-Type": "application/json",
+                "Authorization": f"Bearer {server.key}",
+            }
+            self._transport = Transport(headers, proxies=False)
+            self._server = server
+
+    async def preflight(self, sampling: Sampling) -> None:
+        """Refuse settings that would do nothing, and let the model say one token."""
+        check_extra_fields(sampling)
+        if sampling.form == "chat" and not self.chat_template:
+            raise ConfigError(
+                f"model '{self.name}' has no chat template: take a protocol in completion form "
+                "(--api completions where the protocol allows it), or give model_args.chat_template"
+            )
+        trial = msgspec.structs.replace(sampling, max_tokens=1)
+        labels = TRIAL_LABELS if sampling.decode == "labels" else ""
+        request = Request(TRIAL, trial, hash="", labels=labels)
+        reply = await self.ask(request, timeout=TRIAL_SECONDS)
+        if reply.error is not None:
+            raise EndpointError(f"model '{self.name}' cannot answer: {reply.error.message}")
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        """Make one attempt; what goes wrong is a fault."""
+        await self.start()
+        started = perf_counter()
+        try:
+            if request.sampling.decode == "labels":
+                return await self._choose(request, timeout)
+            return await self._write(request, timeout)
+        except TransportError as error:
+            fault = Fault(error.kind, error.message, sent=error.reached)
+        except ValueError as error:
+            fault = Fault("bad_request", one_line(f"the prompt is refused: {error}"))
+        return Reply(seconds=perf_counter() - started, error=fault)
+
+    async def close(self) -> None:
+        """Let go of connections and weights."""
+        await self._transport.close()
+        self._server = None
+
+    def facts(self) -> dict[str, Any]:
+        """The file, the runtime, and every setting that determines the replies."""
+        return {
+            "name": self.name,
+            "backend": "llama.cpp",
+            "file": self.file.path.name,
+            "bytes": self.file.size,
+            "architecture": self.file.architecture,
+            "quantisation": self.file.quantisation,
+            "context": self.context,
+            "slots": self.slots,
+            "prefix_reuse": self.settings.prefix_reuse,
+            "flash_attention": self.settings.flash_attention,
+            "label_space": self.settings.label_space,
+            "chat_template_hash": template_hash(self.chat_template) or None,
+        } | self._facts
+
+    def _load(self) -> LlamaServer:
+        settings = self.settings
+        digest = weights.checksum(self.file.path, os.environ)
+        known = weights.EMBEDDED
+        if self.name == EMBEDDED and digest != known.sha256:
+            raise DataError(f"{self.file.path} is not the published file: {known.command}")
+        threads = settings.threads or available_cores()
+        self._facts = {"sha256": digest, "threads": threads, "xllamacpp": runtime_version()}
+        return LlamaServer(
+            Loading(
+                path=self.file.path,
+                alias=self.name,
+                context=self.context,
+                slots=settings.slots,
+                threads=threads,
+                gpu_layers=settings.n_gpu_layers,
+                chat_template=_template(settings.chat_template) or "",
+                prefix_reuse=settings.prefix_reuse,
+                flash_attention=settings.flash_attention,
+            )
+        )
+
+    # Text
+
+    async def _write(self, request: Request, timeout: float) -> Reply:
+        given, cued = request.sampling, bool(request.prompt.cue)
+        kept = self._samplings.get((id(given), cued))
+        if kept is None:
+            if len(self._samplings) >= KEPT:
+                self._samplings.clear()
+            kept = self._samplings[id(given), cued] = (given, _explicit(given, cued=cued))
+        asked = msgspec.structs.replace(request, sampling=kept[1])
+        body = self._bodies.build(asked)
+        reply = await self._reply(PATHS[given.form], body, asked, timeout)
+        # llama.cpp repeats the beginning of the turn that it was given to continue.
+        text = reply.text.removeprefix(request.prompt.cue)
+        return reply if text is reply.text else msgspec.structs.replace(reply, text=text)
+
+    async def _reply(
+        self,
+        route: str,
+        body: bytes,
+        asked: Request,
+        timeout: float,
+        tokens: LabelTokens | None = None,
+    ) -> Reply:
+        """Post a body; of a reply to a question for labels only the `tokens` of these are kept."""
+        started = perf_counter()
+        reply = await self._post(f"/v1{route}", body, timeout)
+        seconds = perf_counter() - started
+        if reply.status == http.HTTPStatus.OK:
+            content = reply.body if tokens is None else labels_alone(reply.body, tokens.ids)
+            return normalise(content, asked, seconds, _nothing)
+        fault = refused(reply.status, reply.body, reply.header, _nothing)
+        if fault.kind == "context_length":
+            error = msgspec.json.decode(reply.body, type=_Refusal).error
+            message = (
+                f"the prompt has {error.n_prompt_tokens} tokens and the context {error.n_ctx}: "
+                "raise model_args.n_ctx"
+            )
+            fault = Fault(fault.kind, message, fault.status)
+        return Reply(seconds=seconds, error=fault)
+
+    # Labels
+
+    async def _choose(self, request: Request, timeout: float) -> Reply:
+        """The log-probabilities of the labels, whichever tokens spell them behind the prompt."""
+        text = request.prompt.text
+        if request.sampling.form == "chat":
+            turns = [{"role": m.role, "content": m.content} for m in request.prompt.cued_messages]
+            options = request.sampling.extra.get("chat_template_kwargs", {})
+            fields = {"messages": turns} | ({"chat_template_kwargs": options} if options else {})
+            text = (await self._call("/apply-template", fields, timeout))["prompt"]
+        tokens = await self._label_tokens(text[-ENDING:], request.labels, timeout)
+        if tokens is None:
+            raise ValueError(
+                "the tokenizer does not write the labels as one token each behind it; "
+                "use decode 'generate'"
+            )
+        prompt: str | list[int] = text
+        if tokens.cut:
+            prompt = (await self.tokenize(text, timeout, special=True))[: -tokens.cut]
+        sampling = msgspec.structs.replace(request.sampling, form="completion")
+        asked = msgspec.structs.replace(request, sampling=sampling)
+        for count in (FIRST_LOOK, self.file.vocabulary):
+            fields = {"prompt": prompt, "max_tokens": 1, "temperature": 0.0, "logprobs": count}
+            body = msgspec.json.encode(fields)
+            reply = await self._reply(PATHS["completion"], body, asked, timeout, tokens)
+            if reply.error or set(reply.label_logprobs or ()) == set(request.labels):
+                break
+        if reply.error is not None:
+            return reply
+        return msgspec.structs.replace(reply, label_ids=tokens.by_label())
+
+    async def _label_tokens(self, ending: str, labels: str, timeout: float) -> LabelTokens | None:
+        key = (ending, labels)
+        if key not in self._endings:
+            if len(self._endings) >= KEPT:
+                self._endings.clear()
+            texts = label_texts(ending, labels, space=self.settings.label_space)
+            written = {text: await self.tokenize(text, timeout) for text in texts}
+            space = self.settings.label_space
+            self._endings[key] = find_label_tokens(ending, labels, written.__getitem__, space=space)
+        return self._endings[key]
+
+    async def tokenize(self, text: str, timeout: float, *, special: bool = False) -> list[int]:
+        """The tokens of `text`; `special` adds what the model wants at the beginning."""
+        fields = {"content": text, "add_special": special, "parse_special": True}
+        tokens: list[int] = (await self._call("/tokenize", fields, timeout))["tokens"]
+        return tokens
+
+    async def _call(self, route: str, fields: dict[str, Any], timeout: float) -> Any:
+        """What a route of llama.cpp's own gives; ValueError where it refuses."""
+        reply = await self._post(route, msgspec.json.encode(fields), timeout)
+        document = msgspec.json.decode(reply.body)
+        if reply.status != http.HTTPStatus.OK:
+            raise ValueError(document.get("error", {}).get("message", f"status {reply.status}"))
+        return document
+
+    async def _post(self, route: str, body: bytes, timeout: float) -> HttpReply:
+        assert self._server is not None
+        return await self._transport.post(self._server.address + route, body, timeout)
+
+
+class _Error(msgspec.Struct, frozen=True):
+    n_prompt_tokens: int = 0
+    n_ctx: int = 0
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    error: _Error = _Error()
+
+
+class _Top(msgspec.Struct):
+    id: int
+    logprob: float | None
+
+
+class _Position(msgspec.Struct):
+    top_logprobs: list[_Top] = []
+
+
+class _Logprobs(msgspec.Struct):
+    content: list[_Position] = []
+
+
+class _Choice(msgspec.Struct):
+    text: str | None = None
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Labelled(msgspec.Struct):
+    choices: list[_Choice] = []
+    usage: dict[str, Any] | None = None
+    model: str | None = None
+
+
+def labels_alone(body: bytes, ids: dict[int, str]) -> bytes:
+    """`body` with the label tokens as its only log-probabilities, each under its label."""
+    document = msgspec.json.decode(body, type=_Labelled)
+    for choice in document.choices[:1]:
+        positions = choice.logprobs.content if choice.logprobs is not None else []
+        tops = [
+            {"token": ids[top.id], "logprob": top.logprob}
+            for position in positions[:1]
+            for top in position.top_logprobs
+            if top.id in ids
+        ]
+        kept = {
+            "text": choice.text,
+            "finish_reason": choice.finish_reason,
+            "logprobs": {"content": [{"token": "", "top_logprobs": tops}]},
+        }
+        reply = {"choices": [kept], "usage": document.usage, "model": document.model}
+        return msgspec.json.encode(reply)
+    return body
+
+
+def _explicit(sampling: Sampling, *, cued: bool) -> Sampling:
+    """`sampling` with nothing left to the defaults of llama.cpp."""
+    given = {RENAMED.get(name, name): value for name, value in sampling.extra.items()}
+    given.pop(CONTINUE, None)
+    turn = {CONTINUE: True, "add_generation_prompt": False} if cued else {}
+    return msgspec.structs.replace(
+        sampling,
+        temperature=1.0 if sampling.temperature is None else sampling.temperature,
+        top_p=1.0 if sampling.top_p is None else sampling.top_p,
+        extra=NEUTRAL | given | turn,
+    )
+
+
+def _context(file: Gguf, asked: int | None) -> int:
+    trained = file.context or DEFAULT_CONTEXT
+    if asked is None:
+        return min(DEFAULT_CONTEXT, trained)
+    if file.context and asked > file.context:
+        raise ConfigError(
+            f"model_args.n_ctx: {asked} is more than the {file.context} tokens that "
+            f"{file.path.name} was trained on"
+        )
+    return asked
+
+
+def _template(given: str | None) -> str | None:
+    """A chat template from the text itself or from the file it names."""
+    if given is None or "{" in given:
+        return given
+    try:
+        return Path(given).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text"
+        raise ConfigError(f"model_args.chat_template: cannot read {given}: {reason}") from None
