@@ -88,8 +88,9 @@ def entries_of(
     entries = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(job.exam, tally, reader=reader.name, usage=usage, timing=timing)
-        if job.errors:
-            entry = replace(entry, errors=_errors(job))
+        if kinds := Counter(fault.kind for fault in job.errors.values()).most_common():
+            example = next(f for f in job.errors.values() if f.kind == kinds[0][0])
+            entry = replace(entry, errors=Errors(dict(kinds), example.message))
         if job.sampling.temperature == 0 and job.epochs > 1:
             entry = entry.with_notices([Notice("repeats_at_temperature_0")])
         judgement = None
@@ -105,13 +106,6 @@ def entries_of(
         other = replace(entries[1].metrics["accuracy"], title=f"accuracy as read by '{name}'")
         return [entries[0].with_metrics({f"accuracy_{name}": other})]
     return entries
-
-
-def _errors(job: Job) -> Errors:
-    """Which kinds of errors ended samples, the commonest first, and an example of that."""
-    kinds = Counter(fault.kind for fault in job.errors.values()).most_common()
-    example = next(fault for fault in job.errors.values() if fault.kind == kinds[0][0])
-    return Errors(dict(kinds), example.message)
 
 
 def _timing(job: Job, seconds: float) -> Timing:
