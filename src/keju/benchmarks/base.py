@@ -36,6 +36,7 @@ from keju.stats.estimate import Estimate
 from keju.types import Decode, Form, Message, Outcome, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
+    from keju.benchmarks.golden import GoldenCheck
     from keju.benchmarks.kit import Questions, Setup
     from keju.benchmarks.wording import Prompts, Wording
     from keju.sources.folder import DataFolder
@@ -337,6 +338,8 @@ class Benchmark:
     """What shaped the prompts, for the manifest; the usual settings by default."""
     tool_tasks: Sequence[ToolTask] = ()
     """Its names in the logs of other tools."""
+    golden: GoldenCheck | None = None
+    """What ``keju verify`` compares."""
     modes: Modes | None = None
     """The two modes whose runs ``keju modes`` compares."""
     exam: type[Exam] = Exam

@@ -238,8 +238,11 @@ class Located(NamedTuple):
     where: str
 
 
-def located_rows(exam: Exam, predictions: Path) -> dict[int, Located]:
-    """The rows of a predictions file by the position of their sample, in the file's order."""
+def located_rows(exam: Exam, predictions: Path, letter: str = "") -> dict[int, Located]:
+    """The rows of a predictions file by the position of their sample, in the file's order.
+
+    A row must have the ``output``, or what was read out of it under the key `letter`.
+    """
     positions = {sample.id: index for index, sample in enumerate(exam.samples)}
     rows: dict[int, Located] = {}
     for number, row in read_rows(predictions):
@@ -252,7 +255,8 @@ def located_rows(exam: Exam, predictions: Path) -> dict[int, Located]:
             ) from None
         if sample_id not in positions:
             raise DataError(f"{where}: {exam.benchmark} has no question '{sample_id}'")
-        if not isinstance(row.get("output"), str | None) or "output" not in row:
+        has_output = "output" in row and isinstance(row["output"], str | None)
+        if not has_output and letter not in row:
             raise DataError(f"{where}: the row needs an 'output' with the model's text")
         if positions[sample_id] in rows:
             raise DataError(f"{where}: question '{sample_id}' occurs a second time")

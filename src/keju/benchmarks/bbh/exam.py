@@ -16,6 +16,7 @@ from keju.benchmarks.bbh.facts import (
     TWO_VALUED,
     fault_of,
 )
+from keju.benchmarks.bbh.golden import GOLDEN
 from keju.benchmarks.bbh.protocols import PROTOCOLS, BBHArgs, BBHProtocol
 from keju.benchmarks.bbh.readers import READERS
 from keju.benchmarks.bbh.tools import TOOL_TASKS
@@ -88,6 +89,7 @@ BBH = Benchmark(
     references=REFERENCES,
     faults=fault_of,
     Args=BBHArgs,
+    golden=GOLDEN,
     exam=BBHExam,
     questions=_questions,
     examples=_examples,

@@ -19,6 +19,7 @@ from keju.benchmarks.bixbench import open_answers, readers
 from keju.benchmarks.bixbench.args import BixBenchArgs
 from keju.benchmarks.bixbench.data import Capsule, Table, read_table
 from keju.benchmarks.bixbench.facts import ERRATA, HYPOTHESIS, LAYOUT, REFERENCES, VERSIONS
+from keju.benchmarks.bixbench.golden import GOLDEN
 from keju.benchmarks.bixbench.open_answers import EVAL_MODE
 from keju.benchmarks.bixbench.protocols import PROTOCOLS, BixBenchProtocol
 from keju.benchmarks.bixbench.tools import TOOL_TASKS
@@ -304,6 +305,7 @@ BIXBENCH = Benchmark(
     about="computational biology: 205 questions about real analyses (296 in version 1.0)",
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,
+    golden=GOLDEN,
     protocols=PROTOCOLS,
     readers=readers.readers() | open_answers.readers(hypothesis=False, tags_required=False),
     subset_names=(*(f"v{version}" for version in VERSIONS), HYPOTHESIS),

@@ -22,6 +22,7 @@ from keju.benchmarks.ceval.facts import (
     check_mapping,
     references,
 )
+from keju.benchmarks.ceval.golden import GOLDEN
 from keju.benchmarks.ceval.modes import MODES
 from keju.benchmarks.ceval.protocols import (
     PROTOCOLS,
@@ -250,6 +251,7 @@ CEVAL = Benchmark(
     aliases=("c-eval",),
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,
+    golden=GOLDEN,
     protocols=PROTOCOLS,
     readers=readers_for(PROTOCOLS["evalscope"].fix()),
     questions=questions,

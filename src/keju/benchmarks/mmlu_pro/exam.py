@@ -9,6 +9,7 @@ from keju.benchmarks.base import Benchmark, Exam, Mean, Scores
 from keju.benchmarks.kit import Questions, Setup, arrange
 from keju.benchmarks.mmlu_pro import data
 from keju.benchmarks.mmlu_pro.data import CATEGORIES, LAYOUT
+from keju.benchmarks.mmlu_pro.golden import GOLDEN
 from keju.benchmarks.mmlu_pro.protocols import PROTOCOLS
 from keju.benchmarks.mmlu_pro.readers import readers_of
 from keju.benchmarks.mmlu_pro.tools import TOOL_TASKS
@@ -68,6 +69,7 @@ MMLU_PRO = Benchmark(
     subset_names=tuple(CATEGORIES),
     rows=CATEGORIES,
     averages=(Mean("macro_accuracy", TITLE, TASKS), Mean("macro_14", TITLE, TASKS)),
+    golden=GOLDEN,
     exam=MMLUProExam,
     questions=_questions,
     examples=_examples,

@@ -1,0 +1,156 @@
+"""Does this installation give the numbers that are known? Recorded outputs are scored again.
+
+A recorded set is a pair of files in ``DATA/golden/BENCHMARK``: ``NAME_predictions.jsonl`` (or
+``.jsonl.gz``) with what a model said, and ``NAME_golden.json`` with the scores it must give. Sets
+are found by these names, so that another model's pair is verified as soon as it lies there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
+
+from keju.benchmarks import registry
+from keju.benchmarks.golden import Answered, Figure, GoldenCheck, Part, Recorded
+from keju.benchmarks.prepare import choose_readers, prepare_exam
+from keju.engine.job import Job
+from keju.errors import DataError, did_you_mean
+from keju.files import read_json, read_rows
+from keju.results.schema import Row
+from keju.results.score import located_rows, recorded_reply
+from keju.results.summarise import entries_of
+from keju.types import Reply, Sampling
+
+FOLDER = "golden"
+GOLDEN = "_golden.json"
+PREDICTIONS = ("_predictions.jsonl", "_predictions.jsonl.gz")
+
+
+class RecordedSet(NamedTuple):
+    """What a model said, and the scores it must give."""
+
+    benchmark: str
+    name: str
+    predictions: Path
+    golden: Path
+    data_dir: Path
+
+    @property
+    def label(self) -> str:
+        """The set as messages call it, e.g. ``mmlu_pro/Mistral-7B-v0.1``."""
+        return f"{self.benchmark}/{self.name}"
+
+
+class Verified(NamedTuple):
+    """A recorded set and all its figures."""
+
+    recorded: RecordedSet
+    checks: list[Figure]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every figure is the known one."""
+        return all(check.ok for check in self.checks)
+
+
+def find_sets(data_dir: Path) -> list[RecordedSet]:
+    """The recorded sets below `data_dir`; DataError if there is none, or half of one."""
+    folder = data_dir / FOLDER
+    if not folder.is_dir():
+        raise DataError(
+            f"{data_dir} has no folder '{FOLDER}' with recorded outputs; see --data-dir"
+        )
+    found = [
+        recorded
+        for inner in sorted(folder.iterdir())
+        if inner.is_dir()
+        for recorded in _sets_in(inner, data_dir)
+    ]
+    if not found:
+        shown = f"NAME{PREDICTIONS[0]} and NAME{GOLDEN}"
+        raise DataError(f"{folder} holds no recorded outputs (looked for BENCHMARK/{shown})")
+    return found
+
+
+def _sets_in(folder: Path, data_dir: Path) -> Iterator[RecordedSet]:
+    able = [name for name in registry.names() if registry.get(name).golden is not None]
+    files = {path.name for path in folder.iterdir()}
+    goldens = {name.removesuffix(GOLDEN) for name in files if name.endswith(GOLDEN)}
+    outputs = {
+        name.removesuffix(suffix): name
+        for suffix in reversed(PREDICTIONS)
+        for name in files
+        if name.endswith(suffix)
+    }
+    for name in sorted({*goldens, *outputs}):
+        if name not in outputs:
+            raise DataError(f"{folder / (name + GOLDEN)} has no {name}{PREDICTIONS[0]} beside it")
+        if name not in goldens:
+            raise DataError(f"{folder / outputs[name]} has no {name}{GOLDEN} beside it")
+        if folder.name not in able:
+            hint = did_you_mean(folder.name, able)
+            raise DataError(f"{folder}: no rule to verify '{folder.name}'{hint}")
+        yield RecordedSet(
+            folder.name, name, folder / outputs[name], folder / (name + GOLDEN), data_dir
+        )
+
+
+def verify_all(data_dir: Path) -> Iterator[Verified]:
+    """Score every recorded set below `data_dir`, one after the other."""
+    for recorded in find_sets(data_dir):
+        check = registry.get(recorded.benchmark).golden
+        assert check is not None  # `find_sets` refuses the others
+        golden = read_json(recorded.golden)
+        try:
+            figures = list(check.figures(golden, _graded(recorded, check, golden)))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{recorded.golden}: not the shape of a golden file: {error}") from None
+        if not figures:
+            raise DataError(f"{recorded.golden} holds no figure to compare")
+        yield Verified(recorded, figures)
+
+
+def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -> Recorded:
+    """Every row of a set as a sitting grades it, and the scores that this makes."""
+    listed = [row for _, row in read_rows(recorded.predictions)]
+    sitting = check.settings(golden, listed)
+    exam, _ = prepare_exam(
+        recorded.benchmark,
+        dict(sitting.args),
+        data_dir=str(recorded.data_dir),
+        protocol=sitting.protocol,
+    )
+    readers = choose_readers(exam, list(sitting.readers or [exam.protocol.reader]))
+    job = Job(exam, Sampling(), readers, model="")
+    rows = []
+    for index, (row, _) in located_rows(exam, recorded.predictions, check.letter).items():
+        sample = exam.samples[index]
+        shown = exam.as_recorded(sample, row, gold=True)
+        if "output" in row:
+            reply = recorded_reply(row)
+        else:
+            letter = str(row[check.letter] or "")
+            reply = Reply(label_logprobs={letter: 0.0} if letter else {})
+        graded = shown if check.recorded_gold else sample
+        readings = tuple(exam.grade(reply, graded, reader) for reader in readers)
+        job.enter_readings(index, reply, (), readings)
+        by_reader = {reading.reader: reading for reading in readings}
+        rows.append(Answered(row, sample, shown, by_reader))
+    entry = entries_of(job)[0]
+    return Recorded(
+        exam=exam,
+        rows=rows,
+        data=recorded.data_dir / recorded.benchmark,
+        whole=Part(entry.n, entry.outcomes),
+        metrics={name: metric.value for name, metric in entry.metrics.items()},
+        subsets={row.name: _part(row) for row in entry.subsets},
+        groups={row.name: _part(row) for row in entry.groups},
+    )
+
+
+def _part(row: Row) -> Part:
+    micro = None if row.micro_accuracy is UNSET else row.micro_accuracy
+    return Part(row.n, row.outcomes, row.accuracy, micro)
