@@ -38,6 +38,7 @@ from keju.types import Decode, Form, Message, Outcome, Prompt, Reading, Reply, S
 if TYPE_CHECKING:
     from keju.benchmarks.golden import GoldenCheck
     from keju.benchmarks.kit import Questions, Setup
+    from keju.benchmarks.submission import Submit
     from keju.benchmarks.wording import Prompts, Wording
     from keju.sources.folder import DataFolder
     from keju.sources.layouts import Layout
@@ -340,6 +341,8 @@ class Benchmark:
     """Its names in the logs of other tools."""
     golden: GoldenCheck | None = None
     """What ``keju verify`` compares."""
+    submission: Submit | None = None
+    """Makes the file for the site of the exam's makers, out of a run's answers."""
     modes: Modes | None = None
     """The two modes whose runs ``keju modes`` compares."""
     exam: type[Exam] = Exam
@@ -366,7 +369,9 @@ class Benchmark:
         """Load the data and fix the protocol; raise ConfigError or DataError on anything wrong."""
         from keju.benchmarks.kit import prepare
 
-        return self.make(args, folder, seed) if self.make else prepare(self, args, folder, seed)
+        exam = self.make(args, folder, seed) if self.make else prepare(self, args, folder, seed)
+        exam.submitted = self.submission is not None
+        return exam
 
 
 def fold(name: str) -> str:

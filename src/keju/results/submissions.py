@@ -1,10 +1,11 @@
-"""The file that the C-Eval site takes, out of a stored run."""
+"""The file that the site of an exam's makers takes, out of a stored run."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keju.benchmarks.ceval.submission import Submission, submission
+from keju.benchmarks import registry
+from keju.benchmarks.submission import Submission
 from keju.engine.resume import JobRequests
 from keju.errors import UsageError
 from keju.results.export import exported_answers
@@ -15,22 +16,21 @@ if TYPE_CHECKING:
     from keju.engine.job import Job
     from keju.runs.run import Run
 
-BENCHMARK = "ceval"
-
 
 def submission_of(
     run: Run, jobs: Sequence[Job], *, fill: str | None = None, partial: bool = False
 ) -> Submission:
-    """The answers of a run of C-Eval's test split, as the site takes them.
+    """The answers of a run, as the site of the exam's makers takes them.
 
-    UsageError for any other exam, and where a question has more than one answer. A question that
-    ended in an error counts as not asked.
+    UsageError for an exam without such a site, and where a question has more than one answer. A
+    question that ended in an error counts as not asked.
     """
-    found = [job for job in jobs if job.exam.benchmark == BENCHMARK]
-    if not found:
+    job = next((job for job in jobs if job.exam.submitted), None)
+    submission = registry.get(job.exam.benchmark).submission if job else None
+    if job is None or submission is None:
+        able = [name for name in registry.names() if registry.get(name).submission]
         sat = ", ".join(job.exam.benchmark for job in jobs)
-        raise UsageError(f"only {BENCHMARK} has a submission format; this run sat {sat}")
-    (job,) = found
+        raise UsageError(f"only {', '.join(able)} has a submission format; this run sat {sat}")
     if job.epochs > 1 or "rotate_options" in job.exam.settings:
         raise UsageError("a submission has one answer a question; this run asked several times")
     answers = {

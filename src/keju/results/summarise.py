@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from keju.engine.tally import Tally
     from keju.judges.stage import JudgeStage
 
-SUBMITTED = ("ceval",)
-"""Exams whose makers score answers to questions that are published without gold answers."""
 WARN_ABOVE = 0.01
 """Share of truncated or unparsed replies above which a result carries a warning."""
 QUANTILE_SAMPLE = 100_000
@@ -214,7 +212,7 @@ def _notices(
         return Notice(code, {"part": part, "whole": whole, "share": part / whole})
 
     if goldless:
-        yield Notice("no_gold_submission" if exam.benchmark in SUBMITTED else "no_gold")
+        yield Notice("no_gold_submission" if exam.submitted else "no_gold")
     elif whole and lost == whole:
         yield Notice("nothing_graded", {"whole": whole})
     elif lost:

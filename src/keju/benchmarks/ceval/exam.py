@@ -32,6 +32,7 @@ from keju.benchmarks.ceval.protocols import (
     PromptForm,
 )
 from keju.benchmarks.ceval.readers import readers_for
+from keju.benchmarks.ceval.submission import submission
 from keju.benchmarks.ceval.tools import TOOL_TASKS
 from keju.benchmarks.kit import (
     Questions,
@@ -252,6 +253,7 @@ CEVAL = Benchmark(
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,
     golden=GOLDEN,
+    submission=submission,
     protocols=PROTOCOLS,
     readers=readers_for(PROTOCOLS["evalscope"].fix()),
     questions=questions,

@@ -8,21 +8,15 @@ letter are listed, and filled only with a letter that the user names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from keju.benchmarks.ceval.facts import OPTIONS, SUBJECTS
+from keju.benchmarks.submission import Submission
 from keju.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
     from keju.types import Sample
-
-
-class Submission(NamedTuple):
-    """The document, and the samples that have no letter of the model's own."""
-
-    document: dict[str, dict[str, str]]
-    missing: list[str]
 
 
 def submission(
