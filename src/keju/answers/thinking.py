@@ -64,7 +64,7 @@ def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **fa
     `reasoning` is what came apart from the text; `facts` are further fields of `Reply`.
     """
     thought = split_thinking(text)
-    thoughts = "\n".join(part for part in (*reasoning, thought.reasoning) if part)
+    thoughts = "\n".join([part for part in (*reasoning, thought.reasoning) if part])
     raw = text if thought.text is not text else ""
     return Reply(thought.text, thoughts, finish, raw=raw, **facts)
 

@@ -35,6 +35,8 @@ from keju.types import (
 
 BROKEN_OFF = Fault(FILTERED, "the endpoint's filter broke the reply off before an answer")
 """Why a reply that did come counts as an error."""
+SAMPLED = ("temperature", "top_p", "top_k", "min_p", "max_tokens", "stop", "seed")
+"""Settings of how text is drawn."""
 READER_FAILED = "reader_failed"
 """The grader of a reply on which a reader broke down."""
 
@@ -80,7 +82,6 @@ class Job:
         """Why units ended in an error."""
         self.watcher: Callable[[int, Record], None] | None = None
         """Sees each unit with its record when it is entered, and again when that is replaced."""
-        self._labels = sampling.decode == "labels"
         identity = (exam.benchmark, model, arm, msgspec.to_builtins(sampling))
         self._fingerprint = msgspec.json.encode(identity, order="deterministic")
         self._hashers: dict[int, tuple[Prefix, hashlib.blake2b]] = {}
@@ -90,28 +91,25 @@ class Job:
         index, epoch = divmod(unit, self.epochs)
         sample = self.exam.samples[index]
         prompt = self.exam.render(sample)
-        hasher = self._hasher(prompt.prefix)
-        seed = self._seed(epoch)
-        hasher.update(f"{sample.id}\0{epoch}\0{seed}\0{prompt.cue}\0{prompt.tail}".encode())
-        labels = sample.labels if self._labels else ""
-        return Request(prompt, self.sampling, hasher.hexdigest(), labels, seed)
-
-    def _seed(self, epoch: int) -> int | None:
-        """Repeats have seeds of their own; the first has one only if the user gave it."""
-        if self.sampling.seed is not None:
-            return self.sampling.seed + epoch
-        return self._repeat_seed + epoch if epoch else None
-
-    def _hasher(self, prefix: Prefix) -> hashlib.blake2b:
-        """A hash that already holds all but the question; the prefix is hashed once."""
-        held = self._hashers.get(id(prefix))
-        if held is None:
+        # Repeats have seeds of their own; the first has one only if the user gave it.
+        seed = self.sampling.seed
+        if seed is not None:
+            seed += epoch
+        elif epoch:
+            seed = self._repeat_seed + epoch
+        # What all questions of a subset share is hashed once; the prefix is kept with its hash, so
+        # that no other object gets its id.
+        kept = self._hashers.get(id(prompt.prefix))
+        if kept is None:
             if len(self._hashers) >= 256:
                 self._hashers.clear()
-            hasher = hashlib.blake2b(self._fingerprint, digest_size=16)
-            hasher.update(prefix.digest)
-            held = self._hashers[id(prefix)] = (prefix, hasher)
-        return held[1].copy()
+            shared = hashlib.blake2b(self._fingerprint, digest_size=16)
+            shared.update(prompt.prefix.digest)
+            kept = self._hashers[id(prompt.prefix)] = (prompt.prefix, shared)
+        hasher = kept[1].copy()
+        hasher.update(f"{sample.id}\0{epoch}\0{seed}\0{prompt.cue}\0{prompt.tail}".encode())
+        labels = sample.labels if self.sampling.decode == "labels" else ""
+        return Request(prompt, self.sampling, hasher.hexdigest(), labels, seed)
 
     def record(self, unit: int, request: Request, exchange: Exchange) -> Record:
         """Read and score a reply, unless its solver has; return its journal line."""
@@ -187,7 +185,13 @@ class Job:
         """The reply as the readers are given it."""
         if self.filters is None:
             return reply
-        return msgspec.structs.replace(reply, text=_filtered(reply.text, self.filters))
+        text, until = reply.text, self.filters.remove_until
+        if until and until in text:
+            text = text.rpartition(until)[2]
+        if self.filters.regex:
+            match = re.search(self.filters.regex, text)
+            text = (match.group(1 if match.re.groups else 0) if match else None) or ""
+        return msgspec.structs.replace(reply, text=text)
 
     def recall(self, unit: int, record: Record, *, trusted: bool) -> tuple[Reading, ...]:
         """Enter a stored record and return its readings: new ones unless they are `trusted`."""
@@ -213,15 +217,6 @@ class Job:
         )
 
 
-def _filtered(text: str, filters: Filters) -> str:
-    if filters.remove_until and filters.remove_until in text:
-        text = text.rpartition(filters.remove_until)[2]
-    if filters.regex:
-        found = re.search(filters.regex, text)
-        text = (found.group(1 if found.re.groups else 0) if found else None) or ""
-    return text
-
-
 def make_jobs(config: TaskConfig) -> list[Job]:
     """The exams of a run as work for the engine; refuses whatever cannot be carried out."""
     jobs = []
@@ -229,35 +224,29 @@ def make_jobs(config: TaskConfig) -> list[Job]:
         sampling = resolve_sampling(exam.protocol, config)
         if not exam.samples:
             raise ConfigError(f"{exam.benchmark}: the selection holds no question")
-        if sampling.decode == "labels":
-            _refuse_sampling(config, exam.benchmark)
+        # Where labels are compared nothing is sampled, so settings of sampling would do nothing.
+        for name in SAMPLED if sampling.decode == "labels" else ():
+            if getattr(config.generation_config, name) not in (None, 0):
+                raise ConfigError(
+                    f"generation_config.{name} has no effect on {exam.benchmark}, which compares "
+                    "the log-probabilities of labels: leave it out, or take a protocol that "
+                    "generates"
+                )
         if sampling.form == "completion" and exam.render(exam.samples[0]).prefix.messages:
             raise ConfigError(
                 f"{exam.benchmark}: protocol '{exam.protocol.name}' is a conversation and cannot "
                 "be sent to a completions endpoint; use --api chat"
             )
         readers = choose_readers(exam, args.reader or config.reader)
-        job = Job(
-            exam,
-            sampling,
-            readers,
-            model=model_name(config),
-            epochs=config.repeats,
-            filters=args.filters,
-            repeat_seed=config.seed,
-        )
-        jobs.append(job)
-    return jobs
-
-
-_SAMPLED = ("temperature", "top_p", "top_k", "min_p", "max_tokens", "stop", "seed")
-
-
-def _refuse_sampling(config: TaskConfig, benchmark: str) -> None:
-    """Where labels are compared nothing is sampled, so settings of sampling would do nothing."""
-    for name in _SAMPLED:
-        if getattr(config.generation_config, name) not in (None, 0):
-            raise ConfigError(
-                f"generation_config.{name} has no effect on {benchmark}, which compares the "
-                "log-probabilities of labels: leave it out, or take a protocol that generates"
+        jobs.append(
+            Job(
+                exam,
+                sampling,
+                readers,
+                model=model_name(config),
+                epochs=config.repeats,
+                filters=args.filters,
+                repeat_seed=config.seed,
             )
+        )
+    return jobs

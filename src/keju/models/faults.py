@@ -44,23 +44,28 @@ BY_CODE: dict[str, FaultKind] = {
     "rate_limit_exceeded": "rate_limit",
 }
 """Codes of OpenAI, Azure and DashScope that say more than the status does."""
+# "maximum context length is 4096 tokens", "prompt has 9000 tokens, which exceeds …"
 _CONTEXT = re.compile(
     r"context.?(length|window|size)|maximum (context|input|prompt)|too long|too many tokens"
     r"|longer than the (model|context|maximum)|reduce the length"
     r"|(prompt|input|request|tokens?)\b.{0,80}\bexceed|exceed.{0,80}\b(context|tokens?|length)",
     re.IGNORECASE,
 )
+# "blocked by the content filter", "inappropriate content"
 _FILTER = re.compile(
     r"content.?(filter|policy|management)|responsible.?ai|inappropriate content|data.?inspection"
     r"|safety (system|filter)|sensitive (content|words?)",
     re.IGNORECASE,
 )
+# "The model `gpt-9` does not exist", "unknown model"
 _NO_MODEL = re.compile(
     r"\bmodel\b.{0,120}(not (exist|found)|does ?n.t exist|not a valid model)|unknown model"
     r"|no such model|invalid model( name)?\b",
     re.IGNORECASE,
 )
+# "<!DOCTYPE html>…", "<html>…"
 _HTML = re.compile(r"^\s*(<!doctype|<html|<head)", re.IGNORECASE)
+# "<title>502 Bad Gateway</title>"
 _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 
 
@@ -96,7 +101,10 @@ def refused(
 ) -> Fault:
     """The fault behind a reply whose status is not a success."""
     if 300 <= status < 400:
-        return Fault("not_found", redact(_redirect(header("location"))), status)
+        parts = urlsplit(header("location") or "")
+        target = f"{parts.scheme}://{parts.hostname}{parts.path}" if parts.hostname else parts.path
+        place = f"to {target}" if header("location") else "elsewhere"
+        return Fault("not_found", redact(one_line(f"the address redirects {place}")), status)
     message, code = error_of(body)
     wait = retry_after(header("retry-after-ms"), header("retry-after"))
     kind = kind_of(status, message, code)
@@ -128,10 +136,12 @@ def error_of(body: bytes) -> tuple[str, str]:
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _plain(body.decode("utf-8", "replace")), ""
-    if not isinstance(document, dict):
-        return _text(document), ""
-    error = document.get("error", document)
+        text = body.decode("utf-8", "replace")
+        if not _HTML.match(text):
+            return text, ""
+        title = _TITLE.search(text)
+        return f"an HTML page: {title[1].strip()}" if title else "an HTML page", ""
+    error = document.get("error", document) if isinstance(document, dict) else document
     if not isinstance(error, dict):
         return _text(error), ""
     message = next((error[k] for k in ("message", "msg", "detail") if error.get(k)), "")
@@ -150,43 +160,21 @@ def _text(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _plain(text: str) -> str:
-    if not _HTML.match(text):
-        return text
-    title = _TITLE.search(text)
-    return f"an HTML page: {title[1].strip()}" if title else "an HTML page"
-
-
-def _redirect(location: str | None) -> str:
-    if not location:
-        return "the address redirects elsewhere"
-    parts = urlsplit(location)
-    target = f"{parts.scheme}://{parts.hostname}{parts.path}" if parts.hostname else parts.path
-    return one_line(f"the address redirects to {target}")
-
-
 def retry_after(
     milliseconds: str | None, value: str | None, now: datetime | None = None
 ) -> float | None:
     """Seconds to wait by ``Retry-After-Ms`` or ``Retry-After`` (a number or an HTTP date)."""
     for text, scale in ((milliseconds, 1000.0), (value, 1.0)):
-        seconds = _number(text)
-        if seconds is not None:
+        try:
+            seconds = float(text) if text else -1.0
+        except ValueError:
+            continue
+        if 0 <= seconds < float("inf"):
             return seconds / scale
-    if not value:
-        return None
     try:
-        moment = parsedate_to_datetime(value)
+        moment = parsedate_to_datetime(value or "")
     except ValueError:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        seconds = float(text) if text else -1.0
-    except ValueError:
-        return None
-    return seconds if 0 <= seconds < float("inf") else None
