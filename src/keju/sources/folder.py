@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -80,7 +80,7 @@ class DataFolder:
         """The rows of a CSV file; line breaks inside quoted fields are kept as they are."""
         return formats.csv_rows(self.bytes(name), self._where(name))
 
-    def file_rows(self, name: str) -> Iterator[dict[str, Any]]:
+    def file_rows(self, name: str) -> Generator[dict[str, Any], None, None]:
         """The rows of the file `name`, read bit by bit: it may be larger than memory.
 
         Its hash is taken when all of it was read.

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -143,23 +144,24 @@ class QuestionBank:
         starts: list[int] = []
         for name in names:
             starts.append(len(self.samples))
-            for question in _read_file(folder, name, kind):
-                row = len(self.samples)
-                # A row without an id enters its number, so that the table's numbers are the rows.
-                first = ids.add(text_digest(question.id or f"\0{row}"))
-                if first != row:
-                    file = bisect_right(starts, first) - 1
-                    where = _where(folder, names[file], first - starts[file] + 1)
-                    raise DataError(f"{question.where}: id '{question.id}' is that of {where}")
-                subset = question.subset or (_stem(name) if len(names) > 1 else EVERYTHING)
-                part = self.parts.get(subset)
-                if part is None:
-                    part = self.parts[subset] = Part(frozenset(question.fields))
-                self.samples.append(_sample(exam, subset, len(part.rows), question))
-                part.rows.append(row)
-                if not part.columns <= question.fields.keys():
-                    part.columns = part.columns.intersection(question.fields)
-                part.grouped |= bool(question.group)
+            with closing(_read_file(folder, name, kind)) as questions:
+                for question in questions:
+                    row = len(self.samples)
+                    # A row without an id enters its number: the table's numbers are the rows'.
+                    first = ids.add(text_digest(question.id or f"\0{row}"))
+                    if first != row:
+                        file = bisect_right(starts, first) - 1
+                        where = _where(folder, names[file], first - starts[file] + 1)
+                        raise DataError(f"{question.where}: id '{question.id}' is that of {where}")
+                    subset = question.subset or (_stem(name) if len(names) > 1 else EVERYTHING)
+                    part = self.parts.get(subset)
+                    if part is None:
+                        part = self.parts[subset] = Part(frozenset(question.fields))
+                    self.samples.append(_sample(exam, subset, len(part.rows), question))
+                    part.rows.append(row)
+                    if not part.columns <= question.fields.keys():
+                        part.columns = part.columns.intersection(question.fields)
+                    part.grouped |= bool(question.group)
         if not self.parts:
             raise DataError(f"{folder.path / names[0]} holds no rows")
 
@@ -185,7 +187,7 @@ def _sample(exam: str, subset: str, index: int, question: Question) -> Sample:
 def read_shots(folder: DataFolder, name: str, kind: Kind) -> list[Sample]:
     """The worked examples; each needs an answer."""
     shots: list[Sample] = []
-    for question in _read_file(folder, name, kind):
+    for question in list(_read_file(folder, name, kind)):
         if not question.answers:
             raise DataError(f"{question.where}: a worked example needs an 'answer'")
         shot = _sample("shot", question.subset, len(shots), question)
@@ -194,17 +196,19 @@ def read_shots(folder: DataFolder, name: str, kind: Kind) -> list[Sample]:
     return shots
 
 
-def _read_file(folder: DataFolder, name: str, kind: Kind | None) -> Iterator[Question]:
-    rows = _yaml_rows(folder, name) if name.endswith(YAML_SUFFIXES) else folder.file_rows(name)
-    for number, row in enumerate(rows, 1):
-        yield _question(row, kind, _where(folder, name, number))
+def _read_file(folder: DataFolder, name: str, kind: Kind | None) -> Generator[Question, None, None]:
+    yaml = name.endswith(YAML_SUFFIXES)
+    # Closed at once where a row is wrong: the error would keep the file open as long as it lives.
+    with closing(_yaml_rows(folder, name) if yaml else folder.file_rows(name)) as rows:
+        for number, row in enumerate(rows, 1):
+            yield _question(row, kind, _where(folder, name, number))
 
 
 def _where(folder: DataFolder, name: str, row: int) -> str:
     return f"{folder.path / name}, row {row}"
 
 
-def _yaml_rows(folder: DataFolder, name: str) -> Iterator[Mapping[str, Any]]:
+def _yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], None, None]:
     where = str(folder.path / name)
     try:
         loaded = scalar(folder.text(name), where)
@@ -215,7 +219,7 @@ def _yaml_rows(folder: DataFolder, name: str) -> Iterator[Mapping[str, Any]]:
         loaded = lists[0] if len(lists) == 1 else None
     if not isinstance(loaded, list) or not all(isinstance(row, dict) for row in loaded):
         raise DataError(f"{where} holds no list of rows")
-    return iter(loaded)
+    yield from loaded
 
 
 def _question(row: Mapping[str, Any], kind: Kind | None, where: str) -> Question:
