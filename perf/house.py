@@ -31,7 +31,8 @@ seen = set()
 def profile(frame, event, argument):
     if event == "call":
         code = frame.f_code
-        if code.co_filename.startswith(SRC) and not code.co_name.startswith("<"):
+        # A function's code is optimised (flag 1); that of a module or a class body is not.
+        if code.co_filename.startswith(SRC) and code.co_flags & 1 and code.co_name[0] != "<":
             seen.add((code.co_filename, code.co_firstlineno, code.co_name))
 SRC, answer, *arguments = sys.argv[1:]
 sys.setprofile(profile)
