@@ -28,12 +28,12 @@ class DigestTable:
     """Numbers digests from 0 in the order in which they are added.
 
     Open addressing: each slot holds the number of a digest plus 1, or 0 where it is free. A million
-    digests take 32 MB; a dict of them takes 150.
+    digests take 24 MB; a dict of them takes 150. `size` is the number of digests that are expected.
     """
 
-    def __init__(self, digests: Iterable[bytes] = ()) -> None:
+    def __init__(self, digests: Iterable[bytes] = (), *, size: int = 0) -> None:
         self._digests = bytearray()
-        self._slots = array("I", bytes(4 << 10))
+        self._slots = array("I", bytes(4 << max(10, (size * 3 // 2).bit_length())))
         for digest in digests:
             self.add(digest)
 
@@ -42,28 +42,25 @@ class DigestTable:
 
     def find(self, digest: bytes) -> int:
         """The number of a digest; -1 if it is not in the table."""
-        return self._slots[self._slot(digest)] - 1
-
-    def add(self, digest: bytes) -> int:
-        """The number of a digest, the next one if it is new."""
-        slot = self._slot(digest)
-        number = self._slots[slot] - 1
-        if number >= 0:
-            return number
-        self._digests += digest
-        self._slots[slot] = len(self)
-        if 3 * len(self) > 2 * len(self._slots):
-            # A table that is nearly full is slow: make it four times as large.
-            self._slots = array("I", bytes(16 * len(self._slots)))
-            for number in range(len(self)):
-                known = self._digests[number * DIGEST : (number + 1) * DIGEST]
-                self._slots[self._slot(known)] = number + 1
-        return len(self) - 1
-
-    def _slot(self, digest: bytes | bytearray) -> int:
-        """The slot of a digest, or the free one where it belongs."""
         slots, digests, mask = self._slots, self._digests, len(self._slots) - 1
         slot = int.from_bytes(digest[:8]) & mask
         while (end := slots[slot]) and digests[(end - 1) * DIGEST : end * DIGEST] != digest:
             slot = (slot + 1) & mask
-        return slot
+        return end - 1
+
+    def add(self, digest: bytes) -> int:
+        """The number of a digest, the next one if it is new."""
+        slots, digests, mask = self._slots, self._digests, len(self._slots) - 1
+        slot = int.from_bytes(digest[:8]) & mask
+        while end := slots[slot]:
+            if digests[(end - 1) * DIGEST : end * DIGEST] == digest:
+                return end - 1
+            slot = (slot + 1) & mask
+        digests += digest
+        slots[slot] = len(digests) // DIGEST
+        if 3 * slots[slot] > 2 * len(slots):  # nearly full, and slow: begin a larger table
+            larger = DigestTable(size=4 * len(self))
+            for start in range(0, len(digests), DIGEST):
+                larger.add(bytes(digests[start : start + DIGEST]))
+            self._slots, self._digests = larger._slots, larger._digests
+        return len(self) - 1

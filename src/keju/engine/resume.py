@@ -5,17 +5,21 @@ Which records count says the rule in `keju.runs.run`.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 import msgspec
 
 from keju.benchmarks.choices import as_shown
 from keju.engine.budget import Meter
 from keju.engine.job import Job
+from keju.runs.index import DigestTable
 from keju.runs.journal import Journal, Records
 from keju.runs.run import Requests, Run, counting, key_digest
 from keju.types import FaultKind, Reading, Record, Sample
@@ -29,18 +33,31 @@ class JobRequests(Requests):
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.jobs = jobs
+        self.targets = array("I")
+        """A checksum of each request's target, made with `by_hash`."""
         self._starts = [0, *accumulate(job.units for job in jobs)]
 
-    def hashes(self) -> Iterator[str]:
-        """The hash of each request."""
-        return (job.request(unit).hash for job in self.jobs for unit in range(job.units))
-
-    def keys(self) -> Iterator[bytes]:
-        """The key of each request."""
+    @cached_property
+    def by_hash(self) -> DigestTable:
+        """The numbers of the requests by hash."""
+        table = DigestTable(size=self._starts[-1])
         for job in self.jobs:
-            for sample in job.exam.samples:
-                for epoch in range(job.epochs):
-                    yield key_digest(job.exam.benchmark, sample.id, job.arm, epoch)
+            for unit in range(job.units):
+                table.add(bytes.fromhex(job.request(unit).hash))
+                if unit % job.epochs == 0:
+                    target = crc32(job.exam.samples[unit // job.epochs].target.encode())
+                self.targets.append(target)
+        return table
+
+    @cached_property
+    def by_key(self) -> DigestTable:
+        """The numbers of the requests by key."""
+        return DigestTable(
+            key_digest(job.exam.benchmark, sample.id, job.arm, epoch)
+            for job in self.jobs
+            for sample in job.exam.samples
+            for epoch in range(job.epochs)
+        )
 
     def place(self, number: int) -> tuple[int, int]:
         """The position of the job, and its unit, that a request is of."""
@@ -136,7 +153,7 @@ def recall(
         unchanged = (
             trusted
             and tuple([reading.reader for reading in record.readings]) == names[position]
-            and record.target == job.exam.samples[unit // job.epochs].target
+            and crc32(record.target.encode()) == requests.targets[number]
         )
         job.recall(unit, record, trusted=unchanged)
         recalled.done[position][unit] = 1

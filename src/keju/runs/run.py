@@ -30,7 +30,7 @@ from contextlib import suppress
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from keju.benchmarks.index import DigestTable, hash_digest, text_digest
 from keju.config import TaskConfig
@@ -50,33 +50,20 @@ class Requests(ABC):
     fresh = False
     """The journal was begun by this process, so that every record in it answers one of them."""
 
+    @property
     @abstractmethod
-    def hashes(self) -> Iterable[str]:
-        """The hash of each request."""
-
-    @abstractmethod
-    def keys(self) -> Iterable[bytes]:
-        """The key of each request, as `key_digest` makes it."""
-
-    @cached_property
     def by_hash(self) -> DigestTable:
         """The numbers of the requests by hash."""
-        return DigestTable(map(hash_digest, self.hashes()))
 
-    @cached_property
+    @property
+    @abstractmethod
     def by_key(self) -> DigestTable:
-        """The numbers of the requests by key."""
-        return DigestTable(self.keys())
+        """The numbers of the requests by key, as `key_digest` makes it."""
 
 
-class Counted(NamedTuple):
-    """A record that counts, unless a later one of the same number follows."""
-
-    number: int
-    """Of the request that it answers."""
-    start: int
-    """Where its line begins in the journal."""
-    record: Record
+Counted = tuple[int, int, Record]
+"""The number of a request, where a line begins in the journal, and the line: a record that counts
+unless a later one with the same number follows."""
 
 
 def key_digest(bench: str, sample_id: str, arm: str, epoch: int) -> bytes:
@@ -112,7 +99,7 @@ def counting(
         if replied[number] and (failed or not by_key):
             continue
         replied[number] |= not failed
-        yield Counted(number, start, record)
+        yield number, start, record
 
 
 class Run:
