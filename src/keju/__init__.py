@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from keju.models.base import Model
+    from keju.runs.run import Run, list_runs, open_run
     from keju.sources.layouts import HubRepo, Layout
     from keju.task import run_task
     from keju.types import Answer, Message, Prompt, Record, Reply, Request, Sample, Score
@@ -68,6 +69,7 @@ __all__ = [
     "Reply",
     "Request",
     "RobustReader",
+    "Run",
     "RunIncomplete",
     "Sample",
     "Score",
@@ -80,6 +82,8 @@ __all__ = [
     "by_name",
     "find_benchmark",
     "grader",
+    "list_runs",
+    "open_run",
     "pattern_reader",
     "prepare_exam",
     "reader",
@@ -118,6 +122,7 @@ _HOMES = {
         "UsageError",
     ),
     "keju.models.base": ("Model",),
+    "keju.runs.run": ("Run", "list_runs", "open_run"),
     "keju.task": ("run_task",),
     "keju.types": (
         "Answer",

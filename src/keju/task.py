@@ -117,7 +117,7 @@ def run_exams(
                 judged = stage.grade(folder, ask, display=display)
                 stop = stop or judged
             stop = stop or _shortfall(jobs, config.error_limit)
-            results = build_results(jobs, manifest, stop, stage)
+            results = build_results(jobs, manifest, stop, stage, recalled.notices)
             try:
                 write_grades(folder, stage.grades if stage is not None else ())
                 manifest.finish(complete=stop is None)
@@ -198,6 +198,9 @@ def judge_run(
         run, requests = Run(folder), JobRequests(jobs)
         for reply in stored_replies(run, requests):
             reply.enter()
+        if display is not None:
+            for notice in run.notices:
+                display.note(notice.text())
         stop = None
         if stage is not None:
             stop = stage.grade(folder, file, display=display, strict=True)
@@ -205,7 +208,7 @@ def judge_run(
             return _left_as_it_was(folder, earlier, stop, described.config.get("judge"))
         _describe_results(file.manifest, described)
         write_grades(folder, stage.grades if stage is not None else ())
-        results = build_results(jobs, file, stop, stage)
+        results = build_results(jobs, file, stop, stage, run.notices)
         complete = stop is None and all(job.tallies[0].done == job.units for job in jobs)
         results = msgspec.structs.replace(results, complete=complete)
         file.finish(complete=complete)

@@ -17,11 +17,12 @@ from zlib import crc32
 import msgspec
 
 from keju.benchmarks.choices import as_shown
+from keju.benchmarks.index import DigestTable
 from keju.engine.budget import Meter
 from keju.engine.job import Job
-from keju.runs.index import DigestTable
+from keju.errors import Notice
 from keju.runs.journal import Journal, Records
-from keju.runs.run import Requests, Run, counting, key_digest
+from keju.runs.run import Requests, Run, counting, damage_notices, key_digest
 from keju.types import FaultKind, Reading, Record, Sample
 
 KEPT_FAULTS: frozenset[FaultKind] = frozenset({"context_length", "content_filter"})
@@ -122,6 +123,11 @@ class Recalled:
     def count(self) -> int:
         """How many units are known."""
         return sum(known.count(1) for known in self.done)
+
+    @property
+    def notices(self) -> list[Notice]:
+        """What a reader of the results must know: lines that could not be read."""
+        return damage_notices(self.damaged)
 
 
 def recall(

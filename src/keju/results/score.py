@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -10,6 +12,7 @@ from msgspec.structs import replace
 
 from keju.answers.thinking import as_reply
 from keju.benchmarks.base import Exam, Reader
+from keju.benchmarks.index import DigestTable, text_digest
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.recorded import recorded_gold
 from keju.benchmarks.selection import restrict
@@ -48,13 +51,15 @@ def score_run(
     jobs = make_jobs(config)
     stage = judge_stage(config, jobs)
     changed = changed_files(run.manifest, jobs)
+    several = bool(readers and len(readers) > 1)
     disagreements: list[Disagreement] = []
     joint: list[dict[int, Joint]] = [{} for _ in jobs]
     requests = JobRequests(jobs)
     for reply in stored_replies(run, requests, match_keys=not changed):
-        readings, sample = reply.enter(), reply.sample
-        disagreements += _disagreement(sample, readings)
-        if readers and len(readings) > 1:
+        readings = reply.enter()
+        if several:
+            sample = reply.sample
+            disagreements += _disagreement(sample, readings)
             joint[jobs.index(reply.job)][reply.unit] = Joint(sample.target, readings)
     if stage is not None:
         stage.grade(run.folder, None)
@@ -75,7 +80,7 @@ def score_run(
         run=run.manifest.run,
         model=run.manifest.model,
         benchmarks=tuple(entries),
-        disagreements=tuple(disagreements) if readers and len(readers) > 1 else None,
+        disagreements=tuple(disagreements) if several else None,
     )
 
 
@@ -96,29 +101,32 @@ def score_predictions(
     where the row also carries its own choices, else the current one.
     """
     exam, _ = prepare_exam(dataset, dataset_args, data_dir=data_dir, protocol=protocol, seed=seed)
-    rows = located_rows(exam, predictions)
-    part = restrict(exam, sorted(rows))
+    located = Predictions(exam, predictions)
+    rows = array("I", sorted(place for place, _, _ in located))
+    if not rows:
+        raise DataError(f"{predictions} holds no predictions")
+    part = restrict(exam, rows)
     job = Job(part, Sampling(), choose_readers(part, readers), model="")
-    disagreements: list[Disagreement] = []
-    joint: dict[int, Joint] = {}
+    several = bool(readers and len(readers) > 1)
+    disagreements: dict[int, list[Disagreement]] = {}
+    joint: list[Joint] = []
     golds = Golds(part, job.readers)
-    for unit, index in enumerate(sorted(rows)):
-        row, where = rows[index]
+    for place, row, where in located:
+        unit = bisect_left(rows, place)
         counts = gold or ("recorded" if row.get("choices") is not None else "current")
         try:
-            sample = exam.as_recorded(exam.samples[index], row, gold=counts == "recorded")
+            sample = exam.as_recorded(exam.samples[place], row, gold=counts == "recorded")
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
         reply = recorded_reply(row)
         graded = tuple(exam.grade(reply, sample, reader) for reader in job.readers)
         job.enter_readings(unit, reply, (), graded)
         golds.see(unit, row, reply, sample, graded, counts)
-        disagreements += _disagreement(sample, graded)
-        if readers and len(graded) > 1:
-            joint[index] = Joint(sample.target, graded)
+        if several:
+            disagreements[unit] = list(_disagreement(sample, graded))
+            joint.append(Joint(sample.target, graded))
     entries = entries_of(job, beside=readers is None)
-    in_order = [joint[index] for index in rows if index in joint]
-    entries = [golds.annotated(e) for e in _with_joint_metrics(exam, entries, in_order)]
+    entries = [golds.annotated(e) for e in _with_joint_metrics(exam, entries, joint)]
     missing = len(exam.samples) - len(rows)
     if missing:
         notice = Notice("missing_predictions", {"missing": missing, "whole": len(exam.samples)})
@@ -128,7 +136,9 @@ def score_predictions(
         run=predictions.name,
         model=predictions.name,
         benchmarks=tuple(entries),
-        disagreements=tuple(disagreements) if readers and len(readers) > 1 else None,
+        disagreements=tuple(row for unit in sorted(disagreements) for row in disagreements[unit])
+        if several
+        else None,
     )
 
 
@@ -231,39 +241,46 @@ class Golds:
         return entry.with_metrics(metrics)
 
 
-class Located(NamedTuple):
-    """A row of a predictions file, and the file and line it stands in."""
+class Prediction(NamedTuple):
+    """A row of a predictions file, the position of its sample, and the line it stands in."""
 
+    place: int
     row: dict[str, Any]
     where: str
 
 
-def located_rows(exam: Exam, predictions: Path, letter: str = "") -> dict[int, Located]:
-    """The rows of a predictions file by the position of their sample, in the file's order.
+class Predictions:
+    """The rows of a predictions file in its order; read anew each time, so that none are held."""
 
-    A row must have the ``output``, or what was read out of it under the key `letter`.
-    """
-    positions = {sample.id: index for index, sample in enumerate(exam.samples)}
-    rows: dict[int, Located] = {}
-    for number, row in read_rows(predictions):
-        where = f"{predictions}, line {number}"
-        try:
-            sample_id = exam.locate(row)
-        except KeyError as error:
-            raise DataError(
-                f"{where}: the row has no key {error} to find its question by"
-            ) from None
-        if sample_id not in positions:
-            raise DataError(f"{where}: {exam.benchmark} has no question '{sample_id}'")
-        has_output = "output" in row and isinstance(row["output"], str | None)
-        if not has_output and letter not in row:
-            raise DataError(f"{where}: the row needs an 'output' with the model's text")
-        if positions[sample_id] in rows:
-            raise DataError(f"{where}: question '{sample_id}' occurs a second time")
-        rows[positions[sample_id]] = Located(row, where)
-    if not rows:
-        raise DataError(f"{predictions} holds no predictions")
-    return rows
+    def __init__(self, exam: Exam, path: Path, letter: str = "") -> None:
+        """A row must have the ``output``, or what was read out of it under the key `letter`."""
+        self._exam = exam
+        self._path = path
+        self._letter = letter
+        self._places = DigestTable(text_digest(sample.id) for sample in exam.samples)
+        self._held = None if path.is_file() else list(read_rows(path))
+        """The rows of what can be read only once, such as a pipe."""
+
+    def __iter__(self) -> Iterator[Prediction]:
+        seen = bytearray(len(self._exam.samples))
+        for number, row in self._held or read_rows(self._path):
+            where = f"{self._path}, line {number}"
+            try:
+                sample_id = self._exam.locate(row)
+            except KeyError as error:
+                raise DataError(
+                    f"{where}: the row has no key {error} to find its question by"
+                ) from None
+            place = self._places.find(text_digest(sample_id))
+            if place < 0:
+                raise DataError(f"{where}: {self._exam.benchmark} has no question '{sample_id}'")
+            has_output = "output" in row and isinstance(row["output"], str | None)
+            if not has_output and self._letter not in row:
+                raise DataError(f"{where}: the row needs an 'output' with the model's text")
+            if seen[place]:
+                raise DataError(f"{where}: question '{sample_id}' occurs a second time")
+            seen[place] = 1
+            yield Prediction(place, row, where)
 
 
 def recorded_reply(row: dict[str, Any]) -> Reply:

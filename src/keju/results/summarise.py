@@ -52,10 +52,13 @@ def build_results(
     file: ManifestFile,
     stop: KejuError | None,
     stage: JudgeStage | None = None,
+    notices: Sequence[Notice] = (),
 ) -> Results:
-    """The results of a run, from the scoreboards of its jobs."""
+    """The results of a run, from the scoreboards of its jobs; `notices` stand on each entry."""
     entries = [
-        entry for job in jobs for entry in entries_of(job, seconds=file.seconds, stage=stage)
+        entry.with_notices(notices)
+        for job in jobs
+        for entry in entries_of(job, seconds=file.seconds, stage=stage)
     ]
     return Results(
         schema=SCHEMA,

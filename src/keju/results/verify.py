@@ -20,7 +20,7 @@ from keju.engine.job import Job
 from keju.errors import DataError, did_you_mean
 from keju.files import read_json, read_rows
 from keju.results.schema import Row
-from keju.results.score import located_rows, recorded_reply
+from keju.results.score import Predictions, recorded_reply
 from keju.results.summarise import entries_of
 from keju.types import Reply, Sampling
 
@@ -126,7 +126,7 @@ def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -
     readers = choose_readers(exam, list(sitting.readers or [exam.protocol.reader]))
     job = Job(exam, Sampling(), readers, model="")
     rows = []
-    for index, (row, _) in located_rows(exam, recorded.predictions, check.letter).items():
+    for index, row, _ in Predictions(exam, recorded.predictions, check.letter):
         sample = exam.samples[index]
         shown = exam.as_recorded(sample, row, gold=True)
         if "output" in row:

@@ -131,7 +131,7 @@ class Run:
     @property
     def notices(self) -> list[Notice]:
         """What a reader of the run must know: lines of its journal that could not be read."""
-        return [Notice("damaged_lines", {"lines": self.damaged})] if self.damaged else []
+        return damage_notices(self.damaged)
 
     def config(self, data_dir: str | None = None) -> TaskConfig:
         """The settings that the run was made with; `data_dir` goes before its own."""
@@ -175,6 +175,11 @@ class Run:
         numbers = array("I", (number for number, start in enumerate(starts) if start >= 0))
         records = self.records.at(starts[number] for number in numbers)
         return zip(numbers, graded(self.folder, records), strict=True)
+
+
+def damage_notices(lines: int) -> list[Notice]:
+    """The notice that so many lines of a journal could not be read; none if all could."""
+    return [Notice("damaged_lines", {"lines": lines})] if lines else []
 
 
 def open_run(name: str | Path, work_dir: str = "runs") -> Run:

@@ -1,0 +1,91 @@
+"""Commands on stored runs: the same replies count for all, and what cannot be read is shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from keju.models.scripted import ScriptedModel
+from keju.runs.journal import FILE, Records
+from keju.runs.run import Run
+from keju.types import Request
+from tests.cli.conftest import Keju
+
+
+def at_temperature(request: Request) -> str:
+    return f"So the answer is (A). Asked at {request.sampling.temperature}."
+
+
+def test_all_commands_take_the_same_replies(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Temperature 0, then 0.7, then 0 again, which asks nobody: the first replies are in force."""
+    monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=at_temperature))
+    for temperature in (0, 0.7, 0):
+        ran = keju(
+            "eval", "-m", "scripted", "--datasets", "demo", "-q", "--run-id", "r", "--limit", "2",
+            "--generation-config", f'{{"temperature": {temperature}}}',
+        )  # fmt: skip
+        assert ran.code == 0, ran.err
+    folder = tmp_path / "runs" / "r"
+    assert len(list(Records(folder))) == 24
+    page = (folder / "report.html").read_text()
+    assert "Asked at 0.0" in page
+    assert "Asked at 0.7" not in page
+    assert keju("report", "r", "-o", "again.html").code == 0
+    assert "Asked at 0.7" not in (tmp_path / "again.html").read_text()
+    rows = list(csv.DictReader(io.StringIO(keju("export", "r", "--full-text").out)))
+    assert len(rows) == 12
+    assert all("Asked at 0.0" in row["reply"] for row in rows)
+    scored = keju("score", "r", "--json").json["benchmarks"][0]
+    assert scored["metrics"] == Run(folder).results()["benchmarks"][0]["metrics"]
+
+
+def test_unreadable_lines_are_shown_by_every_command(keju: Keju, tmp_path: Path) -> None:
+    base = ("-m", "scripted", "--datasets", "demo", "--run-id", "r", "--limit", "2")
+    assert keju("eval", *base, "-q").code == 0
+    journal = tmp_path / "runs" / "r" / FILE
+    lines = journal.read_bytes().splitlines(keepends=True)
+    lines[0] = lines[0].replace(b'"reply":{"text":"', b'"reply":{"text":"\xff')
+    lines[1] = b"not JSON\n"
+    journal.write_bytes(b"".join(lines))
+    sentence = "2 lines of the journal cannot be read"
+    scored = keju("score", "r", "--json")
+    assert scored.code == 0
+    (entry,) = scored.json["benchmarks"]
+    assert any(sentence in warning for warning in entry["warnings"])
+    assert {"code": "damaged_lines", "values": {"lines": 2}} in entry["notices"]
+    assert entry["n"] == 10
+    for command in (("export", "r", "-o", "r.csv"), ("report", "r", "-o", "r.html")):
+        ran = keju(*command)
+        assert (ran.code, ran.err.count(sentence)) == (0, 1)
+    judged = keju("judge", "r", "--model", "scripted", "--json")
+    assert judged.code in (0, 4), judged.err
+    assert sentence in judged.err
+    resumed = keju("eval", *base, "--resume", "--json")
+    assert resumed.code == 0
+    assert "2 journal lines were unreadable and are asked again" in resumed.err
+    (entry,) = resumed.json["benchmarks"]
+    assert entry["n"] == 12
+    assert any(sentence in warning for warning in entry["warnings"])
+
+
+def test_predictions_are_scored_in_any_order_and_from_a_pipe(keju: Keju, tmp_path: Path) -> None:
+    rows = [{"subset": "word_sorting", "index": i, "output": "(A)"} for i in (5, 0, 3)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "p.jsonl").write_text(text)
+    scored = keju("score", "--datasets", "demo", "--predictions", "p.jsonl", "--json")
+    assert scored.code == 0, scored.err
+    assert scored.json["benchmarks"][0]["n"] == 3
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=(text,))
+    writer.start()
+    piped = keju("score", "--datasets", "demo", "--predictions", "pipe", "--json")
+    writer.join()
+    assert piped.json["benchmarks"] == scored.json["benchmarks"]
