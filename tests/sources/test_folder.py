@@ -130,7 +130,7 @@ def test_csv_keeps_line_breaks_and_quotes(tmp_path: Path) -> None:
     write(tmp_path / "val/law_val.csv", 'id,question,A\r\n0,"a\r\nb\n""c""",x\r\n')
     folder = DataFolder(tmp_path, LAYOUTS["ceval"])
     assert list(folder.rows("val/law")) == [{"id": "0", "question": 'a\r\nb\n"c"', "A": "x"}]
-    assert list(folder.csv("val/law_val.csv")) == list(folder.rows("val/law"))
+    assert list(folder.file_rows("val/law_val.csv")) == list(folder.rows("val/law"))
 
 
 def test_a_table_that_is_missing_says_where_it_was_looked_for(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_zip_is_read_in_place(tmp_path: Path, top: str) -> None:
     zipped(tmp_path / "ceval-exam.zip", entries)
     folder = DataFolder(tmp_path, LAYOUTS["ceval"])
     assert list(folder.rows("val/law")) == [{"id": "0", "A": "x"}]
-    assert list(folder.csv("dev/law_dev.csv")) == [{"id": "1", "A": "y"}]
+    assert list(folder.file_rows("dev/law_dev.csv")) == [{"id": "1", "A": "y"}]
     assert folder.exists("dev/law_dev.csv")
     assert not folder.exists("test/law_test.csv")
     archive = tmp_path / "ceval-exam.zip"

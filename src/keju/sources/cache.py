@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from keju.files import whole_file
+from keju.files import write_json
 from keju.sources.folder import DataFolder
 from keju.sources.layouts import HUB_NAMES, HubName, Layout
 
@@ -78,22 +78,19 @@ def cache_root(environ: Mapping[str, str]) -> Path:
 
 def receipts(benchmark: str, hub: HubName | None, environ: Mapping[str, str]) -> list[Receipt]:
     """The receipts of `benchmark` from `hub`, or from any hub; unreadable ones are left out."""
-    found = []
+    stored = []
     for name in HUB_NAMES if hub is None else (hub,):
         try:
             raw = _receipt_file(benchmark, name, environ).read_bytes()
-            found.append(msgspec.json.decode(raw, type=Receipt))
+            stored.append(msgspec.json.decode(raw, type=Receipt))
         except (OSError, msgspec.MsgspecError):
             continue
-    return found
+    return stored
 
 
 def write_receipt(receipt: Receipt, environ: Mapping[str, str]) -> None:
     """Make a finished pull known, all at once."""
-    file = _receipt_file(receipt.benchmark, receipt.hub, environ)
-    document = msgspec.json.format(msgspec.json.encode(receipt), indent=2)
-    with whole_file(file) as out:
-        out.write(document + b"\n")
+    write_json(_receipt_file(receipt.benchmark, receipt.hub, environ), receipt)
 
 
 def _receipt_file(benchmark: str, hub: HubName, environ: Mapping[str, str]) -> Path:

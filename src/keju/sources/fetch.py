@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -55,10 +55,7 @@ def host_of(url: str) -> str:
 def get(url: str, secrets: Mapping[str, str]) -> bytes:
     """The body of a small document; `secrets` are headers for this host only."""
     with _open(url, secrets) as response:
-        try:
-            return bytes(response.read())
-        except _BROKEN as error:
-            raise Unreachable(f"{host_of(url)}: {error}") from None
+        return _read(response, url)
 
 
 def download(
@@ -74,11 +71,15 @@ def download(
     with _open(url, secrets) as response, whole_file(target) as file:
         announced = response.headers.get("Content-Length")
         total = size if size is not None else int(announced) if announced else None
-        received, digest = 0, hashlib.sha256()
-        for chunk in _watched(_chunks(response, host_of(url)), target.name, total, say):
+        received, digest, last_line = 0, hashlib.sha256(), time.monotonic()
+        while chunk := _read(response, url, _CHUNK):
             file.write(chunk)
             digest.update(chunk)
             received += len(chunk)
+            if say and time.monotonic() - last_line > _SECONDS_BETWEEN_LINES:
+                last_line = time.monotonic()
+                of = f" of {total / 1e6:.1f}" if total else ""
+                say(f"{target.name}: {received / 1e6:.1f}{of} MB")
         if total is not None and received != total:
             raise Damaged(f"{received} of {total} bytes arrived")
         if sha256 is not None and digest.hexdigest() != sha256:
@@ -110,26 +111,11 @@ def _open(url: str, secrets: Mapping[str, str]) -> http.client.HTTPResponse:
     return response
 
 
-def _chunks(response: http.client.HTTPResponse, host: str) -> Iterator[bytes]:
+def _read(response: http.client.HTTPResponse, url: str, size: int | None = None) -> bytes:
     try:
-        while chunk := response.read(_CHUNK):
-            yield chunk
+        return response.read(size)
     except _BROKEN as error:
-        raise Unreachable(f"{host}: {error}") from None
-
-
-def _watched(
-    chunks: Iterator[bytes], name: str, total: int | None, say: Say | None
-) -> Iterator[bytes]:
-    """The chunks themselves, and a line every few seconds while they come."""
-    received, spoken = 0, time.monotonic()
-    of = f" of {total / 1e6:.1f}" if total else ""
-    for chunk in chunks:
-        received += len(chunk)
-        if say and time.monotonic() - spoken > _SECONDS_BETWEEN_LINES:
-            spoken = time.monotonic()
-            say(f"{name}: {received / 1e6:.1f}{of} MB")
-        yield chunk
+        raise Unreachable(f"{host_of(url)}: {error}") from None
 
 
 def to_stderr(line: str) -> None:

@@ -8,14 +8,13 @@ import stat
 import zipfile
 import zlib
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Protocol
 
 from keju.errors import DataError
 
 MAX_ENTRY_BYTES = 1 << 30
 """The most one archive entry may unpack to; the largest real one is a thousandth of that."""
-
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 """How the small text begins that stands for a large file in a repository."""
@@ -25,22 +24,25 @@ class Files(Protocol):
     """Named files that can be listed and read, never written."""
 
     def listing(self, folder: str) -> tuple[str, ...]:
-        """The names of the files directly in `folder` (``""`` is the top)."""
-
-    def read(self, name: str) -> bytes:
-        """The bytes of `name`; DataError if that is impossible."""
+        """The paths of the files directly in `folder` (``""`` is the top)."""
 
     def open(self, name: str) -> io.BufferedIOBase:
         """`name` opened to be read bit by bit; DataError if that is impossible."""
 
     def fingerprint(self, name: str, content: io.BufferedIOBase) -> tuple[str, str]:
         """Which file's hash stands for `name` in a manifest, and that hash."""
+        return name, hashlib.file_digest(content, "sha256").hexdigest()
 
     def where(self, name: str) -> str:
         """`name` as messages call it."""
 
+    def read(self, name: str) -> bytes:
+        """The bytes of `name`; DataError if that is impossible."""
+        with self.open(name) as stream:
+            return stream.read()
 
-class DiskFiles:
+
+class DiskFiles(Files):
     """A folder on disk. Links are followed: hub caches consist of them."""
 
     def __init__(self, path: Path) -> None:
@@ -49,17 +51,13 @@ class DiskFiles:
 
     def listing(self, folder: str) -> tuple[str, ...]:
         if folder not in self._listings:
-            place = self.path / folder
             try:
-                names = sorted(entry.name for entry in place.iterdir() if entry.is_file())
+                paths = [path for path in (self.path / folder).iterdir() if path.is_file()]
             except OSError:
-                names = []
-            self._listings[folder] = tuple(names)
+                paths = []
+            prefix = f"{folder}/" if folder else ""
+            self._listings[folder] = tuple(sorted(prefix + path.name for path in paths))
         return self._listings[folder]
-
-    def read(self, name: str) -> bytes:
-        with self.open(name) as stream:
-            return stream.read()
 
     def open(self, name: str) -> io.BufferedIOBase:
         try:
@@ -73,14 +71,11 @@ class DiskFiles:
             raise
         return stream
 
-    def fingerprint(self, name: str, content: io.BufferedIOBase) -> tuple[str, str]:
-        return name, hashlib.file_digest(content, "sha256").hexdigest()
-
     def where(self, name: str) -> str:
         return str(self.path / name)
 
 
-class ZipFiles:
+class ZipFiles(Files):
     """A zip file, read in memory: nothing is unpacked to disk.
 
     An archive with an entry that would leave its folder is refused as a whole. One top folder
@@ -91,11 +86,9 @@ class ZipFiles:
         self.path = path
 
     def listing(self, folder: str) -> tuple[str, ...]:
-        inside = (PurePosixPath(name) for name in self._entries)
-        wanted = PurePosixPath(folder)
-        return tuple(sorted(path.name for path in inside if path.parent == wanted))
+        return tuple(sorted(n for n in self._entries if n.rpartition("/")[0] == folder))
 
-    def read(self, name: str) -> bytes:
+    def open(self, name: str) -> io.BufferedIOBase:
         entry = self._entries.get(name)
         if entry is None:
             raise DataError(f"{self.path} holds no {name}")
@@ -103,12 +96,9 @@ class ZipFiles:
             raise DataError(f"{self.where(name)} is too large: {entry.file_size} bytes")
         try:
             with zipfile.ZipFile(self.path) as archive:
-                return archive.read(entry)
+                return io.BytesIO(archive.read(entry))
         except (OSError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
             raise DataError(f"cannot read {self.where(name)}: {error}") from None
-
-    def open(self, name: str) -> io.BufferedIOBase:
-        return io.BytesIO(self.read(name))
 
     def fingerprint(self, name: str, content: io.BufferedIOBase) -> tuple[str, str]:
         return self.path.name, self._digest
@@ -131,13 +121,35 @@ class ZipFiles:
                 with self.path.open("rb") as file:
                     _refuse_pointer(file.read(len(LFS_POINTER)), str(self.path))
             raise DataError(f"{self.path} is not a whole zip file: {error}") from None
-        for entry in entries:
-            _refuse_escape(entry, self.path)
+        for entry in entries:  # such as ../x, /x, C:/x, or a link
+            name = entry.orig_filename.replace("\\", "/")
+            link = stat.S_ISLNK(entry.external_attr >> 16)
+            leaves = name.startswith("/") or ".." in name.split("/") or ":" in name.split("/")[0]
+            if leaves or link:
+                raise DataError(
+                    f"{self.path} is refused: its entry '{entry.filename}' leaves the folder"
+                )
         paths = {entry.filename: entry for entry in entries}
         tops = {name.split("/")[0] for name in paths}
         if len(tops) == 1 and all("/" in name for name in paths):
             return {name.split("/", 1)[1]: entry for name, entry in paths.items()}
         return paths
+
+
+class NoFiles(Files):
+    """Stands in where a benchmark has no folder."""
+
+    def __init__(self, benchmark: str) -> None:
+        self._benchmark = benchmark
+
+    def listing(self, folder: str) -> tuple[str, ...]:
+        return ()
+
+    def open(self, name: str) -> io.BufferedIOBase:
+        raise DataError(f"{self._benchmark} needs {name}: give its folder with --data-dir")
+
+    def where(self, name: str) -> str:
+        return f"{self._benchmark}, {name}"
 
 
 def _refuse_pointer(raw: bytes, where: str) -> None:
@@ -146,11 +158,3 @@ def _refuse_pointer(raw: bytes, where: str) -> None:
             f"{where} is a Git LFS pointer, not the file itself: fetch it with 'git lfs pull', or "
             "download the file"
         )
-
-
-def _refuse_escape(entry: zipfile.ZipInfo, archive: Path) -> None:
-    name = entry.orig_filename.replace("\\", "/")
-    parts = PurePosixPath(name).parts
-    link = stat.S_ISLNK(entry.external_attr >> 16)
-    if name.startswith("/") or ".." in parts or ":" in name.split("/")[0] or link:
-        raise DataError(f"{archive} is refused: its entry '{entry.filename}' leaves the folder")

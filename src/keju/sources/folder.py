@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from keju.errors import DataError
 from keju.sources import formats
-from keju.sources.files import DiskFiles, Files, ZipFiles
+from keju.sources.files import DiskFiles, Files, NoFiles, ZipFiles
 from keju.sources.layouts import Layout, matching, missing_parts
 
 Raw = bytes
@@ -57,35 +56,27 @@ class DataFolder:
 
     def exists(self, name: str) -> bool:
         """Whether the folder holds the file `name`."""
-        return self._place_of(name) is not None
+        return any(name in place.listing(_parent(name)) for place in self._places)
 
     def bytes(self, name: str) -> bytes:
         """The content of `name`, unpacked if its name ends in ``.gz``."""
-        place = self._place_of(name) or self._places[0]
+        place = self._place_of(name)
         return formats.unpacked(self._read(place, name), name, place.where(name))
 
     def text(self, name: str) -> str:
         """The content of `name` as UTF-8 text, line ends kept as they are."""
-        return formats.as_text(self.bytes(name), self._where(name))
+        return formats.as_text(self.bytes(name), self._place_of(name).where(name))
 
     def json(self, name: str) -> Any:
         """The content of `name` as JSON."""
-        return formats.as_json(self.bytes(name), self._where(name))
-
-    def jsonl(self, name: str) -> Iterator[dict[str, Any]]:
-        """The rows of a JSON Lines file."""
-        return formats.jsonl_rows(self.bytes(name), self._where(name))
-
-    def csv(self, name: str) -> Iterator[dict[str, str]]:
-        """The rows of a CSV file; line breaks inside quoted fields are kept as they are."""
-        return formats.csv_rows(self.bytes(name), self._where(name))
+        return formats.as_json(self.bytes(name), self._place_of(name).where(name))
 
     def file_rows(self, name: str) -> Generator[dict[str, Any], None, None]:
         """The rows of the file `name`, read bit by bit: it may be larger than memory.
 
         Its hash is taken when all of it was read.
         """
-        place = self._place_of(name) or self._places[0]
+        place = self._place_of(name)
         with place.open(name) as stream:
             yield from formats.table_rows(stream, name, place.where(name))
             stream.seek(0)
@@ -107,11 +98,11 @@ class DataFolder:
 
     def table(self, stem: str) -> Table:
         """The files behind the logical table `stem`; DataError if there are none."""
-        found = self._find(stem)
-        if found is None:
+        table = self._find(stem)
+        if table is None:
             shown = ", ".join(f"{s}.*" for s in self.layout.stems_of(stem) or [stem])
             raise DataError(f"{self.path} holds no table '{stem}' (looked for {shown})")
-        return found
+        return table
 
     def name_of(self, stem: str) -> str:
         """The logical table `stem` as messages call it: the path of its first file."""
@@ -121,10 +112,6 @@ class DataFolder:
     def holds_data(self) -> bool:
         """Whether at least one table of the benchmark is here."""
         return any(self.has(table) for table in self.layout.tables)
-
-    def digest(self, files: Files, name: str) -> str:
-        """The SHA-256 of one file or archive entry."""
-        return hashlib.sha256(self._read(files, name)).hexdigest()
 
     def note(self, line: str) -> None:
         """Add a line for the manifest, once."""
@@ -139,22 +126,23 @@ class DataFolder:
         present = [path for path in archives if path.is_file()]
         return [*disks, *(ZipFiles(path) for path in present)]
 
-    def _place_of(self, name: str) -> Files | None:
-        path = PurePosixPath(name)
-        folder = "" if path.parent == PurePosixPath() else str(path.parent)
-        return next((p for p in self._places if path.name in p.listing(folder)), None)
+    def _place_of(self, name: str) -> Files:
+        """The place that holds `name`, or the first, which then says that it does not."""
+        holders = (place for place in self._places if name in place.listing(_parent(name)))
+        return next(holders, self._places[0])
 
     def _find(self, stem: str) -> Table | None:
         stems = dict.fromkeys([*self.layout.stems_of(stem), stem])
         for place in self._places:
-            found = [names for s in stems for names in _files(place, s)]
-            if not found:
+            groups = [g for s in stems for g in matching(s, place.listing(_parent(s)))]
+            if not groups:
                 continue
-            if lacking := missing_parts(found[0]):
-                raise DataError(f"{place.where(found[0][0])}: {lacking} of its parts are missing")
-            for other in found[1:]:
-                self.note(f"{found[0][0]} was read, {other[0]} beside it was not")
-            return Table(place, tuple(found[0]))
+            names, *others = groups
+            if lacking := missing_parts(names):
+                raise DataError(f"{place.where(names[0])}: {lacking} of its parts are missing")
+            for other in others:
+                self.note(f"{names[0]} was read, {other[0]} beside it was not")
+            return Table(place, tuple(names))
         return None
 
     def _read(self, place: Files, name: str) -> Raw:
@@ -166,9 +154,6 @@ class DataFolder:
         file, digest = place.fingerprint(name, content)
         self.hashes[file] = digest
 
-    def _where(self, name: str) -> str:
-        return (self._place_of(name) or self._places[0]).where(name)
-
 
 class NoFolder(DataFolder):
     """Stands in where a benchmark makes its questions itself."""
@@ -179,31 +164,9 @@ class NoFolder(DataFolder):
 
     @cached_property
     def _places(self) -> list[Files]:
-        return [_Nothing(self._benchmark)]
+        return [NoFiles(self._benchmark)]
 
 
-class _Nothing:
-    def __init__(self, benchmark: str) -> None:
-        self._benchmark = benchmark
-
-    def listing(self, folder: str) -> tuple[str, ...]:
-        return ()
-
-    def read(self, name: str) -> bytes:
-        raise DataError(f"{self._benchmark} needs {name}: give its folder with --data-dir")
-
-    def open(self, name: str) -> io.BufferedIOBase:
-        return io.BytesIO(self.read(name))
-
-    def fingerprint(self, name: str, content: io.BufferedIOBase) -> tuple[str, str]:
-        return name, hashlib.file_digest(content, "sha256").hexdigest()
-
-    def where(self, name: str) -> str:
-        return f"{self._benchmark}, {name}"
-
-
-def _files(place: Files, stem: str) -> list[list[str]]:
-    """The files of `place` that are the table `stem`, one list of parts for each suffix."""
-    folder, _, last = stem.rpartition("/")
-    groups = matching(last, place.listing(folder))
-    return [[f"{folder}/{name}" if folder else name for name in names] for names in groups]
+def _parent(path: str) -> str:
+    """``a/b`` of ``a/b/c``, empty for ``c``."""
+    return path.rpartition("/")[0]

@@ -78,7 +78,13 @@ def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
     """The rows of a CSV file; line breaks inside quoted fields are kept as they are."""
     lines = (line for chunk in _stream(content) for line in chunk.splitlines(keepends=True))
     try:
-        yield from csv.DictReader(codecs.iterdecode(lines, "utf-8-sig"))
+        for number, row in enumerate(csv.DictReader(codecs.iterdecode(lines, "utf-8-sig")), 1):
+            if None in row:  # where DictReader keeps the values that no column is left for
+                text = "more values than columns; check the quotes"
+                raise DataError(f"{where}, row {number}: {text}")
+            if lacking := [column for column, value in row.items() if value is None]:
+                raise DataError(f"{where}, row {number}: no value for column {', '.join(lacking)}")
+            yield row
     except csv.Error as error:
         raise DataError(f"{where} is not valid CSV: {error}") from None
     except UnicodeDecodeError as error:
@@ -99,7 +105,7 @@ def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, An
         elif plain.endswith(".json"):
             yield from _json_rows(as_json(stream.read(), where), where)
         elif plain.endswith(".csv"):
-            yield from _whole_rows(csv_rows(stream, where), where)
+            yield from csv_rows(stream, where)
         else:
             yield from _parquet_rows(stream, where)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -118,16 +124,6 @@ def _json_rows(document: Any, where: str) -> Iterator[dict[str, Any]]:
     if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
         raise DataError(f"{where} holds no list of rows")
     yield from document
-
-
-def _whole_rows(rows: Iterator[dict[str, str]], where: str) -> Iterator[dict[str, Any]]:
-    for number, row in enumerate(rows, 1):
-        if None in row:
-            raise DataError(f"{where}, row {number}: more values than columns; check the quotes")
-        lacking = [column for column, value in row.items() if value is None]
-        if lacking:
-            raise DataError(f"{where}, row {number}: no value for column {', '.join(lacking)}")
-        yield row
 
 
 def _parquet_rows(stream: io.BufferedIOBase, where: str) -> Iterator[dict[str, Any]]:

@@ -43,6 +43,9 @@ def pull(
     token = environ.get("HF_TOKEN", "").strip() or None
     if token is not None and not token.isprintable():
         raise DataError("HF_TOKEN holds characters that cannot be sent")
+    cache = environ.get("HF_HUB_CACHE") or None
+    if cache is None and environ.get("HF_HOME"):
+        cache = str(Path(environ["HF_HOME"]) / "hub")
     with _explained(source, endpoint or DEFAULT_ENDPOINT), _quiet_unless_watched():
         api = client.HfApi(endpoint=endpoint, token=token)
         commit = api.dataset_info(source.repo, revision=source.revision).sha or source.revision
@@ -59,7 +62,7 @@ def pull(
             repo_type="dataset",
             revision=commit,
             allow_patterns=[file.path for file in wanted],
-            cache_dir=_cache_folder(environ),
+            cache_dir=cache,
             endpoint=endpoint,
             token=token,
         )
@@ -72,12 +75,6 @@ def pull(
         path=path,
         files={file.path: _checked(file, Path(path), source) for file in wanted},
     )
-
-
-def _cache_folder(environ: Mapping[str, str]) -> str | None:
-    if environ.get("HF_HUB_CACHE"):
-        return environ["HF_HUB_CACHE"]
-    return str(Path(environ["HF_HOME"]) / "hub") if environ.get("HF_HOME") else None
 
 
 def _checked(entry: RepoFile, folder: Path, source: HubRepo) -> Stored:

@@ -91,15 +91,12 @@ class Layout:
 
     def wants(self, path: str) -> bool:
         """Whether `path` of a repository is one of the files that the tables are read from."""
-        return path in self._wanted_files or stem_of(path) in self._wanted_stems
+        own_name = path in self.archives or path in self.texts
+        return own_name or stem_of(path) in self._wanted_stems
 
     @cached_property
     def _wanted_stems(self) -> frozenset[str]:
         return frozenset(stem for table in self.tables for stem in self.stems_of(table))
-
-    @cached_property
-    def _wanted_files(self) -> frozenset[str]:
-        return frozenset((*self.archives, *self.texts))
 
 
 def suffix_of(path: str) -> str:
@@ -115,11 +112,11 @@ def stem_of(path: str) -> str | None:
 
 def matching(stem: str, names: Iterable[str]) -> list[list[str]]:
     """The files among `names` that are the table `stem`: one list of parts for each suffix."""
-    found: dict[str, list[str]] = {}
+    parts: dict[str, list[str]] = {}
     for name in sorted(names):
         if stem_of(name) == stem:
-            found.setdefault(suffix_of(name), []).append(name)
-    return [found[suffix] for suffix in SUFFIXES if suffix in found]
+            parts.setdefault(suffix_of(name), []).append(name)
+    return [parts[suffix] for suffix in SUFFIXES if suffix in parts]
 
 
 def missing_parts(names: list[str]) -> int:

@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from keju.errors import DataError
+from keju.sources.cache import receipts
 from keju.sources.folder import DataFolder, NoFolder
-from keju.sources.layouts import HubName, HubRepo, Layout
+from keju.sources.layouts import HubName, Layout
 
 SNAPSHOTS = "snapshots"
 """The folder of a hub's cache that holds one folder a revision."""
@@ -44,25 +45,25 @@ def locate(
     if layout is None:
         return NoFolder(benchmark)
     tried = []
-    named = data_dir or environ.get("KEJU_DATA_DIR")
-    if named:
-        found = _below(
-            Path(named).expanduser(),
-            benchmark,
-            layout,
-            "--data-dir" if data_dir else "KEJU_DATA_DIR",
-        )
-        if found is not None:
-            return found
-        hint = _own_folder_hint(named, benchmark, layout)
-        tried.append(f"no folder '{benchmark}' in {named}{hint}")
+    if top := data_dir or environ.get("KEJU_DATA_DIR"):
+        setting = "--data-dir" if data_dir else "KEJU_DATA_DIR"
+        folder = _below(Path(top).expanduser(), benchmark, layout, setting)
+        if folder is not None:
+            return folder
+        hint = _own_folder_hint(Path(top).expanduser(), benchmark, layout)
+        tried.append(f"no folder '{benchmark}' in {top}{hint}")
     if layout.bundled is not None:
         return DataFolder(layout.bundled, layout, origin="bundled")
     if not layout.tables:
         return NoFolder(benchmark, origin="none")
-    pulled = _pulled(benchmark, layout, hub, environ, tried)
-    if pulled is not None:
-        return pulled
+    stored = receipts(benchmark, hub, environ)
+    for receipt in stored:
+        damage = receipt.damage()
+        if not damage:
+            return receipt.folder(layout)
+        tried.append(f"{damage} has gone or changed since it was pulled")
+    if not stored:
+        tried.append(f"nothing pulled from {hub or 'a hub'}")
     if hub is not None and not offline:
         from keju.sources.pull import pull
 
@@ -74,9 +75,8 @@ def locate(
     )
 
 
-def _own_folder_hint(named: str, benchmark: str, layout: Layout) -> str:
+def _own_folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
     """What to say where the folder of the benchmark itself was given for the one above it."""
-    path = Path(named).expanduser()
     if not DataFolder(path, layout).holds_data():
         return ""
     local = f"'{path}' as dataset_args.{benchmark}.local_path"
@@ -101,18 +101,15 @@ def _folder_at(path: Path, benchmark: str, layout: Layout, setting: str) -> Data
 def _below(data_dir: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder | None:
     if not data_dir.is_dir():
         raise DataError(f"{setting}: {data_dir} is not a folder")
-    others = (*layout.folders, *(_cache_name(hub) for hub in layout.hubs.values()))
+    # The Hugging Face client calls the folder of OWNER/NAME in its cache datasets--OWNER--NAME.
+    repos = [hub.repo.replace("/", "--") for hub in layout.hubs.values()]
+    others = (*layout.folders, *(f"datasets--{repo}" for repo in repos))
     if data_dir.name in others and (data_dir / SNAPSHOTS).is_dir():
         return _folder_at(data_dir, benchmark, layout, setting)
     for name in (benchmark, *others):
         if (data_dir / name).is_dir():
             return _folder_at(data_dir / name, benchmark, layout, setting)
     return None
-
-
-def _cache_name(source: HubRepo) -> str:
-    """What the Hugging Face client calls the folder of a data set in its cache."""
-    return f"datasets--{source.repo.replace('/', '--')}"
 
 
 def _snapshot(path: Path, setting: str) -> Path:
@@ -124,32 +121,12 @@ def _snapshot(path: Path, setting: str) -> Path:
         return path
     present = sorted(each for each in (path / SNAPSHOTS).iterdir() if each.is_dir())
     main = path / "refs" / "main"
-    named = path / SNAPSHOTS / main.read_text("utf-8").strip() if main.is_file() else None
-    if named in present:
-        return named
+    current = path / SNAPSHOTS / main.read_text("utf-8").strip() if main.is_file() else None
+    if current in present:
+        return current
     if len(present) == 1:
         return present[0]
     raise DataError(
         f"{setting}: {path} holds {len(present)} snapshots and refs/main names none of them: give "
         "the folder of one"
     )
-
-
-def _pulled(
-    benchmark: str,
-    layout: Layout,
-    hub: HubName | None,
-    environ: Mapping[str, str],
-    tried: list[str],
-) -> DataFolder | None:
-    from keju.sources.cache import receipts
-
-    found = receipts(benchmark, hub, environ)
-    for receipt in found:
-        damaged = receipt.damage()
-        if not damaged:
-            return receipt.folder(layout)
-        tried.append(f"{damaged} has gone or changed since it was pulled")
-    if not found:
-        tried.append(f"nothing pulled from {hub or 'a hub'}")
-    return None

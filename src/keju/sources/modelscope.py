@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -42,12 +43,15 @@ def pull(
 ) -> Receipt:
     """Bring the benchmark's files at `source` into Keju's cache, whole and checked."""
     hub = _Hub(source, environ)
-    wanted = [entry for entry in hub.listing() if layout.wants(entry.path)]
-    if not wanted:
-        raise DataError(f"{source.repo} on {hub.host} holds none of {benchmark}'s files")
-    say(f"{source.repo}: {len(wanted)} files")
-    folder = cache_root(environ) / "modelscope" / source.repo.replace("/", "--") / _key(wanted)
-    files = {entry.path: hub.bring(entry, folder / entry.path, say) for entry in wanted}
+    with hub.explained():
+        wanted = [entry for entry in hub.listing() if layout.wants(entry.path)]
+        if not wanted:
+            raise DataError(f"{source.repo} on {hub.host} holds none of {benchmark}'s files")
+        say(f"{source.repo}: {len(wanted)} files")
+        lines = (f"{e.path} {e.size} {e.sha256}" for e in sorted(wanted, key=lambda e: e.path))
+        repo = source.repo.replace("/", "--")
+        folder = cache_root(environ) / "modelscope" / repo / _digest(lines)
+        files = {entry.path: hub.bring(entry, folder / entry.path, say) for entry in wanted}
     return Receipt(
         benchmark=benchmark,
         hub="modelscope",
@@ -64,8 +68,8 @@ class _Hub:
     """One data set at one revision on one host."""
 
     def __init__(self, source: HubRepo, environ: Mapping[str, str]) -> None:
-        named = environ.get("MODELSCOPE_ENDPOINT") or environ.get("MODELSCOPE_DOMAIN")
-        endpoint = (named or DEFAULT_ENDPOINT).rstrip("/")
+        other = environ.get("MODELSCOPE_ENDPOINT") or environ.get("MODELSCOPE_DOMAIN")
+        endpoint = (other or DEFAULT_ENDPOINT).rstrip("/")
         self._source = source
         self._base = endpoint if "://" in endpoint else f"https://{endpoint}"
         self._base += f"/api/v1/datasets/{quote(source.repo)}"
@@ -78,11 +82,11 @@ class _Hub:
     def listing(self) -> list[_Entry]:
         """All files of the data set."""
         try:
-            entries = self._entries()
+            entries = list(self._pages(LISTING))
         except fetch.Refused as error:
-            raise self._refusal(error) from None
-        except fetch.Unreachable as error:
-            raise self._silence(error) from None
+            if error.status != 404:
+                raise
+            entries = list(self._pages(OTHER_LISTING))
         return [entry for entry in entries if entry.type != "tree"]
 
     def bring(self, entry: _Entry, target: Path, say: Say) -> Stored:
@@ -99,24 +103,13 @@ class _Hub:
                 sha256=entry.sha256 or None,
                 say=say,
             )
-        except fetch.Refused as error:
-            raise self._refusal(error) from None
-        except fetch.Unreachable as error:
-            raise self._silence(error) from None
         except fetch.Damaged as error:
             text = f"{entry.path} of {self._source.repo} arrived damaged: {error}; pull it again"
             raise DataError(text) from None
         return Stored(size=target.stat().st_size, sha256=digest)
 
-    def _entries(self) -> list[_Entry]:
-        try:
-            return list(self._pages(LISTING))
-        except fetch.Refused as error:
-            if error.status != 404:
-                raise
-            return list(self._pages(OTHER_LISTING))
-
     def _pages(self, path: str) -> Iterator[_Entry]:
+        """The entries of all pages: some deployments send the last page again and again."""
         seen: set[str] = set()
         for page in range(1, 1_000):
             query = {
@@ -126,47 +119,41 @@ class _Hub:
                 "PageNumber": page,
                 "PageSize": _PAGE,
             }
-            entries = self._parsed(
-                fetch.get(f"{self._base}/{path}?{urlencode(query)}", self._secrets)
-            )
+            raw = fetch.get(f"{self._base}/{path}?{urlencode(query)}", self._secrets)
+            try:
+                document: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
+                if document.get("Code", _OK) != _OK:
+                    raise fetch.Refused(404, str(document.get("Message", "")))
+                data = document.get("Data") or {}
+                files = data.get("Files") if isinstance(data, dict) else data
+                entries = msgspec.convert(files or [], type=list[_Entry])
+            except msgspec.MsgspecError:
+                raise DataError(f"{self.host} gives no listing of {self._source.repo}") from None
             fresh = [entry for entry in entries if entry.path not in seen]
             seen.update(entry.path for entry in fresh)
             yield from fresh
             if len(entries) < _PAGE or not fresh:
                 return
 
-    def _parsed(self, raw: bytes) -> list[_Entry]:
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn the host's answers into one line that says what to do."""
+        name, host = self._source.repo, self.host
         try:
-            document: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
-            if document.get("Code", _OK) != _OK:
-                raise fetch.Refused(404, str(document.get("Message", "")))
-            data = document.get("Data") or {}
-            files = data.get("Files") if isinstance(data, dict) else data
-            return msgspec.convert(files or [], type=list[_Entry])
-        except msgspec.MsgspecError:
-            raise DataError(f"{self.host} gives no listing of {self._source.repo}") from None
-
-    def _refusal(self, error: fetch.Refused) -> DataError:
-        name = self._source.repo
-        if error.status in (401, 403):
-            text = (
-                f"{self.host} refuses {name}: accept its terms there and set MODELSCOPE_API_TOKEN"
-            )
-            return DataError(text)
-        if error.status == 404:
-            text = f"there is no data set {name} with revision '{self._source.revision}'"
-            return DataError(f"{text} on {self.host}")
-        return DataError(f"{self.host} answers {error} for {name}: try again")
-
-    def _silence(self, error: fetch.Unreachable) -> DataError:
-        return DataError(
-            f"cannot pull {self._source.repo} ({error}): set MODELSCOPE_ENDPOINT to another host, "
-            "use --from huggingface, or give the files with --data-dir"
-        )
-
-
-def _key(entries: list[_Entry]) -> str:
-    return _digest(f"{e.path} {e.size} {e.sha256}" for e in sorted(entries, key=lambda e: e.path))
+            yield
+        except fetch.Unreachable as error:
+            raise DataError(
+                f"cannot pull {name} ({error}): set MODELSCOPE_ENDPOINT to another host, "
+                "use --from huggingface, or give the files with --data-dir"
+            ) from None
+        except fetch.Refused as error:
+            text = f"{host} answers {error} for {name}: try again"
+            if error.status in (401, 403):
+                text = f"{host} refuses {name}: accept its terms there and set MODELSCOPE_API_TOKEN"
+            elif error.status == 404:
+                revision = self._source.revision
+                text = f"there is no data set {name} with revision '{revision}' on {host}"
+            raise DataError(text) from None
 
 
 def _digest(lines: Iterator[str]) -> str:

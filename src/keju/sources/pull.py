@@ -60,23 +60,17 @@ def pull(
         raise DataError(f"{benchmark} needs no data: its questions are generated")
     source = hub_repo(benchmark, layout, hub or DEFAULT_HUB, repo, revision)
     if offline:
-        return _already_pulled(benchmark, hub, source if repo or revision else None, environ)
+        for receipt in receipts(benchmark, hub, environ):
+            at_source = (receipt.repo, receipt.revision) == (source.repo, source.revision)
+            if (at_source or not (repo or revision)) and not receipt.damage():
+                return receipt
+        raise DataError(f"{benchmark} is not in the cache, and --offline forbids to pull it")
     receipt = CLIENTS[hub or DEFAULT_HUB](benchmark, layout, source, environ, say)
     companions = layout.companions
     if companions is not None and not set(companions.names) <= set(receipt.files):
         receipt = _with_companions(receipt, layout, companions, environ, say)
     write_receipt(receipt, environ)
     return receipt
-
-
-def _already_pulled(
-    benchmark: str, hub: HubName | None, source: HubRepo | None, environ: Mapping[str, str]
-) -> Receipt:
-    for receipt in receipts(benchmark, hub, environ):
-        same = source is None or (receipt.repo, receipt.revision) == (source.repo, source.revision)
-        if same and not receipt.damage():
-            return receipt
-    raise DataError(f"{benchmark} is not in the cache, and --offline forbids to pull it")
 
 
 def _with_companions(

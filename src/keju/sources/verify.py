@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from typing import Any, Literal
 
 from keju.errors import DataError
@@ -53,14 +55,13 @@ class Verification:
 
     def summary(self) -> str:
         """One line: what is ok, changed and missing."""
-        counts = {status: self._named(status) for status in ("ok", "changed", "missing")}
-        parts = [f"{len(names)} {status}" for status, names in counts.items() if names]
-        wrong = [*counts["changed"], *counts["missing"]]
+        names: dict[str, list[str]] = {"ok": [], "changed": [], "missing": []}
+        for item in self.items:
+            names[item.status].append(item.name)
+        parts = [f"{len(group)} {status}" for status, group in names.items() if group]
+        wrong = [*names["changed"], *names["missing"]]
         shown = ", ".join(wrong[:3]) + (", …" if len(wrong) > 3 else "")
         return f"{self.benchmark}: {', '.join(parts)}" + (f" ({shown})" if wrong else "")
-
-    def _named(self, status: str) -> list[str]:
-        return [item.name for item in self.items if item.status == status]
 
     def document(self) -> dict[str, Any]:
         """The verification as JSON shows it."""
@@ -70,7 +71,10 @@ class Verification:
             "path": self.path,
             "sound": self.sound,
             "rows": self.rows,
-            "items": [_shown(item) for item in self.items],
+            "items": [
+                {key: value for key, value in asdict(item).items() if value not in (None, "", ())}
+                for item in self.items
+            ],
         }
 
 
@@ -86,7 +90,7 @@ def verify(benchmark: str, folder: DataFolder) -> Verification:
             result.items.append(Item(name, "missing"))
             continue
         folder.bytes(name)
-        hashes = _judged([_official(folder, name)], [folder.hashes[name]])
+        hashes = _hashes(folder, [name], [folder.hashes[name]])
         status: Status = "changed" if hashes == "other" else "ok"
         result.items.append(Item(name, status, (name,), sha256=hashes))
     return result
@@ -101,32 +105,14 @@ def _table(folder: DataFolder, table: str) -> Item:
         count = sum(1 for _ in folder.rows(table))
     except DataError as error:
         return Item(table, "changed", names, published_rows=published, detail=str(error))
-    hashes = _judged(
-        [_official(folder, name) for name in names],
-        [folder.digest(files, name) for name in names],
-    )
+    hashes = _hashes(folder, names, [sha256(files.read(name)).hexdigest() for name in names])
     same = published in (None, count) and hashes != "other"
     return Item(table, "ok" if same else "changed", names, count, published, hashes)
 
 
-def _official(folder: DataFolder, name: str) -> str | None:
-    return folder.layout.sha256(name) or folder.recorded.get(name)
-
-
-def _judged(official: list[str | None], present: list[str]) -> Hashes:
+def _hashes(folder: DataFolder, names: Sequence[str], present: list[str]) -> Hashes:
+    """Whether the hashes of the files `names` are the official ones, or those that were pulled."""
+    official = [folder.layout.sha256(name) or folder.recorded.get(name) for name in names]
     if None in official:
         return ""
     return "known" if official == present else "other"
-
-
-def _shown(item: Item) -> dict[str, Any]:
-    fields = {
-        "name": item.name,
-        "status": item.status,
-        "files": list(item.files),
-        "rows": item.rows,
-        "published_rows": item.published_rows,
-        "sha256": item.sha256,
-        "detail": item.detail,
-    }
-    return {key: value for key, value in fields.items() if value not in (None, "", [])}
