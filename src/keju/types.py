@@ -19,6 +19,8 @@ from keju.messages import Language, text_of
 
 Outcome = Literal["correct", "incorrect", "unparsed", "truncated", "refused", "ungraded", "error"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+UNGRADED: tuple[Outcome, ...] = ("error", "ungraded")
+"""Outcomes that leave the denominator of every score."""
 
 Decode = Literal["generate", "labels"]
 """How the model answers: free text, or the likeliest of the option labels."""

@@ -377,7 +377,7 @@ def test_without_any_gold_answer_nothing_is_scored_and_one_line_says_so() -> Non
     assert entry["warnings"] == ["no gold answers: nothing is scored"]
     assert entry["metrics"]["accuracy"]["value"] is None
     assert not {"accuracy_worst", "accuracy_best"} & entry["metrics"].keys()
-    exam.benchmark = "ceval"
+    exam.submitted = True
     (line,) = entry_of(exam, make_tally("gge"))["warnings"]
     assert line.endswith("export the submission with keju export RUN --format submission")
     judged = make_exam({"a": 3})

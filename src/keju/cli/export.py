@@ -94,7 +94,7 @@ def _submit(
     import msgspec
 
     from keju.files import write_json
-    from keju.results.submissions import submission_of
+    from keju.results.export import submission_of
     from keju.runs.manifest import now
 
     made = submission_of(run, jobs, fill=fill, partial=partial)

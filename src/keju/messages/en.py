@@ -200,6 +200,30 @@ TEXTS: dict[str, str] = {
         "{variable}: '{field}' is a mapping; give it in a file or by its flag"
     ),
     "config_yaml_at": "{where}{line}: {problem}",
+    # Scoring, exporting and verifying what is stored.
+    "export_nothing": "run '{run}' has no answers to export",
+    "results_shape": "not a results document: {problem}",
+    "score_data_changed": (
+        "the data has changed since the run ({file}), so that no stored reply fits it: "
+        "name the folder that it was made with (--data-dir)"
+    ),
+    "score_no_rows": "{file} holds no predictions",
+    "score_row": "{where}: {problem}",
+    "score_row_again": "{where}: question '{id}' occurs a second time",
+    "score_row_no_key": "{where}: the row has no key {key} to find its question by",
+    "score_row_no_output": "{where}: the row needs an 'output' with the model's text",
+    "score_row_unknown": "{where}: {exam} has no question '{id}'",
+    "submission_no_format": "only {able} has a submission format; this run sat {exams}",
+    "submission_repeats": "a submission has one answer a question; this run asked several times",
+    "verify_half": "{file} has no {other} beside it",
+    "verify_no_figure": "{file} holds no figure to compare",
+    "verify_no_folder": (
+        "{data_dir} has no folder '{folder}' with recorded outputs; see --data-dir"
+    ),
+    "verify_no_rule": "{folder}: no rule to verify '{exam}'{hint}",
+    "verify_nothing": "{folder} holds no recorded outputs (looked for BENCHMARK/{shown})",
+    "verify_shape": "{file}: not the shape of a golden file: {problem}",
+    # Two modes of an exam side by side.
     "modes_differ": (
         "the runs cannot be compared: {name} is {first!r} in the first and {second!r} in the second"
     ),

@@ -178,6 +178,27 @@ TEXTS: dict[str, str] = {
     "config_value_and_mapping": "{flag}：“{name}”既作为值又作为映射给出",
     "config_variable_mapping": "{variable}：“{field}”是一个映射，请在文件中或用对应的选项给出",
     "config_yaml_at": "{where}{line}：{problem}",
+    # 对已存结果的评分、导出与核对。
+    "export_nothing": "运行“{run}”没有可导出的回答",
+    "results_shape": "不是结果文件：{problem}",
+    "score_data_changed": (
+        "数据在运行之后有改动（{file}），没有一条存下的回复与之对应：请指明当时所用的文件夹（--data-dir）"
+    ),
+    "score_no_rows": "{file} 中没有预测",
+    "score_row": "{where}：{problem}",
+    "score_row_again": "{where}：题目“{id}”第二次出现",
+    "score_row_no_key": "{where}：该行没有用来查找题目的键 {key}",
+    "score_row_no_output": "{where}：该行需要有 'output'，即模型的原文",
+    "score_row_unknown": "{where}：{exam} 中没有题目“{id}”",
+    "submission_no_format": "只有 {able} 有提交格式；这次运行考的是 {exams}",
+    "submission_repeats": "提交文件中每题只有一个答案；这次运行每题问了多次",
+    "verify_half": "{file} 旁边没有 {other}",
+    "verify_no_figure": "{file} 中没有可比较的数字",
+    "verify_no_folder": "{data_dir} 中没有存放已记录输出的文件夹“{folder}”；见 --data-dir",
+    "verify_no_rule": "{folder}：没有核对“{exam}”的规则{hint}",
+    "verify_nothing": "{folder} 中没有已记录的输出（查找的是 BENCHMARK/{shown}）",
+    "verify_shape": "{file}：不是标准分数文件的格式：{problem}",
+    # 一场考试的两种模式并列。
     "modes_differ": ("这两次运行不能比较：{name} 在前者中是 {first!r}，在后者中是 {second!r}"),
     "modes_no_exam": "运行“{run}”没有考 {benchmarks}",
     "modes_nothing_shared": "两次运行没有共同评过分的题目：无从比较",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from keju.benchmarks.base import Reference
 from keju.messages import Language, labels
 from keju.results.schema import BEST, NO_GOLD, WORST, Entry, Errors, Judge, Metric, Results, Row
-from keju.types import OUTCOMES, Outcome
+from keju.types import OUTCOMES, UNGRADED, Outcome
 
 UNKNOWN = "–"
 
@@ -147,8 +147,6 @@ class Labels:
 
 # What an entry of the results says.
 
-LEFT_OUT: tuple[Outcome, ...] = ("error", "ungraded")
-"""Outcomes outside the denominator of the accuracy."""
 DISAGREEMENTS_SHOWN = 20
 GUESSING = "random guessing"
 """Published figures that stand with the whole exam; a subset's own chance is computed."""
@@ -274,10 +272,10 @@ def error_words(errors: Errors | None, labels: Labels) -> str:
 
 def left_out_words(entry: Entry, labels: Labels) -> list[str]:
     """How many answers are outside the accuracy, where there is one, and what they could do."""
-    total = sum(entry.outcomes[outcome] for outcome in LEFT_OUT)
+    total = sum(entry.outcomes[outcome] for outcome in UNGRADED)
     if entry.gold == NO_GOLD or not total:
         return []
-    counts = {outcome: count(entry.outcomes[outcome]) for outcome in LEFT_OUT}
+    counts = {outcome: count(entry.outcomes[outcome]) for outcome in UNGRADED}
     words = [labels("left_out_note", **counts)]
     if WORST in entry.metrics and BEST in entry.metrics:
         worst, best = (percent(entry.metrics[name].value) for name in (WORST, BEST))

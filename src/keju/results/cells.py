@@ -14,23 +14,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keju.engine.tally import CODE, PENDING
 from keju.stats.estimate import Gathered
-from keju.types import OUTCOMES, Outcome, Sample
+from keju.types import OUTCOMES, UNGRADED, Outcome
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam, Subset
     from keju.engine.tally import Tally
 
-UNGRADED: tuple[Outcome, ...] = ("error", "ungraded")
-"""Outcomes that leave the headline's denominator."""
-
 _BLOCK = 8192
 """Items looked at together, to bound the memory of their patterns."""
 _ABSENT, _RIGHT, _WRONG, _OUT = range(4)
-_KINDS = bytearray([_WRONG]) * 256
-_KINDS[PENDING] = _ABSENT
-_KINDS[CODE["correct"]] = _RIGHT
-for _outcome in UNGRADED:
-    _KINDS[CODE[_outcome]] = _OUT
+_KIND = {PENDING: _ABSENT, CODE["correct"]: _RIGHT} | {CODE[o]: _OUT for o in UNGRADED}
+_KINDS = bytes(_KIND.get(code, _WRONG) for code in range(256))
+"""The kind of each code of the tally, for `bytes.translate`."""
 
 
 class ItemState(NamedTuple):
@@ -140,13 +135,15 @@ def read_items(exam: Exam, tally: Tally, items: Iterable[int]) -> Cell:
     for item in items:
         codes = tally.outcomes[item * tally.epochs : (item + 1) * tally.epochs]
         outcomes.update(OUTCOMES[code] for code in codes if code != PENDING)
-        group = cluster_of(exam.samples[item]) if exam.clustered else ""
-        states[group, _state(codes.translate(_KINDS))] += 1
+        states[cluster_of(exam, item), _state(codes.translate(_KINDS))] += 1
     return Cell(outcomes, states, exam.clustered)
 
 
-def cluster_of(sample: Sample) -> str:
-    """The cluster of a sample; one without a group is a cluster of its own."""
+def cluster_of(exam: Exam, item: int) -> str:
+    """The cluster of an item, empty in unclustered exams; one without a group has its own."""
+    if not exam.clustered:
+        return ""
+    sample = exam.samples[item]
     return sample.group or f"\0{sample.id}"
 
 

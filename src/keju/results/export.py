@@ -1,4 +1,6 @@
-"""A run as a table: one row a sample and epoch, in the order of the exam.
+"""What leaves the house: a run as a table, or the file that the site of an exam's makers takes.
+
+A table has one row a sample and epoch, in the order of the exam.
 
 Which record a row is of says the rule in `keju.runs.run`. Rows are written one by one, so that
 memory holds places in the journal and never replies. Question and reply texts are licensed data
@@ -7,10 +9,10 @@ and stay out unless they are asked for.
 
 from __future__ import annotations
 
+import codecs
 import csv
 from array import array
 from collections.abc import Iterator, Sequence
-from io import StringIO
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,13 +20,16 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
+from keju.benchmarks import registry
 from keju.benchmarks.choices import as_shown
+from keju.benchmarks.submission import Submission
+from keju.engine.job import Job
 from keju.engine.resume import JobRequests
 from keju.errors import MissingExtra, UsageError
 from keju.files import natural_key, whole_file
 from keju.runs.judged import graded
 from keju.runs.run import Run
-from keju.types import Answer, Reading, Record, Sample, Score
+from keju.types import UNGRADED, Answer, Reading, Record, Sample, Score
 
 Cell = str | int | float | list[str] | list[int] | None
 Row = dict[str, Cell]
@@ -68,7 +73,6 @@ TEXTS: dict[str, str] = {
 }
 """The columns that hold texts of the data set and of the model."""
 
-_NOT_SCORED = ("error", "ungraded")
 _UNREAD = Reading("", Answer(), Score(0.0, "ungraded"))
 
 
@@ -90,17 +94,14 @@ def read_table(run: Run, requests: JobRequests | None, *, full_text: bool = Fals
     answers = exported_answers(run, requests)
     first = next(answers, None)
     if first is None:
-        raise UsageError(f"run '{run.id}' has no answers to export")
+        raise UsageError("export_nothing", run=run.id)
     columns = dict(COLUMNS)
     for reader in beside:
         columns |= {f"answer_{reader}": "VARCHAR", f"outcome_{reader}": "VARCHAR"}
     if full_text:
         columns |= TEXTS
-    rows = (
-        _row(run.id, sample, record, beside) | (_texts(sample, record) if full_text else {})
-        for sample, record in chain([first], answers)
-    )
-    return Table(columns, rows)
+    rows = (_row(run.id, sample, record, beside) for sample, record in chain([first], answers))
+    return Table(columns, ({name: row[name] for name in columns} for row in rows))
 
 
 def exported_answers(
@@ -150,6 +151,7 @@ def _sorted_by_id(run: Run) -> Iterator[Record]:
 
 
 def _row(run: str, sample: Sample | None, record: Record, beside: Sequence[str]) -> Row:
+    """All that may be told of an answer; the columns of the table say what is shown."""
     reading, *others = record.readings or (_UNREAD,)
     reply, answer, score = record.reply, reading.answer, reading.score
     row: Row = {
@@ -166,7 +168,7 @@ def _row(run: str, sample: Sample | None, record: Record, beside: Sequence[str])
         "tier": answer.tier or None,
         "reason": answer.reason or None,
         "outcome": score.outcome,
-        "score": None if score.outcome in _NOT_SCORED else score.value,
+        "score": None if score.outcome in UNGRADED else score.value,
         "grader": score.grader or None,
         "target": record.target or None,
         "order": list(record.order) or None,
@@ -180,6 +182,10 @@ def _row(run: str, sample: Sample | None, record: Record, beside: Sequence[str])
         "error": reply.error.kind if reply.error else None,
         "error_message": reply.error.message if reply.error else None,
         "at": record.at,
+        "question": sample.text if sample else None,
+        "choices": (list(sample.choices) or None) if sample else None,
+        "reply": reply.text,
+        "reasoning": reply.reasoning or None,
     }
     by_name = {reading.reader: reading for reading in others}
     for name in beside:
@@ -187,15 +193,6 @@ def _row(run: str, sample: Sample | None, record: Record, beside: Sequence[str])
         row[f"answer_{name}"] = other.answer.value if other else None
         row[f"outcome_{name}"] = other.score.outcome if other else None
     return row
-
-
-def _texts(sample: Sample | None, record: Record) -> Row:
-    return {
-        "question": sample.text if sample else None,
-        "choices": (list(sample.choices) or None) if sample else None,
-        "reply": record.reply.text,
-        "reasoning": record.reply.reasoning or None,
-    }
 
 
 # Tables as files, written a row at a time.
@@ -209,20 +206,14 @@ def write_csv(table: Table, stream: BinaryIO) -> int:
 
     A list stands in its cell as JSON; what is not there is an empty cell.
     """
-    line = StringIO()
-    writer = csv.writer(line)
+    writer = csv.writer(codecs.getwriter("utf-8")(stream))
     writer.writerow(table.columns)
     count = 0
-    for row in table.rows:
-        cells = [row[name] for name in table.columns]
+    for count, row in enumerate(table.rows, 1):  # noqa: B007 (the last number is the answer)
         writer.writerow(
-            [msgspec.json.encode(c).decode() if isinstance(c, list) else c for c in cells]
+            msgspec.json.encode(cell).decode() if isinstance(cell, list) else cell
+            for cell in row.values()
         )
-        stream.write(line.getvalue().encode())
-        line.seek(0)
-        line.truncate()
-        count += 1
-    stream.write(line.getvalue().encode())
     return count
 
 
@@ -260,3 +251,30 @@ def write_parquet(table: Table, path: Path) -> int:
         with whole_file(path) as stream:
             stream.write(made.read_bytes())
     return count
+
+
+# Submissions.
+
+
+def submission_of(
+    run: Run, jobs: Sequence[Job], *, fill: str | None = None, partial: bool = False
+) -> Submission:
+    """The answers of a run, as the site of the exam's makers takes them.
+
+    UsageError for an exam without such a site, and where a question has more than one answer. A
+    question that ended in an error counts as not asked.
+    """
+    job = next((job for job in jobs if job.exam.submitted), None)
+    submission = registry.get(job.exam.benchmark).submission if job else None
+    if job is None or submission is None:
+        able = ", ".join(name for name in registry.names() if registry.get(name).submission)
+        exams = ", ".join(job.exam.benchmark for job in jobs)
+        raise UsageError("submission_no_format", able=able, exams=exams)
+    if job.epochs > 1 or "rotate_options" in job.exam.settings:
+        raise UsageError("submission_repeats")
+    answers = {
+        record.id: record.readings[0].answer.value
+        for _, record in exported_answers(run, JobRequests([job]))
+        if record.reply.error is None
+    }
+    return submission(job.exam, answers, fill, partial=partial)

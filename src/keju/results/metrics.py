@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 
 from keju.benchmarks.base import Mean
 from keju.engine.tally import CODE, PENDING
-from keju.results.cells import UNGRADED, Cell, ItemState, cluster_of
+from keju.results.cells import Cell, cluster_of
 from keju.results.schema import BEST, MACRO, WORST, Metric
 from keju.stats.agreement import self_consistency
 from keju.stats.distributions import Z95, student_t_quantile
@@ -24,7 +23,7 @@ from keju.stats.estimate import Gathered
 from keju.stats.intervals import Interval, wilson
 from keju.stats.repeats import ladder, majority_vote, pass_all_k, pass_at_k, variance_parts
 from keju.stats.strata import Stratum, clustered_strata_se, micro_weights, stratified_mean
-from keju.types import Sample
+from keju.types import UNGRADED, Sample
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
@@ -45,7 +44,15 @@ def metrics_of(
 ) -> dict[str, Metric]:
     """All metrics of one exam under one reader, in the order in which they are shown."""
     accuracy = overall.shares().estimate()
-    metrics = {"accuracy": accuracy} | _bounds(overall, accuracy) | _mean_metrics(exam, cells)
+    metrics = {"accuracy": accuracy}
+    if any(overall.outcomes[outcome] for outcome in UNGRADED):
+        # Accuracy if everything without a grade were wrong, and if it were right.
+        deff = max(1.0, accuracy.deff if isinstance(accuracy.deff, float) else 1.0)
+        for name, score in ((WORST, attrgetter("worst")), (BEST, attrgetter("best"))):
+            if moments := overall.gather(score).moments():
+                interval = wilson(moments.mean, moments.n / deff)
+                metrics[name] = Metric(moments.mean, interval.clipped(), moments.n)
+    metrics |= _mean_metrics(exam, cells)
     if tally.epochs > 1:
         counts = [(state.graded, state.correct, n) for (_, state), n in overall.states.items()]
         if parts := variance_parts(counts):
@@ -59,8 +66,16 @@ def metrics_of(
         metrics["chance"] = Metric(total / n, None, n)
     values = tally.values
     blocks = (values[low : low + _BLOCK] for low in range(0, len(values), _BLOCK))
-    if any(not set(block) <= {0.0, 1.0} for block in blocks):
-        metrics["mean_score"] = _mean_score(exam, tally)
+    if any(not set(block) <= {0.0, 1.0} for block in blocks):  # answers may be partly right
+        gathered = Gathered(clustered=exam.clustered)
+        for item in range(tally.samples):
+            units = range(item * tally.epochs, (item + 1) * tally.epochs)
+            graded = [values[unit] for unit in units if tally.outcomes[unit] not in _NO_GRADE]
+            if graded:
+                # Seven digits: a value as it was before it was stored in single precision.
+                total = sum(float(f"{value:.7g}") for value in graded)
+                gathered.add(total / len(graded), cluster_of(exam, item), draws=0)
+        metrics["mean_score"] = gathered.estimate()
     return metrics | dict(exam.metrics(tally))
 
 
@@ -81,35 +96,6 @@ def chance_levels(exam: Exam) -> dict[str, Chance]:
         if levels:
             chances[subset.name] = Chance(sum(levels), len(levels))
     return chances
-
-
-def _bounds(overall: Cell, accuracy: Metric) -> dict[str, Metric]:
-    """Accuracy if everything without a grade were wrong, and if it were right."""
-    if not any(overall.outcomes[outcome] for outcome in UNGRADED):
-        return {}
-    deff = max(1.0, accuracy.deff if isinstance(accuracy.deff, float) else 1.0)
-    bounds: dict[str, Metric] = {}
-    for name, score in ((WORST, attrgetter("worst")), (BEST, attrgetter("best"))):
-        moments = overall.gather(score).moments()
-        if moments is not None:
-            interval = wilson(moments.mean, moments.n / deff)
-            bounds[name] = Metric(moments.mean, interval.clipped(), moments.n)
-    return bounds
-
-
-def _mean_score(exam: Exam, tally: Tally) -> Metric:
-    """The mean of graded values, where answers may be partly right."""
-    gathered = Gathered(clustered=exam.clustered)
-    for item in range(tally.samples):
-        units = range(item * tally.epochs, (item + 1) * tally.epochs)
-        # Seven digits: a value as it was before it was stored in single precision.
-        values = [
-            float(f"{tally.values[u]:.7g}") for u in units if tally.outcomes[u] not in _NO_GRADE
-        ]
-        if values:
-            group = cluster_of(exam.samples[item]) if exam.clustered else ""
-            gathered.add(sum(values) / len(values), group, draws=0)
-    return gathered.estimate()
 
 
 # Means over subsets and tasks, each subset a fixed stratum.
@@ -133,13 +119,11 @@ def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
     subsets = {s.name: Scored(cells[s.name].shares(), s.population) for s in exam.subsets}
     metrics: dict[str, Metric] = {}
     for place, mean in enumerate(exam.means()):
-        metric = _mean_metric(mean, subsets, main=place == 0)
-        if metric is not None:
+        if metric := _mean_metric(mean, subsets, main=place == 0):
             metrics[mean.name] = metric
     if MACRO not in metrics:
         every = Mean(MACRO, "mean over subsets", tuple((name,) for name in subsets))
-        macro = _mean_metric(every, subsets, main=True)
-        if macro is not None:
+        if macro := _mean_metric(every, subsets, main=True):
             partial_ = macro.partial or any(metric.partial for metric in metrics.values())
             metrics = {MACRO: replace(macro, partial=partial_)} | metrics
     strata = {name: own for name, scored in subsets.items() if (own := scored.stratum) is not None}
@@ -214,12 +198,16 @@ def _weighted(weights: Mapping[str, float], subsets: Mapping[str, Scored]) -> Me
 
 def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric]:
     """pass@k, pass^k (for one sample the same), majority votes and the agreement of repeats."""
+
+    def mean_chance(chance: Callable[[int, int, int], float], k: int) -> Metric:
+        """The mean over the items that have enough graded repeats."""
+        return overall.gather(
+            lambda state: chance(state.graded, state.correct, k) if state.graded >= k else None
+        ).estimate()
+
     rungs = ladder(tally.epochs)
-    metrics: dict[str, Metric] = {}
-    for sign, chance, sizes in (("@", pass_at_k, rungs), ("^", pass_all_k, rungs[1:])):
-        for k in sizes:
-            gathered = overall.gather(partial(_of_item, chance=chance, k=k))
-            metrics[f"pass{sign}{k}"] = gathered.estimate()
+    metrics = {f"pass@{k}": mean_chance(pass_at_k, k) for k in rungs}
+    metrics |= {f"pass^{k}": mean_chance(pass_all_k, k) for k in rungs[1:]}
     if tally.answers is None:
         agreement = overall.gather(
             lambda state: self_consistency((state.correct, state.graded - state.correct))
@@ -228,15 +216,10 @@ def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric
     return metrics | _vote_metrics(exam, tally, tally.answers)
 
 
-def _of_item(state: ItemState, chance: Callable[[int, int, int], float], k: int) -> float | None:
-    return chance(state.graded, state.correct, k) if state.graded >= k else None
-
-
 def _vote_metrics(exam: Exam, tally: Tally, answers: Sequence[str | None]) -> dict[str, Metric]:
     epochs = tally.epochs
-    smaller = {k: Gathered(clustered=exam.clustered) for k in ladder(epochs) if 1 < k < epochs}
-    full = Gathered(clustered=exam.clustered)
-    agreement = Gathered(clustered=exam.clustered)
+    sizes = [k for k in ladder(epochs) if 1 < k < epochs]
+    *smaller, full, agreement = (Gathered(clustered=exam.clustered) for _ in range(len(sizes) + 2))
     for item in range(tally.samples):
         units = slice(item * epochs, (item + 1) * epochs)
         sample = exam.samples[item]
@@ -259,17 +242,18 @@ def _vote_metrics(exam: Exam, tally: Tally, answers: Sequence[str | None]) -> di
             [n for option, n in votes.items() if option not in right],
             graded - votes.total(),
         )
-        group = cluster_of(sample) if exam.clustered else ""
+        group = cluster_of(exam, item)
         full.add(majority_vote(*ballot, graded), group, draws=graded)
-        for k, gathered in smaller.items():
+        for k, gathered in zip(sizes, smaller, strict=True):
             if graded >= k:
                 gathered.add(majority_vote(*ballot, k), group, draws=graded)
-        same = self_consistency(votes.values())
-        if same is not None:
+        if (same := self_consistency(votes.values())) is not None:
             agreement.add(same, group, draws=graded)
-    metrics = {f"majority_vote@{k}": gathered.estimate() for k, gathered in smaller.items()}
-    metrics["majority_vote"] = full.estimate()
-    return metrics | {"agreement": agreement.estimate(of="answers")}
+    named = zip(sizes, smaller, strict=True)
+    return {f"majority_vote@{k}": gathered.estimate() for k, gathered in named} | {
+        "majority_vote": full.estimate(),
+        "agreement": agreement.estimate(of="answers"),
+    }
 
 
 def option_identity(sample: Sample, answer: str) -> str:

@@ -17,6 +17,7 @@ from keju.errors import UsageError
 from keju.runs.run import list_runs
 from keju.stats.distributions import student_t_quantile
 from keju.stats.intervals import Interval, Moments
+from keju.types import UNGRADED
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark
@@ -55,7 +56,7 @@ class Comparison(NamedTuple):
     """Means over their subjects; only those of which all subjects are there."""
 
 
-class Declared(NamedTuple):
+class ModesExam(NamedTuple):
     """An exam of a run that has two modes."""
 
     exam: StoredExam
@@ -68,26 +69,26 @@ class Declared(NamedTuple):
         return str(self.exam.settings.get("mode"))
 
 
-def declared(manifest: Manifest) -> Declared | None:
+def modes_exam(manifest: Manifest) -> ModesExam | None:
     """The first exam of a run that has two modes, if there is one."""
     for exam in manifest.benchmarks:
         benchmark = registry.get(exam.name) if exam.name in registry.names() else None
-        if benchmark is not None and benchmark.modes is not None:
-            return Declared(exam, benchmark, benchmark.modes)
+        if benchmark and benchmark.modes:
+            return ModesExam(exam, benchmark, benchmark.modes)
     return None
 
 
 def compare_runs(direct: Run, reasoned: Run) -> Comparison:
     """Compare the run that answered at once with the one that reasoned; UsageError says why not."""
-    first, second = (declared(run.manifest) for run in (direct, reasoned))
-    for run, found in ((direct, first), (reasoned, second)):
-        if found is None:
-            names = [name for name in registry.names() if registry.get(name).modes is not None]
-            raise UsageError("modes_no_exam", run=run.id, benchmarks=", ".join(names))
-        wanted = found.modes.direct if run is direct else found.modes.reasoned
-        if found.mode != wanted:
-            values = {"run": run.id, "benchmark": found.exam.name, "mode": found.mode}
-            raise UsageError("modes_order", wanted=wanted, **values)
+    first, second = (modes_exam(run.manifest) for run in (direct, reasoned))
+    for run, own in ((direct, first), (reasoned, second)):
+        if own is None:
+            names = ", ".join(n for n in registry.names() if registry.get(n).modes is not None)
+            raise UsageError("modes_no_exam", run=run.id, benchmarks=names)
+        wanted = own.modes.direct if run is direct else own.modes.reasoned
+        if own.mode != wanted:
+            values = {"benchmark": own.exam.name, "mode": own.mode, "wanted": wanted}
+            raise UsageError("modes_order", run=run.id, **values)
     assert first is not None
     if unlike := difference_of(direct.manifest, reasoned.manifest):
         raise UsageError("modes_differ", **unlike._asdict())
@@ -105,18 +106,17 @@ class Pair(NamedTuple):
 
 def counterpart(run: Run) -> Pair | None:
     """A run and the newest complete one beside it that is alike in all but the mode."""
-    own = declared(run.manifest)
+    own = modes_exam(run.manifest)
     if own is None or own.mode not in (own.modes.direct, own.modes.reasoned):
         return None
     is_direct = own.mode == own.modes.direct
     wanted = own.modes.reasoned if is_direct else own.modes.direct
     for other in reversed(list_runs(str(run.folder.parent))):
-        found = declared(other.manifest) if other.manifest.complete else None
-        if found is None or (found.exam.name, found.mode) != (own.exam.name, wanted):
+        theirs = modes_exam(other.manifest) if other.manifest.complete else None
+        if theirs is None or (theirs.exam.name, theirs.mode) != (own.exam.name, wanted):
             continue
         if difference_of(run.manifest, other.manifest) is None:
-            pair = (run, other) if is_direct else (other, run)
-            return Pair(own.benchmark.title, *pair)
+            return Pair(own.benchmark.title, *((run, other) if is_direct else (other, run)))
     return None
 
 
@@ -139,20 +139,19 @@ def difference_of(first: Manifest, second: Manifest) -> Difference | None:
 
 def _conditions(manifest: Manifest) -> dict[str, Any]:
     """What two runs must have in common, the weightiest first."""
-    found = declared(manifest)
-    assert found is not None
-    exam = found.exam
-    own = {key: value for key, value in exam.settings.items() if key not in found.modes.differ}
+    own = modes_exam(manifest)
+    assert own is not None
+    settings = {k: value for k, value in own.exam.settings.items() if k not in own.modes.differ}
+    names = (own.exam.name, *own.benchmark.aliases)
     args = manifest.config.get("dataset_args", {})
-    names = (exam.name, *found.benchmark.aliases)
-    shuffled = any(given.get("shuffle") for name, given in args.items() if name in names)
-    drawn = shuffled or own.get("shuffle_choices") or own.get("few_shot_random")
+    shuffles = any(args[name].get("shuffle") for name in names if name in args)
+    draws = shuffles or settings.get("shuffle_choices") or settings.get("few_shot_random")
     return {
         "model": manifest.model,
-        **own,
-        "protocol": exam.protocol.name,
-        "shuffle": shuffled,
-        "seed": manifest.config.get("seed") if drawn else None,
+        **settings,
+        "protocol": own.exam.protocol.name,
+        "shuffle": shuffles,
+        "seed": manifest.config.get("seed") if draws else None,
     }
 
 
@@ -165,7 +164,7 @@ def _scores(run: Run, benchmark: str) -> dict[str, float]:
     for _, record in run.answers():
         if record.bench == benchmark and record.readings:
             score = record.readings[0].score
-            if score.outcome not in ("error", "ungraded"):
+            if score.outcome not in UNGRADED:
                 values[record.id.partition("#")[0]].append(score.value)
     return {name: sum(own) / len(own) for name, own in values.items()}
 
@@ -174,14 +173,13 @@ def compare_modes(
     modes: Modes, answer_only: Mapping[str, float], cot: Mapping[str, float]
 ) -> Comparison:
     """Compare the scores of two runs by sample id."""
-    pairs: dict[str, list[tuple[float, float]]] = {}
+    pairs: dict[str | None, list[tuple[float, float]]] = defaultdict(list)
     for name, score in answer_only.items():
-        subject = modes.subject_of(name)
-        if subject is not None and name in cot:
-            pairs.setdefault(subject, []).append((score, cot[name]))
-    if not pairs:
-        raise UsageError("modes_nothing_shared")
+        if name in cot:
+            pairs[modes.subject_of(name)].append((score, cot[name]))
     shared = {name: pairs[name] for name in modes.subjects if name in pairs}
+    if not shared:
+        raise UsageError("modes_nothing_shared")
     everything = [pair for own in shared.values() for pair in own]
     return Comparison(
         _mean_row(OVERALL, "all shared questions", [everything]),

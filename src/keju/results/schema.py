@@ -220,18 +220,15 @@ def from_document(document: Mapping[str, Any]) -> Results:
     DataError if it is no results document.
     """
     try:
-        entries = [_typed(entry) for entry in document["benchmarks"]]
+        entries = []
+        for entry in document["benchmarks"]:
+            metrics = {  # keys that only one metric has become its details
+                name: {key: value for key, value in metric.items() if key in _FIELDS}
+                | {"details": {key: value for key, value in metric.items() if key not in _FIELDS}}
+                for name, metric in entry["metrics"].items()
+            }
+            sentences = [{"code": sentence} for sentence in entry["warnings"]]
+            entries.append({"notices": sentences, **entry, "metrics": metrics})
         return msgspec.convert({**document, "benchmarks": entries}, Results)
     except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
-        raise DataError(f"not a results document: {error}") from None
-
-
-def _typed(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """`entry` with the keys that only one metric has put together, and with notices."""
-    metrics = {
-        name: {key: value for key, value in metric.items() if key in _FIELDS}
-        | {"details": {key: value for key, value in metric.items() if key not in _FIELDS}}
-        for name, metric in entry["metrics"].items()
-    }
-    plain = [{"code": sentence} for sentence in entry["warnings"]]
-    return {"notices": plain, **entry, "metrics": metrics}
+        raise DataError("results_shape", problem=str(error)) from None

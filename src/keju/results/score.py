@@ -67,10 +67,7 @@ def score_run(
         entry for job in jobs for entry in entries_of(job, beside=readers is None, stage=stage)
     ]
     if changed and not any(job.tallies[0].done for job in jobs):
-        raise DataError(
-            f"the data has changed since the run ({changed[0]}), so that no stored reply fits it: "
-            "name the folder that it was made with (--data-dir)"
-        )
+        raise DataError("score_data_changed", file=changed[0])
     notices = [Notice("data_changed", {"file": changed[0]})] if changed else []
     entries = [entry.with_notices([*notices, *run.notices]) for entry in entries]
     for job, rows in zip(jobs, joint, strict=True):
@@ -104,7 +101,7 @@ def score_predictions(
     located = Predictions(exam, predictions)
     rows = array("I", sorted(place for place, _, _ in located))
     if not rows:
-        raise DataError(f"{predictions} holds no predictions")
+        raise DataError("score_no_rows", file=predictions)
     part = restrict(exam, rows)
     job = Job(part, Sampling(), choose_readers(part, readers), model="")
     several = bool(readers and len(readers) > 1)
@@ -117,7 +114,7 @@ def score_predictions(
         try:
             sample = exam.as_recorded(exam.samples[place], row, gold=counts == "recorded")
         except DataError as error:
-            raise DataError(f"{where}: {error}") from None
+            raise DataError("score_row", where=where, problem=error) from None
         reply = recorded_reply(row)
         graded = tuple(exam.grade(reply, sample, reader) for reader in job.readers)
         job.enter_readings(unit, reply, (), graded)
@@ -268,17 +265,16 @@ class Predictions:
             try:
                 sample_id = self._exam.locate(row)
             except KeyError as error:
-                raise DataError(
-                    f"{where}: the row has no key {error} to find its question by"
-                ) from None
+                raise DataError("score_row_no_key", where=where, key=str(error)) from None
             place = self._places.find(text_digest(sample_id))
             if place < 0:
-                raise DataError(f"{where}: {self._exam.benchmark} has no question '{sample_id}'")
+                values = {"where": where, "exam": self._exam.benchmark, "id": sample_id}
+                raise DataError("score_row_unknown", **values)
             has_output = "output" in row and isinstance(row["output"], str | None)
             if not has_output and self._letter not in row:
-                raise DataError(f"{where}: the row needs an 'output' with the model's text")
+                raise DataError("score_row_no_output", where=where)
             if seen[place]:
-                raise DataError(f"{where}: question '{sample_id}' occurs a second time")
+                raise DataError("score_row_again", where=where, id=sample_id)
             seen[place] = 1
             yield Prediction(place, row, where)
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from keju.engine.job import Job
 from keju.errors import KejuError, Notice
-from keju.results.cells import UNGRADED, Cell, join, read_items, read_subset
+from keju.results.cells import Cell, join, read_items, read_subset
 from keju.results.metrics import Chance, chance_levels, metrics_of
 from keju.results.schema import (
     BEST,
@@ -35,6 +35,7 @@ from keju.results.schema import (
 )
 from keju.runs.manifest import ManifestFile
 from keju.stats.intervals import FEW_CLUSTERS
+from keju.types import UNGRADED
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
@@ -85,7 +86,10 @@ def entries_of(
     """
     meter = job.meter
     usage = Usage(meter.requests, meter.input, meter.output, meter.cached, meter.reasoning)
-    timing = _timing(job, seconds)
+    step = max(1, len(job.seconds) // QUANTILE_SAMPLE)
+    spans = array("f", sorted(value for value in job.seconds[::step] if value > 0))
+    quantiles = [round(spans[int(q * (len(spans) - 1))], 4) for q in (0.5, 0.95, 1.0) if spans]
+    timing = Timing(round(seconds, 3), *quantiles)
     entries = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(job.exam, tally, reader=reader.name, usage=usage, timing=timing)
@@ -109,13 +113,6 @@ def entries_of(
     return entries
 
 
-def _timing(job: Job, seconds: float) -> Timing:
-    step = max(1, len(job.seconds) // QUANTILE_SAMPLE)
-    spans = array("f", sorted(value for value in job.seconds[::step] if value > 0))
-    quantiles = [round(spans[int(q * (len(spans) - 1))], 4) for q in (0.5, 0.95, 1.0) if spans]
-    return Timing(round(seconds, 3), *quantiles)
-
-
 def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Timing) -> Entry:
     """The entry of one exam under one reader.
 
@@ -135,8 +132,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
     if goldless:
         metrics = {name: own for name, own in metrics.items() if name not in (WORST, BEST)}
     numbered = enumerate(exam.samples) if exam.errata else ()
-    faulty = [item for item, sample in numbered if sample.id in exam.errata]
-    if faulty:
+    if faulty := [item for item, sample in numbered if sample.id in exam.errata]:
         rest = overall.minus(read_items(exam, tally, faulty))
         metrics["accuracy_without_errata"] = rest.shares().estimate()
     notices = (*_notices(exam, overall, lost, metrics["accuracy"], goldless), *exam.warnings)

@@ -58,44 +58,33 @@ class Verified(NamedTuple):
 
 def find_sets(data_dir: Path) -> list[RecordedSet]:
     """The recorded sets below `data_dir`; DataError if there is none, or half of one."""
-    folder = data_dir / FOLDER
-    if not folder.is_dir():
-        raise DataError(
-            f"{data_dir} has no folder '{FOLDER}' with recorded outputs; see --data-dir"
-        )
-    found = [
-        recorded
-        for inner in sorted(folder.iterdir())
-        if inner.is_dir()
-        for recorded in _sets_in(inner, data_dir)
-    ]
-    if not found:
-        shown = f"NAME{PREDICTIONS[0]} and NAME{GOLDEN}"
-        raise DataError(f"{folder} holds no recorded outputs (looked for BENCHMARK/{shown})")
-    return found
-
-
-def _sets_in(folder: Path, data_dir: Path) -> Iterator[RecordedSet]:
+    top = data_dir / FOLDER
+    if not top.is_dir():
+        raise DataError("verify_no_folder", data_dir=data_dir, folder=FOLDER)
     able = [name for name in registry.names() if registry.get(name).golden is not None]
-    files = {path.name for path in folder.iterdir()}
-    goldens = {name.removesuffix(GOLDEN) for name in files if name.endswith(GOLDEN)}
-    outputs = {
-        name.removesuffix(suffix): name
-        for suffix in reversed(PREDICTIONS)
-        for name in files
-        if name.endswith(suffix)
-    }
-    for name in sorted({*goldens, *outputs}):
-        if name not in outputs:
-            raise DataError(f"{folder / (name + GOLDEN)} has no {name}{PREDICTIONS[0]} beside it")
-        if name not in goldens:
-            raise DataError(f"{folder / outputs[name]} has no {name}{GOLDEN} beside it")
-        if folder.name not in able:
-            hint = did_you_mean(folder.name, able)
-            raise DataError(f"{folder}: no rule to verify '{folder.name}'{hint}")
-        yield RecordedSet(
-            folder.name, name, folder / outputs[name], folder / (name + GOLDEN), data_dir
-        )
+    sets = []
+    for folder in sorted(path for path in top.iterdir() if path.is_dir()):
+        files = {path.name for path in folder.iterdir()}
+        goldens = {name.removesuffix(GOLDEN) for name in files if name.endswith(GOLDEN)}
+        outputs = {
+            name.removesuffix(suffix): name
+            for suffix in reversed(PREDICTIONS)
+            for name in files
+            if name.endswith(suffix)
+        }
+        for name in sorted({*goldens, *outputs}):
+            golden, output = name + GOLDEN, outputs.get(name, name + PREDICTIONS[0])
+            for there, other in ((golden, output), (output, golden)):
+                if other not in files:
+                    raise DataError("verify_half", file=folder / there, other=other)
+            if folder.name not in able:
+                hint = did_you_mean(folder.name, able)
+                raise DataError("verify_no_rule", folder=folder, exam=folder.name, hint=hint)
+            sets.append(RecordedSet(folder.name, name, folder / output, folder / golden, data_dir))
+    if not sets:
+        shown = f"NAME{PREDICTIONS[0]} and NAME{GOLDEN}"
+        raise DataError("verify_nothing", folder=top, shown=shown)
+    return sets
 
 
 def verify_all(data_dir: Path) -> Iterator[Verified]:
@@ -107,9 +96,9 @@ def verify_all(data_dir: Path) -> Iterator[Verified]:
         try:
             figures = list(check.figures(golden, _graded(recorded, check, golden)))
         except (KeyError, TypeError, AttributeError) as error:
-            raise DataError(f"{recorded.golden}: not the shape of a golden file: {error}") from None
+            raise DataError("verify_shape", file=recorded.golden, problem=str(error)) from None
         if not figures:
-            raise DataError(f"{recorded.golden} holds no figure to compare")
+            raise DataError("verify_no_figure", file=recorded.golden)
         yield Verified(recorded, figures)
 
 
