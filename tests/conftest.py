@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SLOW = (
@@ -16,12 +16,16 @@ SLOW = (
     "interop/imports/test_runs.py", "interop/imports/test_tools.py", "interop/imports/test_variants.py", "judges/test_runs.py",
     "models/test_embedded.py", "models/test_weights.py", "sources/test_data_command.py",
     "sources/test_pull.py", "sources/test_snapshots.py",
-    "results/test_golds.py", "judges/test_stage.py", "test_kill.py", "test_perf.py", "cli/test_scaffold.py",
+    "results/test_golds.py", "judges/test_stage.py", "test_kill.py", "test_perf.py", "cli/test_init.py",
     "test_task.py", "results/test_verify.py",
 )  # fmt: skip
 """Files and folders that `make test-fast` leaves out, beside all tests of the complete data."""
 
-settings.register_profile("fast", max_examples=10)
+# A busy machine is slow at inventing examples; that says nothing about what is tested.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("patient", PATIENT)
+settings.register_profile("fast", PATIENT, max_examples=10)
+settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
