@@ -4,7 +4,9 @@ from keju.interop.verifiers import has_tasksets
 
 if has_tasksets():
     from keju.interop.verifiers.harness import KejuHarness
-    from keju.interop.verifiers.tasksets import BixBenchTaskset, ExamEnv
+    from keju.interop.verifiers.tasksets import ExamEnv, exam_taskset
+
+    BixBenchTaskset = exam_taskset("bixbench")
 
     __all__ = ["BixBenchTaskset", "ExamEnv", "KejuHarness"]
 else:

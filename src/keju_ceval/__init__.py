@@ -4,7 +4,9 @@ from keju.interop.verifiers import has_tasksets
 
 if has_tasksets():
     from keju.interop.verifiers.harness import KejuHarness
-    from keju.interop.verifiers.tasksets import CEvalTaskset, ExamEnv
+    from keju.interop.verifiers.tasksets import ExamEnv, exam_taskset
+
+    CEvalTaskset = exam_taskset("ceval")
 
     __all__ = ["CEvalTaskset", "ExamEnv", "KejuHarness"]
 else:

@@ -4,7 +4,9 @@ from keju.interop.verifiers import has_tasksets
 
 if has_tasksets():
     from keju.interop.verifiers.harness import KejuHarness
-    from keju.interop.verifiers.tasksets import ExamEnv, MMLUProTaskset
+    from keju.interop.verifiers.tasksets import ExamEnv, exam_taskset
+
+    MMLUProTaskset = exam_taskset("mmlu_pro")
 
     __all__ = ["ExamEnv", "KejuHarness", "MMLUProTaskset"]
 else:

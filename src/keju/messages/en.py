@@ -92,6 +92,21 @@ TEXTS: dict[str, str] = {
     "endpoint_without_model_or_route": "{url} has no model '{model}' or no such route ({problem}): "
     "check {address_and_model}",
     "logprobs_left_out": "it leaves them out",
+    # Environments of verifiers.
+    "environment_agentic": "{name}: mode 'agentic' works in a sandbox, which environments of "
+    "verifiers do not offer: use mode 'zero_shot'",
+    "environment_completion": "{name}: protocol '{protocol}' continues a text, and environments "
+    "only chat: use another protocol (keju list protocols)",
+    "environment_labels": "{name}: protocol '{protocol}' compares log-probabilities of labels, "
+    "which an environment cannot: use a protocol that generates text (keju list protocols)",
+    "environment_max_turns": "max_turns must be at least 1, and has an effect only with tools",
+    "environment_no_gold": "{name}: {hidden} of {whole} questions are published without their "
+    "answers, so there is no reward: use another split",
+    "environment_no_judge": "{id}: no rule decides this answer and there is no judge: set the "
+    "variable named by llm_judge_api_key_var, or no_judge to 'exact'",
+    "environment_no_reply": "{id}: no reply to grade: {problem}",
+    "environment_no_verdict": "the judge '{name}' has no verdict on {id}: {problem}",
+    "environment_unknown_tool": "tools: unknown tool '{name}'{hint}",
     # What a run says while it goes on.
     "other_settings": "this run goes on with other settings ({differences})",
     "damaged_lines_asked_again": "{lines} journal lines were unreadable and are asked again",

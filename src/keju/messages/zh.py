@@ -80,6 +80,21 @@ TEXTS: dict[str, str] = {
     "endpoint_without_model_or_route": "{url} 没有模型“{model}”或没有该路径（{problem}）："
     "请检查 {address_and_model}",
     "logprobs_left_out": "回复中没有",
+    # Environments of verifiers.
+    "environment_agentic": "{name}：mode 'agentic' 需要沙盒，而 verifiers 的环境不提供："
+    "请用 mode 'zero_shot'",
+    "environment_completion": "{name}：协议“{protocol}”续写文本，而环境只能对话：请换一个协议"
+    "（keju list protocols）",
+    "environment_labels": "{name}：协议“{protocol}”比较标签的对数概率，环境无法做到："
+    "请用生成文本的协议（keju list protocols）",
+    "environment_max_turns": "max_turns 至少为 1，且只在有工具时起作用",
+    "environment_no_gold": "{name}：{whole} 题中有 {hidden} 题公布时没有答案，因此没有奖励："
+    "请换一个划分",
+    "environment_no_judge": "{id}：没有规则能判定此答案，也没有评委：请设置 llm_judge_api_key_var "
+    "指定的变量，或将 no_judge 设为 'exact'",
+    "environment_no_reply": "{id}：没有可评分的回复：{problem}",
+    "environment_no_verdict": "评委“{name}”对 {id} 没有裁决：{problem}",
+    "environment_unknown_tool": "tools：未知的工具“{name}”{hint}",
     # What a run says while it goes on.
     "other_settings": "本次运行以不同的设置继续（{differences}）",
     "damaged_lines_asked_again": "运行记录中有 {lines} 行无法读取，将重新提问",

@@ -3,7 +3,7 @@
 verifiers finds an environment as a top-level module (``keju_bbh``, ``keju_bixbench``, …). Its API
 changed with 0.4: tasksets, tasks and harnesses took the place of ``load_environment``. The modules
 offer whichever the installed version asks for. What is asked and how it is graded is Keju's own in
-both (`keju.interop.verifiers.proctor`), so rewards are the scores of ``keju eval``.
+both (`keju.interop.verifiers.exam`), so rewards are the scores of ``keju eval``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
@@ -15,7 +17,18 @@ SHOWN_DIGITS = 30
 ROUNDED_DIGITS = 12
 
 _TOKEN = re.compile(r"\s*(?:(\d[\d_]*\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|(\*\*|//|.))")
+"""A number, ``12``, ``1_000.5``, ``.5``, ``2e-3``, or a sign, ``**``, ``//`` or one character."""
 _SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "^": "**"})
+_LEVELS: tuple[dict[str, Callable[[Fraction, Fraction], Fraction | int]], ...] = (
+    {"+": operator.add, "-": operator.sub},
+    {
+        "*": operator.mul,
+        "/": operator.truediv,
+        "//": operator.floordiv,
+        "%": operator.mod,
+    },
+)
+"""What binds less comes first; signs and powers bind more than all of these."""
 
 
 class CalculatorError(Exception):
@@ -29,57 +42,38 @@ def calculate(expression: str) -> str:
     """
     if len(expression) > LONGEST_INPUT:
         raise CalculatorError(f"the expression is longer than {LONGEST_INPUT} characters")
-    return _shown(_Parser(expression.translate(_SIGNS)).value())
+    found = ("".join(token) for token in _TOKEN.findall(expression.translate(_SIGNS)))
+    tokens = [token for token in found if token.strip()]
+    if not tokens:
+        raise CalculatorError("the expression is empty")
+    parser = _Parser(tokens)
+    try:
+        value = parser.operation()
+    except ZeroDivisionError:
+        raise CalculatorError("division by zero") from None
+    if parser.tokens:
+        raise CalculatorError(f"did not expect '{parser.tokens[-1]}'")
+    return _shown(value)
 
 
 class _Parser:
     """Recursive descent; the usual precedence, ** binds to the right and before a sign."""
 
-    def __init__(self, text: str) -> None:
-        self._tokens = [
-            number or sign for number, sign in _TOKEN.findall(text) if (number or sign).strip()
-        ]
-        self._at = 0
+    def __init__(self, tokens: list[str]) -> None:
+        self.tokens = tokens[::-1]
+        """What is left, the next one last."""
         self._depth = 0
 
-    def value(self) -> Fraction:
-        if not self._tokens:
-            raise CalculatorError("the expression is empty")
-        value = self._sum()
-        if self._at < len(self._tokens):
-            raise CalculatorError(f"did not expect '{self._tokens[self._at]}'")
-        return value
-
-    def _next(self) -> str:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ""
-
     def _take(self, *signs: str) -> str:
-        found = self._next()
-        if found not in signs:
-            return ""
-        self._at += 1
-        return found
+        return self.tokens.pop() if self.tokens and self.tokens[-1] in signs else ""
 
-    def _sum(self) -> Fraction:
-        value = self._product()
-        while sign := self._take("+", "-"):
-            other = self._product()
-            value = _bounded(value + other if sign == "+" else value - other)
-        return value
-
-    def _product(self) -> Fraction:
-        value = self._signed()
-        while sign := self._take("*", "/", "//", "%"):
-            other = self._signed()
-            if sign != "*" and not other:
-                raise CalculatorError("division by zero")
-            if sign == "*":
-                value *= other
-            elif sign == "/":
-                value /= other
-            else:
-                value = Fraction(value // other) if sign == "//" else value % other
-            value = _bounded(value)
+    def operation(self, level: int = 0) -> Fraction:
+        """Sums of products of what `_signed` reads."""
+        if level == len(_LEVELS):
+            return self._signed()
+        value = self.operation(level + 1)
+        while sign := self._take(*_LEVELS[level]):
+            value = _bounded(Fraction(_LEVELS[level][sign](value, self.operation(level + 1))))
         return value
 
     def _signed(self) -> Fraction:
@@ -98,32 +92,25 @@ class _Parser:
         exponent = self._signed()
         if exponent.denominator != 1:
             raise CalculatorError("exponents must be whole numbers")
-        if not base and exponent < 0:
-            raise CalculatorError("division by zero")
         if abs(exponent) * _bits(base) > MOST_BITS:
             raise CalculatorError("the value is too large")
         return Fraction(base ** int(exponent))
 
     def _atom(self) -> Fraction:
         if self._take("("):
-            value = self._sum()
+            value = self.operation()
             if not self._take(")"):
                 raise CalculatorError("a bracket is not closed")
             return value
-        token = self._next()
-        if not token or not (token[0].isdigit() or token[0] == "."):
-            raise CalculatorError(f"did not expect '{token}'" if token else "a number is missing")
-        self._at += 1
-        return _number(token)
-
-
-def _number(token: str) -> Fraction:
-    digits, _, exponent = token.replace("_", "").lower().partition("e")
-    if len(exponent) > 5:
-        raise CalculatorError("the value is too large")
-    if not digits.isascii() or not any(map(str.isdigit, digits)):
-        raise CalculatorError(f"did not expect '{token}'")
-    return _bounded(Fraction(digits) * Fraction(10) ** int(exponent or 0))
+        if not self.tokens:
+            raise CalculatorError("a number is missing")
+        token = self.tokens.pop()
+        digits, _, exponent = token.replace("_", "").lower().partition("e")
+        if len(exponent) > 5:
+            raise CalculatorError("the value is too large")
+        if not digits.isascii() or not any(map(str.isdigit, digits)):
+            raise CalculatorError(f"did not expect '{token}'")
+        return _bounded(Fraction(digits) * Fraction(10) ** int(exponent or 0))
 
 
 def _bits(value: Fraction) -> int:

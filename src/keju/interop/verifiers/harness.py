@@ -7,7 +7,7 @@ itself, to the endpoint that the rollout is given, which records them and passes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -18,7 +18,7 @@ from verifiers.v1.dialects.chat import message_to_wire
 
 from keju.engine.channel import Channel, Limits
 from keju.errors import EndpointError
-from keju.interop.verifiers.proctor import unanswered
+from keju.interop.verifiers.exam import UNANSWERED
 from keju.interop.verifiers.tools import Tool, answer_call, choose
 from keju.models.base import Model
 from keju.models.faults import Redactor, refused
@@ -88,30 +88,36 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         channel = Channel(line, limits)
         tools = choose(getattr(data, "tools", ()))
         body = getattr(data, "sampling", {}) | {"model": ctx.model}
-        messages = self._opening(data)
+        if tools:
+            body["tools"] = [tool.schema() for tool in tools]
+        system, prompt = self.resolve_prompt(data)
+        messages = [{"role": "system", "content": system}] if system else []
+        if isinstance(prompt, str):
+            messages.append({"role": "user", "content": prompt})
+        else:
+            messages += [message_to_wire(message) for message in prompt or []]
+        most = trace.agent.config.max_turns
         async with channel.slot():
             while True:
-                turn = body | {"messages": messages} | _offer(tools, last=_is_last_turn(trace))
-                line.body, line.attempts = msgspec.json.encode(turn), 0
+                if tools and most is not None and trace.num_turns >= most - 1:
+                    body["tool_choice"] = "none"  # the last turn has to be an answer
+                line.body = msgspec.json.encode(body | {"messages": messages})
+                line.attempts = 0
                 try:
                     reply = (await channel.ask(_PLAIN)).reply
                 except _StoppedRollout:
                     break
                 if reply.error is not None:
                     raise EndpointError(reply.error.message)
+                # Kept in every turn: the rollout may be stopped before it comes to an answer.
+                answer = UNANSWERED if reply.tool_calls else reply
+                trace.info[REPLY] = msgspec.to_builtins(answer)
                 if not reply.tool_calls:
-                    trace.info[REPLY] = msgspec.to_builtins(reply)
                     break
-                trace.info[REPLY] = msgspec.to_builtins(unanswered())
-                messages = [*messages, _message_of(line.received), *_results(tools, reply)]
+                # The turn goes back as it came, reasoning and all, with the results of its calls.
+                turn = msgspec.json.decode(line.received)["choices"][0]["message"]
+                messages = [*messages, turn, *(_result(tools, call) for call in reply.tool_calls)]
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
-
-    def _opening(self, data: vf.TaskData) -> list[dict[str, Any]]:
-        system, prompt = self.resolve_prompt(data)
-        turns = [{"role": "system", "content": system}] if system else []
-        if isinstance(prompt, str):
-            return [*turns, {"role": "user", "content": prompt}]
-        return [*turns, *(message_to_wire(message) for message in prompt or [])]
 
 
 class _StoppedRollout(Exception):
@@ -154,33 +160,9 @@ class _Line(Model):
         return Reply(error=refused(reply.status, reply.body, reply.header, self._redact))
 
 
-def _is_last_turn(trace: vf.Trace) -> bool:
-    """Whether the limit on turns leaves room for just one more."""
-    limit = trace.agent.config.max_turns
-    return limit is not None and trace.num_turns >= limit - 1
-
-
-def _offer(tools: Sequence[Tool], *, last: bool) -> dict[str, Any]:
-    """The fields that offer tools; in the last turn the model has to answer without them."""
-    if not tools:
-        return {}
-    offered: dict[str, Any] = {"tools": [tool.schema() for tool in tools]}
-    return offered | {"tool_choice": "none"} if last else offered
-
-
-def _message_of(raw: bytes) -> dict[str, Any]:
-    """The assistant's turn as it came, reasoning and all, to be sent back with the results."""
-    message: dict[str, Any] = msgspec.json.decode(raw)["choices"][0]["message"]
-    return message
-
-
-def _results(tools: Sequence[Tool], reply: Reply) -> list[dict[str, Any]]:
-    results = []
-    for call in reply.tool_calls:
-        function = call.get("function") or {}
-        name, arguments = str(function.get("name", "")), str(function.get("arguments") or "{}")
-        content = answer_call(tools, name, arguments)
-        results.append(
-            {"role": "tool", "tool_call_id": call.get("id", ""), "name": name, "content": content}
-        )
-    return results
+def _result(tools: Sequence[Tool], call: Mapping[str, Any]) -> dict[str, Any]:
+    """The message that answers a call."""
+    function = call.get("function") or {}
+    name, arguments = str(function.get("name", "")), str(function.get("arguments") or "{}")
+    content = answer_call(tools, name, arguments)
+    return {"role": "tool", "tool_call_id": call.get("id", ""), "name": name, "content": content}

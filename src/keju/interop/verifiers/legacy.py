@@ -12,15 +12,15 @@ from datasets import Dataset
 from keju.answers.thinking import as_reply
 from keju.benchmarks import registry
 from keju.errors import ConfigError, KejuError
-from keju.interop.verifiers.proctor import (
+from keju.interop.verifiers.exam import (
+    UNANSWERED,
     ExamSpec,
-    Proctor,
+    ExternalExam,
     metrics_of,
     open_exam,
-    unanswered,
 )
 from keju.interop.verifiers.tools import CALCULATOR, choose
-from keju.types import OUTCOMES, Reading, Reply, Sample
+from keju.types import OUTCOMES, Reading, Reply
 
 MOST_TURNS = 10
 READINGS = "keju_readings"
@@ -64,7 +64,7 @@ def loader(benchmark: str) -> Loader:
         try:
             chosen = [FUNCTIONS[tool.name] for tool in choose(tools or [])]
             if max_turns < 1 or (max_turns != MOST_TURNS and not tools):
-                raise ConfigError("max_turns must be at least 1, and has an effect only with tools")
+                raise ConfigError("environment_max_turns")
             return _environment(open_exam(spec), chosen, max_turns)
         except KejuError as error:
             raise SystemExit(f"keju: error: {error}") from None
@@ -72,30 +72,31 @@ def loader(benchmark: str) -> Loader:
     return load_environment
 
 
-def _environment(proctor: Proctor, tools: list[Callable[..., str]], turns: int) -> vf.Environment:
-    rows = [_row(proctor, sample) for sample in proctor.exam.samples]
+def _environment(exam: ExternalExam, tools: list[Callable[..., str]], turns: int) -> vf.Environment:
+    rows = [
+        {
+            "prompt": [{"role": m.role, "content": m.content} for m in exam.messages(sample)],
+            "answer": sample.target,
+            "info": {"id": sample.id, "subset": sample.subset},
+        }
+        for sample in exam.exam.samples
+    ]
     common = {
         "eval_dataset": Dataset.from_list(rows),
-        "rubric": ExamRubric([reader.name for reader in proctor.readers[1:]]),
-        "sampling_args": dict(proctor.sampling),
+        "rubric": ExamRubric([reader.name for reader in exam.readers[1:]]),
+        "sampling_args": dict(exam.sampling),
     }
     if tools:
-        return ToolExamEnv(proctor, tools=tools, max_turns=turns, **common)
-    return ExamEnv(proctor, **common)
-
-
-def _row(proctor: Proctor, sample: Sample) -> dict[str, Any]:
-    prompt = [{"role": m.role, "content": m.content} for m in proctor.messages(sample)]
-    info = {"id": sample.id, "subset": sample.subset}
-    return {"prompt": prompt, "answer": sample.target, "info": info}
+        return ToolExamEnv(exam, tools=tools, max_turns=turns, **common)
+    return ExamEnv(exam, **common)
 
 
 class _Graded:
     """Grades a rollout when it ends: what cannot be graded is an error of the rollout."""
 
-    def __init__(self, proctor: Proctor, **settings: Any) -> None:
+    def __init__(self, exam: ExternalExam, **settings: Any) -> None:
         super().__init__(**settings)
-        self._proctor = proctor
+        self._exam = exam
 
     @vf.cleanup
     async def grade_reply(self, state: vf.State) -> None:
@@ -103,14 +104,14 @@ class _Graded:
         if state.get("error") is not None:
             return
         try:
-            state[READINGS] = await self._proctor.read(state["info"]["id"], _reply_in(state))
+            state[READINGS] = await self._exam.read(state["info"]["id"], _reply_in(state))
         except KejuError as error:
             state["error"] = vf.Error(str(error))
 
     @vf.teardown
     async def hang_up(self) -> None:
         """Close the connections to the judge."""
-        await self._proctor.close()
+        await self._exam.close()
 
 
 class ExamEnv(_Graded, vf.SingleTurnEnv):
@@ -154,7 +155,7 @@ def _reply_in(state: vf.State) -> Reply:
         return Reply()
     message = steps[-1]["response"].message
     if message.tool_calls:
-        return unanswered()
+        return UNANSWERED
     content = message.content if isinstance(message.content, str) else None
     return as_reply(
         content or "",

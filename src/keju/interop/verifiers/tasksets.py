@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from types import UnionType, new_class
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import verifiers.v1 as vf
-from pydantic import Field
+from pydantic import Field, create_model
 
 from keju.answers.thinking import as_reply
+from keju.benchmarks import registry
+from keju.config import DatasetArgs
 from keju.errors import ConfigError, KejuError
+from keju.interop.verifiers.exam import UNANSWERED, ExamSpec, metrics_of, open_exam
 from keju.interop.verifiers.harness import REPLY, hang_up
-from keju.interop.verifiers.proctor import (
-    ExamSpec,
-    Proctor,
-    metrics_of,
-    open_exam,
-    unanswered,
-)
 from keju.interop.verifiers.tools import choose
-from keju.types import Message, Reading, Reply, Sample
+from keju.types import Message, Reading, Reply
 
 MOST_TURNS = 10
 """Turns of a rollout with tools, unless ``--env.agent.max-turns`` says otherwise."""
@@ -54,43 +51,6 @@ class ExamConfig(vf.TasksetConfig):
     """Tools that the model may call: calculator."""
     dataset_args: dict[str, Any] = Field(default_factory=dict)
     """Further settings of the benchmark, as `keju eval --dataset-args` takes them."""
-
-
-class BixBenchConfig(ExamConfig):
-    """Settings of BixBench: the arguments of the environment `bixbench`, and Keju's own."""
-
-    mode: str = "zero_shot"
-    """How the model works; only zero_shot is possible here."""
-    answer_mode: str = "mcq"
-    """mcq: choose among options; open: answer freely."""
-    question_source: str = "mcq"
-    """mcq: the questions of the capsules; hypothesis: each capsule's as true or false."""
-    add_tf_legend: bool = False
-    """Hypothesis with options: say which letter means True, after shuffling."""
-    max_episodes: int | None = None
-    """Only the first N questions."""
-    shuffle_options: bool = True
-    """Shuffle the options; the permutation follows the seed and the question's id."""
-    with_refusal: bool = False
-    """Offer not to know as the last option."""
-    use_think: bool = False
-    """Also cut reasoning in tags other than <think>, which is always cut."""
-    llm_judge_model: str = "gpt-4.1-mini"
-    """The model that judges open answers."""
-    llm_judge_base_url: str = "https://api.openai.com/v1"
-    """The endpoint of the judge."""
-    llm_judge_api_key_var: str = "OPENAI_API_KEY"
-    """Name of the environment variable that holds the judge's key."""
-    continuous_scoring: bool = False
-    """The judge gives a number in [0, 1] instead of a verdict."""
-    all_questions: bool = False
-    """Version 1.0: ask all questions of a capsule, not only its first."""
-    compat_shuffle: bool = False
-    """Permute as the environment did: one order for all questions of version 1.0."""
-    no_judge: str | None = None
-    """Open answers without a judge: exact (the default) compares, ungraded is an error."""
-    data_version: str | None = None
-    """1.5 (the default) or 1.0, where a folder holds both."""
 
 
 _SHARED = set(vf.TasksetConfig.model_fields) | {
@@ -138,8 +98,8 @@ class ExamTask(vf.Task[ExamData]):
         return readings[0].score.value
 
     async def _readings(self, trace: vf.Trace) -> tuple[Reading, ...]:
-        proctor = open_exam(msgspec.convert(self.data.exam, ExamSpec))
-        return await proctor.read(str(self.data.id), _reply_in(trace))
+        exam = open_exam(msgspec.convert(self.data.exam, ExamSpec))
+        return await exam.read(str(self.data.id), _reply_in(trace))
 
 
 class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
@@ -149,12 +109,21 @@ class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
 
     def __init__(self, config: ExamConfig) -> None:
         super().__init__(config)
-        settings = _settings(config)
+        # What the user set of the benchmark's own settings; a default is left to the benchmark.
+        fields = type(config).model_fields
+        settings = {name: getattr(config, name) for name in fields if name not in _SHARED}
+        settings = {name: value for name, value in settings.items() if value is not None}
+        own_seed = "seed" in registry.get(self.benchmark).Args.model_fields
+        if own_seed and config.seed != fields["seed"].default:
+            settings["seed"] = config.seed
+        if config.system_prompt is not None:
+            settings["system_prompt"] = config.system_prompt.read_text("utf-8")
+        settings |= config.dataset_args
         folder = config.data_dir and str(Path(config.data_dir).expanduser().absolute())
         self.spec = ExamSpec(self.benchmark, settings, folder, config.limit, config.seed)
         try:
             choose(config.tools)
-            self.proctor = open_exam(self.spec)
+            self.exam = open_exam(self.spec)
         except KejuError as error:
             raise Refused(str(error)) from None
         if "system_prompt" in settings:
@@ -163,28 +132,54 @@ class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
     def load(self) -> Iterator[ExamTask]:
         """The questions in the order of the exam."""
         spec = msgspec.to_builtins(self.spec)
-        for sample in self.proctor.exam.samples:
-            yield ExamTask(_data(self.proctor, sample, spec, self.config.tools), self.config.task)
+        for sample in self.exam.exam.samples:
+            turns = self.exam.messages(sample)
+            system = turns.pop(0).content if turns[0].role == "system" else None
+            data = ExamData(
+                id=sample.id,
+                name=sample.id,
+                prompt=turns[0].content if len(turns) == 1 else [*map(_turn, turns)],
+                system_prompt=system,
+                exam=spec,
+                subset=sample.subset,
+                target=sample.target,
+                sampling=self.exam.sampling,
+                tools=self.config.tools,
+            )
+            yield ExamTask(data, self.config.task)
 
 
-class BBHTaskset(ExamTaskset):
-    benchmark = "bbh"
+def _turn(message: Message) -> Any:
+    kinds = {
+        "system": vf.SystemMessage,
+        "user": vf.UserMessage,
+        "assistant": vf.AssistantMessage,
+    }
+    return kinds[message.role](content=message.content)
 
 
-class MMLUProTaskset(ExamTaskset):
-    benchmark = "mmlu_pro"
+def exam_taskset(name: str) -> type[ExamTaskset]:
+    """The taskset of one benchmark, whose own settings are flags beside those of `ExamConfig`."""
+    own = registry.get(name).Args
+    hints = get_type_hints(own)
+    flags: dict[str, Any] = {
+        field: (_plain(hints[field]) | None, None)
+        for field in own.model_fields
+        if field not in DatasetArgs.model_fields and field not in ExamConfig.model_fields
+    }
+    config = create_model("ExamConfig", __base__=ExamConfig, __module__=__name__, **flags)
+    bases = (ExamTaskset, vf.Taskset[ExamTask, config])
+    body = {"benchmark": name, "__module__": __name__, "__doc__": ExamTaskset.__doc__}
+    return new_class("ExamTaskset", bases, exec_body=lambda namespace: namespace.update(body))
 
 
-class CEvalTaskset(ExamTaskset):
-    benchmark = "ceval"
-
-
-class DemoTaskset(ExamTaskset):
-    benchmark = "demo"
-
-
-class BixBenchTaskset(ExamTaskset, vf.Taskset[ExamTask, BixBenchConfig]):
-    benchmark = "bixbench"
+def _plain(kind: Any) -> Any:
+    """A type that takes any spelling of a setting: what is wrong with it, its benchmark says."""
+    if get_origin(kind) is Literal:
+        return type(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return Union[tuple(_plain(each) for each in get_args(kind))]  # noqa: UP007
+    return kind
 
 
 class ExamEnvConfig(vf.SingleAgentEnvConfig):
@@ -199,45 +194,7 @@ class ExamEnv(vf.SingleAgentEnv, vf.Env[ExamEnvConfig]):
     async def stop(self) -> None:
         """Close the connections to the model and the judge."""
         await hang_up()
-        await self.taskset.proctor.close()
-
-
-def _settings(config: ExamConfig) -> dict[str, Any]:
-    """What the user set of the benchmark's own settings; a default is left to the benchmark."""
-    fields = type(config).model_fields
-    given = {name: getattr(config, name) for name in fields if name not in _SHARED}
-    chosen = {name: value for name, value in given.items() if value != fields[name].default}
-    if isinstance(config, BixBenchConfig) and config.seed != fields["seed"].default:
-        chosen["seed"] = config.seed
-    if config.system_prompt is not None:
-        chosen["system_prompt"] = config.system_prompt.read_text("utf-8")
-    return chosen | config.dataset_args
-
-
-def _data(proctor: Proctor, sample: Sample, spec: dict[str, Any], tools: list[str]) -> ExamData:
-    turns = proctor.messages(sample)
-    system = turns.pop(0).content if turns[0].role == "system" else None
-    prompt = turns[0].content if len(turns) == 1 else [_turn(message) for message in turns]
-    return ExamData(
-        id=sample.id,
-        name=sample.id,
-        prompt=prompt,
-        system_prompt=system,
-        exam=spec,
-        subset=sample.subset,
-        target=sample.target,
-        sampling=proctor.sampling,
-        tools=tools,
-    )
-
-
-def _turn(message: Message) -> Any:
-    kinds = {
-        "system": vf.SystemMessage,
-        "user": vf.UserMessage,
-        "assistant": vf.AssistantMessage,
-    }
-    return kinds[message.role](content=message.content)
+        await self.taskset.exam.close()
 
 
 def _reply_in(trace: vf.Trace) -> Reply:
@@ -249,7 +206,7 @@ def _reply_in(trace: vf.Trace) -> Reply:
         return Reply()
     last = trace.assistant_messages[-1]
     if last.tool_calls:
-        return unanswered()
+        return UNANSWERED
     finish = next((call.finish_reason for call in reversed(trace.calls) if not call.error), None)
     return as_reply(
         last.content or "", reasoning=(last.reasoning_content or "",), finish=finish or ""

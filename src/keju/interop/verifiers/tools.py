@@ -66,7 +66,7 @@ def choose(names: Sequence[str]) -> list[Tool]:
     """The tools of these names; ConfigError names the nearest to one that does not exist."""
     for name in names:
         if name not in TOOLS:
-            raise ConfigError(f"tools: unknown tool '{name}'{did_you_mean(name, TOOLS)}")
+            raise ConfigError("environment_unknown_tool", name=name, hint=did_you_mean(name, TOOLS))
     return [TOOLS[name] for name in dict.fromkeys(names)]
 
 

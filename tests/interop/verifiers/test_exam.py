@@ -12,12 +12,12 @@ import pytest
 from keju.answers.thinking import as_reply
 from keju.errors import ConfigError, EndpointError, MissingExtra
 from keju.interop import verifiers
-from keju.interop.verifiers.proctor import (
+from keju.interop.verifiers.exam import (
+    UNANSWERED,
     ExamSpec,
     Ungraded,
     metrics_of,
     open_exam,
-    unanswered,
 )
 from keju.types import Fault, Reading, Reply
 from tests.support.endpoint import FaultyEndpoint
@@ -27,13 +27,13 @@ DEMO = ExamSpec("demo", {"size": 3})
 
 
 def read(spec: ExamSpec, reply: Reply, place: int = 0) -> tuple[Reading, ...]:
-    proctor = open_exam(spec)
+    external = open_exam(spec)
 
     async def once() -> tuple[Reading, ...]:
         try:
-            return await proctor.read(proctor.exam.samples[place].id, reply)
+            return await external.read(external.exam.samples[place].id, reply)
         finally:
-            await proctor.close()
+            await external.close()
 
     return asyncio.run(once())
 
@@ -48,7 +48,7 @@ def test_the_reward_is_the_score_of_the_headlines_reader() -> None:
 
 
 def test_a_rollout_without_an_answer_is_truncated() -> None:
-    metrics = metrics_of(read(DEMO, unanswered()))
+    metrics = metrics_of(read(DEMO, UNANSWERED))
     assert metrics["outcome_truncated"] == 1.0
     assert sum(v for k, v in metrics.items() if k.startswith("outcome_")) == 1.0
 

@@ -1,0 +1,174 @@
+"""An exam whose replies come from elsewhere: prompts go out, readings come in.
+
+Nothing here knows verifiers. The exam is made ready, rendered, read and judged by the same code
+as in ``keju eval``, so that the same reply is worth the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from keju.benchmarks import registry
+from keju.config import TaskConfig
+from keju.engine.channel import Channel, Limits
+from keju.engine.job import Job, make_jobs
+from keju.errors import ConfigError, EndpointError, KejuError
+from keju.judges.exam import JudgeExam, submit
+from keju.judges.judge import Judge
+from keju.models.openai.wire import BodyBuilder
+from keju.types import OUTCOMES, Message, Reading, Record, Reply, Sample
+
+logger = logging.getLogger(__name__)
+
+MODEL = "policy"
+"""Stands for the model, whose name and address are verifiers' business."""
+UNANSWERED = Reply(finish="length")
+"""The reply of a rollout that was stopped while it still called tools."""
+
+
+class Ungraded(KejuError):
+    """A reply that has no reward: the endpoint failed, or nobody could grade the answer."""
+
+
+class ExamSpec(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What determines an exam; small enough to travel with every task."""
+
+    benchmark: str
+    settings: dict[str, Any] = {}
+    """As ``dataset_args`` takes them."""
+    data_dir: str | None = None
+    limit: int | float | None = None
+    """Questions of each subset, or a share of them."""
+    seed: int = 42
+
+
+def open_exam(spec: ExamSpec) -> ExternalExam:
+    """The exam of `spec`, loaded once in a process; raises KejuError in one line."""
+    return _opened(msgspec.json.encode(spec, order="sorted"))
+
+
+@lru_cache(maxsize=8)
+def _opened(encoded: bytes) -> ExternalExam:
+    return ExternalExam(msgspec.json.decode(encoded, type=ExamSpec))
+
+
+class ExternalExam:
+    """Hands out the questions of an exam and reads what comes back."""
+
+    def __init__(self, spec: ExamSpec) -> None:
+        benchmark = registry.get(spec.benchmark)
+        name, settings = benchmark.name, dict(spec.settings)
+        if settings.get("mode") == "agentic":
+            raise ConfigError("environment_agentic", name=name)
+        try:
+            arranged = benchmark.Args(**settings).arrange_judge(settings, os.environ)
+        except ConfigError as error:
+            raise ConfigError("config_from", origin=name, problem=error) from None
+        if arranged.warning:
+            logger.warning("%s", arranged.warning)
+        config = TaskConfig(
+            model=MODEL,
+            datasets=[name],
+            dataset_args={name: arranged.settings},
+            data_dir=spec.data_dir,
+            limit=spec.limit,
+            seed=spec.seed,
+        )
+        (self._job,) = make_jobs(config)
+        self.exam = self._job.exam
+        _check(self._job)
+        for note in (*self.exam.data.notes, *(w.text() for w in self.exam.warnings)):
+            logger.info("%s: %s", name, note)
+        self.sampling = BodyBuilder(MODEL).fields(self._job.sampling)
+        """How the protocol decodes, as the fields of a chat request."""
+        self.readers = self._job.readers
+        """The reader of the headline, and those beside it."""
+        self._places = {sample.id: place for place, sample in enumerate(self.exam.samples)}
+        self._judge: Judge | None = None
+        if arranged.judge is not None:
+            self._judge = Judge(config, arranged.judge, arranged.judge.model)
+        self._channel: Channel | None = None
+
+    def messages(self, sample: Sample) -> list[Message]:
+        """The prompt of one question as chat turns, the system's first."""
+        prompt = self.exam.render(sample)
+        return [*prompt.prefix.messages, Message("user", prompt.text)]
+
+    async def read(self, sample_id: str, reply: Reply) -> tuple[Reading, ...]:
+        """What the protocol's reader and the one beside it make of a reply, in that order.
+
+        Raises Ungraded where there is no grade, rather than calling that 0.
+        """
+        place = self._places[sample_id]
+        readings = self._job.grade(place, reply)
+        if self._judge is not None:
+            readings = await self._judged(self._judge, place, reply, readings)
+        outcome = readings[0].score.outcome
+        if outcome == "error" and reply.error is not None:
+            raise Ungraded("environment_no_reply", id=sample_id, problem=reply.error.message)
+        if outcome == "ungraded":
+            raise Ungraded("environment_no_judge", id=sample_id)
+        return readings
+
+    async def _judged(
+        self, judge: Judge, place: int, reply: Reply, readings: tuple[Reading, ...]
+    ) -> tuple[Reading, ...]:
+        """The readings with the judge's verdict where it counts.
+
+        A judge that fails raises: an answer is never worth 0 because of its judge. There are at
+        most as many calls at once as the judge's settings allow, however many rollouts wait.
+        """
+        name, sample_id = self.exam.benchmark, self.exam.samples[place].id
+        record = Record(bench=name, id=sample_id, hash="", reply=reply, readings=readings)
+        submission = submit(self._job, place, record, judge.settings.strategy)
+        if submission is None:
+            return readings
+        if self._channel is None:
+            model = judge.model()
+            self._channel = Channel(model, Limits.of(judge.task, model))
+            await self._channel.open(())
+        job = judge.job(JudgeExam(name, [submission.question], judge.kind))
+        try:
+            async with self._channel.slot():
+                exchange = await judge.ask(job.request(0), self._channel)
+            if exchange.reply.error is None:
+                return submission.decided(exchange.readings[0].answer.value)
+            problem: object = exchange.reply.error.message
+        except KejuError as error:  # the judge's endpoint is given up
+            problem = error
+        values = {"name": judge.task.model, "id": sample_id, "problem": problem}
+        raise EndpointError("environment_no_verdict", **values)
+
+    async def close(self) -> None:
+        """Let go of the judge's connections."""
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()
+
+
+def metrics_of(readings: tuple[Reading, ...]) -> dict[str, float]:
+    """The kind of result as one number each, and the score by the reader beside the headline's."""
+    outcome = readings[0].score.outcome
+    metrics = {f"outcome_{name}": float(name == outcome) for name in OUTCOMES}
+    for reading in readings[1:]:
+        if reading.score.outcome != "ungraded":
+            metrics[f"{reading.reader}_score"] = reading.score.value
+    return metrics
+
+
+def _check(job: Job) -> None:
+    """Refuse what an environment cannot do; a rollout is a chat whose last text is graded."""
+    values = {"name": job.exam.benchmark, "protocol": job.exam.protocol.name}
+    if job.sampling.decode == "labels":
+        raise ConfigError("environment_labels", **values)
+    if job.sampling.form == "completion":
+        raise ConfigError("environment_completion", **values)
+    if hidden := sum(not sample.target for sample in job.exam.samples):
+        raise ConfigError(
+            "environment_no_gold", hidden=hidden, whole=len(job.exam.samples), **values
+        )
