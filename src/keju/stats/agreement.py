@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -34,11 +35,8 @@ def cohens_kappa(table: Sequence[Sequence[int]]) -> Kappa:
 def kappa_of_labels(first: Sequence[Hashable], second: Sequence[Hashable]) -> Kappa:
     """Kappa of two raters' labels of the same items."""
     names = list(dict.fromkeys([*first, *second]))
-    place = {name: index for index, name in enumerate(names)}
-    table = [[0] * len(names) for _ in names]
-    for a, b in zip(first, second, strict=True):
-        table[place[a]][place[b]] += 1
-    return cohens_kappa(table)
+    pairs = Counter(zip(first, second, strict=True))
+    return cohens_kappa([[pairs[a, b] for b in names] for a in names])
 
 
 def self_consistency(votes: Iterable[int]) -> float | None:

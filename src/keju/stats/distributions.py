@@ -34,7 +34,10 @@ def student_t_quantile(p: float, df: float) -> float:
     if p == 0.5:
         return 0.0
     if df >= _EXPANSION_FROM:
-        return _t_expansion(normal_quantile(p), df)
+        # Cornish and Fisher's expansion of the t quantile in powers of 1/df.
+        z = normal_quantile(p)
+        first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
+        return z + first / df + second / df**2
     low, high = 0.0, 1.0
     while _t_tail(high, df) > 1 - p:
         low, high = high, 2 * high
@@ -49,13 +52,6 @@ def student_t_quantile(p: float, df: float) -> float:
     return (low + high) / 2
 
 
-def _t_expansion(z: float, df: float) -> float:
-    """Cornish and Fisher's expansion of the t quantile in powers of 1/df."""
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    return z + first / df + second / df**2
-
-
 def _t_tail(t: float, df: float) -> float:
     """P(T > t) for t >= 0."""
     square = t * t
@@ -66,10 +62,9 @@ def _incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
     """Regularised incomplete beta function I_x(a, b); `rest` is 1 - x without cancellation."""
     if x <= 0 or rest <= 0:
         return 0.0 if x <= 0 else 1.0
-    log_front = (
+    front = math.exp(
         math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)
     )
-    front = math.exp(log_front)
     if x < (a + 1) / (a + b + 2):
         return front * _beta_fraction(a, b, x) / a
     return 1.0 - front * _beta_fraction(b, a, rest) / b
@@ -77,9 +72,7 @@ def _incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
     """The continued fraction of the incomplete beta function, by Lentz's method."""
-    value = 1.0
-    numerator_ratio = 1.0
-    denominator_ratio = 0.0
+    value, numerator_ratio, denominator_ratio = 1.0, 1.0, 0.0
     for index in range(1, _MOST_TERMS):
         half = index // 2
         if index % 2:
@@ -122,8 +115,7 @@ def _gamma_series(a: float, x: float) -> float:
 def _gamma_fraction(a: float, x: float) -> float:
     """Upper incomplete gamma over its front factor, as a continued fraction."""
     base = x + 1.0 - a
-    numerator_ratio = 1.0 / _TINY
-    denominator_ratio = 1.0 / base
+    numerator_ratio, denominator_ratio = 1.0 / _TINY, 1.0 / base
     value = denominator_ratio
     for step in range(1, _MOST_TERMS):
         term = -step * (step - a)

@@ -6,6 +6,7 @@ The unit is the item: repeats are averaged inside the item before anything here 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
@@ -41,10 +42,7 @@ class Moments(NamedTuple):
     @classmethod
     def of(cls, values: Iterable[float]) -> Self | None:
         """The moments of `values`; None if there are none."""
-        counts: dict[float, int] = {}
-        for value in values:
-            counts[value] = counts.get(value, 0) + 1
-        return cls.of_counts(counts)
+        return cls.of_counts(Counter(values))
 
     @classmethod
     def of_counts(cls, counts: Mapping[float, int]) -> Self | None:
@@ -152,10 +150,9 @@ def clustered_mean(
     squares = math.fsum((total - count * mean) ** 2 for count, total in clusters)
     se = math.sqrt(size / (size - 1) * squares) / n
     plain = moments.se
-    deff = (se / plain) ** 2 if plain else None
-    if deff is None:
-        n_eff = float(size)
-    else:
+    deff, n_eff = None, float(size)
+    if plain:
+        deff = (se / plain) ** 2
         n_eff = bounded_mean(moments, draws=draws).n_eff / max(deff, 1.0)
     quantile = student_t_quantile(0.975, size - 1)
     ends = Interval(mean - quantile * se, mean + quantile * se)

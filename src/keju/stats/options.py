@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -71,11 +72,9 @@ def place_bias(questions: Iterable[Sequence[Sequence[int]]], places: int) -> Pla
     return PlaceBias(chosen, expected, statistic, df, p)
 
 
-def _counts(found: Iterable[int], places: int) -> list[int]:
-    counts = [0] * places
-    for place in found:
-        counts[place] += 1
-    return counts
+def _counts(choices: Iterable[int], places: int) -> list[int]:
+    counts = Counter(choices)
+    return [counts[place] for place in range(places)]
 
 
 def _add_covariance(
@@ -90,9 +89,9 @@ def _add_covariance(
     weighted += [(_counts(column, places), -1 / size) for column in zip(*table, strict=True)]
     weighted.append((list(total), 1 / size**2))
     for counts, weight in weighted:
-        known = [(place, count) for place, count in enumerate(counts) if count]
-        for first, many in known:
-            for second, others in known:
+        nonzero = [(place, count) for place, count in enumerate(counts) if count]
+        for first, many in nonzero:
+            for second, others in nonzero:
                 covariance[first][second] += scale * weight * many * others
 
 

@@ -22,11 +22,6 @@ class Stratum(NamedTuple):
         """Finite population factor: the share of the subset that was not asked, else 1."""
         return 1 - self.moments.n / self.population if self.population > self.moments.n else 1.0
 
-    @property
-    def spreadless(self) -> bool:
-        """Whether the items show no spread: a single one, or all of equal score."""
-        return not self.moments.variance
-
 
 class StratifiedMean(NamedTuple):
     """A weighted mean of stratum means."""
@@ -71,7 +66,7 @@ def stratified_mean(
         below += factor * down
         above += factor * up
     interval = Interval(value - math.sqrt(below), value + math.sqrt(above))
-    by_wilson = sum(stratum.spreadless for stratum in strata)
+    by_wilson = sum(not stratum.moments.variance for stratum in strata)
     return StratifiedMean(value, math.sqrt(variance), interval, by_wilson)
 
 
