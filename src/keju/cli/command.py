@@ -1,10 +1,12 @@
 """What a command is: a function, the rows of `keju.cli.options` that it takes, and its help.
 
     @command("report", "keju report tuesday", "keju report runs/tuesday -o report.html")
-    def report(run: str, output: str | None, as_json: bool) -> None:
+    def report(run: str, output: str | None) -> Output:
         \"\"\"Write the report of a run as one HTML file.\"\"\"
 
-Each parameter is the name of a row, and gets its value. Rows that stand in `sets` are settings: a
+Each parameter is the name of a row, and gets its value. Every command takes ``--json`` and returns
+its `Output`, of which one half is printed; one that prints while it works lists ``as_json`` and
+returns its exit code. Rows that stand in `sets` are settings: a
 command that lists them takes ``**settings``, the fields of `TaskConfig` as far as they were given.
 Nothing heavy is imported here, so that help is there at once.
 """
@@ -34,6 +36,18 @@ class Command(NamedTuple):
     examples: tuple[str, ...]
 
 
+class Output(NamedTuple):
+    """What a command says, for programs and for people."""
+
+    document: Any
+    """Printed as JSON with ``--json``."""
+    show: Callable[[], None]
+    """Prints the same for people."""
+    problem: str = ""
+    """What went wrong all the same, for stderr."""
+    exit_code: int = 0
+
+
 COMMANDS: dict[str, Command] = {}
 """The commands whose files are imported, by name."""
 
@@ -54,6 +68,7 @@ def command(
         code = function.__code__
         for row in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
             rows[row] = _row(name, row)
+        rows["as_json"] = OPTIONS["as_json"]
         COMMANDS[name] = Command(name, function, rows, settings, examples)
         return function
 
@@ -68,7 +83,15 @@ def print_help(command: Command) -> None:
     """Print what a command does, its options in panels, and its examples."""
     panels: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], PLAIN: []}
     for row in command.rows.values():
-        panels.setdefault(row.panel, []).append(_entry(row))
+        # Two columns: the spellings and the value of an option, and what it does.
+        if row.flags:
+            value = row.metavar or ("|".join(row.kind) if isinstance(row.kind, tuple) else "")
+            default = f" [default: {row.default}]" if row.default is not None else ""
+            entry = " ".join([*row.flags, value]).rstrip(), row.help + default
+        else:
+            required = "" if row.spelling.startswith("[") else " [required]"
+            entry = row.spelling, row.help + required
+        panels.setdefault(row.panel, []).append(entry)
     panels[PLAIN].append(("--help -h", "Show this message and exit."))
     arguments = " ".join(row.spelling for row in command.rows.values() if not row.flags)
     _print_page(f"{command.name} [OPTIONS] {arguments}", command.function.__doc__ or "", panels)
@@ -83,16 +106,6 @@ def print_group_help(name: str, about: str, commands: Mapping[str, Command]) -> 
     ]
     helping = [("--help -h", "Show this message and exit.")]
     _print_page(f"{name} COMMAND [OPTIONS]", about, {PLAIN: helping, "Commands": lines})
-
-
-def _entry(row: Option) -> tuple[str, str]:
-    """The two columns of an option: its spellings and value, and what it does."""
-    value = row.metavar or ("|".join(row.kind) if isinstance(row.kind, tuple) else "")
-    if not row.flags:
-        required = "" if row.spelling.startswith("[") else " [required]"
-        return row.spelling, row.help + required
-    default = f" [default: {row.default}]" if row.default is not None else ""
-    return " ".join([*row.flags, value]).rstrip(), row.help + default
 
 
 def _paragraphs(text: str) -> list[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from keju.cli.command import Output
 from keju.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark, Exam
-    from keju.results.schema import Results
     from keju.runs.run import Run
     from keju.task import Finished
 
@@ -38,23 +39,16 @@ def note(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def print_results(results: Results, *, as_json: bool) -> None:
-    """Print the results of a run as a document or as tables."""
-    if as_json:
-        from keju.results.schema import to_document
-
-        print_json(to_document(results))
-        return
+def session_output(finished: Finished, more: Callable[[], None] = lambda: None) -> Output:
+    """The results of a session, `more` below them, and why it ended early if it did."""
     from keju.report.terminal import render_results
 
-    render_results(results)
+    def show() -> None:
+        render_results(finished.results)
+        more()
 
-
-def exit_code(finished: Finished) -> int:
-    """The exit code of a session; says why it ended early, and how to go on."""
-    if finished.exit_code:
-        note(f"keju: error: {finished.told}")
-    return finished.exit_code
+    problem = finished.told if finished.exit_code else ""
+    return Output(finished.document, show, problem, finished.exit_code)
 
 
 def stored_run(run: str, work_dir: str | None) -> Run:

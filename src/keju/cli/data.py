@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from keju.benchmarks import registry
-from keju.cli.command import command
+from keju.cli.command import Output, command
 from keju.cli.common import all_benchmarks, note, print_json, print_lines
 from keju.errors import DataError, UsageError
 
@@ -29,8 +29,7 @@ def pull(
     revision: str | None,
     repo: str | None,
     offline: bool,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Pull a benchmark's data from a hub into the cache, where every command finds it.
 
     Tokens and mirrors come from the hubs' own variables: HF_TOKEN, HF_ENDPOINT, HF_HOME,
@@ -50,14 +49,11 @@ def pull(
         offline=offline,
         say=note,
     )
-    if as_json:
-        document: dict[str, Any] = msgspec.to_builtins(receipt)
-        name = document.pop("benchmark")
-        print_json({"name": name, "origin": receipt.origin, **document})
-        return
+    facts: dict[str, Any] = msgspec.to_builtins(receipt)
+    document = {"name": facts.pop("benchmark"), "origin": receipt.origin, **facts}
     size = sum(stored.size for stored in receipt.files.values()) / 1e6
-    print_lines(f"{receipt.benchmark}: {len(receipt.files)} files, {size:.1f} MB, {receipt.origin}")
-    print_lines(receipt.path)
+    summary = f"{benchmark.name}: {len(receipt.files)} files, {size:.1f} MB, {receipt.origin}"
+    return Output(document, lambda: print_lines(summary, receipt.path))
 
 
 @command("data verify", "keju data verify bbh --data-dir data", "keju data verify --all")
@@ -74,11 +70,18 @@ def verify(
     """
     if everything == (name is not None):
         raise UsageError("cli_one_or_all")
-    results = (
-        _verify_all(data_dir)
-        if name is None
-        else [_verify(registry.get(name), data_dir, local_path)]
-    )
+    results = []
+    for benchmark in all_benchmarks() if name is None else [registry.get(name)]:
+        if name is None and benchmark.layout is None:
+            continue
+        try:
+            results.append(_verify(benchmark, data_dir, local_path if name else None))
+        except DataError as error:
+            if name is not None:
+                raise
+            note(f"{benchmark.name}: {NOT_FOUND} ({error})")
+    if not results:
+        raise DataError("cli_no_data")
     if as_json:
         documents = [result.document() for result in results]
         print_json({"benchmarks": documents, "sound": all(r.sound for r in results)})
@@ -90,35 +93,48 @@ def verify(
 
 
 @command("data path", "keju data path ceval", "ls $(keju data path ceval)")
-def path(name: str, data_dir: str | None, as_json: bool) -> None:
+def path(name: str, data_dir: str | None) -> Output:
     """Print the folder a benchmark's data is read from."""
     benchmark = registry.get(name)
     folder = _folder(benchmark, data_dir, None)
-    if as_json:
-        print_json({"name": benchmark.name, "path": _path(folder), "origin": folder.origin})
-        return
-    if _path(folder) is None:
-        raise DataError("cli_no_data_folder", benchmark=benchmark.name, origin=folder.origin)
-    print_lines(str(folder.path))
+    place = _path(folder)
+
+    def show() -> None:
+        if place is None:
+            raise DataError("cli_no_data_folder", benchmark=benchmark.name, origin=folder.origin)
+        print_lines(place)
+
+    return Output({"name": benchmark.name, "path": place, "origin": folder.origin}, show)
 
 
 @command("data list", "keju data list", "keju data list --data-dir data --json")
-def listing(data_dir: str | None, as_json: bool) -> None:
+def listing(data_dir: str | None) -> Output:
     """List all benchmarks: where their data was found, how many files and rows."""
-    documents = [_listed(each, data_dir) for each in all_benchmarks()]
-    if as_json:
-        print_json({"benchmarks": documents})
-        return
     from keju.report.table import Column, render_table
 
-    columns: list[Column | str] = ["benchmark", "found in", "files", "rows"]
-    fields = ("name", "origin", "files", "rows", "path")
-    rows = [[document.get(key) for key in fields] for document in documents]
-    render_table([*columns, Column("path", fold=True)], rows)
-    if any(document["origin"] == NOT_FOUND for document in documents):
-        print_lines(
-            "", "keju data pull NAME brings what is not found; --data-dir points at a folder"
-        )
+    documents: list[dict[str, Any]] = []
+    for benchmark in all_benchmarks():
+        document: dict[str, Any] = {"name": benchmark.name}
+        try:
+            result = _verify(benchmark, data_dir, None)
+            document["origin"] = result.origin
+            if place := _path(_folder(benchmark, data_dir, None)):
+                document |= {"path": place, "files": result.file_count, "rows": result.rows}
+        except DataError as error:
+            document |= {"origin": NOT_FOUND, "detail": str(error)}
+        documents.append(document)
+
+    def show() -> None:
+        columns: list[Column | str] = ["benchmark", "found in", "files", "rows"]
+        fields = ("name", "origin", "files", "rows", "path")
+        rows = [[document.get(key) for key in fields] for document in documents]
+        render_table([*columns, Column("path", fold=True)], rows)
+        if any(document["origin"] == NOT_FOUND for document in documents):
+            print_lines(
+                "", "keju data pull NAME brings what is not found; --data-dir points at a folder"
+            )
+
+    return Output({"benchmarks": documents}, show)
 
 
 def _folder(benchmark: Benchmark, data_dir: str | None, local_path: str | None) -> DataFolder:
@@ -141,20 +157,6 @@ def _verify(benchmark: Benchmark, data_dir: str | None, local_path: str | None) 
     return compare(benchmark.name, _folder(benchmark, data_dir, local_path))
 
 
-def _verify_all(data_dir: str | None) -> list[Verification]:
-    results = []
-    for benchmark in all_benchmarks():
-        if benchmark.layout is None:
-            continue
-        try:
-            results.append(_verify(benchmark, data_dir, None))
-        except DataError as error:
-            note(f"{benchmark.name}: {NOT_FOUND} ({error})")
-    if not results:
-        raise DataError("cli_no_data")
-    return results
-
-
 def _print_verified(results: list[Verification]) -> None:
     from keju.report.table import render_table
 
@@ -170,16 +172,3 @@ def _print_verified(results: list[Verification]) -> None:
     for result in results:
         where = f"{result.file_count} files, {result.rows} rows in {result.path}"
         print_lines(f"{result.summary()}; {where} ({result.origin})")
-
-
-def _listed(benchmark: Benchmark, data_dir: str | None) -> dict[str, Any]:
-    try:
-        result = _verify(benchmark, data_dir, None)
-        folder = _folder(benchmark, data_dir, None)
-    except DataError as error:
-        return {"name": benchmark.name, "origin": NOT_FOUND, "detail": str(error)}
-    document = {"name": benchmark.name, "origin": result.origin}
-    where = _path(folder)
-    if where is None:
-        return document
-    return {**document, "path": where, "files": result.file_count, "rows": result.rows}

@@ -9,8 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-from keju.cli.command import command
-from keju.cli.common import print_json
+from keju.cli.command import Output, command
 from keju.errors import EndpointError, KejuError
 
 CORE = ("keju", "jinja2", "msgspec", "pydantic", "pyreqwest", "pyyaml", "rich", "typer")
@@ -41,17 +40,17 @@ def doctor(
     model: str | None,
     api_url: str | None,
     api_key: str | None,
-    as_json: bool,
-) -> int:
+) -> Output:
     """Examine the installation: versions, optional parts, data, folders, the endpoint."""
+    from keju.report.table import render_table
+
     checks = [*_software(), *_data(data_dir), *_folders(work_dir)]
     if api_url is not None:
         import asyncio
 
         key = api_key or os.environ.get("KEJU_API_KEY") or os.environ.get("OPENAI_API_KEY")
         try:
-            found = asyncio.run(_reach(api_url, key, model))
-            checks.append(Check("endpoint", True, found))
+            checks.append(Check("endpoint", True, asyncio.run(_reach(api_url, key, model))))
         except KejuError as error:
             code = error.exit_code
             checks.append(Check("endpoint", False, "no", str(error), False, exit_code=code))
@@ -64,15 +63,13 @@ def doctor(
         }
         for check in checks
     ]
-    if as_json:
-        print_json({"checks": rows})
-    else:
-        from keju.report.table import render_table
-
-        titles = ["check", "status", "found", "what to do"]
-        render_table(titles, [list(row.values()) for row in rows])
-    failed = [check.exit_code for check in checks if not check.ok and not check.optional]
-    return failed[-1] if failed else 0
+    failures = [check.exit_code for check in checks if not check.ok and not check.optional]
+    titles, cells = ["check", "status", "found", "what to do"], [list(row.values()) for row in rows]
+    return Output(
+        {"checks": rows},
+        lambda: render_table(titles, cells),
+        exit_code=failures[-1] if failures else 0,
+    )
 
 
 def _software() -> Iterator[Check]:

@@ -6,8 +6,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from keju.cli.command import command
-from keju.cli.common import exit_code, print_json, print_lines, print_results
+from keju.cli.command import Output, command
+from keju.cli.common import print_lines, session_output
 from keju.cli.options import EXAMS, MODEL, PACE, RUN
 
 if TYPE_CHECKING:
@@ -40,9 +40,8 @@ def evaluate(
     dry_run: bool,
     no_report: bool,
     quiet: bool,
-    as_json: bool,
     **settings: Any,
-) -> int:
+) -> Output:
     """Sit a model for one or more benchmarks.
 
     Settings come from flags, then -s, then KEJU_<FIELD> variables, then the file; mappings merge
@@ -56,31 +55,25 @@ def evaluate(
     task = load(config, overrides or (), settings, is_local=is_local)
     if dry_run:
         forecast = _rehearse(task)
-        if as_json:
-            print_json(forecast)
-        else:
-            _print_forecast(forecast)
-        return 0
+        return Output(forecast, lambda: _print_forecast(forecast))
     from keju.report.live import make_display
     from keju.task import run_exams
 
     finished = run_exams(task, display=make_display(sys.stderr, quiet=quiet), report=not no_report)
-    print_results(finished.results, as_json=as_json)
-    if not as_json:
-        print_lines(f"run folder: {finished.folder}")
-        if not finished.exit_code:
-            _print_next_steps(finished)
-    return exit_code(finished)
+    return session_output(finished, lambda: _print_next_steps(finished))
 
 
 def _print_next_steps(finished: Finished) -> None:
-    """Print where the report is, and commands that do something useful with this very run."""
+    """Print where the run is, and commands that do something useful with this very run."""
     from keju.config.load import runs_folder
     from keju.results.modes import counterpart
     from keju.runs.folder import REPORT
     from keju.runs.run import Run
 
     folder, report = finished.folder, finished.folder / REPORT
+    print_lines(f"run folder: {folder}")
+    if finished.exit_code:
+        return
     run = shlex.quote(folder.name if folder.parent == runs_folder(None) else str(folder))
     entries = finished.results.benchmarks
     steps = []

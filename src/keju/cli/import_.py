@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from keju.cli.command import command
-from keju.cli.common import names, print_json, print_lines
+from keju.cli.command import Output, command
+from keju.cli.common import names, print_lines
 
 ToolName = Literal["evalscope", "lm-eval", "inspect", "opencompass", "verifiers"]
 SHOWN = 20
@@ -31,8 +31,7 @@ def import_(
     data_dir: str | None,
     work_dir: str | None,
     run_id: str | None,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Import a log of EvalScope, lm-eval, Inspect, OpenCompass or verifiers as a run.
 
     Every reply is scored anew with the reader that is the tool's, and every row on which the two
@@ -40,6 +39,7 @@ def import_(
     """
     from keju.config.load import data_folder, runs_folder
     from keju.interop.imports.building import Wishes, import_log
+    from keju.results.schema import to_document
 
     wishes = Wishes(
         tool=tool,
@@ -51,12 +51,8 @@ def import_(
         readers=names(reader),
     )
     imported = import_log(Path(log), wishes)
-    if as_json:
-        from keju.results.schema import to_document
-
-        print_json(imported.document | {"results": to_document(imported.results)})
-    else:
-        _print(imported.document)
+    document = imported.document | {"results": to_document(imported.results)}
+    return Output(document, lambda: _print(document))
 
 
 def _print(document: Mapping[str, Any]) -> None:

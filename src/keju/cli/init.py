@@ -6,8 +6,8 @@ import re
 from importlib import resources
 from pathlib import Path
 
-from keju.cli.command import command
-from keju.cli.common import print_json, print_lines
+from keju.cli.command import Output, command
+from keju.cli.common import print_lines
 from keju.errors import UsageError
 
 CONFIG = "config.yaml.txt"
@@ -16,25 +16,22 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
 
 
 @command("init benchmark", "keju init benchmark chess", "keju init benchmark chess --dir plugins")
-def benchmark(name: str, folder: str | None, as_json: bool) -> None:
+def benchmark(name: str, folder: str | None) -> Output:
     """Write a working plug-in package: a benchmark, its data and its test."""
     place = Path(folder or name)
     files = write_benchmark(name, place)
-    if as_json:
-        print_json({"name": name, "folder": str(place), "files": [str(file) for file in files]})
-        return
-    print_lines(*(f"wrote {file}" for file in files))
-    print_lines(f"next: pip install -e {place} && keju show {name}")
+    lines = [f"wrote {file}" for file in files]
+    lines.append(f"next: pip install -e {place} && keju show {name}")
+    document = {"name": name, "folder": str(place), "files": [str(file) for file in files]}
+    return Output(document, lambda: print_lines(*lines))
 
 
 @command("init config", "keju init config", "keju init config -o nightly.yaml")
-def config(output: str, as_json: bool) -> None:
+def config(output: str) -> Output:
     """Write a commented configuration that works as it stands."""
     path = write_config(Path(output))
-    if as_json:
-        print_json({"file": str(path)})
-        return
-    print_lines(f"wrote {path}", f"next: keju eval -c {path}")
+    lines = f"wrote {path}", f"next: keju eval -c {path}"
+    return Output({"file": str(path)}, lambda: print_lines(*lines))
 
 
 def write_benchmark(name: str, folder: Path) -> list[Path]:

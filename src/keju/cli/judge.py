@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from keju.cli.command import command
-from keju.cli.common import exit_code, print_lines, print_results, stored_run
+from keju.cli.command import Output, command
+from keju.cli.common import print_lines, session_output, stored_run
 
 
 @command(
@@ -16,9 +16,7 @@ from keju.cli.common import exit_code, print_lines, print_results, stored_run
     """keju judge tuesday --judge '{"model": "NAME", "repeats": 3}' --json""",
     sets="judge model api_url api_key_var strategy repeats second labelled data_dir",
 )
-def judge(
-    run: str, work_dir: str | None, no_report: bool, quiet: bool, as_json: bool, **settings: Any
-) -> int:
+def judge(run: str, work_dir: str | None, no_report: bool, quiet: bool, **settings: Any) -> Output:
     """Grade the answers of a stored run with a model; the candidate is not asked again.
 
     Verdicts that the run has already are kept. Its results and report are written anew; complete
@@ -44,7 +42,4 @@ def judge(
         display=make_display(sys.stderr, quiet=quiet),
         report=not no_report,
     )
-    print_results(finished.results, as_json=as_json)
-    if not as_json:
-        print_lines(f"run folder: {finished.folder}")
-    return exit_code(finished)
+    return session_output(finished, lambda: print_lines(f"run folder: {finished.folder}"))

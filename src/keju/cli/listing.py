@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from keju.cli.command import command
-from keju.cli.common import all_benchmarks, print_json, print_lines
+from keju.cli.command import Output, command
+from keju.cli.common import all_benchmarks, print_lines
 from keju.errors import UsageError
 
 Row = dict[str, Any]
@@ -17,7 +17,7 @@ Row = dict[str, Any]
     "keju list protocols --benchmark bbh",
     "keju list runs --work-dir runs --json",
 )
-def list_(what: str, benchmark: str | None, work_dir: str | None, as_json: bool) -> None:
+def list_(what: str, benchmark: str | None, work_dir: str | None) -> Output:
     """List benchmarks, kinds of models, protocols, readers or stored runs."""
     if what in ("protocols", "readers"):
         rows = _of_benchmarks(what, benchmark)
@@ -27,16 +27,17 @@ def list_(what: str, benchmark: str | None, work_dir: str | None, as_json: bool)
         rows = _of_benchmarks(what, None)
     else:
         rows = _models() if what == "models" else _runs(work_dir)
-    if as_json:
-        print_json({what: rows})
-        return
-    if not rows:
-        print_lines(f"no {what} yet")
-        return
-    from keju.report.table import Column, render_table
 
-    columns = [Column(name, fold=name == "about") for name in rows[0]]
-    render_table(columns, [[_cell(value) for value in row.values()] for row in rows])
+    def show() -> None:
+        from keju.report.table import Column, render_table
+
+        if not rows:
+            print_lines(f"no {what} yet")
+            return
+        columns = [Column(name, fold=name == "about") for name in rows[0]]
+        render_table(columns, [[_cell(value) for value in row.values()] for row in rows])
+
+    return Output({what: rows}, show)
 
 
 def _of_benchmarks(what: str, only: str | None) -> list[Row]:

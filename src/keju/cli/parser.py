@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from keju.cli.command import Command
+from keju.cli.command import Command, Output
+from keju.cli.common import note, print_json
 from keju.cli.options import MAPPING, Option
 from keju.errors import UsageError, nearest
 
@@ -22,8 +23,18 @@ def run(command: Command, words: Sequence[str]) -> int:
     """Read the words, call the command's function, and return its exit code."""
     values = parse(command, words)
     settings = collect({command.rows[name]: values.pop(name) for name in command.settings})
-    code = command.function(**values, **settings)
-    return code if isinstance(code, int) else 0
+    parameters = command.function.__code__.co_varnames
+    as_json = values["as_json"] if "as_json" in parameters else values.pop("as_json")
+    output = command.function(**values, **settings)
+    if not isinstance(output, Output):
+        return output or 0
+    if as_json:
+        print_json(output.document)
+    else:
+        output.show()
+    if output.problem:
+        note(f"keju: error: {output.problem}")
+    return output.exit_code
 
 
 def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from keju.cli.command import command
-from keju.cli.common import note, print_json, print_lines, stored_run
+from keju.cli.command import Output, command
+from keju.cli.common import note, print_lines, stored_run
 from keju.errors import UsageError
 
 
@@ -17,8 +17,7 @@ def report(
     language: Literal["en", "zh"],
     data_dir: str | None,
     work_dir: str | None,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Write the report of a run as one HTML file that needs no network."""
     from keju.engine.job import make_jobs
     from keju.engine.resume import JobRequests, answers_of
@@ -38,7 +37,5 @@ def report(
     write_report(results, answers, target, manifest=stored.manifest, language=language)
     for notice in stored.notices:
         note(f"keju: {notice.text()}")
-    if as_json:
-        print_json({"run": stored.id, "report": str(target)})
-    else:
-        print_lines(f"wrote {target}")
+    document = {"run": stored.id, "report": str(target)}
+    return Output(document, lambda: print_lines(f"wrote {target}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from keju.cli.command import command
+from keju.cli.command import Output, command
 from keju.cli.common import all_benchmarks, print_json
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -15,10 +15,10 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
     "keju schema > keju.schema.json",
     "# yaml-language-server: $schema=keju.schema.json   (first line of a config file)",
 )
-def schema(as_json: bool) -> None:
+def schema() -> Output:
     """Print the JSON Schema of a configuration file, each benchmark's own settings included."""
-    del as_json  # the document is JSON in any case
-    print_json(task_schema())
+    document = task_schema()
+    return Output(document, lambda: print_json(document))  # it is JSON in any case
 
 
 def task_schema() -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from keju.cli.command import command
-from keju.cli.common import args_of, names, print_results, stored_run
+from keju.cli.command import Output, command
+from keju.cli.common import args_of, names, stored_run
 from keju.errors import UsageError
 
 
@@ -26,13 +26,15 @@ def score(
     gold: Literal["recorded", "current"] | None,
     data_dir: str | None,
     work_dir: str | None,
-    as_json: bool,
     dataset_args: dict[str, Any] | None = None,
-) -> None:
+) -> Output:
     """Score a stored run again, or a file of predictions; no model is asked."""
-    if run is not None:
-        from keju.results.score import score_run
+    from keju.config.load import data_folder
+    from keju.report.terminal import render_results
+    from keju.results.schema import to_document
+    from keju.results.score import score_predictions, score_run
 
+    if run is not None:
         for flag, value in (
             ("--datasets", dataset),
             ("--predictions", predictions),
@@ -47,9 +49,6 @@ def score(
     elif dataset is None or predictions is None:
         raise UsageError("cli_nothing_to_score")
     else:
-        from keju.config.load import data_folder
-        from keju.results.score import score_predictions
-
         results = score_predictions(
             dataset,
             Path(predictions),
@@ -59,4 +58,4 @@ def score(
             dataset_args=args_of(dataset, dataset_args or {}),
             gold=gold,
         )
-    print_results(results, as_json=as_json)
+    return Output(to_document(results), lambda: render_results(results))

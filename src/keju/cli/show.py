@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keju.cli.command import command
-from keju.cli.common import exam_for, print_json, print_lines
+from keju.cli.command import Output, command
+from keju.cli.common import exam_for, print_lines
 from keju.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "keju show mmlu_pro --subset 'computer science' --json",
     sets="protocol dataset_args data_dir seed",
 )
-def show(name: str, subset: str | None, index: int, as_json: bool, **settings: Any) -> None:
+def show(name: str, subset: str | None, index: int, **settings: Any) -> Output:
     """Show one question of a benchmark: the prompt as it is sent, the options, the gold answer."""
     from keju.benchmarks import registry
     from keju.report.format import printable
@@ -29,22 +29,20 @@ def show(name: str, subset: str | None, index: int, as_json: bool, **settings: A
     if subset is not None:  # the benchmark may know it by another name
         subset = registry.get(name).subset_name(subset) or subset
     sample = find_sample(exam, subset, index)
-    if as_json:
-        print_json(exam.describe(sample))
-        return
     prompt = exam.render(sample)
-    print_lines(f"{sample.id}  ({exam.benchmark}, protocol {exam.protocol.name})", "")
+    lines = [f"{sample.id}  ({exam.benchmark}, protocol {exam.protocol.name})", ""]
     if exam.protocol.form == "completion":
-        print_lines("--- text to continue ---", printable(prompt.text))
+        lines += ["--- text to continue ---", printable(prompt.text)]
     else:
         for message in prompt.messages:
-            print_lines(f"--- {message.role} ---", printable(message.content))
-    print_lines("---", "")
+            lines += [f"--- {message.role} ---", printable(message.content)]
+    lines += ["---", ""]
     for label, choice in zip(sample.labels, sample.choices, strict=True):
-        print_lines(f"{label}  {printable(choice, one_line=True)}")
-    print_lines(f"target: {sample.target or '(not published)'}")
+        lines.append(f"{label}  {printable(choice, one_line=True)}")
+    lines.append(f"target: {sample.target or '(not published)'}")
     if sample.id in exam.errata:
-        print_lines(f"erratum: {exam.errata[sample.id]}")
+        lines.append(f"erratum: {exam.errata[sample.id]}")
+    return Output(exam.describe(sample), lambda: print_lines(*lines))
 
 
 def find_sample(exam: Exam, name: str | None, index: int) -> Sample:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keju.cli.command import command
-from keju.cli.common import exam_for, print_json, print_lines
+from keju.cli.command import Output, command
+from keju.cli.common import exam_for, print_lines
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
@@ -37,23 +37,22 @@ class Lengths:
     'keju stats mmlu_pro --dataset-args \'{"mmlu_pro": {"few_shot_num": 0}}\'',
     sets="protocol dataset_args data_dir seed",
 )
-def stats(name: str, as_json: bool, **settings: Any) -> None:
+def stats(name: str, **settings: Any) -> Output:
     """Count the questions of a benchmark and measure its prompts.
 
     The length of a prompt is that of its last user message in characters.
     """
-    document = measure(exam_for(name, **settings))
-    if as_json:
-        print_json(document)
-        return
     from keju.report.table import render_table
 
-    print_lines(f"{document['name']}, protocol {document['protocol']}: prompt lengths", "")
-    rows = [("all", document["total"]), *document["subsets"].items()]
-    render_table(
-        ["subset", "n", "mean", "min", "max"],
-        [(name, each["n"], float(each["mean"]), each["min"], each["max"]) for name, each in rows],
-    )
+    document = measure(exam_for(name, **settings))
+
+    def show() -> None:
+        print_lines(f"{document['name']}, protocol {document['protocol']}: prompt lengths", "")
+        rows = [("all", document["total"]), *document["subsets"].items()]
+        cells = [(name, d["n"], float(d["mean"]), d["min"], d["max"]) for name, d in rows]
+        render_table(["subset", "n", "mean", "min", "max"], cells)
+
+    return Output(document, show)
 
 
 def measure(exam: Exam) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from keju.cli.command import command
-from keju.cli.common import exit_code, note, print_json, print_lines, print_results
+from keju.cli.command import Output, command
+from keju.cli.common import note, print_lines, session_output
 from keju.errors import ConfigError, EndpointError
 
 if TYPE_CHECKING:
@@ -48,9 +48,8 @@ def vf_eval(
     key_var: str | None,
     examples: int | None,
     save: bool,
-    as_json: bool,
     **settings: Any,
-) -> int:
+) -> Output:
     """Sit a benchmark as verifiers' vf-eval does: some examples, several rollouts, a mean reward.
 
     Without -m and -b the model is gpt-4.1-mini at the endpoint of OPENAI_BASE_URL, or at OpenAI.
@@ -87,15 +86,12 @@ def vf_eval(
     }
     summary |= args.labels
     rewards = rewards_of(finished.results.benchmarks[0], finished.folder)
-    if as_json:
-        print_json(finished.document | {"vf_eval": summary | {"reward": rewards._asdict()}})
-    else:
-        print_results(finished.results, as_json=False)
-        shown = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
-        print_lines(" ".join(f"{key}={summary[key]}" for key in shown if key in summary))
-        print_lines(*(reward_lines(rewards) if save else ()))
-        print_lines(f"run folder: {finished.folder}")
-    return exit_code(finished)
+    shown = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
+    lines = [" ".join(f"{key}={summary[key]}" for key in shown if key in summary)]
+    lines += [*(reward_lines(rewards) if save else ()), f"run folder: {finished.folder}"]
+    output = session_output(finished, lambda: print_lines(*lines))
+    extra = {"vf_eval": summary | {"reward": rewards._asdict()}}
+    return output._replace(document=output.document | extra)
 
 
 def _configure(
