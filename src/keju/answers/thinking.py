@@ -63,6 +63,8 @@ def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **fa
 
     `reasoning` is what came apart from the text; `facts` are further fields of `Reply`.
     """
+    if not reasoning and OPEN not in text and CLOSE not in text:  # as most replies are
+        return Reply(text, finish=finish, **facts)
     thought = split_thinking(text)
     thoughts = "\n".join([part for part in (*reasoning, thought.reasoning) if part])
     raw = text if thought.text is not text else ""

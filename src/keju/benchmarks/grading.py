@@ -62,10 +62,11 @@ def _score(answer: Answer, reply: Reply, sample: Sample, reader: Reader) -> Scor
     worth = reader.worth(answer.value, sample)
     if worth is None:
         return Score(0.0, "unparsed")
-    parts = (
-        {name: float(part) for name, part in worth.items()} if isinstance(worth, Mapping) else {}
-    )
-    value = next(iter(parts.values())) if isinstance(worth, Mapping) else float(worth)
-    if min(parts.values(), default=value) < 0 or max(parts.values(), default=value) > 1:
+    parts: dict[str, float] = {}
+    if type(worth) is not float and isinstance(worth, Mapping):  # one number, as usual, goes first
+        parts = {name: float(part) for name, part in worth.items()}
+        worth = next(iter(parts.values()))
+    value = float(worth)
+    if value < 0 or value > 1 or (parts and (min(parts.values()) < 0 or max(parts.values()) > 1)):
         raise ValueError(f"reader '{reader.name}' gives {parts or value!r}, which is not in [0, 1]")
     return Score(value, "correct" if value >= PASS else "incorrect", parts=parts)

@@ -237,11 +237,9 @@ class Prompts:
 
     def render(self, sample: Sample) -> Prompt:
         """The prompt of one question."""
-        tail = [
-            piece if isinstance(piece, str) else piece(sample)
-            for piece in self._tails[sample.subset]
-        ]
-        return Prompt(self._prefixes[sample.subset], "".join(tail), self._cue)
+        subset = sample.subset
+        tail = [piece if isinstance(piece, str) else piece(sample) for piece in self._tails[subset]]
+        return Prompt(self._prefixes[subset], "".join(tail), self._cue)
 
 
 def pieces(
@@ -259,4 +257,4 @@ def pieces(
             made.append(template[start : match.start()])
             made.append(vocabulary[name] if name in vocabulary else values[name])
             start = match.end()
-    return [*made, template[start:]]
+    return [piece for piece in (*made, template[start:]) if piece]

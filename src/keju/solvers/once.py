@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from keju.engine.channel import Channel, Exchange
 from keju.types import Request
 
 
-async def once(request: Request, channel: Channel) -> Exchange:
+def once(request: Request, channel: Channel) -> Awaitable[Exchange]:
     """Ask the channel once; it repeats attempts that failed."""
-    return await channel.ask(request)
+    return channel.ask(request)

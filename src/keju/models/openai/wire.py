@@ -156,7 +156,7 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
     model = document.get("model")
     return as_reply(
         text,
-        reasoning=(reasoning,),
+        reasoning=(reasoning,) if reasoning else (),
         finish=finish,
         usage=_usage(document.get("usage")),
         seconds=seconds,
@@ -164,7 +164,7 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
         outside_mass=outside,
         model=model if isinstance(model, str) else "",
         tool_calls=tuple([call for call in calls if isinstance(call, dict)])
-        if isinstance(calls, list)
+        if calls and isinstance(calls, list)
         else (),
     )
 
@@ -265,8 +265,8 @@ def _usage(usage: Any) -> Usage:
 
 def _count(value: Any) -> int:
     """A number of tokens, even one written as a text; 0 where it could not be true."""
-    if type(value) is int:
-        return value if 0 < value < MOST_TOKENS else 0
+    if value is None or type(value) is int:
+        return value if value and 0 < value < MOST_TOKENS else 0
     try:
         number = float(value) if isinstance(value, float | str) else 0.0
     except ValueError:
