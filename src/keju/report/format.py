@@ -19,6 +19,7 @@ UNKNOWN = "–"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Control characters and direction overrides: they could drive a terminal or disguise a text."""
 
+# `canary GUID`, `canary: 26b5c67b-86bc-…`; not the bird alone.
 _CANARY = re.compile(
     r"canary\W+guid|canary.*[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
     re.IGNORECASE,
@@ -32,17 +33,12 @@ def percent(value: float | None, digits: int = 2) -> str:
 
 def published(value: float | None) -> str:
     """A published share in percent with no more digits than it needs, e.g. ``67.7 %``."""
-    if value is None:
-        return UNKNOWN
-    return f"{value * 100:.2f}".rstrip("0").rstrip(".") + " %"
+    return UNKNOWN if value is None else f"{value * 100:.2f}".rstrip("0").rstrip(".") + " %"
 
 
 def interval(bounds: Sequence[float] | None, digits: int = 2) -> str:
     """An interval of shares in percent without the sign, e.g. ``60.52–66.55``."""
-    if bounds is None:
-        return UNKNOWN
-    low, high = bounds
-    return f"{low * 100:.{digits}f}–{high * 100:.{digits}f}"
+    return "–".join(f"{end * 100:.{digits}f}" for end in bounds) if bounds else UNKNOWN
 
 
 def count(value: int | None) -> str:
@@ -100,7 +96,7 @@ def shorten(text: str, limit: int) -> str:
 # The words of a language.
 
 # A metric of so many attempts, e.g. ``pass@5``.
-_COUNTED = re.compile(r"(?P<stem>.+[@^])(?P<k>\d+)")
+_ATTEMPTS = re.compile(r"(?P<stem>.+[@^])(?P<k>\d+)")
 
 
 class Labels:
@@ -114,7 +110,7 @@ class Labels:
         """The label `key` with its placeholders filled; an unknown key is a programming error."""
         return self._texts[key].format(**values) if values else self._texts[key]
 
-    def known(self, key: str, otherwise: str) -> str:
+    def get(self, key: str, otherwise: str) -> str:
         """The label `key` if the catalogue has it, else `otherwise`."""
         return self._texts.get(key, otherwise)
 
@@ -122,12 +118,10 @@ class Labels:
         """What kind of mean a metric is: its own title in English, ours in other languages."""
         if title and self.language == "en":
             return title
-        counted = _COUNTED.fullmatch(name)
-        key = f"{counted['stem']}k" if counted else name
+        attempts = _ATTEMPTS.fullmatch(name)
+        key, k = (f"{attempts['stem']}k", attempts["k"]) if attempts else (name, "")
         text = self._texts.get(f"metric.{key}")
-        if text is None:
-            return title or name.replace("_", " ")
-        return text.format(k=counted["k"]) if counted else text
+        return title or name.replace("_", " ") if text is None else text.format(k=k)
 
     def row(self, row: Row) -> str:
         """A subset or group: its title with the name behind it where they differ."""
@@ -138,10 +132,9 @@ class Labels:
         """The warnings of an entry; one whose code no catalogue has stays as it was written."""
         if self.language == "en":
             return list(entry.warnings)
-        texts = [notice.text(self.language) for notice in entry.notices]
         return [
-            sentence if text == notice.code else text
-            for notice, text, sentence in zip(entry.notices, texts, entry.warnings, strict=True)
+            sentence if (text := notice.text(self.language)) == notice.code else text
+            for notice, sentence in zip(entry.notices, entry.warnings, strict=True)
         ]
 
 
@@ -190,18 +183,13 @@ def breakdowns(entry: Entry, labels: Labels) -> list[Breakdown]:
     tables: dict[tuple[str, str], list[Row]] = {}
     for name, metric in entry.metrics.items():
         if parts := _OF_A_KIND.fullmatch(name):
-            row = Row(
-                name=parts["value"],
-                n=metric.n,
-                accuracy=metric.value,
-                ci95=metric.ci95,
-                outcomes={},
-            )
+            value, ends = metric.value, metric.ci95
+            row = Row(name=parts["value"], n=metric.n, accuracy=value, ci95=ends, outcomes={})
             tables.setdefault((parts["kind"], parts["metric"]), []).append(row)
     return [
         Breakdown(
-            labels.known(f"kind.{kind}", kind.replace("_", " ")),
-            labels.known(metric, metric.replace("_", " ")),
+            labels.get(f"kind.{kind}", kind.replace("_", " ")),
+            labels.get(metric, metric.replace("_", " ")),
             rows,
         )
         for (kind, metric), rows in tables.items()
@@ -216,7 +204,7 @@ def metric_titles(entry: Entry, labels: Labels) -> dict[str, str]:
 
 def reference_name(reference: Reference, labels: Labels) -> str:
     """Whose figures were published."""
-    return labels.known(f"reference.{reference.name}", reference.name)
+    return labels.get(f"reference.{reference.name}", reference.name)
 
 
 def subset_references(entry: Entry) -> list[Reference]:
@@ -296,7 +284,7 @@ def gold_words(entry: Entry, labels: Labels) -> str:
     """Which gold answers counted, in one line; empty where there was no choice."""
     if entry.gold in ("", NO_GOLD):
         return ""
-    line = labels("gold_line", which=labels.known(f"gold.{entry.gold}", entry.gold))
+    line = labels("gold_line", which=labels.get(f"gold.{entry.gold}", entry.gold))
     differs = entry.gold_differs
     return line + labels("gold_differs", n=count(differs)) if differs else line
 
@@ -305,7 +293,7 @@ def metric_notes(metric: Metric, labels: Labels) -> list[str]:
     """How a metric was measured, each in a few words."""
     notes: list[str] = []
     if metric.method:
-        method = labels.known(f"method.{metric.method}", metric.method)
+        method = labels.get(f"method.{metric.method}", metric.method)
         notes.append(labels("interval_method", method=method))
     if metric.clusters is not None and isinstance(metric.deff, float):
         deff = f"{metric.deff:.2f}"

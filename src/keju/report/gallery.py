@@ -94,21 +94,25 @@ def choose(answers: Iterable[tuple[Sample | None, Record]], entries: Sequence[En
 
     Memory depends on the quotas, not on the number of records.
     """
-    failed = _Draw(share_out(FAILURES_SHOWN, _wants(entries, correct=False)))
-    right = _Draw(share_out(SUCCESSES_SHOWN, _wants(entries, correct=True)))
-    subsets = {entry.name: {row.name for row in entry.subsets} for entry in entries}
+    rights: dict[_Bucket, int] = {}  # by the first reader's results
+    failures: dict[_Bucket, int] = {}
+    for entry in entries:
+        for row in entry.subsets:
+            number = row.outcomes["correct"]
+            rights.setdefault((entry.name, row.name), number)
+            failures.setdefault((entry.name, row.name), sum(row.outcomes.values()) - number)
+    failed = _Draw(share_out(FAILURES_SHOWN, failures))
+    right = _Draw(share_out(SUCCESSES_SHOWN, rights))
     for sample, record in answers:
         key = (record.bench, record.id, record.epoch, record.arm)
         # Where the question is not at hand its subset is in the id, e.g. ``bbh_snarks_3``.
         name = record.id.removeprefix(f"{record.bench}_").rpartition("_")[0]
-        name = name if name in subsets.get(record.bench, ()) else ""
-        subset = sample.subset if sample else name
+        subset = sample.subset if sample else name if (record.bench, name) in rights else ""
         correct = bool(record.readings) and record.readings[0].score.outcome == "correct"
         (right if correct else failed).offer(
             (record.bench, subset), key, partial(_case, record, sample, subset)
         )
-    rows = [(entry.name, row.name) for entry in entries for row in entry.subsets]
-    places = {bucket: place for place, bucket in reversed(list(enumerate(rows)))}
+    places = {bucket: place for place, bucket in enumerate(rights)}
 
     def order(case: Case) -> tuple[object, ...]:
         """Benchmark and subset as in the results, then the id."""
@@ -130,9 +134,9 @@ def share_out(total: int, wants: Mapping[K, int]) -> dict[K, int]:
     while left > 0:
         portion = max(1, left // len(hungry))
         for key in hungry[: left if portion == 1 else None]:
-            given = min(portion, wants[key] - shares[key], left)
-            shares[key] += given
-            left -= given
+            share = min(portion, wants[key] - shares[key], left)
+            shares[key] += share
+            left -= share
         hungry = [key for key in hungry if wants[key] > shares[key]]
     return shares
 
@@ -145,40 +149,25 @@ def excerpt(text: str, limit: int = TEXT_LIMIT) -> Excerpt:
     return Excerpt(text[: limit - TAIL], len(text) - limit, text[len(text) - TAIL :])
 
 
-def _wants(entries: Sequence[Entry], *, correct: bool) -> dict[_Bucket, int]:
-    """How many answers of each subset could be shown, by the first reader's results."""
-    wants: dict[_Bucket, int] = {}
-    for entry in entries:
-        for row in entry.subsets:
-            right = row.outcomes["correct"]
-            number = right if correct else sum(row.outcomes.values()) - right
-            wants.setdefault((entry.name, row.name), number)
-    return wants
-
-
 def _case(record: Record, sample: Sample | None, subset: str) -> Case:
+    """An answer with its texts cut, and its options in the order in which the model saw them."""
     reply = record.reply
     bare = replace(reply, text="", reasoning="", raw="", tool_calls=())
+    choices = sample.choices if sample else ()
+    if sample and all(choice in sample.text for choice in choices):
+        choices = ()  # the question holds them
+    size = len(record.order)
+    before = (sample and sample.order) or tuple(range(len(choices)))
+    if choices and size and size == len(before) and record.order != before:
+        by_origin = dict(zip(before, choices[:size], strict=True))
+        choices = (*(by_origin[origin] for origin in record.order), *choices[size:])
+    cuts = (excerpt(choice, TAIL * 2) for choice in choices)
     return Case(
         subset=subset,
         record=replace(record, reply=bare),  # without its long texts keeping it is cheap
         question=excerpt(sample.text) if sample else None,
-        choices=_shown_choices(record, sample) if sample else (),
+        choices=tuple(f"{cut.head} … {cut.tail}" if cut.left_out else cut.head for cut in cuts),
         reply=excerpt(reply.text),
         reasoning=excerpt(reply.reasoning),
         reasoning_length=len(reply.reasoning),
     )
-
-
-def _shown_choices(record: Record, sample: Sample) -> tuple[str, ...]:
-    """The options in the order in which the model saw them, unless the question holds them."""
-    choices = sample.choices
-    if all(choice in sample.text for choice in choices):
-        return ()
-    size = len(record.order)
-    before = sample.order or tuple(range(len(choices)))
-    if size and size == len(before) and record.order != before:
-        by_origin = dict(zip(before, choices[:size], strict=True))
-        choices = (*(by_origin[origin] for origin in record.order), *choices[size:])
-    cuts = (excerpt(choice, TAIL * 2) for choice in choices)
-    return tuple(f"{cut.head} … {cut.tail}" if cut.left_out else cut.head for cut in cuts)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -23,9 +23,6 @@ from keju.runs.folder import REPORT, RESULTS
 from keju.runs.manifest import Manifest, StoredData
 from keju.runs.run import Run
 from keju.types import LABELS, OUTCOMES, Reading, Record, Sample
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 HTML_LANG: dict[Language, str] = {"en": "en", "zh": "zh-CN"}
 REFERENCE_STYLES = 3
@@ -67,16 +64,10 @@ def write_report(
     `answers` are the records that count, each after its question or, where the data is not at
     hand, None. They are read once; what is kept of them is bounded.
     """
-    gallery = choose(answers, results.benchmarks)
-    context = _context(results, gallery, manifest, Labels(language))
-    with whole_file(output) as file:
-        for part in _template().generate(context):
-            file.write(part.encode("utf-8", "replace"))
-
-
-def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    gallery = choose(answers, results.benchmarks)
+    context = _context(results, gallery, manifest, Labels(language))
     environment = Environment(
         loader=PackageLoader("keju.report"),
         autoescape=True,
@@ -86,7 +77,9 @@ def _template() -> Template:
     )
     for name in ("percent", "published", "interval", "count"):
         environment.filters[name] = getattr(fmt, name)
-    return environment.get_template("report.html.j2")
+    with whole_file(output) as file:
+        for part in environment.get_template("report.html.j2").generate(context):
+            file.write(part.encode("utf-8", "replace"))
 
 
 def _context(
@@ -142,6 +135,7 @@ def _section(entry: Entry, labels: Labels, number: int) -> dict[str, Any]:
     metrics = fmt.shown_metrics(entry, labels)
     chance = entry.metrics.get("chance")
     total = sum(entry.outcomes.values())
+    notes = (fmt.error_words(entry.errors, labels), *fmt.left_out_words(entry, labels))
     names = list(dict.fromkeys(name for r in entry.reference for name in r.overall))
     titles = fmt.metric_titles(entry, labels)
     return {
@@ -160,11 +154,7 @@ def _section(entry: Entry, labels: Labels, number: int) -> dict[str, Any]:
         ],
         "outcome_words": fmt.outcome_words(entry.outcomes, labels),
         "outcome_shares": [(o, entry.outcomes[o] / total) for o in OUTCOMES if total],
-        "notes": [
-            note
-            for note in (fmt.error_words(entry.errors, labels), *fmt.left_out_words(entry, labels))
-            if note
-        ],
+        "notes": [note for note in notes if note],
         "shown_outcomes": fmt.occurring_outcomes(entry.subsets),
         "references": [
             (fmt.reference_name(r, labels), f"reference-{place % REFERENCE_STYLES}", r.subsets)
@@ -179,7 +169,7 @@ def _section(entry: Entry, labels: Labels, number: int) -> dict[str, Any]:
 def _amounts(kind: str, amounts: Usage | Timing, labels: Labels) -> list[tuple[str, str]]:
     """The numbers of ``usage`` or ``timing`` with their labels."""
     return [
-        (labels.known(f"{kind}.{key}", key), f"{value:,}" if kind == "usage" else f"{value:,.2f}")
+        (labels.get(f"{kind}.{key}", key), f"{value:,}" if kind == "usage" else f"{value:,.2f}")
         for key, value in msgspec.structs.asdict(amounts).items()
         if value is not None
     ]
@@ -201,16 +191,23 @@ def _main_settings(
         ("", "endpoint", address),
     ]
     for entry in results.benchmarks:
-        rows.append((entry.name, "protocol", fmt.protocol_line(entry)))
-        rows.append((entry.name, "reader", entry.reader))
+        rows += [
+            (entry.name, "protocol", fmt.protocol_line(entry)),
+            (entry.name, "reader", entry.reader),
+        ]
     for exam in manifest.benchmarks:
-        rows.append((exam.name, "sampling", exam.sampling))
-        rows.append((exam.name, "prompt", exam.settings))
-        rows.append((exam.name, "data", _data(exam.data, labels)))
-    rows.append(("", "sampling", config.get("generation_config")))
-    rows += [("", key, config.get(key)) for key in ("limit", "repeats", "seed")]
-    rows.append(("", "judge", (config.get("judge") or {}).get("model")))
-    rows += [("", "versions", versions), ("", "created", manifest.created)]
+        rows += [
+            (exam.name, "sampling", exam.sampling),
+            (exam.name, "prompt", exam.settings),
+            (exam.name, "data", _data(exam.data, labels)),
+        ]
+    rows += [
+        ("", "sampling", config.get("generation_config")),
+        *(("", key, config.get(key)) for key in ("limit", "repeats", "seed")),
+        ("", "judge", (config.get("judge") or {}).get("model")),
+        ("", "versions", versions),
+        ("", "created", manifest.created),
+    ]
     for name, key, value in rows:
         if value not in _NOTHING:
             label = labels(f"setting.{key}")
@@ -288,7 +285,9 @@ def _shown_case(case: Case, labels: Labels) -> dict[str, Any]:
         "target": fmt.shorten(fmt.without_canary(record.target), _LINE_LIMIT),
         "read": _reading(first, labels) if first else None,
         "others": [
-            (r.reader, _reading(r, labels)) for r in record.readings[1:] if _differs(r, first)
+            (other.reader, _reading(other, labels))
+            for other in record.readings[1:]
+            if (_bare(other.answer.value or ""), other.score.outcome) != (value, case.outcome)
         ],
         "choices": [
             (label, choice, label == target, label == value)
@@ -303,13 +302,6 @@ def _shown_case(case: Case, labels: Labels) -> dict[str, Any]:
     }
 
 
-def _differs(reading: Reading, first: Reading | None) -> bool:
-    if first is None:
-        return True
-    same_value = _bare(reading.answer.value or "") == _bare(first.answer.value or "")
-    return not same_value or reading.score.outcome != first.score.outcome
-
-
 def _reading(reading: Reading, labels: Labels) -> dict[str, Any]:
     """What a reader found, how far it had to go, and why it found nothing."""
     answer = reading.answer
@@ -317,7 +309,7 @@ def _reading(reading: Reading, labels: Labels) -> dict[str, Any]:
     if answer.tier:
         notes.append(labels(f"tier.{answer.tier}"))
     if answer.reason:
-        notes.append(labels.known(f"reason.{answer.reason}", answer.reason))
+        notes.append(labels.get(f"reason.{answer.reason}", answer.reason))
     if answer.first is not None:
         first = fmt.shorten(answer.first, _ANSWER_LIMIT)
         notes.append(labels("first_marker", value=first))

@@ -117,8 +117,7 @@ class Screen:
             if number:
                 self.line()
             self.console.print(_rich_table(block, tight=tight))
-        left_out = [column.column.title for column in ready if column not in kept]
-        if left_out:
+        if left_out := [column.column.title for column in ready if column not in kept]:
             self.line(f"(no room here for: {', '.join(left_out)})", style="dim")
 
     def flush(self) -> None:
@@ -149,19 +148,17 @@ def _ready(columns: Sequence[Column | str], rows: Sequence[Sequence[Cell]]) -> l
     from rich.cells import cell_len
 
     ready: list[_Ready] = []
-    for position, given in enumerate(columns):
-        column = given if isinstance(given, Column) else Column(given)
+    for position, title in enumerate(columns):
+        column = title if isinstance(title, Column) else Column(title)
         values = [row[position] for row in rows]
         if position and rows and all(value in (None, "", UNKNOWN) for value in values):
             continue
         cells = tuple(_shown(value) for value in values)
         numeric = all(value is None or isinstance(value, int | float) for value in values)
         right = column.align == "right" or (column.align == "" and numeric and bool(values))
-        width = max(cell_len(text) for text in (column.title, *cells))
-        words = column.title.split() or [""]
-        least = min(width, _KEY_WIDTH)
-        if not column.fold:
-            least = max(cell_len(text) for text in (*words, *cells))
+        width = max(map(cell_len, (column.title, *cells)))
+        unfolded = max(map(cell_len, (*column.title.split(), *cells)), default=0)
+        least = min(width, _KEY_WIDTH) if column.fold else unfolded
         ready.append(_Ready(column, cells, right, width, least))
     return ready
 
@@ -183,15 +180,12 @@ def _fitting(columns: list[_Ready], width: int) -> tuple[list[_Ready], bool]:
 
 def _blocks(columns: Sequence[_Ready], width: int, *, tight: bool) -> list[list[_Ready]]:
     """Split the columns into blocks that fit `width`; the first column leads each block."""
-    if not columns:
-        return []
-    key, rest = columns[0], columns[1:]
-    blocks: list[list[_Ready]] = [[key]]
-    used = least = min(key.width, max(_KEY_WIDTH, width // 3))
-    for column in rest:
+    blocks = [[key] for key in columns[:1]]
+    used = least = min(columns[0].width, max(_KEY_WIDTH, width // 3)) if columns else 0
+    for column in columns[1:]:
         need = _GAP + (column.least if tight or column.column.fold else column.width)
         if used + need > width and len(blocks[-1]) > 1:
-            blocks.append([key])
+            blocks.append([columns[0]])
             used = least
         blocks[-1].append(column)
         used += need

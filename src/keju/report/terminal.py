@@ -69,22 +69,20 @@ def _entry(screen: Screen, entry: Entry, model: str, labels: Labels) -> None:
     for warning in entry.warnings:
         screen.line(f"warning: {warning}", style="yellow", indent=_INDENT)
     screen.line()
-    for breakdown in fmt.breakdowns(entry, labels):
-        columns = [breakdown.kind, "n", breakdown.metric.lower(), "95 % interval"]
-        _table(
-            screen,
-            columns,
-            [[r.name, r.n, percent(r.accuracy), interval(r.ci95)] for r in breakdown.rows],
-        )
+    for kind, metric, rows in fmt.breakdowns(entry, labels):
+        columns = [kind, "n", metric.lower(), "95 % interval"]
+        cells: list[list[Cell]] = [
+            [row.name, row.n, percent(row.accuracy), interval(row.ci95)] for row in rows
+        ]
+        _table(screen, columns, cells)
 
 
 def _metric_line(shown: Shown, labels: Labels) -> str:
     metric = shown.metric
-    told = shown.name == "accuracy" or shown.name in shown.title
-    line = f"{shown.title}{'' if told else f' ({shown.name})'}: {percent(metric.value)}"
-    if metric.ci95 is not None:
-        line += f" (95 % interval {interval(metric.ci95)})"
-    line += f", n {count(metric.n)}"
+    is_named = shown.name == "accuracy" or shown.name in shown.title
+    name = "" if is_named else f" ({shown.name})"
+    ends = "" if metric.ci95 is None else f" (95 % interval {interval(metric.ci95)})"
+    line = f"{shown.title}{name}: {percent(metric.value)}{ends}, n {count(metric.n)}"
     return "; ".join([line, *fmt.metric_notes(metric, labels)])
 
 
@@ -156,29 +154,18 @@ def _readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> None:
     title = f"{first.name} · protocol {fmt.protocol_line(first)} · readers side by side"
     screen.line(title, "bold")
     headlines = [fmt.shown_metrics(entry, labels)[0] for entry in family]
-    rows: list[list[Cell]] = [
-        [f"all ({headlines[0].name})", first.n, *map(_with_interval, headlines)]
+    whole = [
+        percent(metric.value) + (f" ({interval(metric.ci95)})" if metric.ci95 else "")
+        for _, _, metric in headlines
     ]
-    rows += [
-        [f"{outcome} (count)", None, *(count(entry.outcomes[outcome]) for entry in family)]
-        for outcome in fmt.occurring_outcomes(family)
-    ]
-    by_name = [{row.name: row for row in entry.subsets} for entry in family]
-    rows += [
-        [
-            labels.row(row),
-            row.n,
-            *(percent(rows_of[row.name].accuracy) if row.name in rows_of else UNKNOWN
-              for rows_of in by_name),
-        ]
-        for row in first.subsets
-    ]  # fmt: skip
+    accuracies = [{row.name: row.accuracy for row in entry.subsets} for entry in family]
+    rows: list[list[Cell]] = [[f"all ({headlines[0].name})", first.n, *whole]]
+    for outcome in fmt.occurring_outcomes(family):
+        rows.append([f"{outcome} (count)", None, *(count(e.outcomes[outcome]) for e in family)])
+    for row in first.subsets:
+        shares = (percent(by_name.get(row.name)) for by_name in accuracies)
+        rows.append([labels.row(row), row.n, *shares])
     _table(screen, ["subset", "n", *(entry.reader for entry in family)], rows)
-
-
-def _with_interval(shown: Shown) -> str:
-    value, ends = shown.metric.value, shown.metric.ci95
-    return percent(value) if ends is None else f"{percent(value)} ({interval(ends)})"
 
 
 def _disagreements(screen: Screen, disagreements: Sequence[Disagreement]) -> None:
@@ -190,16 +177,12 @@ def _disagreements(screen: Screen, disagreements: Sequence[Disagreement]) -> Non
     if len(shown) < total:
         title += f"; the first {len(shown)} (--json prints all)"
     columns = [Column("id"), *(Column(name, fold=True) for name in ("target", *readers))]
-    rows: list[list[Cell]] = [
-        [d.id, shorten(d.target, _ANSWER_WIDTH), *(_reading(d, reader) for reader in readers)]
-        for d in shown
-    ]
+    rows: list[list[Cell]] = []
+    for row in shown:
+        rows.append([row.id, shorten(row.target, _ANSWER_WIDTH)])
+        for reader in readers:  # ``B: incorrect``
+            value = row.answers.get(reader)
+            answer = "" if value is None else f"{shorten(value, _ANSWER_WIDTH)}: "
+            rows[-1].append(answer + row.outcomes.get(reader, UNKNOWN))
     screen.table(columns, rows, title=title)
     screen.line()
-
-
-def _reading(disagreement: Disagreement, reader: str) -> str:
-    """What one reader made of a reply, e.g. ``B: incorrect``."""
-    outcome = disagreement.outcomes.get(reader, UNKNOWN)
-    value = disagreement.answers.get(reader)
-    return outcome if value is None else f"{shorten(value, _ANSWER_WIDTH)}: {outcome}"
