@@ -119,16 +119,17 @@ class Number(Kind):
     """A number in any usual spelling: the one that leads what is announced, or follows its ``=``.
 
     With `anywhere` also the last clear number of what is announced or of the last line, as it is
-    written; without it only a line that is nothing but a number counts.
+    written, and the one after the marker of worked solutions; without it only a line that is
+    nothing but a number counts.
     """
 
-    marker = re.compile(r"####(?<![^\n]####)(?!#)")
-    """How worked solutions of GSM8K end: ``#### 90``; not the heading of a deeper level."""
     equations = True
 
     def __init__(self, *, anywhere: bool = False) -> None:
         self.anywhere = anywhere
         if anywhere:
+            # `#### 90`, the end of a worked solution; not the heading of a deeper level.
+            self.marker = re.compile(r"####(?<![^\n]####)(?!#)")
             self.nothing = "no_number"
 
     def read(self, segment: str, sample: Sample) -> Statement:

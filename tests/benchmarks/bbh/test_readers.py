@@ -242,6 +242,11 @@ def test_normal_forms(sample: Sample, said: str, value: str | None) -> None:
     assert READERS["robust"].read(f"So the answer is {said}.", sample).value == value
 
 
+def test_a_heading_above_the_answer_announces_nothing() -> None:
+    reply = "#### 24 and 25 are close.\n\nANSWER: 24"
+    assert READERS["robust"].read(reply, INTEGER) == Answer("24", "tolerant")
+
+
 def test_words_below_the_marker() -> None:
     reply = "So the answer is:\n\n- alpha\n- beta\n\nDone."
     assert READERS["robust"].read(reply, WORDS).value == "alpha beta"

@@ -10,8 +10,9 @@ import random
 import re
 from collections.abc import Sequence
 
-from keju.answers.kinds import Choice
-from keju.answers.robust import RobustReader
+from keju.answers.labels import read_label
+from keju.answers.reader import Reader
+from keju.answers.segments import last_line, segments_after
 from keju.benchmarks.base import Benchmark, Mean, Protocol, Subset, by_name
 from keju.benchmarks.choices import LabelStyle, label_lines
 from keju.benchmarks.demo.questions import KINDS, Question
@@ -20,7 +21,7 @@ from keju.benchmarks.samples import LazySamples
 from keju.benchmarks.wording import Wording, words
 from keju.config import DatasetArgs
 from keju.errors import ConfigError
-from keju.types import LABELS, Sample
+from keju.types import LABELS, Answer, Sample
 
 SHOTS = 3
 MARKER = "the answer is"
@@ -72,6 +73,20 @@ def generate(kind: str, seed: str, draw: random.Random) -> Question:
     return KINDS[kind](draw)
 
 
+class MarkerReader(Reader):
+    """The label after the last ``the answer is``, or the one that begins the last line."""
+
+    name = "marker"
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        segments = segments_after(text, _MARKER)
+        segment = segments[-1].text if segments else last_line(text)
+        label, reason = read_label(segment, sample.labels, sample.choices)
+        if label is None:
+            return Answer(reason=reason if segments else "no_marker")
+        return Answer(label, "strict" if segments else "fallback")
+
+
 def _questions(setup: Setup) -> Questions:
     assert isinstance(setup.args, DemoArgs)
     size = setup.args.size
@@ -110,7 +125,7 @@ DEMO = Benchmark(
     name="demo",
     title="Keju demo",
     about="generated reasoning questions with certain answers; needs no data",
-    readers=by_name(RobustReader(Choice(), strict=_MARKER, name="marker")),
+    readers=by_name(MarkerReader()),
     subset_names=tuple(KINDS),
     averages=(Mean("macro_accuracy", "mean of the kinds", tuple((kind,) for kind in KINDS)),),
     Args=DemoArgs,
