@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from keju.benchmarks.recorded import as_recorded
+from keju.benchmarks.choices import as_recorded
 from keju.errors import DataError
 from tests.results.fake_exam import make_sample
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import keju
-from keju.benchmarks.index import DigestTable
+from keju.benchmarks.samples import DigestTable
 from keju.config import TaskConfig
 from keju.engine.job import make_jobs
 from keju.engine.resume import JobRequests, recall, stored_replies

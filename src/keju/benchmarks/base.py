@@ -10,10 +10,11 @@
 
 `Benchmark.prepare` turns the user's settings and a data folder into an `Exam` and refuses whatever
 cannot be carried out before any call to a model. From then on everything is a pure function:
-`Exam.render`, `Exam.grade`, `Exam.means`. The steps of that preparation are in
-`keju.benchmarks.kit`, the prompts in `keju.benchmarks.wording`, the rules from a reply to an
-outcome in `keju.benchmarks.grading`. An exam that is peculiar beyond its data gives a subclass of
-`Exam` as `Benchmark.exam`, or makes the exam by itself with `Benchmark.make`.
+`Exam.render`, `Exam.grade`, `Exam.means`. The order of that preparation is in
+`keju.benchmarks.prepare`, its steps in `keju.benchmarks.kit`, the prompts in
+`keju.benchmarks.wording`, the rules from a reply to an outcome in `keju.benchmarks.grading`. An
+exam that is peculiar beyond its data gives a subclass of `Exam` as `Benchmark.exam`, or makes the
+exam by itself with `Benchmark.make`.
 
 No other room names an exam: whoever needs a fact of one asks the `Benchmark` for it.
 """
@@ -21,24 +22,23 @@ No other room names an exam: whoever needs a fact of one asks the `Benchmark` fo
 from __future__ import annotations
 
 import hashlib
+import math
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from keju.answers.reader import Reader as Reader
-from keju.benchmarks.grading import grade
-from keju.benchmarks.modes import Modes
-from keju.benchmarks.recorded import as_recorded
+from keju.benchmarks.choices import as_recorded
+from keju.benchmarks.grading import GRADED, grade
 from keju.config import DatasetArgs, JudgeConfig
 from keju.errors import Notice
-from keju.stats.estimate import Estimate
-from keju.types import Decode, Form, Message, Outcome, Prompt, Reading, Reply, Sample
+from keju.stats.estimate import Estimate, Gathered
+from keju.types import Decode, Form, Outcome, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
-    from keju.benchmarks.golden import GoldenCheck
+    from keju.benchmarks.facts import GoldenCheck, Modes, Submit
     from keju.benchmarks.kit import Questions, Setup
-    from keju.benchmarks.submission import Submit
     from keju.benchmarks.wording import Prompts, Wording
     from keju.sources.folder import DataFolder
     from keju.sources.layouts import Layout
@@ -248,10 +248,20 @@ class Exam:
 
     def metrics(self, scores: Scores) -> Mapping[str, Estimate]:
         """All metrics beyond accuracy and means: a grader's numbers, the exam's own, rotations'."""
-        from keju.benchmarks.parts import part_metrics
         from keju.benchmarks.rotation import rotation_metrics
 
-        metrics = {**part_metrics(self, scores), **self.extra_metrics(scores)}
+        metrics: dict[str, Estimate] = {}
+        for name, values in scores.parts.items():
+            # The mean over the questions, each of them the mean of its repeats.
+            gathered = Gathered(clustered=self.clustered)
+            for item, sample in enumerate(self.samples):
+                units = range(item * scores.epochs, (item + 1) * scores.epochs)
+                graded = [values[unit] for unit in units if scores.outcomes[unit] in GRADED]
+                if graded:
+                    mean = math.fsum(graded) / len(graded)
+                    gathered.add(mean, sample.group or sample.id, draws=0)
+            metrics[name] = gathered.estimate(title=f"mean of {name}")
+        metrics |= self.extra_metrics(scores)
         return rotation_metrics(self, scores, metrics) if self.rotations > 1 else metrics
 
     def joint_metrics(
@@ -266,17 +276,23 @@ class Exam:
 
     def describe(self, sample: Sample) -> dict[str, Any]:
         """The sample as the JSON that ``keju show`` prints."""
-        prompt = self.render(sample)
-        document: dict[str, Any] = {"input": [_shown(m) for m in prompt.messages]}
-        if sample.choices:
-            document["choices"] = list(sample.choices)
-        return document | {
-            "target": sample.target,
-            "id": sample.index,
-            "group_id": sample.index,
-            "subset_key": sample.subset,
-            "metadata": sample.metadata,
-        }
+        messages = []
+        for message in self.render(sample).messages:
+            digest = hashlib.sha256(f"{message.role}\0{message.content}".encode()).hexdigest()[:8]
+            role = {} if message.role == "user" else {"role": message.role}
+            messages.append(role | {"id": digest, "content": message.content})
+        choices = {"choices": list(sample.choices)} if sample.choices else {}
+        return (
+            {"input": messages}
+            | choices
+            | {
+                "target": sample.target,
+                "id": sample.index,
+                "group_id": sample.index,
+                "subset_key": sample.subset,
+                "metadata": sample.metadata,
+            }
+        )
 
     def as_recorded(self, sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample:
         """`sample` as a row of a predictions file has it: its options and, if `gold`, target.
@@ -290,12 +306,6 @@ class Exam:
         if "id" in row and isinstance(row["id"], str):
             return row["id"]
         return f"{self.benchmark}_{row['subset']}_{row['index']}"
-
-
-def _shown(message: Message) -> dict[str, str]:
-    digest = hashlib.sha256(f"{message.role}\0{message.content}".encode()).hexdigest()[:8]
-    shown = {"id": digest, "content": message.content}
-    return shown if message.role == "user" else {"role": message.role} | shown
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -360,14 +370,14 @@ class Benchmark:
         """The names of its readers."""
         return tuple(self.readers)
 
-    def subset_name(self, given: str) -> str | None:
-        """The subset that a user calls `given`, in any case; None if it is none of the names."""
-        names = {name: name for name in self.subset_names} | dict(self.subset_aliases)
-        return {fold(name): own for name, own in names.items()}.get(fold(given))
+    def subset_name(self, name: str) -> str | None:
+        """The subset that a user calls `name`, in any case; None for an unknown name."""
+        names = {subset: subset for subset in self.subset_names} | dict(self.subset_aliases)
+        return {fold(other): subset for other, subset in names.items()}.get(fold(name))
 
     def prepare(self, args: DatasetArgs, folder: DataFolder, *, seed: int) -> Exam:
         """Load the data and fix the protocol; raise ConfigError or DataError on anything wrong."""
-        from keju.benchmarks.kit import prepare
+        from keju.benchmarks.prepare import prepare
 
         exam = self.make(args, folder, seed) if self.make else prepare(self, args, folder, seed)
         exam.submitted = self.submission is not None

@@ -1,4 +1,4 @@
-"""Labelled options: how they are written out, and how they are permuted.
+"""Labelled options: how they are written out, permuted, and read back from predictions files.
 
 An order is the permutation behind what is shown: shown option i is option ``order[i]`` of the
 data, as in `keju.types.Sample.order`.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Sequence
-from typing import Literal
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -27,6 +28,10 @@ _FORMS: dict[LabelStyle, tuple[str, str]] = {
     "(A) text": ("(", ") "),
     "A text": ("", " "),
 }
+
+
+# `(B)`: how some exams write the label of an option.
+_BRACKETED = re.compile(r"\(([A-Z])\)")
 
 
 def label_lines(choices: Sequence[str], style: LabelStyle = "A) text") -> str:
@@ -102,10 +107,50 @@ def moved_refusal(sample: Sample, order: Sequence[int]) -> Sample:
     refusal = sample.metadata.get(REFUSAL)
     if not refusal:
         return sample
-    return msgspec.structs.replace(
-        sample, metadata=sample.metadata | {REFUSAL: _moved(refusal, order)}
-    )
+    metadata = sample.metadata | {REFUSAL: _moved(refusal, order)}
+    return msgspec.structs.replace(sample, metadata=metadata)
 
 
 def _moved(target: str, order: Sequence[int]) -> str:
     return LABELS[list(order).index(LABELS.index(target))] if target else ""
+
+
+def recorded_gold(row: Mapping[str, Any]) -> tuple[str, Any]:
+    """The gold answer that a row carries, and the key it stands under; None if it has none."""
+    key = "target" if row.get("target") is not None else "answer"
+    return key, row.get(key)
+
+
+def as_recorded(sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample:
+    """`sample` with the options of `row` and, if `gold`, its target; DataError if one is invalid.
+
+    Where a row shows the same options in another order, the current gold moves with its option.
+    """
+    labelled = bool(sample.choices) and _label(sample.target) in LABELS
+    choices = row.get("choices")
+    if choices is not None:
+        if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
+            raise DataError("'choices' should be a list of texts")
+        target, label = sample.target, _label(sample.target)
+        now, then = ([each.strip() for each in own] for own in (sample.choices, choices))
+        if labelled and label and sorted(now) == sorted(then) and len(set(now)) == len(now):
+            place = then.index(now[sample.labels.index(label)])
+            target = target.replace(label, LABELS[place])
+        sample = msgspec.structs.replace(sample, choices=tuple(choices), order=(), target=target)
+    key, recorded = recorded_gold(row)
+    if recorded is not None:
+        if labelled and not (
+            isinstance(recorded, str) and _label(recorded) in ("", *sample.labels)
+        ):
+            raise DataError(f"'{key}' is {recorded!r}, which is no label of {sample.labels}")
+        if gold:
+            sample = msgspec.structs.replace(sample, target=str(recorded))
+    if labelled and choices is not None:
+        check_choices(sample.choices, _label(sample.target), "'choices'")
+    return sample
+
+
+def _label(target: str) -> str:
+    """``B`` of ``(B)`` and of ``B``."""
+    bracketed = _BRACKETED.fullmatch(target)
+    return bracketed[1] if bracketed else target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from keju.types import FILTERED, Answer, Reading, Reply, Sample, Score
+from keju.types import FILTERED, OUTCOMES, Answer, Reading, Reply, Sample, Score
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Reader
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 REFUSAL = "refusal"
 """Key of `Sample.metadata` that holds the label of a refusal option, where one is offered."""
 
+GRADED = frozenset(
+    code for code, outcome in enumerate(OUTCOMES) if outcome not in ("error", "ungraded")
+)
+"""The places in `OUTCOMES` of what counts as an answer."""
 PASS = 0.5
 """The least score that counts as correct where it is not all or nothing."""
 
@@ -43,11 +47,11 @@ def read(reply: Reply, sample: Sample, reader: Reader) -> Answer:
 
 def choose_label(logprobs: dict[str, float], labels: str) -> Answer:
     """The likeliest label; a tie goes to the first in label order and is flagged."""
-    known = [(label, logprobs[label]) for label in labels if label in logprobs]
-    if not known:
+    present = [(label, logprobs[label]) for label in labels if label in logprobs]
+    if not present:
         return Answer(reason="labels_not_in_top_logprobs")
-    best = max(value for _, value in known)
-    winners = [label for label, value in known if value == best]
+    best = max(value for _, value in present)
+    winners = [label for label, value in present if value == best]
     return Answer(winners[0], "labels", reason="tie" if len(winners) > 1 else "")
 
 

@@ -23,11 +23,8 @@ words, and readers:
         ),
     )
 
-`prepare` is what happens when such an exam is made ready, in this order: the settings that have no
-effect are refused, the subsets and the number of worked examples are chosen, the templates are
-checked, the data is read and compared with what was published, worked examples are drawn, options
-are shuffled, and the prompts are put into words. An exam that needs other steps calls the functions
-below in its own order.
+`keju.benchmarks.prepare.prepare` makes such an exam ready out of the steps below. An exam that
+needs other steps calls them in its own order.
 """
 
 from __future__ import annotations
@@ -39,18 +36,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from keju.benchmarks.base import (
-    Benchmark,
-    DataFacts,
-    Exam,
-    Mean,
-    Protocol,
-    Reader,
-    Subset,
-    fold,
-)
-from keju.benchmarks.choices import check_choices, permuted, shuffle_order
-from keju.benchmarks.samples import LazySamples
+from keju.benchmarks.base import Benchmark, Protocol, Reader, Subset, fold
+from keju.benchmarks.choices import check_choices
 from keju.benchmarks.wording import Wording
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, Notice, did_you_mean
@@ -150,20 +137,17 @@ def arrange(name: str, questions: Iterable[Made], subsets: Sequence[str] = ()) -
             own = members.setdefault(subset, [])
             own.append(as_sample(name, question, len(own), subset))
     samples: list[Sample] = []
-    made: list[Subset] = []
+    ranges: list[Subset] = []
     for subset, own in members.items():
-        made.append(Subset(subset, len(samples), len(samples) + len(own)))
+        ranges.append(Subset(subset, len(samples), len(samples) + len(own)))
         samples += own
     ids: set[str] = set()
     for sample in samples:
         if sample.id in ids:
             raise DataError(f"{name}: the id '{sample.id}' occurs twice")
         ids.add(sample.id)
-    return Questions(
-        samples=tuple(samples),
-        subsets=tuple(made),
-        clustered=any(sample.group for sample in samples),
-    )
+    clustered = any(sample.group for sample in samples)
+    return Questions(samples=tuple(samples), subsets=tuple(ranges), clustered=clustered)
 
 
 # --- settings ----------------------------------------------------------------------------------
@@ -179,8 +163,8 @@ def refuse(args: DatasetArgs, refused: Mapping[str, str], benchmark: str) -> Non
     """
     for name, reason in refused.items():
         if getattr(args, name) != type(args).model_fields[name].default:
-            told = f"{name} refused: {reason}" if reason else f"there is no '{name}' here"
-            raise ConfigError(f"{benchmark}: {told}")
+            message = f"{name} refused: {reason}" if reason else f"there is no '{name}' here"
+            raise ConfigError(f"{benchmark}: {message}")
 
 
 def choose_protocol(benchmark: Benchmark, name: str | None) -> Protocol:
@@ -254,15 +238,11 @@ def refuse_templates(benchmark: Benchmark, protocol: Protocol, args: DatasetArgs
 def usual_settings(setup: Setup, _: Wording) -> dict[str, Any]:
     """What shaped the prompts, for the manifest."""
     args = setup.args
-    settings: dict[str, Any] = {
+    return {
         "few_shot_num": setup.shots,
         "few_shot_random": args.few_shot_random,
         "shuffle_choices": args.shuffle_choices,
-    }
-    for name in (*TEMPLATES, "system_prompt"):
-        if getattr(args, name):
-            settings[name] = getattr(args, name)
-    return settings
+    } | {n: getattr(args, n) for n in (*TEMPLATES, "system_prompt") if getattr(args, n)}
 
 
 # --- questions ---------------------------------------------------------------------------------
@@ -316,27 +296,12 @@ def listed_faults(errata: Mapping[str, Erratum]) -> Callable[[Sample], str | Non
     """What a list of errata, by sample id, says about a sample."""
 
     def fault(sample: Sample) -> str | None:
-        known = errata.get(sample.id)
-        if known is None or known.row != fingerprint(sample.text, sample.target):
+        erratum = errata.get(sample.id)
+        if erratum is None or erratum.row != fingerprint(sample.text, sample.target):
             return None
-        return known.fault
+        return erratum.fault
 
     return fault
-
-
-class ShuffledSamples(LazySamples):
-    """Samples with their options permuted; each order depends on seed and sample alone."""
-
-    def __init__(self, samples: Sequence[Sample], seed: int) -> None:
-        self._samples = samples
-        self._seed = seed
-
-    def __len__(self) -> int:
-        return len(self._samples)
-
-    def make(self, index: int) -> Sample:
-        sample = self._samples[index]
-        return permuted(sample, shuffle_order(len(sample.choices), self._seed, sample.id))
 
 
 def choose_shots(
@@ -430,10 +395,10 @@ def reader(
     whenever a change moves scores.
     """
 
-    def made(read: Read) -> FunctionReader:
+    def make(read: Read) -> FunctionReader:
         return FunctionReader(name or read.__name__, read, match=match, worth=None, version=version)
 
-    return made if function is None else made(function)
+    return make if function is None else make(function)
 
 
 def pattern_reader(
@@ -464,7 +429,7 @@ def grader(
     intervals. None says that there is nothing to grade in the text.
     """
 
-    def made(worth: Worth) -> FunctionReader:
+    def make(worth: Worth) -> FunctionReader:
         return FunctionReader(
             name or worth.__name__,
             lambda text, _: text.strip(),
@@ -473,107 +438,4 @@ def grader(
             version=version,
         )
 
-    return made if function is None else made(function)
-
-
-# --- making an exam ready ----------------------------------------------------------------------
-
-
-def prepare(
-    benchmark: Benchmark,
-    args: DatasetArgs,
-    folder: DataFolder,
-    seed: int,
-    protocol: Protocol | None = None,
-) -> Exam:
-    """Make a benchmark ready that is described by its data; the steps are the module's.
-
-    `protocol` stands in where the exam adapts the one that was asked for.
-    """
-    name, protocol = benchmark.name, protocol or choose_protocol(benchmark, args.protocol)
-    wording, load = protocol.wording, benchmark.questions
-    assert wording is not None  # else the benchmark has a `make` of its own
-    assert load is not None
-    refuse(args, benchmark.refused, name)
-    if benchmark.examples is None:
-        refuse(args, dict.fromkeys(SHOT_SETTINGS, "there are no worked examples"), name)
-    subsets: Sequence[str] = ()
-    if benchmark.subset_names:
-        subsets = choose_subsets(
-            name, args.subset_list, benchmark.subset_names, benchmark.subset_aliases
-        )
-    shot_count = choose_shot_count(name, protocol, args)
-    refuse_templates(benchmark, protocol, args)
-    wording = wording.adapted(args, bool(shot_count))
-    setup = Setup(
-        benchmark=benchmark,
-        protocol=protocol,
-        args=args,
-        folder=folder,
-        subsets=subsets,
-        shots=shot_count,
-        seed=seed,
-    )
-    made = load(setup)
-    questions = made if isinstance(made, Questions) else arrange(name, made, subsets)
-    if args.subset_list is not None and not benchmark.subset_names:
-        present = [subset.name for subset in questions.subsets]
-        subsets = choose_subsets(name, args.subset_list, present)
-        questions = arrange(name, questions.samples, subsets)
-    if empty := [subset.name for subset in questions.subsets if not len(subset)]:
-        raise DataError(
-            f"{folder.path} holds no rows of {', '.join(empty)}; name the subsets to ask in"
-            " subset_list"
-        )
-    names = [subset.name for subset in questions.subsets]
-    samples, errata = questions.samples, dict(questions.errata)
-    if benchmark.faults is not None:
-        errata |= {sample.id: fault for sample in samples if (fault := benchmark.faults(sample))}
-    if args.shuffle_choices:
-        if not all(sample.choices for sample in samples):
-            raise ConfigError(f"{name}: shuffle_choices: the questions have no options")
-        samples = ShuffledSamples(samples, seed)
-    shots: Mapping[str, Sequence[Sample]] = {}
-    texts: Mapping[str, str] = {}
-    if shot_count and benchmark.examples is not None:
-        pool = benchmark.examples(setup)
-        if isinstance(pool, Mapping):
-            texts = pool
-        else:
-            shots = choose_shots(
-                name,
-                [as_sample(name, each, i, each.subset) for i, each in enumerate(pool)],
-                names,
-                shot_count,
-                seed=seed if args.few_shot_random else None,
-                key=benchmark.shot_key,
-            )
-    averages = benchmark.averages
-    if averages is None:
-        tasks = tuple((subset,) for subset in names)
-        averages = (Mean("macro_accuracy", "mean over subsets", tasks),)
-    counts = count_rows(questions.subsets, benchmark.rows)
-    notes = [benchmark.count_note.format_map(c._asdict()) for c in counts if c.differs]
-    settings = benchmark.settings or usual_settings
-    return benchmark.exam(
-        benchmark=name,
-        protocol=protocol,
-        samples=samples,
-        subsets=questions.subsets,
-        readers=protocol.readers or benchmark.readers,
-        data=DataFacts(
-            dict(folder.hashes), questions.version, (*questions.notes, *notes, *folder.notes)
-        ),
-        prompts=wording.prompts(
-            names,
-            shots,
-            examples=texts,
-            titles={subset.name: subset.title or subset.name for subset in questions.subsets},
-        ),
-        averages=averages,
-        errata=errata,
-        clustered=questions.clustered,
-        references=benchmark.references,
-        warnings=(*questions.warnings, *count_warnings(counts)),
-        settings=settings(setup, wording),
-    )
+    return make if function is None else make(function)

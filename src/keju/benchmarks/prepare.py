@@ -1,18 +1,40 @@
-"""From the user's settings to exams that are ready to sit; everything wrong is refused here."""
+"""From the user's settings to exams that are ready to sit; everything wrong is refused here.
+
+prepare_exams   all exams of a task: each prepared, limited, its options rotated
+prepare_exam    one exam: settings validated, protocol chosen, data folder located
+prepare         the steps of an exam that is described by its data
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from keju.benchmarks import registry
-from keju.benchmarks.base import Exam, Protocol, Reader
-from keju.benchmarks.kit import choose_protocol
+from keju.benchmarks.base import Benchmark, DataFacts, Exam, Mean, Protocol, Reader
+from keju.benchmarks.kit import (
+    SHOT_SETTINGS,
+    Questions,
+    Setup,
+    arrange,
+    as_sample,
+    choose_protocol,
+    choose_shot_count,
+    choose_shots,
+    choose_subsets,
+    count_rows,
+    count_warnings,
+    refuse,
+    refuse_templates,
+    usual_settings,
+)
 from keju.benchmarks.rotation import rotated
-from keju.benchmarks.selection import select
+from keju.benchmarks.samples import ShuffledSamples, select
 from keju.config import DatasetArgs, TaskConfig
-from keju.errors import ConfigError, Notice, did_you_mean
+from keju.errors import ConfigError, DataError, Notice, did_you_mean
+from keju.sources.folder import DataFolder
 from keju.sources.locate import locate
-from keju.types import Sampling
+from keju.types import Sample, Sampling
 
 
 def prepare_exam(
@@ -35,10 +57,10 @@ def prepare_exam(
         settings = benchmark.Args(**(args or {}))
     except ConfigError as error:
         raise ConfigError(f"dataset_args.{name}: {error}") from None
-    given = settings.model_fields_set
+    own = settings.model_fields_set
     if judged:
         settings = settings.under_judge()
-    replaced = sorted(given - settings.model_fields_set)
+    replaced = sorted(own - settings.model_fields_set)
     chosen = choose_protocol(benchmark, settings.protocol or protocol).name
     settings = settings.model_copy(update={"protocol": chosen})
     folder = locate(
@@ -77,6 +99,113 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
             raise ConfigError(f"datasets: '{chosen.benchmark}' is named twice, once as '{name}'")
         prepared.append((rotated(chosen, config.rotate_options), args))
     return prepared
+
+
+def prepare(
+    benchmark: Benchmark,
+    args: DatasetArgs,
+    folder: DataFolder,
+    seed: int,
+    protocol: Protocol | None = None,
+) -> Exam:
+    """Make a benchmark ready that is described by its data.
+
+    In this order: settings without effect are refused, the subsets and the number of worked
+    examples are chosen, the templates are checked, the data is read and compared with what was
+    published, options are shuffled, worked examples are drawn, and the prompts are put into words.
+    `protocol` stands in where the exam adapts the one that was asked for.
+    """
+    name, protocol = benchmark.name, protocol or choose_protocol(benchmark, args.protocol)
+    assert protocol.wording is not None  # else the benchmark has a `make` of its own
+    refuse(args, benchmark.refused, name)
+    if benchmark.examples is None:
+        refuse(args, dict.fromkeys(SHOT_SETTINGS, "there are no worked examples"), name)
+    subsets: Sequence[str] = ()
+    if benchmark.subset_names:
+        subsets = choose_subsets(
+            name, args.subset_list, benchmark.subset_names, benchmark.subset_aliases
+        )
+    shot_count = choose_shot_count(name, protocol, args)
+    refuse_templates(benchmark, protocol, args)
+    wording = protocol.wording.adapted(args, bool(shot_count))
+    setup = Setup(
+        benchmark=benchmark,
+        protocol=protocol,
+        args=args,
+        folder=folder,
+        subsets=subsets,
+        shots=shot_count,
+        seed=seed,
+    )
+    questions = read_questions(setup)
+    names = [subset.name for subset in questions.subsets]
+    samples, errata = questions.samples, dict(questions.errata)
+    if benchmark.faults is not None:
+        errata |= {sample.id: fault for sample in samples if (fault := benchmark.faults(sample))}
+    if args.shuffle_choices:
+        if not all(sample.choices for sample in samples):
+            raise ConfigError(f"{name}: shuffle_choices: the questions have no options")
+        samples = ShuffledSamples(samples, seed)
+    shots, texts = read_examples(setup, names)
+    macro = Mean("macro_accuracy", "mean over subsets", tuple((subset,) for subset in names))
+    counts = count_rows(questions.subsets, benchmark.rows)
+    notes = [benchmark.count_note.format_map(c._asdict()) for c in counts if c.differs]
+    titles = {subset.name: subset.title or subset.name for subset in questions.subsets}
+    return benchmark.exam(
+        benchmark=name,
+        protocol=protocol,
+        samples=samples,
+        subsets=questions.subsets,
+        readers=protocol.readers or benchmark.readers,
+        data=DataFacts(
+            dict(folder.hashes), questions.version, (*questions.notes, *notes, *folder.notes)
+        ),
+        prompts=wording.prompts(names, shots, examples=texts, titles=titles),
+        averages=(macro,) if benchmark.averages is None else benchmark.averages,
+        errata=errata,
+        clustered=questions.clustered,
+        references=benchmark.references,
+        warnings=(*questions.warnings, *count_warnings(counts)),
+        settings=(benchmark.settings or usual_settings)(setup, wording),
+    )
+
+
+def read_questions(setup: Setup) -> Questions:
+    """The questions of the chosen subsets; DataError where one of these has none."""
+    name, wanted = setup.benchmark.name, setup.args.subset_list
+    assert setup.benchmark.questions is not None  # else the benchmark has a `make` of its own
+    made = setup.benchmark.questions(setup)
+    questions = made if isinstance(made, Questions) else arrange(name, made, setup.subsets)
+    if wanted is not None and not setup.benchmark.subset_names:
+        subsets = choose_subsets(name, wanted, [subset.name for subset in questions.subsets])
+        questions = arrange(name, questions.samples, subsets)
+    if empty := [subset.name for subset in questions.subsets if not len(subset)]:
+        raise DataError(
+            f"{setup.folder.path} holds no rows of {', '.join(empty)}; name the subsets to ask in"
+            " subset_list"
+        )
+    return questions
+
+
+def read_examples(
+    setup: Setup, subsets: Sequence[str]
+) -> tuple[Mapping[str, Sequence[Sample]], Mapping[str, str]]:
+    """The worked examples of each subset: as samples or, where they are published so, as text."""
+    benchmark = setup.benchmark
+    if not setup.shots or benchmark.examples is None:
+        return {}, {}
+    pool = benchmark.examples(setup)
+    if isinstance(pool, Mapping):
+        return {}, pool
+    shots = choose_shots(
+        benchmark.name,
+        [as_sample(benchmark.name, each, i, each.subset) for i, each in enumerate(pool)],
+        subsets,
+        setup.shots,
+        seed=setup.seed if setup.args.few_shot_random else None,
+        key=benchmark.shot_key,
+    )
+    return shots, {}
 
 
 def choose_readers(exam: Exam, asked: list[str] | None) -> list[Reader]:

@@ -58,19 +58,30 @@ def get(name: str) -> Benchmark:
         if path.suffix == ".py":
             return _from_file(path)
         return custom_exam(path, [*names(), *ALIASES])
-    known = ALIASES.get(name, name)
-    for taken in dict.fromkeys((name, known)):
+    own = ALIASES.get(name, name)
+    for taken in dict.fromkeys((name, own)):
         if (taken in ROOMS or taken in ALIASES) and taken in _plugins():
             raise ConfigError(
                 f"'{taken}' is a benchmark of Keju's own and the name of a plug-in "
                 f"({_plugins()[taken].value}): rename or uninstall the plug-in"
             )
-    if known in ROOMS:
-        module, _, attribute = ROOMS[known][0].partition(":")
-        made: Benchmark = getattr(importlib.import_module(module), attribute)
+    if own in ROOMS:
+        module, _, attribute = ROOMS[own][0].partition(":")
+        room: Benchmark = getattr(importlib.import_module(module), attribute)
+        return room
+    if own in _plugins():
+        from keju.benchmarks.base import Benchmark
+
+        point = _plugins()[own]
+        where = f"the plug-in '{point.name}' ({point.value})"
+        try:
+            made = point.load()
+        except Exception as error:
+            kind = type(error).__name__
+            raise ConfigError(f"{where} cannot be loaded: {kind}: {error}") from None
+        if not isinstance(made, Benchmark):
+            raise ConfigError(f"{where} is no keju.Benchmark")
         return made
-    if known in _plugins():
-        return _load(_plugins()[known])
     hint = did_you_mean(name, [*names(), *ALIASES])
     if Path(name).exists():
         hint = f"; for the exam at that path write ./{name}"
@@ -98,18 +109,3 @@ def _from_file(path: Path) -> Benchmark:
     if len(made) != 1:
         raise ConfigError(f"{path} makes {len(made)} keju.Benchmark; one is needed")
     return made[0]
-
-
-def _load(point: metadata.EntryPoint) -> Benchmark:
-    """The benchmark behind an entry point; ConfigError says which plug-in is broken, and how."""
-    from keju.benchmarks.base import Benchmark
-
-    where = f"the plug-in '{point.name}' ({point.value})"
-    try:
-        made = point.load()
-    except Exception as error:
-        kind = type(error).__name__
-        raise ConfigError(f"{where} cannot be loaded: {kind}: {error}") from None
-    if not isinstance(made, Benchmark):
-        raise ConfigError(f"{where} is no keju.Benchmark")
-    return made

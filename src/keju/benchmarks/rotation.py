@@ -16,6 +16,7 @@ import msgspec
 
 from keju.benchmarks.base import Exam, Scores
 from keju.benchmarks.choices import moved_refusal, permuted, rotate_order
+from keju.benchmarks.grading import GRADED
 from keju.benchmarks.samples import LazySamples
 from keju.errors import ConfigError, Notice
 from keju.stats.estimate import Estimate
@@ -24,9 +25,6 @@ from keju.stats.options import place_bias, recall_spread
 from keju.types import LABELS, OUTCOMES, Sample
 
 _CORRECT = OUTCOMES.index("correct")
-_GRADED = frozenset(
-    code for code, outcome in enumerate(OUTCOMES) if outcome not in ("error", "ungraded")
-)
 
 
 def rotated(exam: Exam, rotations: int) -> Exam:
@@ -37,7 +35,19 @@ def rotated(exam: Exam, rotations: int) -> Exam:
     """
     if rotations == 1 or not exam.samples:
         return exam
-    _check(exam, rotations)
+    name = f"rotate_options: {exam.benchmark}"
+    most = fewer = 0
+    for sample in exam.samples:
+        if not sample.choices:
+            raise ConfigError(f"{name} has questions without options, such as {sample.id}")
+        most = max(most, len(sample.choices))
+        fewer += len(sample.choices) < rotations
+    if rotations > most:
+        raise ConfigError(f"{name} has at most {most} options, so at most {most} rotations")
+    first = exam.samples[0]
+    other = msgspec.structs.replace(first, choices=(*first.choices[1:], first.choices[0]))
+    if exam.render(first).text == exam.render(other).text:
+        raise ConfigError(f"{name}: the options stand in the question's text and cannot be rotated")
     turned = copy.copy(exam)
     turned.rotations = rotations
     turned.clustered = turned.keeps_answers = True
@@ -57,27 +67,11 @@ def rotated(exam: Exam, rotations: int) -> Exam:
         for turn in range(rotations)
     }
     turned.settings = dict(exam.settings) | {"rotate_options": rotations}
-    fewer = sum(len(sample.choices) < rotations for sample in exam.samples)
     if fewer:
         notice = Notice("repeated_orders", {"questions": fewer, "rotations": rotations})
         turned.warnings = (*exam.warnings, notice)
         turned.data = replace(exam.data, notes=(*exam.data.notes, notice.text()))
     return turned
-
-
-def _check(exam: Exam, rotations: int) -> None:
-    name = f"rotate_options: {exam.benchmark}"
-    most = 0
-    for sample in exam.samples:
-        if not sample.choices:
-            raise ConfigError(f"{name} has questions without options, such as {sample.id}")
-        most = max(most, len(sample.choices))
-    if rotations > most:
-        raise ConfigError(f"{name} has at most {most} options, so at most {most} rotations")
-    first = exam.samples[0]
-    other = msgspec.structs.replace(first, choices=(*first.choices[1:], first.choices[0]))
-    if exam.render(first).text == exam.render(other).text:
-        raise ConfigError(f"{name}: the options stand in the question's text and cannot be rotated")
 
 
 class Rotations(LazySamples):
@@ -91,18 +85,14 @@ class Rotations(LazySamples):
         return len(self._samples) * self._rotations
 
     def make(self, index: int) -> Sample:
+        """One rotation with an id of its own; the first keeps the question's."""
         item, turn = divmod(index, self._rotations)
-        return _turned(self._samples[item], turn)
-
-
-def _turned(sample: Sample, turn: int) -> Sample:
-    """One rotation with an id of its own; the first keeps the question's."""
-    group = sample.group or sample.id
-    if not turn:
-        return msgspec.structs.replace(sample, group=group)
-    order = rotate_order(len(sample.choices), turn)
-    moved = moved_refusal(permuted(sample, order), order)
-    return msgspec.structs.replace(moved, id=rotation_id(sample.id, turn), group=group)
+        sample = self._samples[item]
+        group, own_id = sample.group or sample.id, rotation_id(sample.id, turn)
+        if turn:
+            order = rotate_order(len(sample.choices), turn)
+            sample = moved_refusal(permuted(sample, order), order)
+        return msgspec.structs.replace(sample, id=own_id, group=group)
 
 
 def rotation_id(sample_id: str, turn: int) -> str:
@@ -121,10 +111,12 @@ def rotation_metrics(
         name: own if own.method == "clustered" else msgspec.structs.replace(own, ci95=None)
         for name, own in metrics.items()
     }
-    consistency = _consistency(scores, exam.rotations)
-    if consistency is not None:
-        joined["rotation_consistency"] = consistency
-    return joined | _position_metrics(exam.samples, scores, exam.rotations)
+    rotations: dict[str, Estimate | None] = {
+        "rotation_consistency": _consistency(scores, exam.rotations),
+        "position_rstd": _spread(exam.samples, scores, exam.rotations),
+        "position_bias": _bias(exam.samples, scores, exam.rotations),
+    }
+    return joined | {name: metric for name, metric in rotations.items() if metric is not None}
 
 
 def _consistency(scores: Scores, rotations: int) -> Estimate | None:
@@ -136,8 +128,8 @@ def _consistency(scores: Scores, rotations: int) -> Estimate | None:
         outcomes = scores.outcomes[first : first + turn_units]
         for unit, outcome in enumerate(outcomes):
             right[unit // scores.epochs] += outcome == _CORRECT
-            graded[unit // scores.epochs] += outcome in _GRADED
-        if all(outcome in _GRADED for outcome in outcomes):
+            graded[unit // scores.epochs] += outcome in GRADED
+        if all(outcome in GRADED for outcome in outcomes):
             whole.append(float(all(outcome == _CORRECT for outcome in outcomes)))
     moments = Moments.of(whole)
     if moments is None:
@@ -153,10 +145,8 @@ def _consistency(scores: Scores, rotations: int) -> Estimate | None:
     )
 
 
-def _position_metrics(
-    samples: Sequence[Sample], scores: Scores, rotations: int
-) -> dict[str, Estimate]:
-    """Recall by the place of the right option, its spread, and the test for a favourite letter.
+def _spread(samples: Sequence[Sample], scores: Scores, rotations: int) -> Estimate | None:
+    """Recall by the place of the right option, and its spread.
 
     A rotation that repeats an order of a question with few options is no further evidence.
     """
@@ -166,23 +156,21 @@ def _position_metrics(
         if item % rotations >= len(sample.choices):
             continue
         for unit in range(item * scores.epochs, (item + 1) * scores.epochs):
-            if scores.outcomes[unit] not in _GRADED:
+            if scores.outcomes[unit] not in GRADED:
                 continue
             gold[sample.target] += 1
             right[sample.target] += scores.outcomes[unit] == _CORRECT
     if not gold:
-        return {}
+        return None
     letters = sorted(gold)
     recalls = [right[letter] / gold[letter] for letter in letters]
-    spread = Estimate(
+    return Estimate(
         recall_spread(recalls),
         None,
         gold.total(),
         title="spread of recall over positions (RStd)",
         details={"recalls": dict(zip(letters, recalls, strict=True))},
     )
-    bias = _bias(samples, scores, rotations)
-    return {"position_rstd": spread} | ({} if bias is None else {"position_bias": bias})
 
 
 def _bias(samples: Sequence[Sample], scores: Scores, rotations: int) -> Estimate | None:
@@ -223,7 +211,7 @@ def _places_of_choices(
             for turn, sample in enumerate(turned[:options]):
                 unit = (first + turn) * scores.epochs + epoch
                 letter = answers[unit]
-                if scores.outcomes[unit] in _GRADED and letter and letter in sample.labels:
+                if scores.outcomes[unit] in GRADED and letter and letter in sample.labels:
                     chosen[turn] = (LABELS.index(letter) + turn) % options
             if chosen:
                 yield [[(o - turn) % options for turn in chosen] for o in chosen.values()]

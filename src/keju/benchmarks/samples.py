@@ -1,24 +1,42 @@
-"""Samples that are made when they are looked at, so that a million of them need little memory."""
+"""Sequences of many samples in little memory, and which of an exam's questions are asked.
+
+`LazySamples` make each sample when it is looked at, `DigestTable` numbers samples and records by
+16-byte digests, `select` and `restrict` choose rows of an exam.
+"""
 
 from __future__ import annotations
 
+import copy
+import hashlib
+import heapq
+import math
 import mmap
+import random
 import weakref
 from abc import abstractmethod
 from array import array
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import itemgetter
 from tempfile import TemporaryFile
-from typing import IO, overload
+from typing import IO, Literal, overload
 
 import msgspec
 
+from keju.benchmarks.base import Exam, Subset
+from keju.benchmarks.choices import permuted, shuffle_order
 from keju.types import Sample
 
 IN_MEMORY = 1 << 22
 """Bytes of stored samples up to which they need no file."""
 KEPT = 512
 """Samples that are kept after they were made: more than are usually in flight."""
+DIGEST = 16
+"""Bytes of a request's hash, of a key's and of an id's."""
+
+How = Literal["first", "random", "stratified"]
 
 
 class LazySamples(Sequence[Sample]):
@@ -68,6 +86,21 @@ class ChosenSamples(LazySamples):
         return self._samples[self._rows[index]]
 
 
+class ShuffledSamples(LazySamples):
+    """Samples with their options permuted; each order depends on seed and sample alone."""
+
+    def __init__(self, samples: Sequence[Sample], seed: int) -> None:
+        self._samples = samples
+        self._seed = seed
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def make(self, index: int) -> Sample:
+        sample = self._samples[index]
+        return permuted(sample, shuffle_order(len(sample.choices), self._seed, sample.id))
+
+
 class StoredSamples(LazySamples):
     """Samples in a temporary file of this process: eight bytes of memory a sample.
 
@@ -99,7 +132,11 @@ class StoredSamples(LazySamples):
 
     def make(self, index: int) -> Sample:
         if self._content is None:
-            self._content = self._read()
+            if self._file is None:
+                self._content = bytes(self._buffer)
+            else:
+                self._write().flush()
+                self._content = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         return self._decode(self._content[self._ends[index] : self._ends[index + 1]])
 
     def _write(self) -> IO[bytes]:
@@ -110,8 +147,132 @@ class StoredSamples(LazySamples):
         self._buffer.clear()
         return self._file
 
-    def _read(self) -> bytes | mmap.mmap:
-        if self._file is None:
-            return bytes(self._buffer)
-        self._write().flush()
-        return mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+
+# --- digests ------------------------------------------------------------------------------------
+
+
+def hash_digest(text: str) -> bytes:
+    """The digest that a record's hash spells; another text than 32 hex digits gets its own."""
+    try:
+        digest = bytes.fromhex(text)
+    except ValueError:
+        digest = b""
+    return digest if len(digest) == DIGEST else text_digest(text)
+
+
+def text_digest(text: str) -> bytes:
+    """The digest of any text."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST).digest()
+
+
+class DigestTable:
+    """Numbers digests from 0 in the order in which they are added.
+
+    Open addressing: each slot holds the number of a digest plus 1, or 0 where it is free. A million
+    digests take 24 MB; a dict of them takes 150. `size` is the number of digests that are expected.
+    """
+
+    def __init__(self, digests: Iterable[bytes] = (), *, size: int = 0) -> None:
+        self._digests = bytearray()
+        self._slots = array("I", bytes(4 << max(10, (size * 3 // 2).bit_length())))
+        for digest in digests:
+            self.add(digest)
+
+    def __len__(self) -> int:
+        return len(self._digests) // DIGEST
+
+    def find(self, digest: bytes) -> int:
+        """The number of a digest; -1 if it is not in the table."""
+        slots, digests, mask = self._slots, self._digests, len(self._slots) - 1
+        slot = int.from_bytes(digest[:8]) & mask
+        while (end := slots[slot]) and digests[(end - 1) * DIGEST : end * DIGEST] != digest:
+            slot = (slot + 1) & mask
+        return end - 1
+
+    def add(self, digest: bytes) -> int:
+        """The number of a digest, the next one if it is new."""
+        slots, digests, mask = self._slots, self._digests, len(self._slots) - 1
+        slot = int.from_bytes(digest[:8]) & mask
+        while end := slots[slot]:
+            if digests[(end - 1) * DIGEST : end * DIGEST] == digest:
+                return end - 1
+            slot = (slot + 1) & mask
+        digests += digest
+        slots[slot] = len(digests) // DIGEST
+        if 3 * slots[slot] > 2 * len(slots):  # nearly full, and slow: begin a larger table
+            larger = DigestTable(size=4 * len(self))
+            for start in range(0, len(digests), DIGEST):
+                larger.add(bytes(digests[start : start + DIGEST]))
+            self._slots, self._digests = larger._slots, larger._digests
+        return len(self) - 1
+
+
+# --- which questions are asked ------------------------------------------------------------------
+
+
+def select(
+    exam: Exam, limit: int | float | None, *, how: How = "first", shuffle: bool = False, seed: int
+) -> Exam:
+    """Return `exam` with at most `limit` questions of each subset (or that share of each).
+
+    `first` keeps the order of the data, `random` draws with the seed, `stratified` draws so that
+    the target answers keep their proportions. A larger limit keeps all that a smaller one drew.
+    `shuffle` permutes each subset first.
+    """
+    if limit is None and not shuffle:
+        return exam
+    chosen: array[int] = array("I")
+    subsets: list[Subset] = []
+    for subset in exam.subsets:
+        rows: Sequence[int] = range(subset.start, subset.stop)
+        draw = random.Random(f"{seed}:{exam.benchmark}:{subset.name}")
+        if shuffle:
+            draw.shuffle(shuffled := array("I", rows))
+            rows = shuffled
+        wanted = len(rows)
+        if limit is not None:
+            wanted = min(wanted, limit if isinstance(limit, int) else math.ceil(wanted * limit))
+        start = len(chosen)
+        if wanted == len(rows) or how == "first":
+            chosen.extend(rows[:wanted])
+        else:
+            drawn = draw.sample(rows, len(rows))
+            if how == "stratified":
+                places = heapq.nsmallest(wanted, _places(drawn, exam.samples), key=itemgetter(0))
+                drawn = [row for _, row in places]
+            chosen.extend(sorted(drawn[:wanted]))
+        subsets.append(Subset(subset.name, start, len(chosen), subset.title, len(rows)))
+    return _with_rows(exam, chosen, subsets)
+
+
+def restrict(exam: Exam, rows: Sequence[int]) -> Exam:
+    """Return `exam` with only these rows, which must ascend; subsets without any are left out."""
+    if len(rows) == len(exam.samples):
+        return exam
+    subsets: list[Subset] = []
+    start = 0
+    for subset in exam.subsets:
+        stop = bisect_left(rows, subset.stop)
+        if stop > start:
+            subsets.append(Subset(subset.name, start, stop, subset.title, len(subset)))
+        start = stop
+    return _with_rows(exam, rows, subsets)
+
+
+def _with_rows(exam: Exam, rows: Sequence[int], subsets: Sequence[Subset]) -> Exam:
+    chosen = copy.copy(exam)
+    chosen.samples, chosen.subsets = ChosenSamples(exam.samples, rows), tuple(subsets)
+    return chosen
+
+
+def _places(rows: Sequence[int], samples: Sequence[Sample]) -> Iterator[tuple[float, int]]:
+    """Places of rows; every beginning of the order that they give has each target in proportion.
+
+    The k-th of n rows with the same target stands at (k + 1/2) / n of the way.
+    """
+    strata: dict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        strata[samples[row].target].append(row)
+    for members in strata.values():
+        for rank, row in enumerate(members):
+            yield (rank + 0.5) / len(members), row

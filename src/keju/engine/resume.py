@@ -17,7 +17,7 @@ from zlib import crc32
 import msgspec
 
 from keju.benchmarks.choices import as_shown
-from keju.benchmarks.index import DigestTable
+from keju.benchmarks.samples import DigestTable
 from keju.engine.budget import Meter
 from keju.engine.job import Job
 from keju.errors import Notice

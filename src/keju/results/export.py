@@ -22,7 +22,7 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.benchmarks.choices import as_shown
-from keju.benchmarks.submission import Submission
+from keju.benchmarks.facts import Submission
 from keju.engine.job import Job
 from keju.engine.resume import JobRequests
 from keju.errors import MissingExtra, UsageError

@@ -21,7 +21,7 @@ from keju.types import UNGRADED
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark
-    from keju.benchmarks.modes import Modes
+    from keju.benchmarks.facts import Modes
     from keju.runs.manifest import Manifest, StoredExam
     from keju.runs.run import Run
 

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from keju.answers.thinking import as_reply
 from keju.benchmarks.base import Exam, Reader
-from keju.benchmarks.index import DigestTable, text_digest
+from keju.benchmarks.choices import recorded_gold
 from keju.benchmarks.prepare import choose_readers, prepare_exam
-from keju.benchmarks.recorded import recorded_gold
-from keju.benchmarks.selection import restrict
+from keju.benchmarks.samples import DigestTable, restrict, text_digest
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests, stored_replies
 from keju.engine.tally import Tally

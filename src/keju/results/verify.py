@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from keju.benchmarks import registry
-from keju.benchmarks.golden import Answered, Figure, GoldenCheck, Part, Recorded
+from keju.benchmarks.facts import Answered, Figure, GoldenCheck, Part, Recorded
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.engine.job import Job
 from keju.errors import DataError, did_you_mean

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from keju.benchmarks.index import DigestTable, hash_digest
+from keju.benchmarks.samples import DigestTable, hash_digest
 from keju.errors import DataError
 from keju.files import whole_file
 from keju.types import Reading, Record

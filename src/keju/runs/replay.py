@@ -6,7 +6,7 @@ from array import array
 from pathlib import Path
 from typing import Any
 
-from keju.benchmarks.index import DigestTable, hash_digest
+from keju.benchmarks.samples import DigestTable, hash_digest
 from keju.config import TaskConfig
 from keju.errors import ConfigError, DataError, UsageError
 from keju.models.base import Model

@@ -32,7 +32,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from keju.benchmarks.index import DigestTable, hash_digest, text_digest
+from keju.benchmarks.samples import DigestTable, hash_digest, text_digest
 from keju.config import TaskConfig
 from keju.config.load import of_run
 from keju.errors import DataError, Notice

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keju.benchmarks.golden import Figure, Golden, GoldenCheck, Part, Recorded, Sitting
+from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Part, Recorded, Sitting
 from keju.errors import DataError, did_you_mean
 
 READERS = {"cot": "paper", "answer_only": "answer-only"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keju.benchmarks.golden import Figure, Golden, GoldenCheck, Recorded, Sitting
+from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Recorded, Sitting
 
 READER = "official"
 PRINTED = 1e-12

@@ -41,8 +41,8 @@ from keju.benchmarks.kit import (
     choose_protocol,
     count_rows,
     count_warnings,
-    prepare,
 )
+from keju.benchmarks.prepare import prepare
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError
 from keju.types import Sample

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keju.benchmarks.golden import Figure, Golden, GoldenCheck, Part, Recorded, Sitting
+from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Part, Recorded, Sitting
 
 PRINTED = 6e-7
 """The golden file has six digits, in per cent."""

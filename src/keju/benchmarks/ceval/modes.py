@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from keju.benchmarks.ceval.facts import CATEGORIES, HARD, SUBJECTS, members
-from keju.benchmarks.modes import Modes
+from keju.benchmarks.facts import Modes
 
 _SAMPLE_ID = re.compile(r"ceval_(?P<subject>.+)_(?:val|test)_\d+")
 """An id such as ``ceval_high_school_physics_val_12``."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from keju.benchmarks.ceval.facts import OPTIONS, SUBJECTS
-from keju.benchmarks.submission import Submission
+from keju.benchmarks.facts import Submission
 from keju.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

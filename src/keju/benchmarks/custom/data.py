@@ -22,8 +22,7 @@ from keju.benchmarks.choices import check_choices
 from keju.benchmarks.custom.exam_file import NAMES, ExamFile, Kind
 from keju.benchmarks.custom.prompts import FIELDS
 from keju.benchmarks.custom.readers import ACCEPTED
-from keju.benchmarks.index import DigestTable, text_digest
-from keju.benchmarks.samples import StoredSamples
+from keju.benchmarks.samples import DigestTable, StoredSamples, text_digest
 from keju.config.text import scalar
 from keju.errors import ConfigError, DataError, did_you_mean
 from keju.sources.folder import DataFolder

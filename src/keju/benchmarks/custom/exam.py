@@ -15,8 +15,8 @@ from keju.benchmarks.custom import data
 from keju.benchmarks.custom.exam_file import ExamFile, Kind, ReaderRule, read_exam_file
 from keju.benchmarks.custom.prompts import templates_of
 from keju.benchmarks.custom.readers import LETTER, readers_of
-from keju.benchmarks.kit import ShuffledSamples, choose_shots, choose_subsets
-from keju.benchmarks.samples import ChosenSamples
+from keju.benchmarks.kit import choose_shots, choose_subsets
+from keju.benchmarks.samples import ChosenSamples, ShuffledSamples
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError
 from keju.sources.folder import DataFolder

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keju.benchmarks.golden import Answered, Figure, Golden, GoldenCheck, Recorded, Sitting
+from keju.benchmarks.facts import Answered, Figure, Golden, GoldenCheck, Recorded, Sitting
 from keju.benchmarks.mmlu_pro.guessing import official_guess_accuracy, official_guess_correct
 from keju.errors import DataError
 from keju.files import read_json

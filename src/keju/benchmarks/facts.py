@@ -1,8 +1,10 @@
-"""What an exam declares so that ``keju verify`` can score recorded outputs whose scores are known.
+"""What an exam declares for single commands: golden checks, a comparison of modes, a submission.
 
-A recorded set is a file of what a model said and a golden file with the figures it must give. The
-exam says how such a set was made (`GoldenCheck.settings`) and which figures are compared
-(`GoldenCheck.figures`); results grades the rows and hands them over as `Recorded`.
+``keju verify`` scores recorded sets whose scores are known. Such a set is a file of what a model
+said and a golden file with the figures it must give. The exam says how a set was made
+(`GoldenCheck.settings`) and which figures are compared (`GoldenCheck.figures`); results grades the
+rows and hands them over as `Recorded`. ``keju modes`` compares two runs as `Modes` says,
+and ``keju export --format submission`` writes the file that a `Submit` makes.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from keju.benchmarks.base import Exam
 from keju.types import Outcome, Reading, Sample
+
+if TYPE_CHECKING:
+    from keju.benchmarks.base import Exam
 
 COUNT = 0.0
 """Tolerance of whole numbers."""
@@ -97,3 +101,50 @@ class GoldenCheck:
     """The key of a row that holds the letter which was read, where no text was kept."""
     recorded_gold: bool = True
     """Whether the gold answers of the rows count, or those of the data."""
+
+
+class Modes(NamedTuple):
+    """An exam that can be sat with and without a chain of thought, as ``keju modes`` compares it.
+
+    The setting ``mode`` of a run says which one it was.
+    """
+
+    direct: str
+    """The mode that answers at once."""
+    reasoned: str
+    """The mode with a chain of thought."""
+    subjects: Mapping[str, str]
+    """The subsets in published order, and their titles."""
+    subject_of: Callable[[str], str | None]
+    """The subset of a sample's id."""
+    groups: Mapping[str, tuple[str, ...]]
+    """Groups of subsets whose means are compared too."""
+    titles: Mapping[str, str]
+    """Titles of groups that are not called by their name."""
+    differ: tuple[str, ...] = ("mode", "decode")
+    """Settings in which the two runs may differ."""
+
+
+class Submission(NamedTuple):
+    """The document, and the samples that have no answer of the model's own."""
+
+    document: Mapping[str, Any]
+    missing: list[str]
+
+
+class Submit(Protocol):
+    """Arranges answers for submission; `Benchmark.submission` is one."""
+
+    def __call__(
+        self,
+        exam: Exam,
+        answers: Mapping[str, str | None],
+        fill: str | None = None,
+        *,
+        partial: bool = False,
+    ) -> Submission:
+        """Arrange `answers`, which are by sample id and as labels of the options shown.
+
+        None stands for an answer that was not understood, and becomes `fill`. Without `partial`
+        every question must have been asked.
+        """
