@@ -91,10 +91,10 @@ def _redacted(text: str, argv: list[str]) -> str:
     def values(metavar: str, variables: Sequence[str]) -> list[str]:
         """What the command line holds for flags of this kind, and the environment."""
         flags = {flag for row in OPTIONS.values() if row.metavar == metavar for flag in row.flags}
-        found = [os.environ.get(name, "") for name in variables]
-        found += [value for flag, value in pairwise(argv) if flag in flags]
-        found += [arg.partition("=")[2] for arg in argv if arg.partition("=")[0] in flags]
-        return [value for value in found if value]
+        texts = [os.environ.get(name, "") for name in variables]
+        texts += [value for flag, value in pairwise(argv) if flag in flags]
+        texts += [arg.partition("=")[2] for arg in argv if arg.partition("=")[0] in flags]
+        return [value for value in texts if value]
 
     for secret in values("KEY", SECRET_VARIABLES):
         text = text.replace(secret, "***")

@@ -58,9 +58,9 @@ def command(
     """Make a function a command; `sets` holds names of settings, by panel or in their own ones."""
 
     def register(function: Function) -> Function:
-        listed = {"": sets} if isinstance(sets, str) else sets
+        panels = {"": sets} if isinstance(sets, str) else sets
         rows = {}
-        for panel, names in listed.items():
+        for panel, names in panels.items():
             for row in names.split():
                 rows[row] = _row(name, row)
                 rows[row] = rows[row]._replace(panel=panel or rows[row].panel)

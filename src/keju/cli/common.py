@@ -91,14 +91,14 @@ def args_of(name: str, dataset_args: dict[str, Any]) -> dict[str, Any]:
     from keju.benchmarks import registry
     from keju.config.load import canonical, merge
 
-    known = registry.get(name).name
+    own_name = registry.get(name).name
     args = canonical({"dataset_args": dataset_args}, "--dataset-args")["dataset_args"]
     for other, own in args.items():
-        if other not in (name, known):
-            raise ConfigError("cli_args_of_other", name=other, hint=did_you_mean(other, [known]))
+        if other not in (name, own_name):
+            raise ConfigError("cli_args_of_other", name=other, hint=did_you_mean(other, [own_name]))
         if not isinstance(own, dict):
             raise ConfigError("cli_args_not_mapping", name=other)
-    return merge(args.get(name, {}), args.get(known, {}))
+    return merge(args.get(name, {}), args.get(own_name, {}))
 
 
 def all_benchmarks() -> list[Benchmark]:

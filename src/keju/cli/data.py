@@ -68,6 +68,8 @@ def verify(
 
     Exit code 2 if anything is changed or missing.
     """
+    from keju.report.table import render_table
+
     if everything == (name is not None):
         raise UsageError("cli_one_or_all")
     results = []
@@ -86,7 +88,19 @@ def verify(
         documents = [result.document() for result in results]
         print_json({"benchmarks": documents, "sound": all(r.sound for r in results)})
     else:
-        _print_verified(results)
+        wrong = [
+            (result.benchmark, item.name, item.status, item.rows, item.published_rows, item.detail)
+            for result in results
+            for item in result.items
+            if item.status != "ok"
+        ]
+        if wrong:
+            titles = ["benchmark", "table or file", "status", "rows", "published", "why"]
+            render_table(titles, wrong)
+            print_lines("")
+        for result in results:
+            where = f"{result.file_count} files, {result.rows} rows in {result.path}"
+            print_lines(f"{result.summary()}; {where} ({result.origin})")
     broken = [result.summary() for result in results if not result.sound]
     if broken:
         raise DataError("; ".join(broken))
@@ -155,20 +169,3 @@ def _verify(benchmark: Benchmark, data_dir: str | None, local_path: str | None) 
     from keju.sources.verify import verify as compare
 
     return compare(benchmark.name, _folder(benchmark, data_dir, local_path))
-
-
-def _print_verified(results: list[Verification]) -> None:
-    from keju.report.table import render_table
-
-    wrong = [
-        (result.benchmark, item.name, item.status, item.rows, item.published_rows, item.detail)
-        for result in results
-        for item in result.items
-        if item.status != "ok"
-    ]
-    if wrong:
-        render_table(["benchmark", "table or file", "status", "rows", "published", "why"], wrong)
-        print_lines("")
-    for result in results:
-        where = f"{result.file_count} files, {result.rows} rows in {result.path}"
-        print_lines(f"{result.summary()}; {where} ({result.origin})")

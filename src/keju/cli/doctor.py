@@ -21,7 +21,7 @@ class Check(NamedTuple):
 
     name: str
     ok: bool
-    found: str
+    state: str
     remedy: str = ""
     """What to do where it is missing."""
     optional: bool = True
@@ -58,7 +58,7 @@ def doctor(
         {
             "name": check.name,
             "status": "ok" if check.ok else "missing",
-            "found": check.found,
+            "found": check.state,
             "remedy": check.remedy,
         }
         for check in checks
@@ -88,9 +88,9 @@ def _software() -> Iterator[Check]:
             yield Check(package, False, "not installed", "pip install keju", optional=False)
     for extra in extras:
         missing = extra.missing
-        found = f"lacks {', '.join(missing)}" if missing else "installed"
+        state = f"lacks {', '.join(missing)}" if missing else "installed"
         remedy = f"{extra.remedy}  ({extra.about})" if missing else ""
-        yield Check(f"extra {extra.name}", not missing, found, remedy)
+        yield Check(f"extra {extra.name}", not missing, state, remedy)
 
 
 def _data(flag: str | None) -> Iterator[Check]:

@@ -19,14 +19,37 @@ Row = dict[str, Any]
 )
 def list_(what: str, benchmark: str | None, work_dir: str | None) -> Output:
     """List benchmarks, kinds of models, protocols, readers or stored runs."""
-    if what in ("protocols", "readers"):
-        rows = _of_benchmarks(what, benchmark)
-    elif benchmark is not None:
+    if benchmark is not None and what not in ("protocols", "readers"):
         raise UsageError("cli_benchmark_flag", what=what)
-    elif what == "benchmarks":
-        rows = _of_benchmarks(what, None)
+    if what == "models":
+        from keju.models.registry import all_kinds
+
+        rows = [
+            {
+                "model": kind.spelling,
+                "about": kind.about,
+                "ready": kind.extra is None or kind.extra.installed,
+                "needs": kind.extra.remedy if kind.extra and not kind.extra.installed else "",
+            }
+            for kind in all_kinds()
+        ]
+    elif what == "runs":
+        from keju.config.load import runs_folder
+        from keju.runs.run import list_runs
+
+        rows = [
+            {
+                "run": run.id,
+                "model": run.manifest.model,
+                "benchmarks": [exam.name for exam in run.manifest.benchmarks],
+                "created": run.manifest.created,
+                "complete": run.manifest.complete,
+                "folder": str(run.folder),
+            }
+            for run in list_runs(str(runs_folder(work_dir)))
+        ]
     else:
-        rows = _models() if what == "models" else _runs(work_dir)
+        rows = _of_benchmarks(what, benchmark)
 
     def show() -> None:
         from keju.report.table import Column, render_table
@@ -79,37 +102,6 @@ def _of_benchmarks(what: str, only: str | None) -> list[Row]:
                 for reader in each.reader_names
             ]
     return rows
-
-
-def _models() -> list[Row]:
-    from keju.models.registry import all_kinds
-
-    return [
-        {
-            "model": kind.spelling,
-            "about": kind.about,
-            "ready": kind.extra is None or kind.extra.installed,
-            "needs": kind.extra.remedy if kind.extra and not kind.extra.installed else "",
-        }
-        for kind in all_kinds()
-    ]
-
-
-def _runs(work_dir: str | None) -> list[Row]:
-    from keju.config.load import runs_folder
-    from keju.runs.run import list_runs
-
-    return [
-        {
-            "run": run.id,
-            "model": run.manifest.model,
-            "benchmarks": [exam.name for exam in run.manifest.benchmarks],
-            "created": run.manifest.created,
-            "complete": run.manifest.complete,
-            "folder": str(run.folder),
-        }
-        for run in list_runs(str(runs_folder(work_dir)))
-    ]
 
 
 def _cell(value: Any) -> Any:

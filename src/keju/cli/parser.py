@@ -45,11 +45,11 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
     """
     rows = command.rows.values()
     valued = {flag: row for row in rows if row.kind is not bool for flag in row.flags}
-    known = {flag for row in rows for flag in row.flags}
+    flags = {flag for row in rows for flag in row.flags}
     for flag, value in pairwise([*words, ""]):
         if flag == "--":
             break
-        if flag in valued and (not value or value in known):
+        if flag in valued and (not value or value in flags):
             raise UsageError("cli_value_missing", flag=flag)
     several = {flag for flag, row in valued.items() if row.metavar.endswith("...")}
     try:
@@ -75,14 +75,14 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
     return values
 
 
-def collect(given: dict[Option, Any]) -> dict[str, Any]:
+def collect(values: dict[Option, Any]) -> dict[str, Any]:
     """The fields of `TaskConfig` that flags set: mappings parsed, lists split at commas."""
     from keju.config.load import merge
     from keju.config.text import mapping
 
     settings: dict[str, Any] = {}
     # A mapping comes before the flags that set single keys of it: --judge before --model.
-    for row, value in sorted(given.items(), key=lambda item: item[0].field.count(".")):
+    for row, value in sorted(values.items(), key=lambda item: item[0].field.count(".")):
         if value is None or value == []:
             continue
         if row.metavar == MAPPING:
@@ -136,8 +136,8 @@ def _application(command: Command) -> typer.Typer:
             )
         )
 
-    def values(**given: Any) -> dict[str, Any]:
-        return given
+    def values(**by_name: Any) -> dict[str, Any]:
+        return by_name
 
     values.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     values.__annotations__ = {each.name: each.annotation for each in parameters}

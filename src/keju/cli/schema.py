@@ -31,8 +31,8 @@ def task_schema() -> dict[str, Any]:
     args = {benchmark.name: benchmark.Args for benchmark in all_benchmarks()}
     models: list[type[BaseModel]] = [TaskConfig, *dict.fromkeys(args.values())]
     references, definitions = models_json_schema([(model, "validation") for model in models])
-    named = definitions["$defs"]
+    shared = definitions["$defs"]
     own = {name: references[cls, "validation"] for name, cls in args.items()}
-    task = named.pop(references[TaskConfig, "validation"]["$ref"].rpartition("/")[2])
+    task = shared.pop(references[TaskConfig, "validation"]["$ref"].rpartition("/")[2])
     task["properties"]["dataset_args"]["properties"] = own
-    return {"$schema": DRAFT, **task, "$defs": named}
+    return {"$schema": DRAFT, **task, "$defs": shared}

@@ -129,8 +129,8 @@ def _configure(
     model = flags.get("model") or environ.get("KEJU_MODEL") or DEFAULT_MODEL
     if not environ.get("KEJU_MODEL"):
         flags["model"] = model
-    named = environ.get("KEJU_API_URL") or environ.get("OPENAI_BASE_URL")
-    if "api_url" not in flags and not named and not is_local(model):
+    url = environ.get("KEJU_API_URL") or environ.get("OPENAI_BASE_URL")
+    if "api_url" not in flags and not url and not is_local(model):
         flags["api_url"] = DEFAULT_URL
     config = load(flags=flags, environ=environ, is_local=is_local)
     return config, _checked(benchmark.Args, own)

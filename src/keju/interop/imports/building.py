@@ -36,7 +36,7 @@ from keju.runs.run import Run
 from keju.types import Record
 
 _SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)
-"""Names of settings that may hold a secret; a manifest never does."""
+"""Names of settings that may hold a secret, such as ``api_key``; a manifest never does."""
 COMPARISON = "import.json"
 """The file of a run's folder that holds the tool's verdicts beside Keju's."""
 
@@ -143,8 +143,13 @@ def _match(part: Part, wishes: Wishes) -> _MatchedPart:
         args = {key: value for key, value in args.items() if key == "split"}
     if protocol:
         args["protocol"] = protocol
-    if subsets := _subsets(part):
-        args["subset_list"] = subsets
+    # Where all rows name a subset that the exam has, only these are loaded.
+    spellings = {plain(name): name for name in registry.get(part.benchmark).subset_names}
+    subsets = {plain(row.subset) for row in part.rows}
+    if subsets and subsets <= spellings.keys() and "" not in subsets:
+        args["subset_list"] = [
+            name for plain_name, name in spellings.items() if plain_name in subsets
+        ]
     exam, _ = prepare_exam(part.benchmark, args, data_dir=wishes.data_dir, offline=True)
     matched_part = _MatchedPart(part, exam, args)
     matcher = Matcher(exam)
@@ -162,15 +167,6 @@ def _match(part: Part, wishes: Wishes) -> _MatchedPart:
             )
         matched_part.matched.append(match)
     return matched_part
-
-
-def _subsets(part: Part) -> list[str]:
-    """The subsets of the rows where all of them name one that the exam has."""
-    known = {plain(name): name for name in registry.get(part.benchmark).subset_names}
-    named = {plain(row.subset) for row in part.rows}
-    if not named <= known.keys() or "" in named:
-        return []
-    return [name for spelling, name in known.items() if spelling in named]
 
 
 def _config(log: Log, exams: Sequence[_MatchedPart], wishes: Wishes) -> TaskConfig:
@@ -306,7 +302,7 @@ def _records(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> li
 def _describe(
     manifest: Manifest, log: Log, exams: Sequence[_MatchedPart], strange: Sequence[LogRow]
 ) -> None:
-    """Say in the manifest where the replies come from and what the tool made of them."""
+    """Write into the manifest where the replies come from and what the tool made of them."""
     by_name = {each.exam.benchmark: each.part for each in exams}
     manifest.imported = True
     manifest.origin = {

@@ -54,7 +54,12 @@ def compare(
             name: mean(s[place].value for s in scores if s[place].outcome not in UNGRADED)
             for place, name in enumerate(readers)
         },
-        "differences": [_difference(pair) for pair in pairs if _differs(pair)],
+        "differences": [
+            _difference(pair)
+            for pair, (score, *_) in zip(pairs, scores, strict=True)
+            if pair.row.verdict is not None
+            and (score.outcome in UNGRADED or abs(pair.row.verdict - score.value) > SAME)
+        ],
         "other_gold": [
             {"id": sample.id, "log": row.target, "data": sample.target}
             for row, sample, _ in pairs
@@ -62,14 +67,6 @@ def compare(
         ],
         "unmatched": [{"where": m.row.where, "reason": m.reason} for m in unmatched],
     }
-
-
-def _differs(pair: Pair) -> bool:
-    """Whether the tool's score of the row is not Keju's, or Keju has none."""
-    verdict, score = pair.row.verdict, pair.record.readings[0].score
-    if verdict is None:
-        return False
-    return score.outcome in UNGRADED or abs(verdict - score.value) > SAME
 
 
 def _difference(pair: Pair) -> dict[str, Any]:

@@ -28,25 +28,20 @@ def read_log(path: Path, tool: str | None = None) -> Log:
     """Read the log at `path`; UsageError where no tool, or more than one, could have written it."""
     source = Source(path)
     names = {name: TOOLS[name].find(source) for name in ([tool] if tool else TOOLS)}
-    found = [name for name, files in names.items() if files]
-    if not found:
+    tools = [name for name, files in names.items() if files]
+    if not tools:
         wrote = tool or "a known tool"
         hint = "" if tool else f"; known are {', '.join(TOOLS)} (see --from)"
         raise UsageError(f"{path} holds no log of {wrote}{hint}")
-    if len(found) > 1:
-        raise UsageError(f"{path} holds logs of {' and '.join(found)}: choose one with --from")
-    log = _read(found[0], source, names[found[0]])
-    if not any(part.rows for part in log.parts):
-        raise UsageError(f"{path}: the log of {log.tool} holds no rows")
-    return log
-
-
-def _read(tool: str, source: Source, names: Sequence[str]) -> Log:
-    """Read the files of one tool; fields that are not what they were in its versions are told."""
+    if len(tools) > 1:
+        raise UsageError(f"{path} holds logs of {' and '.join(tools)}: choose one with --from")
     try:
-        return TOOLS[tool].read(source, names)
+        log = TOOLS[tools[0]].read(source, names[tools[0]])
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         kind = type(error).__name__
         raise DataError(
-            f"{source.path} is not laid out as the logs of {tool} that Keju knows ({kind}: {error})"
+            f"{path} is not laid out as the logs of {tools[0]} that Keju knows ({kind}: {error})"
         ) from None
+    if not any(part.rows for part in log.parts):
+        raise UsageError(f"{path}: the log of {log.tool} holds no rows")
+    return log

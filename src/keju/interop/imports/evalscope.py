@@ -12,7 +12,7 @@ from keju.interop.imports.log import (
     LogRow,
     Part,
     Source,
-    failed,
+    failed_reply,
     find_task,
     make_reply,
     number,
@@ -50,9 +50,9 @@ def read(source: Source, names: Sequence[str]) -> Log:
     parts = []
     for exam, files in members.items():
         resolved = (config.get("resolved_benchmarks") or {}).get(exam) or {}
-        given = (config.get("dataset_args") or {}).get(exam) or {}
+        args = (config.get("dataset_args") or {}).get(exam) or {}
         facts = {
-            "few_shot_num": given.get("few_shot_num", resolved.get("few_shot_num")),
+            "few_shot_num": args.get("few_shot_num", resolved.get("few_shot_num")),
             "split": resolved.get("eval_split"),
         }
         part = Part(
@@ -140,7 +140,7 @@ def _rows(source: Source, name: str, subset: str, models: set[str]) -> Iterator[
 
 def _reply(output: Mapping[str, Any]) -> Reply:
     if output.get("error"):
-        return failed(output["error"])
+        return failed_reply(output["error"])
     choice = (output.get("choices") or [{}])[0]
     message = choice.get("message") or {}
     return make_reply(

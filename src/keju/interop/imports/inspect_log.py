@@ -15,7 +15,7 @@ from keju.interop.imports.log import (
     LogRow,
     Part,
     Source,
-    failed,
+    failed_reply,
     find_task,
     make_reply,
     number,
@@ -165,7 +165,7 @@ def _reply(sample: Mapping[str, Any]) -> Reply:
     output = sample.get("output") or {}
     error = error or output.get("error")
     if error:
-        return failed(error.get("message") if isinstance(error, Mapping) else error)
+        return failed_reply(error.get("message") if isinstance(error, Mapping) else error)
     choice: dict[str, Any] = next(iter(output.get("choices") or ()), {})
     return make_reply(
         (choice.get("message") or {}).get("content"),

@@ -16,7 +16,7 @@ from keju.interop.imports.log import (
     Task,
     find_task,
     make_reply,
-    malformed,
+    malformed_reply,
     naming,
     number,
 )
@@ -25,8 +25,9 @@ from keju.types import LABELS, Reply
 TOOL = "lm-eval"
 
 _SAMPLES = re.compile(r"samples_(?P<task>.+?)(?:_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+))?\.jsonl$")
-"""``samples_bbh_fewshot_snarks_2026-01-01T12-00-00.123.jsonl``"""
+"""``samples_TASK_2026-01-01T12-00-00.123.jsonl``"""
 _RESULTS = re.compile(r"results_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+)\.json$")
+"""``results_2026-01-01T12-00-00.123.json``"""
 
 
 class _File(NamedTuple):
@@ -41,8 +42,8 @@ class _File(NamedTuple):
 
 def find(source: Source) -> list[str]:
     """The files of samples; for a file of results those of the same run."""
-    if source.single and (named := _RESULTS.search(source.names[0])):
-        return source.siblings(source.names[0], f"samples_*_{named['time']}.jsonl")
+    if source.single and (match := _RESULTS.search(source.names[0])):
+        return source.siblings(source.names[0], f"samples_*_{match['time']}.jsonl")
     files = [name for name in source.names if _SAMPLES.search(name)]
     return [name for name in files if {"doc_id", "resps"} <= source.first(name).keys()]
 
@@ -159,8 +160,8 @@ def _stored(resps: Any) -> list[Reply]:
         try:
             values = [float(option[0][0]) for option in resps]
         except (IndexError, KeyError, TypeError, ValueError):
-            return [malformed(resps)]
+            return [malformed_reply(resps)]
         return [Reply(label_logprobs=dict(zip(LABELS, values, strict=False)))]
     texts = first if isinstance(first, list) else [first]
-    replies = [malformed(resps) if text is None else make_reply(str(text)) for text in texts]
-    return replies or [malformed(resps)]
+    replies = [malformed_reply(resps) if text is None else make_reply(str(text)) for text in texts]
+    return replies or [malformed_reply(resps)]

@@ -39,11 +39,15 @@ class Source:
             raise UsageError(f"there is no file or folder {path} to import")
         self.path = path
         self.single = path.is_file()
-        self.root = _run_folder(path)
+        # The folder above ``predictions`` where `path` lies in one; else the folder given.
+        inside = (p.parent for p in (path, *path.parents) if p.name == PREDICTIONS and p.is_dir())
+        self.root = next(inside, path.parent if self.single else path)
         self.hashes: dict[str, str] = {}
         """Relative path to SHA-256 of each file read so far."""
-        below = [path] if self.single else _listing(path)
-        self.names = [file.relative_to(self.root).as_posix() for file in below]
+        files = [path] if self.single else [p for p in sorted(path.rglob("*")) if p.is_file()]
+        if len(files) > MOST_FILES:
+            raise UsageError(f"{path} holds more than {MOST_FILES} files: give one run's folder")
+        self.names = [file.relative_to(self.root).as_posix() for file in files]
 
     def named(self, pattern: str) -> list[str]:
         """The names that match `pattern`, which is compared from their end."""
@@ -56,8 +60,8 @@ class Source:
     def siblings(self, name: str, pattern: str) -> list[str]:
         """The names of files beside `name` that match `pattern`."""
         folder = (self.root / name).parent
-        found = sorted(path for path in folder.glob(pattern) if path.is_file())
-        return [str(PurePosixPath(name).parent / path.name) for path in found]
+        names = sorted(path.name for path in folder.glob(pattern) if path.is_file())
+        return [str(PurePosixPath(name).parent / each) for each in names]
 
     def content(self, name: str) -> bytes:
         """The content of one file."""
@@ -142,46 +146,25 @@ def _decode(text: bytes) -> Any:
         raise error from None
 
 
-def _run_folder(path: Path) -> Path:
-    """The folder above ``predictions`` where `path` lies in one; else the folder given."""
-    for folder in (path, *path.parents):
-        if folder.name == PREDICTIONS and folder.is_dir():
-            return folder.parent
-    return path.parent if path.is_file() else path
-
-
-def _listing(folder: Path) -> list[Path]:
-    found: list[Path] = []
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            found.append(path)
-        if len(found) > MOST_FILES:
-            raise UsageError(f"{folder} holds more than {MOST_FILES} files: give one run's folder")
-    return found
-
-
 FINISHES = {"max_tokens": "length", "model_length": "length", "max_length": "length"}
 """What the tools call a reply that was cut off."""
 
 SHOWN = 100
 """Characters of a malformed reply that its error quotes."""
 _SECRET = re.compile(r"\bsk-[\w.*-]{4,}|(?<=Bearer )\S+|(?<=api key provided: )\S+", re.IGNORECASE)
-"""Keys as endpoints quote them in their refusals."""
+"""Keys as endpoints quote them: ``sk-abc…``, ``Bearer abc…``, ``… API key provided: abc…``."""
 
 
 def text_of(content: Any) -> str:
     """The text of a message's content, which may be a list of parts."""
     if isinstance(content, str):
         return content
-    parts = content if isinstance(content, list) else []
-    texts = [part if isinstance(part, str) else _text_part(part) for part in parts]
+    texts = []
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, Mapping) and part.get("type") in (None, "text"):
+            part = str(part.get("text") or "")
+        texts.append(part if isinstance(part, str) else "")
     return "\n".join(text for text in texts if text)
-
-
-def _text_part(part: Any) -> str:
-    if not isinstance(part, Mapping) or part.get("type") not in (None, "text"):
-        return ""
-    return str(part.get("text") or "")
 
 
 def reasoning_of(content: Any) -> str:
@@ -212,26 +195,37 @@ def make_reply(
     model: Any = "",
 ) -> Reply:
     """The reply behind a stored message, its thoughts kept apart."""
-    text = text_of(content)
     word = str(finish or "")
+    counts = usage if isinstance(usage, Mapping) else {}
+
+    def count(*names: str) -> int:
+        """Tokens under the first of `names` that the tool uses."""
+        numbers = (counts.get(name) for name in names)
+        return int(next((n for n in numbers if isinstance(n, int | float)), 0))
+
     return as_reply(
-        text,
+        text_of(content),
         reasoning=(text_of(reasoning), reasoning_of(content)),
         finish=FINISHES.get(word, word),
-        usage=_usage(usage),
+        usage=Usage(
+            count("input_tokens", "prompt_tokens"),
+            count("output_tokens", "completion_tokens"),
+            count("input_tokens_cache_read"),
+            count("reasoning_tokens"),
+        ),
         seconds=float(seconds) if isinstance(seconds, int | float) else 0.0,
         model=str(model or ""),
     )
 
 
-def failed(message: Any) -> Reply:
+def failed_reply(message: Any) -> Reply:
     """The reply of a row on which the tool failed."""
     line = one_line(_SECRET.sub(REDACTED, str(message))) or "the tool says nothing more"
     kind = kind_of(0, line, "")
     return Reply(error=Fault("server" if kind == "bad_request" else kind, line))
 
 
-def malformed(stored: Any) -> Reply:
+def malformed_reply(stored: Any) -> Reply:
     """The reply of a row that holds none: nothing, or not what the tool's versions store."""
     shown = one_line(_SECRET.sub(REDACTED, repr(stored)))[:SHOWN]
     return Reply(error=Fault("malformed", f"the log holds no reply here: {shown}"))
@@ -247,22 +241,6 @@ def naming(place: Path) -> Iterator[None]:
         raise DataError(
             f"{place}: this row is not laid out as Keju knows it ({kind}: {error})"
         ) from None
-
-
-def _usage(counts: Any) -> Usage:
-    if not isinstance(counts, Mapping):
-        return Usage()
-
-    def count(*names: str) -> int:
-        known = (counts.get(name) for name in names)
-        return int(next((n for n in known if isinstance(n, int | float)), 0))
-
-    return Usage(
-        count("input_tokens", "prompt_tokens"),
-        count("output_tokens", "completion_tokens"),
-        count("input_tokens_cache_read"),
-        count("reasoning_tokens"),
-    )
 
 
 def number(value: Any) -> float | None:
@@ -347,15 +325,15 @@ class Part:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     """How the tool asked, as far as its log says so."""
 
-    def read_as(self, task: Task, given: Mapping[str, Any] | None = None) -> Part:
-        """This part as the exam that `task` is; `given` holds the settings that the log names."""
+    def read_as(self, task: Task, settings: Mapping[str, Any] | None = None) -> Part:
+        """This part as the exam that `task` is; `settings` are those that the log names."""
         if task.facts is None:
             return self
-        given, facts = given or {}, task.facts
+        settings, facts = settings or {}, task.facts
         args = dict(facts.args)
-        if facts.shots and isinstance(given.get("few_shot_num"), int):
-            args["few_shot_num"] = min(given["few_shot_num"], facts.shots)
-        args |= {name: given[name] for name in facts.settings if given.get(name) is not None}
+        if facts.shots and isinstance(settings.get("few_shot_num"), int):
+            args["few_shot_num"] = min(settings["few_shot_num"], facts.shots)
+        args |= {key: settings[key] for key in facts.settings if settings.get(key) is not None}
         return replace(
             self,
             benchmark=task.benchmark,

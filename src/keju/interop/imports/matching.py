@@ -7,7 +7,7 @@ its text inside the prompt. Ids and positions are believed only where the text a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from keju.benchmarks.base import Exam
@@ -30,60 +30,45 @@ def order_of(row: LogRow, sample: Sample) -> tuple[int, ...] | None:
     As in `Sample.order`; empty where nothing was permuted. None where the options shown are not
     those of `sample`.
     """
-    if not sample.choices or _holds_its_options(sample):
+    # Where the options stand in the question, "(A) first", no order of them is free.
+    if not sample.choices or f"({LABELS[0]}) {sample.choices[0]}" in sample.text:
         return sample.order
     choices = [squeezed(choice) for choice in sample.choices]
     if row.choices:
-        found = _matched([squeezed(choice) for choice in row.choices], choices)
+        places = _places_of([squeezed(choice) for choice in row.choices], choices)
     else:
-        found = _read_off(row.prompt, squeezed(sample.text), choices)
-    if found is None:
+        places = _shown_places(row.prompt, squeezed(sample.text), choices)
+    if places is None:
         return None
     before = sample.order or tuple(range(len(choices)))
-    order = tuple(before[i] for i in found)
+    order = tuple(before[i] for i in places)
     return order if order != tuple(range(len(order))) else sample.order and order
 
 
-def _holds_its_options(sample: Sample) -> bool:
-    """Whether the options stand in the question, so that no order of them is free."""
-    return f"({LABELS[0]}) {sample.choices[0]}" in sample.text
-
-
-def _matched(shown: Sequence[str], choices: Sequence[str]) -> tuple[int, ...] | None:
+def _places_of(shown: Sequence[str], choices: Sequence[str]) -> tuple[int, ...] | None:
     """For each option shown its place among `choices`; equal options keep their order."""
     if sorted(shown) != sorted(choices):
         return None
     left = list(range(len(choices)))
-    found: list[int] = []
-    for option in shown:
-        place = next(i for i in left if choices[i] == option)
-        left.remove(place)
-        found.append(place)
-    return tuple(found)
+    return tuple(left.pop([choices[i] for i in left].index(option)) for option in shown)
 
 
-def _read_off(prompt: str, question: str, choices: Sequence[str]) -> tuple[int, ...] | None:
+def _shown_places(prompt: str, question: str, choices: Sequence[str]) -> tuple[int, ...] | None:
     """The order of the labelled options after the question; that of the data if none is shown."""
     tail = squeezed(prompt)
     tail = f" {tail[tail.rfind(question) + len(question) :]} " if question in tail else f" {tail} "
-    found = [_shown_as(label, tail, choices) for label in LABELS[: len(choices)]]
-    if all(place is None for place in found):
-        return tuple(range(len(choices)))
-    places = [place for place in found if place is not None]
-    shown = [choices[place] for place in places]
-    return _matched(shown, choices) if len(places) == len(choices) else None
-
-
-def _shown_as(label: str, tail: str, choices: Sequence[str]) -> int | None:
-    """Which option `tail` shows under `label`: the longest, since one may begin like another."""
-    fitting = [
-        place
-        for place, choice in enumerate(choices)
-        for separator in SEPARATORS
-        for opening in (" ", " (")
-        if f"{opening}{label}{separator}{choice} " in tail
-    ]
-    return max(fitting, key=lambda place: len(choices[place]), default=None)
+    shown = []
+    for label in LABELS[: len(choices)]:
+        fitting = [
+            choice
+            for choice in choices
+            for separator in SEPARATORS
+            for opening in (" ", " (")
+            if f"{opening}{label}{separator}{choice} " in tail
+        ]
+        if fitting:  # the longest, since one option may begin like another
+            shown.append(max(fitting, key=len))
+    return _places_of(shown, choices) if shown else tuple(range(len(choices)))
 
 
 OPTIONS = "\nOptions:"
@@ -136,20 +121,24 @@ class Matcher:
         """
         subset = plain(row.subset) if plain(row.subset) in self._subsets else ""
         place = self._by_place(row, subset)
-        likely = [place] if place is not None else self._by_words(row, subset)
+        likely = [place] if place is not None else []
+        if not likely:  # the questions of the row's very text; else the one that ends last in it
+            likely = self._within(self._by_text.get(squeezed(row.question), ()), subset)
+        if not likely:
+            likely = self._inside(squeezed(row.question or row.prompt), subset)
         fitting = [
             Match(row, index, order)
             for index in likely
             if (order := order_of(row, self._exam.samples[index])) is not None
         ]
         if fitting:
-            fitting.sort(key=lambda match: self._rank(match))
+            fitting.sort(key=self._rank)
             self._taken.add((fitting[0].place or 0, row.epoch))
             return fitting[0]
         if likely:
             return Match(row, None, reason="its options are not those of the question")
-        told = row.keys or row.question or row.prompt
-        return Match(row, None, reason="no such question" if told else "it has no id and no text")
+        clue = row.keys or row.question or row.prompt
+        return Match(row, None, reason="no such question" if clue else "it has no id and no text")
 
     def _rank(self, match: Match) -> tuple[bool, bool]:
         """Smaller for a question that is still free, and for one with the log's gold answer."""
@@ -159,45 +148,28 @@ class Matcher:
 
     def _by_place(self, row: LogRow, subset: str) -> int | None:
         """The question by its id or position, where the text agrees."""
-        found = self._by_id(row)
-        if found is not None and self._agrees(row, found):
-            return found
-        if row.index is not None:
-            for index in self._at(subset, row.index):
-                if self._agrees(row, index, certain=True):
-                    return index
-        return None
-
-    def _by_words(self, row: LogRow, subset: str) -> list[int]:
-        """The questions of the row's very text; else the one that stands last inside it."""
-        same = self._within(self._by_text.get(squeezed(row.question), ()), subset)
-        return same or self._inside(squeezed(row.question or row.prompt), subset)
-
-    def _by_id(self, row: LogRow) -> int | None:
         try:
-            return self._ids.get(self._exam.locate(row.keys)) if row.keys else None
+            index = self._ids.get(self._exam.locate(row.keys)) if row.keys else None
         except KeyError:
-            return None
-
-    def _at(self, subset: str, place: int) -> Iterator[int]:
-        subsets = [subset] if subset else list(self._subsets) if len(self._subsets) == 1 else []
-        for name in subsets:
-            if (name, place) in self._places:
-                yield self._places[name, place]
+            index = None
+        if index is not None and self._agrees(row, index):
+            return index
+        if not subset and len(self._subsets) == 1:
+            (subset,) = self._subsets
+        if row.index is not None and (subset, row.index) in self._places:
+            index = self._places[subset, row.index]
+            return index if self._agrees(row, index, certain=True) else None
+        return None
 
     def _agrees(self, row: LogRow, index: int, *, certain: bool = False) -> bool:
         """Whether the row's text is that of the question; with `certain` it must have one."""
-        text, stem = self._texts[index], self._stems[index]
-        if row.question:
-            asked = squeezed(row.question)
-            return text in asked or stem in asked
-        if row.prompt:
-            asked = squeezed(row.prompt)
-            return text in asked or stem in asked
-        return not certain
+        if not row.question and not row.prompt:
+            return not certain
+        asked = squeezed(row.question or row.prompt)
+        return self._texts[index] in asked or self._stems[index] in asked
 
-    def _within(self, found: Iterable[int], subset: str) -> list[int]:
-        return [i for i in found if not subset or plain(self._exam.samples[i].subset) == subset]
+    def _within(self, indices: Iterable[int], subset: str) -> list[int]:
+        return [i for i in indices if not subset or plain(self._exam.samples[i].subset) == subset]
 
     def _inside(self, asked: str, subset: str) -> list[int]:
         """The questions that end last in `asked`, after all worked examples."""
@@ -207,16 +179,13 @@ class Matcher:
             for start in range(len(asked) - length + 1)
             for index in self._heads.get(asked[start : start + length], ())
         }
-        ends = {index: self._end(asked, index) for index in self._within(sorted(begun), subset)}
+        ends: dict[int, int] = {}
+        for index in self._within(sorted(begun), subset):
+            for form in (self._stems[index], self._texts[index]):  # the whole text counts more
+                if form and (at := asked.rfind(form)) >= 0:
+                    ends[index] = at + len(form)
         last = max(ends.values(), default=0)
         return [index for index, end in ends.items() if end == last] if last else []
-
-    def _end(self, asked: str, index: int) -> int:
-        for form in (self._texts[index], self._stems[index]):
-            at = asked.rfind(form)
-            if form and at >= 0:
-                return at + len(form)
-        return 0
 
 
 def plain(subset: str) -> str:

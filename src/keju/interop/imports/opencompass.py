@@ -25,7 +25,7 @@ from keju.interop.imports.log import (
     Task,
     find_task,
     make_reply,
-    malformed,
+    malformed_reply,
     mean,
     number,
     prompt_of,
@@ -42,12 +42,16 @@ UNFINISHED = "tmp_"
 WHOLE = -1
 """The number of a file that is no part of a split dataset."""
 
+_FIRST = re.compile(rb'\s*\{\s*"\d+"\s*:\s*\{')
+"""How a file of predictions begins: ``{"0": {``."""
 _PART = re.compile(r"(.+)_(\d+)")
+"""A part of a split dataset: ``DATASET_2``."""
 DIRECT_READER = "robust"
 """For choices without chain of thought, where replies are a label alone."""
 LABEL = "label: "
 """What the log-likelihoods (as perplexities) of the options are filed under."""
 _FIGURE = re.compile(r"(?:accuracy|score)(?: \(\d+ runs average\))?")
+"""``accuracy``, ``score (4 runs average)``"""
 SHARE_OF = 100
 """Figures are percentages."""
 SAME = 1e-6
@@ -80,18 +84,18 @@ class Entry(NamedTuple):
 
 def find(source: Source) -> list[str]:
     """The files of predictions."""
-    found = [name for name in source.names if PREDICTIONS in PurePosixPath(name).parts[:-1]]
-    if source.single:
-        found = list(source.names)
-    return [name for name in found if _is_predictions(source, name)]
-
-
-def _is_predictions(source: Source, name: str) -> bool:
-    if name.endswith(".jsonl"):
-        return {"idx", "prediction"} <= source.first(name).keys()
-    if not name.endswith(".json"):
-        return False
-    return re.match(rb'\s*\{\s*"\d+"\s*:\s*\{', source.start(name, DETECTED_IN)) is not None
+    files = []
+    for name in source.names:
+        if not source.single and PREDICTIONS not in PurePosixPath(name).parts[:-1]:
+            continue
+        if name.endswith(".jsonl"):
+            fits = {"idx", "prediction"} <= source.first(name).keys()
+        else:
+            start = source.start(name, DETECTED_IN) if name.endswith(".json") else b""
+            fits = _FIRST.match(start) is not None
+        if fits:
+            files.append(name)
+    return files
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
@@ -126,7 +130,11 @@ def _datasets(source: Source, names: Sequence[str]) -> list[Dataset]:
     """The files by dataset; UsageError where two runs have the same one."""
     grouped: dict[str, dict[str, dict[int, str]]] = {}
     for name in sorted(names, key=_is_unfinished):
-        abbreviation, part = _abbreviation(source, name)
+        abbreviation, part = PurePosixPath(name).stem.removeprefix(UNFINISHED), WHOLE
+        split, own = _PART.fullmatch(abbreviation), _results_of(name, abbreviation)
+        # DATASET_2 with results of its own is the name of a dataset, not a part of one.
+        if split is not None and (own == name or not source.has(own)):
+            abbreviation, part = split[1], int(split[2])
         runs = grouped.setdefault(abbreviation, {})
         runs.setdefault(str(PurePosixPath(name).parent), {}).setdefault(part, name)
     for abbreviation, runs in grouped.items():
@@ -140,15 +148,6 @@ def _datasets(source: Source, names: Sequence[str]) -> list[Dataset]:
 
 def _is_unfinished(name: str) -> bool:
     return PurePosixPath(name).name.startswith(UNFINISHED)
-
-
-def _abbreviation(source: Source, name: str) -> tuple[str, int]:
-    """The dataset of a file, and which part of it the file is."""
-    stem = PurePosixPath(name).stem.removeprefix(UNFINISHED)
-    split, own = _PART.fullmatch(stem), _results_of(name, stem)
-    if split is None or (own != name and source.has(own)):
-        return stem, WHOLE
-    return split[1], int(split[2])
 
 
 def _dataset(source: Source, abbreviation: str, parts: Mapping[int, str]) -> Dataset:
@@ -167,7 +166,9 @@ def _part(source: Source, members: Sequence[tuple[Dataset, Task]], *, second: bo
     rows: list[LogRow] = []
     figures: list[tuple[str, int, float]] = []
     for dataset, task in members:
-        results = _results(source, dataset)
+        beside = _results_of(dataset.files[0], dataset.abbreviation)
+        apart = dataset.complete and beside not in dataset.files and source.has(beside)
+        results = source.mapping(beside) if apart else {}
         listed = list(_rows(source, _entries(source, dataset), results, task))
         rows += listed
         figure = _figure(results)
@@ -209,12 +210,6 @@ def _results_of(name: str, abbreviation: str) -> str:
     return str(PurePosixPath(*folder, f"{abbreviation}.json"))
 
 
-def _results(source: Source, dataset: Dataset) -> dict[str, Any]:
-    beside = _results_of(dataset.files[0], dataset.abbreviation)
-    found = dataset.complete and beside not in dataset.files and source.has(beside)
-    return source.mapping(beside) if found else {}
-
-
 def _figure(results: Mapping[str, Any]) -> tuple[str, float] | None:
     """The headline of a dataset: its name and value."""
     for metric in results:
@@ -229,20 +224,17 @@ def _entries(source: Source, dataset: Dataset) -> list[Entry]:
     entries: list[Entry] = []
     for name in dataset.files:
         before = len(entries)
-        for where, key, row in _predictions(source, name):
-            if not key.isdecimal() or "prediction" not in row:
+        if name.endswith(".jsonl"):
+            rows = source.jsonl(name)
+            listed = ((where, str(row.get("idx")), row) for where, row in rows)
+        else:
+            items = source.mapping(name).items()
+            listed = ((f"{name}, entry {key}", key, row) for key, row in items)
+        for where, key, row in listed:
+            if not key.isdecimal() or not isinstance(row, dict) or "prediction" not in row:
                 raise DataError(f"{source.root / where}: no prediction of {TOOL}")
             entries.append(Entry(where, before + int(key), row))
     return sorted(entries, key=lambda entry: entry.number)
-
-
-def _predictions(source: Source, name: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    if name.endswith(".jsonl"):
-        for where, row in source.jsonl(name):
-            yield where, str(row.get("idx")), row
-        return
-    for key, row in source.mapping(name).items():
-        yield f"{name}, entry {key}", str(key), row if isinstance(row, dict) else {}
 
 
 def _rows(
@@ -253,7 +245,8 @@ def _rows(
     verdicts = _verdicts(entries, details, _figure(results), rule_of(task))
     for entry, detail, verdict in zip(entries, details, verdicts, strict=True):
         answer = _first(detail, ANSWERS)
-        target = _target(entry, detail)
+        gold = entry.row.get("gold") or _first(detail, GOLDS) or ""
+        target = str(gold[-1] if isinstance(gold, list) and gold else gold)
         yield LogRow(
             where=entry.where,
             reply=_reply(entry.row, f"{source.root / entry.where}"),
@@ -289,24 +282,19 @@ def _detail(details: Any, place: int, size: int) -> dict[str, Any]:
     """What the evaluator says of one row: listed by question, or filed under the row's number."""
     epoch = place // size
     if isinstance(details, list):
-        found = details[place % size] if place % size < len(details) else {}
+        detail = details[place % size] if place % size < len(details) else {}
     else:
-        found = details.get(str(place)) if isinstance(details, Mapping) else {}
-    if not isinstance(found, Mapping):
+        detail = details.get(str(place)) if isinstance(details, Mapping) else {}
+    if not isinstance(detail, Mapping):
         return {}
     return {
         key: value[epoch] if isinstance(value, list) and epoch < len(value) else value
-        for key, value in found.items()
+        for key, value in detail.items()
     }
 
 
 def _first(detail: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return next((detail[key] for key in keys if detail.get(key) is not None), None)
-
-
-def _target(entry: Entry, detail: Mapping[str, Any]) -> str:
-    gold = entry.row.get("gold") or _first(detail, GOLDS) or ""
-    return str(gold[-1] if isinstance(gold, list) and gold else gold)
 
 
 def _verdicts(
@@ -345,10 +333,10 @@ def _compared(entry: Entry, detail: Mapping[str, Any]) -> float | None:
 
 def _ruled(row: Mapping[str, Any], rule: str, *, thoughts: bool) -> float | None:
     """What OpenCompass's rule makes of a reply, with or without its thoughts."""
-    said, gold = row["prediction"], row.get("gold")
-    if not isinstance(said, str) or not isinstance(gold, str):
+    text, gold = row["prediction"], row.get("gold")
+    if not isinstance(text, str) or not isinstance(gold, str):
         return None
-    right = decide(rule, said if thoughts else split_thinking(said).text, gold)
+    right = decide(rule, text if thoughts else split_thinking(text).text, gold)
     return None if right is None else float(right)
 
 
@@ -365,9 +353,9 @@ def _reply(row: Mapping[str, Any], where: str) -> Reply:
         if not all(isinstance(value, int | float) for value in values.values()):
             raise DataError(f"{where}: an option has no PPL")
         if any(number(value) is None for value in values.values()):
-            return malformed(values)
+            return malformed_reply(values)
         return Reply(label_logprobs={label: -float(value) for label, value in values.items()})
-    said = row["prediction"]
-    said = said[-1] if isinstance(said, list) and said else said
-    said = said.get("prediction") if isinstance(said, Mapping) else said
-    return make_reply(said) if isinstance(said, str) else malformed(said)
+    text = row["prediction"]
+    text = text[-1] if isinstance(text, list) and text else text
+    text = text.get("prediction") if isinstance(text, Mapping) else text
+    return make_reply(text) if isinstance(text, str) else malformed_reply(text)

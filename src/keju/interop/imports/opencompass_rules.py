@@ -9,32 +9,32 @@ from __future__ import annotations
 import re
 
 _CHOICE_MARKER = "answer is "
-_FREE_MARKER = re.compile(r"answer is\s*:?\s*", re.IGNORECASE)
-_BRACKETED = re.compile(r"\(([A-Z])")
+_FREE_MARKER = re.compile(r"answer is\s*:?\s*", re.IGNORECASE)  # "So the answer is: "
+_BRACKETED = re.compile(r"\(([A-Z])")  # "(B) two cells" gives B
 _CAPITAL = re.compile(r"[A-Z]")
-_BOLD = re.compile(r"\*\*(.*?)\*\*")
-_WORD = re.compile(r"(yes|no|true|false)\b", re.IGNORECASE)
-_LISTED_NUMBERS = re.compile(r"\d\s*,\s*\d")
+_BOLD = re.compile(r"\*\*(.*?)\*\*")  # "**two cells**" gives two cells
+_WORD = re.compile(r"(yes|no|true|false)\b", re.IGNORECASE)  # "Yes, it is" gives Yes
+_LISTED_NUMBERS = re.compile(r"\d\s*,\s*\d")  # "3, 5"
 _COMMA = re.compile(r"\s*,\s*")
-_ANSWER_COLON = re.compile(r"ANSWER\s*:\s*([A-P])", re.IGNORECASE)
+_ANSWER_COLON = re.compile(r"ANSWER\s*:\s*([A-P])", re.IGNORECASE)  # "Answer: B" gives B
 DIRECT_GOLD = re.compile(r"([A-P])\. (.*)", re.DOTALL)
 """``B. two cells``: without chain of thought the gold answer is the option with its label."""
 
 
-def decide(rule: str, said: str, gold: str) -> bool | None:
-    """Whether `said` is right by the rule of that name; None where Keju knows none."""
+def decide(rule: str, reply: str, gold: str) -> bool | None:
+    """Whether `reply` is right by the rule of that name; None where Keju knows none."""
     if rule == "choice":
-        return choice_of(said) == choice_of(gold)
+        return choice_of(reply) == choice_of(gold)
     if rule == "free form":
-        return free_form(said).casefold() == free_form(gold).casefold()
+        return free_form(reply).casefold() == free_form(gold).casefold()
     if rule == "capital":
         # The first capital letter of any script.
-        return next((letter for letter in said if letter.isupper()), "") == gold
+        return next((letter for letter in reply if letter.isupper()), "") == gold
     if rule == "colon":
         direct = DIRECT_GOLD.fullmatch(gold)
         if direct is not None:
-            return is_option(said, *direct.groups())
-        match = _ANSWER_COLON.search(said)
+            return is_option(reply, *direct.groups())
+        match = _ANSWER_COLON.search(reply)
         return (match[1] if match else "") == gold
     return None
 

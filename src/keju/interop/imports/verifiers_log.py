@@ -15,10 +15,10 @@ from keju.interop.imports.log import (
     Part,
     Source,
     Task,
-    failed,
+    failed_reply,
     find_task,
     make_reply,
-    malformed,
+    malformed_reply,
     mean,
     naming,
     number,
@@ -30,19 +30,19 @@ TOOL = "verifiers"
 RESULTS, METADATA, TRACES = "results.jsonl", "metadata.json", "traces.jsonl"
 
 _DECORATION = re.compile(r"^(?:.*/)?(?:keju[-_])?(.*?)(?:@.*)?$")
-"""An environment's id: an owner before it, a version after it, Keju's own prefix."""
+"""An environment's id: ``OWNER/keju-NAME@0.1.2`` gives ``NAME``."""
 
 
 def find(source: Source) -> list[str]:
     """The files of rollouts."""
-    finished = [
+    results = [
         name
         for name in source.named(RESULTS)
         if source.has(str(PurePosixPath(name).with_name(METADATA)))
         and {"completion", "reward"} <= source.first(name).keys()
     ]
-    traced = [name for name in source.named(TRACES) if "traces" in source.first(name)]
-    return finished + traced
+    traces = [name for name in source.named(TRACES) if "traces" in source.first(name)]
+    return results + traces
 
 
 def read(source: Source, names: Sequence[str]) -> Log:
@@ -71,13 +71,13 @@ def _task(environment: str) -> Task:
 def _results(source: Source, name: str) -> Log:
     facts = source.mapping(str(PurePosixPath(name).with_name(METADATA)))
     environment = str(facts.get("env_id") or "")
-    given = facts.get("env_args") or {}
+    settings = facts.get("env_args") or {}
     sampling = facts.get("sampling_args") or {}
     reward = number(facts.get("avg_reward"))
     part = Part(
         task=environment,
         rows=list(_rollouts(source, name)),
-        protocol=str(given.get("protocol") or ""),
+        protocol=str(settings.get("protocol") or ""),
         reported={} if reward is None else {"avg_reward": reward},
         sampling={key: value for key, value in sampling.items() if value not in ({}, None)},
     )
@@ -85,7 +85,7 @@ def _results(source: Source, name: str) -> Log:
         tool=TOOL,
         version=str((facts.get("version_info") or {}).get("vf_version") or ""),
         model=str(facts.get("model") or "unknown"),
-        parts=[part.read_as(_task(environment), given)],
+        parts=[part.read_as(_task(environment), settings)],
         files={},
     )
 
@@ -96,51 +96,45 @@ def _rollouts(source: Source, name: str) -> Iterator[LogRow]:
         if not {"completion", "reward"} <= row.keys():
             raise DataError(f"{source.root / where}: no rollout of {TOOL} (completion, reward)")
         with naming(source.root / where):
+            info = row["info"] if isinstance(row.get("info"), Mapping) else {}
             example = row.get("example_id")
-            rollout = _rollout(where, row, seen[example])
+            reply = _reply(row)
+            rollout = LogRow(
+                where=where,
+                reply=reply,
+                keys=_keys(info),
+                subset=str(info.get("subset") or ""),
+                index=example if isinstance(example, int) else None,
+                prompt=prompt_of(row.get("prompt")),
+                choices=tuple(map(str, info.get("choices") or ())),
+                target=str(row.get("answer") or ""),
+                verdict=None if reply.error else number(row.get("reward")),
+                epoch=seen[example],
+            )
             seen[example] += 1
         yield rollout
 
 
-def _rollout(where: str, row: Mapping[str, Any], epoch: int) -> LogRow:
-    info = row["info"] if isinstance(row.get("info"), Mapping) else {}
-    example = row.get("example_id")
-    reply = _rolled(row)
-    return LogRow(
-        where=where,
-        reply=reply,
-        keys=_keys(info),
-        subset=str(info.get("subset") or ""),
-        index=example if isinstance(example, int) else None,
-        prompt=prompt_of(row.get("prompt")),
-        choices=tuple(map(str, info.get("choices") or ())),
-        target=str(row.get("answer") or ""),
-        verdict=None if reply.error else number(row.get("reward")),
-        epoch=epoch,
-    )
-
-
 def _keys(info: Mapping[str, Any]) -> dict[str, Any]:
     """The ids among a row's own facts; Keju's environments give the id of the sample."""
-    named = {key: info[key] for key in ("question_id", "capsule_uuid", "id") if info.get(key)}
-    if "id" not in named and isinstance(info.get("sample_id"), str):
-        named["id"] = info["sample_id"]
-    return named
+    ids = {key: info[key] for key in ("question_id", "capsule_uuid", "id") if info.get(key)}
+    if "id" not in ids and isinstance(info.get("sample_id"), str):
+        ids["id"] = info["sample_id"]
+    return ids
 
 
-def _rolled(row: Mapping[str, Any]) -> Reply:
+def _reply(row: Mapping[str, Any]) -> Reply:
     if row.get("error"):
-        return failed(row["error"])
+        return failed_reply(row["error"])
     completion = row["completion"]
     if isinstance(completion, str):
         return make_reply(completion)
     turns = completion if isinstance(completion, list) else []
-    if not all(isinstance(turn, Mapping) for turn in turns):
-        return malformed(completion)
-    said = [turn for turn in turns if turn.get("role") == "assistant"]
-    if not said:
-        return malformed(completion)
-    last = said[-1]
+    mappings = all(isinstance(turn, Mapping) for turn in turns)
+    answers = [turn for turn in turns if turn.get("role") == "assistant"] if mappings else []
+    if not answers:
+        return malformed_reply(completion)
+    last = answers[-1]
     return make_reply(
         last.get("content"),
         reasoning=last.get("reasoning_content"),
@@ -171,7 +165,7 @@ def _traces(source: Source, name: str) -> Log:
             key = data.get("id", data.get("idx"))
             rows.append(_traced(where, episode, trace, data, seen[key]))
             seen[key] += 1
-    settings = exam.get("settings") or {}
+    settings = dict(exam.get("settings") or {})
     rewards = mean(row.verdict for row in rows if row.verdict is not None)
     part = Part(
         task=environment,
@@ -180,8 +174,8 @@ def _traces(source: Source, name: str) -> Log:
         reported={} if rewards is None else {"mean reward": rewards},
     )
     task = _task(str(exam.get("benchmark") or "") or environment)
-    given = settings | {"seed": settings.get("seed", exam.get("seed"))}
-    parts = [part.read_as(task, given)]
+    settings |= {"seed": settings.get("seed", exam.get("seed"))}
+    parts = [part.read_as(task, settings)]
     return Log(tool=TOOL, version=version, model=model or "unknown", parts=parts, files={})
 
 
@@ -194,38 +188,35 @@ def _traced(
 ) -> LogRow:
     nodes = [node for node in trace.get("nodes") or () if isinstance(node.get("message"), dict)]
     asked = [node["message"] for node in nodes if not node.get("sampled")]
+    answers = [node["message"] for node in nodes if node.get("sampled")]
     index = data.get("idx")
+    # The weighted sum of the rewards; nothing where scoring did not run.
+    rewards = list((trace.get("rewards") or {}).values())
+    verdict = None
+    if rewards and None not in rewards:
+        verdict = float(sum(r.get("score", 0.0) * r.get("weight", 1.0) for r in rewards))
     return LogRow(
         where=where,
-        reply=_trace_reply(episode, trace, nodes),
+        reply=_trace_reply(episode, trace, answers),
         keys=_keys(data),
         subset=str(data.get("subset") or ""),
         index=index if isinstance(index, int) else None,
         prompt=prompt_of(asked) or str(data.get("prompt") or ""),
         target=str(data.get("target") or data.get("answer") or ""),
-        verdict=_reward(trace),
+        verdict=verdict,
         epoch=epoch,
     )
 
 
-def _reward(trace: Mapping[str, Any]) -> float | None:
-    """The weighted sum of the rewards; None where scoring did not run."""
-    rewards = list((trace.get("rewards") or {}).values())
-    if not rewards or any(reward is None for reward in rewards):
-        return None
-    return float(sum(r.get("score", 0.0) * r.get("weight", 1.0) for r in rewards))
-
-
 def _trace_reply(
-    episode: Mapping[str, Any], trace: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]
+    episode: Mapping[str, Any], trace: Mapping[str, Any], answers: Sequence[Mapping[str, Any]]
 ) -> Reply:
     errors = trace.get("errors") or episode.get("errors")
-    said = [node["message"] for node in nodes if node.get("sampled")]
-    if errors and not (trace.get("ok") and said):
+    if errors and not (trace.get("ok") and answers):
         last = errors[-1]
-        return failed(last.get("message") if isinstance(last, Mapping) else last)
+        return failed_reply(last.get("message") if isinstance(last, Mapping) else last)
     call = (trace.get("calls") or [{}])[-1]
-    message = said[-1] if said else {}
+    message = answers[-1] if answers else {}
     time = call.get("time") or {}
     return make_reply(
         message.get("content"),
