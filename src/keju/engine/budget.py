@@ -54,7 +54,7 @@ class Meter:
 
 
 class Spending(Meter):
-    """What this session has spent, and whether the user's budget allows one request more.
+    """What the session has spent, and whether the user's budget allows one request more.
 
     A budget covers all sessions of a run: `already` holds what earlier ones spent. What is in
     flight counts at the average of what has come back, so that a budget is never overspent by

@@ -130,7 +130,7 @@ class _Session:
             self._loop.call_soon_threadsafe(self.interrupt)
 
     def note(self, *, ended: bool = False) -> None:
-        """Write down what this session has taken and spent so far."""
+        """Write down what the session has taken and spent so far."""
         channel, spent = self._channel, self._channel.spending
         session = StoredSession(
             started=self._started,

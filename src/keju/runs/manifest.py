@@ -147,7 +147,7 @@ class SessionLog:
         self.write()
 
     def note_session(self, session: StoredSession) -> None:
-        """Write what this session has taken and spent so far, so that a kill leaves a trace."""
+        """Write what the session has taken and spent so far, so that a kill leaves a trace."""
         if self._current is not None:
             self._entry.sessions.pop()
         self._entry.sessions.append(session)
@@ -254,7 +254,7 @@ class ManifestFile(SessionLog):
         return SessionLog(judges.setdefault(model, StoredJudge()), self.write)
 
     def finish(self, *, complete: bool) -> None:
-        """Write the end of this session."""
+        """Write the end of the session."""
         self.manifest.complete = complete
         self.write()
 
