@@ -53,7 +53,7 @@ class Finished(NamedTuple):
         return to_document(self.results)
 
     @property
-    def told(self) -> str:
+    def problem(self) -> str:
         """Why it ended early, and how to go on."""
         resume = f"; resume with: {self.resume_command}" if self.resume_command else ""
         return self.message + resume
@@ -69,17 +69,17 @@ def run_task(task_cfg: TaskConfig | dict[str, Any] | str | Path) -> dict[str, An
     from keju.config.load import load
 
     if isinstance(task_cfg, TaskConfig):
-        given = task_cfg.model_dump(exclude_unset=True) | {"headers": task_cfg.headers}
+        fields = task_cfg.model_dump(exclude_unset=True) | {"headers": task_cfg.headers}
         if task_cfg.api_key is not None:
-            given["api_key"] = task_cfg.api_key.get_secret_value()
-        config = load(flags=given, is_local=is_local)
+            fields["api_key"] = task_cfg.api_key.get_secret_value()
+        config = load(flags=fields, is_local=is_local)
     elif isinstance(task_cfg, dict):
         config = load(flags=task_cfg, is_local=is_local)
     else:
         config = load(file=Path(task_cfg), is_local=is_local)
     finished = run_exams(config)
     if finished.error is not None:
-        raise type(finished.error)(finished.told)
+        raise type(finished.error)(finished.problem)
     return finished.document
 
 
@@ -107,8 +107,8 @@ def run_exams(
             if cache is not None:
                 copy_cached(requests, recalled, cache, journal, ask_again=again)
             if display is not None and manifest.differences:
-                told = "; ".join(manifest.differences)
-                display.note(Notice("other_settings", {"differences": told}).text())
+                differences = "; ".join(manifest.differences)
+                display.note(Notice("other_settings", {"differences": differences}).text())
             if stage is not None and recalled.count < sum(job.units for job in jobs):
                 stage.preflight()
             stop = run_session(config, jobs, model, once, journal, manifest, recalled, display)
@@ -123,7 +123,7 @@ def run_exams(
                 manifest.finish(complete=stop is None)
                 write_outputs(run, results, requests, config.language, report=report)
             except DataError as error:
-                stop = stop or RunIncomplete(str(error))
+                stop = stop or RunIncomplete(error.code, **error.values)
     except KejuError:
         place.remove_if_empty()
         raise
@@ -159,19 +159,16 @@ def _shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
     total = sum(job.units for job in jobs)
     unanswered = total - sum(job.tallies[0].done for job in jobs)
     if unanswered:
-        return RunIncomplete(f"{unanswered} of {total} samples have no record")
+        return RunIncomplete("samples_unanswered", part=unanswered, whole=total)
     faults = [fault for job in jobs for fault in job.errors.values()]
     if len(faults) <= limit * total:
         return None
     (kind, count), *_ = Counter(fault.kind for fault in faults).most_common(1)
     example = next(fault.message for fault in faults if fault.kind == kind)
-    told = (
-        f"{len(faults)} of {total} samples ended in an error, more than the limit of {limit:.1%} "
-        f"({count} {kind}: {example})"
-    )
+    values = {"part": len(faults), "whole": total, "limit": limit, "count": count, "kind": kind}
     if all(fault.kind in KEPT_FAULTS for fault in faults):
-        return FinalErrors(f"{told}; asking again would not change that")
-    return RunIncomplete(told)
+        return FinalErrors("samples_failed_for_good", example=example, **values)
+    return RunIncomplete("samples_failed", example=example, **values)
 
 
 def judge_run(
@@ -191,7 +188,7 @@ def judge_run(
         stage.check()
     with Journal(folder):
         file = ManifestFile(folder, config, [job.facts() for job in jobs])
-        described = msgspec.structs.replace(file.manifest)
+        description = msgspec.structs.replace(file.manifest)
         earlier = _complete_results(folder, file.before)
         if earlier is not None and file.before is not None:
             _describe_results(file.manifest, file.before)
@@ -205,8 +202,8 @@ def judge_run(
         if stage is not None:
             stop = stage.grade(folder, file, display=display, strict=True)
         if stop is not None and earlier is not None:
-            return _left_as_it_was(folder, earlier, stop, described.config.get("judge"))
-        _describe_results(file.manifest, described)
+            return _left_as_it_was(folder, earlier, stop, description.config.get("judge"))
+        _describe_results(file.manifest, description)
         write_grades(folder, stage.grades if stage is not None else ())
         results = build_results(jobs, file, stop, stage, run.notices)
         complete = stop is None and all(job.tallies[0].done == job.units for job in jobs)
@@ -235,7 +232,7 @@ def _complete_results(folder: Path, before: Manifest | None) -> Results | None:
 def _left_as_it_was(
     folder: Path, results: Results, stop: KejuError, judge: dict[str, Any] | None
 ) -> Finished:
-    message = f"{stop}; the earlier results stay as they are until this grading is complete"
+    message = Notice("earlier_results_stay", {"problem": stop}).text()
     again = f"keju judge {shlex.quote(str(folder))}"
     if judge:
         again += f" --judge {shlex.quote(json.dumps(judge))}"

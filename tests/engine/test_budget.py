@@ -19,11 +19,11 @@ def spent(requests: int, tokens: int, budget: Budget, price: Price | None = None
 
 def test_each_budget_stops_at_its_limit() -> None:
     assert not spent(9, 10, Budget(requests=10)).exhausted(0, 0)
-    assert "10 requests" in spent(10, 10, Budget(requests=10)).exhausted(0, 0)
-    assert "100 tokens" in spent(10, 10, Budget(tokens=100)).exhausted(0, 0)
-    assert "2 seconds" in spent(1, 1, Budget(seconds=2)).exhausted(0, 2.5)
+    assert "10 requests" in str(spent(10, 10, Budget(requests=10)).exhausted(0, 0))
+    assert "100 tokens" in str(spent(10, 10, Budget(tokens=100)).exhausted(0, 0))
+    assert "2 seconds" in str(spent(1, 1, Budget(seconds=2)).exhausted(0, 2.5))
     price = Price(input=1.0, output=2.0)
-    assert "in cost" in spent(10, 100_000, Budget(cost=1.0), price).exhausted(0, 0)
+    assert "in cost" in str(spent(10, 100_000, Budget(cost=1.0), price).exhausted(0, 0))
 
 
 def test_what_is_in_flight_counts_against_tokens() -> None:

@@ -47,7 +47,7 @@ def session_output(finished: Finished, more: Callable[[], None] = lambda: None) 
         render_results(finished.results)
         more()
 
-    problem = finished.told if finished.exit_code else ""
+    problem = finished.problem if finished.exit_code else ""
     return Output(finished.document, show, problem, finished.exit_code)
 
 

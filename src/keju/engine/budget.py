@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keju.config import Budget, Price
+from keju.errors import RunIncomplete
 from keju.types import Fault, Usage
 
 
@@ -84,18 +85,18 @@ class Spending(Meter):
         """Tokens of a reply so far; 0 before the first one."""
         return self.tokens / self.replies if self.replies else 0.0
 
-    def exhausted(self, in_flight: int, seconds: float) -> str:
-        """Which budget allows no further request, in words; empty if all do."""
+    def exhausted(self, in_flight: int, seconds: float) -> RunIncomplete | None:
+        """The error of a budget that allows no further request; None if all do."""
         budget, already = self._budget, self._already
-        if budget.requests and already.requests + self.requests >= budget.requests:
-            return f"the budget of {budget.requests} requests"
-        if budget.seconds and self._seconds + seconds >= budget.seconds:
-            return f"the budget of {budget.seconds:g} seconds"
         ahead = 1 + in_flight / self.replies if self.replies else 1.0
-        if budget.tokens and already.tokens + self.tokens * ahead >= budget.tokens:
-            return f"the budget of {budget.tokens} tokens"
-        if budget.cost and self.price:
-            before, now = already.cost(self.price) or 0.0, self.cost(self.price) or 0.0
-            if before + now * ahead >= budget.cost:
-                return f"the budget of {budget.cost:g} in cost"
-        return ""
+        spent = {
+            "requests": already.requests + self.requests,
+            "seconds": self._seconds + seconds,
+            "tokens": already.tokens + self.tokens * ahead,
+            "cost": (already.cost(self.price) or 0.0) + (self.cost(self.price) or 0.0) * ahead,
+        }
+        for name, amount in spent.items():
+            most = getattr(budget, name)
+            if most and amount >= most and (name != "cost" or self.price):
+                return RunIncomplete(f"budget_of_{name}", most=most)
+        return None

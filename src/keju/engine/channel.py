@@ -61,8 +61,9 @@ class Concurrency:
             return False
         share = self._overloads / self._replies
         before = self.limit
-        grown = self.limit * (1 - 0.7 * share) + max(1.0, 0.1 * self.limit * (share == 0))
-        self.limit = max(1, min(self.most, int(grown)))
+        # All of 64 overloaded: 20; half of them: 42; none of them: 70, or `most`.
+        target = before * (1 - 0.7 * share) + max(1.0, 0.1 * before * (share == 0))
+        self.limit = max(1, min(self.most, int(target)))
         self._replies = self._overloads = 0
         return self.limit > before
 
@@ -165,13 +166,13 @@ class Channel:
         self.in_flight = 0
         """Attempts that wait for their reply."""
         self.retries = 0
-        self.stopped: KejuError | None = None
+        self.stop_reason: KejuError | None = None
         """Why nothing more is sent."""
         self._random = random.Random(seed)
         self._requests = Rate(limits.rpm, burst=max(1.0, limits.rpm / 60)) if limits.rpm else None
         self._tokens = Rate(limits.tpm, burst=limits.tpm / 6) if limits.tpm else None
         self._metered = self.spending.limited or bool(limits.rpm or limits.tpm)
-        self._occupied = 0
+        self._slots_in_use = 0
         self._returning: deque[asyncio.Future[None]] = deque()
         self._newcomers: deque[asyncio.Future[None]] = deque()
         self._due: list[float] = []
@@ -188,12 +189,12 @@ class Channel:
     async def open(self, samplings: Iterable[Sampling]) -> None:
         """Start the model and show with a cheap call for each sampling that it works."""
         await self.model.start()
-        known: list[Sampling] = []
+        different: list[Sampling] = []
         for sampling in samplings:
-            if sampling not in known:
+            if sampling not in different:
                 await self._knock_patiently(sampling)
-                known.append(sampling)
-        self._knock = known[0] if known else self._knock
+                different.append(sampling)
+        self._knock = different[0] if different else self._knock
         self._opened = monotonic()
 
     async def _knock_patiently(self, sampling: Sampling) -> None:
@@ -229,7 +230,7 @@ class Channel:
         if self.breaker.since is not None:
             down = monotonic() - self.breaker.since
             return f"the endpoint is down ({down:.0f} s); the run pauses until it answers"
-        if self.stopped is not None:
+        if self.stop_reason is not None:
             return f"{self.in_flight} requests in flight to finish"
         if self.concurrency.limit < self.concurrency.most and self.in_flight:
             return f"overload: {self.concurrency.limit} of {self.concurrency.most} slots in use"
@@ -246,13 +247,13 @@ class Channel:
 
     def stop(self, reason: KejuError) -> None:
         """Send nothing more; what is in flight comes in, everybody else gets `reason` raised."""
-        if self.stopped is None:
-            self.stopped = reason
+        if self.stop_reason is None:
+            self.stop_reason = reason
         self._stopping.set()
         self._wake()
         for turn in (*self._returning, *self._newcomers):
             if not turn.done():
-                turn.set_exception(self.stopped)
+                turn.set_exception(self.stop_reason)
 
     # Slots
 
@@ -267,10 +268,10 @@ class Channel:
 
     async def enter(self, *, returning: bool = False) -> None:
         """Take a slot; one that was given back for a wait is `returning`, before new work."""
-        if self.stopped is not None:
-            raise self.stopped
-        if self._occupied < self.concurrency.limit and not self._returning:
-            self._occupied += 1
+        if self.stop_reason is not None:
+            raise self.stop_reason
+        if self._slots_in_use < self.concurrency.limit and not self._returning:
+            self._slots_in_use += 1
             return
         turn = asyncio.get_running_loop().create_future()
         (self._returning if returning else self._newcomers).append(turn)
@@ -283,7 +284,7 @@ class Channel:
 
     def leave(self) -> None:
         """Give a slot back."""
-        self._occupied -= 1
+        self._slots_in_use -= 1
         self._grant()
 
     @property
@@ -291,19 +292,19 @@ class Channel:
         """Whether who has a slot may use it for the next request, without asking for one again."""
         return (
             not self._returning
-            and self._occupied <= self.concurrency.limit
-            and self.stopped is None
+            and self._slots_in_use <= self.concurrency.limit
+            and self.stop_reason is None
         )
 
     def _grant(self) -> None:
-        while self._occupied < self.concurrency.limit:
+        while self._slots_in_use < self.concurrency.limit:
             waiting = self._returning or self._newcomers
             if not waiting:
                 return
             turn = waiting.popleft()
             if not turn.done():
                 # Counted now, not when the other side runs: nobody slips in between.
-                self._occupied += 1
+                self._slots_in_use += 1
                 turn.set_result(None)
 
     # One request
@@ -314,12 +315,12 @@ class Channel:
         """The reply to `request`; whoever asks holds a slot.
 
         A fault that may pass is followed by another attempt, as many as the limits allow. A fault
-        that remains is the reply's `error`. Raises what stopped the channel, if anything did.
+        that remains is the reply's `error`. Raises what stop_reason the channel, if anything did.
         `check` sees each reply that came and may make a fault of it.
         """
         faults: tuple[Fault, ...] = ()
         while True:
-            if self._metered or self.breaker.since is not None or self.stopped is not None:
+            if self._metered or self.breaker.since is not None or self.stop_reason is not None:
                 await self._clearance()
             self.in_flight += 1
             self.spending.requests += 1
@@ -344,10 +345,22 @@ class Channel:
                     self._probing = asyncio.create_task(self._probe())
             else:
                 self._answered(overload=fault.kind in OVERLOADS)
-            if self._is_outcome(fault, faults):
+            if fault.kind in FINAL:
+                self._bad_requests += 1
+                hopeless = self._bad_requests >= BAD_REQUESTS_TO_STOP and not self._successes
+                if fault.kind == "bad_request" and hopeless:
+                    self.stop(EndpointError("endpoint_refuses_all", problem=fault.message))
                 break
-            if self.stopped is not None:
-                raise self.stopped
+            self._refusals += fault.kind in REFUSALS
+            if fault.kind in REFUSALS and self._refusals >= REFUSALS_TO_STOP:
+                self.stop(EndpointError("endpoint_refuses_more", problem=fault.message))
+            elif (wait := fault.retry_after or 0) > self.limits.give_up_after:
+                self.stop(RunIncomplete("endpoint_pauses", seconds=wait, problem=fault.message))
+            # A request that never reached the endpoint is no attempt.
+            elif sum(each.sent for each in (*faults, fault)) >= self.limits.attempts:
+                break
+            if self.stop_reason is not None:
+                raise self.stop_reason
             faults += (fault,)
             self.retries += 1
             await self._wait_without_slot(self._backoff(fault, len(faults)))
@@ -355,26 +368,6 @@ class Channel:
         if self._tokens is not None:
             self._tokens.draw(reply.usage.input + reply.usage.output)
         return Exchange(reply, faults)
-
-    def _is_outcome(self, fault: Fault, faults: tuple[Fault, ...]) -> bool:
-        """Whether a fault ends its request; one that no request is to blame for stops all."""
-        if fault.kind in FINAL:
-            self._bad_requests += 1
-            hopeless = self._bad_requests >= BAD_REQUESTS_TO_STOP and not self._successes
-            if fault.kind == "bad_request" and hopeless:
-                self.stop(EndpointError(f"the endpoint refuses every request: {fault.message}"))
-            return True
-        if fault.kind in REFUSALS:
-            self._refusals += 1
-            if self._refusals >= REFUSALS_TO_STOP:
-                self.stop(EndpointError(f"the endpoint refuses to go on: {fault.message}"))
-                return False
-        if (fault.retry_after or 0) > self.limits.give_up_after:
-            asked = f"{fault.retry_after:.0f} s"
-            self.stop(RunIncomplete(f"the endpoint asks to wait {asked} ({fault.message})"))
-            return False
-        # A request that never reached the endpoint is no attempt.
-        return sum(each.sent for each in (*faults, fault)) >= self.limits.attempts
 
     def _backoff(self, fault: Fault, failures: int) -> float:
         """What the endpoint asked for; else exponential. Both with jitter, so that none crowd."""
@@ -394,7 +387,7 @@ class Channel:
                     await self._stopping.wait()
             await self.enter(returning=True)
         except BaseException:
-            self._occupied += 1  # its holder is about to give back what it took
+            self._slots_in_use += 1  # its holder is about to give back what it took
             raise
         finally:
             self._due.remove(due)
@@ -402,16 +395,16 @@ class Channel:
     async def _clearance(self) -> None:
         """Wait until the breaker, the budget and the rates allow one attempt."""
         while True:
-            if self.stopped is not None:
-                raise self.stopped
+            if self.stop_reason is not None:
+                raise self.stop_reason
             if self.breaker.since is not None:
                 await self._changed.wait()
                 continue
             exhausted = self.spending.exhausted(self.in_flight, self.seconds)
-            if exhausted and not self.in_flight:
-                self.stop(RunIncomplete(f"{exhausted} is used up: give a larger one to go on"))
+            if exhausted is not None and not self.in_flight:
+                self.stop(exhausted)
                 continue
-            if exhausted:
+            if exhausted is not None:
                 await self._changed.wait()
                 continue
             now, wait = monotonic(), 0.0
@@ -446,10 +439,10 @@ class Channel:
     async def _probe(self) -> None:
         """Knock with the preflight's cheap call until the endpoint answers or we give up."""
         wait = 1.0
-        while self.breaker.since is not None and self.stopped is None:
+        while self.breaker.since is not None and self.stop_reason is None:
             if monotonic() - self.breaker.since > self.breaker.give_up_after:
-                allowed = f"{self.breaker.give_up_after:g} s"
-                self.stop(RunIncomplete(f"the endpoint stayed down for more than {allowed}"))
+                seconds = self.breaker.give_up_after
+                self.stop(RunIncomplete("endpoint_stayed_down", seconds=seconds))
                 return
             await asyncio.sleep(wait)
             wait = min(15.0, wait * 1.5)

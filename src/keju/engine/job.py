@@ -223,20 +223,14 @@ def make_jobs(config: TaskConfig) -> list[Job]:
     for exam, args in prepare_exams(config):
         sampling = resolve_sampling(exam.protocol, config)
         if not exam.samples:
-            raise ConfigError(f"{exam.benchmark}: the selection holds no question")
+            raise ConfigError("no_question_selected", name=exam.benchmark)
         # Where labels are compared nothing is sampled, so settings of sampling would do nothing.
         for name in SAMPLED if sampling.decode == "labels" else ():
             if getattr(config.generation_config, name) not in (None, 0):
-                raise ConfigError(
-                    f"generation_config.{name} has no effect on {exam.benchmark}, which compares "
-                    "the log-probabilities of labels: leave it out, or take a protocol that "
-                    "generates"
-                )
+                raise ConfigError("sampling_of_labels", setting=name, name=exam.benchmark)
         if sampling.form == "completion" and exam.render(exam.samples[0]).prefix.messages:
-            raise ConfigError(
-                f"{exam.benchmark}: protocol '{exam.protocol.name}' is a conversation and cannot "
-                "be sent to a completions endpoint; use --api chat"
-            )
+            names = {"name": exam.benchmark, "protocol": exam.protocol.name}
+            raise ConfigError("conversation_as_completion", **names)
         readers = choose_readers(exam, args.reader or config.reader)
         jobs.append(
             Job(

@@ -35,8 +35,8 @@ class Engine:
         journal: Journal,
         solver: Solver,
         *,
-        on_progress: Callable[[], None] | None = None,
-        on_session: Callable[[], None] | None = None,
+        on_progress: Callable[[], None] = lambda: None,
+        on_session: Callable[[], None] = lambda: None,
     ) -> None:
         """`on_progress` is called often, for the eye; `on_session` once a second, for the books."""
         self.channel = channel
@@ -49,12 +49,12 @@ class Engine:
         self._lanes = count()
         self._in_waiting = False
         self._crash: BaseException | None = None
-        self._finished: list[tuple[Unit, Request, Exchange]] = []
+        self._replies: list[tuple[Unit, Request, Exchange]] = []
 
     async def run(self) -> KejuError | None:
         """Work until the queue is empty; return what stopped the run early, if anything did."""
         self._loop = asyncio.get_running_loop()
-        self._written: asyncio.Future[None] = self._loop.create_future()
+        self._on_disk: asyncio.Future[None] = self._loop.create_future()
         self._all_done = asyncio.Event()
         background = [
             self._loop.create_task(self._sync_often()),
@@ -68,9 +68,8 @@ class Engine:
         self._flush()  # what workers that were cancelled had no time to wait for
         if self._crash is not None:
             raise self._crash
-        if self._on_progress is not None:
-            self._on_progress()
-        return self.channel.stopped
+        self._on_progress()
+        return self.channel.stop_reason
 
     def abort(self) -> None:
         """Stop now; what is in flight is lost and will be asked again on resume."""
@@ -107,42 +106,39 @@ class Engine:
                 try:
                     exchange = await self._solver(request, channel)
                 except KejuError as error:
-                    if error is channel.stopped:
+                    if error is channel.stop_reason:
                         return  # the unit has no record, so that a resumed run asks it
                     raise
-                self._finish(unit, request, exchange)
-                await self._written  # its record is on disk before the slot sends again
+                # Replies that come at the same time are scored and written together.
+                if not self._replies:
+                    self._on_disk = self._loop.create_future()
+                    if channel.in_flight:
+                        self._loop.call_later(GATHER, self._flush)
+                    else:
+                        self._loop.call_soon(self._flush)
+                self._replies.append((unit, request, exchange))
+                await self._on_disk  # its record is there before the slot sends again
                 if not channel.may_stay:
                     return  # somebody else needs the slot, and there is a worker in waiting
         finally:
             channel.leave()
 
-    def _finish(self, unit: Unit, request: Request, exchange: Exchange) -> None:
-        """Have a reply scored and written soon, together with those that come at the same time."""
-        if not self._finished:
-            self._written = self._loop.create_future()
-            if self.channel.in_flight:
-                self._loop.call_later(GATHER, self._flush)
-            else:
-                self._loop.call_soon(self._flush)
-        self._finished.append((unit, request, exchange))
-
     def _flush(self) -> None:
         """Score what has come in; write it; only then enter it on the scoreboards."""
-        written, finished, self._finished = self._written, self._finished, []
+        on_disk, replies, self._replies = self._on_disk, self._replies, []
         try:
-            if finished:
+            if replies:
                 records = [
                     unit.job.record(unit.number, request, exchange)
-                    for unit, request, exchange in finished
+                    for unit, request, exchange in replies
                 ]
                 self._journal.append(records)
-                for (unit, _, _), record in zip(finished, records, strict=True):
+                for (unit, _, _), record in zip(replies, records, strict=True):
                     unit.job.enter(unit.number, record)
         except Exception as error:
             self._break_off(error)
-        if not written.done():
-            written.set_result(None)
+        if not on_disk.done():
+            on_disk.set_result(None)
 
     def _break_off(self, error: Exception) -> None:
         """Nothing can be saved any more: stop now, and say why."""
@@ -159,10 +155,9 @@ class Engine:
                 await asyncio.to_thread(self._journal.sync)
             except KejuError as error:
                 self._break_off(error)
-            if self._on_session is not None:
-                self._on_session()
+            self._on_session()
 
     async def _show_often(self) -> None:
-        while self._on_progress is not None:
+        while True:
             self._on_progress()
             await asyncio.sleep(PROGRESS_EVERY)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from keju.config import TaskConfig
 from keju.engine.budget import Meter, Spending
 from keju.engine.channel import Channel, Limits, Solver
-from keju.engine.display import Display, Progress
+from keju.engine.display import Display, Progress, Silent
 from keju.engine.job import Job
 from keju.engine.loop import Engine
 from keju.engine.queue import Queue
@@ -42,11 +42,10 @@ def run_session(
     `already` is what others have spent of the same budget.
     """
     total = sum(job.units for job in jobs)
-    if display is not None:
-        display.start(total, recalled.count, [job.exam.benchmark for job in jobs])
-        if recalled.damaged:
-            lines = recalled.damaged
-            display.note(Notice("damaged_lines_asked_again", {"lines": lines}).text())
+    display = display or Silent()
+    display.start(total, recalled.count, [job.exam.benchmark for job in jobs])
+    if recalled.damaged:
+        display.note(Notice("damaged_lines_asked_again", {"lines": recalled.damaged}).text())
     try:
         if recalled.count == total:
             return None
@@ -59,24 +58,18 @@ def run_session(
         queue = Queue(jobs, recalled.done, seed=config.seed, lanes=lanes)
         session = _Session(jobs, channel, log, display)
         engine = Engine(
-            channel,
-            queue,
-            journal,
-            solver,
-            on_progress=session.show if display is not None else None,
-            on_session=session.note,
+            channel, queue, journal, solver, on_progress=session.show, on_session=session.note
         )
         return run_loop(lambda: session.run(engine), session.interrupt_from_outside)
     finally:
-        if display is not None:
-            display.finish()
+        display.finish()
 
 
 class _Session:
     """The signals, the books and the display around an engine."""
 
     def __init__(
-        self, jobs: Sequence[Job], channel: Channel, log: SessionLog, display: Display | None
+        self, jobs: Sequence[Job], channel: Channel, log: SessionLog, display: Display
     ) -> None:
         self._jobs = jobs
         self._channel = channel
@@ -85,27 +78,27 @@ class _Session:
         self._started = now()
         self._interrupts = 0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._preparing: asyncio.Task[Any] | None = None
+        self._preparation: asyncio.Task[Any] | None = None
         self._engine: Engine | None = None
 
     async def run(self, engine: Engine) -> KejuError | None:
         self._loop = asyncio.get_running_loop()
-        self._preparing = asyncio.current_task()
+        self._preparation = asyncio.current_task()
         with _signals(self.interrupt):
             try:
                 # What is known of the endpoint is written before the first question is asked.
                 await self._channel.open(job.sampling for job in self._jobs)
-                self._preparing = None
+                self._preparation = None
                 self._log.note_endpoint(self._channel.model.facts())
                 self._engine = engine
                 stop = await engine.run()
             except asyncio.CancelledError:
-                if self._preparing is None or not self._interrupts:
+                if self._preparation is None or not self._interrupts:
                     raise
-                self._preparing.uncancel()
-                return Interrupted("interrupted before the first question")
+                self._preparation.uncancel()
+                return Interrupted("interrupted_at_once")
             finally:
-                self._preparing = None
+                self._preparation = None
                 await self._channel.close()
         self.note(ended=True)
         return stop
@@ -114,15 +107,14 @@ class _Session:
         """The first call lets what is in flight finish, the second stops at once."""
         self._interrupts += 1
         if self._engine is None:
-            if self._preparing is not None:
-                self._preparing.cancel()
+            if self._preparation is not None:
+                self._preparation.cancel()
         elif self._interrupts > 1:
             self._engine.abort()
         else:
             self._channel.stop(Interrupted("interrupted"))
-            if self._display is not None:
-                in_flight = self._channel.in_flight
-                self._display.note(Notice("stopping", {"requests": in_flight}).text())
+            in_flight = self._channel.in_flight
+            self._display.note(Notice("stopping", {"requests": in_flight}).text())
 
     def interrupt_from_outside(self) -> None:
         """The same, from another thread than the loop's."""
@@ -148,7 +140,6 @@ class _Session:
 
     def show(self) -> None:
         """Show how far the session is."""
-        assert self._display is not None
         channel, spent = self._channel, self._channel.spending
         heads = [job.tallies[0] for job in self._jobs]
         counts = [sum(column) for column in zip(*(tally.counts for tally in heads), strict=True)]
@@ -188,10 +179,10 @@ def run_loop(
     except RuntimeError:
         return _run_here(main)
     with ThreadPoolExecutor(1) as pool:
-        working = pool.submit(_run_here, main)
+        work = pool.submit(_run_here, main)
         while True:
             try:
-                return working.result()
+                return work.result()
             except KeyboardInterrupt:
                 if interrupt is None:
                     raise

@@ -92,6 +92,29 @@ TEXTS: dict[str, str] = {
     "endpoint_without_model_or_route": "{url} has no model '{model}' or no such route ({problem}): "
     "check {address_and_model}",
     "logprobs_left_out": "it leaves them out",
+    "endpoint_pauses": "the endpoint asks to wait {seconds:.0f} s ({problem})",
+    "endpoint_refuses_all": "the endpoint refuses every request: {problem}",
+    "endpoint_refuses_more": "the endpoint refuses to go on: {problem}",
+    "endpoint_stayed_down": "the endpoint stayed down for more than {seconds:g} s",
+    # Runs.
+    "budget_of_cost": "the budget of {most:g} in cost is used up: give a larger one to go on",
+    "budget_of_requests": "the budget of {most} requests is used up: give a larger one to go on",
+    "budget_of_seconds": "the budget of {most:g} seconds is used up: give a larger one to go on",
+    "budget_of_tokens": "the budget of {most} tokens is used up: give a larger one to go on",
+    "conversation_as_completion": "{name}: protocol '{protocol}' is a conversation and cannot be "
+    "sent to a completions endpoint; use --api chat",
+    "earlier_results_stay": "{problem}; the earlier results stay as they are until this grading "
+    "is complete",
+    "interrupted": "interrupted",
+    "interrupted_at_once": "interrupted before the first question",
+    "no_question_selected": "{name}: the selection holds no question",
+    "samples_failed": "{part} of {whole} samples ended in an error, more than the limit of "
+    "{limit:.1%} ({count} {kind}: {example})",
+    "samples_failed_for_good": "{part} of {whole} samples ended in an error, more than the limit "
+    "of {limit:.1%} ({count} {kind}: {example}); asking again would not change that",
+    "samples_unanswered": "{part} of {whole} samples have no record",
+    "sampling_of_labels": "generation_config.{setting} has no effect on {name}, which compares "
+    "the log-probabilities of labels: leave it out, or take a protocol that generates",
     # Environments of verifiers.
     "environment_agentic": "{name}: mode 'agentic' works in a sandbox, which environments of "
     "verifiers do not offer: use mode 'zero_shot'",

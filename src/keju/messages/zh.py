@@ -80,6 +80,28 @@ TEXTS: dict[str, str] = {
     "endpoint_without_model_or_route": "{url} 没有模型“{model}”或没有该路径（{problem}）："
     "请检查 {address_and_model}",
     "logprobs_left_out": "回复中没有",
+    "endpoint_pauses": "接口要求等待 {seconds:.0f} 秒（{problem}）",
+    "endpoint_refuses_all": "接口拒绝了所有请求：{problem}",
+    "endpoint_refuses_more": "接口拒绝继续工作：{problem}",
+    "endpoint_stayed_down": "接口停止响应超过 {seconds:g} 秒",
+    # Runs.
+    "budget_of_cost": "费用预算 {most:g} 已用完：请提高预算以继续",
+    "budget_of_requests": "{most} 次请求的预算已用完：请提高预算以继续",
+    "budget_of_seconds": "{most:g} 秒的预算已用完：请提高预算以继续",
+    "budget_of_tokens": "{most} 个 token 的预算已用完：请提高预算以继续",
+    "conversation_as_completion": "{name}：协议“{protocol}”是对话，不能发送到 completions 接口；"
+    "请使用 --api chat",
+    "earlier_results_stay": "{problem}；在本次评分完成之前，先前的结果保持不变",
+    "interrupted": "已中断",
+    "interrupted_at_once": "在第一个问题之前已中断",
+    "no_question_selected": "{name}：所选范围内没有题目",
+    "samples_failed": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.1%}"
+    "（{count} 个 {kind}：{example}）",
+    "samples_failed_for_good": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.1%}"
+    "（{count} 个 {kind}：{example}）；重新提问也不会改变",
+    "samples_unanswered": "{whole} 个样本中有 {part} 个没有记录",
+    "sampling_of_labels": "generation_config.{setting} 对 {name} 不起作用，因为它比较标签的"
+    "对数概率：请去掉该设置，或选用生成文本的协议",
     # Environments of verifiers.
     "environment_agentic": "{name}：mode 'agentic' 需要沙盒，而 verifiers 的环境不提供："
     "请用 mode 'zero_shot'",
