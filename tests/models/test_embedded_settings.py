@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,8 @@ def test_a_missing_runtime_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
 def test_missing_weights_name_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real_weights()
     monkeypatch.setenv("KEJU_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(weights, "_installed", lambda _: None)
+    absent = dataclasses.replace(weights.EMBEDDED, package="keju-no-such-package")
+    monkeypatch.setattr(weights, "EMBEDDED", absent)
     with pytest.raises(DataError, match="keju model pull smollm2"):
         make_model(config("embedded"))
 

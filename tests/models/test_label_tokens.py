@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from keju.models.llama.label_tokens import find_label_tokens
+import asyncio
+from collections.abc import Callable
+
+from keju.models.llama.label_tokens import LabelTokens, find_label_tokens
 
 VOCABULARY = ["答", "案", "：", ":", ":A", ":B", " ", " A", " B", "A", "B", "\n"]
 
@@ -17,12 +20,21 @@ def greedy(text: str) -> list[int]:
     return tokens
 
 
+def find(
+    ending: str, tokenize: Callable[[str], list[int]] = greedy, *, space: bool = False
+) -> LabelTokens | None:
+    async def tokens(text: str) -> list[int]:
+        return tokenize(text)
+
+    return asyncio.run(find_label_tokens(ending, "AB", tokens, space=space))
+
+
 def ids_of(*words: str) -> list[int]:
     return [VOCABULARY.index(word) for word in words]
 
 
 def test_the_token_behind_a_cue() -> None:
-    found = find_label_tokens("答案：", "AB", greedy)
+    found = find("答案：", greedy)
     assert found is not None
     assert found.cut == 0
     assert list(found.ids) == ids_of("A", "B")
@@ -30,7 +42,7 @@ def test_the_token_behind_a_cue() -> None:
 
 def test_a_label_that_merges_with_the_end_of_the_prompt() -> None:
     for ending, merged in (("答案：\n ", (" A", " B")), ("答案:", (":A", ":B"))):
-        found = find_label_tokens(ending, "AB", greedy)
+        found = find(ending)
         assert found is not None
         assert found.cut == 1
         assert list(found.ids) == ids_of(*merged)
@@ -38,11 +50,11 @@ def test_a_label_that_merges_with_the_end_of_the_prompt() -> None:
 
 
 def test_a_space_before_the_label_counts_when_asked_for() -> None:
-    found = find_label_tokens("答案：", "AB", greedy, space=True)
+    found = find("答案：", greedy, space=True)
     assert found is not None
     assert found.by_label() == {"A": ids_of("A", " A"), "B": ids_of("B", " B")}
 
 
 def test_labels_that_one_token_cannot_tell_apart() -> None:
-    assert find_label_tokens("答案：", "AB", lambda text: [7] * len(text)) is None
-    assert find_label_tokens("答案：", "AB", lambda text: [ord(c) // 99 for c in text]) is None
+    assert find("答案：", lambda text: [7] * len(text)) is None
+    assert find("答案：", lambda text: [ord(c) // 99 for c in text]) is None

@@ -107,4 +107,4 @@ def test_what_is_missing_names_the_command(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="keju model pull toy"):
         weights.locate(TOY, environ(tmp_path))
     with pytest.raises(DataError, match="did you mean 'smollm2'"):
-        weights.known("smollm")
+        weights.by_name("smollm")

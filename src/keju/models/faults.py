@@ -44,29 +44,33 @@ BY_CODE: dict[str, FaultKind] = {
     "rate_limit_exceeded": "rate_limit",
 }
 """Codes of OpenAI, Azure and DashScope that say more than the status does."""
-# "maximum context length is 4096 tokens", "prompt has 9000 tokens, which exceeds …"
-_CONTEXT = re.compile(
-    r"context.?(length|window|size)|maximum (context|input|prompt)|too long|too many tokens"
-    r"|longer than the (model|context|maximum)|reduce the length"
-    r"|(prompt|input|request|tokens?)\b.{0,80}\bexceed|exceed.{0,80}\b(context|tokens?|length)",
-    re.IGNORECASE,
-)
-# "blocked by the content filter", "inappropriate content"
-_FILTER = re.compile(
-    r"content.?(filter|policy|management)|responsible.?ai|inappropriate content|data.?inspection"
-    r"|safety (system|filter)|sensitive (content|words?)",
-    re.IGNORECASE,
-)
-# "The model `gpt-9` does not exist", "unknown model"
-_NO_MODEL = re.compile(
-    r"\bmodel\b.{0,120}(not (exist|found)|does ?n.t exist|not a valid model)|unknown model"
-    r"|no such model|invalid model( name)?\b",
-    re.IGNORECASE,
-)
-# "<!DOCTYPE html>…", "<html>…"
+BY_MESSAGE: dict[FaultKind, re.Pattern[str]] = {
+    # "The response was filtered due to the content management policy", "Inappropriate content"
+    "content_filter": re.compile(
+        r"content.?(filter|policy|management)|responsible.?ai|inappropriate content"
+        r"|data.?inspection|safety (system|filter)|sensitive (content|words?)",
+        re.IGNORECASE,
+    ),
+    # "This model's maximum context length is 8192 tokens", "prompt (9000 tokens) exceeds the limit"
+    "context_length": re.compile(
+        r"context.?(length|window|size)|maximum (context|input|prompt)|too long|too many tokens"
+        r"|longer than the (model|context|maximum)|reduce the length"
+        r"|(prompt|input|request|tokens?)\b.{0,80}\bexceed"
+        r"|exceed.{0,80}\b(context|tokens?|length)",
+        re.IGNORECASE,
+    ),
+    # "The model `x` does not exist", "invalid model name"
+    "not_found": re.compile(
+        r"\bmodel\b.{0,120}(not (exist|found)|does ?n.t exist|not a valid model)|unknown model"
+        r"|no such model|invalid model( name)?\b",
+        re.IGNORECASE,
+    ),
+}
+"""What a message is about; the first pattern that matches decides."""
 _HTML = re.compile(r"^\s*(<!doctype|<html|<head)", re.IGNORECASE)
-# "<title>502 Bad Gateway</title>"
+"""The beginning of a page: ``<!DOCTYPE html>``."""
 _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
+"""``502 Bad Gateway`` in ``<title>502 Bad Gateway</title>``."""
 
 
 class Redactor:
@@ -101,10 +105,12 @@ def refused(
 ) -> Fault:
     """The fault behind a reply whose status is not a success."""
     if 300 <= status < 400:
-        parts = urlsplit(header("location") or "")
-        target = f"{parts.scheme}://{parts.hostname}{parts.path}" if parts.hostname else parts.path
-        place = f"to {target}" if header("location") else "elsewhere"
-        return Fault("not_found", redact(one_line(f"the address redirects {place}")), status)
+        location = header("location")
+        # Neither the credentials nor the query of the address are shown.
+        parts = urlsplit(location or "")
+        host = f"{parts.scheme}://{parts.hostname}" if parts.hostname else ""
+        target = f"to {host}{parts.path}" if location else "elsewhere"
+        return Fault("not_found", redact(one_line(f"the address redirects {target}")), status)
     message, code = error_of(body)
     wait = retry_after(header("retry-after-ms"), header("retry-after"))
     kind = kind_of(status, message, code)
@@ -115,20 +121,14 @@ def kind_of(status: int, message: str, code: str) -> FaultKind:
     """Sort a refusal; a kind decides whether another attempt makes sense."""
     if code in BY_CODE:
         return BY_CODE[code]
-    message = message[:SEARCHED_LENGTH]
-    if status == 403 and _FILTER.search(message):
-        return "content_filter"
-    if status in BY_STATUS:
+    searched = message[:SEARCHED_LENGTH]
+    by_message = next((kind for kind, p in BY_MESSAGE.items() if p.search(searched)), None)
+    # A 403 is about the key, unless its message is about the content.
+    if status in BY_STATUS and not (status == 403 and by_message == "content_filter"):
         return BY_STATUS[status]
     if status >= 500:
         return "server"
-    if _FILTER.search(message):
-        return "content_filter"
-    if _CONTEXT.search(message):
-        return "context_length"
-    if _NO_MODEL.search(message):
-        return "not_found"
-    return "bad_request"
+    return by_message or "bad_request"
 
 
 def error_of(body: bytes) -> tuple[str, str]:
@@ -152,6 +152,7 @@ def error_of(body: bytes) -> tuple[str, str]:
 
 
 def _text(value: Any) -> str:
+    """A message in words: ``{"loc": ["body", "n"], "msg": "must be 1"}`` is "body.n: must be 1"."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict) and isinstance(value.get("msg"), str):
@@ -166,7 +167,7 @@ def retry_after(
     """Seconds to wait by ``Retry-After-Ms`` or ``Retry-After`` (a number or an HTTP date)."""
     for text, scale in ((milliseconds, 1000.0), (value, 1.0)):
         try:
-            seconds = float(text) if text else -1.0
+            seconds = float(text or -1)
         except ValueError:
             continue
         if 0 <= seconds < float("inf"):

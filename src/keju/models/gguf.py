@@ -10,7 +10,6 @@ import hashlib
 import math
 import struct
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -20,9 +19,8 @@ from keju.errors import DataError
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 DEFAULT_ALIGNMENT = 32
-LONGEST_STRING = 1 << 26
-"""Bytes; no key, token or template comes near, so a longer one is damage."""
-MOST_ENTRIES = 1 << 26
+LONGEST = 1 << 26
+"""Bytes or entries; no key, token, template or list comes near, so a longer one is damage."""
 TEMPLATE_HASH_LENGTH = 16
 
 
@@ -91,11 +89,6 @@ class Gguf:
     words: str = ""
     """Name of the way in which the tokenizer cuts a text into words."""
 
-    @property
-    def template_hash(self) -> str:
-        """Short hash of the chat template, for the manifest."""
-        return template_hash(self.chat_template)
-
 
 def template_hash(template: str) -> str:
     """Short hash of a chat template; empty if there is none."""
@@ -134,8 +127,9 @@ class _Reader:
         version = self._number("I")
         if version not in VERSIONS:
             raise DataError(f"{self._path} is a GGUF file of version {version}: not supported")
-        tensors, entries = self._count(), self._count()
-        facts = dict(self._entry() for _ in range(entries))
+        tensors, entries = self._length(), self._length()
+        # An entry is its name, the number of its type, and the value.
+        facts = {self._string(): self._value(self._number("I")) for _ in range(entries)}
         weights = self._tensors(tensors, facts.get("general.alignment", DEFAULT_ALIGNMENT))
         name = str(facts.get("general.architecture", ""))
         return Gguf(
@@ -157,12 +151,12 @@ class _Reader:
             self._string()
             shape = [self._number("Q") for _ in range(self._number("I"))]
             kind, offset = self._number("I"), self._number("Q")
-            known = TENSOR_TYPES.get(kind)
-            length = 0
-            if known is not None:
-                length = math.prod(shape) // known.values * known.size
-                weights[known.name] += length
-            end = max(end, offset + length)
+            end = max(end, offset)
+            if kind in TENSOR_TYPES:
+                name, values, size = TENSOR_TYPES[kind]
+                length = math.prod(shape) // values * size
+                weights[name] += length
+                end = max(end, offset + length)
         start = -(-self._file.tell() // alignment) * alignment
         if start + end > self._size:
             raise DataError(
@@ -171,48 +165,28 @@ class _Reader:
             )
         return weights
 
-    def _entry(self) -> tuple[str, Any]:
-        return self._string(), self._value(self._number("I"))
-
     def _value(self, kind: int) -> Any:
         """A value; of an array only its length, since no long list is needed here."""
         if kind == _STRING:
             return self._string()
-        if kind == _ARRAY:
-            return self._skip_array()
-        return self._number(_format(kind))
-
-    def _skip_array(self) -> int:
-        kind, count = self._number("I"), self._count()
-        skip: Callable[[], Any]
-        if kind == _STRING:
-            skip = self._skip_string
-        elif kind == _ARRAY:
-            skip = self._skip_array
-        else:
-            self._skip(count * struct.calcsize(_format(kind)))
+        if kind != _ARRAY:
+            return self._number(_format(kind))
+        kind, count = self._number("I"), self._length()
+        if kind not in (_STRING, _ARRAY):
+            self._take(count * struct.calcsize(_format(kind)))
             return count
         for _ in range(count):
-            skip()
+            self._value(kind)
         return count
-
-    def _skip_string(self) -> None:
-        self._skip(self._length())
 
     def _string(self) -> str:
         return self._take(self._length()).decode("utf-8", "replace")
 
     def _length(self) -> int:
         length = self._number("Q")
-        if length > LONGEST_STRING:
+        if length > LONGEST:
             raise _Cut
         return int(length)
-
-    def _count(self) -> int:
-        count = self._number("Q")
-        if count > MOST_ENTRIES:
-            raise _Cut
-        return int(count)
 
     def _number(self, form: str) -> Any:
         return struct.unpack(f"<{form}", self._take(struct.calcsize(form)))[0]
@@ -222,10 +196,6 @@ class _Reader:
         if len(data) < count:
             raise _Cut
         return data
-
-    def _skip(self, count: int) -> None:
-        if self._file.seek(count, 1) > self._size:
-            raise _Cut
 
 
 def _format(kind: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -15,6 +15,8 @@ WORD_MARKS = "▁Ġ"
 
 
 class _Position(NamedTuple):
+    """One token of a reply, and the log-probabilities of the likeliest in its place."""
+
     token: str
     likeliest: list[tuple[str, float]]
 
@@ -22,6 +24,14 @@ class _Position(NamedTuple):
 def plain(token: str) -> str:
     """A token's text as a label would be written."""
     return unicodedata.normalize("NFKC", token).strip().lstrip(WORD_MARKS)
+
+
+def common_length(first: Sequence[int], second: Sequence[int]) -> int:
+    """How many leading tokens two sequences have in common."""
+    least = min(len(first), len(second))
+    if first[:least] == second[:least]:
+        return least
+    return next(place for place in range(least) if first[place] != second[place])
 
 
 def continues_cue(request: Request) -> bool:
@@ -56,48 +66,53 @@ def label_values(logprobs: Any, request: Request) -> tuple[dict[str, float], flo
 def _first_label(positions: list[_Position], labels: str) -> _Position | None:
     thinking = False
     for position in positions:
-        if "<think>" in position.token:
-            thinking = True
+        label = plain(position.token)
+        # One token may open and close the reasoning at once, so the end decides.
         if "</think>" in position.token:
             thinking = False
-        elif not thinking:
-            label = plain(position.token)
-            if len(label) == 1 and label in labels:
-                return position
+        elif "<think>" in position.token:
+            thinking = True
+        elif not thinking and len(label) == 1 and label in labels:
+            return position
     return None
 
 
 def _positions(logprobs: Any) -> Iterator[_Position]:
-    """The tokens of the reply in order, in OpenAI's completion shape or the chat shape."""
+    """The tokens of the reply in order.
+
+    A chat has ``{"content": [{"token": "A", "logprob": -0.1, "top_logprobs": [{"token": "A",
+    "logprob": -0.1}, …]}, …]}``, a completion ``{"tokens": ["A"], "token_logprobs": [-0.1],
+    "top_logprobs": [{"A": -0.1, …}]}``.
+    """
     if not isinstance(logprobs, dict):
         return
     content = logprobs.get("content")
     if isinstance(content, list):
-        for entry in filter(_is_object, content):
-            yield _Position(str(entry.get("token", "")), _listed(entry))
+        for entry in _objects(content):
+            tops = _objects(entry.get("top_logprobs") or [])
+            if entry.get("token") not in [str(top.get("token", "")) for top in tops]:
+                tops.append(entry)
+            numbers = [
+                (str(top.get("token", "")), float(top["logprob"]))
+                for top in tops
+                if _is_number(top.get("logprob"))
+            ]
+            yield _Position(str(entry.get("token", "")), numbers)
         return
     tokens, own, tops = (
         value if isinstance(value, list) else []
         for value in map(logprobs.get, ("tokens", "token_logprobs", "top_logprobs"))
     )
-    for token, value, top in zip_longest(tokens, own, filter(_is_object, tops)):
+    for token, value, top in zip_longest(tokens, own, _objects(tops)):
         shares = {str(name): share for name, share in (top or {}).items()}
         if token is not None:
             shares.setdefault(str(token), value)
-        pairs = [(name, float(share)) for name, share in shares.items() if _is_number(share)]
-        yield _Position(str(token or ""), pairs)
+        numbers = [(name, float(share)) for name, share in shares.items() if _is_number(share)]
+        yield _Position(str(token or ""), numbers)
 
 
-def _listed(entry: dict[str, Any]) -> list[tuple[str, float]]:
-    tops = filter(_is_object, entry.get("top_logprobs") or [])
-    pairs = [(str(t.get("token", "")), t.get("logprob")) for t in tops]
-    if entry.get("token") not in [token for token, _ in pairs]:
-        pairs.append((str(entry.get("token", "")), entry.get("logprob")))
-    return [(token, float(value)) for token, value in pairs if _is_number(value)]
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
+def _objects(values: list[Any]) -> list[dict[str, Any]]:
+    return [value for value in values if isinstance(value, dict)]
 
 
 def _is_number(value: Any) -> bool:

@@ -38,17 +38,20 @@ class ScriptedModel(Model):
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Answer at once."""
-        said = self._script(request) if callable(self._script) else self._script
-        if isinstance(said, Reply):
-            return said
-        text = said if said is not None else _guess(request)
+        answer = self._script(request) if callable(self._script) else self._script
+        if isinstance(answer, Reply):
+            return answer
+        guess = FINAL_LINES[int(_draw(request, "line") * len(FINAL_LINES))]
+        text = guess if answer is None else answer
         usage = Usage(_tokens(request.prompt.text), _tokens(text))
         if request.sampling.decode != "labels" or not request.labels:
             return Reply(text=text, finish="stop", usage=usage, model=self.name)
-        values = pseudo_logprobs(request)
-        text = max(values, key=values.__getitem__) if said is None else text
+        # Log-probabilities over the labels that sum to 1 and depend on the hash alone.
+        weights = {label: 0.01 + _draw(request, label) for label in request.labels}
+        total = sum(weights.values())
+        values = {label: math.log(weight / total) for label, weight in weights.items()}
         return Reply(
-            text=text,
+            text=max(values, key=values.__getitem__) if answer is None else text,
             finish="stop",
             usage=usage,
             label_logprobs=values,
@@ -67,18 +70,8 @@ def make(config: TaskConfig) -> ScriptedModel:
     return ScriptedModel(config.model.strip())
 
 
-def pseudo_logprobs(request: Request) -> dict[str, float]:
-    """Log-probabilities over the request's labels that sum to 1 and depend on its hash alone."""
-    weights = {label: 0.01 + _draw(request, label) for label in request.labels}
-    total = sum(weights.values())
-    return {label: math.log(weight / total) for label, weight in weights.items()}
-
-
-def _guess(request: Request) -> str:
-    return FINAL_LINES[int(_draw(request, "line") * len(FINAL_LINES))]
-
-
 def _draw(request: Request, salt: str) -> float:
+    """A number in [0, 1) that depends on the request and `salt` alone."""
     digest = hashlib.sha256(f"{request.hash}\0{salt}".encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
 

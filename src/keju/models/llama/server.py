@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import os
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,67 +19,60 @@ PASSIVE = ("OMP_WAIT_POLICY", "passive")
 """Idle threads of OpenMP would otherwise spin and burn the cores; read when it is loaded."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Loading:
-    """How a file is loaded."""
-
-    path: Path
-    alias: str
-    context: int
-    """Tokens of each slot."""
-    slots: int
-    threads: int
-    gpu_layers: int
-    chat_template: str = ""
-    prefix_reuse: bool = True
-    flash_attention: bool = False
-
-
 class LlamaServer:
     """A loaded model, and where it listens."""
 
-    def __init__(self, loading: Loading) -> None:
-        """Load the weights; EndpointError in one line where that fails."""
+    def __init__(
+        self,
+        path: Path,
+        *,
+        alias: str,
+        context: int,
+        slots: int,
+        threads: int,
+        gpu_layers: int,
+        chat_template: str,
+        prefix_reuse: bool,
+        flash_attention: bool,
+    ) -> None:
+        """Load the weights; `context` is that of each slot. EndpointError where that fails."""
         self.key = secrets.token_urlsafe(32)
+        runtime = _runtime()
+        attention = "ENABLED" if flash_attention else "DISABLED"
+        settings = {
+            "model_alias": {alias},
+            "n_parallel": slots,
+            "n_ctx": context * slots,
+            "kv_unified": False,
+            "n_gpu_layers": gpu_layers,
+            "fit_params": False,
+            "warmup": False,
+            "verbosity": 0,
+            "cache_prompt": prefix_reuse,
+            "cache_ram_mib": 0,
+            "flash_attn_type": runtime.llama_flash_attn_type[f"LLAMA_FLASH_ATTN_TYPE_{attention}"],
+            "port": 0,  # any that is free
+            "api_keys": [self.key],
+            "ui": False,
+            "endpoint_slots": False,
+        }
         try:
-            self.native = _runtime().Server(self._parameters(loading))
+            parameters = runtime.CommonParams()
+            parameters.model.path = str(path)
+            parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+            for name, value in settings.items():
+                setattr(parameters, name, value)
+            if chat_template:
+                parameters.chat_template = chat_template
+            self.native = runtime.Server(parameters)
         except (RuntimeError, ValueError, OSError) as error:
-            template = ", or model_args.chat_template" if loading.chat_template else ""
+            template = ", or model_args.chat_template" if chat_template else ""
             raise EndpointError(
-                f"llama.cpp cannot load {loading.path}: a damaged file, an architecture that "
+                f"llama.cpp cannot load {path}: a damaged file, an architecture that "
                 f"it does not know, too little memory for model_args.n_ctx × slots{template} "
                 f"({error})"
             ) from None
         self.address: str = self.native.listening_address
-
-    def _parameters(self, loading: Loading) -> Any:
-        runtime = _runtime()
-        parameters = runtime.CommonParams()
-        parameters.model.path = str(loading.path)
-        parameters.model_alias = {loading.alias}
-        parameters.n_parallel = loading.slots
-        parameters.n_ctx = loading.context * loading.slots
-        parameters.kv_unified = False
-        parameters.cpuparams.n_threads = loading.threads
-        parameters.cpuparams_batch.n_threads = loading.threads
-        parameters.n_gpu_layers = loading.gpu_layers
-        parameters.fit_params = False
-        parameters.warmup = False
-        parameters.verbosity = 0
-        parameters.cache_prompt = loading.prefix_reuse
-        parameters.cache_ram_mib = 0
-        kinds = runtime.llama_flash_attn_type
-        parameters.flash_attn_type = (
-            kinds.LLAMA_FLASH_ATTN_TYPE_ENABLED
-            if loading.flash_attention
-            else kinds.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        )
-        if loading.chat_template:
-            parameters.chat_template = loading.chat_template
-        parameters.port = 0
-        parameters.api_keys = [self.key]
-        parameters.ui = parameters.endpoint_slots = False
-        return parameters
 
 
 def _runtime() -> Any:

@@ -37,6 +37,8 @@ PREFLIGHT_SECONDS = 60.0
 SETTLE_SECONDS = 0.05
 """The client's own thread may still be handing over its last result: an interpreter that ends
 in that moment would be aborted (exit code 134 instead of the command's)."""
+SEPARATORS = ':"(),/;<=>?@[\\]{}'
+"""Characters that cannot stand in the name of a header."""
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _NOT_REACHED = "client error (Connect)"
 _SERVES_A_CA = "CaUsedAsEndEntity"
@@ -84,10 +86,25 @@ class Transport:
     ) -> None:
         """Without `proxies` those of the environment are passed by: for this very process."""
         self._proxies = proxies
-        self._headers = {name: _checked(name, value) for name, value in (headers or {}).items()}
-        self._ca = _certificates(ca_file) if ca_file is not None else None
+        self._headers = dict(headers or {})
+        self._ca: bytes | None = None
         self._ca_file = ca_file
         self._client: Client | None = None
+        # What cannot stand in a header is refused without showing the value, which is a secret.
+        for name, value in self._headers.items():
+            if not name.isascii() or not name or any(c <= " " or c in SEPARATORS for c in name):
+                raise ConfigError(f"'{name}' cannot be the name of a header")
+            if any(ord(c) < 32 or ord(c) == 127 for c in value):
+                raise ConfigError(
+                    f"the value of header '{name}' holds a line break or control character"
+                )
+        if ca_file is not None:
+            try:
+                self._ca = Path(ca_file).expanduser().read_bytes()
+            except OSError as error:
+                raise ConfigError(f"cannot read ca_file {ca_file}: {error.strerror}") from None
+            if _CERTIFICATE not in self._ca:
+                raise ConfigError(f"ca_file {ca_file} holds no PEM certificate")
 
     def open(self) -> Client:
         """Make the pool ready; ConfigError if the certificate file cannot be used."""
@@ -142,10 +159,10 @@ class Transport:
 def _failure(error: PyreqwestError, timeout: float, *, has_ca: bool) -> TransportError:
     """Sort a failure by its causes: the client calls every one of them a connect error."""
     reached = _NOT_REACHED not in _causes(error)
-    if isinstance(error, TimeoutError):
-        if not reached:
-            return TransportError("connection", "no answer to the handshake", reached=False)
+    if isinstance(error, TimeoutError) and reached:
         return TransportError("timeout", f"no reply within {timeout:g} s", reached=True)
+    if isinstance(error, TimeoutError):
+        return TransportError("connection", "no answer to the handshake", reached=False)
     cause = _cause(error)
     distrusted = "certificate" in cause.lower()
     if distrusted and _SERVES_A_CA in cause:
@@ -163,35 +180,17 @@ def _failure(error: PyreqwestError, timeout: float, *, has_ca: bool) -> Transpor
 
 
 def _causes(error: PyreqwestError) -> list[str]:
+    """What the client says of an error, from the outside inwards."""
     details = getattr(error, "details", None) or {}
     return [cause["message"] for cause in details.get("causes") or []]
 
 
 def _cause(error: PyreqwestError) -> str:
-    """The innermost cause, in lower case and without the operating system's number."""
+    """The innermost cause: "connection refused" of "Connection refused (os error 111)"."""
     causes = _causes(error)
     message = causes[-1] if causes else str(error.message)
     message = message.partition(" (os error")[0].strip()
     return message[:1].lower() + message[1:]
-
-
-def _checked(name: str, value: str) -> str:
-    """Refuse what cannot stand in a header, without showing the value."""
-    if not name or not name.isascii() or any(c <= " " or c in ':"(),/;<=>?@[\\]{}' for c in name):
-        raise ConfigError(f"'{name}' cannot be the name of a header")
-    if any(ord(c) < 32 or ord(c) == 127 for c in value):
-        raise ConfigError(f"the value of header '{name}' holds a line break or control character")
-    return value
-
-
-def _certificates(ca_file: str) -> bytes:
-    try:
-        pem = Path(ca_file).expanduser().read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read ca_file {ca_file}: {error.strerror}") from None
-    if _CERTIFICATE not in pem:
-        raise ConfigError(f"ca_file {ca_file} holds no PEM certificate")
-    return pem
 
 
 class OpenAIModel(Model):
@@ -217,10 +216,8 @@ class OpenAIModel(Model):
         self.preflight_timeout = preflight_timeout
         key = (api_key or "").strip()
         self.has_key = bool(key) or any(n.lower() == "authorization" for n in headers or {})
-        sent = {"Content-Type": "application/json"}
-        if key:
-            sent["Authorization"] = f"Bearer {key}"
-        sent |= headers or {}
+        credentials = {"Authorization": f"Bearer {key}"} if key else {}
+        sent = {"Content-Type": "application/json"} | credentials | dict(headers or {})
         self.redact = Redactor([key, *(headers or {}).values(), *self.address.secrets])
         self.transport = Transport(sent, ca_file)
         self._routes = {form: self.address.route(form) for form in PATHS}

@@ -31,14 +31,15 @@ async def preflight(model: OpenAIModel, sampling: Sampling) -> dict[str, Any]:
     bodies, labels = model.bodies, sampling.decode == "labels"
     trial = sampling if labels else _limited(sampling, SMALL)
     while True:
-        reply, fault = await _attempt(model, Request(PROMPT, trial, hash="", labels=LABELS))
-        if reply is not None and fault is None:
+        reply = await _attempt(model, Request(PROMPT, trial, hash="", labels=LABELS))
+        if isinstance(reply, HttpReply):
             break
-        assert fault is not None
+        fault = reply
         if fault.kind in TRANSIENT:
             raise NotReady(model.address.shown, fault)
         if fault.kind != "bad_request":
-            raise await _explained(model, sampling, fault)
+            raise await _explanation(model, sampling, fault)
+        # What the endpoint may have refused is asked for in another way, one thing at a time.
         if "max_completion_tokens" in fault.message and bodies.limit_field == "max_tokens":
             bodies.limit_field = "max_completion_tokens"
         elif labels and bodies.top_logprobs > FEWEST_LABELS:
@@ -46,7 +47,7 @@ async def preflight(model: OpenAIModel, sampling: Sampling) -> dict[str, Any]:
         elif not labels and trial.max_tokens == SMALL:
             trial = _limited(trial, LARGER)
         else:
-            raise await _explained(model, sampling, fault)
+            raise await _explanation(model, sampling, fault)
     document = read_json(reply.body)
     facts = {
         "server": reply.header("server"),
@@ -62,24 +63,24 @@ async def preflight(model: OpenAIModel, sampling: Sampling) -> dict[str, Any]:
     }
 
 
-async def _attempt(model: OpenAIModel, request: Request) -> tuple[HttpReply | None, Fault | None]:
+async def _attempt(model: OpenAIModel, request: Request) -> HttpReply | Fault:
     try:
         reply = await model.send(request, model.preflight_timeout)
     except TransportError as error:
         message = model.redact(error.message)
         if error.reached:
-            return None, Fault(error.kind, message)
+            return Fault(error.kind, message)
         code = "endpoint_distrusted" if error.distrusted else "endpoint_unreachable"
         raise _error(code, model, message) from None
     if not 200 <= reply.status < 300:
-        return reply, refused(reply.status, reply.body, reply.header, model.redact)
+        return refused(reply.status, reply.body, reply.header, model.redact)
     # Its shape is judged as if free text had been asked for; only then are labels looked for.
     sampling = msgspec.structs.replace(request.sampling, decode="generate")
     as_text = msgspec.structs.replace(request, sampling=sampling)
     fault = normalise(reply.body, as_text, 0.0, model.redact).error
     if fault is None and normalise(reply.body, request, 0.0, model.redact).error is not None:
         raise _error("endpoint_no_logprobs", model, Notice("logprobs_left_out"))
-    return reply, fault
+    return reply if fault is None else fault
 
 
 def _error(code: str, endpoint: OpenAIModel, problem: Any, **values: Any) -> EndpointError:
@@ -99,22 +100,18 @@ def _error(code: str, endpoint: OpenAIModel, problem: Any, **values: Any) -> End
     )
 
 
-async def _explained(model: OpenAIModel, sampling: Sampling, fault: Fault) -> EndpointError:
+async def _explanation(model: OpenAIModel, sampling: Sampling, fault: Fault) -> EndpointError:
     """Say what to change, for a failure that will not pass."""
     if fault.kind == "auth" and fault.status in (401, 403):
         code = "endpoint_refused_key" if model.has_key else "endpoint_wants_key"
         return _error(code, model, fault.message, status=fault.status)
     if fault.kind == "not_found" and fault.status < 400:
         return _error("endpoint_elsewhere", model, fault.message)
-    if fault.kind == "not_found":
-        return await _missing(model, sampling, fault)
-    if sampling.decode == "labels" and "logprob" in fault.message.lower():
-        return _error("endpoint_no_logprobs", model, fault.message)
-    return _error("endpoint_refused_request", model, described(fault))
-
-
-async def _missing(model: OpenAIModel, sampling: Sampling, fault: Fault) -> EndpointError:
-    """Tell a missing model from a missing route by the list of models."""
+    if fault.kind != "not_found":
+        if sampling.decode == "labels" and "logprob" in fault.message.lower():
+            return _error("endpoint_no_logprobs", model, fault.message)
+        return _error("endpoint_refused_request", model, described(fault))
+    # The list of models tells a missing model from a missing route.
     name = model.name
     try:
         reply = await model.transport.get(model.address.models, model.preflight_timeout)

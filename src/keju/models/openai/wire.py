@@ -69,7 +69,7 @@ class BodyBuilder:
         """The name of the field that limits the reply's length."""
 
     def build(self, request: Request) -> bytes:
-        """The JSON body of `request`."""
+        """The JSON body of `request`: what its subset shares, its own text, the cue, the seed."""
         prompt, sampling = request.prompt, request.sampling
         key = (id(prompt.prefix), id(sampling), self.top_logprobs, self.limit_field)
         # The objects are kept beside their head, so that no other object gets their ids.
@@ -77,26 +77,20 @@ class BodyBuilder:
         if kept is None:
             if len(self._heads) >= KEPT_PREFIXES:
                 del self._heads[next(iter(self._heads))]
-            head = self._head(prompt.prefix, sampling)
+            head = _encode({"model": self._model} | self.fields(sampling))[:-1]
+            if sampling.form == "completion":
+                head += b',"prompt":"'
+            else:
+                turns = b"".join(_encode(message) + b"," for message in prompt.prefix.messages)
+                head += b',"messages":[' + turns + b'{"role":"user","content":"'
+            head += _encode(prompt.prefix.lead)[1:-1]
             kept = self._heads[key] = (prompt.prefix, sampling, head)
-        seed = request.seed
-        if seed is None:
-            seed = sampling.extra.get("seed", sampling.seed)
+        seed = seed_of(request)
         closing = b'"' if sampling.form == "completion" else b'"}]'
         if continues_cue(request) and sampling.form == "chat":
             closing = b'"},{"role":"assistant","content":' + _encode(prompt.cue) + b"}]"
         end = b"}" if seed is None else b',"seed":%d}' % seed
         return b"".join((kept[2], _encode(prompt.tail)[1:-1], closing, end))
-
-    def _head(self, prefix: Prefix, sampling: Sampling) -> bytes:
-        """The beginning that all questions of a subset share, up to the question's own text."""
-        fields = _encode({"model": self._model} | self.fields(sampling))[:-1]
-        if sampling.form == "completion":
-            opening = b',"prompt":"'
-        else:
-            turns = b"".join(_encode(message) + b"," for message in prefix.messages)
-            opening = b',"messages":[' + turns + b'{"role":"user","content":"'
-        return fields + opening + _encode(prefix.lead)[1:-1]
 
     def fields(self, sampling: Sampling) -> dict[str, Any]:
         """The sampling part of a body, without the seed, which may differ by request."""
@@ -116,6 +110,14 @@ class BodyBuilder:
         return fields | {name: v for name, v in sampling.extra.items() if name != "seed"}
 
 
+def seed_of(request: Request) -> int | None:
+    """The seed that a request is sampled with, or None for none."""
+    if request.seed is not None:
+        return request.seed
+    seed: int | None = request.sampling.extra.get("seed", request.sampling.seed)
+    return seed
+
+
 def check_extra(sampling: Sampling) -> None:
     """Refuse body fields that belong to Keju; raises ConfigError."""
     for name in KEJUS_OWN:
@@ -131,7 +133,11 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
         try:
             document = read_json(body)
         except (ValueError, RecursionError):
-            return Reply(seconds=seconds, error=_malformed(body, redact))
+            start = body[:200].decode("utf-8", "replace")
+            page = start.lstrip("\ufeff \t\r\n").startswith("<")
+            what = "an HTML page" if page else "not valid JSON"
+            message = one_line(redact(f"the reply is {what}, it begins: {start[:80]}"))
+            return Reply(seconds=seconds, error=Fault("malformed", message))
     choices = document.get("choices") if isinstance(document, dict) else ()
     if not isinstance(choices, list) or not choices:
         return Reply(seconds=seconds, error=_no_choices(document, body, redact))
@@ -147,11 +153,11 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
         return Reply(seconds=seconds, error=fault)
     values, outside = None, None
     if request.sampling.decode == "labels":
-        found = label_values(choice.get("logprobs"), request)
-        if found is None:
+        label_shares = label_values(choice.get("logprobs"), request)
+        if label_shares is None:
             fault = Fault("malformed", "the reply holds no log-probabilities")
             return Reply(seconds=seconds, error=fault)
-        values, outside = found
+        values, outside = label_shares
     calls = (choice.get("message") or {}).get("tool_calls")
     model = document.get("model")
     return as_reply(
@@ -182,12 +188,6 @@ def read_json(body: bytes) -> Any:
         return value
 
     return whole(json.loads(body.removeprefix(BOM_UTF8).decode("utf-8", "surrogatepass")))
-
-
-def _malformed(body: bytes, redact: Redactor) -> Fault:
-    start = body[:200].decode("utf-8", "replace")
-    what = "an HTML page" if start.lstrip("\ufeff \t\r\n")[:1] == "<" else "not valid JSON"
-    return Fault("malformed", one_line(redact(f"the reply is {what}, it begins: {start[:80]}")))
 
 
 def _no_choices(document: Any, body: bytes, redact: Redactor) -> Fault:
