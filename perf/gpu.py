@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import dataclasses
 import json
 import statistics
 import time
@@ -246,10 +247,8 @@ def measure_generation(
     def write(count: int) -> None:
         writer = Writer(
             replica,
-            checkpoint.tokenizer,
+            dataclasses.replace(checkpoint, eos=frozenset()),
             PrefixStore(replica),
-            eos=frozenset(),
-            context=checkpoint.context,
             rows=GPU_ROWS,
             reuse=True,
         )

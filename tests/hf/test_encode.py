@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keju.errors import ConfigError
-from keju.models.hf.encode import Encoder, Item, common_length, last_line
+from keju.models.hf.encode import Encoder, Item, last_line
 from keju.models.hf.load import assemble
 from keju.models.hf.settings import HFSettings
+from keju.models.labels import common_length
 from keju.types import Fault, Prefix, Prompt, Request, Sampling
 from tests.hf.tiny import CHAT, CHAT_SHOTS, CORPUS, LABELS, TEXT, Tiny, build_tokenizer
 

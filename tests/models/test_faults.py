@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from keju.models.faults import MESSAGE_LENGTH, Redactor, refused, retry_after
+from keju.models.faults import MESSAGE_LENGTH, Redactor, refusal, retry_after
 
 
 def no_header(name: str) -> str | None:
@@ -56,7 +56,7 @@ def openai_error(message: str, code: str | None = None) -> bytes:
     ],
 )
 def test_kind(status: int, body: bytes, kind: str) -> None:
-    fault = refused(status, body, no_header, Redactor([]))
+    fault = refusal(status, body, no_header, Redactor([]))
     assert (fault.kind, fault.status) == (kind, status)
     assert fault.message
 
@@ -76,16 +76,16 @@ def test_kind(status: int, body: bytes, kind: str) -> None:
     ],
 )
 def test_message(body: bytes, message: str) -> None:
-    assert refused(418, body, no_header, Redactor([])).message == message
+    assert refusal(418, body, no_header, Redactor([])).message == message
 
 
 def test_message_is_short() -> None:
-    fault = refused(500, b"word " * 100_000, no_header, Redactor([]))
+    fault = refusal(500, b"word " * 100_000, no_header, Redactor([]))
     assert len(fault.message) == MESSAGE_LENGTH
 
 
 def test_redirect_is_named_without_its_query() -> None:
-    fault = refused(307, b"", {"location": "https://u:p@other/x?key=1"}.get, Redactor([]))
+    fault = refusal(307, b"", {"location": "https://u:p@other/x?key=1"}.get, Redactor([]))
     assert fault.kind == "not_found"
     assert fault.message == "the address redirects to https://other/x"
 

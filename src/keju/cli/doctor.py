@@ -130,7 +130,7 @@ def _folders(work_dir: str | None) -> Iterator[Check]:
 async def _reach(api_url: str, api_key: str | None, name: str | None) -> str:
     """Ask the model for a word, or the endpoint for its list of models, which costs nothing."""
     from keju.engine.channel import Channel, Limits
-    from keju.models.faults import refused
+    from keju.models.faults import refusal
     from keju.models.openai.client import OpenAIModel, TransportError
     from keju.types import Sampling
 
@@ -151,7 +151,7 @@ async def _reach(api_url: str, api_key: str | None, name: str | None) -> str:
     if reply.status in (401, 403):
         raise EndpointError("cli_key_refused", url=shown, status=reply.status)
     if not 200 <= reply.status < 300:
-        fault = refused(reply.status, reply.body, reply.header, model.redact)
+        fault = refusal(reply.status, reply.body, reply.header, model.redact)
         values = {"url": shown, "status": reply.status, "problem": fault.message}
         raise EndpointError("cli_endpoint_answers", **values)
     return f"{shown} answers"

@@ -20,7 +20,7 @@ from keju.config import Budget, TaskConfig
 from keju.engine.budget import Spending
 from keju.errors import EndpointError, KejuError, RunIncomplete
 from keju.models.base import Model, NotReady
-from keju.models.faults import described
+from keju.models.faults import fault_text
 from keju.types import Fault, FaultKind, Reading, Reply, Request, Sampling
 
 FINAL: frozenset[FaultKind] = frozenset({"bad_request", "context_length", "content_filter"})
@@ -204,7 +204,7 @@ class Channel:
                 return await self.model.preflight(sampling)
             except NotReady as error:
                 fault = error.fault
-                values = {"url": error.place, "problem": described(fault)}
+                values = {"url": error.place, "problem": fault_text(fault)}
             if (wait := fault.retry_after or 0) > LONGEST_KNOCK_WAIT:
                 raise EndpointError("endpoint_asks_to_wait", seconds=wait, **values)
             if fault.kind == "malformed" and failures == KNOCKS_AT_NO_ENDPOINT:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from keju.errors import EndpointError
-from keju.models.faults import described
+from keju.models.faults import fault_text
 from keju.types import Fault, Reply, Request, Sampling
 
 
@@ -14,7 +14,7 @@ class NotReady(EndpointError):
     """The endpoint at `place` does not work at present; `fault` may pass."""
 
     def __init__(self, place: str, fault: Fault) -> None:
-        super().__init__(f"{place} is not ready ({described(fault)})")
+        super().__init__(f"{place} is not ready ({fault_text(fault)})")
         self.place = place
         self.fault = fault
 
@@ -54,3 +54,11 @@ class Model(ABC):
     def facts(self) -> dict[str, Any]:
         """What determines the replies, for the manifest: never a secret."""
         return {"name": self.name}
+
+
+def seed_of(request: Request) -> int | None:
+    """The seed that a request is sampled with, or None for none."""
+    if request.seed is not None:
+        return request.seed
+    seed: int | None = request.sampling.extra.get("seed", request.sampling.seed)
+    return seed

@@ -95,12 +95,12 @@ def one_line(text: str) -> str:
     return line if len(line) <= MESSAGE_LENGTH else line[: MESSAGE_LENGTH - 1] + "…"
 
 
-def described(fault: Fault) -> str:
+def fault_text(fault: Fault) -> str:
     """A fault in words, its status first."""
     return f"{fault.status}: {fault.message}" if fault.status else fault.message
 
 
-def refused(
+def refusal(
     status: int, body: bytes, header: Callable[[str], str | None], redact: Redactor
 ) -> Fault:
     """The fault behind a reply whose status is not a success."""

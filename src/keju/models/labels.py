@@ -31,7 +31,7 @@ def common_length(first: Sequence[int], second: Sequence[int]) -> int:
     least = min(len(first), len(second))
     if first[:least] == second[:least]:
         return least
-    return next(place for place in range(least) if first[place] != second[place])
+    return next((place for place in range(least) if first[place] != second[place]), least)
 
 
 def continues_cue(request: Request) -> bool:

@@ -21,7 +21,7 @@ from keju.errors import EndpointError
 from keju.interop.verifiers.exam import UNANSWERED
 from keju.interop.verifiers.tools import Tool, answer_call, choose
 from keju.models.base import Model
-from keju.models.faults import Redactor, refused
+from keju.models.faults import Redactor, refusal
 from keju.models.openai.client import Transport, TransportError
 from keju.models.openai.wire import normalise
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
@@ -157,7 +157,7 @@ class _Line(Model):
             return normalise(reply.body, request, perf_counter() - started, self._redact)
         if self._trace.stop_condition is not None:
             raise _StoppedRollout
-        return Reply(error=refused(reply.status, reply.body, reply.header, self._redact))
+        return Reply(error=refusal(reply.status, reply.body, reply.header, self._redact))
 
 
 def _result(tools: Sequence[Tool], call: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from keju.errors import ConfigError, did_you_mean
 from keju.models.hf.load import Checkpoint
+from keju.models.labels import common_length
 from keju.types import Fault, Form, Prefix, Prompt, Request, Sampling
 
 KEPT = 4096
@@ -17,6 +18,11 @@ LAST = 2
 """Tokens at the end of a prompt that tell whether a label may join them."""
 EXTRA = ("top_k", "min_p", "seed", "chat_template_kwargs", "continue_final_message")
 """Fields of ``extra`` that have an effect here."""
+
+UNREADABLE = (
+    "the tokenizer does not write the labels as one token each at the end of this "
+    "prompt, so the likeliest cannot be read at one position: use decode 'generate'"
+)
 
 LabelIds = dict[str, tuple[int, ...]]
 """Label to the ids of the tokens that spell it."""
@@ -43,16 +49,6 @@ class Item:
         return self.request.prompt.prefix
 
 
-class LabelsUnreadable(Exception):
-    """The tokenizer writes the labels in a way that one position cannot tell apart."""
-
-
-class _Ending(NamedTuple):
-    cut: int
-    """Tokens at the end of the prompt that merge with a label, so that the label replaces them."""
-    ids: LabelIds
-
-
 class Encoder:
     """Renders and tokenises; what it returns equals tokenising every whole text by itself."""
 
@@ -62,7 +58,7 @@ class Encoder:
         self._template = checkpoint.chat_template
         self._label_space = label_space
         self._prefixes: dict[tuple[int, int], tuple[Prefix, Sampling, list[int]]] = {}
-        self._endings: dict[tuple[str, tuple[int, ...], str, Form], _Ending] = {}
+        self._endings: dict[Any, tuple[int, LabelIds] | None] = {}
         plain, marked = (self._ids(["a"], special)[0] for special in (False, True))
         closed = len(marked) > len(plain) and marked[-1] in checkpoint.eos
         self._closing = 1 if closed else 0
@@ -84,6 +80,8 @@ class Encoder:
 
     def encode(self, requests: Sequence[Request]) -> list[Item | Fault]:
         """Tokenise requests together; a request that cannot be asked becomes a fault."""
+        from jinja2 import TemplateError
+
         results: list[Item | Fault] = [Fault("bad_request", "not encoded")] * len(requests)
         forms: tuple[Form, ...] = ("completion", "chat")
         for form in forms:
@@ -92,10 +90,9 @@ class Encoder:
                 if request.sampling.form == form:
                     try:
                         texts[position] = self.text(request.prompt, request.sampling)
-                    except _template_error() as error:
-                        results[position] = Fault(
-                            "bad_request", f"the chat template refuses this prompt: {error}"
-                        )
+                    except TemplateError as error:
+                        message = f"the chat template refuses this prompt: {error}"
+                        results[position] = Fault("bad_request", message)
             encoded = self._tokens(list(texts.values()), form)
             for (position, text), tokens in zip(texts.items(), encoded, strict=True):
                 results[position] = self._item(requests[position], text, tokens)
@@ -107,24 +104,23 @@ class Encoder:
             return prompt.text
         turns = [{"role": m.role, "content": m.content} for m in prompt.prefix.messages]
         turns.append({"role": "user", "content": prompt.text})
-        rendered: str = self._tokenizer.apply_chat_template(
+        rendered = self._tokenizer.apply_chat_template(
             turns,
             chat_template=self._template,
             tokenize=False,
             add_generation_prompt=True,
             **sampling.extra.get("chat_template_kwargs", {}),
         )
-        return rendered + prompt.cue
+        return str(rendered) + prompt.cue
 
     def _item(self, request: Request, text: str, tokens: list[int]) -> Item | Fault:
         labels: LabelIds = {}
         if request.sampling.decode == "labels":
-            try:
-                ending = self._ending(text, tokens, request.labels, request.sampling.form)
-            except LabelsUnreadable as error:
-                return Fault("bad_request", str(error))
-            labels = ending.ids
-            tokens = tokens[: len(tokens) - ending.cut]
+            ending = self._ending(text, tokens, request.labels, request.sampling.form)
+            if ending is None:
+                return Fault("bad_request", UNREADABLE)
+            cut, labels = ending
+            tokens = tokens[: len(tokens) - cut]
         most = self._context - (0 if labels else 1)
         if len(tokens) > most:
             return Fault(
@@ -133,42 +129,33 @@ class Encoder:
             )
         if not tokens:
             return Fault("bad_request", "the prompt is empty")
-        shared = common_length(tokens, self._prefix_tokens(request))
-        return Item(request, tokens, min(shared, len(tokens) - 1), labels)
-
-    def _prefix_tokens(self, request: Request) -> list[int]:
-        """The tokens of the prefix with no question behind it."""
+        # The tokens of the prefix with no question behind it; it is kept beside them, and the
+        # sampling too, so that no other objects get their ids.
         prefix, sampling = request.prompt.prefix, request.sampling
-        key = (id(prefix), id(sampling))
-        known = self._prefixes.get(key)
-        if known is None:
+        entry = self._prefixes.get((id(prefix), id(sampling)))
+        if entry is None:
             if len(self._prefixes) >= KEPT:
                 self._prefixes.clear()
-            text = self.text(Prompt(prefix, ""), sampling)
-            known = (prefix, sampling, self._tokens([text], sampling.form)[0])
-            self._prefixes[key] = known
-        return known[2]
+            alone = self.text(Prompt(prefix, ""), sampling)
+            entry = (prefix, sampling, self._tokens([alone], sampling.form)[0])
+            self._prefixes[id(prefix), id(sampling)] = entry
+        shared = common_length(tokens, entry[2])
+        return Item(request, tokens, min(shared, len(tokens) - 1), labels)
 
-    def _ending(self, text: str, tokens: list[int], labels: str, form: Form) -> _Ending:
-        """The label ids behind `text`.
+    def _ending(
+        self, text: str, tokens: list[int], labels: str, form: Form
+    ) -> tuple[int, LabelIds] | None:
+        """The label ids behind `text`, and how many of its last tokens merge with a label.
 
         They are found by tokenising the text with each label behind it, once for every ending:
-        the last line that is not blank, the breaks around it, and the last tokens.
+        the last line that is not blank, the breaks around it, and the last tokens. What is
+        compared is the first token that a label changes. Where only some labels merge with the
+        end of the prompt, all are read after the prompt as it stands, each as the token it is by
+        itself: what a server does. None where one position cannot tell the labels apart.
         """
         key = (last_line(text), tuple(tokens[-LAST:]), labels, form)
-        known = self._endings.get(key)
-        if known is None:
-            if len(self._endings) >= KEPT:
-                self._endings.clear()
-            known = self._endings[key] = self._find_ending(text, tokens, labels, form)
-        return known
-
-    def _find_ending(self, text: str, tokens: list[int], labels: str, form: Form) -> _Ending:
-        """Compare from the first difference that a label makes.
-
-        Where only some labels merge with the end of the prompt, all are read after the prompt as
-        it stands, each as the token it is by itself: what a server does.
-        """
+        if key in self._endings:
+            return self._endings[key]
         written = self._tokens([text + label for label in labels], form)
         starts = {common_length(tokens, ids) for ids in written}
         start = min(starts)
@@ -176,12 +163,8 @@ class Encoder:
             start = len(tokens)
             written = [tokens + ids for ids in self._ids(list(labels), False) if len(ids) == 1]
         ids: LabelIds = {label: (seq[start],) for label, seq in zip(labels, written, strict=False)}
-        if len(set(ids.values())) < len(labels):
-            raise LabelsUnreadable(
-                "the tokenizer does not write the labels as one token each at the end of this "
-                "prompt, so the likeliest cannot be read at one position: use decode 'generate'"
-            )
-        if self._label_space:
+        readable = len(set(ids.values())) == len(labels)
+        if readable and self._label_space:
             spaced = self._tokens([f"{text} {label}" for label in labels], form)
             apart = len({seq[start] for seq in spaced}) == len(labels)
             if apart and {common_length(tokens, seq) for seq in spaced} == {start}:
@@ -189,7 +172,10 @@ class Encoder:
                     label: tuple(dict.fromkeys((*ids[label], seq[start])))
                     for label, seq in zip(labels, spaced, strict=True)
                 }
-        return _Ending(len(tokens) - start, ids)
+        if len(self._endings) >= KEPT:
+            self._endings.clear()
+        self._endings[key] = (len(tokens) - start, ids) if readable else None
+        return self._endings[key]
 
     def _tokens(self, texts: list[str], form: Form) -> list[list[int]]:
         special = form == "completion"
@@ -200,36 +186,10 @@ class Encoder:
         batch = self._tokenizer(
             texts, add_special_tokens=special, return_attention_mask=False, verbose=False
         )
-        ids: list[list[int]] = batch["input_ids"]
-        return ids
-
-
-def common_length(first: Sequence[int], second: Sequence[int]) -> int:
-    """How many leading tokens two sequences have in common."""
-    least = min(len(first), len(second))
-    if first[:least] == second[:least]:
-        return least
-    for position in range(least):
-        if first[position] != second[position]:
-            return position
-    return least
+        return list(batch["input_ids"])
 
 
 def last_line(text: str) -> str:
     """The last line that is not blank, with all the white space before and behind it."""
     start = text.rfind("\n", 0, len(text.rstrip())) + 1
     return text[len(text[:start].rstrip()) :]
-
-
-def seed_of(request: Request) -> int | None:
-    """The seed that a request is sampled with, or None for none."""
-    if request.seed is not None:
-        return request.seed
-    seed: int | None = request.sampling.extra.get("seed", request.sampling.seed)
-    return seed
-
-
-def _template_error() -> type[Exception]:
-    from jinja2 import TemplateError
-
-    return TemplateError

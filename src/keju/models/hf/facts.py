@@ -36,6 +36,7 @@ def describe(
 
     config = checkpoint.net.config
     template = checkpoint.chat_template
+    fields = {name: v for name, v in config.to_dict().items() if name not in PLACES}
     facts: dict[str, Any] = {
         "name": name,
         "backend": "transformers",
@@ -52,7 +53,7 @@ def describe(
         "default_max_tokens": DEFAULT_TOKENS,
         "label_space": settings.label_space,
         "chat_template_hash": digest(template) if template else None,
-        "config_hash": _config_hash(config),
+        "config_hash": digest(json.dumps(fields, sort_keys=True, default=str)),
         "revision": settings.revision,
         "gguf_file": settings.gguf_file,
         "commit": getattr(config, "_commit_hash", None),
@@ -66,12 +67,6 @@ def describe(
         },
     }
     return {key: value for key, value in facts.items() if value is not None}
-
-
-def _config_hash(config: Any) -> str:
-    """A hash of the architecture's settings, wherever the checkpoint lies."""
-    fields = {k: v for k, v in config.to_dict().items() if k not in PLACES}
-    return digest(json.dumps(fields, sort_keys=True, default=str))
 
 
 def _weights_hash(net: Any) -> str:

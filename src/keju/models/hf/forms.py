@@ -8,7 +8,7 @@ import torch
 
 from keju.errors import ConfigError
 from keju.models.hf.attention import Branch, has_kernels
-from keju.models.hf.replica import Read, Replica, growing_cache, reserve
+from keju.models.hf.replica import GrowingLayer, Read, Replica, filled_cache, reserve
 from keju.models.hf.scoring import is_out_of_memory
 from keju.models.hf.settings import Reuse
 
@@ -20,20 +20,20 @@ bfloat16 gives 0.02 to 0.05, a token that sees too much or too little about 1.""
 FULL = "full_attention"
 
 
-def best_form(replica: Replica, asked: Reuse) -> Reuse:
+def best_form(replica: Replica, reuse: Reuse) -> Reuse:
     """The fastest form that gives what plain passes give; ConfigError if the asked one does not.
 
     On a device without the kernels the tree computes every masked block, so the cache is better.
     """
-    if asked == "off":
+    if reuse == "off":
         return "off"
-    if asked != "auto":
-        if not agrees(replica, asked):
+    if reuse != "auto":
+        if not agrees(replica, reuse):
             raise ConfigError(
-                f"model_args: prefix_reuse '{asked}' gives other results than whole prompts with "
+                f"model_args: prefix_reuse '{reuse}' gives other results than whole prompts with "
                 "this architecture: leave it out, or take 'off'"
             )
-        return asked
+        return reuse
     sample = torch.empty(1, 8, dtype=replica.dtype, device=replica.device)
     forms: tuple[Reuse, ...] = ("tree", "cache") if has_kernels(sample) else ("cache",)
     return next((form for form in forms if agrees(replica, form)), "off")
@@ -76,7 +76,7 @@ def allows_own_steps(replica: Replica) -> bool:
         reads = []
         for row in rows:
             _, layers = replica.after([], 0, [row[:-1]], keep=True)
-            cache = growing_cache(layers)
+            cache = filled_cache(layers, GrowingLayer)
             room = reserve(cache, longest + 1)
             mask = torch.arange(room, device=replica.device)[None] < len(row)
             last = torch.tensor([row[-1]], device=replica.device)
@@ -101,18 +101,19 @@ def only_full_attention(replica: Replica) -> bool:
 
 
 def _near(replica: Replica, plain: Read, trial: Callable[[], torch.Tensor]) -> bool:
+    """Whether a trial gives the logits of a plain pass up to rounding; one that fails does not."""
     try:
-        found = trial()
+        logits = trial()
     except Exception as error:
         if is_out_of_memory(error):
             raise
         return False
-    off = (found - plain.logits).square().mean().sqrt()
+    off = (logits - plain.logits).square().mean().sqrt()
     return bool(off <= TOLERANCE[replica.dtype] * plain.logits.std())
 
 
 def _tokens(replica: Replica, count: int, seed: int) -> list[int]:
+    """Arbitrary tokens, the same for the same seed."""
     vocabulary = replica.net.config.get_text_config().vocab_size
     dice = torch.Generator().manual_seed(seed)
-    drawn: list[int] = torch.randint(vocabulary, (count,), generator=dice).tolist()
-    return drawn
+    return list(torch.randint(vocabulary, (count,), generator=dice).tolist())

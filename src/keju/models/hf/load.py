@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from keju.errors import ConfigError, EndpointError, KejuError
+from keju.models.faults import one_line
 from keju.models.gguf import read_gguf
 from keju.models.hf.settings import HFSettings
 
@@ -21,7 +22,9 @@ ENDLESS = 10**9
 """Tokenizers write a larger number where they know of no limit."""
 DEFAULT_CONTEXT = 2048
 """Where neither the checkpoint nor its tokenizer tells one."""
-LONGEST_CAUSE = 300
+DIGITS_APART = frozenset({"smollm", "starcoder", "refact", "command-r", "codeshell"})
+"""Ways to cut a text into words in which every digit is a word of its own and the rest is cut as
+GPT-2 does; a converted GGUF file names its way, and transformers would take another."""
 
 
 @dataclass(frozen=True)
@@ -43,54 +46,54 @@ def load(settings: HFSettings) -> Checkpoint:
     devices = choose_devices(settings.device)
     dtype = choose_dtype(settings.dtype, devices[0])
     place = locate(settings)
-    with _quiet(), _explained(settings):
+    with _quiet(), _plain_errors(settings):
         from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers.utils import cached_file
 
-        common: dict[str, Any] = {"trust_remote_code": settings.trust_remote_code}
-        if settings.revision is not None:
-            common["revision"] = settings.revision
+        options: dict[str, Any] = {
+            "trust_remote_code": settings.trust_remote_code,
+            "revision": settings.revision,
+            "gguf_file": settings.gguf_file,
+            "local_files_only": settings.offline or None,
+        }
+        common = {name: value for name, value in options.items() if value is not None}
+        # A file that is cut short is found by its header, before transformers reads it.
+        words = ""
         if settings.gguf_file is not None:
-            common["gguf_file"] = settings.gguf_file
-        if settings.offline:
-            common["local_files_only"] = True
-        header = read_gguf(_gguf(place, settings)) if settings.gguf_file is not None else None
+            file = cached_file(
+                place,
+                settings.gguf_file,
+                revision=settings.revision,
+                local_files_only=settings.offline,
+            )
+            words = read_gguf(Path(str(file))).words
         tokenizer = AutoTokenizer.from_pretrained(place, **common)
-        if header is not None:
-            cut_as_named(tokenizer, header.words)
+        if words in DIGITS_APART:
+            from tokenizers import pre_tokenizers
+
+            tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+                [
+                    pre_tokenizers.Digits(individual_digits=True),
+                    pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+                ]
+            )
         if settings.attn_implementation is not None:
             common["attn_implementation"] = settings.attn_implementation
         net, report = AutoModelForCausalLM.from_pretrained(
             place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **common
         )
-    _check_whole(settings.name, report)
-    return assemble(net.eval(), tokenizer, settings, devices)
-
-
-def _check_whole(name: str, report: dict[str, Any]) -> None:
-    """Refuse weights of which transformers had to make some up."""
-    for kind, told in (
+    # Weights of which transformers had to make some up are refused.
+    for kind, problem in (
         ("missing_keys", "are missing from the checkpoint"),
         ("mismatched_keys", "have another shape than the config says"),
     ):
         keys = sorted(key if isinstance(key, str) else key[0] for key in report.get(kind) or ())
         if keys:
             raise EndpointError(
-                f"model 'hf:{name}' cannot be loaded: weights {told} and would be random: "
-                f"{keys[0]} ({len(keys)} in all)"
+                f"model 'hf:{settings.name}' cannot be loaded: weights {problem} and would be "
+                f"random: {keys[0]} ({len(keys)} in all)"
             )
-
-
-def _gguf(place: str, settings: HFSettings) -> Path:
-    """The GGUF file on this machine, in a folder or in the hub's cache."""
-    from transformers.utils import cached_file
-
-    found = cached_file(
-        place,
-        settings.gguf_file,
-        revision=settings.revision,
-        local_files_only=settings.offline,
-    )
-    return Path(str(found))
+    return assemble(net.eval(), tokenizer, settings, devices)
 
 
 def assemble(
@@ -157,56 +160,50 @@ def locate(settings: HFSettings) -> str:
     return str(folder)
 
 
-def context_length(config: Any, tokenizer: Any, asked: int | None) -> int:
-    """The longest sequence the checkpoint was made for, or `asked`, which may not exceed it."""
+def context_length(config: Any, tokenizer: Any, wish: int | None) -> int:
+    """The longest sequence the checkpoint was made for, or `wish`, which may not exceed it."""
     text = config.get_text_config()
-    told = (
-        getattr(text, "max_position_embeddings", None),
-        getattr(text, "n_positions", None),
-    )
-    positions = [int(value) for value in told if value and 0 < value < ENDLESS]
-    if asked is not None:
-        most = max(positions[0], _stretched(text)) if positions else asked
-        if asked > most:
+    names = ("max_position_embeddings", "n_positions")
+    limits = [getattr(text, name, None) for name in names]
+    positions = [int(limit) for limit in limits if limit and 0 < limit < ENDLESS]
+    if wish is not None:
+        # A config may reach further by stretching its rotary embedding: 4 × 8192 positions.
+        rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None)
+        rope = rope if isinstance(rope, dict) else {}
+        factor, original = rope.get("factor"), rope.get("original_max_position_embeddings")
+        stretched = int(factor * original) if factor and original else 0
+        most = max(positions[0], stretched) if positions else wish
+        if wish > most:
             raise ConfigError(
-                f"model_args.max_length: {asked} is more than the {most} positions "
+                f"model_args.max_length: {wish} is more than the {most} positions "
                 "that the checkpoint has"
             )
-        return asked
+        return wish
     if positions:
         return positions[0]
     limit = getattr(tokenizer, "model_max_length", None)
     return int(limit) if limit and limit < ENDLESS else DEFAULT_CONTEXT
 
 
-def _stretched(text: Any) -> int:
-    """The positions that a config reaches by stretching its rotary embedding; 0 for none."""
-    rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None)
-    if not isinstance(rope, dict):
-        return 0
-    factor, original = rope.get("factor"), rope.get("original_max_position_embeddings")
-    return int(factor * original) if factor and original else 0
-
-
 def end_tokens(net: Any, tokenizer: Any) -> frozenset[int]:
     """The tokens that end a reply."""
-    found: set[int] = set()
+    tokens: set[int] = set()
     generation = getattr(net, "generation_config", None)
     for value in (getattr(generation, "eos_token_id", None), tokenizer.eos_token_id):
         if value is not None:
-            found.update(value if isinstance(value, list | tuple) else [value])
-    return frozenset(found)
+            tokens.update(value if isinstance(value, list | tuple) else [value])
+    return frozenset(tokens)
 
 
-def read_template(given: str | None) -> str | None:
+def read_template(setting: str | None) -> str | None:
     """A chat template from the text itself or from the file it names."""
-    if given is None or "{" in given or "\n" in given:
-        return given
+    if setting is None or "{" in setting or "\n" in setting:
+        return setting
     try:
-        return Path(given).expanduser().read_text(encoding="utf-8")
+        return Path(setting).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise ConfigError(
-            f"model_args: chat_template is neither a template nor a readable file: {given}"
+            f"model_args: chat_template is neither a template nor a readable file: {setting}"
         ) from None
 
 
@@ -234,54 +231,31 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _explained(settings: HFSettings) -> Iterator[None]:
+def _plain_errors(settings: HFSettings) -> Iterator[None]:
     """Turn what transformers raises into one line with what to do."""
-    name = f"model 'hf:{settings.name}'"
     try:
         yield
     except KejuError:
         raise
-    except torch.OutOfMemoryError:
-        raise EndpointError(
-            f"{name} does not fit into memory: try another dtype or device"
-        ) from None
-    except ImportError as error:
-        raise EndpointError(f"{name} needs more to be installed: {_line(error)}") from None
     except Exception as error:
-        cause = _line(error)
-        if "trust_remote_code" in str(error):
-            raise EndpointError(
-                f"{name} comes with Python code of its own; if you trust it, give "
+        cause = one_line(str(error)) or type(error).__name__
+        if isinstance(error, torch.OutOfMemoryError):
+            problem = "does not fit into memory: try another dtype or device"
+        elif isinstance(error, ImportError):
+            problem = f"needs more to be installed: {cause}"
+        elif "trust_remote_code" in str(error):
+            problem = (
+                "comes with Python code of its own; if you trust it, give "
                 "model_args.trust_remote_code=true"
-            ) from None
-        if isinstance(error, OSError) and not Path(settings.name).expanduser().is_dir():
-            raise EndpointError(
-                f"{name} is no folder here and could not be fetched: check the name and the "
-                f"network, or give the path of a folder ({cause})"
-            ) from None
-        if type(error).__name__ == "SafetensorError":
-            cause = f"a file of its weights is cut short or damaged, fetch it again ({cause})"
-        raise EndpointError(f"{name} cannot be loaded: {cause}") from None
-
-
-def _line(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= LONGEST_CAUSE else text[: LONGEST_CAUSE - 1] + "…"
-
-
-DIGITS_APART = frozenset({"smollm", "starcoder", "refact", "command-r", "codeshell"})
-"""Ways in which every digit is a word of its own and the rest is cut as GPT-2 does."""
-
-
-def cut_as_named(tokenizer: Any, words: str) -> None:
-    """Let a converted `tokenizer` cut texts in the way that its file names, if Keju knows it."""
-    if words not in DIGITS_APART:
-        return
-    from tokenizers import pre_tokenizers
-
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Digits(individual_digits=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
-        ]
-    )
+            )
+        elif isinstance(error, OSError) and not Path(settings.name).expanduser().is_dir():
+            problem = (
+                "is no folder here and could not be fetched: check the name and the network, "
+                f"or give the path of a folder ({cause})"
+            )
+        elif type(error).__name__ == "SafetensorError":
+            damage = "a file of its weights is cut short or damaged, fetch it again"
+            problem = f"cannot be loaded: {damage} ({cause})"
+        else:
+            problem = f"cannot be loaded: {cause}"
+        raise EndpointError(f"model 'hf:{settings.name}' {problem}") from None

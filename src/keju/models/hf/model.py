@@ -6,15 +6,14 @@ import asyncio
 import importlib.util
 import queue
 import threading
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 from keju.models.base import Model
-from keju.models.hf.encode import Encoder
+from keju.models.hf.encode import Encoder, Item
 from keju.models.hf.facts import describe
 from keju.models.hf.load import Checkpoint, choose_devices, load
 from keju.models.hf.settings import HFSettings
-from keju.models.hf.worker import Limits, Pool, Worker
+from keju.models.hf.worker import Answers, Pool, Worker
 from keju.types import Fault, Reply, Request, Sampling
 
 GPU_SLOTS = 1024
@@ -23,7 +22,7 @@ CPU_SLOTS = 64
 ENCODED_AT_ONCE = 128
 """Requests tokenised together: enough for several cores, few enough to let a device begin."""
 
-Asked = tuple[Request, float, "asyncio.Future[Reply]"]
+Question = tuple[Request, float, "asyncio.Future[Reply]"]
 
 
 class HFModel(Model):
@@ -47,11 +46,11 @@ class HFModel(Model):
         self.slots = max(per_device, 4 * (settings.batch_size or 1)) * len(devices)
         self._checkpoint = checkpoint
         self._encoder: Encoder | None = None
-        self._inbox: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Question | None] = queue.SimpleQueue()
         self._pool = Pool()
         self._threads: list[threading.Thread] = []
         self._workers: list[Worker] = []
-        self._asked: set[asyncio.Future[Reply]] = set()
+        self._unanswered: set[asyncio.Future[Reply]] = set()
 
     async def start(self) -> None:
         """Load the weights and begin to work; one clear line where that fails."""
@@ -59,15 +58,12 @@ class HFModel(Model):
             return
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._load)
-        self._threads = [
-            threading.Thread(target=self._encode_forever, name="keju-hf-encode", daemon=True),
-            *(
-                threading.Thread(target=worker.run, name=f"keju-hf-{number}", daemon=True)
-                for number, worker in enumerate(self._workers)
-            ),
-        ]
-        for thread in self._threads:
+        targets = {"encode": self._encode_forever}
+        targets |= {str(number): worker.run for number, worker in enumerate(self._workers)}
+        for name, target in targets.items():
+            thread = threading.Thread(target=target, name=f"keju-hf-{name}", daemon=True)
             thread.start()
+            self._threads.append(thread)
 
     async def preflight(self, sampling: Sampling) -> None:
         """Refuse what this checkpoint cannot do, before the first question."""
@@ -77,12 +73,12 @@ class HFModel(Model):
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Answer one request; `timeout` counts from the start of work on it."""
         future: asyncio.Future[Reply] = self._loop.create_future()
-        self._asked.add(future)
+        self._unanswered.add(future)
         self._inbox.put((request, timeout, future))
         try:
             return await future
         finally:
-            self._asked.discard(future)
+            self._unanswered.discard(future)
 
     async def close(self) -> None:
         """End the threads after the pass under way, and let go of the weights."""
@@ -90,8 +86,9 @@ class HFModel(Model):
         for worker in self._workers:
             worker.stop()
         self._pool.close()
-        await asyncio.to_thread(self._join)
-        for future in self._asked:
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+        for future in self._unanswered:
             future.cancel()
         self._workers, self._checkpoint = [], None
 
@@ -107,56 +104,48 @@ class HFModel(Model):
         if self._checkpoint is None:
             self._checkpoint = load(self.settings)
         self._encoder = Encoder(self._checkpoint, label_space=self.settings.label_space)
-        limits = Limits.of(self.settings)
         self._workers = [
-            Worker(self._checkpoint, number, limits, self._pool, self._answer)
+            Worker(self._checkpoint, number, self.settings, self._pool, self._answer)
             for number in range(len(self._checkpoint.devices))
         ]
-
-    def _join(self) -> None:
-        for thread in self._threads:
-            thread.join()
 
     def _encode_forever(self) -> None:
         """Tokenise what was asked, as much as there is at a time."""
         assert self._encoder is not None
-        while (asked := self._inbox.get()) is not None:
-            batch: list[Asked | None] = [asked]
+        while (question := self._inbox.get()) is not None:
+            batch: list[Question | None] = [question]
             while len(batch) < ENCODED_AT_ONCE and batch[-1] and not self._inbox.empty():
                 batch.append(self._inbox.get())
-            self._encode(self._encoder, [entry for entry in batch if entry is not None])
+            waiting = [entry for entry in batch if entry is not None and not entry[2].cancelled()]
+            try:
+                encoded = self._encoder.encode([request for request, _, _ in waiting])
+            except Exception as error:
+                self._answer([(future, error) for _, _, future in waiting])
+                encoded, waiting = [], []
+            items: list[Item] = []
+            refusals: list[tuple[asyncio.Future[Reply], Reply]] = []
+            for (_, timeout, future), item in zip(waiting, encoded, strict=True):
+                if isinstance(item, Fault):
+                    refusals.append((future, Reply(error=item)))
+                else:
+                    item.future, item.timeout = future, timeout
+                    items.append(item)
+            self._pool.put(items)
+            self._answer(refusals)
             if batch[-1] is None:
                 return
 
-    def _encode(self, encoder: Encoder, asked: Sequence[Asked]) -> None:
-        asked = [entry for entry in asked if not entry[2].cancelled()]
-        try:
-            encoded = encoder.encode([request for request, _, _ in asked])
-        except Exception as error:
-            self._answer([(future, error) for _, _, future in asked])
-            return
-        items, refused = [], []
-        for (_, timeout, future), item in zip(asked, encoded, strict=True):
-            if isinstance(item, Fault):
-                refused.append((future, Reply(error=item)))
-            else:
-                item.future, item.timeout = future, timeout
-                items.append(item)
-        self._pool.put(items)
-        if refused:
-            self._answer(refused)
+    def _answer(self, replies: Answers) -> None:
+        """Hand replies, or errors in their place, to the loop in one go."""
 
-    def _answer(self, replies: Sequence[tuple[asyncio.Future[Any], Reply | Exception]]) -> None:
-        """Hand replies to the loop, in one go."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(_resolve, replies)
+        def resolve() -> None:
+            for future, reply in replies:
+                if future is None or future.done():
+                    continue
+                if isinstance(reply, Exception):
+                    future.set_exception(reply)
+                else:
+                    future.set_result(reply)
 
-
-def _resolve(replies: Iterable[tuple[asyncio.Future[Any], Reply | Exception]]) -> None:
-    for future, reply in replies:
-        if future.done():
-            continue
-        if isinstance(reply, Exception):
-            future.set_exception(reply)
-        else:
-            future.set_result(reply)
+        if replies and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(resolve)

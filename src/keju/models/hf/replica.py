@@ -16,6 +16,10 @@ ROOM = 128
 """The room of a growing cache is a multiple of so many tokens."""
 
 
+KeysValues = list[tuple[torch.Tensor, torch.Tensor]]
+"""Keys and values of every layer, each (rows, heads, tokens, dimension)."""
+
+
 class PassingLayer(DynamicLayer):  # type: ignore[misc]
     """Shows new tokens behind the kept ones to the attention, and keeps nothing of them."""
 
@@ -34,13 +38,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
     """
 
     filled = 0
-
-    def fill(self, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """Begin with these keys and values."""
-        self.filled = keys.shape[-2]
-        self.dtype, self.device = keys.dtype, keys.device
-        self.keys, self.values = keys, values
-        self.is_initialized = True
+    """Tokens that are there."""
 
     def reserve(self, tokens: int) -> None:
         """Have room for so many tokens in all."""
@@ -69,24 +67,16 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         return self.keys.shape[-2], 0
 
 
-def filled_cache(layers: list[tuple[torch.Tensor, torch.Tensor]], *, passing: bool) -> Any:
+def filled_cache(layers: KeysValues, kind: type[DynamicLayer]) -> Any:
     """A cache that begins with these keys and values; with none it begins empty."""
     cache = DynamicCache()
     for keys, values in layers:
-        layer = PassingLayer() if passing else DynamicLayer()
+        layer = kind()
         layer.dtype, layer.device = keys.dtype, keys.device
         layer.keys, layer.values = keys, values
         layer.is_initialized = True
-        cache.layers.append(layer)
-    return cache
-
-
-def growing_cache(layers: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:
-    """A cache for a running batch."""
-    cache = DynamicCache()
-    for keys, values in layers:
-        layer = GrowingLayer()
-        layer.fill(keys, values)
+        if isinstance(layer, GrowingLayer):
+            layer.filled = keys.shape[-2]
         cache.layers.append(layer)
     return cache
 
@@ -95,11 +85,11 @@ def reserve(cache: Any, tokens: int) -> int:
     """Make room for so many tokens in all layers; return how many places there are."""
     for layer in cache.layers:
         layer.reserve(tokens)
-    places: int = cache.layers[0].keys.shape[-2]
-    return places
+    return int(cache.layers[0].keys.shape[-2])
 
 
 def _enlarged(part: torch.Tensor, tokens: int) -> torch.Tensor:
+    """`part` with zeros behind it, up to the next multiple of `ROOM` places."""
     rows, heads, filled, width = part.shape
     larger = part.new_zeros((rows, heads, -(-tokens // ROOM) * ROOM, width))
     larger[:, :, :filled] = part
@@ -108,8 +98,6 @@ def _enlarged(part: torch.Tensor, tokens: int) -> torch.Tensor:
 
 PAD = 0
 """Stands to the right of shorter rows, where nothing looks at it."""
-KeysValues = list[tuple[torch.Tensor, torch.Tensor]]
-"""Keys and values of every layer, each (rows, heads, tokens, dimension)."""
 
 
 class Read(NamedTuple):
@@ -168,7 +156,7 @@ class Replica:
 
     def prefix(self, tokens: Sequence[int]) -> KeysValues:
         """The keys and values of a prefix, for one row."""
-        cache = self._cache([])
+        cache = DynamicCache()
         row = torch.tensor([list(tokens)], device=self.device)
         last = torch.tensor([len(tokens) - 1], device=self.device)
         self._run(last, input_ids=row, past_key_values=cache, use_cache=True)
@@ -188,7 +176,7 @@ class Replica:
             (k[:, :, :length].expand(count, -1, -1, -1), v[:, :, :length].expand(count, -1, -1, -1))
             for k, v in prefix
         ]
-        cache = self._cache(shared, passing=not keep)
+        cache = filled_cache(shared, DynamicLayer if keep else PassingLayer)
         places = torch.arange(length, length + tokens.shape[1], device=self.device)[None]
         read = self._run(
             last,
@@ -197,8 +185,8 @@ class Replica:
             past_key_values=cache,
             use_cache=True,
         )
-        kept = [(layer.keys, layer.values) for layer in cache.layers] if keep else []
-        return read, kept
+        all_rows = [(layer.keys, layer.values) for layer in cache.layers] if keep else []
+        return read, all_rows
 
     def step(self, tokens: torch.Tensor, places: torch.Tensor, mask: Any, cache: Any) -> Read:
         """One more token for every row of a running batch."""
@@ -242,6 +230,7 @@ class Replica:
             self._wanted = self._hidden = None
 
     def _pick(self, _head: Any, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
+        """Give the output head only the positions that are wanted."""
         if self._wanted is None:
             return None
         hidden = args[0]
@@ -254,8 +243,3 @@ class Replica:
         filled = [[*row, *[PAD] * (longest - len(row))] for row in rows]
         last = [number * longest + len(row) - 1 for number, row in enumerate(rows)]
         return torch.tensor(filled, device=self.device), torch.tensor(last, device=self.device)
-
-    def _cache(self, layers: KeysValues, *, passing: bool = False) -> Any:
-        from keju.models.hf.replica import filled_cache
-
-        return filled_cache(layers, passing=passing)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import torch
 from msgspec.structs import replace
 
 from keju.models.hf.attention import Branch
-from keju.models.hf.encode import Item, common_length
+from keju.models.hf.encode import Item
 from keju.models.hf.replica import KeysValues, Read, Replica
 from keju.models.hf.settings import Reuse
+from keju.models.labels import common_length
 from keju.types import Fault, Reply, Usage
 
-T = TypeVar("T")
 _SIGNS = ("out of memory", "can't allocate memory", "not enough memory")
 TOO_LARGE = "one question alone does not fit into memory: take a smaller dtype or another device"
 
@@ -34,30 +34,6 @@ def release(device: torch.device) -> None:
         torch.cuda.empty_cache()
 
 
-def halving(
-    work: Callable[[Sequence[Item]], list[Reply]],
-    items: Sequence[Item],
-    smaller: Callable[[int], None],
-) -> list[Reply]:
-    """Work on `items` together, or on halves of them where memory runs out.
-
-    `smaller` is told how many were tried less, so that later batches begin smaller.
-    """
-    try:
-        return work(items)
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-    if len(items) == 1:
-        return [Reply(error=Fault("bad_request", TOO_LARGE))]
-    half = len(items) // 2
-    smaller(half)
-    return [
-        *halving(work, items[:half], smaller),
-        *halving(work, items[half:], smaller),
-    ]
-
-
 MOST_KEPT = 4
 WORTH = 0.8
 """A kept prefix that covers a smaller share of what the questions have in common is replaced."""
@@ -73,35 +49,28 @@ class Shared(NamedTuple):
     """Whether it was computed just now, so that somebody has to pay for it."""
 
 
-class _Kept(NamedTuple):
-    tokens: Sequence[int]
-    cache: KeysValues
-
-
 class PrefixStore:
     """Computes a prefix once and keeps the last few."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
-        self._kept: list[_Kept] = []
+        self._kept: list[tuple[Sequence[int], KeysValues]] = []
 
     def share(self, items: Sequence[Item]) -> Shared:
         """What questions of one prefix have in common, computed or found."""
         length = min(item.shared for item in items)
         wanted = items[0].tokens[:length]
-        best, common = None, 0
-        for kept in self._kept:
-            reach = common_length(kept.tokens, wanted)
-            if reach > common:
-                best, common = kept, reach
-        if best is not None and common >= WORTH * length:
-            self._kept.remove(best)
+        reaches = [common_length(tokens, wanted) for tokens, _ in self._kept]
+        common = max(reaches, default=0)
+        if common and common >= WORTH * length:
+            # What was used last stands last, and the first is forgotten first.
+            best = self._kept.pop(reaches.index(common))
             self._kept.append(best)
-            return Shared(best.cache, common, fresh=False)
+            return Shared(best[1], common, fresh=False)
         del self._kept[: len(self._kept) + 1 - MOST_KEPT]
-        made = _Kept(wanted, self._replica.prefix(wanted))
-        self._kept.append(made)
-        return Shared(made.cache, length, fresh=True)
+        cache = self._replica.prefix(wanted)
+        self._kept.append((wanted, cache))
+        return Shared(cache, length, fresh=True)
 
     def clear(self) -> None:
         """Forget everything, to free memory."""
@@ -116,16 +85,18 @@ def by_prefix(items: Sequence[Item]) -> list[list[Item]]:
     return list(groups.values())
 
 
+def by_length(items: Sequence[Item]) -> list[Item]:
+    """The shortest first."""
+    return sorted(items, key=lambda item: len(item.tokens))
+
+
 def batched(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
     """`items` in pieces of at most `size`."""
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-LEAST_SHARED = 1
-"""A prefix needs at least one token to be computed apart."""
-
-Batch = tuple[Sequence[Item], Callable[[Sequence[Item]], list[Reply]]]
-"""Questions that run together, and what runs them."""
+Work = Callable[[Sequence[Item]], list[Reply]]
+"""One way to run questions together."""
 
 
 class LabelScorer:
@@ -142,27 +113,42 @@ class LabelScorer:
         """Answer `items` batch by batch, those of one batch as soon as they are there."""
         for batch, work in self._batches(items):
             started = perf_counter()
-            answered = halving(work, batch, self._smaller)
+            answered = self._halving(work, batch)
             seconds = perf_counter() - started
             yield [
                 (item, replace(reply, seconds=seconds))
                 for item, reply in zip(batch, answered, strict=True)
             ]
 
-    def _batches(self, items: Sequence[Item]) -> list[Batch]:
+    def _batches(self, items: Sequence[Item]) -> list[tuple[Sequence[Item], Work]]:
         """What runs together, and how; rows of one batch are of similar length."""
-        sharing = [item for item in items if item.shared >= LEAST_SHARED and self._form != "off"]
-        alone = sorted(
-            (item for item in items if item.shared < LEAST_SHARED or self._form == "off"),
-            key=_length,
-        )
-        work: list[Batch] = [(batch, self._plain) for batch in batched(alone, self.rows)]
+        sharing = [item for item in items if item.shared and self._form != "off"]
+        alone = [item for item in items if not item.shared or self._form == "off"]
+        groups: list[tuple[Sequence[Item], Work]] = [(by_length(alone), self._plain)]
         if self._form == "tree":
-            return work + [(batch, self._tree) for batch in batched(sharing, self.rows)]
-        for group in by_prefix(sharing):
-            ordered = sorted(group, key=_length)
-            work += [(batch, self._cached) for batch in batched(ordered, self.rows)]
-        return work
+            groups.append((sharing, self._tree))
+        else:
+            groups += [(by_length(group), self._cached) for group in by_prefix(sharing)]
+        return [(batch, work) for group, work in groups for batch in batched(group, self.rows)]
+
+    def _halving(self, work: Work, items: Sequence[Item]) -> list[Reply]:
+        """Work on `items` together, or on halves of them where memory runs out.
+
+        Later batches then begin smaller.
+        """
+        try:
+            return work(items)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+        # Not inside the handler: the error holds on to the memory that it ran out of.
+        if len(items) == 1:
+            return [Reply(error=Fault("bad_request", TOO_LARGE))]
+        half = len(items) // 2
+        self.rows = max(1, min(self.rows, half))
+        self._store.clear()
+        release(self._replica.device)
+        return [*self._halving(work, items[:half]), *self._halving(work, items[half:])]
 
     def _plain(self, items: Sequence[Item]) -> list[Reply]:
         read = self._replica.plain([item.tokens for item in items])
@@ -172,7 +158,7 @@ class LabelScorer:
         shared = self._store.share(items)
         rows = [item.tokens[shared.length :] for item in items]
         read, _ = self._replica.after(shared.cache, shared.length, rows)
-        return self._replies(items, read, _saved(len(items), shared.length, shared.fresh))
+        return self._replies(items, read, saved_tokens(len(items), shared.length, shared.fresh))
 
     def _tree(self, items: Sequence[Item]) -> list[Reply]:
         groups = by_prefix(items)
@@ -181,11 +167,11 @@ class LabelScorer:
             length = min(item.shared for item in group)
             prefix = group[0].tokens[:length]
             branches.append(Branch(prefix, [item.tokens[length:] for item in group]))
-            saved += _saved(len(group), length, fresh=True)
+            saved += saved_tokens(len(group), length, fresh=True)
         ordered = [item for group in groups for item in group]
         replies = self._replies(ordered, self._replica.tree(branches), saved)
-        found = {id(item): reply for item, reply in zip(ordered, replies, strict=True)}
-        return [found[id(item)] for item in items]
+        reply_of = {id(item): reply for item, reply in zip(ordered, replies, strict=True)}
+        return [reply_of[id(item)] for item in items]
 
     def _replies(self, items: Sequence[Item], read: Read, saved: Sequence[int]) -> list[Reply]:
         """The label values of every row, brought from the device in one go."""
@@ -200,43 +186,30 @@ class LabelScorer:
         remaining = iter(values.tolist())
         replies = []
         for item, cached in zip(items, saved, strict=True):
-            shares = {
-                label: [next(remaining) for _ in spellings]
+            logs = {
+                label: _log_sum([next(remaining) for _ in spellings])
                 for label, spellings in item.labels.items()
             }
-            replies.append(_reply(item, shares, cached))
+            reply = Reply(
+                text=max(logs, key=logs.__getitem__),
+                finish="stop",
+                usage=Usage(len(item.tokens), 1, cached),
+                label_logprobs=logs,
+                label_ids={label: list(ids) for label, ids in item.labels.items()},
+                outside_mass=max(0.0, 1.0 - sum(map(math.exp, logs.values()))),
+            )
+            replies.append(reply)
         return replies
-
-    def _smaller(self, rows: int) -> None:
-        self.rows = max(1, min(self.rows, rows))
-        self._store.clear()
-        release(self._replica.device)
-
-
-def _length(item: Item) -> int:
-    return len(item.tokens)
-
-
-def _reply(item: Item, shares: dict[str, list[float]], cached: int) -> Reply:
-    values = {label: _log_sum(found) for label, found in shares.items()}
-    inside = sum(math.exp(value) for value in values.values())
-    return Reply(
-        text=max(values, key=values.__getitem__),
-        finish="stop",
-        usage=Usage(len(item.tokens), 1, cached),
-        label_logprobs=values,
-        label_ids={label: list(ids) for label, ids in item.labels.items()},
-        outside_mass=max(0.0, 1.0 - inside),
-    )
 
 
 def _log_sum(values: Sequence[float]) -> float:
+    """The log of the summed probability of all spellings of a label."""
     most = max(values)
     if len(values) == 1 or most == -math.inf:
         return most
     return most + math.log(sum(math.exp(value - most) for value in values))
 
 
-def _saved(count: int, length: int, fresh: bool) -> list[int]:
+def saved_tokens(count: int, length: int, fresh: bool) -> list[int]:
     """Tokens that each question had for nothing; the first pays for a fresh prefix."""
     return [0 if fresh and number == 0 else length for number in range(count)]

@@ -86,18 +86,18 @@ OWN = ("name", "offline")
 
 def read_settings(config: TaskConfig) -> HFSettings:
     """Check ``model_args``; an ``--eval-batch-size`` that was given is the batch size."""
-    given: dict[str, Any] = {key.replace("-", "_"): v for key, v in config.model_args.items()}
+    args: dict[str, Any] = {key.replace("-", "_"): v for key, v in config.model_args.items()}
     for field in OWN:
-        if field in given:
+        if field in args:
             hint = did_you_mean(field, list(ModelArgs.model_fields))
             raise ConfigError(f"model_args: unknown key '{field}'{hint}")
     if "eval_batch_size" in config.model_fields_set:
-        given.setdefault("batch_size", config.eval_batch_size)
+        args.setdefault("batch_size", config.eval_batch_size)
     name = config.model.strip().removeprefix("hf:")
-    if name.lower().endswith(GGUF) and "gguf_file" not in given:
+    if name.lower().endswith(GGUF) and "gguf_file" not in args:
         file = Path(name).expanduser()
-        name, given["gguf_file"] = str(file.parent), file.name
+        name, args["gguf_file"] = str(file.parent), file.name
     try:
-        return HFSettings(**given, name=name, offline=config.offline)
+        return HFSettings(**args, name=name, offline=config.offline)
     except ValidationError as error:
         raise ConfigError(f"model_args: {explain(error, ModelArgs)}") from None

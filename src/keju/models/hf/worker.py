@@ -73,13 +73,12 @@ class Pool:
             self._remove(chosen)
             return chosen
 
-    def close(self) -> list[Item]:
-        """Let nobody wait any longer; return what was left."""
+    def close(self) -> None:
+        """Let nobody wait any longer, and forget what is left."""
         with self._changed:
             self._closed = True
-            left, self._waiting = self._waiting, []
+            self._waiting.clear()
             self._changed.notify_all()
-            return left
 
     def _remove(self, chosen: Sequence[Item]) -> None:
         taken = {id(item) for item in chosen}
@@ -102,41 +101,35 @@ def choose(waiting: Sequence[Item], size: Size, *, settled: bool) -> list[Item]:
         chosen = same if size.form == "off" else groups[0]
         complete = settled or len(groups) > 1 or len(chosen) >= most
         return chosen[:most] if complete else []
-    return _whole_groups(groups, size, settled=settled)
-
-
-def _whole_groups(groups: Sequence[list[Item]], size: Size, *, settled: bool) -> list[Item]:
-    """Groups in order of arrival up to the size of a pass; the last one may still be growing."""
-    chosen: list[Item] = []
-    room = size.tokens
-    for number, group in enumerate(groups):
+    # A tree: groups in order of arrival, up to the size of a pass.
+    chosen, room = [], size.tokens
+    for group in groups:
+        half_full = room <= size.tokens / 2
         shared = min(item.shared for item in group)
         cost = shared + sum(len(item.tokens) - shared for item in group)
-        growing = number == len(groups) - 1
         if cost > room or len(chosen) + len(group) > size.rows:
-            return chosen if room <= size.tokens / 2 else chosen + _part(group, room, size, chosen)
-        if growing and chosen and room <= size.tokens / 2:
-            return chosen
+            return chosen if half_full else _fill_up(chosen, group, room - shared, size.rows)
+        if group is groups[-1] and chosen and half_full:
+            return chosen  # the last group may still be growing
         chosen += group
         room -= cost
     return chosen if settled else []
 
 
-def _part(group: Sequence[Item], room: int, size: Size, chosen: Sequence[Item]) -> list[Item]:
-    """As much of a group as there is room for; at least one question if nothing else is chosen."""
+def _fill_up(chosen: list[Item], group: Sequence[Item], room: int, rows: int) -> list[Item]:
+    """`chosen` and as much of a group as there is room for; at least one question in all."""
     shared = min(item.shared for item in group)
-    room -= shared
-    part: list[Item] = []
     for item in group:
         own = len(item.tokens) - shared
-        if (own > room and (part or chosen)) or len(chosen) + len(part) >= size.rows:
+        if (own > room and chosen) or len(chosen) >= rows:
             break
-        part.append(item)
+        chosen.append(item)
         room -= own
-    return part
+    return chosen
 
 
-Answer = Callable[[Sequence[tuple["asyncio.Future[Any]", "Reply | Exception"]]], None]
+Answers = Sequence[tuple["asyncio.Future[Any] | None", "Reply | Exception"]]
+"""Who waits (nobody where it is None), and what for."""
 
 CPU_ROWS = 16
 GPU_ROWS = 64
@@ -150,49 +143,37 @@ MEMORY_SHARE = 0.25
 """Share of the free memory that the activations of a packed pass may take."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What the user set, where it was set."""
-
-    rows: int | None
-    tokens: int | None
-    reuse: Reuse
-
-    @classmethod
-    def of(cls, settings: HFSettings) -> Limits:
-        """The limits of these settings."""
-        return cls(settings.batch_size, settings.batch_tokens, settings.reuse)
-
-
 class Worker:
     """Works for one replica until it is stopped."""
 
     def __init__(
-        self, checkpoint: Checkpoint, number: int, limits: Limits, pool: Pool, answer: Answer
+        self,
+        checkpoint: Checkpoint,
+        number: int,
+        settings: HFSettings,
+        pool: Pool,
+        answer: Callable[[Answers], None],
     ) -> None:
         device = checkpoint.devices[number]
         net = checkpoint.net if number == 0 else copy.deepcopy(checkpoint.net)
         self.replica = Replica(net, device)
-        self.form: Reuse = best_form(self.replica, limits.reuse)
+        self.form: Reuse = best_form(self.replica, settings.reuse)
         cached = self.form in ("tree", "cache") or agrees(self.replica, "cache")
         self.replica.own_steps = allows_own_steps(self.replica)
-        self.tokens = limits.tokens or pass_tokens(checkpoint.net.config, self.replica)
-        rows = limits.rows or (CPU_ROWS if device.type == "cpu" else GPU_ROWS)
-        label_rows = limits.rows or (CPU_LABEL_ROWS if device.type == "cpu" else GPU_ROWS)
-        if self.form == "tree" and limits.rows is None:
-            label_rows = TREE_ROWS
+        self.tokens = settings.batch_tokens or pass_tokens(checkpoint.net.config, self.replica)
+        on_cpu = device.type == "cpu"
+        rows, label_rows = (CPU_ROWS, CPU_LABEL_ROWS) if on_cpu else (GPU_ROWS, GPU_ROWS)
+        label_rows = TREE_ROWS if self.form == "tree" else label_rows
         store = PrefixStore(self.replica)
         self._pool = pool
         self._answer = answer
         self._stopped = threading.Event()
-        self.scorer = LabelScorer(self.replica, self.form, label_rows, store)
+        self.scorer = LabelScorer(self.replica, self.form, settings.batch_size or label_rows, store)
         self.writer = (Writer if cached else LoneWriter)(
             self.replica,
-            checkpoint.tokenizer,
+            checkpoint,
             store,
-            eos=checkpoint.eos,
-            context=checkpoint.context,
-            rows=rows,
+            rows=settings.batch_size or rows,
             reuse=self.form != "off",
             stopping=self._stopped.is_set,
         )
@@ -204,40 +185,38 @@ class Worker:
     def run(self) -> None:
         """Work until stopped."""
         while not self._stopped.is_set():
-            held = self._pool.take(self._size())
-            if not held:
+            batch = self._pool.take(Size(self.scorer.rows, self.tokens, self.form))
+            if not batch:
                 break
             try:
-                self._work(held)
+                self._work(batch)
             except Exception as error:
-                told = f"the model broke down on {self.replica.device}: {one_line(str(error))}"
-                failure = EndpointError(f"{told}; what was answered is saved, resume the run")
-                self._answer([(item.future, failure) for item in held if item.future is not None])
+                failure = EndpointError(
+                    f"the model broke down on {self.replica.device}: {one_line(str(error))}; "
+                    "what was answered is saved, resume the run"
+                )
+                self._answer([(item.future, failure) for item in batch])
         self.replica.close()
 
-    def _size(self) -> Size:
-        return Size(self.scorer.rows, self.tokens, self.form)
-
-    def _work(self, held: list[Item]) -> None:
-        """Answer what is held; whatever is taken up on the way is held from then on too."""
-        sampling = held[0].request.sampling
+    def _work(self, batch: list[Item]) -> None:
+        """Answer a batch; whatever is taken up on the way belongs to it from then on."""
+        sampling = batch[0].request.sampling
         if sampling.decode == "labels":
-            for answered in self.scorer.run(held):
-                self._answer([(i.future, reply) for i, reply in answered if i.future is not None])
+            for answered in self.scorer.run(batch):
+                self._answer([(item.future, reply) for item, reply in answered])
                 if self._stopped.is_set():
                     break
             return
 
         def refill(room: int) -> list[Item]:
             more = self._pool.refill(sampling, room)
-            held.extend(more)
+            batch.extend(more)
             return more
 
-        self.writer.run(held, refill, self._done)
-
-    def _done(self, item: Item, reply: Reply) -> None:
-        if item.future is not None:
+        def done(item: Item, reply: Reply) -> None:
             self._answer([(item.future, reply)])
+
+        self.writer.run(batch, refill, done)
 
 
 def pass_tokens(config: Any, replica: Replica) -> int:

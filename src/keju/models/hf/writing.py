@@ -12,15 +12,21 @@ from typing import Any
 import torch
 
 from keju.answers.thinking import as_reply
-from keju.models.hf.encode import Item, seed_of
-from keju.models.hf.replica import KeysValues, Read, Replica, growing_cache, reserve
-from keju.models.hf.scoring import TOO_LARGE, PrefixStore, by_prefix, is_out_of_memory, release
+from keju.models.base import seed_of
+from keju.models.hf.encode import Item
+from keju.models.hf.load import Checkpoint
+from keju.models.hf.replica import GrowingLayer, KeysValues, Read, Replica, filled_cache, reserve
+from keju.models.hf.scoring import (
+    TOO_LARGE,
+    PrefixStore,
+    Shared,
+    by_length,
+    by_prefix,
+    is_out_of_memory,
+    release,
+    saved_tokens,
+)
 from keju.types import Fault, Reply, Request, Sampling, Usage
-
-
-def is_greedy(sampling: Sampling) -> bool:
-    """Whether the likeliest token is always taken: temperature 0 or none given."""
-    return not sampling.temperature
 
 
 def dice(request: Request) -> random.Random:
@@ -30,35 +36,30 @@ def dice(request: Request) -> random.Random:
 
 
 def draw(logits: torch.Tensor, sampling: Sampling, chance: Sequence[float]) -> list[int]:
-    """The next token of each row of `logits`; `chance` holds one number in [0, 1) a row."""
-    if is_greedy(sampling):
-        greedy: list[int] = logits.argmax(-1).tolist()
-        return greedy
+    """The next token of each row of `logits`; `chance` holds one number in [0, 1) a row.
+
+    Without a temperature, or at 0, it is the likeliest.
+    """
+    if not sampling.temperature:
+        return list(logits.argmax(-1).tolist())
     shares = torch.softmax(logits / sampling.temperature, -1)
     shares, ids = shares.sort(dim=-1, descending=True, stable=True)
-    kept = _kept(shares, sampling)
+    # Which of the sorted tokens may be drawn; the likeliest always may.
+    kept = torch.ones_like(shares, dtype=torch.bool)
+    if sampling.top_p is not None:
+        kept &= shares.cumsum(-1) - shares < sampling.top_p
+    top_k, min_p = sampling.extra.get("top_k"), sampling.extra.get("min_p")
+    if top_k is not None and top_k > 0:
+        kept[:, top_k:] = False
+    if min_p is not None:
+        kept &= shares >= min_p * shares[:, :1]
+    kept[:, 0] = True
     shares = torch.where(kept, shares, 0.0)
     totals = shares.cumsum(-1)
     wanted = torch.tensor(chance, device=logits.device, dtype=totals.dtype)[:, None]
     places = torch.searchsorted(totals, wanted * totals[:, -1:], right=True)
     places = torch.minimum(places, kept.sum(-1, keepdim=True) - 1)
-    drawn: list[int] = ids.gather(-1, places)[:, 0].tolist()
-    return drawn
-
-
-def _kept(shares: torch.Tensor, sampling: Sampling) -> torch.Tensor:
-    """Which of the sorted tokens may be drawn; the likeliest always may."""
-    kept = torch.ones_like(shares, dtype=torch.bool)
-    if sampling.top_p is not None:
-        kept &= shares.cumsum(-1) - shares < sampling.top_p
-    top_k = sampling.extra.get("top_k")
-    if top_k is not None and top_k > 0:
-        kept[:, top_k:] = False
-    min_p = sampling.extra.get("min_p")
-    if min_p is not None:
-        kept &= shares >= min_p * shares[:, :1]
-    kept[:, 0] = True
-    return kept
+    return list(ids.gather(-1, places)[:, 0].tolist())
 
 
 @dataclass(eq=False, slots=True)
@@ -73,8 +74,8 @@ class Row:
     written: list[int] = field(default_factory=list)
     text: str = ""
     finish: str = ""
-    told: bool = False
-    """Whether its reply was handed out."""
+    handed_out: bool = False
+    """Whether somebody has its reply."""
 
     @property
     def length(self) -> int:
@@ -96,20 +97,30 @@ class RunningBatch:
 
     def join(self, rows: Sequence[Row], layers: KeysValues) -> None:
         """Take up new rows; `layers` hold each one's tokens from the left, then padding."""
-        lengths = [row.length for row in rows]
-        new_width = max(lengths)
-        arriving = _aligned(layers, lengths, new_width)
+        device = layers[0][0].device
+        new_width = max(row.length for row in rows)
+        missing = new_width - torch.tensor([row.length for row in rows], device=device)
+        source = (torch.arange(new_width, device=device) - missing[:, None]).clamp(min=0)
+
+        def align(part: torch.Tensor) -> torch.Tensor:
+            """Move every row's tokens to the right end."""
+            index = source[:, None, :, None].expand(-1, part.shape[1], -1, part.shape[3])
+            return part.gather(2, index)
+
+        arriving = [(align(keys), align(values)) for keys, values in layers]
         if not self.rows:
             self._set([*rows], arriving, new_width)
             return
-        present = self._parts()
         width = max(self._filled, new_width)
+
+        def join(present: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+            """Both below each other, with room on the left up to `width` places."""
+            pad = torch.nn.functional.pad
+            return torch.cat([pad(p, (0, 0, width - p.shape[2], 0)) for p in (present, new)])
+
         both = [
-            (
-                torch.cat([_widened(k, width), _widened(new_k, width)]),
-                torch.cat([_widened(v, width), _widened(new_v, width)]),
-            )
-            for (k, v), (new_k, new_v) in zip(present, arriving, strict=True)
+            (join(keys, new_keys), join(values, new_values))
+            for (keys, values), (new_keys, new_values) in zip(self._parts(), arriving, strict=True)
         ]
         self._set([*self.rows, *rows], both, width)
 
@@ -146,25 +157,7 @@ class RunningBatch:
 
     def _set(self, rows: list[Row], layers: KeysValues, width: int) -> None:
         self.rows, self._filled = rows, width
-        self._cache = growing_cache(layers)
-
-
-def _aligned(layers: KeysValues, lengths: Sequence[int], width: int) -> KeysValues:
-    """Move every row's tokens to the right end of `width` places."""
-    device = layers[0][0].device
-    missing = width - torch.tensor(lengths, device=device)
-    source = (torch.arange(width, device=device) - missing[:, None]).clamp(min=0)
-    index = source[:, None, :, None]
-
-    def move(part: torch.Tensor) -> torch.Tensor:
-        return part.gather(2, index.expand(-1, part.shape[1], -1, part.shape[3]))
-
-    return [(move(k), move(v)) for k, v in layers]
-
-
-def _widened(part: torch.Tensor, width: int) -> torch.Tensor:
-    """Room on the left up to `width` places."""
-    return torch.nn.functional.pad(part, (0, 0, width - part.shape[2], 0))
+        self._cache = filled_cache(layers, GrowingLayer)
 
 
 DEFAULT_TOKENS = 2048
@@ -185,11 +178,9 @@ class Writer:
     def __init__(
         self,
         replica: Replica,
-        tokenizer: Any,
+        checkpoint: Checkpoint,
         store: PrefixStore,
         *,
-        eos: frozenset[int],
-        context: int,
         rows: int,
         reuse: bool,
         stopping: Callable[[], bool] = lambda: False,
@@ -197,10 +188,8 @@ class Writer:
         self.rows = rows
         """Replies written at once; smaller after memory ran out."""
         self._replica = replica
-        self._tokenizer = tokenizer
+        self._checkpoint = checkpoint
         self._store = store
-        self._eos = eos
-        self._context = context
         self._reuse = reuse
         self._stopping = stopping
 
@@ -217,7 +206,7 @@ class Writer:
             try:
                 self._fill(batch, waiting, done)
                 if batch.rows:
-                    self._step(batch)
+                    self._draw(batch.rows, self._replica.step(*batch.inputs()))
                 finished = self._finish(batch, done)
                 if finished >= REFILL_SHARE * len(batch.rows) or steps % LOOK_AGAIN == 0:
                     batch.keep([row for row in batch.rows if not row.finish])
@@ -226,7 +215,15 @@ class Writer:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                self._shrink(batch, waiting, done)
+                # What was under way is begun again, in batches of half the size.
+                self._finish(batch, done)
+                waiting[:0] = [row.item for row in batch.rows if not row.finish]
+                batch.keep([])
+                self._store.clear()
+                release(self._replica.device)
+                if self.rows == 1:
+                    done(waiting.pop(0), Reply(error=Fault("bad_request", TOO_LARGE)))
+                self.rows = max(1, min(self.rows, len(waiting)) // 2)
 
     # Taking up questions
 
@@ -234,41 +231,39 @@ class Writer:
         """Read the prompts of waiting questions as far as there is room for them."""
         while waiting and len(batch.rows) < self.rows:
             room = min(self.rows - len(batch.rows), PREFILL_ROWS)
-            group = by_prefix(waiting)[0]
-            chosen = sorted(group, key=lambda item: len(item.tokens))[:room]
-            self._read_prompts(batch, chosen)
-            taken = {id(item) for item in chosen}
+            items = by_length(by_prefix(waiting)[0])[:room]
+            self._read_prompts(batch, items)
+            # They leave the queue only now: memory may have run out before.
+            taken = {id(item) for item in items}
             waiting[:] = [item for item in waiting if id(item) not in taken]
             self._finish(batch, done)
 
     def _read_prompts(self, batch: RunningBatch, items: Sequence[Item]) -> None:
+        """Let the batch take up `items`; at its end the memory of the prompts apart is free."""
         start = perf_counter()
         for item in items:
             item.started = start
-        length, cached, prefix = 0, [0] * len(items), []
+        shared = Shared([], 0, fresh=False)
         if self._reuse and min(item.shared for item in items) > 0:
             shared = self._store.share(items)
-            prefix, length = shared.cache, shared.length
-            cached = [length if number or not shared.fresh else 0 for number in range(len(items))]
-        tails = [item.tokens[length:] for item in items]
-        read, layers = self._replica.after(prefix, length, tails, keep=True)
+        tails = [item.tokens[shared.length :] for item in items]
+        read, layers = self._replica.after(shared.cache, shared.length, tails, keep=True)
+        saved = saved_tokens(len(items), shared.length, shared.fresh)
         rows = [
-            Row(item, self._limit(item), saved, dice(item.request))
-            for item, saved in zip(items, cached, strict=True)
+            Row(item, self._limit(item), cached, dice(item.request))
+            for item, cached in zip(items, saved, strict=True)
         ]
         self._draw(rows, read)
         batch.join(rows, layers)
 
     def _limit(self, item: Item) -> int:
-        asked = item.request.sampling.max_tokens or DEFAULT_TOKENS
-        return min(asked, self._context - len(item.tokens))
+        limit = item.request.sampling.max_tokens or DEFAULT_TOKENS
+        return min(limit, self._checkpoint.context - len(item.tokens))
 
     # Going on
 
-    def _step(self, batch: RunningBatch) -> None:
-        self._draw(batch.rows, self._replica.step(*batch.inputs()))
-
     def _draw(self, rows: Sequence[Row], read: Read) -> None:
+        """Draw the next token of each row and see which rows it finishes."""
         sampling = rows[0].item.request.sampling
         tokens = draw(read.logits, sampling, [row.dice.random() for row in rows])
         now = perf_counter()
@@ -280,7 +275,7 @@ class Writer:
     def _look(self, row: Row, now: float) -> None:
         """Decide whether a row is finished."""
         stops = row.item.request.sampling.stop
-        if row.written[-1] in self._eos:
+        if row.written[-1] in self._checkpoint.eos:
             row.finish = "stop"
             row.text = self._decode(row.written[:-1])
         elif stops and (cut := self._stopped(row.written, stops)) is not None:
@@ -305,10 +300,8 @@ class Writer:
         return text[: min(ends)] if ends else None
 
     def _decode(self, tokens: list[int]) -> str:
-        text: str = self._tokenizer.decode(
-            tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        return text
+        decode = self._checkpoint.tokenizer.decode
+        return str(decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
     # Coming to an end
 
@@ -316,21 +309,10 @@ class Writer:
         """Hand out what is finished; return how many finished rows the batch still carries."""
         finished = [row for row in batch.rows if row.finish]
         for row in finished:
-            if not row.told:
-                row.told = True
+            if not row.handed_out:
+                row.handed_out = True
                 done(row.item, reply_of(row))
         return len(finished)
-
-    def _shrink(self, batch: RunningBatch, waiting: list[Item], done: Done) -> None:
-        """After memory ran out: begin what was under way again, in batches of half the size."""
-        self._finish(batch, done)
-        waiting[:0] = [row.item for row in batch.rows if not row.finish]
-        batch.keep([])
-        self._store.clear()
-        release(self._replica.device)
-        if self.rows == 1:
-            done(waiting.pop(0), Reply(error=Fault("bad_request", TOO_LARGE)))
-        self.rows = max(1, min(self.rows, len(waiting)) // 2)
 
 
 def reply_of(row: Row) -> Reply:
@@ -360,6 +342,8 @@ class LoneWriter(Writer):
                 done(item, Reply(error=Fault("bad_request", TOO_LARGE)))
 
     def _write(self, item: Item) -> Reply:
+        from transformers import LogitsProcessorList, StoppingCriteriaList
+
         item.started = perf_counter()
         row = Row(item, self._limit(item), 0, dice(item.request))
 
@@ -375,24 +359,12 @@ class LoneWriter(Writer):
         def ended(tokens: torch.Tensor, *_: Any) -> torch.Tensor:
             return torch.tensor([bool(row.finish) or self._stopping()] * len(tokens))
 
-        self._generate(item.tokens, row.limit, force, ended)
-        return reply_of(row)
-
-    def _generate(
-        self,
-        tokens: Sequence[int],
-        limit: int,
-        force: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-        ended: Callable[..., torch.Tensor],
-    ) -> None:
-        from transformers import LogitsProcessorList, StoppingCriteriaList
-
-        prompt = torch.tensor([list(tokens)], device=self._replica.device)
+        prompt = torch.tensor([item.tokens], device=self._replica.device)
         with torch.inference_mode():
             self._replica.net.generate(
                 prompt,
                 attention_mask=torch.ones_like(prompt),
-                max_new_tokens=limit,
+                max_new_tokens=row.limit,
                 do_sample=False,
                 num_beams=1,
                 eos_token_id=None,
@@ -400,3 +372,4 @@ class LoneWriter(Writer):
                 logits_processor=LogitsProcessorList([force]),
                 stopping_criteria=StoppingCriteriaList([ended]),
             )
+        return reply_of(row)

@@ -19,7 +19,7 @@ from keju.config.strict import explain
 from keju.errors import ConfigError, DataError, EndpointError, MissingExtra, did_you_mean
 from keju.models import weights
 from keju.models.base import Model
-from keju.models.faults import Redactor, one_line, refused
+from keju.models.faults import Redactor, one_line, refusal
 from keju.models.gguf import Gguf, read_gguf, template_hash
 from keju.models.llama.label_tokens import ENDING, LabelTokens, find_label_tokens
 from keju.models.llama.server import LlamaServer, available_cores, runtime_version
@@ -132,13 +132,13 @@ class LlamaModel(Model):
         self.settings = settings or LlamaSettings()
         self.slots = self.settings.slots
         self.file: Gguf = read_gguf(path)
-        trained, asked = self.file.context, self.settings.n_ctx
-        if asked is not None and trained and asked > trained:
+        trained, wish = self.file.context, self.settings.n_ctx
+        if wish is not None and trained and wish > trained:
             raise ConfigError(
-                f"model_args.n_ctx: {asked} is more than the {trained} tokens that "
+                f"model_args.n_ctx: {wish} is more than the {trained} tokens that "
                 f"{self.file.path.name} was trained on"
             )
-        self.context = asked or min(DEFAULT_CONTEXT, trained or DEFAULT_CONTEXT)
+        self.context = wish or min(DEFAULT_CONTEXT, trained or DEFAULT_CONTEXT)
         self.chat_template = _template(self.settings.chat_template) or self.file.chat_template
         self._server: LlamaServer | None = None
         self._transport = Transport()
@@ -233,23 +233,23 @@ class LlamaModel(Model):
         """Text, with nothing left to the defaults of llama.cpp."""
         sampling, cued = request.sampling, bool(request.prompt.cue)
         # The sampling is kept beside what came of it, so that no other object gets its id.
-        kept = self._samplings.get((id(sampling), cued))
-        if kept is None:
+        entry = self._samplings.get((id(sampling), cued))
+        if entry is None:
             if len(self._samplings) >= KEPT:
                 self._samplings.clear()
             extra = {RENAMED.get(name, name): value for name, value in sampling.extra.items()}
             extra.pop(CONTINUE, None)
             turn = {CONTINUE: True, "add_generation_prompt": False} if cued else {}
-            explicit = msgspec.structs.replace(
+            full = msgspec.structs.replace(
                 sampling,
                 temperature=1.0 if sampling.temperature is None else sampling.temperature,
                 top_p=1.0 if sampling.top_p is None else sampling.top_p,
                 extra=NEUTRAL | extra | turn,
             )
-            kept = self._samplings[id(sampling), cued] = (sampling, explicit)
-        asked = msgspec.structs.replace(request, sampling=kept[1])
-        body = self._bodies.build(asked)
-        reply = await self._reply(PATHS[sampling.form], body, asked, timeout)
+            entry = self._samplings[id(sampling), cued] = (sampling, full)
+        explicit = msgspec.structs.replace(request, sampling=entry[1])
+        body = self._bodies.build(explicit)
+        reply = await self._reply(PATHS[sampling.form], body, explicit, timeout)
         # llama.cpp repeats the beginning of the turn that it was given to continue.
         text = reply.text.removeprefix(request.prompt.cue)
         return reply if text is reply.text else msgspec.structs.replace(reply, text=text)
@@ -258,7 +258,7 @@ class LlamaModel(Model):
         self,
         route: str,
         body: bytes,
-        asked: Request,
+        request: Request,
         timeout: float,
         tokens: LabelTokens | None = None,
     ) -> Reply:
@@ -268,8 +268,8 @@ class LlamaModel(Model):
         seconds = perf_counter() - started
         if reply.status == http.HTTPStatus.OK:
             content = reply.body if tokens is None else labels_alone(reply.body, tokens.ids)
-            return normalise(content, asked, seconds, _nothing)
-        fault = refused(reply.status, reply.body, reply.header, _nothing)
+            return normalise(content, request, seconds, _nothing)
+        fault = refusal(reply.status, reply.body, reply.header, _nothing)
         if fault.kind == "context_length":
             error = msgspec.json.decode(reply.body).get("error", {})
             count, context = error.get("n_prompt_tokens", 0), error.get("n_ctx", 0)
@@ -307,11 +307,11 @@ class LlamaModel(Model):
         if tokens.cut:
             prompt = (await self.tokenize(text, timeout, special=True))[: -tokens.cut]
         sampling = msgspec.structs.replace(request.sampling, form="completion")
-        asked = msgspec.structs.replace(request, sampling=sampling)
+        completion = msgspec.structs.replace(request, sampling=sampling)
         for count in (FIRST_LOOK, self.file.vocabulary):
             fields = {"prompt": prompt, "max_tokens": 1, "temperature": 0.0, "logprobs": count}
             body = msgspec.json.encode(fields)
-            reply = await self._reply(PATHS["completion"], body, asked, timeout, tokens)
+            reply = await self._reply(PATHS["completion"], body, completion, timeout, tokens)
             if reply.error or set(reply.label_logprobs or ()) == set(request.labels):
                 break
         if reply.error is not None:
@@ -321,8 +321,7 @@ class LlamaModel(Model):
     async def tokenize(self, text: str, timeout: float, *, special: bool = False) -> list[int]:
         """The tokens of `text`; `special` adds what the model wants at the beginning."""
         fields = {"content": text, "add_special": special, "parse_special": True}
-        tokens: list[int] = (await self._call("/tokenize", fields, timeout))["tokens"]
-        return tokens
+        return list((await self._call("/tokenize", fields, timeout))["tokens"])
 
     async def _call(self, route: str, fields: dict[str, Any], timeout: float) -> Any:
         """What a route of llama.cpp's own gives; ValueError where it refuses."""
@@ -378,12 +377,12 @@ def labels_alone(body: bytes, ids: dict[int, str]) -> bytes:
         for top in position.top_logprobs
         if top.id in ids
     ]
-    kept = {
+    labelled = {
         "text": choice.text,
         "finish_reason": choice.finish_reason,
         "logprobs": {"content": [{"token": "", "top_logprobs": tops}]},
     }
-    reply = {"choices": [kept], "usage": document.usage, "model": document.model}
+    reply = {"choices": [labelled], "usage": document.usage, "model": document.model}
     return msgspec.json.encode(reply)
 
 

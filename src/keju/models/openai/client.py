@@ -24,7 +24,7 @@ from keju.config import TaskConfig
 from keju.config.address import PATHS, parse_address
 from keju.errors import ConfigError
 from keju.models.base import Model
-from keju.models.faults import Redactor, refused
+from keju.models.faults import Redactor, refusal
 from keju.models.openai.wire import BodyBuilder, check_extra, normalise
 from keju.types import Fault, Reply, Request, Sampling
 
@@ -252,7 +252,7 @@ class OpenAIModel(Model):
             return Reply(seconds=perf_counter() - started, error=fault)
         seconds = perf_counter() - started
         if not 200 <= reply.status < 300:
-            fault = refused(reply.status, reply.body, reply.header, self.redact)
+            fault = refusal(reply.status, reply.body, reply.header, self.redact)
             return Reply(seconds=seconds, error=fault)
         return normalise(reply.body, request, seconds, self.redact)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from keju.errors import EndpointError, Notice, nearest
 from keju.models.base import NotReady
-from keju.models.faults import described, refused
+from keju.models.faults import fault_text, refusal
 from keju.models.openai.client import HttpReply, OpenAIModel, TransportError
 from keju.models.openai.wire import FEWEST_LABELS, normalise, read_json
 from keju.types import Fault, Prefix, Prompt, Request, Sampling
@@ -73,7 +73,7 @@ async def _attempt(model: OpenAIModel, request: Request) -> HttpReply | Fault:
         code = "endpoint_distrusted" if error.distrusted else "endpoint_unreachable"
         raise _error(code, model, message) from None
     if not 200 <= reply.status < 300:
-        return refused(reply.status, reply.body, reply.header, model.redact)
+        return refusal(reply.status, reply.body, reply.header, model.redact)
     # Its shape is judged as if free text had been asked for; only then are labels looked for.
     sampling = msgspec.structs.replace(request.sampling, decode="generate")
     as_text = msgspec.structs.replace(request, sampling=sampling)
@@ -110,7 +110,7 @@ async def _explanation(model: OpenAIModel, sampling: Sampling, fault: Fault) -> 
     if fault.kind != "not_found":
         if sampling.decode == "labels" and "logprob" in fault.message.lower():
             return _error("endpoint_no_logprobs", model, fault.message)
-        return _error("endpoint_refused_request", model, described(fault))
+        return _error("endpoint_refused_request", model, fault_text(fault))
     # The list of models tells a missing model from a missing route.
     name = model.name
     try:
@@ -132,8 +132,8 @@ async def _explanation(model: OpenAIModel, sampling: Sampling, fault: Fault) -> 
         )
     if offered:
         other = ANOTHER_ROUTE[sampling.form]
-        return _error("endpoint_refused_route", model, described(fault), other=other)
-    return _error("endpoint_without_model_or_route", model, described(fault), model=name)
+        return _error("endpoint_refused_route", model, fault_text(fault), other=other)
+    return _error("endpoint_without_model_or_route", model, fault_text(fault), model=name)
 
 
 def _limited(sampling: Sampling, tokens: int) -> Sampling:

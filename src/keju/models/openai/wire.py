@@ -21,6 +21,7 @@ import msgspec
 from keju.answers.thinking import as_reply
 from keju.config.task import KEJUS_OWN
 from keju.errors import ConfigError
+from keju.models.base import seed_of
 from keju.models.faults import Redactor, error_of, kind_of, one_line
 from keju.models.labels import continues_cue, label_values
 from keju.types import FILTERED, Fault, Prefix, Reply, Request, Sampling, Usage
@@ -73,8 +74,8 @@ class BodyBuilder:
         prompt, sampling = request.prompt, request.sampling
         key = (id(prompt.prefix), id(sampling), self.top_logprobs, self.limit_field)
         # The objects are kept beside their head, so that no other object gets their ids.
-        kept = self._heads.get(key)
-        if kept is None:
+        entry = self._heads.get(key)
+        if entry is None:
             if len(self._heads) >= KEPT_PREFIXES:
                 del self._heads[next(iter(self._heads))]
             head = _encode({"model": self._model} | self.fields(sampling))[:-1]
@@ -84,13 +85,13 @@ class BodyBuilder:
                 turns = b"".join(_encode(message) + b"," for message in prompt.prefix.messages)
                 head += b',"messages":[' + turns + b'{"role":"user","content":"'
             head += _encode(prompt.prefix.lead)[1:-1]
-            kept = self._heads[key] = (prompt.prefix, sampling, head)
+            entry = self._heads[key] = (prompt.prefix, sampling, head)
         seed = seed_of(request)
         closing = b'"' if sampling.form == "completion" else b'"}]'
         if continues_cue(request) and sampling.form == "chat":
             closing = b'"},{"role":"assistant","content":' + _encode(prompt.cue) + b"}]"
         end = b"}" if seed is None else b',"seed":%d}' % seed
-        return b"".join((kept[2], _encode(prompt.tail)[1:-1], closing, end))
+        return b"".join((entry[2], _encode(prompt.tail)[1:-1], closing, end))
 
     def fields(self, sampling: Sampling) -> dict[str, Any]:
         """The sampling part of a body, without the seed, which may differ by request."""
@@ -108,14 +109,6 @@ class BodyBuilder:
         if "max_completion_tokens" in sampling.extra:
             fields.pop("max_tokens", None)
         return fields | {name: v for name, v in sampling.extra.items() if name != "seed"}
-
-
-def seed_of(request: Request) -> int | None:
-    """The seed that a request is sampled with, or None for none."""
-    if request.seed is not None:
-        return request.seed
-    seed: int | None = request.sampling.extra.get("seed", request.sampling.seed)
-    return seed
 
 
 def check_extra(sampling: Sampling) -> None:
