@@ -38,7 +38,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
     for name in names:
         stem = PurePosixPath(name).stem
         task = find_task(TOOL, stem)
-        # bbh_snarks is the subset snarks of bbh; a task that Keju has not is known by its stem.
+        # EXAM_SUBSET is a subset of EXAM; a task that Keju has not is known by its stem.
         exam = stem.removesuffix(f"_{task.subset}") if task.subset else stem
         members.setdefault(exam, []).append((name, task.subset))
         rows[name] = list(_rows(source, name, task.subset, models))

@@ -72,7 +72,7 @@ def _shown_places(prompt: str, question: str, choices: Sequence[str]) -> tuple[i
 
 
 OPTIONS = "\nOptions:"
-"""Where the options begin in a question that holds them (BBH)."""
+"""Where the options begin in a question that holds them: ``Which?\\nOptions:\\n(A) one``."""
 HEAD = 24
 """Characters by which a question is first looked for inside a prompt."""
 
