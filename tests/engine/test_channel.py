@@ -132,6 +132,28 @@ def test_a_retry_gives_its_slot_back_and_comes_before_new_work() -> None:
     asyncio.run(scenario())
 
 
+def test_waits_double_up_to_a_minute_and_follow_the_endpoint_where_it_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits: list[float] = []
+
+    async def note(channel: Channel, seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(Channel, "_wait_without_slot", note)
+    broken = Fault("server", "broken", 500)
+    channel = make(Endpoint(lambda _, n: broken if n < 12 else None), 1, attempts=20)
+    asyncio.run(solve(channel, "q"))
+    assert len(waits) == 11
+    for failures, wait in enumerate(waits):
+        usual = min(60.0, 0.01 * 2**failures)
+        assert 0.5 * usual <= wait <= 1.5 * usual
+    waits.clear()
+    asyncio.run(solve(make(Endpoint(lambda _, n: BUSY if n < 4 else None), 1), "q"))
+    assert all(0.2 <= wait <= 0.25 for wait in waits)
+    assert len(waits) == 3
+
+
 def test_a_fault_in_turn_seven_is_repeated_there_and_never_restarts_the_episode() -> None:
     async def episode(first: Request, channel: Channel) -> Exchange:
         faults: tuple[Fault, ...] = ()
