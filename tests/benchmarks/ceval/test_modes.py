@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from keju.benchmarks.ceval.facts import SUBJECTS
-from keju.benchmarks.ceval.modes import MODES
+from keju.benchmarks.ceval.facts import MODES, SUBJECTS
 from keju.errors import UsageError
 from keju.results.modes import compare_modes
 from keju.stats.distributions import student_t_quantile

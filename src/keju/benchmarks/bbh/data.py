@@ -17,7 +17,9 @@ ANSWER_ONLY_FILES = ("answer_only_prompts.json", "../golden/bbh/answer_only_prom
 DASHES = "-----"
 """The line of a chain-of-thought file that ends the canary; neither enters a prompt."""
 
+# A line `(B) a text` of a question.
 _OPTION = re.compile(r"^\(([A-Z])\) ?(.*)$", re.MULTILINE)
+# What a target of each kind looks like: `True`; `Yes`; `invalid`; `-48`; `] ) >`; `apple pear`.
 _TARGETS: dict[Kind, re.Pattern[str]] = {
     "bool": re.compile(r"True|False"),
     "yes_no": re.compile(r"yes|no", re.IGNORECASE),
@@ -61,11 +63,11 @@ def load_questions(folder: DataFolder, names: Sequence[str]) -> Iterator[Sample]
                 choices=parse_options(row.input) if choice else (),
                 metadata=_MULTIPLE_CHOICE if choice else _FREE_FORM,
             )
-            _check_row(sample, f"{where}, row {index + 1}")
+            check_row(sample, f"{where}, row {index + 1}")
             yield sample
 
 
-def _check_row(sample: Sample, where: str) -> None:
+def check_row(sample: Sample, where: str) -> None:
     """Refuse a row that cannot be examined; the published rows that are faulty may stay."""
     if not sample.text.strip():
         raise DataError(f"{where}: the input is empty")
@@ -73,10 +75,11 @@ def _check_row(sample: Sample, where: str) -> None:
         raise DataError(f"{where}: the target is empty")
     kind = SUBSETS[sample.subset].kind
     if kind == "choice":
-        if sample.target not in [f"({label})" for label in sample.labels] and not fault_of(sample):
-            shown = ", ".join(f"({label})" for label in sample.labels) or "none"
+        labels = [f"({label})" for label in sample.labels]
+        if sample.target not in labels and not fault_of(sample):
+            options = ", ".join(labels) or "none"
             raise DataError(
-                f"{where}: the target '{sample.target}' is not one of its options ({shown})"
+                f"{where}: the target '{sample.target}' is not one of its options ({options})"
             )
     elif not _TARGETS[kind].fullmatch(sample.target.strip()):
         raise DataError(f"{where}: the target '{sample.target}' is no answer of {sample.subset}")
@@ -125,12 +128,12 @@ def load_answer_only(folder: DataFolder, names: Sequence[str]) -> dict[str, str]
         texts = msgspec.json.decode(folder.bytes(path), type=dict[str, str])
     except msgspec.DecodeError as error:
         raise DataError(f"{folder.path / path} is no object of texts: {error}") from None
-    missing = [name for name in names if name not in texts]
-    if missing:
-        raise DataError(f"{folder.path / path} has no prompt for '{missing[0]}'")
-    empty = [name for name in names if not texts[name].strip()]
-    if empty:
-        raise DataError(f"{folder.path / path}: the prompt for '{empty[0]}' is empty")
+    for name in names:
+        if name not in texts:
+            raise DataError(f"{folder.path / path} has no prompt for '{name}'")
+    for name in names:
+        if not texts[name].strip():
+            raise DataError(f"{folder.path / path}: the prompt for '{name}' is empty")
     return {name: texts[name].strip() for name in names}
 
 

@@ -9,17 +9,17 @@ from keju.benchmarks.base import Benchmark, Exam
 from keju.benchmarks.bbh.data import load_questions
 from keju.benchmarks.bbh.facts import (
     ERRATA_VERSION,
+    GOLDEN,
     LAYOUT,
     MEANS,
     REFERENCES,
     SUBSETS,
+    TOOL_TASKS,
     TWO_VALUED,
     fault_of,
 )
-from keju.benchmarks.bbh.golden import GOLDEN
 from keju.benchmarks.bbh.protocols import PROTOCOLS, BBHArgs, BBHProtocol
 from keju.benchmarks.bbh.readers import READERS
-from keju.benchmarks.bbh.tools import TOOL_TASKS
 from keju.benchmarks.kit import Questions, Setup, arrange
 from keju.benchmarks.wording import Wording
 from keju.errors import ConfigError
@@ -46,31 +46,30 @@ class BBHExam(Exam):
         return document | {"target": self.protocol.shown_target(sample)}
 
 
-def _questions(setup: Setup) -> Questions:
+def questions(setup: Setup) -> Questions:
+    """The questions of the chosen subsets."""
     assert isinstance(setup.protocol, BBHProtocol)
     if getattr(setup.args, "final_line", False) and not setup.protocol.final_line:
         raise ConfigError(
             f"bbh: final_line belongs to protocol mcpbr, not to {setup.protocol.name}"
         )
-    questions = arrange("bbh", load_questions(setup.folder, setup.subsets), setup.subsets)
-    questions.version = f"BIG-Bench-Hard, errata {ERRATA_VERSION}"
-    return questions
+    made = arrange("bbh", load_questions(setup.folder, setup.subsets), setup.subsets)
+    made.version = f"BIG-Bench-Hard, errata {ERRATA_VERSION}"
+    return made
 
 
-def _examples(setup: Setup) -> Mapping[str, str]:
+def examples(setup: Setup) -> Mapping[str, str]:
+    """The worked examples, as the protocol publishes them."""
     assert isinstance(setup.protocol, BBHProtocol)
     return setup.protocol.examples(setup.folder, setup.subsets)
 
 
-def _settings(setup: Setup, wording: Wording) -> dict[str, Any]:
-    settings: dict[str, Any] = {
-        "few_shot_num": setup.shots,
-        "prompt_template": wording.template(bool(setup.shots)),
-    }
-    for name in ("system_prompt", "final_line"):
-        if value := getattr(setup.args, name, None):
-            settings[name] = value
-    return settings
+def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
+    """What shaped the prompts, for the manifest."""
+    template = wording.template(bool(setup.shots))
+    own = {name: getattr(setup.args, name, None) for name in ("system_prompt", "final_line")}
+    usual = {"few_shot_num": setup.shots, "prompt_template": template}
+    return usual | {name: value for name, value in own.items() if value}
 
 
 BBH = Benchmark(
@@ -91,11 +90,11 @@ BBH = Benchmark(
     Args=BBHArgs,
     golden=GOLDEN,
     exam=BBHExam,
-    questions=_questions,
-    examples=_examples,
+    questions=questions,
+    examples=examples,
     refused={
         "few_shot_random": "the worked examples are fixed",
         "shuffle_choices": "options stand in the question's text",
     },
-    settings=_settings,
+    settings=settings,
 )

@@ -1,4 +1,4 @@
-"""What is published about BBH: its subsets and tasks, baselines, and rows known to be faulty.
+"""What is known about BBH: subsets, tasks, baselines, faulty rows, files, recorded outputs.
 
 Origin: Suzgun et al. 2022, "Challenging BIG-Bench Tasks and Whether Chain-of-Thought Can Solve
 Them" (arXiv 2210.09261), and the files of suzgunmirac/BIG-Bench-Hard.
@@ -6,11 +6,14 @@ Them" (arXiv 2210.09261), and the files of suzgunmirac/BIG-Bench-Hard.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from keju.benchmarks.base import Mean, Reference
+from keju.benchmarks.base import Mean, Reference, ToolTask
+from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Part, Recorded, Sitting
 from keju.benchmarks.kit import Erratum, listed_faults
+from keju.errors import DataError, did_you_mean
 from keju.sources.layouts import Companions, HubRepo, Layout
 
 Kind = Literal["choice", "bool", "yes_no", "valid", "integer", "brackets", "words"]
@@ -192,3 +195,76 @@ LAYOUT = Layout(
     checksums=Path(__file__).with_name("checksums.txt"),
 )
 """The files of commit 9ee07bd."""
+
+TOOL_TASKS = (
+    ToolTask(tool="evalscope", name="bbh(?:_(.+))?", protocol="evalscope", shots=3),
+    ToolTask(tool="lm-eval", name="bbh_cot_fewshot_(.+)", protocol="paper"),
+    ToolTask(tool="lm-eval", name="bbh_fewshot_(.+)", protocol="answer-only"),
+    ToolTask(
+        tool="lm-eval",
+        name="bbh_(?:cot_)?zeroshot_(.+)",
+        protocol="evalscope",
+        reader="robust",
+        args={"few_shot_num": 0},
+    ),
+    ToolTask(
+        tool="inspect",
+        name="bbh",
+        protocol="evalscope",
+        reader="robust",
+        args={"few_shot_num": 0},
+    ),
+    ToolTask(
+        tool="opencompass",
+        name="bbh[-_](.+)",
+        protocol="evalscope",
+        args={"few_shot_num": 0},
+        rules={"": "free form"} | dict.fromkeys(CHOICE_SUBSETS, "choice"),
+    ),
+    ToolTask(tool="verifiers", name="bbh", shots=3),
+)
+"""Its names in the logs of other tools."""
+
+# --- recorded outputs: counts by subset and the published means ---------------------------------
+
+GOLDEN_READERS = {"cot": "paper", "answer_only": "answer-only"}
+"""Setting of the recording to the reader that its rule describes."""
+
+GOLDEN_MEANS = {
+    "macro_27_subsets": "macro_accuracy",
+    "macro_23_tasks": "macro_23",
+    "nlp_12_tasks": "nlp_12",
+    "algorithmic_11_tasks": "algorithmic_11",
+}
+"""Name in the golden file to the metric's."""
+
+PRINTED = 1e-9
+"""The golden file has all digits, in per cent."""
+
+
+def golden_settings(golden: Golden, _: Sequence[Mapping[str, Any]]) -> Sitting:
+    """How a recording was made: its setting names the reader."""
+    setting = golden["setting"]
+    if setting not in GOLDEN_READERS:
+        raise DataError(f"unknown setting '{setting}'{did_you_mean(setting, GOLDEN_READERS)}")
+    return Sitting({}, "paper", [GOLDEN_READERS[setting]])
+
+
+def golden_figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
+    """Rows, right answers and means of the whole, then counts of each subset."""
+    summary, whole = golden["summary"], recorded.whole
+    yield Figure("rows", summary["n_total"], whole.n)
+    yield Figure("correct", summary["correct_total"], whole.outcomes["correct"])
+    means = {"micro accuracy": ("micro_6511_rows", "accuracy")}
+    means |= {metric: (name, metric) for name, metric in GOLDEN_MEANS.items()}
+    for what, (name, metric) in means.items():
+        value = recorded.metrics.get(metric)
+        yield Figure(what, summary[name], None if value is None else 100 * value, PRINTED)
+    for name, facts in golden["subsets"].items():
+        outcomes = recorded.subsets.get(name, Part()).outcomes
+        yield Figure(f"{name}, correct", facts["correct"], outcomes.get("correct"), part=True)
+        if (without := facts["no_answer_marker"]) is not None:
+            yield Figure(f"{name}, without marker", without, outcomes.get("unparsed"), part=True)
+
+
+GOLDEN = GoldenCheck(settings=golden_settings, figures=golden_figures, recorded_gold=False)

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from keju.benchmarks.base import Benchmark, Exam
 from keju.benchmarks.ceval.facts import (
     AVERAGES,
+    GOLDEN,
     LAYOUT,
+    MODES,
     OPTIONS,
     SUBJECT_ALIASES,
     SUBJECTS,
+    TOOL_TASKS,
     Split,
     check_mapping,
     references,
 )
-from keju.benchmarks.ceval.golden import GOLDEN
-from keju.benchmarks.ceval.modes import MODES
 from keju.benchmarks.ceval.protocols import (
     PROTOCOLS,
     CEvalProtocol,
@@ -33,7 +34,6 @@ from keju.benchmarks.ceval.protocols import (
 )
 from keju.benchmarks.ceval.readers import readers_for
 from keju.benchmarks.ceval.submission import submission
-from keju.benchmarks.ceval.tools import TOOL_TASKS
 from keju.benchmarks.kit import (
     Questions,
     Setup,
@@ -109,6 +109,7 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
     exam = prepare(CEVAL, asked, folder, seed, protocol)
     if protocol.answer_only:
         exam.references = references(args.split, protocol.shots)
+    templates = ("system_prompt", "prompt_template", "few_shot_prompt_template")
     exam.settings = {
         "split": args.split,
         "mode": protocol.modes[0],
@@ -118,10 +119,7 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
         "few_shot_random": args.few_shot_random,
         "shuffle_choices": args.shuffle_choices,
         "system_role": args.system_role,
-    }
-    for name in ("system_prompt", "prompt_template", "few_shot_prompt_template"):
-        if (value := getattr(args, name)) is not None:
-            exam.settings[name] = value
+    } | {name: value for name in templates if (value := getattr(args, name)) is not None}
     return exam
 
 
@@ -134,21 +132,21 @@ def without_system_role(
     """
     if protocol.base:
         raise ConfigError("system_role has no effect in form 'base': leave it out")
-    wording, given = protocol.wording, args.system_prompt
+    wording, system = protocol.wording, args.system_prompt
     assert wording is not None
-    if not (wording.system if given is None else given):
+    if not (wording.system if system is None else system):
         raise ConfigError(
             "system_role has no effect: there is no system message in protocol "
             f"'{protocol.name}' unless system_prompt gives one; leave it out"
         )
     opening = "{opening}\n\n"
-    if given is None:
+    if system is None:
         opening = "" if wording.bare else f"{wording.system}\n\n"
     wording = replace(
         wording,
         bare=opening + wording.bare,
         head=opening + wording.head,
-        constants={**wording.constants, "opening": given or ""},
+        constants={**wording.constants, "opening": system or ""},
     )
     own = {"system_prompt": ""}
     if args.few_shot_prompt_template:
@@ -200,7 +198,7 @@ def read_rows(folder: DataFolder, subject: str, split: Split) -> list[Sample]:
     rows: dict[int, Sample] = {}
     for number, fields in enumerate(folder.rows(table), 1):
         where = f"{origin}, row {number}"
-        row = _sample(fields, subject, split, where)
+        row = read_row(fields, subject, split, where)
         if row.index in rows:
             raise DataError(f"{where}: id {row.index} occurs twice")
         rows[row.index] = row
@@ -209,7 +207,8 @@ def read_rows(folder: DataFolder, subject: str, split: Split) -> list[Sample]:
     return list(rows.values())
 
 
-def _sample(fields: Mapping[str, Any], subject: str, split: Split, where: str) -> Sample:
+def read_row(fields: Mapping[str, Any], subject: str, split: Split, where: str) -> Sample:
+    """One row, checked."""
     needed = ["id", "question", *OPTIONS]
     needed += ["answer"] if split != "test" else []
     needed += ["explanation"] if split == "dev" else []

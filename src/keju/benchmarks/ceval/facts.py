@@ -1,4 +1,4 @@
-"""What is published about C-Eval: its 52 subjects, its files and its scores (Huang et al. 2023).
+"""What is known about C-Eval: 52 subjects, files, scores, recorded letters (Huang et al. 2023).
 
 Facts of hkust-nlp/ceval (subject_mapping.json and the released files). They are held here because
 a user's own data folder may lack the mapping; where the folder has one, it must agree.
@@ -6,11 +6,13 @@ a user's own data folder may lack the mapping; where the folder has one, it must
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from keju.benchmarks.base import Mean, Reference
+from keju.benchmarks.base import Mean, Reference, ToolTask
+from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Modes, Part, Recorded, Sitting
 from keju.errors import DataError, did_you_mean
 from keju.sources.layouts import HubRepo, Layout
 
@@ -120,14 +122,19 @@ HARD = frozenset(
 """The subjects of C-Eval Hard."""
 
 
-def _parse(category: Category, line: str) -> Subject:
-    name, chinese, val, test = line.split()
-    english = name.replace("_", " ").title().replace(" And ", " and ")
-    return Subject(name, english, chinese, category, name in HARD, int(val), int(test))
-
-
-_ALL = [_parse(c, line) for c, table in _TABLE.items() for line in table.strip().splitlines()]
-SUBJECTS: Mapping[str, Subject] = {subject.name: subject for subject in _ALL}
+SUBJECTS: Mapping[str, Subject] = {
+    name: Subject(
+        name,
+        name.replace("_", " ").title().replace(" And ", " and "),
+        chinese,
+        category,
+        name in HARD,
+        int(val),
+        int(test),
+    )
+    for category, table in _TABLE.items()
+    for name, chinese, val, test in map(str.split, table.strip().splitlines())
+}
 
 CATEGORIES: tuple[Category, ...] = tuple(_TABLE)
 
@@ -147,19 +154,15 @@ def check_mapping(document: Any, origin: str) -> None:
         if subject is None:
             hint = did_you_mean(name, SUBJECTS)
             raise DataError(f"{origin} names an unknown subject '{name}'{hint}")
-        known = facts if isinstance(facts, dict) else _listed(facts)
+        if isinstance(facts, list):  # as in the official file
+            facts = dict(zip(("english", "chinese", "category"), facts, strict=False))
         for field in ("chinese", "category", "hard"):
             published = getattr(subject, field)
-            if known.get(field, published) != published:
+            value = facts.get(field, published) if isinstance(facts, dict) else published
+            if value != published:
                 raise DataError(
-                    f"{origin}: {field} of '{name}' is {known[field]!r}, published {published!r}"
+                    f"{origin}: {field} of '{name}' is {value!r}, published {published!r}"
                 )
-
-
-def _listed(facts: Any) -> dict[str, Any]:
-    """The facts of one subject in the official file: English name, Chinese name, category."""
-    fields = ("english", "chinese", "category")
-    return dict(zip(fields, facts, strict=False)) if isinstance(facts, list) else {}
 
 
 SPLITS: tuple[Split, ...] = ("dev", "val", "test")
@@ -231,3 +234,83 @@ def references(split: Split, shots: int) -> tuple[Reference, ...]:
         for (model, count), (average, hard) in _PUBLISHED[split].items()
         if count == shots
     )
+
+
+TOOL_TASKS = (
+    ToolTask(
+        tool="evalscope", name="ceval(?:_(.+))?", protocol="evalscope", shots=5, settings=("split",)
+    ),
+    ToolTask(
+        tool="lm-eval", name="ceval-valid_(.+)", protocol="lm-eval", args={"split": "val"}, shots=5
+    ),
+    ToolTask(tool="inspect", name="ceval", protocol="evalscope", args={"few_shot_num": 0}),
+    ToolTask(
+        tool="opencompass",
+        name="ceval-test-(.+)",
+        protocol="opencompass",
+        args={"split": "test"},
+        rules={"": "capital"},
+    ),
+    ToolTask(
+        tool="opencompass", name="ceval[-_](.+)", protocol="opencompass", rules={"": "capital"}
+    ),
+    ToolTask(tool="verifiers", name="ceval", shots=5, settings=("split", "mode", "form", "decode")),
+)
+"""Its names in the logs of other tools."""
+
+# The id `ceval_high_school_physics_val_12`.
+_SAMPLE_ID = re.compile(r"ceval_(?P<subject>.+)_(?:val|test)_\d+")
+
+
+def subject_of(sample_id: str) -> str | None:
+    """The subject of a sample's id."""
+    match = _SAMPLE_ID.fullmatch(sample_id)
+    return match["subject"] if match is not None else None
+
+
+MODES = Modes(
+    direct="answer-only",
+    reasoned="cot",
+    subjects={name: subject.chinese for name, subject in SUBJECTS.items()},
+    subject_of=subject_of,
+    groups={name: members(name) for name in CATEGORIES} | {"hard": tuple(sorted(HARD))},
+    titles={"hard": "C-Eval Hard"},
+)
+"""Knowledge or reasoning? The tutorial's question, asked of two runs of the same model."""
+
+# --- recorded letters: nothing is read out of text here ------------------------------------------
+
+PRINTED = 6e-7
+"""The golden file has six digits, in per cent."""
+
+
+def golden_settings(golden: Golden, _: Sequence[Mapping[str, Any]]) -> Sitting:
+    """How the letters were recorded."""
+    return Sitting({"split": golden["split"], "few_shot_num": 0, "decode": "labels"}, "tutorial")
+
+
+def _percent(what: str, expected: float, share: float | None, *, part: bool = False) -> Figure:
+    return Figure(what, expected, None if share is None else 100 * share, PRINTED, part)
+
+
+def golden_figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
+    """Every aggregate: of the whole, of the categories and Hard, of each subject."""
+    summary, whole = golden["summary"], recorded.whole
+    yield Figure("rows", summary["n"], whole.n)
+    yield Figure("correct", summary["correct"], whole.outcomes["correct"])
+    yield _percent("micro accuracy", summary["micro"], recorded.metrics["accuracy"])
+    yield _percent("average", summary["macro_52_subjects"], recorded.metrics["average"])
+    for name, facts in (summary["categories"] | {"hard": summary["hard"]}).items():
+        group = recorded.groups.get(name, Part())
+        yield Figure(f"{name}, rows", facts["n"], group.n)
+        yield Figure(f"{name}, correct", facts["correct"], group.outcomes.get("correct"))
+        yield _percent(f"{name}, average", facts["macro"], group.accuracy)
+        yield _percent(f"{name}, micro", facts["micro"], group.micro_accuracy)
+    for name, facts in golden["subjects"].items():
+        subset = recorded.subsets.get(name, Part())
+        right = subset.outcomes.get("correct")
+        yield Figure(f"{name}, correct", facts["correct"], right, part=True)
+        yield _percent(f"{name}, accuracy", facts["accuracy"], subset.accuracy, part=True)
+
+
+GOLDEN = GoldenCheck(settings=golden_settings, figures=golden_figures, letter="pred")

@@ -16,7 +16,6 @@ from keju.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
-    from keju.types import Sample
 
 
 def submission(
@@ -34,28 +33,6 @@ def submission(
     """
     if fill is not None and (len(fill) != 1 or fill not in OPTIONS):
         raise ConfigError(f"fill '{fill}' is not one of A, B, C, D")
-    _check_exam(exam, partial=partial)
-    unasked = [sample.id for sample in exam.samples if sample.id not in answers]
-    if unasked and not partial:
-        raise DataError(
-            f"the run answered {len(exam.samples) - len(unasked)} of {len(exam.samples)} questions "
-            f"(first one missing: {unasked[0]}); resume it, or ask for a partial submission"
-        )
-    document: dict[str, dict[str, str]] = {}
-    missing: list[str] = []
-    for sample in exam.samples:
-        letter = _published(answers.get(sample.id), sample)
-        if letter is None:
-            missing.append(sample.id)
-        rows = document.setdefault(sample.subset, {})
-        rows[str(sample.index)] = letter or fill or ""
-    return Submission(
-        {name: _sorted(document[name]) for name in SUBJECTS if name in document}, missing
-    )
-
-
-def _check_exam(exam: Exam, *, partial: bool) -> None:
-    """Refuse an exam that is not the whole published test split."""
     split = exam.settings.get("split")
     if exam.benchmark != "ceval" or split != "test":
         raise ConfigError(
@@ -63,25 +40,34 @@ def _check_exam(exam: Exam, *, partial: bool) -> None:
             f"{split or ''}".rstrip()
             + "; run with split: test"
         )
-    if partial:
-        return
     sizes = {subset.name: len(subset) for subset in exam.subsets}
     for name, subject in SUBJECTS.items():
-        if sizes.get(name, 0) != subject.test:
+        if sizes.get(name, 0) != subject.test and not partial:
             raise DataError(
                 f"a submission needs all {len(SUBJECTS)} subjects: '{name}' has "
                 f"{sizes.get(name, 0)} of {subject.test} test rows"
             )
-
-
-def _published(label: str | None, sample: Sample) -> str | None:
-    """The option's letter as published, whatever order it was shown in."""
-    if label is None or label not in sample.labels:
-        return None
-    if not sample.order:
-        return label
-    return OPTIONS[sample.order[sample.labels.index(label)]]
-
-
-def _sorted(rows: dict[str, str]) -> dict[str, str]:
-    return dict(sorted(rows.items(), key=lambda item: int(item[0])))
+    unasked = [sample.id for sample in exam.samples if sample.id not in answers]
+    if unasked and not partial:
+        raise DataError(
+            f"the run answered {len(exam.samples) - len(unasked)} of {len(exam.samples)} questions "
+            f"(first one missing: {unasked[0]}); resume it, or ask for a partial submission"
+        )
+    document: dict[str, dict[int, str]] = {}
+    missing: list[str] = []
+    for sample in exam.samples:
+        label = answers.get(sample.id)
+        rows = document.setdefault(sample.subset, {})
+        if not label or label not in sample.labels:
+            missing.append(sample.id)
+            rows[sample.index] = fill or ""
+        else:
+            # The option's letter as published, whatever order it was shown in.
+            place = sample.labels.index(label)
+            rows[sample.index] = OPTIONS[sample.order[place] if sample.order else place]
+    ordered = {
+        name: {str(number): letter for number, letter in sorted(document[name].items())}
+        for name in SUBJECTS
+        if name in document
+    }
+    return Submission(ordered, missing)
