@@ -18,19 +18,20 @@ from keju.benchmarks.base import Benchmark, DataFacts, Exam, Reader, Scores, Sub
 from keju.benchmarks.bixbench import open_answers, readers
 from keju.benchmarks.bixbench.args import BixBenchArgs
 from keju.benchmarks.bixbench.data import Capsule, Table, read_table
-from keju.benchmarks.bixbench.facts import ERRATA, HYPOTHESIS, LAYOUT, REFERENCES, VERSIONS
-from keju.benchmarks.bixbench.golden import GOLDEN
+from keju.benchmarks.bixbench.facts import (
+    ERRATA,
+    GOLDEN,
+    HYPOTHESIS,
+    LAYOUT,
+    REFERENCES,
+    TOOL_TASKS,
+    VERSIONS,
+)
 from keju.benchmarks.bixbench.open_answers import EVAL_MODE
 from keju.benchmarks.bixbench.protocols import PROTOCOLS, BixBenchProtocol
-from keju.benchmarks.bixbench.tools import TOOL_TASKS
 from keju.benchmarks.choices import shuffle_order
 from keju.benchmarks.grading import REFUSAL
-from keju.benchmarks.kit import (
-    Questions,
-    choose_protocol,
-    count_warnings,
-    fingerprint,
-)
+from keju.benchmarks.kit import Questions, choose_protocol, count_warnings, fingerprint
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, Notice
 from keju.stats.estimate import Estimate
@@ -222,7 +223,7 @@ def make_questions(table: Table, args: BixBenchArgs, protocol: BixBenchProtocol)
     if not items:
         raise DataError("BixBench: the data holds no question of this view")
     kept = items[: args.max_episodes]
-    samples = [_sample(item, name, index, args, protocol) for index, item in enumerate(kept)]
+    samples = [make_sample(item, name, index, args, protocol) for index, item in enumerate(kept)]
     errata: dict[str, str] = {}
     for item, sample in zip(kept, samples, strict=True) if not hypothesis else ():
         erratum = ERRATA[table.version].get(item.name)
@@ -248,7 +249,7 @@ def make_questions(table: Table, args: BixBenchArgs, protocol: BixBenchProtocol)
     )
 
 
-def _sample(
+def make_sample(
     item: Item, subset: str, index: int, args: BixBenchArgs, protocol: BixBenchProtocol
 ) -> Sample:
     """One sample; with options in their shown order unless the answer is open."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from keju.benchmarks.base import Reference
+from keju.benchmarks.base import Reference, ToolTask
+from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Recorded, Sitting
 from keju.benchmarks.kit import Erratum
 from keju.sources.layouts import HubRepo, Layout
 
@@ -56,3 +58,55 @@ LAYOUT = Layout(
     checksums=Path(__file__).with_name("checksums.txt"),
 )
 """Version 1.5 at revision f8cc3bd."""
+
+TOOL_TASKS = (
+    ToolTask(tool="inspect", name="bixbench", protocol="environment"),
+    ToolTask(
+        tool="verifiers",
+        name="bixbench",
+        settings=(
+            "answer_mode", "question_source", "add_tf_legend", "seed", "shuffle_options",
+            "with_refusal", "use_think", "all_questions", "compat_shuffle", "data_version",
+        ),
+    ),
+)  # fmt: skip
+"""Its names in the logs of other tools."""
+
+# --- official zero-shot runs, from raw outputs or, where none were kept, from letters -------------
+
+GOLDEN_READER = "official"
+PRINTED = 1e-12
+"""The golden files have all digits of a share."""
+
+
+def golden_settings(golden: Golden, rows: Sequence[Mapping[str, Any]]) -> Sitting:
+    """How an official run was made: its version, and whether a refusal was offered."""
+    version = golden["version"].removeprefix("v")
+    args = {
+        "data_version": version,
+        "with_refusal": any(row.get("unsure") for row in rows),
+    } | ({"all_questions": True} if version == "1.0" else {})
+    return Sitting(args, readers=[GOLDEN_READER])
+
+
+def golden_figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
+    """Counts, accuracy, precision and coverage."""
+    counts, n = recorded.whole.outcomes, len(recorded.rows)
+    correct, sure = counts["correct"], n - counts["refused"]
+    precision = correct / sure if sure else None
+    yield Figure("rows", golden["n"], n)
+    yield Figure("correct", golden["recomputed_correct"], correct)
+    yield Figure("refused", golden["refused"], counts["refused"])
+    yield Figure("without a letter", golden["predicted_not_a_letter"], counts["unparsed"])
+    yield Figure("accuracy", golden["recomputed_accuracy"], correct / n, PRINTED)
+    yield Figure("precision", golden["recomputed_precision"], precision, PRINTED)
+    yield Figure("coverage", golden["recomputed_coverage"], sure / n, PRINTED)
+    if "predicted_equals_parsed_output" in golden:
+        same = sum(
+            answered.readings[GOLDEN_READER].answer.value == answered.row["predicted"]
+            for answered in recorded.rows
+        )
+        yield Figure("letters as recorded", golden["predicted_equals_parsed_output"], same)
+
+
+GOLDEN = GoldenCheck(settings=golden_settings, figures=golden_figures, letter="predicted")

@@ -7,6 +7,7 @@ disagree in one row.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -78,7 +79,7 @@ def read_rows(folder: DataFolder, table: str) -> list[Row]:
     rows: list[Row] = []
     seen: set[int] = set()
     for number, fields in enumerate(folder.rows(table), 1):
-        row = _row(fields, f"{where}, row {number}")
+        row = read_row(fields, f"{where}, row {number}")
         if row.question_id in seen:
             raise DataError(f"{where}, row {number}: question_id {row.question_id} occurs twice")
         seen.add(row.question_id)
@@ -86,8 +87,16 @@ def read_rows(folder: DataFolder, table: str) -> list[Row]:
     return rows
 
 
-def _row(fields: Mapping[str, Any], where: str) -> Row:
-    fields = _typed(fields)
+def read_row(raw_fields: Mapping[str, Any], where: str) -> Row:
+    """One row, checked; the numbers and the list that CSV keeps as text get their own types."""
+    fields = dict(raw_fields)
+    for name in ("question_id", "answer_index"):
+        value = fields.get(name)
+        if isinstance(value, str) and value.isascii() and value.isdigit():
+            fields[name] = int(value)
+    if isinstance(fields.get("options"), str):
+        with contextlib.suppress(msgspec.DecodeError):  # else refused as the text that it is
+            fields["options"] = msgspec.json.decode(fields["options"])
     question_id = _field(fields, "question_id", int, where)
     raw = _field(fields, "options", list, where)
     if not all(isinstance(option, str) for option in raw):
@@ -117,26 +126,11 @@ def _row(fields: Mapping[str, Any], where: str) -> Row:
     )
 
 
-def _typed(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The row with the numbers and the list that CSV keeps as text in their own types."""
-    typed = dict(fields)
-    for name in ("question_id", "answer_index"):
-        value = typed.get(name)
-        if isinstance(value, str) and value.isascii() and value.isdigit():
-            typed[name] = int(value)
-    if isinstance(typed.get("options"), str):
-        try:
-            typed["options"] = msgspec.json.decode(typed["options"])
-        except msgspec.DecodeError:
-            pass  # refused as the text that it is
-    return typed
-
-
 def _field(fields: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
     value = fields.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
-        found = "is missing" if value is None else f"is {type(value).__name__}"
-        raise DataError(f"{where}: '{name}' should be {kind.__name__} and {found}")
+        fault = "is missing" if value is None else f"is {type(value).__name__}"
+        raise DataError(f"{where}: '{name}' should be {kind.__name__} and {fault}")
     return value
 
 

@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keju.benchmarks.base import Benchmark, Exam, Mean, Scores
+from keju.benchmarks.base import Benchmark, Exam, Mean, Scores, ToolTask
 from keju.benchmarks.kit import Questions, Setup, arrange
 from keju.benchmarks.mmlu_pro import data
 from keju.benchmarks.mmlu_pro.data import CATEGORIES, LAYOUT
 from keju.benchmarks.mmlu_pro.golden import GOLDEN
+from keju.benchmarks.mmlu_pro.guessing import (
+    OFFICIAL_METRIC,
+    OFFICIAL_TITLE,
+    expected_with_guess,
+    official_guess_accuracy,
+)
 from keju.benchmarks.mmlu_pro.protocols import PROTOCOLS
 from keju.benchmarks.mmlu_pro.readers import readers_of
-from keju.benchmarks.mmlu_pro.tools import TOOL_TASKS
 from keju.stats.estimate import Estimate
-from keju.types import Sample
 
 TASKS = tuple((category,) for category in CATEGORIES)
 TITLE = "mean of the 14 categories"
+TOOL_TASKS = (
+    ToolTask(tool="evalscope", name="mmlu_pro(?:_(.+))?", protocol="evalscope", shots=5),
+    ToolTask(tool="lm-eval", name="mmlu_pro_(.+)", protocol="official", reader="l1", shots=5),
+    ToolTask(tool="inspect", name="mmlu_pro", protocol="evalscope", args={"few_shot_num": 0}),
+    ToolTask(
+        tool="opencompass",
+        name="mmlu_pro[-_](.+)",
+        protocol="evalscope",
+        args={"few_shot_num": 0},
+        rules={"": "colon"},
+    ),
+    ToolTask(tool="verifiers", name="mmlu_pro", shots=5),
+)
+"""Its names in the logs of other tools."""
 
 
 class MMLUProExam(Exam):
     """The test questions of the chosen categories, in published order."""
 
     def extra_metrics(self, scores: Scores) -> Mapping[str, Estimate]:
-        from keju.benchmarks.mmlu_pro.guessing import expected_with_guess
-
         metric = expected_with_guess(self, scores)
         return {"accuracy_expected_with_guess": metric} if metric else {}
 
@@ -33,11 +49,13 @@ class MMLUProExam(Exam):
         self, answers: Mapping[str, Sequence[str | None]], targets: Sequence[str]
     ) -> Mapping[str, Mapping[str, Estimate]]:
         """The accuracy of the authors' scoring script, which guesses with one stream for both."""
-        from keju.benchmarks.mmlu_pro.guessing import official_guess_metrics
-
         if "l1" not in answers or "l2" not in answers:
             return {}
-        return official_guess_metrics(answers["l1"], answers["l2"], targets)
+        shares = official_guess_accuracy(answers["l1"], answers["l2"], targets)
+        return {
+            reader: {OFFICIAL_METRIC: Estimate(share, None, len(targets), title=OFFICIAL_TITLE)}
+            for reader, share in shares.items()
+        }
 
     def locate(self, row: Mapping[str, Any]) -> str:
         if "question_id" not in row and isinstance(row.get("id"), str):
@@ -45,16 +63,13 @@ class MMLUProExam(Exam):
         return data.sample_id(row["question_id"])
 
 
-def _questions(setup: Setup) -> Questions:
+def questions(setup: Setup) -> Questions:
+    """The test questions of the chosen categories."""
     rows = [row for row in data.read_rows(setup.folder, data.TEST) if row.category in setup.subsets]
-    questions = arrange("mmlu_pro", data.samples(rows), setup.subsets)
-    questions.errata = {data.sample_id(row.question_id): row.fault for row in rows if row.fault}
-    questions.notes = data.notes_on(rows)
-    return questions
-
-
-def _examples(setup: Setup) -> Iterator[Sample]:
-    return data.samples(data.read_rows(setup.folder, data.POOL))
+    made = arrange("mmlu_pro", data.samples(rows), setup.subsets)
+    made.errata = {data.sample_id(row.question_id): row.fault for row in rows if row.fault}
+    made.notes = data.notes_on(rows)
+    return made
 
 
 MMLU_PRO = Benchmark(
@@ -71,8 +86,8 @@ MMLU_PRO = Benchmark(
     averages=(Mean("macro_accuracy", TITLE, TASKS), Mean("macro_14", TITLE, TASKS)),
     golden=GOLDEN,
     exam=MMLUProExam,
-    questions=_questions,
-    examples=_examples,
+    questions=questions,
+    examples=lambda setup: data.samples(data.read_rows(setup.folder, data.POOL)),
     shot_key="{seed}:{name}:{subset}",
 )
 """MMLU-Pro (Wang et al. 2024): up to ten options, reasoning before the letter."""

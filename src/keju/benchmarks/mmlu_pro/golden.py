@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from keju.benchmarks.facts import Answered, Figure, Golden, GoldenCheck, Recorded, Sitting
 from keju.benchmarks.mmlu_pro.guessing import official_guess_accuracy, official_guess_correct
@@ -21,22 +20,29 @@ PRINTED_SHARE = 6e-7
 """The golden files have three digits of an expected count and six of a share."""
 
 
-def _settings(_: Golden, __: Sequence[Mapping[str, Any]]) -> Sitting:
-    return Sitting({"few_shot_num": 0}, "official", list(LEVELS.values()))
-
-
 def _letter(answered: Answered, reader: str) -> str | None:
     return answered.readings[reader].answer.value
 
 
-def _figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
+def golden_figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
+    """Counts under both golds, then what the authors' guesses make of them."""
     rows = recorded.rows
     golds = {
         "recorded_gold": ("recorded gold", [row.shown.target for row in rows]),
         "current_gold": ("current gold", [row.sample.target for row in rows]),
     }
     yield Figure("rows", golden["rows"], len(rows))
-    options = _options(golden, recorded)
+    # How many options each row had then; the data tells which rows have changed since.
+    differ = set(golden["question_ids_where_options_differ"])
+    older: dict[int, int] = {}
+    path = recorded.data / REVISIONS
+    if differ and path.is_file():
+        changed = read_json(path)[CHANGED]
+        older = {row["question_id"]: len(row["older"]["options"]) for row in changed}
+    options = []
+    for row in rows:
+        number, now = row.sample.metadata["question_id"], len(row.sample.choices)
+        options.append(older.get(number, now) if number in differ else now)
     for key, (title, targets) in golds.items():
         yield from _counts(golden[key], title, rows, targets, options)
     # The authors' guesses: one stream over both passes, in file order.
@@ -48,21 +54,6 @@ def _figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
         start, known = f"seed 12345, {reader}", golden[SEEDED]
         yield Figure(f"{start} correct", known[f"{level}_correct"], getattr(correct, level))
         yield Figure(f"{start} accuracy", known[f"{level}_accuracy"], shares[reader], PRINTED_SHARE)
-
-
-def _options(golden: Golden, recorded: Recorded) -> list[int]:
-    """How many options each row had then; the data tells which rows have changed since."""
-    differ = set(golden["question_ids_where_options_differ"])
-    older: dict[int, int] = {}
-    path = recorded.data / REVISIONS
-    if differ and path.is_file():
-        changed = read_json(path)[CHANGED]
-        older = {row["question_id"]: len(row["older"]["options"]) for row in changed}
-    counts = []
-    for row in recorded.rows:
-        number, now = row.sample.metadata["question_id"], len(row.sample.choices)
-        counts.append(older.get(number, now) if number in differ else now)
-    return counts
 
 
 def _counts(
@@ -101,4 +92,7 @@ def _counts(
     yield Figure(f"{gold}, macro_14", known, math.fsum(shares) / len(shares), PRINTED_SHARE)
 
 
-GOLDEN = GoldenCheck(settings=_settings, figures=_figures)
+GOLDEN = GoldenCheck(
+    settings=lambda *_: Sitting({"few_shot_num": 0}, "official", list(LEVELS.values())),
+    figures=golden_figures,
+)

@@ -5,12 +5,14 @@ Keju's headline never guesses. These figures stand beside it, for parity with pu
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from keju.benchmarks.base import Exam, Scores
+from keju.benchmarks.grading import GRADED
 from keju.stats.estimate import Estimate
 from keju.stats.intervals import Moments, bounded_mean
 from keju.types import OUTCOMES
@@ -18,9 +20,11 @@ from keju.types import OUTCOMES
 OFFICIAL_SEED = 12345
 OFFICIAL_LETTERS = "ABCDEFGHIJ"
 OFFICIAL_METRIC = f"accuracy_official_seed_{OFFICIAL_SEED}"
+OFFICIAL_TITLE = (
+    f"accuracy of the authors' script, missing letters guessed with seed {OFFICIAL_SEED}"
+)
 
 _MISSING = (OUTCOMES.index("unparsed"), OUTCOMES.index("truncated"))
-_NOT_GRADED = (OUTCOMES.index("error"), OUTCOMES.index("ungraded"))
 
 
 class GuessedCorrect(NamedTuple):
@@ -40,14 +44,14 @@ def official_guess_correct(
     three sequences are in that order.
     """
     stream = random.Random(OFFICIAL_SEED)
-    return GuessedCorrect(*(_correct(letters, golds, stream) for letters in (level1, level2)))
-
-
-def _correct(letters: Sequence[str | None], golds: Sequence[str], stream: random.Random) -> int:
-    return sum(
-        (letter or stream.choice(OFFICIAL_LETTERS)) == gold
-        for letter, gold in zip(letters, golds, strict=True)
-    )
+    correct = [
+        sum(
+            (letter or stream.choice(OFFICIAL_LETTERS)) == gold
+            for letter, gold in zip(letters, golds, strict=True)
+        )
+        for letters in (level1, level2)
+    ]
+    return GuessedCorrect(*correct)
 
 
 def official_guess_accuracy(
@@ -58,41 +62,22 @@ def official_guess_accuracy(
     return {"l1": correct.level1 / len(golds), "l2": correct.level2 / len(golds)}
 
 
-def official_guess_metrics(
-    level1: Sequence[str | None], level2: Sequence[str | None], golds: Sequence[str]
-) -> dict[str, dict[str, Estimate]]:
-    """`official_guess_accuracy` as metrics by reader and name."""
-    shares = official_guess_accuracy(level1, level2, golds)
-    title = f"accuracy of the authors' script, missing letters guessed with seed {OFFICIAL_SEED}"
-    return {
-        reader: {OFFICIAL_METRIC: Estimate(share, None, len(golds), title=title)}
-        for reader, share in shares.items()
-    }
-
-
 def expected_with_guess(exam: Exam, scores: Scores) -> Estimate | None:
     """The expected accuracy if every missing letter were a blind guess among the row's options.
 
     None before anything was graded.
     """
-    means = [
-        math.fsum(values) / len(values)
-        for number, sample in enumerate(exam.samples)
-        if (values := _guessed(scores, number, len(sample.choices)))
-    ]
+    means = []
+    for first, sample in zip(itertools.count(0, scores.epochs), exam.samples):
+        values = [
+            1 / len(sample.choices) if scores.outcomes[unit] in _MISSING else scores.values[unit]
+            for unit in range(first, first + scores.epochs)
+            if scores.outcomes[unit] in GRADED
+        ]
+        if values:
+            means.append(math.fsum(values) / len(values))
     moments = Moments.of(means)
     if moments is None:
         return None
     mean = bounded_mean(moments)
     return Estimate(mean.value, mean.interval, mean.n)
-
-
-def _guessed(scores: Scores, number: int, options: int) -> list[float]:
-    """The graded scores of one sample, a missing letter worth one in `options`."""
-    first = number * scores.epochs
-    outcomes = scores.outcomes[first : first + scores.epochs]
-    return [
-        1 / options if outcome in _MISSING else scores.values[unit]
-        for unit, outcome in enumerate(outcomes, first)
-        if outcome < len(OUTCOMES) and outcome not in _NOT_GRADED
-    ]

@@ -52,7 +52,7 @@ SHOTS = 5
 
 
 def _evalscope_rationale(shot: Sample) -> str:
-    """``The answer is (B).`` becomes ``ANSWER: B.``"""
+    """``The answer is (B).`` becomes ``ANSWER: B.``, so that the pattern finds ``ANSWER: (B)``."""
     rationale = str(shot.metadata["cot_content"]).replace("The answer is", "ANSWER:")
     return re.sub(r"ANSWER: \(([A-Z])\)", r"ANSWER: \1", rationale)
 
