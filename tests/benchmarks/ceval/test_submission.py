@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from keju.benchmarks.base import Exam
-from keju.benchmarks.ceval.submission import submission
+from keju.benchmarks.ceval.exam import submission
 from keju.errors import ConfigError, DataError
 
 Sit = Callable[..., Exam]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.answers.numbers import range_of
@@ -66,23 +67,23 @@ def read_table(folder: DataFolder, version: str | None) -> Table:
     for table in tables:
         where = folder.name_of(table)
         rows = list(folder.rows(table))
-        found = _version_of(rows, where)
-        if version in (None, found):
-            return _table(rows, found, where)
-        other = f"; {where} is version {found}"
+        present = version_of(rows, where)
+        if version in (None, present):
+            return make_table(rows, present, where)
+        other = f"; {where} is version {present}"
     if not tables:
         folder.table("v1.5")
     raise DataError(f"{folder.path} holds no BixBench {version}{other}")
 
 
-def _version_of(rows: Sequence[Mapping[str, Any]], where: str) -> str:
+def version_of(rows: Sequence[Mapping[str, Any]], where: str) -> str:
     """The version whose fields the rows have; DataError if they are mixed or have neither's."""
     first = ""
     for number, row in enumerate(rows, 1):
         nested, flat = "questions" in row, "question" in row and "ideal" in row
         if nested == flat:
-            fields = "both 'questions' and 'question'" if nested else "neither 'questions' nor"
-            fields += "" if nested else " 'question' with 'ideal'"
+            neither = "neither 'questions' nor 'question' with 'ideal'"
+            fields = "both 'questions' and 'question'" if nested else neither
             raise DataError(f"{where}, row {number}: no BixBench row, it has {fields}")
         version = "1.0" if nested else "1.5"
         first = first or version
@@ -96,37 +97,32 @@ def _version_of(rows: Sequence[Mapping[str, Any]], where: str) -> str:
     return first
 
 
-def _table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> Table:
-    read = _nested_row if version == "1.0" else _flat_row
-    questions: list[Question] = []
-    seen: set[str] = set()
+def make_table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> Table:
+    """The typed rows; each capsule is as its first row has it."""
+    read = nested_row if version == "1.0" else flat_row
+    questions: dict[str, Question] = {}
     for number, row in enumerate(rows, 1):
         for question in read(row, f"{where}, row {number}"):
-            if question.id in seen:
+            if question.id in questions:
                 raise DataError(f"{where}, row {number}: question '{question.id}' occurs twice")
-            seen.add(question.id)
-            questions.append(question)
-    capsules, notes = _capsules(questions, where)
-    count = Count(f"v{version}", len(rows), ROWS[version])
-    return Table(version, questions, capsules, notes, count)
-
-
-def _capsules(questions: Iterable[Question], where: str) -> tuple[list[Capsule], list[str]]:
-    """Each capsule as its first row has it; rows that contradict its answer are refused."""
-    known: dict[str, Capsule] = {}
-    notes: list[str] = []
-    for question in questions:
+            questions[question.id] = question
+    capsules: dict[str, Capsule] = {}
+    notes: dict[str, None] = {}
+    for question in questions.values():
         capsule = question.capsule
-        first = known.setdefault(capsule.uuid, capsule)
+        first = capsules.setdefault(capsule.uuid, capsule)
         if first.answer != capsule.answer:
             raise DataError(f"{where}: question '{question.id}' contradicts its capsule's answer")
         if first.hypothesis != capsule.hypothesis:
-            note = f"{capsule.short_id}: rows word the hypothesis differently; the first is asked"
-            notes += [] if note in notes else [note]
-    return list(known.values()), notes
+            notes[
+                f"{capsule.short_id}: rows word the hypothesis differently; the first is asked"
+            ] = None
+    count = Count(f"v{version}", len(rows), ROWS[version])
+    return Table(version, [*questions.values()], [*capsules.values()], [*notes], count)
 
 
-def _flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
+def flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
+    """The one question of a row of version 1.5."""
     distractors = _list(row.get("distractors"), "distractors", where)
     if not distractors:
         raise DataError(f"{where}: 'distractors' is empty: the key would be the only option")
@@ -149,7 +145,8 @@ def _flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
     ]
 
 
-def _nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
+def nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
+    """The questions of a row of version 1.0, which is a capsule."""
     capsule = _capsule(row, _text(row, "uuid", where), where)
     questions = []
     for place, item in enumerate(_list(row["questions"], "questions", where)):
@@ -216,18 +213,13 @@ def _list(value: Any, field: str, where: str) -> list[Any]:
         try:
             parsed = json.loads(value, parse_int=str, parse_float=str, parse_constant=str)
         except (ValueError, RecursionError):
-            parsed = _python_list(value)
+            parsed = None
+            with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+                parsed = ast.literal_eval(value.strip())
         if isinstance(parsed, list):
             return parsed
-    found = "is missing" if value is None else "is none"
-    raise DataError(f"{where}: '{field}' should be a list and {found}")
-
-
-def _python_list(text: str) -> Any:
-    try:
-        return ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
+    fault = "is missing" if value is None else "is none"
+    raise DataError(f"{where}: '{field}' should be a list and {fault}")
 
 
 def _text(fields: Mapping[str, Any], name: str, where: str) -> str:
@@ -239,6 +231,6 @@ def _plain(value: Any, name: str, where: str) -> str:
     if isinstance(value, bool | int | float):
         value = "NaN" if value != value else str(value)
     if not isinstance(value, str) or not value.strip():
-        found = "is missing" if value is None else "is empty or no text"
-        raise DataError(f"{where}: '{name}' {found}")
+        fault = "is missing" if value is None else "is empty or no text"
+        raise DataError(f"{where}: '{name}' {fault}")
     return value

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,12 +31,12 @@ from keju.benchmarks.bixbench.facts import (
 from keju.benchmarks.bixbench.open_answers import EVAL_MODE
 from keju.benchmarks.bixbench.protocols import PROTOCOLS, BixBenchProtocol
 from keju.benchmarks.choices import shuffle_order
-from keju.benchmarks.grading import REFUSAL
+from keju.benchmarks.grading import GRADED, REFUSAL
 from keju.benchmarks.kit import Questions, choose_protocol, count_warnings, fingerprint
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, Notice
-from keju.stats.estimate import Estimate
-from keju.types import LABELS, Reading, Reply, Sample
+from keju.stats.estimate import Estimate, Gathered
+from keju.types import LABELS, OUTCOMES, Outcome, Reading, Reply, Sample
 
 if TYPE_CHECKING:
     from keju.sources.folder import DataFolder
@@ -45,6 +46,7 @@ RECORDED_SETTINGS = (
     "shuffle_options", "with_refusal", "use_think", "all_questions", "compat_shuffle", "no_judge",
 )  # fmt: skip
 TRUTHS = ("True", "False")
+NO_GRADE: tuple[Outcome, ...] = ("error", "ungraded")
 EXACT_WARNING = Notice("bixbench.exact")
 messages.add(
     "en",
@@ -87,9 +89,7 @@ class BixBenchExam(Exam):
         return 0.5 if self.open_answers and sample.subset == HYPOTHESIS else super().chance(sample)
 
     def extra_metrics(self, scores: Scores) -> Mapping[str, Estimate]:
-        from keju.benchmarks.bixbench.metrics import extra_metrics
-
-        return extra_metrics(self.samples, scores)
+        return answer_metrics(self.samples, scores)
 
     def locate(self, row: Mapping[str, Any]) -> str:
         hypothesis = self.subsets[0].name == HYPOTHESIS
@@ -298,6 +298,78 @@ def shown_order(n: int, key: str, args: BixBenchArgs) -> tuple[int, ...]:
     digest = hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()
     random.Random(args.seed + int(digest, 16)).shuffle(order)
     return tuple(order)
+
+
+# --- metrics -----------------------------------------------------------------------------------
+
+
+class Unit(NamedTuple):
+    """One graded answer."""
+
+    item: int
+    group: str
+    outcome: Outcome
+    value: float
+
+
+def answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[str, Estimate]:
+    """Precision, coverage and reward of all answers, then accuracy by category and eval_mode.
+
+    Questions about one capsule are not independent, so every interval allows for clusters.
+    A kind that all questions share is left out: it would repeat the accuracy.
+    """
+    units: list[Unit] = []
+    for number, code in enumerate(scores.outcomes):
+        if code in GRADED:
+            item = number // scores.epochs
+            group, value = samples[item].group or samples[item].id, scores.values[number]
+            units.append(Unit(item, group, OUTCOMES[code], float(f"{value:.7g}")))
+    sure = [unit for unit in units if unit.outcome != "refused"]
+    reward = _mean(units, lambda unit: unit.value, "mean score of all answers")
+    counts = scores.outcome_counts()
+    # How far single scores lie apart; None if there are none.
+    values = [unit.value for unit in units]
+    mean = math.fsum(values) / len(values) if values else 0.0
+    squares = math.fsum((value - mean) ** 2 for value in values)
+    deviation = math.sqrt(squares / len(values)) if values else None
+    spread = {"std": deviation, "answers": len(units)}
+    metrics = {
+        "precision": _mean(sure, _right, "correct among answers that are no refusal"),
+        "coverage": _mean(
+            units, lambda unit: float(unit.outcome != "refused"), "answers that are no refusal"
+        ),
+        "reward": msgspec.structs.replace(
+            reward, details=spread | {outcome: counts[outcome] for outcome in NO_GRADE}
+        ),
+    }
+    for kind, key in (("category", "categories"), ("eval_mode", EVAL_MODE)):
+        items_of: dict[str, set[int]] = {}
+        for position, sample in enumerate(samples):
+            names = sample.metadata.get(key, [])
+            for name in [names] if isinstance(names, str) else names:
+                items_of.setdefault(name, set()).add(position)
+        for name, items in sorted(items_of.items()) if len(items_of) > 1 else ():
+            chosen = [unit for unit in units if unit.item in items]
+            title = f"accuracy, {kind.replace('_', ' ')} {name}"
+            metrics[f"accuracy[{kind}={name}]"] = _mean(chosen, _right, title)
+    return metrics
+
+
+def _right(unit: Unit) -> float:
+    return float(unit.outcome == "correct")
+
+
+def _mean(units: Sequence[Unit], worth: Callable[[Unit], float], title: str) -> Estimate:
+    """The mean over questions, each of them the mean of its repeats."""
+    repeats: dict[int, list[Unit]] = {}
+    for unit in units:
+        repeats.setdefault(unit.item, []).append(unit)
+    gathered = Gathered(clustered=True)
+    for own in repeats.values():
+        value = math.fsum(map(worth, own)) / len(own)
+        gathered.add(value, own[0].group, draws=len(own))
+    mean = gathered.estimate()
+    return Estimate(mean.value, mean.ci95, mean.n, mean.method, title=title)
 
 
 BIXBENCH = Benchmark(

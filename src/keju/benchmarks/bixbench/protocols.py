@@ -104,23 +104,18 @@ class BixBenchProtocol(Protocol):
             required += ["legend"] if args.add_tf_legend else []
             check_template(template, known=required, required=required, setting="prompt_template")
         system = self.systems.get(View(args.answer_mode, args.question_source), "")
-        legend = _legend if args.add_tf_legend else _no_legend
         return Wording(
             question=template,
             system_prompt=system if args.system_prompt is None else args.system_prompt,
-            words=words(self.style) | {"legend": legend},
+            words=words(self.style) | {"legend": legend if args.add_tf_legend else lambda _: ""},
             shared=(),
         )
 
 
-def _legend(sample: Sample) -> str:
+def legend(sample: Sample) -> str:
     """Which letters mean True and False, as the options are shown."""
     letters = dict(zip(sample.choices, sample.labels, strict=True))
     return fill(LEGEND, {"true": letters["True"], "false": letters["False"]})
-
-
-def _no_legend(_: Sample) -> str:
-    return ""
 
 
 PROTOCOLS: Mapping[str, BixBenchProtocol] = by_name(

@@ -13,14 +13,12 @@ from bisect import bisect_right
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from keju.benchmarks.choices import check_choices
-from keju.benchmarks.custom.exam_file import NAMES, ExamFile, Kind
-from keju.benchmarks.custom.prompts import FIELDS
+from keju.benchmarks.custom.exam_file import FIELDS, NAMES, ExamFile, Kind
 from keju.benchmarks.custom.readers import ACCEPTED
 from keju.benchmarks.samples import DigestTable, StoredSamples, text_digest
 from keju.config.text import scalar
@@ -34,6 +32,7 @@ CHOICES = ("choices", "options")
 ANSWER = ("answer", "target")
 SUBSET = ("subset", "category", "subject")
 EXPLANATION = ("explanation",)
+KNOWN = frozenset({*QUESTION, *CHOICES, *ANSWER, *EXPLANATION, *LABELS})
 YAML_SUFFIXES = (".yaml", ".yml")
 SHOT_STEMS = ("few_shot", "few-shot", "shots")
 """Names of the file of worked examples where the exam file names none."""
@@ -88,7 +87,14 @@ def find_tables(folder: DataFolder, exam: ExamFile, only: str | None) -> Tables:
             f"{folder.path} holds no questions: expected a CSV, JSON Lines, JSON, YAML or Parquet "
             "file"
         )
-    _refuse_twins(folder.path, questions)
+    by_stem: dict[str, str] = {}
+    for name in questions:
+        other = by_stem.setdefault(_stem(name), name)
+        if other != name:
+            raise DataError(
+                f"{folder.path}: {other} and {name} have the same name; say in exam.yaml which of "
+                "them holds the 'questions'"
+            )
     return Tables(tuple(questions), shots)
 
 
@@ -98,17 +104,6 @@ def _stem(name: str) -> str:
         if name.endswith(suffix):
             return name.removesuffix(suffix)
     return ""
-
-
-def _refuse_twins(folder: Path, names: Sequence[str]) -> None:
-    seen: dict[str, str] = {}
-    for name in names:
-        other = seen.setdefault(_stem(name), name)
-        if other != name:
-            raise DataError(
-                f"{folder}: {other} and {name} have the same name; say in exam.yaml which of them "
-                "holds the 'questions'"
-            )
 
 
 def first_question(folder: DataFolder, names: Sequence[str]) -> Question:
@@ -200,7 +195,7 @@ def _read_file(folder: DataFolder, name: str, kind: Kind | None) -> Generator[Qu
     # Closed at once where a row is wrong: the error would keep the file open as long as it lives.
     with closing(_yaml_rows(folder, name) if yaml else folder.file_rows(name)) as rows:
         for number, row in enumerate(rows, 1):
-            yield _question(row, kind, _where(folder, name, number))
+            yield make_question(row, kind, _where(folder, name, number))
 
 
 def _where(folder: DataFolder, name: str, row: int) -> str:
@@ -221,22 +216,26 @@ def _yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], None,
     yield from loaded
 
 
-def _question(row: Mapping[str, Any], kind: Kind | None, where: str) -> Question:
+def make_question(row: Mapping[str, Any], kind: Kind | None, where: str) -> Question:
+    """One row, checked; of the given kind where that is known."""
     text = _text(_first(row, QUESTION), "question", where)
     if not text.strip():
         raise DataError(f"{where}: 'question' is missing")
-    choices = _choices(row, where)
+    choices = read_choices(row, where)
     if kind is not None and (kind == "choice") != bool(choices):
         has = "has options" if choices else "has no options ('choices', or columns A, B, …)"
         raise DataError(f"{where} {has}: the exam is of kind '{kind}'")
-    answers = _answers(_first(row, ANSWER), where)
+    # The right answers: one, several in a list, or none.
+    value = _first(row, ANSWER)
+    values = value if isinstance(value, list) else [value]
+    stripped = [_text(each, "answer", where).strip() for each in values]
+    answers = tuple(answer for answer in stripped if answer)
     if choices:
-        answers = _letter(answers, choices, where)
-    known = {*QUESTION, *CHOICES, *ANSWER, *EXPLANATION, *LABELS}
+        answers = read_letter(answers, choices, where)
     fields = {
         key: str(value)
         for key, value in row.items()
-        if key not in known and isinstance(value, str | int | float)
+        if key not in KNOWN and isinstance(value, str | int | float)
     }
     return Question(
         id=_text(row.get("id"), "id", where),
@@ -266,50 +265,37 @@ def _text(value: Any, name: str, where: str) -> str:
     return str(value)
 
 
-def _choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    given = _first(row, CHOICES)
-    if given is None or given == "":
-        return _lettered(row, where)
-    if isinstance(given, str):
+def read_choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """The options in a list or in columns ``A``, ``B``, …, of which the last may be empty."""
+    listed = _first(row, CHOICES)
+    if listed is None or listed == "":
+        cells = [_text(row.get(label), label, where) for label in LABELS if label in row]
+        if cells and "A" not in row:
+            return ()
+        while cells and not cells[-1].strip():
+            cells.pop()
+        for label, cell in zip(LABELS, cells, strict=False):
+            if label not in row or not cell.strip():
+                raise DataError(f"{where}: option {label} is empty")
+        return tuple(cells)
+    if isinstance(listed, str):
         try:
-            given = msgspec.json.decode(given)
+            listed = msgspec.json.decode(listed)
         except msgspec.DecodeError:
-            given = None
-    if not isinstance(given, list):
+            listed = None
+    if not isinstance(listed, list):
         raise DataError(
             f"{where}: 'choices' should be a list (in CSV: a JSON list, or columns A, B, …)"
         )
-    return tuple(_option(value, f"option {number}", where) for number, value in enumerate(given, 1))
+    options = []
+    for number, value in enumerate(listed, 1):
+        options.append(_text(value, f"option {number}", where))
+        if not options[-1].strip():
+            raise DataError(f"{where}: option {number} is empty")
+    return tuple(options)
 
 
-def _lettered(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """The options in columns ``A``, ``B``, …; empty ones may only stand at the end."""
-    cells = [_text(row.get(label), label, where) for label in LABELS if label in row]
-    if cells and "A" not in row:
-        return ()
-    while cells and not cells[-1].strip():
-        cells.pop()
-    for label, cell in zip(LABELS, cells, strict=False):
-        if label not in row or not cell.strip():
-            raise DataError(f"{where}: option {label} is empty")
-    return tuple(cells)
-
-
-def _option(value: Any, name: str, where: str) -> str:
-    text = _text(value, name, where)
-    if not text.strip():
-        raise DataError(f"{where}: {name} is empty")
-    return text
-
-
-def _answers(value: Any, where: str) -> tuple[str, ...]:
-    """The right answers: one, several in a list, or none."""
-    values = value if isinstance(value, list) else [value]
-    texts = tuple(_text(each, "answer", where).strip() for each in values)
-    return tuple(text for text in texts if text)
-
-
-def _letter(answers: Sequence[str], choices: Sequence[str], where: str) -> tuple[str, ...]:
+def read_letter(answers: Sequence[str], choices: Sequence[str], where: str) -> tuple[str, ...]:
     """The label of the right option, given as a letter or as the option's text."""
     if not answers:
         check_choices(choices, "", where)
@@ -327,7 +313,7 @@ def _letter(answers: Sequence[str], choices: Sequence[str], where: str) -> tuple
             f"{where}: the answer '{answer}' is a letter and the text of option {by_text[0]}; "
             "write the letter of the right one in all rows, and other texts"
         )
-    letter = by_label or (by_text[0] if by_text else "")
+    letter = by_label or "".join(by_text)
     if not letter:
         last = LABELS[len(choices) - 1]
         raise DataError(

@@ -12,8 +12,13 @@ import msgspec
 
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Mean, Protocol, Reader, Subset, by_name
 from keju.benchmarks.custom import data
-from keju.benchmarks.custom.exam_file import ExamFile, Kind, ReaderRule, read_exam_file
-from keju.benchmarks.custom.prompts import templates_of
+from keju.benchmarks.custom.exam_file import (
+    ExamFile,
+    Kind,
+    ReaderRule,
+    read_exam_file,
+    templates_of,
+)
 from keju.benchmarks.custom.readers import LETTER, readers_of
 from keju.benchmarks.kit import choose_shots, choose_subsets
 from keju.benchmarks.samples import ChosenSamples, ShuffledSamples

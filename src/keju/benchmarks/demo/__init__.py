@@ -87,7 +87,8 @@ class MarkerReader(Reader):
         return Answer(label, "strict" if segments else "fallback")
 
 
-def _questions(setup: Setup) -> Questions:
+def make_questions(setup: Setup) -> Questions:
+    """The questions of the chosen kinds."""
     assert isinstance(setup.args, DemoArgs)
     size = setup.args.size
     if size < 1:
@@ -99,7 +100,7 @@ def _questions(setup: Setup) -> Questions:
     )
 
 
-def _examples(setup: Setup) -> dict[str, str]:
+def make_examples(setup: Setup) -> dict[str, str]:
     """The worked examples of each kind, drawn from seeds of their own."""
     texts, draw = {}, random.Random()
     for kind in setup.subsets:
@@ -129,8 +130,8 @@ DEMO = Benchmark(
     subset_names=tuple(KINDS),
     averages=(Mean("macro_accuracy", "mean of the kinds", tuple((kind,) for kind in KINDS)),),
     Args=DemoArgs,
-    questions=_questions,
-    examples=_examples,
+    questions=make_questions,
+    examples=make_examples,
     refused=dict.fromkeys(
         (
             "few_shot_num", "few_shot_random", "prompt_template", "few_shot_prompt_template",

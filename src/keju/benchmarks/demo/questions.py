@@ -60,14 +60,10 @@ def object_counting(draw: random.Random) -> Question:
 
 
 def _among(draw: random.Random, text: str, value: int, near: range) -> Question:
-    others = draw.sample([number for number in near if number != value], 3)
-    return _shuffled(draw, text, str(value), [str(number) for number in others])
-
-
-def _shuffled(draw: random.Random, text: str, right: str, wrong: list[str]) -> Question:
-    choices = [right, *wrong]
-    draw.shuffle(choices)
-    return Question(text, tuple(choices), choices.index(right))
+    """A question with `value` and three other numbers of `near` as options, shuffled."""
+    numbers = [value, *draw.sample([number for number in near if number != value], 3)]
+    draw.shuffle(numbers)
+    return Question(text, tuple(map(str, numbers)), numbers.index(value))
 
 
 def word_sorting(draw: random.Random) -> Question:

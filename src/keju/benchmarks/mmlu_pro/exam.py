@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keju.benchmarks.base import Benchmark, Exam, Mean, Scores, ToolTask
+from keju.benchmarks.base import Benchmark, Exam, Mean, Scores
 from keju.benchmarks.kit import Questions, Setup, arrange
 from keju.benchmarks.mmlu_pro import data
 from keju.benchmarks.mmlu_pro.data import CATEGORIES, LAYOUT
-from keju.benchmarks.mmlu_pro.golden import GOLDEN
-from keju.benchmarks.mmlu_pro.guessing import (
+from keju.benchmarks.mmlu_pro.facts import (
+    GOLDEN,
     OFFICIAL_METRIC,
     OFFICIAL_TITLE,
+    TOOL_TASKS,
     expected_with_guess,
     official_guess_accuracy,
 )
@@ -22,20 +23,6 @@ from keju.stats.estimate import Estimate
 
 TASKS = tuple((category,) for category in CATEGORIES)
 TITLE = "mean of the 14 categories"
-TOOL_TASKS = (
-    ToolTask(tool="evalscope", name="mmlu_pro(?:_(.+))?", protocol="evalscope", shots=5),
-    ToolTask(tool="lm-eval", name="mmlu_pro_(.+)", protocol="official", reader="l1", shots=5),
-    ToolTask(tool="inspect", name="mmlu_pro", protocol="evalscope", args={"few_shot_num": 0}),
-    ToolTask(
-        tool="opencompass",
-        name="mmlu_pro[-_](.+)",
-        protocol="evalscope",
-        args={"few_shot_num": 0},
-        rules={"": "colon"},
-    ),
-    ToolTask(tool="verifiers", name="mmlu_pro", shots=5),
-)
-"""Its names in the logs of other tools."""
 
 
 class MMLUProExam(Exam):
