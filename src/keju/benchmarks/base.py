@@ -78,8 +78,8 @@ class Protocol:
     stop: tuple[str, ...] = ()
     """Used in completion form only: chat replies are cut on our side."""
     label: str = ""
-    """What stands before a label whose log-probability is compared: a space where the label is
-    ``" A"``, nothing where it is ``"A"``."""
+    """What the publication puts before a label whose log-probability it compares: a space where
+    that label is ``" A"``, nothing where it is ``"A"``. Declared only: no backend reads it yet."""
     wording: Wording | None = None
     """How the questions are put; None where the exam writes its prompts by itself."""
     shots: int = 0

@@ -263,6 +263,7 @@ PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
         reader="first-capital",
         decode="labels",
         form="completion",
+        label=" ",
         about="lm-evaluation-harness ceval-valid v2: zero-shot completion, likeliest label, "
         "micro average",
         word=_lm_eval,

@@ -148,9 +148,11 @@ def golden_figures(golden: Golden, recorded: Recorded) -> Iterator[Figure]:
     correct = official_guess_correct(level1, level2, then)
     shares = official_guess_accuracy(level1, level2, then)
     for level, reader in LEVELS.items():
-        start, known = f"seed 12345, {reader}", golden[SEEDED]
-        yield Figure(f"{start} correct", known[f"{level}_correct"], getattr(correct, level))
-        yield Figure(f"{start} accuracy", known[f"{level}_accuracy"], shares[reader], PRINTED_SHARE)
+        start, seeded = f"seed 12345, {reader}", golden[SEEDED]
+        yield Figure(f"{start} correct", seeded[f"{level}_correct"], getattr(correct, level))
+        yield Figure(
+            f"{start} accuracy", seeded[f"{level}_accuracy"], shares[reader], PRINTED_SHARE
+        )
 
 
 def _counts(
@@ -180,13 +182,13 @@ def _counts(
             missing = [place for place in places if _letter(rows[place], reader) is None]
             correct = sum(right[reader][place] for place in places)
             guessed = correct + math.fsum(1 / options[place] for place in missing)
-            known = facts[f"{level}_expected_with_uniform_guess"]
+            published = facts[f"{level}_expected_with_uniform_guess"]
             yield Figure(f"{start} correct", facts[f"{level}_correct"], correct, part=part)
             yield Figure(f"{start} none", facts[f"{level}_none"], len(missing), part=part)
-            yield Figure(f"{start} expected with guess", known, guessed, PRINTED_COUNT, part)
+            yield Figure(f"{start} expected with guess", published, guessed, PRINTED_COUNT, part)
     shares = [sum(right["l2"][i] for i in own) / len(own) for own in members.values()]
-    known = expected["overall"]["macro_category_level2_no_guess"]
-    yield Figure(f"{gold}, macro_14", known, math.fsum(shares) / len(shares), PRINTED_SHARE)
+    macro = expected["overall"]["macro_category_level2_no_guess"]
+    yield Figure(f"{gold}, macro_14", macro, math.fsum(shares) / len(shares), PRINTED_SHARE)
 
 
 GOLDEN = GoldenCheck(
