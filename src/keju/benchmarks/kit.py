@@ -128,7 +128,7 @@ def as_sample(name: str, question: Made, index: int, subset: str) -> Sample:
 def arrange(name: str, questions: Iterable[Made], subsets: Sequence[str] = ()) -> Questions:
     """The questions one subset after the other: those of `subsets` in that order, or all.
 
-    DataError where one of them has no question, or two have the same id.
+    DataError where two of them have the same id.
     """
     members: dict[str, list[Sample]] = {subset: [] for subset in subsets}
     for question in questions:
