@@ -116,6 +116,8 @@ def read_gguf(path: Path) -> Gguf:
 
 
 class _Reader:
+    """Reads a header from front to back: its counts, its entries, its list of tensors."""
+
     def __init__(self, file: BinaryIO, path: Path, size: int) -> None:
         self._file = file
         self._path = path
@@ -183,6 +185,7 @@ class _Reader:
         return self._take(self._length()).decode("utf-8", "replace")
 
     def _length(self) -> int:
+        """A number of bytes or entries; one beyond reason is damage."""
         length = self._number("Q")
         if length > LONGEST:
             raise _Cut

@@ -77,4 +77,5 @@ def _draw(request: Request, salt: str) -> float:
 
 
 def _tokens(text: str) -> int:
+    """A rough count, rounded up."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)

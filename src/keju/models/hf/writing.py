@@ -45,20 +45,20 @@ def draw(logits: torch.Tensor, sampling: Sampling, chance: Sequence[float]) -> l
     shares = torch.softmax(logits / sampling.temperature, -1)
     shares, ids = shares.sort(dim=-1, descending=True, stable=True)
     # Which of the sorted tokens may be drawn; the likeliest always may.
-    kept = torch.ones_like(shares, dtype=torch.bool)
+    eligible = torch.ones_like(shares, dtype=torch.bool)
     if sampling.top_p is not None:
-        kept &= shares.cumsum(-1) - shares < sampling.top_p
+        eligible &= shares.cumsum(-1) - shares < sampling.top_p
     top_k, min_p = sampling.extra.get("top_k"), sampling.extra.get("min_p")
     if top_k is not None and top_k > 0:
-        kept[:, top_k:] = False
+        eligible[:, top_k:] = False
     if min_p is not None:
-        kept &= shares >= min_p * shares[:, :1]
-    kept[:, 0] = True
-    shares = torch.where(kept, shares, 0.0)
+        eligible &= shares >= min_p * shares[:, :1]
+    eligible[:, 0] = True
+    shares = torch.where(eligible, shares, 0.0)
     totals = shares.cumsum(-1)
     wanted = torch.tensor(chance, device=logits.device, dtype=totals.dtype)[:, None]
     places = torch.searchsorted(totals, wanted * totals[:, -1:], right=True)
-    places = torch.minimum(places, kept.sum(-1, keepdim=True) - 1)
+    places = torch.minimum(places, eligible.sum(-1, keepdim=True) - 1)
     return list(ids.gather(-1, places)[:, 0].tolist())
 
 
@@ -134,13 +134,13 @@ class RunningBatch:
         wanted = {id(row) for row in rows}
         places = [place for place, row in enumerate(self.rows) if id(row) in wanted]
         index = torch.tensor(places, device=self._device)
-        kept = [self.rows[place] for place in places]
-        width = max(row.length for row in kept)
+        staying = [self.rows[place] for place in places]
+        width = max(row.length for row in staying)
         layers = [
             (k[index, :, self._filled - width :], v[index, :, self._filled - width :])
             for k, v in self._parts()
         ]
-        self._set(kept, layers, width)
+        self._set(staying, layers, width)
 
     def inputs(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Any]:
         """The last tokens, their positions, which places count, and the cache."""
@@ -257,6 +257,7 @@ class Writer:
         batch.join(rows, layers)
 
     def _limit(self, item: Item) -> int:
+        """The most tokens of a reply: as many as are wished for and as the context still has."""
         limit = item.request.sampling.max_tokens or DEFAULT_TOKENS
         return min(limit, self._checkpoint.context - len(item.tokens))
 
@@ -342,6 +343,7 @@ class LoneWriter(Writer):
                 done(item, Reply(error=Fault("bad_request", TOO_LARGE)))
 
     def _write(self, item: Item) -> Reply:
+        """One reply, each of its tokens drawn here and forced upon transformers."""
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
         item.started = perf_counter()
@@ -357,6 +359,7 @@ class LoneWriter(Writer):
             return only
 
         def ended(tokens: torch.Tensor, *_: Any) -> torch.Tensor:
+            """Whether the reply is complete, for each row of transformers."""
             return torch.tensor([bool(row.finish) or self._stopping()] * len(tokens))
 
         prompt = torch.tensor([item.tokens], device=self._replica.device)

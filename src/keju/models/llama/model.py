@@ -208,6 +208,7 @@ class LlamaModel(Model):
         } | self._facts
 
     def _load(self) -> LlamaServer:
+        """Load the weights, which takes a thread of its own; DataError for unpublished ones."""
         settings = self.settings
         digest = weights.checksum(self.file.path, os.environ)
         published = weights.EMBEDDED
@@ -336,7 +337,8 @@ class LlamaModel(Model):
         return await self._transport.post(self._server.address + route, body, timeout)
 
 
-# The part of a reply that matters, as types: the thousands of other fields are then skipped.
+# The parts of a reply to a question for labels that matter. As types they let the decoder skip the
+# rest: such a reply may list every token of the vocabulary.
 
 
 class _Top(msgspec.Struct):

@@ -41,8 +41,10 @@ SEPARATORS = ':"(),/;<=>?@[\\]{}'
 """Characters that cannot stand in the name of a header."""
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _NOT_REACHED = "client error (Connect)"
+"""Stands among the causes of a failure before a connection was made."""
 _SERVES_A_CA = "CaUsedAsEndEntity"
 _OF_NO_KNOWN_CA = ("UnknownIssuer", "BadSignature")
+"""Reasons why a certificate is not trusted, as in "invalid peer certificate: UnknownIssuer"."""
 
 
 class HttpReply(msgspec.Struct, frozen=True):

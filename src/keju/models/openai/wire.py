@@ -199,7 +199,12 @@ def _no_choices(document: Any, body: bytes, redact: Redactor) -> Fault:
 
 
 def _content(choice: dict[str, Any]) -> tuple[str, str] | Fault:
-    """The text and the reasoning of a choice; a fault where it has no known shape."""
+    """The text and the reasoning of a choice; a fault where it has no known shape.
+
+    Shapes are ``{"text": "B"}``, ``{"message": {"content": "B", "reasoning_content": "hm"}}`` and
+    ``{"message": {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text",
+    "text": "B"}]}}``.
+    """
     message = choice.get("message")
     if not isinstance(message, dict):
         text = choice.get("text") if message is None else None
@@ -243,6 +248,7 @@ def _plain(value: Any) -> str | None:
 
 
 def _usage(usage: Any) -> Usage:
+    """The token counts of a reply; what the endpoint leaves out is 0."""
     if not isinstance(usage, dict):
         return Usage()
     inputs, outputs = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
