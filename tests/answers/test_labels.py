@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.answers.labels import bare_label, flattened, option_by_text, read_label
+from keju.answers.labels import bare_label, flatten_options, option_by_text, read_label
 from keju.answers.segments import AMBIGUOUS, NO_LABEL, Statement
 
 LABELS = "ABCDE"
@@ -210,6 +210,6 @@ def test_the_text_letter_for_letter(segment: str, label: str | None) -> None:
 
 
 def test_options_of_several_lines_are_flattened_in_both() -> None:
-    text, choices = flattened("It is x\n  y then.\nz", ("x\n  y\n", "z"))
+    text, choices = flatten_options("It is x\n  y then.\nz", ("x\n  y\n", "z"))
     assert text == "It is x y then.\nz"
     assert choices == ("x y", "z")

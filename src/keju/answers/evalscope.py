@@ -19,6 +19,7 @@ _TYPESETTING = re.compile(r"(?:(?:\$+|\\\(|\\(?:boxed|fbox|text|textbf|mathbf|ma
 _BRACKETED = re.compile(r"[(\[（【]\s*+([A-Za-z\d](?:\s*[,，/、]\s*[A-Za-z\d])*+)\s*+[)\]）】]")
 # `A, C and more`: a run whose leading labels count.
 _RUN = re.compile(r"([A-Za-z\d][A-Za-z\d ,，/、]*+)")
+# `A`, `AC`, `and`.
 _WORD = re.compile(r"[A-Za-z\d]+")
 
 

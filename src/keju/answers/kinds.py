@@ -15,7 +15,7 @@ from keju.answers.labels import bare_label, read_label
 from keju.answers.negation import FINAL, LINK, counts_as_second, strength_of
 from keju.answers.numbers import (
     NUMBER_WORDS,
-    folded,
+    comparable,
     leading_number,
     number_of,
     numbers_in,
@@ -99,7 +99,7 @@ class Text(Kind):
         first, second = number_of(value), number_of(target)
         if first is not None and second is not None:
             return same_number(first, second)
-        return folded(value) == folded(target)
+        return comparable(value) == comparable(target)
 
 
 # --- numbers -----------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def _last_number(text: str) -> str | None:
 # --- verdicts ----------------------------------------------------------------------------------
 
 # `**?`: the verdict is asked about.
-_QUESTIONED = re.compile(r"[*_\"'”’]{0,3}\?")
+_QUESTION_MARK = re.compile(r"[*_\"'”’]{0,3}\?")
 # ` longer`: the word after `no`.
 _NEXT_WORD = re.compile(r"\s+([A-Za-z’']+)")
 _AFTER_NO = frozenset({
@@ -222,7 +222,7 @@ class Verdict(Kind):
         word = rf"(?:{lead})?({words})\b(?!-)"
         self._pattern = re.compile(word, re.I | re.A)
         # `yes if it rains, otherwise no`.
-        self._offered = re.compile(
+        self._alternative = re.compile(
             rf"\b(?:otherwise|else|alternatively)\b[\s,:]*(?:it is |the answer is )?{word}",
             re.I | re.A,
         )
@@ -240,14 +240,14 @@ class Verdict(Kind):
         value, end = self._values[match[1].lower()], match.end()
         if end == len(bare):
             return Statement(value)
-        if _QUESTIONED.match(bare, end):
+        if _QUESTION_MARK.match(bare, end):
             return NO_ANSWER
         link = LINK.match(bare, end)
         other = self._match_at(bare, link.end()) if link and link[0] else None
         is_second = link and other and counts_as_second(bare, link[0], other.end(), other.end())
         if other and is_second and self._values[other[1].lower()] != value:
             return AMBIGUOUS
-        offered = self._offered.search(bare, end)
+        offered = self._alternative.search(bare, end)
         differs = offered and self._values[offered[1].lower()] != value
         return AMBIGUOUS if differs else Statement(value)
 
@@ -293,7 +293,7 @@ _NOT_BRACKETS = {ord(separator): None for separator in _SEPARATORS}
 # `$\boxed{`, `\texttt {`.
 _WRAPPER = re.compile(r"[\s$*]*+\\(?:boxed|fbox|text|texttt|mathrm|mathtt|textbf|mathbf)\s?\{")
 # `\(`, `**\[`: a mathematical delimiter, not a bracket of the answer.
-_DELIMITED = re.compile(r"[\s*]*+\\([(\[])")
+_DELIMITER = re.compile(r"[\s*]*+\\([(\[])")
 # `, or `: a second run of brackets is offered.
 _ANOTHER_RUN = re.compile(r"[\s,;|]*+(?:or|vs|versus|alternatively|otherwise)\b", re.IGNORECASE)
 _DEEPEST = 4
@@ -341,7 +341,7 @@ def _leading_brackets(segment: str) -> tuple[str, str]:
     plain = segment
     if "\\" in plain:
         for _ in range(_DEEPEST):
-            if opening := _DELIMITED.match(plain):
+            if opening := _DELIMITER.match(plain):
                 closing = "\\)" if opening[1] == "(" else "\\]"
             elif opening := _WRAPPER.match(plain):
                 closing = "}"
@@ -358,6 +358,7 @@ def _leading_brackets(segment: str) -> tuple[str, str]:
 
 # --- words -------------------------------------------------------------------------------------
 
+# `alpha`, `2.`, `(beta)`: what blanks, commas and semicolons separate.
 _TOKEN = re.compile(r"[^\s,;]+")
 # What may stand between words to show their order: `alpha < beta`, `alpha -> beta`.
 _ORDER_SIGN = re.compile(r"\s*+(?:->|=>|<=?|[→⟶➔➜⇒≤|])\s*+")

@@ -42,11 +42,11 @@ _BOXED_LETTER = re.compile(
 )
 # `clearly the correct option is: `, `either `, and `that ` before a bracket: what may stand before
 # a label; not `a decrease`.
-_ANNOUNCED = (
+_LEAD_IN = (
     rf"{ADVERBS}{{0,3}}(?:(?:that )?(?:the |an? )?(?:(?:correct|right|best) )?"
     rf"(?:either|both|(?:option|choice|answer|letter|选项|選項)) ?(?:is )?:? ?|that (?=[(\[]))?"
 )
-_LEAD = f"{BULLET}?{_ANNOUNCED}"
+_LEAD = f"{BULLET}?{_LEAD_IN}"
 # What makes a letter part of a name or a quantity: `H₂O`, `C°`, `C++`; but not `B+C`.
 _SYMBOL = r"[\u2070-\u209f¹²³°℃℉#%^′″]|_\d|\+(?!\s?[(\[]?[A-Za-z](?![A-Za-z]))"
 # A label at the beginning of a segment, in brackets (1) or bare (2): `(B)`, `[ **b** ]`, `- option
@@ -58,7 +58,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 # Several labels in one pair of brackets: `(A, C)`, `[A和B`; not `(A)`.
-_LISTED = re.compile(
+_LABEL_LIST = re.compile(
     rf"{_LEAD}[*_$\s]{{0,4}}[(\[（【{{]{{1,2}}\s{{0,8}}([A-Za-z])"
     r"\s{0,4}(?:[,，/、&|;+]|(?i:and|or|vs)\b|[和与及或])\s{0,4}(?i:or |and )?([A-Za-z])\b",
     re.IGNORECASE,
@@ -68,7 +68,7 @@ _SMALL = re.compile(_LEAD + r"\(?([a-z])[).:]?$", re.IGNORECASE)
 # A whole line that is a label (1), or a label and more (2): `(B)`, `Option b.`, `B项`, `B: text`,
 # `B、文`; not `Because`.
 _ONLY_LABEL = re.compile(
-    _ANNOUNCED + r"[(\[]{0,2}\s{0,8}([A-Za-z])(?![A-Za-z])\s{0,8}[)\].:、]{0,3}(?: ?选?项|\s*(.*))",
+    _LEAD_IN + r"[(\[]{0,2}\s{0,8}([A-Za-z])(?![A-Za-z])\s{0,8}[)\].:、]{0,3}(?: ?选?项|\s*(.*))",
     re.IGNORECASE | re.DOTALL,
 )
 # A further label in the same sentence, in brackets (1), named as an option (2) or offered (3):
@@ -80,7 +80,7 @@ _MENTION = re.compile(
 # ` rather than`, ` good`: the word after a bare `A` or `I`.
 _NEXT_WORD = re.compile(r"\s+(rather than|instead of|[A-Za-z’']+)", re.IGNORECASE)
 # `**)?`: the label is asked about; not `. Why?`.
-_QUESTIONED = re.compile(r"[*_)\]\s]{0,4}\?")
+_QUESTION_MARK = re.compile(r"[*_)\]\s]{0,4}\?")
 # `) **`, `. "`: from a label to the text that follows it; then a dash, where it is not the sign of
 # a number: `B - two`, not `B -2`.
 _GAP = re.compile(r"[)\]}*_`]*+[.:,]?[)*_`\s$\"'“‘]*+")
@@ -98,7 +98,7 @@ _AFTER_LABEL = frozenset({
 """Words that can follow the label ``A`` or ``I`` but neither the article nor the pronoun."""
 
 
-class _Named(NamedTuple):
+class _LabelSpan(NamedTuple):
     """A label inside a segment."""
 
     label: str
@@ -133,7 +133,7 @@ def read_label(segment: str, labels: str, choices: Sequence[str] = ()) -> Statem
             return _label(small[1], segment, choices)
         if by_text := option_by_text(segment, choices, labels):
             return Statement(by_text)
-        listed = _LISTED.match(bare)
+        listed = _LABEL_LIST.match(bare)
         pair = {listed[1].upper(), listed[2].upper()} if listed else set()
         return AMBIGUOUS if len(pair) == 2 and pair <= set(labels) else NO_LABEL
     if choices and named.end < len(bare) and (by_text := option_by_text(segment, choices, labels)):
@@ -141,7 +141,7 @@ def read_label(segment: str, labels: str, choices: Sequence[str] = ()) -> Statem
     if named.label not in labels:
         return INVALID_LABEL
     if named.end < len(bare):
-        if _QUESTIONED.match(bare, named.end) or NEGATIVE.match(bare, named.end):
+        if _QUESTION_MARK.match(bare, named.end) or NEGATIVE.match(bare, named.end):
             return NO_LABEL
         if _has_text_of_another(bare, named, choices) or _is_joined(bare, named, labels, choices):
             return AMBIGUOUS
@@ -189,17 +189,17 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
         return None
     shown, folded, plain = _option_texts(tuple(choices))
     wanted = segment.strip()
-    texts, text = shown, wanted
-    if text not in texts:
-        text = wanted.removesuffix(".")
-    if text not in texts:
-        texts, text = folded, wanted.casefold()
-    if text not in texts:
-        texts, text = plain, _plain_text(segment)
-    if texts.count(text) != 1 or (texts is plain and not text):
-        return None
-    index = texts.index(text)
-    return labels[index] if labels else chr(ord("A") + index)
+    for texts, text in (
+        (shown, wanted),
+        (shown, wanted.removesuffix(".")),
+        (folded, wanted.casefold()),
+        (plain, _plain_text(segment)),
+    ):
+        if text in texts and (text or texts is not plain):
+            index = texts.index(text)
+            label = labels[index] if labels else chr(ord("A") + index)
+            return label if texts.count(text) == 1 else None
+    return None
 
 
 def _plain_text(option: str) -> str:
@@ -214,7 +214,7 @@ def _option_texts(choices: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     return shown, tuple(map(str.casefold, shown)), tuple(map(_plain_text, choices))
 
 
-def flattened(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def flatten_options(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """`text` and `choices` with the options of several lines written on one.
 
     What is announced ends with its line; only a flat option can be found there as a whole.
@@ -235,7 +235,7 @@ def _own_text(label: str, choices: Sequence[str]) -> str:
 # --- labels inside a segment -------------------------------------------------------------------
 
 
-def _label_at(bare: str, position: int, choices: Sequence[str]) -> _Named | None:
+def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | None:
     """The label that begins at `position`; not a small letter, the article or the pronoun."""
     match = _LABEL.match(bare, position)
     if match is None:
@@ -250,7 +250,7 @@ def _label_at(bare: str, position: int, choices: Sequence[str]) -> _Named | None
             start = word.start(1)
             if not option or bare[start : start + len(option)].casefold() != option:
                 return None
-    return _Named(letter.upper(), letter, end, match[1] is not None)
+    return _LabelSpan(letter.upper(), letter, end, match[1] is not None)
 
 
 def _text_starts(bare: str, position: int) -> tuple[int, ...]:
@@ -272,7 +272,7 @@ def _after_own_text(bare: str, label: str, position: int, choices: Sequence[str]
     return position
 
 
-def _has_text_of_another(bare: str, named: _Named, choices: Sequence[str]) -> bool:
+def _has_text_of_another(bare: str, named: _LabelSpan, choices: Sequence[str]) -> bool:
     """Whether a label is followed by the text of an option that is not its own.
 
     Where several texts fit the one that reaches farthest counts.
@@ -292,7 +292,7 @@ def _has_text_of_another(bare: str, named: _Named, choices: Sequence[str]) -> bo
     return meant != own
 
 
-def _is_joined(bare: str, named: _Named, labels: str, choices: Sequence[str]) -> bool:
+def _is_joined(bare: str, named: _LabelSpan, labels: str, choices: Sequence[str]) -> bool:
     """Whether another label stands beside `named` in the same sentence.
 
     It may be joined to it (``B or C``), or be offered later on, neither rejected nor discussed.

@@ -48,7 +48,7 @@ _SAYING = (
 )
 # Line by line: `do not believe that the`, `not say the`, `is not the`; `the wrong `; `unlikely that
 # the`; `if it were the`; `我不认为正确`, `如果`; `不应该`, `无法直接`. Not `it is not D, so the`.
-_DENIED = re.compile(
+_DENIAL = re.compile(
     rf"{_NEVER}{_GLUE}\s+that{_THE}|{_NEVER}{_SAYING}{_THE}|{_NEVER}(?:\s+necessarily)?{_THE}"
     rf"|\b(?:wrong|incorrect|false|untrue|invalid|no)\s+(?:final\s+)?\Z"
     rf"|\b(?:wrong|incorrect|false|untrue|unlikely|impossible|implausible|doubtful)"
@@ -80,7 +80,7 @@ def standing_of(text: str, start: int) -> Standing:
     clause = before[1 + max(map(before.rfind, _SENTENCE_ENDS)) :]
     if clause.strip(" *_#").lower() in _HARMLESS:
         return "stated"
-    if _DENIED.search(clause):
+    if _DENIAL.search(clause):
         return "denied"
     return "alternative" if _ALTERNATIVE.search(clause) else "stated"
 
@@ -111,7 +111,7 @@ _EITHER = re.compile(
     re.IGNORECASE,
 )
 # `,`, `&`, `and also`, `和`: both of them; not a full stop or a dash.
-_JOINED = re.compile(rf"[&+,、，]|{_WORDS}", re.IGNORECASE)
+_JOINT = re.compile(rf"[&+,、，]|{_WORDS}", re.IGNORECASE)
 
 FINAL = re.compile(
     r"[\s*_`$\"'”’)\].!}。]*+(?:\Z|[,;/&|+、，；]|(?:or|and|vs|because|since|as)\b)", re.IGNORECASE
@@ -171,7 +171,7 @@ def strength_of(link: str) -> Strength:
     """How firmly what was matched by `LINK` joins two answers."""
     if _EITHER.search(link):
         return "either"
-    return "joined" if _JOINED.search(link) else "apart"
+    return "joined" if _JOINT.search(link) else "apart"
 
 
 def counts_as_second(text: str, link: str, end: int, after: int) -> bool:

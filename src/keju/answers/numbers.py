@@ -29,6 +29,7 @@ _SIGNS = str.maketrans({"\u2212": "-", "\u2010": "-", "\u2011": "-", "\ufe63": "
 _DASH = "-\u2012\u2013\u2014\u2015"
 """Hyphen, figure dash, en dash, em dash and bar: each may stand for a minus or for ``to``."""
 _LONG_DASHES = "\u2014\u2015"
+# `^-3`, `**{6}`, `^(12)`: group 1 is the exponent.
 _EXPONENT = rf"(?:\^|\*\*)\s?[({{]?\s?([{_DASH}+]?\d{{1,4}})(?!\d)[)}}]?"
 # `1,000.5`, `.5`, `5e-3`, `5 x 10^-3`, `10**6`, `35 %`; not the digits of `CD14`, `IL-6`, `m^2`.
 # Groups: mantissa; exponent after `e`, after `x 10^`, and of a bare `10^`; per cent.
@@ -136,7 +137,7 @@ def plain_numerals(text: str) -> str:
     return unicodedata.normalize("NFKC", _VULGAR.sub(" ", text)).translate(_SIGNS)
 
 
-def folded(text: str) -> str:
+def comparable(text: str) -> str:
     """A text as far as it counts when compared as a whole: no dressing, case or double spaces."""
     return " ".join(clean_segment(plain_numerals(text)).casefold().split())
 
@@ -270,11 +271,13 @@ def _value(match: re.Match[str], negative: bool) -> Decimal | None:
 
 # `answer is`, `Answer :`.
 _ANSWER_IS = re.compile(r"(?i:\banswer(?:\s+is\b|\s*:))")
+# The sign of `r = 0.65`, `p ≈ 3`.
 _EQUALS = re.compile(r"[=≈]")
 # ` ** about `: from a marker to its number.
 _UP_TO_NUMBER = re.compile(
     r"[\s*_`$~≈:]{0,12}+(?:(?i:approximately|about|around|roughly|exactly)\s+)?"
 )
+# `twelve`, `half`, `dozens`: a quantity in words, which may be part of the number beside it.
 _NUMERAL = (
     r"one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty"
     r"|half|twice|thrice|double|triple|couple|dozens?|hundreds?|thousands?|millions?|billions?"
@@ -328,7 +331,9 @@ _NO_ANSWER = re.compile(
 )
 # `r was high (n = `: the number is the size of the sample; not `n = ` at the beginning.
 _SAMPLE_SIZE = re.compile(r"(?<=\S)[\s(,;]{1,3}n\s?=[\s*_`$]{0,4}\Z", re.IGNORECASE)
+# The comma of `if so, 5`, `but`; not the point of `3.5`.
 _CLAUSE_END = re.compile(r"[,;!?(\n]|\.\s|\bbut\b", re.IGNORECASE)
+# `?`, `. `, a new line; not the point of `3.5`.
 _SENTENCE_END = re.compile(r"[!?\n]|[.。]\s")
 # What may stand right before the only number of a text for it to be the answer: nothing, `= `,
 # `There are about `, `it's **`; not `at `.
@@ -352,7 +357,7 @@ _STATISTICS = re.compile(
 )
 
 
-class _Stated(NamedTuple):
+class _Candidate(NamedTuple):
     """A number that a text seems to answer with."""
 
     number: Number
@@ -371,7 +376,7 @@ def stated_number(text: str) -> Number | None:
     if whole is not None:
         return whole
     plain = unwrap_latex(plain_numerals(text))
-    stated = _stated(plain, numbers_in(plain))
+    stated = _candidate(plain, numbers_in(plain))
     if stated is None or not stated.number.clear:
         return None
     number, by = stated
@@ -398,7 +403,7 @@ def stated_number(text: str) -> Number | None:
     return number
 
 
-def _stated(text: str, numbers: Sequence[Number]) -> _Stated | None:
+def _candidate(text: str, numbers: Sequence[Number]) -> _Candidate | None:
     """The number after ``answer is``, after a sign of equality, or the only one of `text`."""
     by_start = {number.start: number for number in numbers}
 
@@ -411,7 +416,7 @@ def _stated(text: str, numbers: Sequence[Number]) -> _Stated | None:
     if any(announced):
         last = announced[-1]
         agreed = last and all(same_number(last, other) for other in announced if other)
-        return _Stated(last, "answer") if last and agreed else None
+        return _Candidate(last, "answer") if last and agreed else None
     equal = [number for number in following(_EQUALS) if number]
     if equal and all(same_number(equal[-1], other) for other in equal):
         last = equal[-1]
@@ -426,9 +431,9 @@ def _stated(text: str, numbers: Sequence[Number]) -> _Stated | None:
             for other in numbers
             if other.end <= last.start and other.start not in same
         ):
-            return _Stated(last, "sign")
+            return _Candidate(last, "sign")
     if len(numbers) == 1:
         start = numbers[0].start
         if _LEAD.search(text, max(0, start - _LEAD_REACH), start):
-            return _Stated(numbers[0], "itself")
+            return _Candidate(numbers[0], "itself")
     return None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from keju.answers.kinds import Kind
-from keju.answers.labels import flattened
+from keju.answers.labels import flatten_options
 from keju.answers.negation import standing_of
 from keju.answers.reader import Reader
 from keju.answers.segments import (
@@ -91,7 +91,7 @@ class RobustReader(Reader):
         """The text to read, the sample to read it with, and whether a run-on was cut off."""
         text, cut = cut_run_on(text, self._questions)
         if "\n" in "".join(sample.choices):
-            text, flat = flattened(text, sample.choices)
+            text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
         return text, sample, cut
 
@@ -101,7 +101,7 @@ class RobustReader(Reader):
 
     def _read_tiers(self, text: str, kind: Kind, sample: Sample) -> Answer:
         reason = ""
-        known: dict[str, Statement] = {}
+        memory: dict[str, Statement] = {}
         tiers: tuple[tuple[Tier, re.Pattern[str] | None], ...] = (
             ("strict", self._strict),
             ("strict", kind.marker),
@@ -110,7 +110,7 @@ class RobustReader(Reader):
         for tier, pattern in tiers:
             if pattern is None:
                 continue
-            answer = read_tier(text, pattern, tier, kind, sample, known)
+            answer = read_tier(text, pattern, tier, kind, sample, memory)
             if answer.value is not None or answer.reason == "ambiguous":
                 return answer
             if self._explains or answer.reason == INVALID_LABEL.reason:
@@ -129,7 +129,7 @@ def read_tier(
     tier: Tier,
     kind: Kind,
     sample: Sample,
-    known: dict[str, Statement],
+    memory: dict[str, Statement],
 ) -> Answer:
     """The last statement of `text` among those that `pattern` announces."""
     if tier == "tolerant":
@@ -140,7 +140,7 @@ def read_tier(
         return Answer()
     strict = tier == "strict"
     numbers = range(len(spans))
-    statement, end = _first_statement(text, spans, reversed(numbers), strict, kind, sample, known)
+    statement, end = _first_statement(text, spans, reversed(numbers), strict, kind, sample, memory)
     value = statement.value
     if value is None:
         return Answer(reason=statement.reason)
@@ -149,7 +149,7 @@ def read_tier(
         tier = "strict" if plain and plain[1] == value else "tolerant"
     if len(spans) == 1:
         return Answer(value, tier)
-    first = _first_statement(text, spans, numbers, strict, kind, sample, known)[0].value
+    first = _first_statement(text, spans, numbers, strict, kind, sample, memory)[0].value
     return Answer(value, tier, first=first if first != value else None)
 
 
@@ -160,12 +160,12 @@ def _first_statement(
     strict: bool,
     kind: Kind,
     sample: Sample,
-    known: dict[str, Statement],
+    memory: dict[str, Statement],
 ) -> tuple[Statement, int]:
     """What the first of the markers at `spans` that announces anything says, and where it ends.
 
-    Prose and denials state nothing. `known` remembers what was read already, so that a looping
-    reply costs no more than one turn.
+    Prose and denials state nothing. `memory` holds what was read already, so that a looping reply
+    costs no more than one turn.
     """
     nothing = Statement(None)
     for number in order:
@@ -175,9 +175,8 @@ def _first_statement(
         if strict and words.endswith(("?", "？")) and text[end - 1] in ":：":
             form = _FILLED_IN.fullmatch(words)
             words = form[1] if form else words
-        statement = known.get(words)
-        if statement is None:
-            statement = known[words] = kind.read(words, sample)
+        if (statement := memory.get(words)) is None:
+            statement = memory[words] = kind.read(words, sample)
         if statement.value is None and statement in SILENT:
             nothing = statement
             continue
@@ -200,7 +199,7 @@ _OPENING = (
 )
 # A noun that announces the outcome, up to the answer: `Total: `, `The sorted list is `, `Result =`;
 # not `The total weight is`.
-_NAMED = re.compile(
+_RESULT_NOUN = re.compile(
     rf"{_OPENING}{{0,2}}(?:the |my |our )?(?:(?:final|overall|grand|total|correct|sorted) )?"
     r"(?:result|total|output|conclusion|verdict|decision|count|sum|value|solution|choice"
     r"|selection|evaluation|list|words|order|sequence|sorted|number)"
@@ -209,7 +208,7 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 # `So the number of red things is `, `The whole expression evaluates to`.
-_COUNTED = re.compile(
+_COUNT_PHRASE = re.compile(
     rf"{_OPENING}{{0,2}}(?:the )?(?:total )?number of [a-z ]{{1,40}}? is\b:?|"
     rf"{_OPENING}{{0,2}}(?:the )?(?:whole |entire |given |final )?expression "
     r"(?:is|evaluates to|simplifies to|equals|is equal to)\b:?",
@@ -230,33 +229,27 @@ _VERDICT = re.compile(
 def _end_of_reply(text: str, kind: Kind, sample: Sample) -> str | None:
     """The answer of a reply that ends with nothing else, or with a plain statement of it.
 
-    That is the last line or a code block at the end; where answers go on over lines, the last
-    paragraph; or the whole reply. A letter is never taken out of prose.
+    That is the last line or a code block at the end, alone or as a statement: ``= -50``, ``Total:
+    8``, a verdict; where answers go on over lines, the last paragraph; or the whole reply. A letter
+    is never taken out of prose.
     """
     block = last_block(text)
     if len(block) > LONGEST:
         return None
-    value = kind.whole(block, sample) or _stated_by(block, kind, sample)
-    if value is None and len(text) <= LONGEST:
-        value = kind.whole(last_paragraph(text), sample) if kind.paragraph else None
-        value = value or kind.whole(text, sample)
-    return value
-
-
-def _stated_by(line: str, kind: Kind, sample: Sample) -> str | None:
-    """The answer that a last line states without any marker: ``= -50``, ``Total: 8``, a verdict."""
-    bare = clean_segment(line)
-    parts: list[str] = []
+    bare = clean_segment(block)
+    parts = [block]
     if heading := _HEADING.match(bare):
         bare = bare[heading.end() :].strip(DRESSING)
         parts.append(bare)
     left, sign, right = bare.rpartition("=") if kind.equations else ("", "", "")
     if sign and left[-1:] not in ("!", "<", ">"):
         parts.append(right)
-    if kind.equations and (counted := _COUNTED.match(bare)):
+    if kind.equations and (counted := _COUNT_PHRASE.match(bare)):
         parts.append(bare[counted.end() :])
     if verdict := _VERDICT.fullmatch(bare):
         parts.append(verdict[1])
-    if named := _NAMED.match(bare):
+    if named := _RESULT_NOUN.match(bare):
         parts.append(bare[named.end() :])
+    if len(text) <= LONGEST:
+        parts += [last_paragraph(text), text] if kind.paragraph else [text]
     return next((value for part in parts if (value := kind.whole(part, sample))), None)

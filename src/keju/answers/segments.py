@@ -121,10 +121,11 @@ def last_paragraph(text: str) -> str:
     return rest if rest and first.rstrip("*_ ").endswith((":", "：")) else paragraph
 
 
+# `<answer>`, `</Answer>`; group 1 is set where it closes.
 _TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 
 
-def tagged(text: str) -> str | None:
+def tag_content(text: str) -> str | None:
     """What stands inside the last closed ``<answer>…</answer>``; None if there is none."""
     inside: str | None = None
     begin = -1

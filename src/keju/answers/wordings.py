@@ -70,15 +70,16 @@ _NOT = r"(?<![不非误错勿别未没若])(?<!错误)(?<!错误的)(?<!如果)(
 # `答案`, `正确答案`; not `错误答案`, `不正确的答案`.
 _HEAD = rf"(?:{_NOT}(?:正确|最终)|{_NOT}(?<!正确)(?<!最终)(?<![不非]正确的))答案"
 # `答案是`, `正确答案**应该为`, `答案:`; not `答案不是`.
-_SAID = rf"{_HEAD}[\s*_\"”』」]*+{_EMPHASIS}(?:是|为|选择?|:)"
+_ANSWER_WORD = rf"{_HEAD}[\s*_\"”』」]*+{_EMPHASIS}(?:是|为|选择?|:)"
+# Who or what chooses: `本题`, `这道题`, `我`.
 _CHOOSER = r"(?:[本此该]题|这道?题|我)"
 # `故选`, `所以,本题应选择`, `选择`; not `如果选择`, `选择题`.
-_CHOSEN = (
+_CHOICE_WORD = (
     rf"{_NOT}(?:(?:故|应[该当]?|因此|所以|综上(?:所述)?|{_CHOOSER}),?{_CHOOSER}?"
     r"(?:应[该当]?|会)?选择?|选择)(?![题项])"
 )
 # `正确的一项是`, `正确选项:`, and `正确的是` before a label; not `不正确的是`, `正确的是因为`.
-_CHOSEN_AS_CORRECT = (
+_CORRECT_ONE = (
     rf"{_NOT}正确(?:的?(?:一项|选项|答案)(?:应该|应)?(?:是|为|:)"
     r"|的(?:应该|应)?是(?=[ :*(]*+(?:选项 ?)?[A-D](?![A-Za-z0-9])))"
 )
@@ -92,12 +93,12 @@ _AFTER = r"[\s*]*+:?[\s*]*+(?:选项|选)?"
 CHINESE_STRICT = re.compile(rf"{_HEAD}:|所以答案是")
 """The protocols' own markers: `答案：X` and `所以答案是X。`; not `错误答案：X`."""
 
-CHINESE_COMPLETE = re.compile(rf"(?:{_SAID}|所以答案是){_AFTER}[(\[]?[A-D](?![A-Za-z0-9])")
+CHINESE_COMPLETE = re.compile(rf"(?:{_ANSWER_WORD}|所以答案是){_AFTER}[(\[]?[A-D](?![A-Za-z0-9])")
 """A marker with the word for answer in it, and its label: ``答案是选项(B``; not ``故选B``."""
 
 CHINESE = re.compile(
     r"(?=[正最答故应因所综本此该这我选【\[aAcC])(?:"
-    rf"(?:{_SAID}|{_CHOSEN}|{_CHOSEN_AS_CORRECT}|[【\[]答案[】\]]|{_WHOLE_LINE}){_AFTER}"
+    rf"(?:{_ANSWER_WORD}|{_CHOICE_WORD}|{_CORRECT_ONE}|[【\[]答案[】\]]|{_WHOLE_LINE}){_AFTER}"
     rf"|[aAcC]{_ENGLISH})"
 )
 """Any wording that announces an answer to a Chinese question, in Chinese or English: ``故选``,
@@ -144,7 +145,7 @@ def chinese_verdict(text: str) -> str | None:
 # --- announcements and boxes -------------------------------------------------------------------
 
 # ` $\(`: nothing but dressing between a marker and its box, `answer is: $\boxed{B}`.
-_ATTACHED = re.compile(r"[ \t$*:(\[{\\]*+")
+_DRESSING = re.compile(r"[ \t$*:(\[{\\]*+")
 # A whole box with what dresses it, `$\boxed{\text{B}}$`, nested once; not one of several lines.
 _BOX = re.compile(
     r"[ \t$*:(\[{\\]*+boxed ?\{[^{}\n]{0,40}(?:\{[^{}\n]{0,40}\})?[^{}\n]{0,20}\}[\\)$]*+"
@@ -162,6 +163,7 @@ def announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[tuple[
     spans = [match.span() for match in pattern.finditer(text)]
     if "\\boxed" not in text:
         return spans
+    # The backslash of each `\boxed{B}`.
     boxes = [(match.start(), match.start()) for match in re.finditer(r"\\boxed", text)]
     kept: list[tuple[int, int]] = []
     for span in sorted(spans + boxes):
@@ -176,7 +178,7 @@ def _belongs_to(text: str, marker_end: int, box: int) -> bool:
     if box - marker_end > _NEAR:
         return False
     between = text[marker_end:box]
-    if _ATTACHED.fullmatch(between):
+    if _DRESSING.fullmatch(between):
         return True
     position = 0
     while first := _BOX.match(between, position):
@@ -185,6 +187,6 @@ def _belongs_to(text: str, marker_end: int, box: int) -> bool:
         joint = between[first.end() : position]
         if "\n" in joint or strength_of(joint) == "apart":
             return False
-        if _ATTACHED.fullmatch(between, position):
+        if _DRESSING.fullmatch(between, position):
             return True
     return False

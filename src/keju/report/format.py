@@ -16,8 +16,8 @@ from keju.types import OUTCOMES, UNGRADED, Outcome
 
 UNKNOWN = "–"
 
+# `\x1b`, `\u202e`: controls and overrides of direction could drive a terminal or disguise a text.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Control characters and direction overrides: they could drive a terminal or disguise a text."""
 
 # `canary GUID`, `canary: 26b5c67b-86bc-…`; not the bird alone.
 _CANARY = re.compile(

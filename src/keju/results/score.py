@@ -122,7 +122,7 @@ def score_predictions(
             disagreements[unit] = list(_disagreement(sample, graded))
             joint.append(Joint(sample.target, graded))
     entries = entries_of(job, beside=readers is None)
-    entries = [golds.annotated(e) for e in _with_joint_metrics(exam, entries, joint)]
+    entries = [golds.annotate(e) for e in _with_joint_metrics(exam, entries, joint)]
     missing = len(exam.samples) - len(rows)
     if missing:
         notice = Notice("missing_predictions", {"missing": missing, "whole": len(exam.samples)})
@@ -187,7 +187,7 @@ class Golds:
         self._exam = exam
         self._readers = readers
         self._used: set[Gold] = set()
-        self._differing = 0
+        self._differences = 0
         self._tallies = {gold: [Tally(len(exam.samples)) for _ in readers] for gold in GOLDS}
 
     def see(
@@ -216,24 +216,22 @@ class Golds:
                 own = [self._exam.grade(reply, view, reader) for reader in self._readers]
             for tally, reading in zip(self._tallies[gold], own, strict=True):
                 tally.add(unit, reading)
-        self._differing += len(targets) > 1
+        self._differences += len(targets) > 1
 
-    def annotated(self, entry: Entry) -> Entry:
+    def annotate(self, entry: Entry) -> Entry:
         """`entry` with which gold counted and, where they differ, what the other gives."""
         (first, *others) = sorted(self._used)
         used = MIXED if others else first
-        entry = replace(entry, gold=used, gold_differs=self._differing)
-        if not self._differing:
+        entry = replace(entry, gold=used, gold_differs=self._differences)
+        if not self._differences:
             return entry
         place = [reader.name for reader in self._readers].index(entry.reader)
-        exam = self._exam
-        metrics = {}
-        for gold in GOLDS:
+        exam, metrics = self._exam, {}
+        for gold, tallies in self._tallies.items():
             if gold != used:
-                tally = self._tallies[gold][place]
-                cells = [read_subset(exam, tally, subset) for subset in exam.subsets]
-                accuracy = join(cells, clustered=exam.clustered).shares().estimate()
-                metrics[f"accuracy_{gold}_gold"] = accuracy
+                cells = (read_subset(exam, tallies[place], subset) for subset in exam.subsets)
+                whole = join(cells, clustered=exam.clustered)
+                metrics[f"accuracy_{gold}_gold"] = whole.shares().estimate()
         return entry.with_metrics(metrics)
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from keju.engine.job import Job
 from keju.errors import KejuError, Notice
 from keju.results.cells import Cell, join, read_items, read_subset
-from keju.results.metrics import Chance, chance_levels, metrics_of
+from keju.results.metrics import chance_levels, metrics_of
 from keju.results.schema import (
     BEST,
     NO_GOLD,
@@ -135,6 +135,22 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
     if faulty := [item for item, sample in numbered if sample.id in exam.errata]:
         rest = overall.minus(read_items(exam, tally, faulty))
         metrics["accuracy_without_errata"] = rest.shares().estimate()
+    rows = []
+    for subset in exam.subsets:
+        cell, chance = cells[subset.name], chances.get(subset.name)
+        share = cell.shares().estimate()
+        rows.append(
+            Row(
+                name=subset.name,
+                n=cell.items,
+                accuracy=share.value,
+                ci95=share.ci95,
+                outcomes=cell.outcome_counts(),
+                chance=chance.total / chance.n if chance else None,
+                title=subset.title,
+                population=subset.population,
+            )
+        )
     notices = (*_notices(exam, overall, lost, metrics["accuracy"], goldless), *exam.warnings)
     return Entry(
         name=exam.benchmark,
@@ -145,7 +161,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
         n=overall.items,
         metrics=metrics,
         outcomes=overall.outcome_counts(),
-        subsets=tuple(_subset_rows(exam, cells, chances)),
+        subsets=tuple(rows),
         groups=tuple(_group_rows(exam, cells, metrics)),
         reference=tuple(exam.references),
         warnings=tuple(notice.text() for notice in notices),
@@ -156,25 +172,6 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
         repeats=tally.epochs,
         errata=Errata(len(faulty)) if faulty else None,
     )
-
-
-def _subset_rows(
-    exam: Exam, cells: Mapping[str, Cell], chances: Mapping[str, Chance]
-) -> Iterator[Row]:
-    for subset in exam.subsets:
-        cell = cells[subset.name]
-        accuracy = cell.shares().estimate()
-        chance = chances.get(subset.name)
-        yield Row(
-            name=subset.name,
-            n=cell.items,
-            accuracy=accuracy.value,
-            ci95=accuracy.ci95,
-            outcomes=cell.outcome_counts(),
-            chance=chance.total / chance.n if chance else None,
-            title=subset.title,
-            population=subset.population,
-        )
 
 
 def _group_rows(

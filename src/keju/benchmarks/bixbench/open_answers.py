@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import NamedTuple
 
-from keju.answers.numbers import Number, folded, number_of, range_of, same_number, stated_number
+from keju.answers.numbers import Number, comparable, number_of, range_of, same_number, stated_number
 from keju.answers.reader import Reader
-from keju.answers.segments import clean_segment, tagged
+from keju.answers.segments import clean_segment, tag_content
 from keju.benchmarks.grading import grade
 from keju.types import Answer, Outcome, Reading, Reply, Sample, Score
 
@@ -24,9 +24,11 @@ EVAL_MODE = "eval_mode"
 
 _PRECISE = Context(prec=200)
 _HUNDRED = Decimal(100)
+# `true`, `yes` (group 1), `false`, `no.` (group 2); not the `no` of `no effect`.
 _TRUTH_WORD = re.compile(r"\b(?:(true|yes)|(false|no(?=\s*+(?:[.,;:!?)\"'*]|or\b|and\b|$))))\b")
+# What a reply begins with: `no, because`; not `no doubt`, `no one`, which begin something else.
 _FIRST_WORD = re.compile(r"(true|yes|false|no)\b(?!\s+(?:doubt|question|one|idea)\b)")
-"""What is said of the hypothesis; ``no doubt`` and ``no one`` begin something else."""
+# `no effect, so it is true`: a `no` at the beginning, whatever it denies.
 _NO_FIRST = re.compile(r"no\b")
 
 
@@ -53,7 +55,7 @@ class OpenReader(Reader):
         self._tags_required = tags_required
 
     def read(self, text: str, sample: Sample) -> Answer:
-        inside = tagged(text)
+        inside = tag_content(text)
         if inside is None and self._tags_required:
             return Answer(reason="no_marker")
         value = (text if inside is None else inside).strip()
@@ -70,7 +72,7 @@ class OpenReader(Reader):
             if bounds is None or number is None:
                 return UNDECIDED
             return Verdict(any(map(bounds.holds, self._values(number, percent=False))), "range")
-        if folded(value) == folded(target):
+        if comparable(value) == comparable(target):
             return Verdict(True, "exact")
         number, gold = number_of(value), number_of(target)
         if number is None or gold is None:
@@ -94,7 +96,7 @@ class HypothesisReader(Reader):
     name = "native"
 
     def read(self, text: str, sample: Sample) -> Answer:
-        inside = tagged(text)
+        inside = tag_content(text)
         bare = clean_segment(text if inside is None else inside).casefold()
         if not bare:
             return Answer(reason="empty")
@@ -115,8 +117,8 @@ def readers(*, hypothesis: bool, tags_required: bool) -> dict[str, Reader]:
     """The readers of open answers by name."""
     if hypothesis:
         return {HypothesisReader.name: HypothesisReader()}
-    found = [OpenReader(tolerant=t, tags_required=tags_required) for t in (False, True)]
-    return {reader.name: reader for reader in found}
+    both = (OpenReader(tolerant=t, tags_required=tags_required) for t in (False, True))
+    return {reader.name: reader for reader in both}
 
 
 def grade_open(reply: Reply, sample: Sample, reader: Reader, *, exact: bool) -> Reading:
@@ -135,7 +137,7 @@ def grade_open(reply: Reply, sample: Sample, reader: Reader, *, exact: bool) -> 
     elif isinstance(reader, OpenReader):
         correct, grader = reader.decide(value, sample)
         if correct is None and exact:
-            correct, grader = folded(value) == folded(sample.target), "exact"
+            correct, grader = comparable(value) == comparable(sample.target), "exact"
     else:
         return reading
     score = Score(1.0 if correct else 0.0, _OUTCOMES[correct], grader)

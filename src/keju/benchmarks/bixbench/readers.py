@@ -15,10 +15,10 @@ from unicodedata import normalize
 from keju.answers.kinds import Choice
 from keju.answers.labels import bare_label, read_label
 from keju.answers.negation import LINK, strength_of
-from keju.answers.numbers import folded, number_of, range_of, same_number
+from keju.answers.numbers import comparable, number_of, range_of, same_number
 from keju.answers.reader import Reader
 from keju.answers.robust import RobustReader, read_tier
-from keju.answers.segments import LONGEST, NO_LABEL, Statement, clean_segment, tagged
+from keju.answers.segments import LONGEST, NO_LABEL, Statement, clean_segment, tag_content
 from keju.answers.wordings import TOLERANT
 from keju.benchmarks.grading import REFUSAL
 from keju.types import Answer, Sample, Tier
@@ -60,10 +60,10 @@ class OfficialReader(Reader):
     name = "official"
 
     def read(self, text: str, sample: Sample) -> Answer:
-        inside = tagged(text)
+        inside = tag_content(text)
         if inside is None:
             return Answer(reason="no_marker")
-        letter = re.sub(r"[^A-Za-z0-9]+", "", inside).upper()
+        letter = re.sub(r"[^A-Za-z0-9]+", "", inside).upper()  # ` (b). ` is B
         return _valid(letter, sample, "strict") if letter else Answer(reason="empty")
 
 
@@ -187,8 +187,8 @@ def _option(text: str, sample: Sample) -> Answer | None:
         link = LINK.fullmatch(text, named[-2].end(), last.start())
         if link and strength_of(link[0]) != "apart":
             return Answer(reason="ambiguous")
-    said = text[last.start() : last.start() + LONGEST].partition("\n")[0]
-    statement = read_label(said, sample.labels, sample.choices)
+    line = text[last.start() : last.start() + LONGEST].partition("\n")[0]
+    statement = read_label(line, sample.labels, sample.choices)
     if statement.reason == "no_label":
         return None
     if statement.value is None:
@@ -253,15 +253,19 @@ def _is_option(text: str, choice: str) -> bool:
         return range_of(clean_segment(text)) == bounds
     if _only_words(choice):
         return bool(_letters(choice)) and _letters(text) == _letters(choice)
-    return folded(text) == folded(choice)
+    return comparable(text) == comparable(choice)
 
 
 def _only_words(text: str) -> bool:
+    """Whether an option has no digit: ``upregulated``; not ``3-fold``."""
     return re.search(r"\d", text) is None
 
 
 def _letters(text: str) -> str:
-    """The letters and digits of a text, lower case, anything between them one space."""
+    """The letters and digits of a text, lower case, anything between them one space.
+
+    ``Up-regulated (IL-6)`` is ``up regulated il 6``.
+    """
     return re.sub(r"[^a-z0-9]+", " ", normalize("NFKC", text).lower()).strip()
 
 

@@ -118,7 +118,7 @@ _MORE_CUES = (
 )  # fmt: skip
 OFFICIAL_ZERO_SHOT = tuple(
     re.compile(pattern)
-    for pattern in (
+    for pattern in (  # `选B`, `选项B` at the beginning; `答案是 B`, `答案：选项B` anywhere
         r"^选([A-D])",
         r"^选项([A-D])",
         *(cue + _LETTER for cue in _CUES),

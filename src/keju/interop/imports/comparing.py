@@ -9,11 +9,10 @@ from keju.benchmarks.base import Exam
 from keju.engine.job import Job
 from keju.interop.imports.log import LogRow, Part, mean
 from keju.interop.imports.matching import Match, gold
-from keju.types import Record, Sample
+from keju.types import UNGRADED, Record, Sample
 
 EXCERPT = 160
 """Characters of a reply's end that are shown beside the two verdicts."""
-UNGRADED = ("error", "ungraded")
 SAME = 1e-6
 """Scores that differ by less are the same."""
 
