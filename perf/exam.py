@@ -1,4 +1,4 @@
-"""The exam that the benchmarks sit: BBH where its data is at hand, else generated questions."""
+"""The exam that the benchmarks run: BBH where its data is at hand, else generated questions."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ PAUSE = 0.01
 
 
 def measure() -> Iterator[Row]:
-    """Peaks of whole processes that sit generated exams, everything journalled."""
+    """Peaks of whole processes that run generated exams, everything journalled."""
     small = in_child(peak_of_sitting, settings=demo(SMALL), report=False).value
     large = in_child(peak_of_sitting, settings=demo(LARGE), report=False)
     yield _row(f"memory: {LARGE:,} questions against {SMALL:,}", large.value, small)
@@ -44,7 +44,7 @@ def _row(what: str, large: float, small: float) -> Row:
 
 
 def peak_of_sitting(settings: dict[str, Any], report: bool) -> float:
-    """Sit an exam; return the peak of this process in MB."""
+    """Run an exam; return the peak of this process in MB."""
     from keju.config import TaskConfig
     from keju.task import run_exams
 

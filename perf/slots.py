@@ -50,7 +50,7 @@ def ideal_seconds(times: Sequence[float], slots: int) -> float:
 
 
 def mixed_load(seed: int) -> dict[str, float]:
-    """Sit an exam with a model that sleeps; the clock runs around the engine."""
+    """Run an exam with a model that sleeps; the clock runs around the engine."""
     from keju.benchmarks.demo.questions import KINDS
     from keju.config import TaskConfig
     from keju.engine.channel import Channel, Limits

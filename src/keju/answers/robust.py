@@ -57,15 +57,16 @@ class RobustReader(Reader):
         self,
         kind: Kind | Callable[[Sample], Kind],
         *,
-        strict: re.Pattern[str],
+        strict: re.Pattern[str] | str,
         tolerant: re.Pattern[str] = TOLERANT,
         questions: tuple[str, ...] = (),
         name: str = "",
         explains: bool = False,
     ) -> None:
-        r"""`strict` is the marker that the protocol asks for; `tolerant` any other wording, beside
-        which ``\boxed{…}`` always counts; `questions` says how a line begins where a model runs on
-        into a new question. `kind` is given by the sample where answers are of several kinds. With
+        r"""`strict` is the marker that the protocol asks for, a text where it has one form, which
+        is quicker to find than a pattern; `tolerant` any other wording, beside which ``\boxed{…}``
+        always counts; `questions` says how a line begins where a model runs on into a new question.
+        `kind` is given by the sample where answers are of several kinds. With
         `explains` the reason says why nothing was read after a marker: ``no_label``, ``denied``.
         """
         self._kind_of = (lambda _: kind) if isinstance(kind, Kind) else kind
@@ -90,7 +91,7 @@ class RobustReader(Reader):
     def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
         """The text to read, the sample to read it with, and whether a run-on was cut off."""
         text, cut = cut_run_on(text, self._questions)
-        if "\n" in "".join(sample.choices):
+        if sample.choices and "\n" in "".join(sample.choices):
             text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
         return text, sample, cut
@@ -102,7 +103,7 @@ class RobustReader(Reader):
     def _read_tiers(self, text: str, kind: Kind, sample: Sample) -> Answer:
         reason = ""
         memory: dict[str, Statement] = {}
-        tiers: tuple[tuple[Tier, re.Pattern[str] | None], ...] = (
+        tiers: tuple[tuple[Tier, re.Pattern[str] | str | None], ...] = (
             ("strict", self._strict),
             ("strict", kind.marker),
             ("tolerant", self._tolerant),
@@ -125,14 +126,20 @@ class RobustReader(Reader):
 
 def read_tier(
     text: str,
-    pattern: re.Pattern[str],
+    pattern: re.Pattern[str] | str,
     tier: Tier,
     kind: Kind,
     sample: Sample,
     memory: dict[str, Statement],
 ) -> Answer:
     """The last statement of `text` among those that `pattern` announces."""
-    if tier == "tolerant":
+    if isinstance(pattern, str):
+        spans, start = [], text.find(pattern)
+        while start >= 0:
+            end = start + len(pattern)
+            spans.append((start, end))
+            start = text.find(pattern, end)
+    elif tier == "tolerant":
         spans = announcements(text, pattern)
     else:
         spans = [match.span() for match in pattern.finditer(text)]

@@ -172,7 +172,7 @@ READERS: dict[str, Reader] = {
         McpbrReader(),
         RobustReader(
             lambda sample: KIND_OF[sample.subset],
-            strict=re.compile(re.escape(MARKER)),
+            strict=MARKER,
             questions=QUESTION_STARTS,
             explains=True,
         ),
