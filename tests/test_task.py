@@ -294,7 +294,7 @@ def test_the_manifest_and_the_folder_hold_no_secret(tmp_path: Path) -> None:
         assert marked not in path.read_text(), path.name
 
 
-def test_two_sittings_of_one_run_at_a_time_are_refused(tmp_path: Path) -> None:
+def test_two_sessions_of_one_run_at_a_time_are_refused(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=answer, latency=0.2)) as endpoint:
         first = threading.Thread(target=run_exams, args=(config(endpoint, tmp_path),))
         first.start()
@@ -308,18 +308,18 @@ def test_two_sittings_of_one_run_at_a_time_are_refused(tmp_path: Path) -> None:
 def test_a_reader_that_breaks_down_loses_no_reply(
     endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keju.answers.robust import RobustReader
+    from keju.benchmarks.demo import MarkerReader
 
-    def fail(self: RobustReader, text: str, sample: object) -> None:
+    def fail(self: MarkerReader, text: str, sample: object) -> None:
         raise ZeroDivisionError("a bug")
 
     with monkeypatch.context() as patched:
-        patched.setattr(RobustReader, "read", fail)
+        patched.setattr(MarkerReader, "read", fail)
         broken = run_exams(config(endpoint, tmp_path, size=2))
     assert broken.document["benchmarks"][0]["outcomes"]["ungraded"] == 12
     assert len(list(Records(tmp_path / "r"))) == 12
     asked = endpoint.stats.requests
-    monkeypatch.setattr(RobustReader, "version", 99)
+    monkeypatch.setattr(MarkerReader, "version", 99)
     mended = run_exams(config(endpoint, tmp_path, size=2))
     assert endpoint.stats.requests == asked
     assert headline(mended.document) == headline(clean_run(tmp_path, 2))
