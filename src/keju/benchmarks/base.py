@@ -364,6 +364,12 @@ class Benchmark:
     def __post_init__(self) -> None:
         if not self.default_protocol:
             object.__setattr__(self, "default_protocol", next(iter(self.protocols)))
+        for protocol in self.protocols.values():
+            if protocol.reader not in (protocol.readers or self.readers):
+                raise ValueError(
+                    f"protocol '{protocol.name}' of {self.name} reads with '{protocol.reader}', "
+                    f"which is none of its readers ({', '.join(protocol.readers or self.readers)})"
+                )
 
     @property
     def reader_names(self) -> tuple[str, ...]:

@@ -47,6 +47,8 @@ def show(name: str, subset: str | None, index: int, **settings: Any) -> Output:
 
 def find_sample(exam: Exam, name: str | None, index: int) -> Sample:
     """The sample at a published position; UsageError names the nearest subset or the range."""
+    if not exam.subsets:
+        raise UsageError("no_question_selected", name=exam.benchmark)
     folded = exam.subsets[0].name.casefold() if name is None else name.casefold()
     subset = next((each for each in exam.subsets if each.name.casefold() == folded), None)
     if subset is None:

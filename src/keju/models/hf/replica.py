@@ -37,6 +37,8 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
     are chosen, change only when the room is enlarged.
     """
 
+    keys: torch.Tensor
+    values: torch.Tensor
     filled = 0
     """Tokens that are there."""
 
