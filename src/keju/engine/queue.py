@@ -81,8 +81,6 @@ class Queue:
         own = lanes.get(lane)
         if own is not None and own.left:
             return own
-        if own is not None:
-            own.lanes -= 1
         open_groups = [group for group in self._groups if group.left]
         free = next((group for group in open_groups if not group.lanes), None)
         chosen = free or max(open_groups, key=lambda group: group.left / (group.lanes + 1))
