@@ -347,3 +347,12 @@ def test_the_strict_marker_is_the_exact_wording() -> None:
     assert re.fullmatch(ANSWER_COLON, "ANSWER:")
     assert not re.fullmatch(ANSWER_COLON, "Answer:")
     assert not ANSWER_IS.match("Answer is")
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [("zero", "0"), ("One", "1"), ("eleven", "11"), ("nineteen", "19"), ("twenty", "20")],
+)
+def test_numbers_up_to_twenty_may_be_words(word: str, value: str) -> None:
+    reply = f"We count them.\nANSWER: {word}"
+    assert RobustReader(Number(), strict=ANSWER_COLON).read(reply, question(0)).value == value

@@ -91,3 +91,27 @@ def test_a_model_that_batches_is_given_all_its_places(
     monkeypatch.setattr(MAKE_MODEL, lambda _: model)
     run_demo(tmp_path, eval_batch_size=2)
     assert model.most == most
+
+
+class Watching(Model):
+    """A model that notes how many records are on disk whenever it is asked."""
+
+    name = "m"
+
+    def __init__(self, journal: Path) -> None:
+        self.journal = journal
+        self.lines: list[int] = []
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        self.lines.append(self.journal.read_bytes().count(b"\n"))
+        await asyncio.sleep(0)
+        return Reply(text="So the answer is (A).", finish="stop")
+
+
+def test_a_reply_is_on_disk_before_its_slot_sends_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Watching(tmp_path / "r" / "records.jsonl")
+    monkeypatch.setattr(MAKE_MODEL, lambda _: model)
+    run_demo(tmp_path, eval_batch_size=1, run_id="r")
+    assert model.lines == list(range(8))
