@@ -51,6 +51,16 @@ def test_the_order_is_seeded_and_not_the_order_of_the_data() -> None:
     assert order(1) != sorted(order(1))
 
 
+def test_the_order_of_subsets_is_seeded_too() -> None:
+    def order(seed: int) -> list[str]:
+        job = make_job(size=3)
+        tasks = drain(Queue([job], [bytearray(job.units)], seed=seed))
+        return [subset for subset, _ in groupby(tasks, subset_of)]
+
+    assert order(7) == order(7)
+    assert len({tuple(order(seed)) for seed in range(5)}) > 1
+
+
 def test_what_is_done_is_not_given_out() -> None:
     job = make_job()
     done = bytearray(job.units)
