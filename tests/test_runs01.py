@@ -60,7 +60,7 @@ def of(names: list[str]) -> pytest.MarkDecorator:
 
 @of(NAMES)
 def test_a_run_of_0_1_scores_the_same(laid: Laid, keju: Keju) -> None:
-    assert cases.lost(laid.recorded("score"), cases.score(laid.case, keju)) == []
+    assert cases.lost(laid.case.name, laid.recorded("score"), cases.score(laid.case, keju)) == []
     assert laid.served.asked == []
 
 
@@ -70,7 +70,7 @@ def test_a_run_of_0_1_is_exported_the_same(laid: Laid, keju: Keju) -> None:
     before = list(csv.DictReader(io.StringIO(recorded)))
     now = list(csv.DictReader(io.StringIO(cases.export(laid.case, keju, "csv"))))
     assert before
-    assert cases.lost(before, now) == []
+    assert cases.lost(laid.case.name, before, now) == []
     lines = [json.loads(line) for line in cases.export(laid.case, keju, "jsonl").splitlines()]
     for name in ("id", "subset", "epoch", "answer", "outcome", "target", "finish", "error"):
         told = ["" if line[name] is None else str(line[name]) for line in lines]
@@ -117,12 +117,12 @@ def test_going_on_with_a_run_of_0_1_asks_only_what_is_missing(laid: Laid, keju: 
     recorded = laid.recorded("resume")
     answered = {json.dumps(key) for key in answered_by(laid.folder)}
     said = cases.resume(laid.case, keju, laid.served)
-    assert cases.lost(recorded, said) == []
+    assert cases.lost(laid.case.name, recorded, said) == []
     missing = NOT_COMPLETE.get(laid.case.name, len(answered)) - len(answered)
     assert said["questions"] == missing
     assert bool(said["knocks"]) == bool(missing)
     written = json.loads((laid.folder / "results.json").read_bytes())
-    assert cases.lost(recorded["results"], written) == []
+    assert cases.lost(laid.case.name, recorded["results"], written) == []
 
 
 def answered_by(folder: Path) -> Iterator[tuple[str, str, int]]:
@@ -138,11 +138,11 @@ def answered_by(folder: Path) -> Iterator[tuple[str, str, int]]:
 @of([case.name for case in CASES if case.judged])
 def test_a_judged_run_of_0_1_keeps_its_verdicts(laid: Laid, keju: Keju) -> None:
     recorded = laid.recorded("judge")
-    assert cases.lost(recorded, cases.judge(laid.case, keju, laid.served)) == []
+    assert cases.lost(laid.case.name, recorded, cases.judge(laid.case, keju, laid.served)) == []
     assert laid.served.asked == []
     (laid.folder / "verdicts.jsonl").unlink()
     again = cases.judge(laid.case, keju, laid.served)
-    assert cases.lost(recorded["results"], again["results"]) == []
+    assert cases.lost(laid.case.name, recorded["results"], again["results"]) == []
     verdicts = (HERE / laid.case.name / "run" / "verdicts.jsonl").read_bytes()
     assert again["questions"] == verdicts.count(b"\n")
 
@@ -158,7 +158,7 @@ def test_replies_of_0_1_are_reused_by_another_run(laid: Laid, keju: Keju) -> Non
     (entry,) = recorded["results"]["benchmarks"]
     (now,) = json.loads(ran.out)["benchmarks"]
     for key in ("n", "metrics", "outcomes", "subsets"):
-        assert cases.lost(entry[key], now[key], key) == []
+        assert cases.lost(laid.case.name, entry[key], now[key], key) == []
 
 
 def test_the_runs_of_0_1_are_listed(tmp_path: Path, keju: Keju) -> None:

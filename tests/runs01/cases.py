@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.runs01.changes import declared
 from tests.runs01.questions import SUBJECTS, bbh_rows
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import parts
@@ -284,23 +285,33 @@ VOLATILE = frozenset({"timing", "complete"})
 """Keys that are not compared: times, and what `keju score` does not say."""
 
 
-def lost(recorded: Any, now: Any, place: str = "") -> list[str]:
-    """What was recorded and is not there any more, or not the same; new keys are none of it.
+def lost(run: str, recorded: Any, now: Any, place: str = "") -> list[str]:
+    """What was recorded of a run and is not there any more, or not the same.
 
-    Lists have as many entries as before, but for warnings: there may be more of them.
+    New keys are none of it, nor is what `changes` declares. Lists have as many entries as before,
+    but for warnings: there may be more of them.
     """
+    if declared(run, place):
+        return []
     if isinstance(recorded, dict) and isinstance(now, dict):
         found = []
         for key in recorded.keys() - VOLATILE:
             where = f"{place}/{key}"
-            found += lost(recorded[key], now[key], where) if key in now else [f"{where} is gone"]
+            if key in now:
+                found += lost(run, recorded[key], now[key], where)
+            elif not declared(run, where):
+                found.append(f"{where} is gone")
         return found
     if isinstance(recorded, list) and isinstance(now, list):
         if place.endswith("/warnings"):
-            return [f"{place}: {words!r} is gone" for words in recorded if words not in now]
+            return [
+                f"{place}: {words!r} is gone"
+                for n, words in enumerate(recorded)
+                if words not in now and not declared(run, f"{place}/{n}")
+            ]
         if len(recorded) == len(now):
             pairs = enumerate(zip(recorded, now, strict=True))
-            return [line for n, pair in pairs for line in lost(*pair, f"{place}/{n}")]
+            return [line for n, pair in pairs for line in lost(run, *pair, f"{place}/{n}")]
     if isinstance(recorded, float) and isinstance(now, int | float):
         same = math.isclose(recorded, now, rel_tol=1e-9, abs_tol=1e-12)
         return [] if same else [f"{place}: {recorded!r} became {now!r}"]

@@ -124,7 +124,7 @@ def _seen(case: Case, look: Callable[..., Any]) -> Any:
 
 
 def _write(case: Case, what: str, said: dict[str, Any]) -> None:
-    if not cases.lost(cases.results(case), said["results"]):
+    if not cases.lost(case.name, cases.results(case), said["results"]):
         del said["results"]
     text = json.dumps(said, ensure_ascii=False, indent=1)
     (HERE / case.name / f"{what}.json").write_text(text + "\n", "utf-8")

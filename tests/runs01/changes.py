@@ -1,0 +1,28 @@
+"""What later versions say otherwise about the runs of 0.1, and which fault of 0.1 is the reason.
+
+A number of a stored run never changes without a row here and a row in docs/changed-results.md.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+
+class Change(NamedTuple):
+    """Values of recorded runs that are no longer the same."""
+
+    run: str
+    """The run's name; `*` in it stands for any text."""
+    path: str
+    """Where in the results or in the export, such as `*/metrics/accuracy/value`."""
+    reason: str
+    """What was wrong in 0.1."""
+
+
+CHANGES: tuple[Change, ...] = ()
+
+
+def declared(run: str, path: str) -> bool:
+    """Whether a value of a run is known to have changed."""
+    return any(fnmatchcase(run, c.run) and fnmatchcase(path, c.path) for c in CHANGES)
