@@ -167,3 +167,18 @@ def test_score_a_file_of_predictions(keju: Keju, data_dir: Path) -> None:
     assert (first["reader"], second["reader"]) == ("answer-only", "robust")
     assert first["outcomes"]["correct"] == 3408
     assert ran.json["disagreements"]
+
+
+def test_a_published_reader_reads_a_run_on_as_its_original_does(
+    keju: Keju, data_dir: Path, tmp_path: Path
+) -> None:
+    """EvalScope takes the last marker of the whole reply; only robust cuts at the next question."""
+    reply = "So the answer is (A).\n\nQ: Which one?\nA: So the answer is (B)."
+    row = {"subset": "snarks", "index": 0, "output": reply, "target": "(A)"}
+    (tmp_path / "p.jsonl").write_text(json.dumps(row))
+    ran = keju(
+        "score", "--datasets", "bbh", "--predictions", "p.jsonl", "--gold", "recorded",
+        "--reader", "evalscope,paper,robust", "--data-dir", str(data_dir), "--json",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    assert [b["outcomes"]["correct"] for b in ran.json["benchmarks"]] == [0, 0, 1]

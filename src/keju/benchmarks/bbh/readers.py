@@ -10,7 +10,7 @@ import re
 from keju.answers.kinds import BOOL, PLAUSIBLE, VALID, YES_NO, Brackets, Choice, Kind, Number, Words
 from keju.answers.reader import Reader
 from keju.answers.robust import RobustReader
-from keju.answers.segments import Statement, clean_segment, cut_run_on, last_line
+from keju.answers.segments import Statement, clean_segment, last_line
 from keju.benchmarks.bbh import facts
 from keju.benchmarks.bbh.facts import CHOICE_SUBSETS, SUBSETS
 from keju.types import Answer, Sample
@@ -25,21 +25,25 @@ QUESTION_STARTS = ("Q: ",)
 
 
 class MarkedLineReader(Reader):
-    """What stands on the line after the last marker, without one final full stop."""
+    """What stands on the line after the last marker, without one final full stop.
+
+    The last marker of the whole reply, as published: a run-on into another question is not cut.
+    """
+
+    version = 2
 
     def read(self, text: str, sample: Sample) -> Answer:
-        text, cut = cut_run_on(text, QUESTION_STARTS)
         last = text.rfind(MARKER)
         if last < 0:
-            return self.unmarked(text, cut, sample)
+            return self.unmarked(text, sample)
         value = self.value_at(text, last + len(MARKER), sample)
         if not value:
-            return Answer(reason="empty", cut=cut)
+            return Answer(reason="empty")
         first_at = text.find(MARKER)
         first = value
         if first_at != last:
             first = self.value_at(text, first_at + len(MARKER), sample)
-        return Answer(value, "strict", first=first if first != value else None, cut=cut)
+        return Answer(value, "strict", first=first if first != value else None)
 
     def value_at(self, text: str, position: int, sample: Sample) -> str:
         """The answer that begins at `position`."""
@@ -47,9 +51,9 @@ class MarkedLineReader(Reader):
         line = (text[position:] if end < 0 else text[position:end]).strip()
         return line[:-1] if line.endswith(".") else line
 
-    def unmarked(self, text: str, cut: bool, sample: Sample) -> Answer:
+    def unmarked(self, text: str, sample: Sample) -> Answer:
         """The answer of a reply without a marker."""
-        return Answer(reason="no_marker", cut=cut)
+        return Answer(reason="no_marker")
 
 
 class PaperReader(MarkedLineReader):
@@ -62,11 +66,11 @@ class AnswerOnlyReader(Reader):
     """Suzgun et al. 2022, answer only: the whole output, compared exactly."""
 
     name = "answer-only"
+    version = 2
 
     def read(self, text: str, sample: Sample) -> Answer:
-        text, cut = cut_run_on(text, QUESTION_STARTS)
         value = text.strip()
-        return Answer(value, "strict", cut=cut) if value else Answer(reason="empty", cut=cut)
+        return Answer(value, "strict") if value else Answer(reason="empty")
 
 
 # `(B)`: the letter that EvalScope takes first; else a lone capital, `I` included.
@@ -92,9 +96,9 @@ class EvalScopeReader(MarkedLineReader):
         closing = line.find("**", opening + 2) if opening >= 0 else -1
         return line[opening + 2 : closing] if closing >= 0 else line
 
-    def unmarked(self, text: str, cut: bool, sample: Sample) -> Answer:
+    def unmarked(self, text: str, sample: Sample) -> Answer:
         value = self.value_at(text, 0, sample)
-        return Answer(value, "fallback", cut=cut) if value else super().unmarked(text, cut, sample)
+        return Answer(value, "fallback") if value else super().unmarked(text, sample)
 
     def matches(self, value: str, sample: Sample) -> bool:
         return value.strip().lower() == evalscope_target(sample).lower()
