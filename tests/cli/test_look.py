@@ -173,3 +173,10 @@ def test_show_takes_the_names_that_subset_list_takes(
     ran = keju("show", name, "--subset", given, "--data-dir", str(data_dir), "--json")
     assert ran.code == 0, ran.err
     assert ran.json["subset_key"] == subset
+
+
+@pytest.mark.parametrize("written", ["010", "1.10", "1:30", "1e3", "yes", "0x1F", "2024-01-01"])
+def test_an_answer_in_yaml_stays_as_it_is_written(written: str, keju: Keju, tmp_path: Path) -> None:
+    (tmp_path / "quiz").mkdir()
+    (tmp_path / "quiz" / "q.yaml").write_text(f"- question: Which?\n  answer: {written}\n")
+    assert keju("show", "./quiz", "--json").json["target"] == written

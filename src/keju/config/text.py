@@ -44,6 +44,8 @@ def document(path: Path) -> dict[str, Any]:
             ) from None
         except RecursionError:
             raise ConfigError("config_too_deep", path=path) from None
+        except ValueError:  # a number of more digits than Python reads
+            raise ConfigError("config_number_too_long", where=path) from None
         # JSON allows repeated keys; YAML refuses them and names the line.
         scalar(text.replace("\t", " "), str(path))
     else:
@@ -72,6 +74,8 @@ def mapping(text: str, flag: str, *, plain: bool = False) -> dict[str, Any]:
         ) from None
     except (Invalid, RecursionError) as error:
         raise ConfigError("config_flag_unusable", flag=flag, problem=error) from None
+    except ValueError:  # a number of more digits than Python reads
+        raise ConfigError("config_number_too_long", where=flag) from None
     if not isinstance(value, dict):
         raise ConfigError("config_flag_not_object", flag=flag, text=text[:20])
     return value
@@ -90,17 +94,24 @@ def _pairs(text: str, flag: str, *, plain: bool) -> dict[str, Any]:
             inner = inner.setdefault(name, {})
             if not isinstance(inner, dict):
                 raise ConfigError("config_value_and_mapping", flag=flag, name=name)
+        if last in inner:
+            problem = Invalid("config_key_twice", key=match[1])
+            raise ConfigError("config_flag_unusable", flag=flag, problem=problem)
         inner[last] = match[2] if plain else scalar(match[2], f"{flag} {match[1]}")
         position += len(part) + 1
     return result
 
 
-def scalar(text: str, where: str) -> Any:
-    """One value, or a whole text, as YAML reads it; dates stay texts, repeated keys are refused."""
+def scalar(text: str, where: str, *, as_written: bool = False) -> Any:
+    """One value, or a whole text, as YAML reads it; repeated keys are refused.
+
+    Numbers are those of YAML 1.2, which mean what people read: ``010`` is ten, ``1:30`` and
+    ``2024-01-01`` are texts. With `as_written` all values are texts, so that ``1.10`` keeps its 0.
+    """
     import yaml
 
     try:
-        return yaml.load(text, Loader=_yaml_loader())
+        return yaml.load(text, Loader=_yaml_loader(as_written))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f", line {mark.line + 1}" if mark and "\n" in text.strip() else ""
@@ -111,23 +122,57 @@ def scalar(text: str, where: str) -> Any:
         raise ConfigError("config_not_yaml", where=where, problem=problem) from None
 
 
+_YAML = "tag:yaml.org,2002:"
+_PLAIN_VALUES = {
+    "null": r"~|null|Null|NULL|",
+    "merge": r"<<",
+    # Also the words of YAML 1.1, since settings are full of them: ``offline: yes``.
+    "bool": r"(?i:true|false|yes|no|on|off)",
+    # 8080, -1, 010 (ten), 0o17, 0x1F
+    "int": r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+",
+    # 0.5, .5, 1e-3, -.inf, .nan
+    "float": r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+}
+"""What a value without quotes is, by the name of its tag; everything else is a text."""
+_TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
+"""The tags that can be written out, such as ``!!str 010``; others are refused."""
+
+
 @cache
-def _yaml_loader() -> Any:
-    """A safe loader of YAML that refuses what a plain one lets pass in silence."""
+def _yaml_loader(as_written: bool) -> Any:
+    """A safe loader of YAML 1.2 that refuses what a plain one lets pass in silence."""
     import yaml
 
     class Loader(yaml.SafeLoader):
-        # Without the pattern of dates: 2024-01-01 stays a text.
-        yaml_implicit_resolvers = {  # noqa: RUF012 (the base class's own attribute)
-            first: [each for each in resolvers if each[0] != "tag:yaml.org,2002:timestamp"]
-            for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        yaml_implicit_resolvers = {}  # noqa: RUF012 (the base class's own attribute)
+        yaml_constructors = {  # noqa: RUF012
+            tag: yaml.SafeLoader.yaml_constructors[tag]
+            for tag in (*(_YAML + t for t in _TAGS), None)
         }
+
+        def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+            """Build a value; one that does not fit its tag, such as ``!!bool abc``, is refused."""
+            try:
+                return super().construct_object(node, deep=deep)
+            except (KeyError, ValueError, IndexError, OverflowError):
+                kind = node.tag.removeprefix(_YAML)
+                problem = str(Invalid("config_value_not_tag", kind=kind))
+                raise yaml.constructor.ConstructorError(
+                    None, None, problem, node.start_mark
+                ) from None
+
+        def construct_whole(self, node: yaml.ScalarNode) -> int:
+            """Build a whole number: 010 is ten."""
+            text = self.construct_scalar(node)
+            prefixed = {"0x": 16, "0o": 8}.get(text[:2])
+            return int(text[2:], prefixed) if prefixed else int(text)
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             """Build a mapping whose keys are distinct texts."""
             seen: set[str] = set()
-            for key_node, _ in node.value:
-                if key_node.tag == "tag:yaml.org,2002:merge":
+            for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+                if key_node.tag == _YAML + "merge":
                     continue
                 key = self.construct_object(key_node, deep=True)
                 problem = None
@@ -141,6 +186,11 @@ def _yaml_loader() -> Any:
                 seen.add(key)
             return super().construct_mapping(node, deep=deep)
 
+    Loader.add_constructor(_YAML + "int", Loader.construct_whole)
+    for name, pattern in _PLAIN_VALUES.items():
+        if name in ("null", "merge") or not as_written:
+            # Without letters to begin with, every value is tried.
+            Loader.add_implicit_resolver(_YAML + name, re.compile(f"(?:{pattern})\\Z"), None)
     return Loader
 
 

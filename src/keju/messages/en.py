@@ -217,6 +217,7 @@ TEXTS: dict[str, str] = {
         "the key itself belongs in that variable"
     ),
     "config_not_yaml": "{where}: not valid YAML: {problem}",
+    "config_number_too_long": "{where}: a number has too many digits",
     "config_override_form": "-s {override}: expected KEY=VALUE or KEY.SUB=VALUE",
     "config_pair_form": "{flag}: expected KEY=VALUE or JSON at character {position}",
     "config_required": "'{path}' is required{more}",
@@ -234,6 +235,7 @@ TEXTS: dict[str, str] = {
     ),
     "config_url_unreadable": "api_url is not a URL: its host or port cannot be read",
     "config_value_and_mapping": "{flag}: '{name}' is given as a value and as a mapping",
+    "config_value_not_tag": "this is no {kind}",
     "config_variable_mapping": (
         "{variable}: '{field}' is a mapping; give it in a file or by its flag"
     ),

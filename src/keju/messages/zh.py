@@ -198,6 +198,7 @@ TEXTS: dict[str, str] = {
         "{path} 是环境变量的名字，由字母、数字和下划线组成；密钥本身应放在该变量中"
     ),
     "config_not_yaml": "{where}：不是有效的 YAML：{problem}",
+    "config_number_too_long": "{where}：数字的位数过多",
     "config_override_form": "-s {override}：应为 KEY=VALUE 或 KEY.SUB=VALUE",
     "config_pair_form": "{flag}：在第 {position} 个字符处应为 KEY=VALUE 或 JSON",
     "config_required": "缺少“{path}”{more}",
@@ -213,6 +214,7 @@ TEXTS: dict[str, str] = {
     ),
     "config_url_unreadable": "api_url 不是 URL：无法读出主机或端口",
     "config_value_and_mapping": "{flag}：“{name}”既作为值又作为映射给出",
+    "config_value_not_tag": "此值不是 {kind}",
     "config_variable_mapping": "{variable}：“{field}”是一个映射，请在文件中或用对应的选项给出",
     "config_yaml_at": "{where}{line}：{problem}",
     # 对已存结果的评分、导出与核对。

@@ -110,7 +110,7 @@ BAD: dict[str, tuple[str, str | bytes, str]] = {
     "too many": ("q.jsonl", row(choices=[f"o{i}" for i in range(27)]), "27 options"),
     "empty option": ("q.jsonl", row(choices=["x", " "], answer="A"), "option 2 is empty"),
     "options text": ("q.jsonl", row(choices="x|y", answer="A"), "'choices' should be a list"),
-    "truth value": ("q.yaml", "- {question: q, answer: yes}", "'answer' is a truth value"),
+    "truth value": ("q.jsonl", row(answer=True), "'answer' is a truth value"),
     "mixed": (
         "q.jsonl",
         lines(GOOD, {"question": "q?"}),

@@ -205,7 +205,7 @@ def _where(folder: DataFolder, name: str, row: int) -> str:
 def _yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], None, None]:
     where = str(folder.path / name)
     try:
-        loaded = scalar(folder.text(name), where)
+        loaded = scalar(folder.text(name), where, as_written=True)
     except ConfigError as error:
         raise DataError(str(error)) from None
     if isinstance(loaded, dict):

@@ -1,0 +1,79 @@
+"""YAML values mean what people read, in settings and in exams."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.config.load import load
+from keju.config.text import scalar
+from keju.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("010", 10),
+        ("-010", -10),
+        ("0o17", 15),
+        ("0x1F", 31),
+        ("1.10", 1.1),
+        (".5", 0.5),
+        ("5.", 5.0),
+        ("1e-3", 0.001),
+        ("1E3", 1000.0),
+        ("-.inf", -math.inf),
+        ("1:30", "1:30"),
+        ("190:20:30", "190:20:30"),
+        ("1_000", "1_000"),
+        ("0b11", "0b11"),
+        ("2024-01-01", "2024-01-01"),
+        ("1.2.3", "1.2.3"),
+        ("'010'", "010"),
+        ("!!str 010", "010"),
+        ("true", True),
+        ("off", False),
+        ("~", None),
+        ("", None),
+        ("=", "="),
+        ("[010, 1:30, yes]", [10, "1:30", True]),
+    ],
+)
+def test_a_value_of_a_setting(text: str, value: Any) -> None:
+    read = scalar(text, "here")
+    assert read == value
+    assert type(read) is type(value)
+
+
+def test_settings_of_a_file_and_of_flags_agree(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("model: scripted\ndatasets: demo\nseed: 010\n")
+    assert load(file, environ={}).seed == 10
+    assert load(file, ["seed=011"], environ={}).seed == 11
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: 1\nb: !!bool abc", "here, line 2: this is no bool"),
+        ("a: 1\nb: !!int abc", "here, line 2: this is no int"),
+        ("a: 1\nb: !!float abc", "here, line 2: this is no float"),
+        ("a: 1\nb: !!map [a]", "here, line 2: expected a mapping node"),
+        ("a: 1\nb: !!seq {a: b}", "here, line 2: expected a sequence node"),
+        ("a: 1\nb: !!int [a]", "here, line 2: expected a scalar node"),
+        ("a: 1\nb: " + "1" * 5000, "here, line 2: this is no int"),
+        ("a: 1\nb: !!set {a}", "here, line 2: could not determine a constructor"),
+        ("a: 1\nb: !!timestamp 2024-01-01", "here, line 2: could not determine a constructor"),
+        ("a: 1\nb: !!binary x", "here, line 2: could not determine a constructor"),
+        ("a: \0", "here: not valid YAML: unacceptable character #x0000"),
+        ("[" * 5000, "here"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_line(text: str, told: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        scalar(text, "here")
+    assert str(error.value).startswith(told)
+    assert "\n" not in str(error.value)
