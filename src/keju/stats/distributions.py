@@ -20,6 +20,11 @@ def normal_quantile(p: float) -> float:
     return _NORMAL.inv_cdf(p)
 
 
+def normal_survival(z: float) -> float:
+    """P(Z > z), exact in the far tail."""
+    return math.erfc(z / math.sqrt(2)) / 2
+
+
 Z95 = normal_quantile(0.975)
 """Half-width of a two-sided 95 % normal interval in standard errors, 1.959964."""
 

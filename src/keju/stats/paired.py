@@ -1,0 +1,189 @@
+"""Two runs, or two readers, on the same items: how far apart they are, and whether by chance.
+
+A pair is (first, second): what both scored on one item, in [0, 1]. A difference is first minus
+second, and may be anything in [-1, 1].
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Hashable, Sequence
+from typing import Literal, NamedTuple
+
+from keju.stats.distributions import Z95, normal_quantile, normal_survival, student_t_quantile
+from keju.stats.intervals import Interval, Moments
+
+MOST_SUMS = 1 << 16
+"""Different sums up to which the permutation test goes through all sign vectors."""
+DRAWS = 100_000
+_TIE = 1e-9
+"""Sums closer than this are the same but for rounding."""
+
+
+class McNemar(NamedTuple):
+    """Whether two yes-or-no scores differ, from the items on which only one of them is right."""
+
+    first_only: int
+    second_only: int
+    p: float
+    """Exact, two-sided; 1 where nothing is discordant."""
+    mid_p: float
+    """The same with half of the observed outcome, which is less cautious; for many tests."""
+
+
+def mcnemar(first_only: int, second_only: int) -> McNemar:
+    """The exact test: each discordant item is a fair coin if both are equally good."""
+    total, least = first_only + second_only, min(first_only, second_only)
+    if first_only == second_only:
+        return McNemar(first_only, second_only, 1.0, 1.0)
+    logs = math.lgamma(total + 1) - math.lgamma(least + 1) - math.lgamma(total - least + 1)
+    observed = term = math.exp(logs - total * math.log(2))
+    tail = 0.0
+    for successes in range(least, -1, -1):  # P(k - 1) = P(k) k / (total - k + 1)
+        tail += term
+        term *= successes / (total - successes + 1)
+        if term < tail * 1e-17:
+            break
+    p = min(1.0, 2 * tail)
+    return McNemar(first_only, second_only, p, p - observed)
+
+
+def bonett_price(first_only: int, second_only: int, n: int) -> Interval:
+    """The interval of a difference of two shares on the same `n` items (Bonett and Price 2012).
+
+    One item is added to each kind of discordance, so that none at all is not taken for certain.
+    """
+    one, other = (first_only + 1) / (n + 2), (second_only + 1) / (n + 2)
+    half = Z95 * math.sqrt((one + other - (one - other) ** 2) / (n + 2))
+    return in_range(Interval(one - other - half, one - other + half))
+
+
+def in_range(interval: Interval) -> Interval:
+    """The interval of a difference cut to what a difference can be."""
+    return Interval(max(-1.0, interval.low), min(1.0, interval.high))
+
+
+class Difference(NamedTuple):
+    """A mean difference over items that both scored."""
+
+    value: float
+    se: float | None
+    """None for one item or one cluster."""
+    interval: Interval | None
+    """Inside [-1, 1]; None for one item or one cluster."""
+    n: int
+    first_only: int
+    """Items on which the first scored more."""
+    second_only: int
+    p: float
+    """McNemar's exact p for yes-or-no scores of independent items, else a permutation's."""
+    clusters: int | None = None
+
+    @property
+    def apart(self) -> bool:
+        """Whether the difference is more than noise: its interval leaves out 0."""
+        return self.interval is not None and not self.interval.low <= 0 <= self.interval.high
+
+
+def paired_difference(
+    pairs: Sequence[tuple[float, float]],
+    groups: Sequence[Hashable] | None = None,
+    *,
+    seed: int = 0,
+) -> Difference | None:
+    """The mean of first minus second; `groups` names each item's cluster. None for no pairs.
+
+    Yes-or-no scores of independent items have Bonett and Price's interval and McNemar's exact p.
+    Graded scores have Student's t and signs that are flipped; clusters have both by cluster.
+    """
+    apart = [first - second for first, second in pairs]
+    moments = Moments.of(apart)
+    if moments is None:
+        return None
+    clustered = groups is not None and len(set(groups)) < len(apart)
+    sums: dict[Hashable, list[float]] = {}
+    for place, (name, own) in enumerate(zip(groups or range(len(apart)), apart, strict=True)):
+        sums.setdefault(name if clustered else place, []).append(own)
+    totals = [math.fsum(own) for own in sums.values()]
+    above, below = (sum(sign * own > _TIE for own in apart) for sign in (1, -1))
+    n, size, value = len(apart), len(totals), moments.mean
+    se = interval = None
+    if size > 1:
+        residuals = (
+            total - len(own) * value for total, own in zip(totals, sums.values(), strict=True)
+        )
+        se = math.sqrt(size / (size - 1) * math.fsum(own * own for own in residuals)) / n
+        half = student_t_quantile(0.975, size - 1) * se
+        interval = in_range(Interval(value - half, value + half))
+    binary = all(score in (0.0, 1.0) for pair in pairs for score in pair)
+    if binary and not clustered:
+        p = mcnemar(above, below).p
+        interval = bonett_price(above, below, n) if n > 1 else None
+    else:
+        p = sign_flip(totals, seed=seed)
+    clusters = size if clustered else None
+    return Difference(value, se, interval, n, above, below, p, clusters)
+
+
+def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float:
+    """P that random signs move the sum of `differences` at least as far from 0 as it is.
+
+    All sign vectors are gone through by the sums that they reach; where these are too many,
+    `DRAWS` random ones stand for them.
+    """
+    own = [abs(each) for each in differences if abs(each) > _TIE]
+    seen = abs(math.fsum(differences)) - _TIE
+    ways = {0.0: 1}
+    for size in own:
+        grown: dict[float, int] = {}
+        for total, count in ways.items():
+            for sign in (size, -size):
+                key = round(total + sign, 9)
+                grown[key] = grown.get(key, 0) + count
+        ways = grown
+        if len(ways) > MOST_SUMS:
+            return _drawn_flips(own, seen, seed)
+    far = sum(count for total, count in ways.items() if abs(total) >= seen)
+    return far / (1 << len(own))
+
+
+def _drawn_flips(sizes: Sequence[float], seen: float, seed: int) -> float:
+    chance, whole = random.Random(seed), math.fsum(sizes)
+    hits = 0
+    for _ in range(DRAWS):
+        bits = chance.getrandbits(len(sizes))
+        flipped = sum(size for place, size in enumerate(sizes) if bits >> place & 1)
+        hits += abs(whole - 2 * flipped) >= seen
+    return (hits + 1) / (DRAWS + 1)
+
+
+Verdict = Literal["pass", "fail", "inconclusive"]
+
+
+class Gate(NamedTuple):
+    """Whether a new run is no worse than its base by more than a margin."""
+
+    verdict: Verdict
+    low: float
+    high: float
+    """Both one-sided bounds of the difference at level 0.05."""
+    factor: float
+    """How many times the items at hand would decide it, at this difference; 1 where decided."""
+
+
+def no_worse(difference: float, se: float, margin: float) -> Gate:
+    """The non-inferiority test of new minus base at one-sided level 0.05."""
+    half = normal_quantile(0.95) * se
+    low, high = difference - half, difference + half
+    if low > -margin:
+        return Gate("pass", low, high, 1.0)
+    if high < -margin:
+        return Gate("fail", low, high, 1.0)
+    gap = abs(difference + margin)
+    return Gate("inconclusive", low, high, (half / gap) ** 2 if gap else math.inf)
+
+
+def equivalent(difference: float, se: float, margin: float) -> float:
+    """The p of two one-sided tests that the difference lies within the margin on both sides."""
+    return max(normal_survival((sign * difference + margin) / se) for sign in (1, -1))

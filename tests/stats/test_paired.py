@@ -1,0 +1,184 @@
+"""Two scores on the same items: published vectors, scipy, and properties."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as oracle  # type: ignore[import-untyped]
+
+from keju.stats import paired
+from keju.stats.many import benjamini_hochberg, holm
+from keju.stats.paired import (
+    bonett_price,
+    equivalent,
+    mcnemar,
+    no_worse,
+    paired_difference,
+    sign_flip,
+)
+from keju.stats.power import (
+    items_needed,
+    minimal_detectable_effect,
+    planned_items,
+    power_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "p", "mid_p"),
+    [
+        (15, 5, 0.0413895, 0.0266037),
+        (20, 5, 0.0040773, 0.0024939),
+        (3, 0, 0.25, 0.125),
+        (7, 7, 1, 1),
+        (30, 12, 0.0079159, 0.0054016),
+        (600, 500, 0.0028195, 0.0025648),
+        (0, 0, 1, 1),
+    ],
+)
+def test_mcnemar_vectors(first: int, second: int, p: float, mid_p: float) -> None:
+    test = mcnemar(first, second)
+    assert (test.p, test.mid_p) == pytest.approx((p, mid_p), abs=6e-8)
+    assert mcnemar(second, first)[2:] == test[2:]
+
+
+@settings(deadline=None)
+@given(st.integers(0, 20_000), st.integers(0, 20_000))
+def test_mcnemar_is_scipys_binomial_test(first: int, second: int) -> None:
+    expected = oracle.binomtest(first, first + second).pvalue if first + second else 1.0
+    assert mcnemar(first, second).p == pytest.approx(expected, rel=1e-7, abs=1e-300)
+
+
+def test_bonett_price_vector() -> None:
+    assert bonett_price(15, 5, 100) == pytest.approx((0.0099424, 0.1861360), rel=1e-5)
+
+
+FIRST = [float(c) for c in "110110101101"]
+SECOND = [float(c) for c in "100100111001"]
+PAIRS = list(zip(FIRST, SECOND, strict=True))
+
+
+def test_paired_difference_vector() -> None:
+    plain = paired_difference(PAIRS)
+    assert plain is not None
+    assert (plain.value, plain.se) == pytest.approx((1 / 6, 1 / 6))
+    assert (plain.first_only, plain.second_only, plain.n) == (3, 1, 12)
+    assert plain.p == mcnemar(3, 1).p
+    assert plain.interval == bonett_price(3, 1, 12)
+    clustered = paired_difference(PAIRS, [place // 3 for place in range(12)])
+    assert clustered is not None
+    assert clustered.se == pytest.approx(1 / 6)
+    assert clustered.clusters == 4
+    assert clustered.p == sign_flip([1, 1, -1, 1])
+
+
+def test_nothing_and_one_cluster_have_no_interval() -> None:
+    assert paired_difference([]) is None
+    one = paired_difference(PAIRS, ["a"] * 12)
+    assert one is not None
+    assert (one.se, one.interval, one.apart) == (None, None, False)
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([0.0, 0.25, 0.5, 1.0])] * 2), min_size=1))
+def test_differences_stay_in_their_range(pairs: list[tuple[float, float]]) -> None:
+    difference = paired_difference(pairs)
+    assert difference is not None
+    if difference.interval is not None:
+        assert -1 <= difference.interval.low <= difference.interval.high <= 1
+
+
+@pytest.mark.parametrize(
+    ("sums", "p"), [([2, 1, 0, -1, 3, 1], 0.25), ([1, 1, -1, 1], 0.625), ([], 1), ([0, 0], 1)]
+)
+def test_sign_flip_vectors(sums: list[float], p: float) -> None:
+    assert sign_flip(sums) == p
+
+
+@given(st.lists(st.sampled_from([-1.5, -1.0, -0.5, 0.0, 0.25, 1.0]), min_size=1, max_size=9))
+def test_sign_flip_goes_through_all_signs(sums: list[float]) -> None:
+    flips = [
+        abs(sum(s * d for s, d in zip(signs, sums, strict=True))) >= abs(sum(sums)) - 1e-9
+        for signs in product((1, -1), repeat=len(sums))
+    ]
+    assert sign_flip(sums) == pytest.approx(sum(flips) / len(flips))
+
+
+def test_too_many_sums_are_drawn_by_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(3)
+    sums = [chance.uniform(-0.7, 1) for _ in range(15)]
+    exact = sign_flip(sums)
+    monkeypatch.setattr(paired, "MOST_SUMS", 100)
+    drawn = sign_flip(sums, seed=8)
+    assert drawn == sign_flip(sums, seed=8)
+    assert drawn == pytest.approx(exact, abs=0.01)
+
+
+def test_non_inferiority_vectors() -> None:
+    passed = no_worse(-0.004, 0.006, 0.02)
+    assert passed.verdict == "pass"
+    assert passed.low == pytest.approx(-0.0138691, rel=1e-5)
+    open_ = no_worse(-0.018, 0.006, 0.02)
+    assert open_.verdict == "inconclusive"
+    assert open_[1:3] == pytest.approx((-0.0278691, -0.0081309), rel=1e-5)
+    assert open_.factor == pytest.approx((1.644854 * 0.006 / 0.002) ** 2, rel=1e-6)
+    failed = no_worse(-0.045, 0.006, 0.02)
+    assert failed.verdict == "fail"
+    assert failed.high == pytest.approx(-0.0351309, rel=1e-5)
+
+
+def test_equivalence_vector() -> None:
+    assert equivalent(-0.004, 0.006, 0.02) == pytest.approx(0.0038304, rel=1e-5)
+    assert equivalent(0.004, 0.006, 0.02) == pytest.approx(0.0038304, rel=1e-5)
+
+
+TEN = [0.001, 0.008, 0.039, 0.041, 0.042, 0.06, 0.074, 0.205, 0.212, 0.216]
+
+
+def test_many_tests_vectors() -> None:
+    adjusted = benjamini_hochberg(TEN)
+    expected = [0.01, 0.04, 0.084, 0.084, 0.084, 0.1, 0.1057143, 0.216, 0.216, 0.216]
+    assert adjusted == pytest.approx(expected, rel=1e-6)
+    assert sum(p <= 0.05 for p in holm(TEN)) == 1
+    five = [0.012, 0.018, 0.029, 0.038, 0.6]
+    assert sum(p <= 0.05 for p in benjamini_hochberg(five)) == 4
+    assert not any(p <= 0.05 for p in holm(five))
+    assert benjamini_hochberg([]) == holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_benjamini_hochberg_is_scipys(ps: list[float]) -> None:
+    assert benjamini_hochberg(ps) == pytest.approx(list(oracle.false_discovery_control(ps)))
+    assert all(strict >= own for strict, own in zip(holm(ps), benjamini_hochberg(ps), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("n", "discordance", "effect"),
+    [
+        (100, 0.28, 0.1427496),
+        (205, 0.28, 0.1016125),
+        (500, 0.28, 0.0657833),
+        (1319, 0.05, 0.0171980),
+        (1346, 0.28, 0.0402900),
+        (6511, 0.28, 0.0183610),
+        (12032, 0.28, 0.0135105),
+    ],
+)
+def test_minimal_detectable_effects(n: int, discordance: float, effect: float) -> None:
+    assert minimal_detectable_effect(n, discordance) == pytest.approx(effect, rel=4e-6)
+    assert items_needed(minimal_detectable_effect(n, discordance), discordance) == n
+    assert power_of(n, effect, discordance) == pytest.approx(0.8, abs=1e-5)
+
+
+def test_items_needed_vectors() -> None:
+    assert items_needed(0.03, 0.28) == 2435
+    assert items_needed(0.03, 0.28, population=12032) == 2025
+    assert planned_items(0.03, 0.2 + 0.1 / 4 + 0.1 / 4) == 2181
+    assert items_needed(0.03, 0.28, deff=2) == 4869
+    with pytest.raises(ValueError, match="nothing"):
+        items_needed(0)
+    with pytest.raises(ValueError, match="discordant"):
+        power_of(100, 0.3, 0.1)
