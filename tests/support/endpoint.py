@@ -25,6 +25,7 @@ import msgspec
 from tests.support.replies import (
     Asked,
     Plan,
+    Raw,
     answer,
     draw,
     error_body,
@@ -79,6 +80,7 @@ class _Connection(asyncio.Protocol):
         self.buffer = b""
         self.busy = False
         self.timer: asyncio.TimerHandle | None = None
+        self.sending: asyncio.Task[None] | None = None
 
     @property
     def plan(self) -> Plan:
@@ -94,6 +96,8 @@ class _Connection(asyncio.Protocol):
         self.endpoint.connections.discard(self)
         if self.timer is not None:
             self.timer.cancel()
+        if self.sending is not None:
+            self.sending.cancel()
         self._idle()
 
     def data_received(self, data: bytes) -> None:
@@ -150,6 +154,12 @@ class _Connection(asyncio.Protocol):
         attempt_key = f"{key}:{document.get('seed')}"
         attempt = self.stats.attempts[attempt_key]
         self.stats.attempts[attempt_key] = attempt + 1
+        raw = self.plan.raw(asked, attempt) if self.plan.raw is not None else None
+        if raw is not None:
+            self.stats.faults["raw"] += 1
+            self.stats.failed_at[key] = time.monotonic()
+            self.sending = self.endpoint.loop.create_task(self._send(raw))
+            return None
         fault = self._fault(attempt_key, attempt)
         if fault is not None:
             self.stats.faults[fault] += 1
@@ -193,6 +203,23 @@ class _Connection(asyncio.Protocol):
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             return self._write(200, msgspec.json.encode({"choices": [choice]}))
         return self._write(int(fault), error_body(int(fault), f"injected {fault}"))
+
+    async def _send(self, raw: Raw) -> None:
+        await asyncio.sleep(raw.delay)
+        size = -(-len(raw.data) // raw.pieces) or 1
+        for start in range(0, len(raw.data), size):
+            self.transport.write(raw.data[start : start + size])
+            if raw.pieces > 1:
+                await asyncio.sleep(0.01)
+        while raw.rest:
+            if self.transport.get_write_buffer_size() < len(raw.rest):
+                self.transport.write(raw.rest)
+            await asyncio.sleep(0.0001)
+        self._idle()
+        if raw.then == "abort":
+            self.transport.abort()
+        elif raw.then == "close":
+            self.transport.close()
 
     def _begin(self) -> None:
         self.busy = True
@@ -271,6 +298,7 @@ class FaultyEndpoint:
         for connection in list(self.connections):
             connection.transport.abort()
         await asyncio.sleep(0)
+        await asyncio.sleep(0)  # those that were sending end too
 
     def down(self) -> None:
         """Let the endpoint die, from another thread."""

@@ -31,6 +31,21 @@ class Asked:
         return str(users[-1]["content"]) if users else ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Raw:
+    """Bytes that go over the wire as they are, in place of a reply."""
+
+    data: bytes
+    then: Literal["keep", "close", "abort"] = "close"
+    """What becomes of the connection afterwards; ``keep`` leaves it open and silent."""
+    delay: float = 0.0
+    """Seconds before the first byte."""
+    pieces: int = 1
+    """In how many pieces they are sent, a hundredth of a second apart."""
+    rest: bytes = b""
+    """What follows for ever, as fast as the client reads."""
+
+
 Answerer = Callable[[Asked], "str | dict[str, Any]"]
 """Gives the text of the reply, or the whole ``message`` (or ``choice``) to send."""
 
@@ -71,6 +86,8 @@ class Plan:
     """Where every call is redirected to."""
     max_requests: int | None = None
     """Every later call is answered 503."""
+    raw: Callable[[Asked, int], Raw | None] | None = None
+    """Bytes in place of the reply to an attempt (from 0) at a prompt; None for a good reply."""
     model_name: str | None = None
     """The model name in replies; the one asked for by default."""
 

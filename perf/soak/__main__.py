@@ -1,0 +1,39 @@
+"""``python -m perf.soak [PART...]``: attack Keju for a long time; print what it did not stand."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from time import monotonic
+
+from perf.soak.case import PARTS, cases_of, problems
+
+
+def main() -> int:
+    """Print a line for each case that went wrong and one for each part; 1 if any did."""
+    parser = argparse.ArgumentParser(prog="python -m perf.soak", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS)}")
+    parser.add_argument("--share", type=float, default=1.0, help="a seeded share of the cases")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2, help="cases that run at once")
+    given = parser.parse_args()
+    for part in given.parts:
+        if part not in PARTS:
+            parser.error(f"there is no part '{part}'; known are {', '.join(PARTS)}")
+    failed = 0
+    for part in given.parts or PARTS:
+        cases, started, wrong = cases_of(part, given.share, given.seed), monotonic(), 0
+        with tempfile.TemporaryDirectory() as folder:
+            for problem in problems(cases, Path(folder), given.workers):
+                print(f"  {problem}", flush=True)
+                wrong += 1
+        took = monotonic() - started
+        print(f"{part}: {len(cases)} cases, {wrong} went wrong, {took:.0f} s", flush=True)
+        failed += wrong
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""Odd endpoints: every fault mode against the real client, over loopback, in a process of its own.
+
+A mode that passes is met by the first attempt at every question and, unless it must stop the run,
+by the preflight's first call. However odd it is: the exit code is right, and every question has
+one record, with the reply that counts or its error.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan, Raw
+
+from perf.soak.case import Case, keju
+from perf.soak.wire import TEXT, Fate, Mode, modes
+
+QUESTIONS: Final = 4
+EXITS: Final[dict[Fate, int]] = {"answer": 0, "retry": 0, "final": 4, "stop": 5}
+PREFLIGHT: Final = "Answer with one letter"
+"""How the preflight's question begins."""
+SECONDS: Final = 2.0
+"""For one attempt, so that silence is given up soon."""
+
+
+def cases() -> list[Case]:
+    """One case for each mode."""
+    return [Case(mode.name, functools.partial(_attack, mode)) for mode in modes()]
+
+
+def _attack(mode: Mode, folder: Path) -> str:
+    """Sit an exam at an endpoint that misbehaves; return what went wrong."""
+
+    def raw(asked: Asked, attempt: int) -> Raw | None:
+        if asked.text.startswith(PREFLIGHT) and (mode.fate in ("final", "stop") or mode.lasts):
+            return None
+        again = mode.lasts or mode.fate != "retry"
+        return mode.raw if again or attempt == 0 else None
+
+    words = ("--datasets", "demo", "--work-dir", ".", "--run-id", "r", "--json", "--quiet")
+    settings = {"demo": {"size": QUESTIONS, "subset_list": ["boolean_expressions"]}}
+    pace = ("--timeout", str(SECONDS), "--retry-interval", "0.01", "--attempts", "3")
+    with FaultyEndpoint(Plan(answers=TEXT, raw=raw)) as endpoint:
+        exam = (*words, "--dataset-args", json.dumps(settings), *pace)
+        ended = keju(folder, "eval", "--model", "m", "--api-url", endpoint.url, *exam)
+    if ended.broken:
+        return ended.broken
+    if any(ord(sign) < 32 and sign != "\n" for sign in ended.err):
+        return f"control characters on stderr: {ended.err!r}"
+    expected = 4 if mode.lasts else EXITS[mode.fate]
+    if ended.code != expected:
+        return f"exit {ended.code} instead of {expected}: {ended.err.strip()}"
+    try:
+        results = json.loads(ended.out)
+    except ValueError:
+        return "stdout holds no JSON document"
+    return _loss(mode, results, folder / "r" / "records.jsonl")
+
+
+def _loss(mode: Mode, results: dict[str, Any], journal: Path) -> str:
+    """What was lost or doubled; empty if nothing was."""
+    records = [json.loads(line) for line in journal.read_bytes().splitlines()]
+    times = Counter(record["id"] for record in records)
+    if max(times.values(), default=0) > 1:
+        return f"records twice: {times}"
+    if mode.fate == "stop":
+        return ""  # questions without a record are asked when the run is resumed
+    answered = not mode.lasts and mode.fate in ("answer", "retry")
+    outcomes = results["benchmarks"][0]["outcomes"]
+    if len(times) != QUESTIONS or outcomes["error"] != (0 if answered else QUESTIONS):
+        return f"{len(times)} records of {QUESTIONS}, {outcomes}"
+    texts = {record["reply"].get("text") for record in records}
+    if answered and texts != {TEXT}:
+        return f"other texts than were sent: {texts}"
+    return ""
