@@ -1,0 +1,137 @@
+"""How the replies of the corpus were drawn: by stratum, the hard ones oversampled.
+
+``python -m perf.reading.draw DATA OUT`` writes ``OUT/MODEL.jsonl`` with the key and stratum of each
+reply drawn, and ``OUT/strata.json`` with the size of each stratum. It was run once, with the
+readers of commit dd7c663; later readers would draw other replies.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from keju.types import Sample
+from perf.reading.replies import RECORDINGS, Written, recorded
+from perf.reading.rules import ROBUST, rules_of
+from perf.reading.values import kind_of, value_of
+
+SEED = 20261116
+WANTED = 640
+"""Replies drawn for each model that has more."""
+
+STRATA = ("two", "conflict", "unread", "silent", "partial", "echo", "run-on", "cut", "agree")
+"""The first that fits a reply is its stratum, see `stratum_of`."""
+SHARES = {"two": 150, "conflict": 150, "unread": 130, "silent": 110, "partial": 60, "echo": 40}
+SHARES |= {"run-on": 60, "cut": 40, "agree": 120}
+"""How many are drawn of each; what a small stratum leaves goes to the others, in this order."""
+
+# `answer is (B`, `Answer: 24`, `答案：B`: what a reply calls an answer, up to a blank.
+_CALLED = re.compile(r"(?:[Aa]nswer|ANSWER|答案)\s*(?:is|:|：|是|为)\s*:?\s*[*(\[]*([^\s).,\]*]+)")
+# A line that begins with a label, `(B) text`, `B. text`, `B) text`.
+_LABELLED = re.compile(r"^\s*\(?([A-Z])[).:]\s*\S", re.MULTILINE)
+# A line that begins another question.
+_QUESTION = re.compile(r"^\s*(?:Q:|Question\b|问题|题目)", re.MULTILINE)
+AFTER = 80
+"""Characters after the first answer that make a reply one that runs on."""
+SHORT = 15
+ENDS = (".", "!", "?", ")", "]", ">", "}", "。", "*", "$")
+
+
+def stratum_of(reply: Written) -> str:
+    """The stratum of a reply.
+
+    ``two``: it calls two different things the answer. ``conflict``: two rules read different
+    answers. ``unread``: the robust reader reads nothing where another rule does. ``silent``: no
+    rule reads anything. ``partial``: some rules read nothing. ``echo``: three or more lines begin
+    with different labels. ``run-on``: much follows the first answer, or another question. ``cut``:
+    the end of a sentence is missing, or it is very short. ``agree``: none of these.
+    """
+    text, sample = reply.text, reply.sample
+    kind = kind_of(sample)
+    read = {
+        name: value_of(rule(text, sample), kind, sample)
+        for name, rule in rules_of(reply.exam).items()
+        if name not in _BLIND.get(reply.exam.benchmark, ())
+    }
+    values = {value for value in read.values() if value is not None}
+    called = list(_CALLED.finditer(text))
+    if len({match[1].casefold() for match in called}) > 1:
+        return "two"
+    if len(values) > 1:
+        return "conflict"
+    if not values:
+        return "silent"
+    if read[ROBUST] is None:
+        return "unread"
+    if None in read.values():
+        return "partial"
+    if _echoes(text, sample):
+        return "echo"
+    if _QUESTION.search(text) or (called and len(text.rstrip()) - called[0].end() > AFTER):
+        return "run-on"
+    if len(text.strip()) < SHORT or not text.rstrip().endswith(ENDS):
+        return "cut"
+    return "agree"
+
+
+_BLIND = {
+    "bbh": ("mcpbr", "inspect"),
+    "mmlu_pro": ("inspect", "opencompass", "evalscope"),
+    "ceval": ("inspect",),
+    "bixbench": ("inspect",),
+}
+"""Rules that wait for another marker than the prompt asks for say nothing about a reply."""
+
+
+def _echoes(text: str, sample: Sample) -> bool:
+    return len({label for label in _LABELLED.findall(text) if label in sample.labels}) >= 3
+
+
+def shares_of(sizes: Mapping[str, int], wanted: int) -> dict[str, int]:
+    """How many to draw of each stratum, `wanted` in all or as many as there are."""
+    shares = {name: min(SHARES[name], sizes.get(name, 0)) for name in STRATA}
+    for name in STRATA:
+        free = wanted - sum(shares.values())
+        shares[name] += max(0, min(free, sizes.get(name, 0) - shares[name]))
+    return shares
+
+
+def drawn(
+    replies: Iterable[Written], wanted: int
+) -> tuple[list[tuple[str, Written]], Counter[str]]:
+    """The replies drawn, each with its stratum, in a random order; and the size of each stratum."""
+    strata: defaultdict[str, list[Written]] = defaultdict(list)
+    for reply in replies:
+        strata[stratum_of(reply)].append(reply)
+    sizes = Counter({name: len(members) for name, members in strata.items()})
+    dice = random.Random(SEED)
+    chosen = [
+        (name, reply)
+        for name, share in shares_of(sizes, wanted).items()
+        for reply in dice.sample(strata[name], share)
+    ]
+    dice.shuffle(chosen)
+    return chosen, sizes
+
+
+def main(data: Path, out: Path) -> None:
+    """Write the keys of all models, and the sizes of their strata."""
+    out.mkdir(parents=True, exist_ok=True)
+    strata: dict[str, dict[str, int]] = {}
+    for recording in RECORDINGS:
+        chosen, sizes = drawn(recorded(recording, data), WANTED)
+        rows = [msgspec.json.encode({"key": reply.key, "stratum": name}) for name, reply in chosen]
+        (out / f"{recording.model}.jsonl").write_bytes(b"".join(row + b"\n" for row in rows))
+        strata[recording.model] = {name: sizes[name] for name in STRATA if sizes[name]}
+    whole = msgspec.json.format(msgspec.json.encode(strata), indent=1)
+    (out / "strata.json").write_bytes(whole + b"\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,107 @@
+"""Recorded replies by key: the text of a reply, and the question as its model saw it.
+
+A key is ``MODEL/SAMPLE``, e.g. ``code-davinci-002/bbh_snarks_3``. The repository holds keys and
+labels; texts come from the folder of real data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from keju.benchmarks.base import Exam
+from keju.benchmarks.prepare import prepare_exam
+from keju.results.score import Predictions
+from keju.types import Sample
+from perf.measure import ROOT
+
+CORPUS = ROOT / "tests" / "readers" / "corpus"
+EMBEDDED = CORPUS / "embedded-texts.jsonl"
+"""Replies of the embedded model: key, exam, protocol, shots and text."""
+
+
+class Written(NamedTuple):
+    """A reply, the question that it answers, and the exam that put it."""
+
+    key: str
+    text: str
+    sample: Sample
+    exam: Exam
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The recorded replies of one model, and how it was asked."""
+
+    model: str
+    benchmark: str
+    protocol: str
+    file: str
+    """Under the data folder."""
+    args: Mapping[str, Any] = field(default_factory=dict)
+
+
+RECORDINGS = (
+    Recording(
+        "code-davinci-002", "bbh", "paper", "golden/bbh/code-davinci-002_cot_predictions.jsonl.gz"
+    ),
+    Recording(
+        "Meta-Llama-3.1-8B-Instruct",
+        "mmlu_pro",
+        "official",
+        "golden/mmlu_pro/Meta-Llama-3_1-8B-Instruct_predictions.jsonl.gz",
+    ),
+    Recording(
+        "Mistral-7B-v0.1",
+        "mmlu_pro",
+        "official",
+        "golden/mmlu_pro/Mistral-7B-v0.1_predictions.jsonl.gz",
+    ),
+    Recording(
+        "gpt-4o",
+        "bixbench",
+        "official",
+        "golden/bixbench/v1.0_gpt-4o_mcq-refusal-False_predictions.jsonl",
+        {"data_version": "1.0", "all_questions": True},
+    ),
+)
+
+
+def recorded(recording: Recording, data: Path) -> Iterator[Written]:
+    """All replies of a recording, in the order of the file."""
+    exam = exam_of(recording.benchmark, recording.protocol, data, **recording.args)
+    for place, row, _ in Predictions(exam, data / recording.file):
+        sample = exam.as_recorded(exam.samples[place], row, gold=False)
+        yield Written(f"{recording.model}/{sample.id}", row["output"] or "", sample, exam)
+
+
+@cache
+def exam_of(benchmark: str, protocol: str, data: Path, **args: Any) -> Exam:
+    """An exam with its questions."""
+    return prepare_exam(benchmark, args, data_dir=str(data), protocol=protocol, offline=True)[0]
+
+
+def embedded(data: Path) -> Iterator[Written]:
+    """The replies of the embedded model, which stand in the repository."""
+    for row in map(msgspec.json.decode, EMBEDDED.read_bytes().splitlines()):
+        exam = exam_of(row["benchmark"], row["protocol"], data, few_shot_num=row["shots"])
+        sample = samples_of(exam)[row["key"].rpartition("/")[2]]
+        yield Written(row["key"], row["text"], sample, exam)
+
+
+@cache
+def samples_of(exam: Exam) -> Mapping[str, Sample]:
+    """The questions of an exam by id."""
+    return {sample.id: sample for sample in exam.samples}
+
+
+def replies_of(model: str, data: Path) -> dict[str, Written]:
+    """The replies of one model by key."""
+    recording = next((r for r in RECORDINGS if r.model == model), None)
+    replies = recorded(recording, data) if recording else embedded(data)
+    return {reply.key: reply for reply in replies}
