@@ -1,21 +1,33 @@
-"""Files, once: written whole or not at all, JSON, JSON Lines, and the order of names."""
+"""Files, once: written whole or not at all; JSON, JSON Lines and gzip within limits; names."""
 
 from __future__ import annotations
 
 import gzip
+import io
+import json
+import math
 import os
 import re
 import secrets
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final, Never, Self
 
 import msgspec
 
 from keju.errors import DataError
 
+LONGEST_LINE: Final = 1 << 26
+"""Bytes of one line; replies may be long, but not endless."""
+LONGEST_NUMBER: Final = 1000
+"""Digits of one number in JSON."""
+ALWAYS_UNPACKED: Final = 1 << 26
+MOST_RATIO: Final = 250
+"""Beyond so many bytes, so many times its size is the most that a file may unpack to. Text packs
+ten to fifty times; a bomb a thousand times."""
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -54,29 +66,170 @@ def write_json(path: Path, document: Any) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON file that holds one object."""
     try:
-        document = msgspec.json.decode(path.read_bytes())
+        document = parse_json(path.read_bytes())
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-    except msgspec.DecodeError as error:
-        raise DataError(f"{path} is not valid JSON: {error}") from None
+        raise DataError("file_unreadable", where=path, problem=error.strerror) from None
+    except DataError as error:
+        raise DataError("file_not_json", where=path, problem=error) from None
     if not isinstance(document, dict):
-        raise DataError(f"{path} holds no JSON object")
+        raise DataError("file_no_object", where=path)
     return document
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The numbered objects of a JSON Lines file, gzipped or not; empty lines are passed over."""
-    decoder = msgspec.json.Decoder(dict[str, Any])
+class Written(float):
+    """A number that is shown as people wrote it: ``1.10`` does not lose its 0."""
+
+    _text: str
+
+    def __new__(cls, text: str) -> Self:
+        number = super().__new__(cls, _finite(text))
+        number._text = text
+        return number
+
+    def __str__(self) -> str:
+        return self._text
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise DataError("json_number_too_large")
+    return number
+
+
+def _whole(text: str) -> int:
+    if len(text) > LONGEST_NUMBER:
+        raise DataError("json_number_too_long")
+    return int(text)
+
+
+def _refuse(constant: str) -> Never:
+    raise DataError("config_not_json_value", constant=constant)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
+        key = next(key for key, many in Counter(key for key, _ in pairs).items() if many > 1)
+        raise DataError("config_key_twice", key=key)
+    return unique
+
+
+def _decoder(number: Callable[[str], float], constant: Callable[[str], float]) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        parse_float=number, parse_constant=constant, parse_int=_whole, object_pairs_hook=_unique
+    )
+
+
+DOCUMENT: Final = _decoder(_finite, _refuse)
+TABLE: Final = _decoder(Written, _refuse)
+"""For what people write down."""
+LOG: Final = _decoder(float, float)
+"""For what programs in Python write, ``NaN`` and ``Infinity`` included."""
+
+
+def parse_json(raw: bytes, decoder: json.JSONDecoder = DOCUMENT) -> Any:
+    """A JSON document in UTF-8; DataError says in one line why it is none.
+
+    A key that is given twice in one object is refused, since one of its values would be lost.
+    """
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield number, decoder.decode(line)
-    except msgspec.DecodeError as error:
-        raise DataError(f"{path}, line {number}: {error}") from None
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"cannot read {path}: {reason}") from None
+        text = raw.decode("utf-8-sig")
+        document = decoder.decode(text)
+        if "\\ud" in text or "\\uD" in text:  # half a character cannot be written again
+            json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise DataError("json_not_utf8", position=error.start + 1) from None
+    except UnicodeEncodeError:
+        raise DataError("json_half_character") from None
+    except json.JSONDecodeError as error:
+        problem = error.msg[:1].lower() + error.msg[1:]
+        raise DataError("json_invalid", problem=problem, position=error.pos + 1) from None
+    except RecursionError:
+        raise DataError("json_too_deep") from None
+    return document
+
+
+def lines_of(stream: io.BufferedIOBase, where: str) -> Iterator[bytes]:
+    """The lines of a stream; DataError names one that is too long to be one."""
+    number = 0
+    while line := stream.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            most = LONGEST_LINE >> 20
+            raise DataError("file_line_too_long", where=where, line=number, most=most)
+        yield line
+
+
+def json_rows(
+    stream: io.BufferedIOBase, where: str, decoder: json.JSONDecoder = TABLE
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The numbered objects of JSON Lines; empty lines are passed over."""
+    for number, line in enumerate(lines_of(stream, where), 1):
+        if not line.strip():
+            continue
+        try:
+            row = parse_json(line, decoder)
+            if not isinstance(row, dict):
+                raise DataError("json_no_object")
+        except DataError as error:
+            raise DataError("file_line", where=where, line=number, problem=error) from None
+        yield number, row
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The numbered objects of a JSON Lines file, gzipped or not; see `json_rows`."""
+    try:
+        with path.open("rb") as file:
+            stream = unpacking(file, str(path)) if path.suffix == ".gz" else file
+            yield from json_rows(stream, str(path))
+    except OSError as error:
+        raise DataError("file_unreadable", where=path, problem=error.strerror) from None
+
+
+def unpacking(packed: io.BufferedIOBase, where: str) -> io.BufferedIOBase:
+    """What a gzip file holds, read bit by bit; DataError if it is damaged, or a bomb."""
+    return io.BufferedReader(_Unpacked(packed, where), 1 << 16)
+
+
+class _Counted(io.RawIOBase):
+    """A stream that counts the bytes read from it."""
+
+    def __init__(self, stream: io.BufferedIOBase) -> None:
+        self._stream = stream
+        self.count = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self.count += len(data)
+        return data
+
+
+class _Unpacked(io.RawIOBase):
+    def __init__(self, packed: io.BufferedIOBase, where: str) -> None:
+        self._packed = _Counted(packed)
+        self._gzip = gzip.GzipFile(fileobj=self._packed)
+        self._made = 0
+        self._where = where
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._gzip.read1(len(buffer))
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DataError("file_not_gzip", where=self._where, problem=error) from None
+        self._made += len(data)
+        refuse_bomb(self._made, self._packed.count, self._where)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def refuse_bomb(unpacked: int, packed: int, where: str) -> None:
+    """DataError where something small unpacks to something huge, as no honest data does."""
+    if unpacked > ALWAYS_UNPACKED and unpacked > MOST_RATIO * packed:
+        raise DataError("file_bomb", where=where, ratio=MOST_RATIO)
 
 
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:

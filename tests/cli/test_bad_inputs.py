@@ -263,7 +263,7 @@ AFTERWARDS = [
     ),
     Case(
         ("score", "--datasets", "demo", "--predictions", "p.jsonl.gz"),
-        "cannot read p.jsonl.gz: ",
+        "p.jsonl.gz is not a whole gzip file: ",
         files={"p.jsonl.gz": BROKEN_GZIP},
     ),
     Case(("export",), "missing argument"),

@@ -5,16 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import stat
-import zipfile
-import zlib
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
 from keju.errors import DataError
-
-MAX_ENTRY_BYTES = 1 << 30
-"""The most one archive entry may unpack to; the largest real one is a thousandth of that."""
+from keju.sources.archive import Archive
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 """How the small text begins that stands for a large file in a repository."""
@@ -92,13 +88,7 @@ class ZipFiles(Files):
         entry = self._entries.get(name)
         if entry is None:
             raise DataError(f"{self.path} holds no {name}")
-        if entry.file_size > MAX_ENTRY_BYTES:
-            raise DataError(f"{self.where(name)} is too large: {entry.file_size} bytes")
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                return io.BytesIO(archive.read(entry))
-        except (OSError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
-            raise DataError(f"cannot read {self.where(name)}: {error}") from None
+        return io.BytesIO(self._archive.read(entry))
 
     def fingerprint(self, name: str, content: io.BufferedIOBase) -> tuple[str, str]:
         return self.path.name, self._digest
@@ -112,16 +102,15 @@ class ZipFiles(Files):
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     @cached_property
-    def _entries(self) -> dict[str, zipfile.ZipInfo]:
+    def _archive(self) -> Archive:
         try:
-            with zipfile.ZipFile(self.path) as archive:
-                entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-        except (OSError, zipfile.BadZipFile) as error:
+            archive = Archive(self.path)
+        except DataError:
             if self.path.is_file():
                 with self.path.open("rb") as file:
                     _refuse_pointer(file.read(len(LFS_POINTER)), str(self.path))
-            raise DataError(f"{self.path} is not a whole zip file: {error}") from None
-        for entry in entries:  # such as ../x, /x, C:/x, or a link
+            raise
+        for entry in archive.entries.values():  # such as ../x, /x, C:/x, or a link
             name = entry.orig_filename.replace("\\", "/")
             link = stat.S_ISLNK(entry.external_attr >> 16)
             leaves = name.startswith("/") or ".." in name.split("/") or ":" in name.split("/")[0]
@@ -129,11 +118,16 @@ class ZipFiles(Files):
                 raise DataError(
                     f"{self.path} is refused: its entry '{entry.filename}' leaves the folder"
                 )
-        paths = {entry.filename: entry for entry in entries}
-        tops = {name.split("/")[0] for name in paths}
-        if len(tops) == 1 and all("/" in name for name in paths):
-            return {name.split("/", 1)[1]: entry for name, entry in paths.items()}
-        return paths
+        return archive
+
+    @cached_property
+    def _entries(self) -> dict[str, str]:
+        """The names of files to those of their entries."""
+        names = list(self._archive.entries)
+        tops = {name.split("/")[0] for name in names}
+        if len(tops) == 1 and all("/" in name for name in names):
+            return {name.split("/", 1)[1]: name for name in names}
+        return {name: name for name in names}
 
 
 class NoFiles(Files):

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
-import gzip
 import io
 import shutil
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from keju.errors import DataError, MissingExtra
+from keju.files import TABLE, json_rows, lines_of, parse_json, unpacking
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -37,12 +33,7 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 
 def unpacked(raw: bytes, name: str, where: str) -> bytes:
     """`raw` itself, or what it holds if `name` ends in ``.gz``."""
-    if not name.endswith(".gz"):
-        return raw
-    try:
-        return gzip.decompress(raw)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{where} is not a whole gzip file: {error}") from None
+    return unpacking(io.BytesIO(raw), where).read() if name.endswith(".gz") else raw
 
 
 def as_text(raw: bytes, where: str) -> str:
@@ -54,31 +45,27 @@ def as_text(raw: bytes, where: str) -> str:
 
 
 def as_json(raw: bytes, where: str) -> Any:
-    """`raw` as one JSON document."""
+    """`raw` as one JSON document; numbers are shown as they are written."""
     try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{where} is not valid JSON: {error}") from None
+        return parse_json(raw, TABLE)
+    except DataError as error:
+        raise DataError("file_not_json", where=where, problem=error) from None
 
 
 def jsonl_rows(content: Content, where: str) -> Iterator[dict[str, Any]]:
     """The objects of a JSON Lines file; blank lines are left out."""
-    decoder = msgspec.json.Decoder(dict[str, Any])
-    lines = (line for chunk in _stream(content) for line in chunk.splitlines())
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            yield decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"{where}, line {number}: {error}") from None
+    return (row for _, row in json_rows(_stream(content), where))
 
 
 def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
     """The rows of a CSV file; line breaks inside quoted fields are kept as they are."""
-    lines = (line for chunk in _stream(content) for line in chunk.splitlines(keepends=True))
+    lines = (
+        line
+        for chunk in lines_of(_stream(content), where)
+        for line in chunk.splitlines(keepends=True)
+    )
     try:
-        for number, row in enumerate(csv.DictReader(codecs.iterdecode(lines, "utf-8-sig")), 1):
+        for number, row in enumerate(csv.DictReader(_decoded(lines, where)), 1):
             if None in row:  # where DictReader keeps the values that no column is left for
                 text = "more values than columns; check the quotes"
                 raise DataError(f"{where}, row {number}: {text}")
@@ -87,8 +74,18 @@ def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
             yield row
     except csv.Error as error:
         raise DataError(f"{where} is not valid CSV: {error}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{where} is not UTF-8: {error.reason}") from None
+
+
+def _decoded(lines: Iterable[bytes], where: str) -> Iterator[str]:
+    """Lines of a table as text; DataError names one that is not UTF-8, or holds a NUL."""
+    for number, line in enumerate(lines, 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{where}, line {number} is not UTF-8: {error.reason}") from None
+        if "\0" in text:
+            raise DataError("file_nul", where=where, line=number)
+        yield text
 
 
 def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, Any]]:
@@ -98,25 +95,22 @@ def table_rows(content: Content, name: str, where: str) -> Iterator[dict[str, An
     """
     stream, plain = _stream(content), name.removesuffix(".gz")
     if plain != name:
-        stream = gzip.GzipFile(fileobj=stream)
-    try:
-        if plain.endswith(".jsonl"):
-            yield from jsonl_rows(stream, where)
-        elif plain.endswith(".json"):
-            yield from _json_rows(as_json(stream.read(), where), where)
-        elif plain.endswith(".csv"):
-            yield from csv_rows(stream, where)
-        else:
-            yield from _parquet_rows(stream, where)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{where} is not a whole gzip file: {error}") from None
+        stream = unpacking(stream, where)
+    if plain.endswith(".jsonl"):
+        yield from jsonl_rows(stream, where)
+    elif plain.endswith(".json"):
+        yield from _listed_rows(as_json(stream.read(), where), where)
+    elif plain.endswith(".csv"):
+        yield from csv_rows(stream, where)
+    else:
+        yield from _parquet_rows(stream, where)
 
 
 def _stream(content: Content) -> io.BufferedIOBase:
     return io.BytesIO(content) if isinstance(content, bytes) else content
 
 
-def _json_rows(document: Any, where: str) -> Iterator[dict[str, Any]]:
+def _listed_rows(document: Any, where: str) -> Iterator[dict[str, Any]]:
     """A list of objects, or the one list in an object, as in ``{"examples": […]}``."""
     if isinstance(document, dict):
         lists = [value for value in document.values() if isinstance(value, list)]

@@ -116,7 +116,7 @@ def no_archive(folder: Path) -> None:
         ("lm-eval/bbh", None, ("--data-dir", "absent"), "absent"),
         ("data", None, (), "holds no log of a known tool; known are evalscope, lm-eval"),
         ("inspect", unfinished, (), "the evaluation did not finish"),
-        ("inspect", no_archive, (), "bbh.eval is no Inspect archive"),
+        ("inspect", no_archive, (), "bbh.eval is not a whole zip file"),
     ],
 )
 def test_a_log_that_cannot_be_imported_is_told_in_one_line(

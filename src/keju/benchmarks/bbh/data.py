@@ -125,8 +125,8 @@ def load_answer_only(folder: DataFolder, names: Sequence[str]) -> dict[str, str]
             f" prompt text, in {folder.path}"
         )
     try:
-        texts = msgspec.json.decode(folder.bytes(path), type=dict[str, str])
-    except msgspec.DecodeError as error:
+        texts = msgspec.convert(folder.json(path), type=dict[str, str])
+    except msgspec.ValidationError as error:
         raise DataError(f"{folder.path / path} is no object of texts: {error}") from None
     for name in names:
         if name not in texts:

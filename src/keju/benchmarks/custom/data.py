@@ -23,6 +23,7 @@ from keju.benchmarks.custom.readers import ACCEPTED
 from keju.benchmarks.samples import DigestTable, StoredSamples, text_digest
 from keju.config.text import scalar
 from keju.errors import ConfigError, DataError, did_you_mean
+from keju.files import TABLE, parse_json
 from keju.sources.folder import DataFolder
 from keju.sources.layouts import SUFFIXES
 from keju.types import LABELS, Sample
@@ -280,8 +281,8 @@ def read_choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
         return tuple(cells)
     if isinstance(listed, str):
         try:
-            listed = msgspec.json.decode(listed)
-        except msgspec.DecodeError:
+            listed = parse_json(listed.encode(), TABLE)
+        except DataError:
             listed = None
     if not isinstance(listed, list):
         raise DataError(

@@ -12,10 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
 from keju.benchmarks.choices import check_choices
 from keju.errors import DataError, did_you_mean
+from keju.files import parse_json
 from keju.sources.layouts import HubRepo, Layout
 from keju.types import LABELS, Sample
 
@@ -95,8 +94,8 @@ def read_row(raw_fields: Mapping[str, Any], where: str) -> Row:
         if isinstance(value, str) and value.isascii() and value.isdigit():
             fields[name] = int(value)
     if isinstance(fields.get("options"), str):
-        with contextlib.suppress(msgspec.DecodeError):  # else refused as the text that it is
-            fields["options"] = msgspec.json.decode(fields["options"])
+        with contextlib.suppress(DataError):  # else refused as the text that it is
+            fields["options"] = parse_json(fields["options"].encode())
     question_id = _field(fields, "question_id", int, where)
     raw = _field(fields, "options", list, where)
     if not all(isinstance(option, str) for option in raw):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from keju.errors import DataError, MissingExtra
+from keju.errors import DataError
+from keju.files import LOG, parse_json
 from keju.interop.imports.log import (
     Log,
     LogRow,
@@ -22,6 +19,7 @@ from keju.interop.imports.log import (
     prompt_of,
     text_of,
 )
+from keju.sources.archive import Archive
 from keju.types import Reply
 
 TOOL = "inspect"
@@ -29,10 +27,6 @@ ARCHIVE = ".eval"
 DETECTED_IN = 2000
 """Bytes of a file in which the fields that make it a log stand."""
 HEADER, SAMPLES = "header.json", "samples/"
-ZSTANDARD = 93
-"""The compression method of Inspect's archives since 0.3.2xx; stock zipfile has it from 3.14 on."""
-_LOCAL_HEADER = 30
-"""Bytes of a zip entry's header before its name and extra field (APPNOTE.TXT 4.3.7)."""
 
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Inspect's letters: correct, incorrect, partial, no answer."""
@@ -66,44 +60,26 @@ def _open(source: Source, name: str) -> dict[str, Any]:
     """A log as one document, with all its samples."""
     if not name.endswith(ARCHIVE):
         return source.mapping(name)
-    where = source.root / name
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(raw := source.content(name)))
-    except zipfile.BadZipFile as error:
-        raise DataError(f"{where} is no Inspect archive: {error}") from None
-    entries = {entry.filename: entry for entry in archive.infolist()}
-    if HEADER not in entries:
+    with source.opened(name):
+        archive = Archive(source.root / name)
+    if HEADER not in archive.entries:
+        where = source.root / name
         raise DataError(f"{where} has no {HEADER}: the evaluation did not finish")
 
-    def document(entry: zipfile.ZipInfo) -> Any:
+    def document(entry: str) -> dict[str, Any]:
+        """The JSON object in an entry."""
+        where, content = f"{source.root / name}, {entry}", archive.read(entry)
         try:
-            return msgspec.json.decode(_content(archive, raw, entry))
-        except (msgspec.DecodeError, zipfile.BadZipFile, EOFError, ValueError) as error:
-            raise DataError(f"{where}, {entry.filename}: {error}") from None
+            document = parse_json(content, LOG)
+        except DataError as error:
+            raise DataError("file_not_json", where=where, problem=error) from None
+        if not isinstance(document, dict):
+            raise DataError("file_no_object", where=where)
+        return document
 
-    log: dict[str, Any] = document(entries[HEADER])
-    log["samples"] = [document(e) for file, e in entries.items() if file.startswith(SAMPLES)]
+    log = document(HEADER)
+    log["samples"] = [document(entry) for entry in archive.entries if entry.startswith(SAMPLES)]
     return log
-
-
-def _content(archive: zipfile.ZipFile, raw: bytes, entry: zipfile.ZipInfo) -> bytes:
-    if entry.compress_type != ZSTANDARD:
-        return archive.read(entry)
-    at = entry.header_offset
-    lengths = raw[at + _LOCAL_HEADER - 4 : at + _LOCAL_HEADER]
-    start = at + _LOCAL_HEADER + int.from_bytes(lengths[:2], "little")
-    start += int.from_bytes(lengths[2:], "little")
-    try:
-        import zstandard
-    except ImportError:
-        raise MissingExtra("reading this Inspect archive", "logs") from None
-    try:
-        with zstandard.ZstdDecompressor().stream_reader(
-            raw[start : start + entry.compress_size], read_across_frames=True
-        ) as stream:
-            return stream.read(entry.file_size)
-    except zstandard.ZstdError as error:
-        raise ValueError(str(error)) from None
 
 
 def _part(name: str, log: Mapping[str, Any]) -> Part:

@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 import hashlib
-import json
+import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-import msgspec
-
 from keju.answers.thinking import as_reply
 from keju.benchmarks import registry
 from keju.benchmarks.base import ToolTask
-from keju.errors import DataError, UsageError
+from keju.config.text import scalar
+from keju.errors import ConfigError, DataError, UsageError
+from keju.files import LOG, json_rows, parse_json
 from keju.models.faults import REDACTED, kind_of, one_line
 from keju.types import Fault, Reply, Usage
 
@@ -65,12 +65,20 @@ class Source:
 
     def content(self, name: str) -> bytes:
         """The content of one file."""
+        with self.opened(name) as file:
+            return file.read()
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[io.BufferedReader]:
+        """One file, opened; its hash is noted."""
         try:
-            raw = (self.root / name).read_bytes()
+            with (self.root / name).open("rb") as file:
+                self.hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
+                file.seek(0)
+                yield file
         except OSError as error:
-            raise DataError(f"cannot read {self.root / name}: {error.strerror}") from None
-        self.hashes[name] = hashlib.sha256(raw).hexdigest()
-        return raw
+            problem = error.strerror
+            raise DataError("file_unreadable", where=self.root / name, problem=problem) from None
 
     def refuse_several(self, models: set[str]) -> None:
         """A run is of one model: UsageError, and how to choose, where the log has more."""
@@ -81,11 +89,11 @@ class Source:
             )
 
     def json(self, name: str) -> Any:
-        """One JSON document."""
+        """One JSON document; also one with the ``NaN`` and ``Infinity`` that Python writes."""
         try:
-            return _decode(self.content(name))
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{self.root / name} is not valid JSON: {error}") from None
+            return parse_json(self.content(name), LOG)
+        except DataError as error:
+            raise DataError("file_not_json", where=self.root / name, problem=error) from None
 
     def mapping(self, name: str) -> dict[str, Any]:
         """One JSON object."""
@@ -96,27 +104,17 @@ class Source:
 
     def yaml(self, name: str) -> dict[str, Any]:
         """One YAML mapping; empty if it is none."""
-        import yaml
-
         try:
-            document = yaml.safe_load(self.content(name))
-        except (yaml.YAMLError, UnicodeDecodeError):
+            document = scalar(self.content(name).decode(), name)
+        except (ConfigError, UnicodeDecodeError):
             return {}
         return document if isinstance(document, dict) else {}
 
     def jsonl(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """The objects of a JSON Lines file, each with its place."""
-        for number, line in enumerate(self.content(name).splitlines(), 1):
-            if not line.strip():
-                continue
-            where = f"{name}, line {number}"
-            try:
-                row = _decode(line)
-            except (ValueError, RecursionError) as error:
-                raise DataError(f"{self.root / where}: {error}") from None
-            if not isinstance(row, dict):
-                raise DataError(f"{self.root / where}: no JSON object")
-            yield where, row
+        with self.opened(name) as lines:
+            for number, row in json_rows(lines, str(self.root / name), LOG):
+                yield f"{name}, line {number}", row
 
     def start(self, name: str, size: int) -> bytes:
         """How a file begins; nothing if it cannot be read."""
@@ -128,22 +126,10 @@ class Source:
 
     def first(self, name: str) -> dict[str, Any]:
         """The first object of a JSON Lines file; empty if it does not begin with one."""
-        try:
-            with (self.root / name).open("rb") as lines:
-                row = _decode(next(lines, b"null"))
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return row if isinstance(row, dict) else {}
-
-
-def _decode(text: bytes) -> Any:
-    """A JSON document; also one with the ``NaN`` and ``Infinity`` that Python writes."""
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        with suppress(ValueError):
-            return json.loads(text)
-        raise error from None
+        with suppress(OSError, DataError), (self.root / name).open("rb") as lines:
+            for _, row in json_rows(lines, name, LOG):
+                return row
+        return {}
 
 
 FINISHES = {"max_tokens": "length", "model_length": "length", "max_length": "length"}
