@@ -132,6 +132,9 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     extra: dict[str, Any] = {}
     """Further body fields as the user gave them (``extra_body``)."""
+    label_lead: str | msgspec.UnsetType = msgspec.UNSET
+    """What the protocol puts before a label that is compared: a space where the label is ``" A"``.
+    Not set where it is nothing, so that the hashes of such requests are those of version 0.1."""
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):

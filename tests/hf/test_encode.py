@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: make test-hf")
@@ -116,6 +117,16 @@ def test_the_spelling_with_a_space_counts_where_it_is_asked_for(tiny: Tiny) -> N
     item = one(encoder(tiny, space=True).encode([request]))
     assert spaced == [*item.tokens, *spaced[len(item.tokens) :]]
     assert both["A"] == (single["A"][0], spaced[len(item.tokens)])
+
+
+def test_a_label_is_written_as_the_protocol_writes_it(tiny: Tiny) -> None:
+    spaced = msgspec.structs.replace(LABELS, label_lead=" ")
+    text = "question (x)\nanswer ="
+    for space in (False, True):
+        request = Request(Prompt(Prefix(), text), spaced, "h", "ABCD")
+        item = one(encoder(tiny, space=space).encode([request]))
+        for label, ids in item.labels.items():
+            assert [*item.tokens, *ids] == tiny.tokenizer(f"{text} {label}")["input_ids"]
 
 
 def test_chat_prompts_share_their_turns_and_end_with_the_cue(tiny: Tiny) -> None:

@@ -21,12 +21,16 @@ def greedy(text: str) -> list[int]:
 
 
 def find(
-    ending: str, tokenize: Callable[[str], list[int]] = greedy, *, space: bool = False
+    ending: str,
+    tokenize: Callable[[str], list[int]] = greedy,
+    *,
+    lead: str = "",
+    space: bool = False,
 ) -> LabelTokens | None:
     async def tokens(text: str) -> list[int]:
         return tokenize(text)
 
-    return asyncio.run(find_label_tokens(ending, "AB", tokens, space=space))
+    return asyncio.run(find_label_tokens(ending, "AB", tokens, lead=lead, space=space))
 
 
 def ids_of(*words: str) -> list[int]:
@@ -58,3 +62,18 @@ def test_a_space_before_the_label_counts_when_asked_for() -> None:
 def test_labels_that_one_token_cannot_tell_apart() -> None:
     assert find("答案：", lambda text: [7] * len(text)) is None
     assert find("答案：", lambda text: [ord(c) // 99 for c in text]) is None
+
+
+def test_a_label_that_the_protocol_writes_with_a_space_is_that_token_alone() -> None:
+    for space in (False, True):
+        found = find("答案：", lead=" ", space=space)
+        assert found is not None
+        assert (found.cut, found.lead) == (0, ())
+        assert found.by_label() == {"A": ids_of(" A"), "B": ids_of(" B")}
+
+
+def test_a_space_that_is_a_token_of_its_own_becomes_part_of_the_prompt() -> None:
+    found = find("答案：", lambda text: [ord(char) for char in text], lead=" ")
+    assert found is not None
+    assert (found.cut, found.lead) == (0, (ord(" "),))
+    assert found.by_label() == {"A": [ord("A")], "B": [ord("B")]}

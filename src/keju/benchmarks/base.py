@@ -79,7 +79,7 @@ class Protocol:
     """Used in completion form only: chat replies are cut on our side."""
     label: str = ""
     """What the publication puts before a label whose log-probability it compares: a space where
-    that label is ``" A"``, nothing where it is ``"A"``. Declared only: no backend reads it yet."""
+    that label is ``" A"``, nothing where it is ``"A"``."""
     wording: Wording | None = None
     """How the questions are put; None where the exam writes its prompts by itself."""
     shots: int = 0

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import msgspec
+
 from keju.benchmarks import registry
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Mean, Protocol, Reader
 from keju.benchmarks.kit import (
@@ -237,4 +239,7 @@ def resolve_sampling(protocol: Protocol, config: TaskConfig) -> Sampling:
         stop=tuple(stop),
         seed=asked.seed,
         extra=asked.body(),
+        label_lead=protocol.label
+        if protocol.label and protocol.decode == "labels"
+        else msgspec.UNSET,
     )

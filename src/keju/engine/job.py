@@ -78,6 +78,8 @@ class Job:
         """What the records that count have cost."""
         self.seconds = array("f", [0.0]) * self.units
         """How long each unit's reply took."""
+        self.outside = array("f", [0.0]) * (self.units if sampling.decode == "labels" else 0)
+        """The probability of all that is not a label, by unit, where labels are compared."""
         self.errors: dict[int, Fault] = {}
         """Why units ended in an error."""
         self.watcher: Callable[[int, Record], None] | None = None
@@ -162,6 +164,8 @@ class Job:
         elif self.errors:
             self.errors.pop(unit, None)
         self.seconds[unit] = reply.seconds
+        if self.outside and reply.outside_mass is not None:
+            self.outside[unit] = reply.outside_mass
         self.meter.count(reply.usage, faults)
 
     def grade(self, index: int, reply: Reply, order: tuple[int, ...] = ()) -> tuple[Reading, ...]:

@@ -41,6 +41,8 @@ TEXTS: dict[str, str] = {
     "few_clusters": "only {clusters} clusters: the interval is itself unsure",
     "repeats_at_temperature_0": "repeats at temperature 0 measure the endpoint's noise, not the "
     "model's spread",
+    "probability_outside_labels": "{share:.1%} of the probability lies outside the labels that are "
+    "compared: the model would write something else there",
     "missing_predictions": "{missing} of {whole} questions have no prediction",
     "data_changed": "the data has changed since the run ({file}): what no longer fits is left out",
     "imported": "imported from {origin}: the prompts are its own",

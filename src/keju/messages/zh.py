@@ -38,6 +38,7 @@ TEXTS: dict[str, str] = {
     "one_cluster": "所有题目共用同一上下文：无法给出区间",
     "few_clusters": "只有 {clusters} 个聚类：区间本身并不可靠",
     "repeats_at_temperature_0": "温度为 0 时的重复衡量的是接口的噪声，而不是模型的离散程度",
+    "probability_outside_labels": "{share:.1%} 的概率落在所比较的标签之外：模型本会写别的内容",
     "missing_predictions": "{whole} 题中有 {missing} 题没有预测",
     "data_changed": "数据在运行之后有改动（{file}）：不再对应的回复不计入",
     "imported": "从 {origin} 导入：提示词为该工具自带",

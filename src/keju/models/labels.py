@@ -12,6 +12,7 @@ from keju.types import Request
 
 WORD_MARKS = "▁Ġ"
 """How SentencePiece and byte-level vocabularies write a leading space."""
+MARKS = tuple(WORD_MARKS)
 
 
 class _Position(NamedTuple):
@@ -42,9 +43,11 @@ def continues_cue(request: Request) -> bool:
 def label_values(logprobs: Any, request: Request) -> tuple[dict[str, float], float | None] | None:
     """The value of each label that was returned, and the probability of everything else.
 
-    A label's value is the log of the summed probability of all tokens that spell it. The token
-    that counts is the first of a text to continue; in a chat it is the first that is a label,
-    outside of any reasoning. Returns None where there are no log-probabilities at all.
+    A label's value is the log of the summed probability of all tokens that spell it; where the
+    protocol writes a space before a label, ``" A"`` spells it and ``"A"`` does not, if the server
+    tells them apart. The token that counts is the first of a text to continue; in a chat it is the
+    first that is a label, outside of any reasoning. Returns None where there are no
+    log-probabilities at all.
     """
     positions = list(_positions(logprobs))
     if not positions:
@@ -55,7 +58,12 @@ def label_values(logprobs: Any, request: Request) -> tuple[dict[str, float], flo
     if position is None:
         return {}, None
     shares: dict[str, float] = {}
-    for token, value in position.likeliest:
+    likeliest = position.likeliest
+    if request.sampling.label_lead:
+        # A server that decodes tokens one by one may leave the space out of all of them.
+        spaced = [entry for entry in likeliest if entry[0][:1].isspace() or entry[0][:1] in MARKS]
+        likeliest = spaced or likeliest
+    for token, value in likeliest:
         label = plain(token)
         if len(label) == 1 and label in request.labels:
             shares[label] = shares.get(label, 0.0) + math.exp(min(value, 0.0))

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 WARN_ABOVE = 0.01
 """Share of truncated or unparsed replies above which a result carries a warning."""
+MUCH_OUTSIDE = 0.5
+"""Share of the probability that lies on no label above which a result carries a warning."""
 QUANTILE_SAMPLE = 100_000
 """Latency quantiles are taken over at most this many units."""
 
@@ -98,6 +100,9 @@ def entries_of(
             entry = replace(entry, errors=Errors(dict(kinds), example.message))
         if job.sampling.temperature == 0 and job.epochs > 1:
             entry = entry.with_notices([Notice("repeats_at_temperature_0")])
+        if entry.n and sum(job.outside) > MUCH_OUTSIDE * entry.n * job.epochs:
+            share = sum(job.outside) / (entry.n * job.epochs)
+            entry = entry.with_notices([Notice("probability_outside_labels", {"share": share})])
         judgement = None
         if stage is not None:
             deff = entry.metrics["accuracy"].deff

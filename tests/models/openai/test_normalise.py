@@ -15,10 +15,12 @@ from keju.types import Fault, Reply, Sampling, Usage
 from tests.models.helpers import request_of
 
 
-def read(body: Any, *, labels: str = "", form: Any = "chat", extra: Any = None) -> Reply:
+def read(
+    body: Any, *, labels: str = "", form: Any = "chat", extra: Any = None, **more: Any
+) -> Reply:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     decode: Any = "labels" if labels else "generate"
-    sampling = Sampling(form=form, decode=decode, extra=extra or {})
+    sampling = Sampling(form=form, decode=decode, extra=extra or {}, **more)
     request = request_of(sampling=sampling, labels=labels, cue="答案：")
     return normalise(raw, request, 1.5, Redactor(["sk-MARKED"]))
 
@@ -245,6 +247,16 @@ def test_labels_of_a_completion_in_openai_shape() -> None:
     assert shares(reply) == {"B": 0.5, "A": 0.2}
     assert reply.outside_mass == pytest.approx(0.3)
     assert reply.text == "The"
+
+
+def test_a_label_that_the_protocol_writes_with_a_space() -> None:
+    def shares_of(*pairs: tuple[str, float]) -> dict[str, float]:
+        body = {"choices": [{"text": "x", "logprobs": {"content": [position(*pairs)]}}]}
+        return shares(read(body, labels="ABCD", form="completion", label_lead=" "))
+
+    assert shares_of(("A", 0.6), (" B", 0.2), ("▁C", 0.1), ("x", 0.1)) == {"B": 0.2, "C": 0.1}
+    # A server that shows no space at all cannot tell: every spelling counts.
+    assert shares_of(("A", 0.6), ("B", 0.2)) == {"A": 0.6, "B": 0.2}
 
 
 def test_sampled_token_counts_where_the_list_leaves_it_out() -> None:

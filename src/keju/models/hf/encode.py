@@ -58,7 +58,7 @@ class Encoder:
         self._template = checkpoint.chat_template
         self._label_space = label_space
         self._prefixes: dict[tuple[int, int], tuple[Prefix, Sampling, list[int]]] = {}
-        self._endings: dict[Any, tuple[int, LabelIds] | None] = {}
+        self._endings: dict[Any, tuple[int, list[int], LabelIds] | None] = {}
         plain, marked = (self._ids(["a"], special)[0] for special in (False, True))
         closed = len(marked) > len(plain) and marked[-1] in checkpoint.eos
         self._closing = 1 if closed else 0
@@ -116,11 +116,11 @@ class Encoder:
     def _item(self, request: Request, text: str, tokens: list[int]) -> Item | Fault:
         labels: LabelIds = {}
         if request.sampling.decode == "labels":
-            ending = self._ending(text, tokens, request.labels, request.sampling.form)
+            ending = self._ending(text, tokens, request.labels, request.sampling)
             if ending is None:
                 return Fault("bad_request", UNREADABLE)
-            cut, labels = ending
-            tokens = tokens[: len(tokens) - cut]
+            cut, lead, labels = ending
+            tokens = tokens[: len(tokens) - cut] + lead
         most = self._context - (0 if labels else 1)
         if len(tokens) > most:
             return Fault(
@@ -143,28 +143,35 @@ class Encoder:
         return Item(request, tokens, min(shared, len(tokens) - 1), labels)
 
     def _ending(
-        self, text: str, tokens: list[int], labels: str, form: Form
-    ) -> tuple[int, LabelIds] | None:
-        """The label ids behind `text`, and how many of its last tokens merge with a label.
+        self, text: str, tokens: list[int], labels: str, sampling: Sampling
+    ) -> tuple[int, list[int], LabelIds] | None:
+        """The label ids behind `text`, the tokens it loses at its end, and those it gets instead.
 
-        They are found by tokenising the text with each label behind it, once for every ending:
-        the last line that is not blank, the breaks around it, and the last tokens. What is
-        compared is the first token that a label changes. Where only some labels merge with the
-        end of the prompt, all are read after the prompt as it stands, each as the token it is by
-        itself: what a server does. None where one position cannot tell the labels apart.
+        They are found by tokenising the text with each label behind it, as the protocol writes it,
+        once for every ending: the last line that is not blank, the breaks around it, and the last
+        tokens. What is compared is the first token that tells the labels apart: behind ``答案：``
+        the token ``" A"`` for the label ``" A"``; or ``"A"``, after the token ``" "``, where the
+        tokenizer writes two. Where only some labels merge with the end of the prompt, all are read
+        after the prompt as it stands, each as the token it is by itself: what a server does. None
+        where one position cannot tell the labels apart.
         """
-        key = (last_line(text), tuple(tokens[-LAST:]), labels, form)
+        lead, form = sampling.label_lead or "", sampling.form
+        key = (last_line(text), tuple(tokens[-LAST:]), labels, lead, form)
         if key in self._endings:
             return self._endings[key]
-        written = self._tokens([text + label for label in labels], form)
+        written = self._tokens([text + lead + label for label in labels], form)
         starts = {common_length(tokens, ids) for ids in written}
         start = min(starts)
         if len(starts) > 1:
             start = len(tokens)
-            written = [tokens + ids for ids in self._ids(list(labels), False) if len(ids) == 1]
-        ids: LabelIds = {label: (seq[start],) for label, seq in zip(labels, written, strict=False)}
+            alone = self._ids([lead + label for label in labels], False)
+            written = [tokens + ids for ids in alone if len(ids) == 1]
+        place = start
+        while lead and len({tuple(ids[: place + 1]) for ids in written}) == 1:
+            place += 1
+        ids: LabelIds = {label: (seq[place],) for label, seq in zip(labels, written, strict=False)}
         readable = len(set(ids.values())) == len(labels)
-        if readable and self._label_space:
+        if readable and self._label_space and not lead:
             spaced = self._tokens([f"{text} {label}" for label in labels], form)
             apart = len({seq[start] for seq in spaced}) == len(labels)
             if apart and {common_length(tokens, seq) for seq in spaced} == {start}:
@@ -174,8 +181,9 @@ class Encoder:
                 }
         if len(self._endings) >= KEPT:
             self._endings.clear()
-        self._endings[key] = (len(tokens) - start, ids) if readable else None
-        return self._endings[key]
+        ending = (len(tokens) - start, written[0][start:place], ids) if readable else None
+        self._endings[key] = ending
+        return ending
 
     def _tokens(self, texts: list[str], form: Form) -> list[list[int]]:
         special = form == "completion"

@@ -25,6 +25,8 @@ class LabelTokens(NamedTuple):
     and ``A`` make the one token ``:A``."""
     ids: dict[int, str]
     """Token to the label that it spells."""
+    lead: tuple[int, ...] = ()
+    """Tokens that stand before every label and are added to the prompt: a space of its own."""
 
     def by_label(self) -> dict[str, list[int]]:
         """The tokens of each label."""
@@ -35,24 +37,29 @@ class LabelTokens(NamedTuple):
 
 
 async def find_label_tokens(
-    ending: str, labels: str, tokenize: Tokenize, *, space: bool = False
+    ending: str, labels: str, tokenize: Tokenize, *, lead: str = "", space: bool = False
 ) -> LabelTokens | None:
     """The tokens of `labels` behind a prompt that ends with `ending`.
 
-    With `space` the label after a space counts as the same label. None where the labels cannot
-    be told apart by one token.
+    `lead` is what the protocol writes before a label. Without one, `space` makes the label after
+    a space count as the same label. None where the labels cannot be told apart by one token.
     """
     before = await tokenize(ending)
-    written = {label: await tokenize(ending + label) for label in labels}
+    written = {label: await tokenize(ending + lead + label) for label in labels}
     starts = {common_length(before, tokens) for tokens in written.values()}
-    start = min(starts)
-    if len(starts) > 1 or any(len(tokens) <= start for tokens in written.values()):
+    start = place = min(starts)
+    if len(starts) > 1:
         return None
-    ids = {tokens[start]: label for label, tokens in written.items()}
+    while lead and len({tuple(tokens[: place + 1]) for tokens in written.values()}) == 1:
+        place += 1
+    if any(len(tokens) <= place for tokens in written.values()):
+        return None
+    ids = {tokens[place]: label for label, tokens in written.items()}
     if len(ids) < len(labels):
         return None
-    for label in labels if space else "":
+    for label in labels if space and not lead else "":
         spaced = await tokenize(f"{ending} {label}")
         if common_length(before, spaced) == start < len(spaced):
             ids.setdefault(spaced[start], label)
-    return LabelTokens(len(before) - start, ids)
+    first = next(iter(written.values()))
+    return LabelTokens(len(before) - start, ids, tuple(first[start:place]))

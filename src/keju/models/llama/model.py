@@ -144,7 +144,7 @@ class LlamaModel(Model):
         self._transport = Transport()
         self._bodies = BodyBuilder(name)
         self._samplings: dict[tuple[int, bool], tuple[Sampling, Sampling]] = {}
-        self._endings: dict[tuple[str, str], LabelTokens | None] = {}
+        self._endings: dict[tuple[str, str, str], LabelTokens | None] = {}
         self._facts: dict[str, Any] = {}
 
     async def start(self) -> None:
@@ -289,24 +289,27 @@ class LlamaModel(Model):
             fields = {"messages": turns} | ({"chat_template_kwargs": options} if options else {})
             text = (await self._call("/apply-template", fields, timeout))["prompt"]
         ending = text[-ENDING:]
-        if (ending, request.labels) not in self._endings:
+        key = (ending, request.labels, request.sampling.label_lead or "")
+        if key not in self._endings:
             if len(self._endings) >= KEPT:
                 self._endings.clear()
-            self._endings[ending, request.labels] = await find_label_tokens(
+            self._endings[key] = await find_label_tokens(
                 ending,
                 request.labels,
                 lambda text: self.tokenize(text, timeout),
+                lead=key[2],
                 space=self.settings.label_space,
             )
-        tokens = self._endings[ending, request.labels]
+        tokens = self._endings[key]
         if tokens is None:
             raise ValueError(
                 "the tokenizer does not write the labels as one token each behind it; "
                 "use decode 'generate'"
             )
         prompt: str | list[int] = text
-        if tokens.cut:
-            prompt = (await self.tokenize(text, timeout, special=True))[: -tokens.cut]
+        if tokens.cut or tokens.lead:
+            ids = await self.tokenize(text, timeout, special=True)
+            prompt = [*ids[: len(ids) - tokens.cut], *tokens.lead]
         sampling = msgspec.structs.replace(request.sampling, form="completion")
         completion = msgspec.structs.replace(request, sampling=sampling)
         for count in (FIRST_LOOK, self.file.vocabulary):

@@ -245,10 +245,22 @@ class OpenAIModel(Model):
         self._facts |= await preflight(self, sampling) | {"routes": sorted(routes)}
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """Make one attempt."""
+        """Make one attempt; where no label was among the likeliest tokens, look further down."""
+        reply = await self._attempt(request, timeout)
+        for top in self.bodies.further_looks if request.sampling.form == "completion" else ():
+            if reply.error is not None or reply.label_logprobs != {}:
+                break
+            further = await self._attempt(request, timeout, top)
+            if further.error is not None and further.error.kind == "bad_request":
+                self.bodies.further_looks = ()
+                break
+            reply = further
+        return reply
+
+    async def _attempt(self, request: Request, timeout: float, top: int = 0) -> Reply:
         started = perf_counter()
         try:
-            reply = await self.send(request, timeout)
+            reply = await self.send(request, timeout, top)
         except TransportError as error:
             fault = Fault(error.kind, self.redact(error.message), sent=error.reached)
             return Reply(seconds=perf_counter() - started, error=fault)
@@ -258,10 +270,10 @@ class OpenAIModel(Model):
             return Reply(seconds=seconds, error=fault)
         return normalise(reply.body, request, seconds, self.redact)
 
-    async def send(self, request: Request, timeout: float) -> HttpReply:
+    async def send(self, request: Request, timeout: float, top: int = 0) -> HttpReply:
         """Send one request as it is, for `ask` and the preflight."""
         route = self._routes[request.sampling.form]
-        return await self.transport.post(route, self.bodies.build(request), timeout)
+        return await self.transport.post(route, self.bodies.build(request, top), timeout)
 
     def facts(self) -> dict[str, Any]:
         """The endpoint without credentials, and what the preflight learnt of it."""

@@ -32,6 +32,9 @@ MOST_LABELS = 20
 """How many log-probabilities are asked for: the most that OpenAI's and vLLM's chat routes give."""
 FEWEST_LABELS = 5
 """What OpenAI's completion route gives."""
+FURTHER_LOOKS = (1_000, 1_000_000)
+"""How many are asked for where no label was among the first; llama.cpp gives the whole vocabulary,
+other servers refuse."""
 CHAT_LABEL_TOKENS = 8
 """Room for a label after a mark or two, where a chat reply cannot be prefilled."""
 MOST_TOKENS: Final = 2**53
@@ -66,19 +69,24 @@ class BodyBuilder:
         self._heads: dict[tuple[int, int, int, str], tuple[Prefix, Sampling, bytes]] = {}
         self.top_logprobs = MOST_LABELS
         """How many log-probabilities a labels request asks for."""
+        self.further_looks: tuple[int, ...] = FURTHER_LOOKS
+        """Larger numbers to ask for where no label was found; none once they were refused."""
         self.limit_field = "max_tokens"
         """The name of the field that limits the reply's length."""
 
-    def build(self, request: Request) -> bytes:
-        """The JSON body of `request`: what its subset shares, its own text, the cue, the seed."""
-        prompt, sampling = request.prompt, request.sampling
-        key = (id(prompt.prefix), id(sampling), self.top_logprobs, self.limit_field)
+    def build(self, request: Request, top: int = 0) -> bytes:
+        """The JSON body of `request`: what its subset shares, its own text, the cue, the seed.
+
+        `top` is the number of log-probabilities, where it is not the usual one.
+        """
+        prompt, sampling, top = request.prompt, request.sampling, top or self.top_logprobs
+        key = (id(prompt.prefix), id(sampling), top, self.limit_field)
         # The objects are kept beside their head, so that no other object gets their ids.
         entry = self._heads.get(key)
         if entry is None:
             if len(self._heads) >= KEPT_PREFIXES:
                 del self._heads[next(iter(self._heads))]
-            head = _encode({"model": self._model} | self.fields(sampling))[:-1]
+            head = _encode({"model": self._model} | self.fields(sampling, top))[:-1]
             if sampling.form == "completion":
                 head += b',"prompt":"'
             else:
@@ -93,7 +101,7 @@ class BodyBuilder:
         end = b"}" if seed is None else b',"seed":%d}' % seed
         return b"".join((entry[2], _encode(prompt.tail)[1:-1], closing, end))
 
-    def fields(self, sampling: Sampling) -> dict[str, Any]:
+    def fields(self, sampling: Sampling, top: int = MOST_LABELS) -> dict[str, Any]:
         """The sampling part of a body, without the seed, which may differ by request."""
         fields: dict[str, Any] = {"temperature": sampling.temperature, "top_p": sampling.top_p}
         fields[self.limit_field] = sampling.max_tokens
@@ -101,11 +109,11 @@ class BodyBuilder:
         if sampling.stop:
             fields["stop"] = list(sampling.stop)
         if sampling.decode == "labels" and sampling.form == "completion":
-            fields |= {self.limit_field: 1, "logprobs": self.top_logprobs}
+            fields |= {self.limit_field: 1, "logprobs": top}
         elif sampling.decode == "labels":
             room = 1 if sampling.extra.get("continue_final_message") else CHAT_LABEL_TOKENS
             fields[self.limit_field] = room
-            fields |= {"logprobs": True, "top_logprobs": self.top_logprobs}
+            fields |= {"logprobs": True, "top_logprobs": top}
         if "max_completion_tokens" in sampling.extra:
             fields.pop("max_tokens", None)
         return fields | {name: v for name, v in sampling.extra.items() if name != "seed"}
