@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -455,6 +456,28 @@ def test_labels_that_were_not_returned_are_unparsed_and_not_truncated(tmp_path: 
     assert finished.document["benchmarks"][0]["outcomes"]["unparsed"] == 6
     reasons = {record.readings[0].answer.reason for record in Records(tmp_path / "r")}
     assert reasons == {"labels_not_in_top_logprobs"}
+
+
+def test_much_probability_outside_the_labels_is_a_warning(tmp_path: Path) -> None:
+    def tokens(_: Asked) -> dict[str, float]:
+        return {"The": math.log(0.9), "A": math.log(0.05), "B": math.log(0.03)}
+
+    with FaultyEndpoint(Plan(tokens=tokens)) as endpoint:
+        finished = run_exams(config(endpoint, tmp_path, size=1, protocol="letters"))
+    (warning,) = [
+        text for text in finished.document["benchmarks"][0]["warnings"] if "outside" in text
+    ]
+    assert warning.startswith("92.0% of the probability lies outside the labels")
+
+
+def test_labels_beyond_the_first_log_probabilities_are_looked_for(tmp_path: Path) -> None:
+    def tokens(_: Asked) -> dict[str, float]:
+        return {f"w{n}": math.log(0.01) for n in range(50)} | {"B": -8.0, "A": -9.0}
+
+    with FaultyEndpoint(Plan(tokens=tokens, max_logprobs=1000)) as endpoint:
+        finished = run_exams(config(endpoint, tmp_path, size=1, protocol="letters"))
+    assert finished.document["benchmarks"][0]["outcomes"]["unparsed"] == 0
+    assert {record.readings[0].answer.value for record in Records(tmp_path / "r")} == {"B"}
 
 
 def test_replies_that_a_filter_broke_off_are_among_the_errors(tmp_path: Path) -> None:

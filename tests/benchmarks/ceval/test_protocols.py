@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from keju import run_task
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.ceval import CEVAL
+from keju.config import TaskConfig
 from keju.errors import ConfigError
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Plan
 
 Sit = Callable[..., Exam]
 
@@ -35,8 +40,8 @@ def test_the_registry_finds_it() -> None:
             {"protocol": "official", "form": "base"},
             "1-answer-only-base", "labels", "completion", None, 5,
         ),
-        ({"protocol": "lm-eval"}, "2", "labels", "completion", None, 0),
-        ({"protocol": "lm-eval", "decode": "generate"}, "2-generate", "generate", "completion", 16, 0),
+        ({"protocol": "lm-eval"}, "2.1", "labels", "completion", None, 0),
+        ({"protocol": "lm-eval", "decode": "generate"}, "2.1-generate", "generate", "completion", 16, 0),
         ({"protocol": "opencompass"}, "1-chat", "generate", "chat", 16, 5),
         ({"protocol": "opencompass", "form": "base"}, "1-base", "labels", "completion", None, 5),
         ({"protocol": "opencompass", "decode": "labels"}, "1-chat-labels", "labels", "chat", None, 5),
@@ -140,3 +145,23 @@ def test_doing_without_a_system_role_needs_a_system_message(sit: Sit, protocol: 
     exam = sit(protocol=protocol, system_role=False, system_prompt="你好")
     assert exam.render(exam.samples[0]).messages[0].content.startswith("你好\n\n")
     assert sit(protocol="tutorial", system_role=False).settings["system_role"] is False
+
+
+def test_lm_eval_compares_the_label_with_its_space_over_http(small: Path, tmp_path: Path) -> None:
+    """lm-eval compares ` A` to ` D`; the token `A` is another one."""
+    plan = Plan(tokens=lambda _: {"A": -0.2, " C": -2.0, " B": -3.0, "。": -4.0})
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "ceval").symlink_to(small, target_is_directory=True)
+    args = {"ceval": {"protocol": "lm-eval", "subset_list": ["logic", "law"]}}
+    with FaultyEndpoint(plan) as endpoint:
+        config = TaskConfig(
+            model="m",
+            api_url=endpoint.url,
+            datasets=["ceval"],
+            dataset_args=args,
+            data_dir=str(tmp_path / "data"),
+            work_dir=str(tmp_path / "runs"),
+        )
+        (entry,) = run_task(config)["benchmarks"]
+    assert entry["outcomes"]["correct"] == 1, "of A, C, A only the second"
+    assert any("outside the labels" in warning for warning in entry["warnings"])

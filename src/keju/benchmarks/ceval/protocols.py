@@ -259,7 +259,7 @@ PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
     ),
     CEvalProtocol(
         name="lm-eval",
-        version="2",
+        version="2.1",
         reader="first-capital",
         decode="labels",
         form="completion",
