@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,9 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.errors import DataError
+from keju.report.terminal import render_results
+from keju.results.schema import Results, to_document
+from keju.results.score import score_run
 from keju.runs.journal import VERDICTS, Records
 from keju.runs.run import Run
 from keju.task import run_exams
@@ -132,6 +136,37 @@ def test_most_of_the_repeats_decide(tmp_path: Path) -> None:
     assert found["outcomes"]["correct"] == RIGHT
     assert found["judge"]["repeats"] == 3
     assert found["judge"]["agreement"]["self_consistency"] == pytest.approx(1 / 3)
+
+
+def test_ties_and_doubts_are_counted_and_shown(tmp_path: Path) -> None:
+    def moody(asked: Asked) -> str:
+        """Of two repeats one is wrong; the other names both grades before its own."""
+        if asked.body["model"] != "judge":
+            return candidate(asked)
+        honest = verdict(asked).removeprefix("I compared them. ")
+        turned = "<grade>incorrect</grade>" if ">correct" in honest else "<grade>correct</grade>"
+        return turned if asked.body.get("seed") else f"Not {turned}, but\n{honest}"
+
+    with FaultyEndpoint(Plan(answers=moody)) as endpoint:
+        finished = run_exams(config(tmp_path, endpoint.url, {"repeats": 2}))
+    found = entry(finished.document)
+    assert found["outcomes"]["correct"] == RIGHT
+    assert (found["judge"]["ties"], found["judge"]["doubts"]) == (JUDGED, JUDGED)
+    assert found["judge"]["agreement"]["self_consistency"] == 0.0
+    codes = {notice["code"] for notice in found["notices"]}
+    assert {"judge_ties", "judge_in_doubt", "judge_inconsistent"} <= codes
+    told = f"in doubt {JUDGED}, ties {JUDGED}, the same verdict twice 0.00 %"
+    assert told in printed(finished.results)
+    assert told in (tmp_path / "r" / "report.html").read_text()
+    scored = to_document(score_run(Run(tmp_path / "r")))
+    assert entry(scored)["judge"] == found["judge"]
+
+
+def printed(results: Results) -> str:
+    """What the terminal says, in one line."""
+    stream = io.StringIO()
+    render_results(results, file=stream)
+    return " ".join(stream.getvalue().split())
 
 
 def test_a_second_judge_measures_agreement_and_decides_nothing(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 from keju.benchmarks import registry
 from keju.benchmarks.base import Reader
 from keju.errors import ConfigError, DataError, EndpointError
+from keju.judges import exam as exam_module
 from keju.judges import judge as judge_module
 from keju.judges import verdicts as verdicts_module
 from keju.judges.prompts import Kind
@@ -398,13 +399,13 @@ def test_each_reply_is_graded_once_and_each_verdict_read_once(
         graded.append(sample.id)
         return grade(exam, reply, sample, reader)
 
-    def count_read(text: str, shown: str, kind: Kind) -> Answer:
+    def count_read(text: str, shown: str, kind: Kind, finish: str = "") -> Answer:
         read.append(shown)
-        return verdict_of(text, shown, kind)
+        return verdict_of(text, shown, kind, finish)
 
     monkeypatch.setattr(OpenExam, "grade", count_grade)
     monkeypatch.setattr(judge_module, "read_verdict", count_read)
-    monkeypatch.setattr(verdicts_module, "read_verdict", count_read)
+    monkeypatch.setattr(exam_module, "read_verdict", count_read)
     task = config(tmp_path, endpoint.url, {})
     run_exams(task)
     assert len(graded) == len(set(graded)) == SIZE

@@ -20,7 +20,12 @@ class Change(NamedTuple):
     """What was wrong in 0.1."""
 
 
-CHANGES: tuple[Change, ...] = ()
+_PROMPT = "the judge's prompt is version 2: what it quotes is marked line by line"
+CHANGES: tuple[Change, ...] = (
+    Change("bixbench-judged", "*/judge/protocol_version", _PROMPT),
+    Change("bixbench-judged", "*/judge/usage/input_tokens", _PROMPT),
+    Change("bixbench-judged", "*/judge/cost", _PROMPT),
+)
 
 
 def declared(run: str, path: str) -> bool:

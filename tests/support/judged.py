@@ -25,7 +25,7 @@ class Shown(NamedTuple):
 
 def parts(asked: Asked) -> Shown:
     found = re.findall(r"\[begin (\w+) (\w+)\]\n(.*?)\n\[end \1 \2\]", asked.text, re.DOTALL)
-    return Shown(**{name: text for name, _, text in found})
+    return Shown(**{name: re.sub(r"(?m)^\| ", "", text) for name, _, text in found})
 
 
 def candidate(asked: Asked) -> str:

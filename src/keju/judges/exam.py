@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -11,8 +11,9 @@ from keju.answers.thinking import split_thinking
 from keju.benchmarks.base import Exam, Reader, Subset
 from keju.benchmarks.choices import as_shown
 from keju.engine.job import Job
+from keju.judges import earlier
 from keju.judges.prompts import ANSWER, EVAL_MODE, PROTOCOLS, Kind, render
-from keju.judges.verdicts import GRADER, VerdictReader, reading_of, score_of
+from keju.judges.verdicts import GRADER, VerdictReader, read_verdict, reading_of, score_of
 from keju.types import Answer, Prompt, Reading, Record, Reply, Sample, Score
 
 UNDECIDED = "undecided"
@@ -103,7 +104,13 @@ def handed_in(sample: Sample, text: str, index: int = 0, epoch: int = 0) -> Samp
 class JudgeExam(Exam):
     """The answers of one exam, to be graded one by one."""
 
-    def __init__(self, name: str, samples: Sequence[Sample], kind: Kind) -> None:
+    def __init__(
+        self,
+        name: str,
+        samples: Sequence[Sample],
+        kind: Kind,
+        write: Callable[[Sample, Kind], Prompt] = render,
+    ) -> None:
         super().__init__(
             benchmark=PREFIX + name,
             protocol=PROTOCOLS[kind],
@@ -111,13 +118,23 @@ class JudgeExam(Exam):
             subsets=(Subset(name, 0, len(samples)),),
             readers={VerdictReader.name: VerdictReader(kind)},
         )
-        self._kind = kind
+        self.kind = kind
+        self._write = write
+
+    def earlier(self) -> JudgeExam:
+        """The same answers as version 0.1 asked about them."""
+        return JudgeExam(
+            self.benchmark.removeprefix(PREFIX), self.samples, self.kind, earlier.render
+        )
 
     def render(self, sample: Sample) -> Prompt:
-        return render(sample, self._kind)
+        return self._write(sample, self.kind)
 
     def grade(self, reply: Reply, sample: Sample, reader: Reader) -> Reading:
-        """Read the verdict; what the judge could not be asked has none."""
-        if reply.error is not None:
+        """Read the verdict; a failed attempt has none, and says why."""
+        if reply.error is not None and not reply.text:
             return Reading(reader.name, Answer(reason=reply.error.kind), Score(0.0, "error"))
-        return reading_of(reader.read(reply.text, sample))
+        shown = self.render(sample).tail
+        verdict = reading_of(read_verdict(reply.text, shown, self.kind, reply.finish))
+        failed = reply.error is not None
+        return replace(verdict, score=Score(0.0, "error")) if failed else verdict

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import add
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import astuple, replace
@@ -18,16 +21,18 @@ from keju.config.strict import StrictSettings
 from keju.engine.budget import Meter
 from keju.engine.channel import Channel, Exchange
 from keju.engine.job import Job, make_jobs
-from keju.engine.resume import Recalled
+from keju.engine.resume import JobRequests, Recalled, recall
 from keju.engine.session import run_session
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
+from keju.judges import earlier
 from keju.judges.exam import JudgeExam
-from keju.judges.prompts import PROTOCOLS, Kind
-from keju.judges.verdicts import read_verdict, reading_of, settled
+from keju.judges.prompts import PROTOCOLS, VERSION, Kind
+from keju.judges.verdicts import TWO_VERDICTS, read_verdict, reading_of, settled
 from keju.models.base import Model
 from keju.models.registry import is_local, make_model, model_name
-from keju.runs.journal import Journal
+from keju.runs.journal import Journal, Records
 from keju.runs.manifest import SessionLog
+from keju.runs.run import counting
 from keju.types import Answer, Fault, Reply, Request, Sampling, Usage
 
 if TYPE_CHECKING:
@@ -41,6 +46,18 @@ _USUAL_PORT = re.compile(r"^(http://[^/]*):80(?=/)|^(https://[^/]*):443(?=/)")
 """A port that may go unsaid: ``https://there:443/v1``."""
 
 
+@dataclass
+class Replies:
+    """What the journal says of a judge's replies about one exam."""
+
+    versions: set[str] = field(default_factory=set)
+    """Of the prompt, where there is a verdict."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """Replies without a verdict, by reason."""
+    doubts: int = 0
+    """Verdicts beside which the reply has others."""
+
+
 class Judge:
     """One model, asked under a judge's settings."""
 
@@ -52,6 +69,10 @@ class Judge:
         self.task = judge_task(config, settings, model)
         self.jobs: list[Job] = []
         """What it is handed: one job for each exam."""
+        self.replies: list[Replies] = []
+        """What became of asking it, by job."""
+        self._exams: Sequence[JudgeExam] = ()
+        self._requests = JobRequests(())
         self.asked = False
         """Whether it was asked anything by this process, rather than remembered."""
         self._code = "second_judge" if second else "judge"
@@ -94,7 +115,8 @@ class Judge:
         def check(reply: Reply) -> Reply:
             nonlocal paid, verdict
             paid = Usage(*map(add, astuple(paid), astuple(reply.usage)))
-            verdict = read_verdict(reply.text, request.prompt.tail, self.kind)
+            shown = request.prompt.tail
+            verdict = read_verdict(reply.text, shown, self.kind, reply.finish)
             fault = None
             if verdict.value is None:
                 excerpt = " ".join(reply.text.split())[-EXCERPT:]
@@ -105,6 +127,47 @@ class Judge:
         if exchange.reply.error is not None:
             return exchange
         return exchange._replace(readings=(reading_of(verdict),))
+
+    def hand(self, exams: Sequence[JudgeExam]) -> None:
+        """Give it the answers of each exam to grade."""
+        self.jobs = [self.job(exam) for exam in exams]
+        self.replies = [Replies() for _ in exams]
+        self._exams, self._requests = exams, JobRequests(self.jobs)
+
+    def recall(self, path: Path) -> Recalled:
+        """Enter the verdicts that the journal at `path` holds.
+
+        One that was given in the words of an earlier version counts for what it was.
+        """
+        recalled = recall(self._requests, path)
+        if not path.is_file() or recalled.count == sum(job.units for job in self.jobs):
+            return recalled
+        requests = JobRequests([self.job(exam.earlier()) for exam in self._exams])
+        placed = Records(path.parent, path.name).placed()
+        for number, _, record in counting(placed, requests.by_hash):
+            place, unit = requests.place(number)
+            if record.reply.error is None and not recalled.done[place][unit]:
+                self.jobs[place].recall(unit, record, trusted=True)
+                recalled.done[place][unit] = 1
+                self.replies[place].versions.add(earlier.VERSION)
+        return recalled
+
+    def look_back(self, path: Path) -> None:
+        """Note why replies in the journal have no verdict, and which verdicts are in doubt."""
+        if not path.is_file():
+            return
+        placed = Records(path.parent, path.name).placed()
+        answers = {  # a later record of the same request takes the place of an error
+            number: record.readings[0].answer
+            for number, _, record in counting(placed, self._requests.by_hash)
+        }
+        for number, answer in answers.items():
+            replies = self.replies[self._requests.place(number)[0]]
+            if answer.value is None:
+                replies.failures[answer.reason] += 1
+            else:
+                replies.versions.add(VERSION)
+                replies.doubts += answer.reason == TWO_VERDICTS
 
     def votes(self, place: int) -> list[list[str | None]]:
         """The verdicts on each answer of one exam, one for each repeat."""

@@ -22,7 +22,6 @@ from keju.config import JudgeConfig, TaskConfig
 from keju.engine.budget import Meter
 from keju.engine.channel import Channel, Limits
 from keju.engine.job import Job
-from keju.engine.resume import JobRequests, recall
 from keju.engine.session import run_loop
 from keju.engine.tally import CODE
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete, UsageError
@@ -30,7 +29,7 @@ from keju.judges.exam import JudgeExam, Submission, submit
 from keju.judges.judge import Judge
 from keju.judges.prompts import PROTOCOLS
 from keju.judges.quality import corrected_accuracy, describe, load_labelled, measure
-from keju.judges.verdicts import GRADES, agreement, consistency
+from keju.judges.verdicts import BROKEN_OFF, GRADES, agreement, consistency, is_tie
 from keju.runs.journal import VERDICTS, Journal
 from keju.runs.judged import Grade
 from keju.runs.manifest import ManifestFile
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
 LABELLED = "labelled"
 """Stands for the name of an exam where the answers come from a file of known grades."""
 CORRECTED = "accuracy_judge_corrected"
+CONSISTENT, AGREED = 0.8, 0.6
+"""The least self-consistency and the least kappa of two judges that go without a warning."""
 
 
 class Judgement(NamedTuple):
@@ -104,7 +105,7 @@ class Panel:
         if self.labelled is not None:
             exams.append(JudgeExam(LABELLED, self.labelled.samples, kind))
         for judge in self.judges:
-            judge.jobs = [judge.job(exam) for exam in exams]
+            judge.hand(exams)
 
     def decide(self) -> Iterator[Grade]:
         """Enter the first judge's verdicts on the scoreboards; the readings that result."""
@@ -132,6 +133,7 @@ class Panel:
         ):
             if missing := own.count(None):
                 notices.append(Notice(code, {"missing": missing, "whole": len(own)}))
+        notices += self._cautions(place, judge)
         if self.labelled is None:
             return Judgement(judge, notices, {})
         quality = measure(self.labelled.correct, self.judges[0].verdicts(len(self.jobs)))
@@ -152,18 +154,37 @@ class Panel:
             return Judgement(judge, notices, {})
         return Judgement(judge, notices, {CORRECTED: metric})
 
+    def _cautions(self, place: int, judge: dict[str, Any]) -> Iterator[Notice]:
+        """What makes the verdicts on an exam less certain than they look."""
+        replies, whole = self.judges[0].replies[place], len(self.verdicts[place][0])
+        if cut := replies.failures[BROKEN_OFF]:
+            yield Notice("judge_cut_off", {"replies": cut})
+        if replies.doubts:
+            yield Notice("judge_in_doubt", {"doubts": replies.doubts, "whole": whole})
+        if ties := judge.get("ties"):
+            yield Notice("judge_ties", {"ties": ties, "whole": whole})
+        agreed = judge.get("agreement", {})
+        share, kappa = agreed.get("self_consistency"), agreed.get("second", {}).get("kappa")
+        if share is not None and share < CONSISTENT:
+            yield Notice("judge_inconsistent", {"share": share})
+        if kappa is not None and kappa < AGREED:
+            yield Notice("judges_disagree", {"second": self.settings.second, "kappa": kappa})
+
     def _described(self, place: int) -> dict[str, Any]:
         settings, (verdicts, *second) = self.settings, self.verdicts[place]
-        protocol = PROTOCOLS[self.judges[0].kind]
+        first = self.judges[0]
+        protocol, replies = PROTOCOLS[first.kind], first.replies[place]
         meters = [judge.jobs[place].meter for judge in self.judges]
         known = [judge.jobs[-1].meter for judge in self.judges if self.labelled and place == 0]
         described: dict[str, Any] = {
             "model": settings.model,
             "strategy": settings.strategy,
             "protocol": protocol.name,
-            "protocol_version": protocol.version,
+            "protocol_version": "+".join(sorted(replies.versions)) or protocol.version,
             "judged": len(verdicts) - verdicts.count(None),
             "ungraded": verdicts.count(None),
+            "doubts": replies.doubts,
+            "failed_replies": dict(replies.failures),
             **_spent(meters + known, settings),
         }
         if known:
@@ -174,7 +195,9 @@ class Panel:
         agreed: dict[str, Any] = {}
         if settings.repeats > 1:
             described["repeats"] = settings.repeats
-            agreed["self_consistency"] = consistency(self.judges[0].votes(place))
+            votes = first.votes(place)
+            described["ties"] = sum(map(is_tie, votes))
+            agreed["self_consistency"] = consistency(votes)
         if second:
             agreed["second"] = {"model": settings.second} | agreement(verdicts, second[0])
         return described | ({"agreement": agreed} if agreed else {})
@@ -239,9 +262,11 @@ class JudgeStage:
         stop = None
         if manifest is None:
             for judge in self._judges:
-                recall(JobRequests(judge.jobs), folder / VERDICTS)
+                judge.recall(folder / VERDICTS)
         else:
             stop = self._ask(folder, manifest, display, strict=strict)
+        for judge in self._judges:
+            judge.look_back(folder / VERDICTS)
         self.grades = [grade for panel in self._panels for grade in panel.decide()]
         if manifest is None or stop is not None:
             return stop
@@ -260,7 +285,7 @@ class JudgeStage:
             for panel in self._panels:
                 spent = Meter()  # both judges of a panel share its budget
                 for judge in panel.judges:
-                    recalled = recall(JobRequests(judge.jobs), journal.path)
+                    recalled = judge.recall(journal.path)
                     lacking = recalled.count < sum(job.units for job in judge.jobs)
                     if lacking and stop is None:
                         log = manifest.judge_log(judge.task.model)

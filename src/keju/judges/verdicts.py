@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import html
 import re
-from bisect import bisect
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import accumulate
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from keju.benchmarks.base import Reader
 from keju.judges.prompts import Kind, render
-from keju.judges.quoting import quotations, without_blocks
+from keju.judges.quoting import CONTEXT, before_tags, harmless
 from keju.stats.agreement import kappa_of_labels, self_consistency
-from keju.types import Answer, Outcome, Reading, Sample, Score
+from keju.types import FILTERED, Answer, Outcome, Reading, Sample, Score
 
 GRADER = "judge"
 GRADES: dict[str, Outcome] = {
@@ -26,54 +26,99 @@ PASS = 0.5
 CLAMPED = "clamped"
 """Reason of a verdict whose number lay outside [0, 1]."""
 
+INCOMPLETE = frozenset({"length", FILTERED, "abort", "error"})
+"""Finish reasons of a reply that broke off: nothing in it is a verdict."""
+BROKEN_OFF, NO_VERDICT, TWO_VERDICTS = "broken_off", "no_verdict", "two_verdicts"
+"""Why a reply has no verdict. A verdict with the last reason is in doubt: others are beside it."""
+
 _TAGGED: dict[Kind, re.Pattern[str]] = {
     kind: re.compile(
-        rf"<\s{{0,4}}{kind}\s{{0,4}}>([^<>]{{0,80}})(<\s{{0,4}}/\s{{0,4}}{kind}\s{{0,4}}>|\Z)",
+        rf"<\s{{0,4}}{kind}\s{{0,4}}>([^<>]{{0,80}})<\s{{0,4}}/\s{{0,4}}{kind}\s{{0,4}}>",
         re.IGNORECASE,
     )
     for kind in ("grade", "score")
 }
-"""``<grade>correct</grade>``, ``< Grade > **Correct** </ grade>``; at the very end of a reply also
-``<grade>correct``."""
+"""``<grade>correct</grade>``, ``< Grade > **Correct** </ grade>``."""
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?", re.ASCII)
 """``1``, ``0.75``, ``.5``, ``7.5e-1``."""
+_DECORATION = " \t*_`#."
+"""What may stand beside a verdict in its line."""
+_MARKS = tuple("\"'“”‘’«»「」『』`")
+_NEAR = 24
+"""Letters and digits before a verdict that show whether it is repeated from an answer."""
 
 
-def read_verdict(text: str, shown: str, kind: Kind) -> Answer:
-    """The verdict of a judge that was `shown` a prompt; no value if there is not exactly one.
+class _Verdict(NamedTuple):
+    """A verdict in a judge's reply, and whether there is nothing else in its line."""
 
-    Verdicts in repetitions of what was shown do not count. Tags around something that is no
-    verdict are passed over. Two verdicts that differ are none. The last verdict is the judge's
-    own even where its line is also one of the answer's, lest an answer could take it away; only
-    a favourable one that stands in quotation marks is not.
+    value: str
+    reason: str
+    alone: bool
+    start: int
+    end: int
+
+
+def read_verdict(text: str, shown: str, kind: Kind, finish: str = "") -> Answer:
+    """The verdict of a judge that was `shown` a prompt; no value if there is none.
+
+    Nothing counts in a reply that broke off. The last line that is nothing but a verdict decides;
+    without such a line all verdicts must be the same. Tags around something that is no verdict are
+    passed over.
+
+    About an answer that writes verdicts itself the least favourable one decides, and a favourable
+    one only at the very end of a reply that does not repeat the answer there. So an answer can
+    neither raise its grade nor escape a verdict by what it writes.
     """
-    said = without_blocks(text, shown)
-    spans: list[tuple[int, int]] = []
-    answers: list[Answer] = []
-    for tagged in _TAGGED[kind].finditer(said):
+    if finish in INCOMPLETE:
+        return Answer(reason=BROKEN_OFF)
+    verdicts = list(_verdicts(text, kind))
+    if not verdicts:
+        return Answer(reason=NO_VERDICT)
+    differ = len({each.value for each in verdicts}) > 1
+    chosen = next((each for each in reversed(verdicts) if each.alone), verdicts[-1])
+    if contexts := list(before_tags(shown)):
+        chosen = min(reversed(verdicts), key=lambda each: score_of(each.value).value)
+        if _passes(chosen) and not _is_own(verdicts[-1], text, contexts):
+            return Answer(reason=NO_VERDICT)
+    elif differ and not chosen.alone:
+        return Answer(reason=TWO_VERDICTS)
+    reason = TWO_VERDICTS if differ else chosen.reason
+    return Answer(chosen.value, "strict" if chosen.alone else "tolerant", reason)
+
+
+def _verdicts(text: str, kind: Kind) -> Iterator[_Verdict]:
+    for tagged in _TAGGED[kind].finditer(text):
         verdict = _grade(tagged[1]) if kind == "grade" else _score(tagged[1])
         if verdict is not None:
-            value, reason = verdict
-            spans.append(tagged.span())
-            answers.append(Answer(value, "strict" if tagged[2] else "tolerant", reason))
-    if not answers:
-        return Answer(reason="no_verdict")
-    inline, lines = quotations(said, shown)
-    quoted = _inside(spans, [*inline, *lines])
-    favourable = score_of(answers[-1].value).outcome == "correct"
-    quoted[-1] = favourable and _inside(spans[-1:], inline)[0]
-    own = [answer for answer, taken in zip(answers, quoted, strict=True) if not taken]
-    if not own:
-        return Answer(reason="no_verdict")
-    return own[-1] if len({each.value for each in own}) == 1 else Answer(reason="two_verdicts")
+            start, end = tagged.span()
+            line_end = text.find("\n", end)
+            beside = text[text.rfind("\n", 0, start) + 1 : start]
+            beside += text[end : line_end if line_end >= 0 else len(text)]
+            alone = not beside.strip(_DECORATION)
+            yield _Verdict(*verdict, alone, start, end)
 
 
-def _inside(spans: Sequence[tuple[int, int]], quoted: Iterable[tuple[int, int]]) -> list[bool]:
-    """Whether each span lies in a quotation: one that begins before it and ends after it."""
-    in_order = sorted(quoted)
-    starts = [start for start, _ in in_order]
-    reach = [0, *accumulate((end for _, end in in_order), max)]
-    return [end <= reach[bisect(starts, start)] for start, end in spans]
+def _passes(verdict: _Verdict) -> bool:
+    return score_of(verdict.value).outcome == "correct"
+
+
+def _is_own(verdict: _Verdict, text: str, contexts: Iterable[str]) -> bool:
+    """Whether the last verdict of a reply is the judge's own, and not repeated from an answer.
+
+    `contexts` are what the answer has before the verdicts that it writes. One that stands in
+    quotation marks is repeated, and one after the same words.
+    """
+    before, after = text[: verdict.start], text[verdict.end :]
+    if before.endswith(_MARKS) or any(map(str.isalnum, after)):
+        return False
+    said = _letters(harmless(before[-CONTEXT:]))
+    return not any(said.endswith(_letters(context)) for context in contexts)
+
+
+def _letters(text: str) -> str:
+    """The last letters and digits of `text`, in one spelling."""
+    end = unicodedata.normalize("NFKC", html.unescape(html.unescape(text))).casefold()
+    return "".join(filter(str.isalnum, end))[-_NEAR:]
 
 
 def _grade(said: str) -> tuple[str, str] | None:
@@ -123,7 +168,7 @@ class VerdictReader(Reader):
 def settled(votes: Sequence[str | None]) -> str | None:
     """What one judge's verdicts on one answer come to; None among them is a repeat without one.
 
-    The verdict that most votes give, an earlier one at a tie; the mean of scores.
+    The verdict that most votes give, an earlier one at a tie (see `is_tie`); the mean of scores.
     """
     given = [vote for vote in votes if vote is not None]
     if not given:
@@ -132,6 +177,12 @@ def settled(votes: Sequence[str | None]) -> str | None:
         return f"{sum(map(float, given)) / len(given):.6g}"
     counts = Counter(given)
     return max(counts, key=counts.__getitem__)
+
+
+def is_tie(votes: Sequence[str | None]) -> bool:
+    """Whether no verdict has most votes, so that the order of asking decides."""
+    counts = sorted(Counter(vote for vote in votes if vote in GRADES).values())
+    return len(counts) > 1 and counts[-1] == counts[-2]
 
 
 def consistency(answers: Iterable[Sequence[str | None]]) -> float | None:

@@ -72,6 +72,15 @@ TEXTS: dict[str, str] = {
     "answers: agreement is measured without them",
     "judge_repeats_at_temperature_0": "repeats of the judge at temperature 0 measure its "
     "endpoint's noise, not how sure the judge is",
+    "judge_cut_off": "{replies} of the judge's replies broke off and have no verdict: give it room "
+    "in judge.generation_config.max_tokens",
+    "judge_in_doubt": "on {doubts} of {whole} answers the judge wrote different verdicts in one "
+    "reply, and one of them was taken",
+    "judge_ties": "the judge's repeats are split evenly on {ties} of {whole} answers, where the "
+    "first verdict decided: an odd number of repeats settles most of them",
+    "judge_inconsistent": "two verdicts of the judge on one answer are the same in only "
+    "{share:.0%} of cases",
+    "judges_disagree": "the judge and the second judge '{second}' agree poorly (kappa {kappa:.2f})",
     "judge_not_corrected": "the accuracy is not corrected for the judge's errors: {reason}",
     "judge_failed": "the judge '{name}': {problem}",
     "second_judge_failed": "the second judge '{name}': {problem}",
@@ -348,6 +357,10 @@ LABELS: dict[str, str] = {
     "errata": "Known faults of the questions",
     "errata_note": "Questions known to be faulty, asked and counted all the same: {n}",
     "judge_line": "judged by {model}: answers {judged}, without a verdict {ungraded}",
+    "judge_doubts": ", in doubt {doubts}",
+    "judge_ties_share": ", ties {ties}",
+    "judge_repeats": ", the same verdict twice {share}",
+    "judge_second": ", kappa with {model} {kappa}",
     "judge_cost": ", cost {cost}",
     "disagreements": "Where the readers disagree",
     "disagreements_shown": "{shown} of {total} disagreements",

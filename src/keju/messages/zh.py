@@ -62,6 +62,14 @@ TEXTS: dict[str, str] = {
     "second_judge_without_verdict": "第二评委对 {whole} 个答案中的 {missing} 个没有裁决：一致性"
     "不包含这些答案",
     "judge_repeats_at_temperature_0": "温度为 0 时评委的重复衡量的是其接口的噪声，而不是评委的把握",
+    "judge_cut_off": "评委有 {replies} 条回复中途截断，没有裁决：请增大 "
+    "judge.generation_config.max_tokens",
+    "judge_in_doubt": "{whole} 个答案中有 {doubts} 个，评委在同一回复里写了不同的裁决，"
+    "只取了其中一个",
+    "judge_ties": "{whole} 个答案中有 {ties} 个，评委的重复裁决票数相同，由最先的裁决决定："
+    "奇数次重复可消除大部分平票",
+    "judge_inconsistent": "评委对同一答案的两次裁决仅有 {share:.0%} 相同",
+    "judges_disagree": "评委与第二评委“{second}”的一致程度很低（kappa {kappa:.2f}）",
     "judge_not_corrected": "准确率未按评委的误差更正：{reason}",
     "judge_failed": "评委“{name}”：{problem}",
     "second_judge_failed": "第二评委“{name}”：{problem}",
@@ -319,6 +327,10 @@ LABELS: dict[str, str] = {
     "errata": "题目的已知问题",
     "errata_note": "已知有误、仍照常提问并计分的题目：{n} 题",
     "judge_line": "评判模型 {model}：评判答案 {judged} 个，没有结论 {ungraded} 个",
+    "judge_doubts": "，存疑 {doubts} 个",
+    "judge_ties_share": "，平票 {ties} 个",
+    "judge_repeats": "，两次裁决相同 {share}",
+    "judge_second": "，与 {model} 的 kappa 为 {kappa}",
     "judge_cost": "，费用 {cost}",
     "disagreements": "读取器之间的分歧",
     "disagreements_shown": "共 {total} 处分歧，列出 {shown} 处",

@@ -11,7 +11,18 @@ from typing import Any, NamedTuple
 
 from keju.benchmarks.base import Reference
 from keju.messages import Language, labels
-from keju.results.schema import BEST, NO_GOLD, WORST, Entry, Errors, Judge, Metric, Results, Row
+from keju.results.schema import (
+    BEST,
+    NO_GOLD,
+    WORST,
+    Agreement,
+    Entry,
+    Errors,
+    Judge,
+    Metric,
+    Results,
+    Row,
+)
 from keju.types import OUTCOMES, UNGRADED, Outcome
 
 UNKNOWN = "–"
@@ -272,12 +283,23 @@ def left_out_words(entry: Entry, labels: Labels) -> list[str]:
 
 
 def judge_words(judge: Judge | None, labels: Labels) -> str:
-    """Who judged how many answers, and what that cost, in one line; empty where nobody did."""
+    """Who judged how many answers, how surely, and at what cost, in one line; empty if nobody."""
     if judge is None:
         return ""
     counts = {"judged": count(judge.judged), "ungraded": count(judge.ungraded)}
     line = labels("judge_line", model=judge.model, **counts)
-    return line if judge.cost is None else line + labels("judge_cost", cost=money(judge.cost))
+    if judge.cost is not None:
+        line += labels("judge_cost", cost=money(judge.cost))
+    if judge.doubts:
+        line += labels("judge_doubts", doubts=count(judge.doubts))
+    if judge.ties:
+        line += labels("judge_ties_share", ties=count(judge.ties))
+    agreement = judge.agreement or Agreement()
+    if isinstance(agreement.self_consistency, float):
+        line += labels("judge_repeats", share=percent(agreement.self_consistency))
+    if (second := agreement.second) is not None and second.kappa is not None:
+        line += labels("judge_second", model=second.model, kappa=f"{second.kappa:.2f}")
+    return line
 
 
 def gold_words(entry: Entry, labels: Labels) -> str:

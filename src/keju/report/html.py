@@ -135,7 +135,11 @@ def _section(entry: Entry, labels: Labels, number: int) -> dict[str, Any]:
     metrics = fmt.shown_metrics(entry, labels)
     chance = entry.metrics.get("chance")
     total = sum(entry.outcomes.values())
-    notes = (fmt.error_words(entry.errors, labels), *fmt.left_out_words(entry, labels))
+    notes = (
+        fmt.error_words(entry.errors, labels),
+        fmt.judge_words(entry.judge, labels),
+        *fmt.left_out_words(entry, labels),
+    )
     names = list(dict.fromkeys(name for r in entry.reference for name in r.overall))
     titles = fmt.metric_titles(entry, labels)
     return {

@@ -129,6 +129,12 @@ class Judge(msgspec.Struct, frozen=True, omit_defaults=True):
     labelled: LabelledCost | None = None
     verdicts: dict[str, int] = {}
     repeats: int = 1
+    ties: int = 0
+    """Answers on which the repeats are split evenly, so that the first verdict decided."""
+    doubts: int = 0
+    """Verdicts beside which the judge's reply has others."""
+    failed_replies: dict[str, int] = {}
+    """Replies without a verdict, by reason."""
     agreement: Agreement | None = None
     quality: Quality | None = None
 
