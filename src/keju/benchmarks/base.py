@@ -32,7 +32,7 @@ from keju.answers.reader import Reader as Reader
 from keju.benchmarks.choices import as_recorded
 from keju.benchmarks.grading import GRADED, grade
 from keju.config import DatasetArgs, JudgeConfig
-from keju.errors import Notice
+from keju.errors import DataError, Notice
 from keju.stats.estimate import Estimate, Gathered
 from keju.types import Decode, Form, Outcome, Prompt, Reading, Reply, Sample
 
@@ -302,10 +302,31 @@ class Exam:
         return as_recorded(sample, row, gold=gold)
 
     def locate(self, row: Mapping[str, Any]) -> str:
-        """The sample id that a row of a predictions file is about; KeyError names a lacking key."""
+        """The sample id that a row of a predictions file is about; KeyError names a lacking key.
+
+        DataError where a key is of no use.
+        """
         if "id" in row and isinstance(row["id"], str):
             return row["id"]
-        return f"{self.benchmark}_{row['subset']}_{row['index']}"
+        subset = self.subset_named(row["subset"]) or row["subset"]
+        return f"{self.benchmark}_{subset}_{row['index']}"
+
+    def subset_named(self, name: Any) -> str | None:
+        """The subset that a row calls `name`, in any case; None for an unknown one."""
+        names = {fold(subset.name): subset.name for subset in self.subsets}
+        return names.get(fold(name)) if isinstance(name, str) else None
+
+    def check_keys(self, row: Mapping[str, Any], sample: Sample) -> None:
+        """DataError where a row of a predictions file names its question in two ways that differ.
+
+        For example ``{"subject": "law", "id": "ceval_logic_val_0"}``.
+        """
+        places = [key for key in ("subset", "subject", "category") if isinstance(row.get(key), str)]
+        for key in places:
+            if self.subset_named(row[key]) != sample.subset:
+                raise DataError("row_contradiction", id=sample.id, key=key, value=row[key])
+        if places and row.get("index", sample.index) != sample.index:
+            raise DataError("row_contradiction", id=sample.id, key="index", value=row["index"])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

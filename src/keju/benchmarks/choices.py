@@ -139,6 +139,8 @@ def as_recorded(sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample
         sample = msgspec.structs.replace(sample, choices=tuple(choices), order=(), target=target)
     key, recorded = recorded_gold(row)
     if recorded is not None:
+        if isinstance(recorded, bool) or not isinstance(recorded, str | int | float):
+            raise DataError("row_gold_not_text", key=key)
         if labelled and not (
             isinstance(recorded, str) and _label(recorded) in ("", *sample.labels)
         ):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import (
     AliasChoices,
@@ -28,7 +28,11 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(gt=0)]
 Texts = Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
 """Several texts; one alone need not stand in a list."""
-Names = Annotated[list[str], BeforeValidator(lambda v: v.split(",") if isinstance(v, str) else v)]
+Names = Annotated[
+    list[str],
+    BeforeValidator(lambda v: v.split(",") if isinstance(v, str) else v),
+    Field(min_length=1),
+]
 """Several names; they may stand in one text, with commas."""
 
 KEJUS_OWN = ("messages", "prompt", "model", "stream", "n")
@@ -40,9 +44,9 @@ OTHER_NAMES = {"max_new_tokens": "max_tokens", "stop_seqs": "stop"}
 class Filters(StrictSettings):
     """Cleaning of a reply before any reader sees it."""
 
-    remove_until: str | None = None
+    remove_until: str | None = Field(default=None, min_length=1)
     """Drop everything up to and including the last occurrence of this text."""
-    regex: str | None = None
+    regex: str | None = Field(default=None, min_length=1)
     """Keep only the first group (or the whole match) of the first match of this pattern."""
 
     @field_validator("regex")
@@ -64,6 +68,18 @@ class Arranged(NamedTuple):
 
 class DatasetArgs(StrictSettings):
     """Settings of one benchmark (``dataset_args.NAME``); each benchmark adds its own."""
+
+    asking: ClassVar[frozenset[str]] = frozenset(
+        {
+            "few_shot_num",
+            "few_shot_random",
+            "prompt_template",
+            "few_shot_prompt_template",
+            "system_prompt",
+            "shuffle",
+        }
+    )
+    """Settings that shape what is asked, and not how a reply is read or scored."""
 
     subset_list: list[str] | None = None
     """Only these subsets."""

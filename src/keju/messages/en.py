@@ -275,13 +275,23 @@ TEXTS: dict[str, str] = {
     # Scoring, exporting and verifying what is stored.
     "export_nothing": "run '{run}' has no answers to export",
     "results_shape": "not a results document: {problem}",
+    "asks_nothing": "it shapes what is asked, and the outputs are already there",
+    "row_contradiction": (
+        "the keys contradict each other: question '{id}' has another {key} than '{value}'"
+    ),
+    "row_gold_not_text": "'{key}' should be a text",
+    "row_key_not_number": "'{key}' should be a whole number or the question's id",
     "score_data_changed": (
         "the data has changed since the run ({file}), so that no stored reply fits it: "
         "name the folder that it was made with (--data-dir)"
     ),
     "score_no_rows": "{file} holds no predictions",
+    "score_reader_twice": (
+        "readers are given twice: with --reader and in dataset_args.{dataset}.reader"
+    ),
     "score_row": "{where}: {problem}",
     "score_row_again": "{where}: question '{id}' occurs a second time",
+    "score_row_finish": "{where}: 'finish_reason' should be a text",
     "score_row_no_key": "{where}: the row has no key {key} to find its question by",
     "score_row_no_output": "{where}: the row needs an 'output' with the model's text",
     "score_row_unknown": "{where}: {exam} has no question '{id}'",

@@ -250,12 +250,18 @@ TEXTS: dict[str, str] = {
     # 对已存结果的评分、导出与核对。
     "export_nothing": "运行“{run}”没有可导出的回答",
     "results_shape": "不是结果文件：{problem}",
+    "asks_nothing": "它只影响提问，而输出已经存在",
+    "row_contradiction": "键互相矛盾：问题“{id}”的 {key} 不是“{value}”",
+    "row_gold_not_text": "“{key}”应为文本",
+    "row_key_not_number": "“{key}”应为整数或问题的 id",
     "score_data_changed": (
         "数据在运行之后有改动（{file}），没有一条存下的回复与之对应：请指明当时所用的文件夹（--data-dir）"
     ),
     "score_no_rows": "{file} 中没有预测",
+    "score_reader_twice": "读取器给出了两次：--reader 和 dataset_args.{dataset}.reader",
     "score_row": "{where}：{problem}",
     "score_row_again": "{where}：题目“{id}”第二次出现",
+    "score_row_finish": "{where}：“finish_reason”应为文本",
     "score_row_no_key": "{where}：该行没有用来查找题目的键 {key}",
     "score_row_no_output": "{where}：该行需要有 'output'，即模型的原文",
     "score_row_unknown": "{where}：{exam} 中没有题目“{id}”",

@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from keju.answers.thinking import as_reply
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.choices import recorded_gold
+from keju.benchmarks.kit import refuse
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.samples import DigestTable, restrict, text_digest
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests, stored_replies
 from keju.engine.tally import Tally
-from keju.errors import DataError, Notice
+from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_rows
 from keju.judges import judge_stage
 from keju.results.cells import join, read_subset
@@ -96,13 +97,19 @@ def score_predictions(
     `gold` says which target counts where a row carries its own; by default the recorded one
     where the row also carries its own choices, else the current one.
     """
-    exam, _ = prepare_exam(dataset, dataset_args, data_dir=data_dir, protocol=protocol, seed=seed)
+    exam, args = prepare_exam(
+        dataset, dataset_args, data_dir=data_dir, protocol=protocol, seed=seed
+    )
+    refuse(args, dict.fromkeys(sorted(args.asking), Notice("asks_nothing", {}).text()), dataset)
+    if readers and args.reader:
+        raise ConfigError("score_reader_twice", dataset=dataset)
+    readers = readers or args.reader
     located = Predictions(exam, predictions)
     rows = array("I", sorted(place for place, _, _ in located))
     if not rows:
         raise DataError("score_no_rows", file=predictions)
     part = restrict(exam, rows)
-    job = Job(part, Sampling(), choose_readers(part, readers), model="")
+    job = Job(part, Sampling(), choose_readers(part, readers), model="", filters=args.filters)
     several = bool(readers and len(readers) > 1)
     disagreements: dict[int, list[Disagreement]] = {}
     joint: list[Joint] = []
@@ -114,7 +121,7 @@ def score_predictions(
             sample = exam.as_recorded(exam.samples[place], row, gold=counts == "recorded")
         except DataError as error:
             raise DataError("score_row", where=where, problem=error) from None
-        reply = recorded_reply(row)
+        reply = job.filtered(recorded_reply(row))
         graded = tuple(exam.grade(reply, sample, reader) for reader in job.readers)
         job.enter_readings(unit, reply, (), graded)
         golds.see(unit, row, reply, sample, graded, counts)
@@ -261,12 +268,18 @@ class Predictions:
             where = f"{self._path}, line {number}"
             try:
                 sample_id = self._exam.locate(row)
+                place = self._places.find(text_digest(sample_id))
+                if place >= 0:
+                    self._exam.check_keys(row, self._exam.samples[place])
             except KeyError as error:
                 raise DataError("score_row_no_key", where=where, key=str(error)) from None
-            place = self._places.find(text_digest(sample_id))
+            except DataError as error:
+                raise DataError("score_row", where=where, problem=error) from None
             if place < 0:
                 values = {"where": where, "exam": self._exam.benchmark, "id": sample_id}
                 raise DataError("score_row_unknown", **values)
+            if not isinstance(row.get("finish_reason"), str | None):
+                raise DataError("score_row_finish", where=where)
             has_output = "output" in row and isinstance(row["output"], str | None)
             if not has_output and self._letter not in row:
                 raise DataError("score_row_no_output", where=where)

@@ -7,7 +7,7 @@ refused unless it has its default value, so that full lists of defaults can be p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator
 
@@ -27,6 +27,8 @@ FEW_SHOT_SETTINGS = ("few_shot_random", "few_shot_prompt_template")
 
 class BixBenchArgs(DatasetArgs):
     """Settings of BixBench."""
+
+    asking: ClassVar[frozenset[str]] = DatasetArgs.asking | {*JUDGE_SETTINGS, "add_tf_legend"}
 
     mode: Literal["zero_shot", "agentic"] = "zero_shot"
     """How the model works: one reply, or turns with tools."""

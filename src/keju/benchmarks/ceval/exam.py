@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from keju.benchmarks.base import Benchmark, Exam
 from keju.benchmarks.ceval.facts import (
@@ -56,6 +56,9 @@ MAPPING = "subject_mapping.json"
 class CEvalArgs(DatasetArgs):
     """Settings of C-Eval."""
 
+    # The reader of the official code depends on the number of worked examples.
+    asking: ClassVar[frozenset[str]] = DatasetArgs.asking - {"few_shot_num"} | {"system_role"}
+
     split: Literal["val", "test", "dev"] = "val"
     """Which questions: val has labels, test may not; dev holds the worked examples."""
     mode: Mode | None = None
@@ -78,12 +81,19 @@ class CEvalExam(Exam):
             if isinstance(row.get("id"), str):
                 return str(row["id"])
             raise KeyError("subject")
-        number = row["id"] if "id" in row else row["index"]
+        key = "id" if "id" in row else "index"
+        number = row[key]
         if isinstance(number, str) and number.startswith(f"{self.benchmark}_"):
             return number
-        name = CEVAL.subset_name(str(subject)) or subject
-        plain = isinstance(number, str) and number.strip().isdecimal()
-        return sample_id(name, self.settings["split"], int(number) if plain else number)
+        if isinstance(number, str) and number.strip().isdecimal():
+            number = int(number)
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise DataError("row_key_not_number", key=key)
+        name = self.subset_named(subject) or subject
+        return sample_id(name, self.settings["split"], number)
+
+    def subset_named(self, name: Any) -> str | None:
+        return CEVAL.subset_name(str(name))
 
 
 def sample_id(subject: str, split: Split, number: int | str) -> str:
