@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final, NoReturn
 
 from keju.errors import KejuError, UsageError
-from keju.messages import text_of
+from keju.messages import printable, text_of
 
 INTERNAL_ERROR: Final = 70
 """EX_SOFTWARE of sysexits.h."""
@@ -62,9 +62,8 @@ def _complain(error: BaseException, message: str, code: int) -> int:
         import traceback
 
         traceback.print_exception(error)
-    one_line = " ".join(message.split())
     with suppress(OSError):
-        sys.stderr.write(f"keju: error: {one_line}\n")
+        sys.stderr.write(f"keju: error: {printable(message, one_line=True)}\n")
         sys.stderr.flush()
     return code
 

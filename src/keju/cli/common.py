@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import Output
 from keju.errors import ConfigError, did_you_mean
+from keju.messages import printable
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark, Exam
@@ -28,15 +29,15 @@ def print_json(document: Any) -> None:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines as they are; characters the stream cannot hold are replaced."""
+    """Print lines; characters that could drive a terminal or that it cannot hold are replaced."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    text = "".join(f"{line}\n" for line in lines)
+    text = "".join(f"{printable(line)}\n" for line in lines)
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
 def note(line: str) -> None:
     """Say something that is not a result, on stderr."""
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{printable(line)}\n")
 
 
 def session_output(finished: Finished, more: Callable[[], None] = lambda: None) -> Output:

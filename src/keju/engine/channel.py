@@ -33,9 +33,9 @@ GATEWAY_STATUS = frozenset({502, 503, 504})
 REFUSALS_TO_STOP = 3
 BAD_REQUESTS_TO_STOP = 20
 LONGEST_BACKOFF = 60.0
-KNOCKS, KNOCKS_AT_NO_ENDPOINT = 6, 2
-"""Calls before the first question; a page or a text in place of a reply is a passing fault of a
-gateway, or the wrong address."""
+KNOCKS = 6
+"""Calls before the first question, as patient as a run: one damaged reply in three is no wrong
+address."""
 LONGEST_KNOCK_WAIT = 30.0
 """Seconds; an endpoint that asks for more patience is not ready for a run."""
 
@@ -207,10 +207,11 @@ class Channel:
                 values = {"url": error.place, "problem": fault_text(fault)}
             if (wait := fault.retry_after or 0) > LONGEST_KNOCK_WAIT:
                 raise EndpointError("endpoint_asks_to_wait", seconds=wait, **values)
-            if fault.kind == "malformed" and failures == KNOCKS_AT_NO_ENDPOINT:
-                raise EndpointError("endpoint_other_format", address="--api-url", **values)
-            if failures < KNOCKS:
-                await asyncio.sleep(self._backoff(fault, failures))
+            damaged = fault.kind == "malformed"
+            if failures < KNOCKS:  # a damaged reply says nothing of load: the wait stays short
+                await asyncio.sleep(self._backoff(fault, 1 if damaged else failures))
+        if damaged:
+            raise EndpointError("endpoint_other_format", address="--api-url", **values)
         raise EndpointError("endpoint_not_ready", attempts=KNOCKS, **values)
 
     async def close(self) -> None:

@@ -11,10 +11,17 @@ A room that knows sentences of its own, such as an exam's, adds them when it is 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
 Language = Literal["en", "zh"]
+
+# Escapes of terminals, the other control characters but the tab and the line end, and marks that
+# turn the direction of writing: ``\x1b[2J`` in an endpoint's message would clear the screen.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 _added: dict[Language, dict[str, str]] = {"en": {}, "zh": {}}
 
@@ -46,6 +53,14 @@ def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> 
         if template is not None:
             return template.format_map(_in_language(values, language))
     return code
+
+
+def printable(text: str, *, one_line: bool = False) -> str:
+    """`text` without characters that could drive a terminal; line ends kept unless `one_line`."""
+    text = text.replace("\r\n", "\n")
+    if one_line:
+        text = " ".join(text.split())
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _in_language(values: Mapping[str, Any], language: Language) -> dict[str, Any]:

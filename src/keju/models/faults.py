@@ -11,14 +11,19 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from keju.types import Fault, FaultKind
+from keju.messages import printable
+from keju.types import Fault, FaultKind, Reply
 
 MESSAGE_LENGTH = 300
 SEARCHED_LENGTH = 2000
 """How much of a message is searched for what it is about."""
 SHORTEST_SECRET = 4
 """Shorter values are no secrets, and hiding them would garble every message."""
+SHORTEST_KEY = 8
+"""Shorter keys are placeholders such as ``EMPTY``, which an answer may well hold."""
 REDACTED = "[redacted]"
+REPLY_TEXTS = ("text", "reasoning", "raw", "model", "finish")
+"""What a model or its endpoint wrote of a reply, beside the tool calls."""
 
 BY_STATUS: dict[int, FaultKind] = {
     401: "auth",
@@ -27,7 +32,10 @@ BY_STATUS: dict[int, FaultKind] = {
     404: "not_found",
     405: "not_found",
     408: "timeout",
+    409: "server",
     413: "context_length",
+    423: "server",
+    425: "server",
     429: "rate_limit",
     504: "timeout",
     524: "timeout",
@@ -74,24 +82,51 @@ _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 
 
 class Redactor:
-    """Takes secrets out of text that others wrote."""
+    """Takes secrets out of text that others wrote.
 
-    def __init__(self, secrets: Iterable[str]) -> None:
-        parts = {part for secret in secrets for part in (secret, *secret.split())}
-        hidden = sorted((p for p in parts if len(p) >= SHORTEST_SECRET), key=len, reverse=True)
+    Messages lose every secret. Replies lose `keys` alone, the secrets that are credentials: the
+    value of a plain header, such as a date, may be an answer.
+    """
+
+    def __init__(self, secrets: Iterable[str], keys: Iterable[str] = ()) -> None:
+        hidden = _parts(secrets, SHORTEST_SECRET)
         self._pattern = re.compile("|".join(map(re.escape, hidden))) if hidden else None
+        self._keys = _parts(keys, SHORTEST_KEY)
 
     def __call__(self, text: str) -> str:
         """Return `text` without the secrets."""
         return self._pattern.sub(REDACTED, text) if self._pattern is not None else text
 
+    def reply(self, reply: Reply) -> Reply:
+        """Return `reply` without the keys; nearly always that is `reply` itself."""
+        texts: dict[str, Any] = {name: getattr(reply, name) for name in REPLY_TEXTS}
+        if reply.tool_calls:
+            texts["tool_calls"] = msgspec.json.encode(reply.tool_calls).decode()
+        masked = {name: self._without_keys(text) for name, text in texts.items()}
+        if masked == texts:
+            return reply
+        if reply.tool_calls:
+            masked["tool_calls"] = tuple(msgspec.json.decode(masked["tool_calls"]))
+        return msgspec.structs.replace(reply, **masked)
+
+    def _without_keys(self, text: str) -> Any:
+        for key in self._keys:
+            text = text.replace(key, REDACTED)
+        return text
+
     def __repr__(self) -> str:
         return "Redactor()"
 
 
+def _parts(secrets: Iterable[str], shortest: int) -> list[str]:
+    """The secrets and their words, the longest first: ``Bearer x`` is found as ``x`` as well."""
+    parts = {part for secret in secrets for part in (secret, *secret.split())}
+    return sorted((part for part in parts if len(part) >= shortest), key=len, reverse=True)
+
+
 def one_line(text: str) -> str:
-    """`text` in one line of at most `MESSAGE_LENGTH` characters."""
-    line = " ".join(text[: 20 * MESSAGE_LENGTH].split())
+    """`text` in one line of at most `MESSAGE_LENGTH` characters that no terminal obeys."""
+    line = printable(text[: 20 * MESSAGE_LENGTH], one_line=True)
     return line if len(line) <= MESSAGE_LENGTH else line[: MESSAGE_LENGTH - 1] + "…"
 
 
@@ -105,16 +140,22 @@ def refusal(
 ) -> Fault:
     """The fault behind a reply whose status is not a success."""
     if 300 <= status < 400:
-        location = header("location")
-        # Neither the credentials nor the query of the address are shown.
-        parts = urlsplit(location or "")
-        host = f"{parts.scheme}://{parts.hostname}" if parts.hostname else ""
-        target = f"to {host}{parts.path}" if location else "elsewhere"
-        return Fault("not_found", redact(one_line(f"the address redirects {target}")), status)
+        message = f"the address redirects {_target(header('location') or '')}"
+        return Fault("not_found", one_line(redact(message)), status)
     message, code = error_of(body)
     wait = retry_after(header("retry-after-ms"), header("retry-after"))
     kind = kind_of(status, message, code)
     return Fault(kind, one_line(redact(message or f"status {status}")), status, wait)
+
+
+def _target(location: str) -> str:
+    """Where a redirect leads, without the credentials and the query of the address."""
+    try:
+        parts = urlsplit(location)
+    except ValueError:  # "http://[::1" is no address
+        return "elsewhere"
+    host = f"{parts.scheme}://{parts.hostname}" if parts.hostname else ""
+    return f"to {host}{parts.path}" if location else "elsewhere"
 
 
 def kind_of(status: int, message: str, code: str) -> FaultKind:
@@ -135,7 +176,7 @@ def error_of(body: bytes) -> tuple[str, str]:
     """The message and code of an error body: OpenAI's shape, FastAPI's, plain text or HTML."""
     try:
         document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = body.decode("utf-8", "replace")
         if not _HTML.match(text):
             return text, ""
@@ -156,7 +197,8 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict) and isinstance(value.get("msg"), str):
-        place = ".".join(map(str, value.get("loc", ())))
+        places = value.get("loc")
+        place = ".".join(map(str, places)) if isinstance(places, list) else ""
         return f"{place}: {value['msg']}" if place else str(value["msg"])
     return msgspec.json.encode(value).decode()
 
@@ -174,8 +216,8 @@ def retry_after(
             return seconds / scale
     try:
         moment = parsedate_to_datetime(value or "")
-    except ValueError:
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+    except (ValueError, OverflowError):  # no date, or one of the year 99999999999
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from keju.benchmarks.base import Reference
 from keju.messages import Language, labels
+from keju.messages import printable as printable
 from keju.results.schema import (
     BEST,
     NO_GOLD,
@@ -26,9 +27,6 @@ from keju.results.schema import (
 from keju.types import OUTCOMES, UNGRADED, Outcome
 
 UNKNOWN = "–"
-
-# `\x1b`, `\u202e`: controls and overrides of direction could drive a terminal or disguise a text.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 # `canary GUID`, `canary: 26b5c67b-86bc-…`; not the bird alone.
 _CANARY = re.compile(
@@ -81,14 +79,6 @@ def duration(seconds: float | None) -> str:
 def money(value: float) -> str:
     """A cost in the currency of the user's price list, finer where it is small."""
     return f"{value:,.2f}" if value >= 1 else f"{value:.4f}"
-
-
-def printable(text: str, *, one_line: bool = False) -> str:
-    """`text` without characters that could drive a terminal; line ends kept unless `one_line`."""
-    text = text.replace("\r\n", "\n")
-    if one_line:
-        text = " ".join(text.split())
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def without_canary(text: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from keju.files import whole_file
+from keju.messages import printable
 
 Say = Callable[[str], None]
 """Takes one line about progress."""
@@ -120,4 +121,4 @@ def _read(response: http.client.HTTPResponse, url: str, size: int | None = None)
 
 def to_stderr(line: str) -> None:
     """Print a line about progress where it is out of the way of results."""
-    print(line, file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)

@@ -9,8 +9,10 @@ ALL_PROXY, NO_PROXY).
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
@@ -19,6 +21,7 @@ import msgspec
 from pyreqwest.client import Client, ClientBuilder
 from pyreqwest.exceptions import BuilderError, PyreqwestError
 from pyreqwest.request import RequestBuilder
+from pyreqwest.response import Response
 
 from keju.config import TaskConfig
 from keju.config.address import PATHS, parse_address
@@ -28,6 +31,9 @@ from keju.models.faults import Redactor, refusal
 from keju.models.openai.wire import BodyBuilder, check_extra, normalise
 from keju.types import Fault, Reply, Request, Sampling
 
+LONGEST_REPLY = 16 << 20
+"""Bytes of a reply's body, after decompression: more than any answer has, so what is longer is
+damage. Reading stops there, since 64 endless replies at once must fit into memory."""
 CONNECT_SECONDS = 30.0
 """An address that does not even answer the handshake by then is down."""
 IDLE_CONNECTIONS = 4096
@@ -39,6 +45,8 @@ SETTLE_SECONDS = 0.05
 in that moment would be aborted (exit code 134 instead of the command's)."""
 SEPARATORS = ':"(),/;<=>?@[\\]{}'
 """Characters that cannot stand in the name of a header."""
+CREDENTIAL = re.compile("auth|key|token|secret|password|cookie", re.IGNORECASE)
+"""What the names of headers have that carry a key: ``Authorization``, ``api-key``, ``Cookie``."""
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 _NOT_REACHED = "client error (Connect)"
 """Stands among the causes of a failure before a connection was made."""
@@ -57,11 +65,11 @@ class HttpReply(msgspec.Struct, frozen=True):
 
 
 class TransportError(Exception):
-    """No reply came. The message is one line and holds neither address nor headers."""
+    """No whole reply came. The message is one line and holds neither address nor headers."""
 
     def __init__(
         self,
-        kind: Literal["timeout", "connection"],
+        kind: Literal["timeout", "connection", "malformed"],
         message: str,
         *,
         reached: bool,
@@ -151,11 +159,22 @@ class Transport:
 
     async def _send(self, request: RequestBuilder, timeout: float) -> HttpReply:
         try:
-            response = await request.timeout(timedelta(seconds=timeout)).build().send()
-            body = await response.bytes()
+            async with request.timeout(timedelta(seconds=timeout)).build_streamed() as response:
+                read = await response.body_reader.read(LONGEST_REPLY + 1)
         except PyreqwestError as error:
             raise _failure(error, timeout, has_ca=self._ca is not None) from None
-        return HttpReply(response.status, body.to_bytes(), response.get_header)
+        body = read.to_bytes() if read is not None else b""
+        if len(body) > LONGEST_REPLY:
+            problem = f"the reply is longer than {LONGEST_REPLY >> 20} MiB"
+            raise TransportError("malformed", problem, reached=True)
+        return HttpReply(response.status, body, partial(_header, response))
+
+
+def _header(response: Response, name: str) -> str | None:
+    try:
+        return response.get_header(name)
+    except ValueError:  # bytes beyond ASCII
+        return None
 
 
 def _failure(error: PyreqwestError, timeout: float, *, has_ca: bool) -> TransportError:
@@ -220,7 +239,8 @@ class OpenAIModel(Model):
         self.has_key = bool(key) or any(n.lower() == "authorization" for n in headers or {})
         credentials = {"Authorization": f"Bearer {key}"} if key else {}
         sent = {"Content-Type": "application/json"} | credentials | dict(headers or {})
-        self.redact = Redactor([key, *(headers or {}).values(), *self.address.secrets])
+        keys = [v for n, v in sent.items() if CREDENTIAL.search(n)] + [*self.address.secrets]
+        self.redact = Redactor([*keys, *(headers or {}).values()], keys)
         self.transport = Transport(sent, ca_file)
         self._routes = {form: self.address.route(form) for form in PATHS}
         self._facts: dict[str, Any] = {}
@@ -264,11 +284,18 @@ class OpenAIModel(Model):
         except TransportError as error:
             fault = Fault(error.kind, self.redact(error.message), sent=error.reached)
             return Reply(seconds=perf_counter() - started, error=fault)
-        seconds = perf_counter() - started
-        if not 200 <= reply.status < 300:
-            fault = refusal(reply.status, reply.body, reply.header, self.redact)
-            return Reply(seconds=seconds, error=fault)
-        return normalise(reply.body, request, seconds, self.redact)
+        return self.read(reply, request, perf_counter() - started)
+
+    def read(self, reply: HttpReply, request: Request, seconds: float = 0.0) -> Reply:
+        """What an endpoint said; whatever cannot be made out of it is a fault of this attempt."""
+        try:
+            if not 200 <= reply.status < 300:
+                fault = refusal(reply.status, reply.body, reply.header, self.redact)
+                return Reply(seconds=seconds, error=fault)
+            return self.redact.reply(normalise(reply.body, request, seconds, self.redact))
+        except Exception as error:  # nothing that an endpoint may send ends a run
+            problem = f"the reply cannot be read ({type(error).__name__})"
+            return Reply(seconds=seconds, error=Fault("malformed", problem, reply.status))
 
     async def send(self, request: Request, timeout: float, top: int = 0) -> HttpReply:
         """Send one request as it is, for `ask` and the preflight."""

@@ -8,9 +8,9 @@ import msgspec
 
 from keju.errors import EndpointError, Notice, nearest
 from keju.models.base import NotReady
-from keju.models.faults import fault_text, refusal
+from keju.models.faults import fault_text
 from keju.models.openai.client import HttpReply, OpenAIModel, TransportError
-from keju.models.openai.wire import FEWEST_LABELS, normalise, read_json
+from keju.models.openai.wire import FEWEST_LABELS, document_of
 from keju.types import Fault, Prefix, Prompt, Request, Sampling
 
 SMALL, LARGER = 1, 16
@@ -48,7 +48,7 @@ async def preflight(model: OpenAIModel, sampling: Sampling) -> dict[str, Any]:
             trial = _limited(trial, LARGER)
         else:
             raise await _explanation(model, sampling, fault)
-    document = read_json(reply.body)
+    document = document_of(reply.body)
     facts = {
         "server": reply.header("server"),
         "reported_model": document.get("model"),
@@ -72,13 +72,11 @@ async def _attempt(model: OpenAIModel, request: Request) -> HttpReply | Fault:
             return Fault(error.kind, message)
         code = "endpoint_distrusted" if error.distrusted else "endpoint_unreachable"
         raise _error(code, model, message) from None
-    if not 200 <= reply.status < 300:
-        return refusal(reply.status, reply.body, reply.header, model.redact)
     # Its shape is judged as if free text had been asked for; only then are labels looked for.
     sampling = msgspec.structs.replace(request.sampling, decode="generate")
     as_text = msgspec.structs.replace(request, sampling=sampling)
-    fault = normalise(reply.body, as_text, 0.0, model.redact).error
-    if fault is None and normalise(reply.body, request, 0.0, model.redact).error is not None:
+    fault = model.read(reply, as_text).error
+    if fault is None and model.read(reply, request).error is not None:
         raise _error("endpoint_no_logprobs", model, Notice("logprobs_left_out"))
     return reply if fault is None else fault
 
@@ -115,7 +113,7 @@ async def _explanation(model: OpenAIModel, sampling: Sampling, fault: Fault) -> 
     name = model.name
     try:
         reply = await model.transport.get(model.address.models, model.preflight_timeout)
-        listed = read_json(reply.body)["data"]
+        listed = document_of(reply.body)["data"]
         offered = [entry["id"] for entry in listed if isinstance(entry["id"], str)]
     except (TransportError, ValueError, LookupError, TypeError, RecursionError):
         offered = []  # the endpoint does not tell

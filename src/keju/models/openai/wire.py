@@ -37,6 +37,7 @@ FURTHER_LOOKS = (1_000, 1_000_000)
 other servers refuse."""
 CHAT_LABEL_TOKENS = 8
 """Room for a label after a mark or two, where a chat reply cannot be prefilled."""
+MOST_DIGITS: Final = 1000
 MOST_TOKENS: Final = 2**53
 """A larger count is no count, and no journal could hold it."""
 
@@ -129,16 +130,13 @@ def check_extra(sampling: Sampling) -> None:
 def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -> Reply:
     """Turn the body of a successful call into a reply; what cannot be used is a fault."""
     try:
-        document = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        try:
-            document = read_json(body)
-        except (ValueError, RecursionError):
-            start = body[:200].decode("utf-8", "replace")
-            page = start.lstrip("\ufeff \t\r\n").startswith("<")
-            what = "an HTML page" if page else "not valid JSON"
-            message = one_line(redact(f"the reply is {what}, it begins: {start[:80]}"))
-            return Reply(seconds=seconds, error=Fault("malformed", message))
+        document = document_of(body)
+    except ValueError:
+        start = body[:200].decode("utf-8", "replace")
+        page = start.lstrip("\ufeff \t\r\n").startswith("<")
+        what = "an HTML page" if page else "not valid JSON"
+        message = one_line(redact(f"the reply is {what}, it begins: {start[:80]}"))
+        return Reply(seconds=seconds, error=Fault("malformed", message))
     choices = document.get("choices") if isinstance(document, dict) else ()
     if not isinstance(choices, list) or not choices:
         return Reply(seconds=seconds, error=_no_choices(document, body, redact))
@@ -176,8 +174,12 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
     )
 
 
-def read_json(body: bytes) -> Any:
+def document_of(body: bytes) -> Any:
     """Any JSON that a server may send, with half characters replaced; ValueError if it is none."""
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass  # decoded again with patience
 
     def whole(value: Any) -> Any:
         if isinstance(value, str):
@@ -188,7 +190,16 @@ def read_json(body: bytes) -> Any:
             return {whole(name): whole(item) for name, item in value.items()}
         return value
 
-    return whole(json.loads(body.removeprefix(BOM_UTF8).decode("utf-8", "surrogatepass")))
+    try:
+        text = body.removeprefix(BOM_UTF8).decode("utf-8", "surrogatepass")
+        return whole(json.loads(text, parse_int=_integer))
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def _integer(digits: str) -> int | float:
+    """A whole number; one that is longer than Python takes (4,300 digits) is as good as endless."""
+    return int(digits) if len(digits) < MOST_DIGITS else float("inf")
 
 
 def _no_choices(document: Any, body: bytes, redact: Redactor) -> Fault:

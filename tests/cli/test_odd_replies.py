@@ -1,0 +1,133 @@
+"""Endpoints that send odd things: the sample fails, never the run; nothing they send is obeyed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from perf.soak.faults import PREFLIGHT
+from perf.soak.wire import ESCAPES, GOOD, TEXT, message, nested
+
+from tests.cli.conftest import Keju, Ran
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan, Raw
+
+KEY = "sk-echoed-5f0c9a"
+EXAM = {"demo": {"size": 4, "subset_list": ["boolean_expressions"]}}
+
+
+def sit(keju: Keju, endpoint: FaultyEndpoint, *words: str, run: str = "r") -> Ran:
+    place = ("--model", "m", "--api-url", endpoint.url, "--work-dir", ".", "--run-id", run)
+    exam = ("--datasets", "demo", "--dataset-args", json.dumps(EXAM))
+    return keju("eval", *place, *exam, "--retry-interval", "0.01", "--quiet", *words)
+
+
+def records() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path("r/records.jsonl").read_bytes().splitlines()]
+
+
+ODD = {
+    "an error whose place is a number": message(500, b'{"detail":[{"msg":"x","loc":5}]}'),
+    "a wait until the year 10^20": message(
+        429, b"{}", "Retry-After: Mon, 01 Jan 99999999999999999999 00:00:00 GMT"
+    ),
+    "a header beyond ASCII": message(500, b"{}", "Server: été", "Retry-After: été"),
+    "a nested field": message(200, GOOD[:-1] + b', "x": ' + nested() + b"}"),
+    "a nested content": message(200, b'{"choices":[{"message":{"content":' + nested() + b"}}]}"),
+    "a nested error": message(500, b'{"error":' + nested() + b"}"),
+    "a bomb": message(200, gzip.compress(b" " * (40 << 20)), "Content-Encoding: gzip"),
+}
+
+
+@pytest.mark.parametrize("data", ODD.values(), ids=ODD)
+def test_an_odd_reply_costs_an_attempt_and_nothing_else(keju: Keju, data: bytes) -> None:
+    """The preflight's first call meets it too."""
+    first = Plan(answers=TEXT, raw=lambda _, attempt: None if attempt else Raw(data=data))
+    with FaultyEndpoint(first) as endpoint:
+        ran = sit(keju, endpoint, "--json")
+    assert ran.code == 0, ran.err
+    assert [record["reply"]["text"] for record in records()] == [TEXT] * 4
+    assert all(len(record["faults"]) == 1 for record in records())
+
+
+def test_a_redirect_to_nowhere_ends_the_run_in_one_line(keju: Keju) -> None:
+    lost = Raw(data=message(307, b"", "Location: http://[::1"))
+    with FaultyEndpoint(Plan(raw=lambda *_: lost)) as endpoint:
+        ran = sit(keju, endpoint)
+    assert ran.code == 5
+    assert "the address redirects elsewhere" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("fault", ["malformed", "html", "empty"])
+def test_the_preflight_is_as_patient_as_the_run(keju: Keju, fault: str) -> None:
+    with FaultyEndpoint(Plan(answers=TEXT, first_faults=(fault,) * 4)) as endpoint:
+        ran = sit(keju, endpoint)
+    assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize("status", ["409", "423", "425"])
+def test_a_status_that_passes_is_met_with_another_attempt(keju: Keju, status: str) -> None:
+    with FaultyEndpoint(Plan(answers=TEXT, first_faults=(status,))) as endpoint:
+        ran = sit(keju, endpoint, "--json")
+    assert ran.code == 0, ran.err
+    assert all(record["faults"][0]["status"] == int(status) for record in records())
+
+
+def test_reading_an_endless_reply_stops(keju: Keju) -> None:
+    def endless(asked: Asked, attempt: int) -> Raw | None:
+        head = message(200, b"", length=False)
+        return None if asked.text.startswith(PREFLIGHT) else Raw(data=head, rest=b"a" * (1 << 20))
+
+    with FaultyEndpoint(Plan(raw=endless)) as endpoint:
+        ran = sit(keju, endpoint, "--attempts", "1", "--eval-batch-size", "2")
+    assert ran.code == 4
+    assert "the reply is longer than 16 MiB" in ran.err
+    assert {record["reply"]["error"]["kind"] for record in records()} == {"malformed"}
+
+
+def test_terminal_escapes_of_an_endpoint_are_shown_inert(keju: Keju) -> None:
+    body = json.dumps({"error": {"message": f"go {ESCAPES} away"}}).encode()
+    refused = Raw(data=message(422, body))
+    spared = Plan(
+        raw=lambda asked, _: None if asked.text.startswith(PREFLIGHT) else refused,
+        model_name=f"m{ESCAPES}",
+    )
+    with FaultyEndpoint(spared) as endpoint:
+        during = sit(keju, endpoint)
+    with FaultyEndpoint(Plan(raw=lambda *_: refused)) as endpoint:
+        before = sit(keju, endpoint, run="other")
+    assert "go" in during.err
+    assert "go" in before.err
+    for text in (during.err, during.out, before.err, before.out):
+        assert not any(sign in text for sign in "\x1b\x07\x9b\u202e")
+
+
+def test_a_key_that_a_reply_echoes_is_masked_everywhere(keju: Keju, tmp_path: Path) -> None:
+    def echo(asked: Asked) -> dict[str, Any]:
+        return {
+            "content": f"Your key is {KEY}. {TEXT}",
+            "reasoning_content": f"Bearer {KEY} and {KEY}",
+            "tool_calls": [{"function": {"arguments": KEY}}],
+        }
+
+    with FaultyEndpoint(Plan(answers=echo, key=KEY, model_name=f"m-{KEY}")) as endpoint:
+        ran = sit(keju, endpoint, "--api-key", KEY, "--json")
+    assert ran.code == 0, ran.err
+    assert records()[0]["reply"]["text"] == f"Your key is [redacted]. {TEXT}"
+    assert KEY not in ran.out + ran.err
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and KEY in file.read_text()]
+
+
+def test_what_is_no_key_stays_in_the_reply(keju: Keju) -> None:
+    """Placeholders for keys and values of plain headers may be answers."""
+    said = f"EMPTY on 2023-06-01. {TEXT}"
+    config = {"headers": {"x-api-version": "2023-06-01"}}
+    Path("c.json").write_text(json.dumps(config))
+    with FaultyEndpoint(Plan(answers=said, key="EMPTY")) as endpoint:
+        ran = sit(keju, endpoint, "--api-key", "EMPTY", "--config", "c.json")
+    assert ran.code == 0, ran.err
+    assert records()[0]["reply"]["text"] == said
