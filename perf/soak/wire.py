@@ -167,6 +167,10 @@ SHAPES: Final[dict[str, tuple[bytes, Fate]]] = {
     "a nested list beside it": (_beside("more", b"[" * DEEP + b"]" * DEEP), "retry"),
     "a nested usage": (_beside("usage", nested()), "retry"),
     "nested tool calls": (_choice()[:-3] + b', "tool_calls": ' + nested() + b"}]}", "retry"),
+    "tool calls nested 980 deep": (
+        _choice(message={"content": TEXT, "tool_calls": ["?"]}).replace(b'"?"', nested(980)),
+        "answer",
+    ),
     "a number of 5,000 digits": (_beside("created", b"9" * 5000), "answer"),
     "an exponent of 99999": (_beside("created", b"1e99999"), "answer"),
     "NaN": (_beside("created", b"NaN"), "answer"),

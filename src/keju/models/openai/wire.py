@@ -168,10 +168,16 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
         label_logprobs=values,
         outside_mass=outside,
         model=model if isinstance(model, str) else "",
-        tool_calls=tuple([call for call in calls if isinstance(call, dict)])
+        tool_calls=tuple([call for call in calls if isinstance(call, dict) and _flat(call)])
         if calls and isinstance(calls, list)
         else (),
     )
+
+
+def _flat(value: Any, levels: int = 100) -> bool:
+    """Whether something is nested at most so deep that every program can store and read it."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_flat(each, levels - 1) for each in inner)
 
 
 def document_of(body: bytes) -> Any:
