@@ -25,8 +25,8 @@ from keju.stats.intervals import Interval, wilson
 from keju.types import Sample
 from perf.exam import data_dir
 from perf.measure import ROOT
-from perf.reading.labels import CORPUS, Half, models, rows_of
-from perf.reading.replies import Written, exam_of, replies_of
+from perf.reading.labels import Half, models, rows_of
+from perf.reading.replies import CORPUS, Written, exam_of, replies_of
 from perf.reading.rules import ROBUST, rules_of
 from perf.reading.values import AMBIGUOUS, kind_of, value_of
 
@@ -141,6 +141,7 @@ def as_written(row: Mapping[str, Any], data: Path) -> Written:
     exam = exam_of(row["benchmark"], PROTOCOLS[row["benchmark"]], data)
     sample = Sample(
         id=row["id"],
+        index=0,
         subset=row["subset"],
         text=row["question"],
         target="",
