@@ -76,6 +76,12 @@ class RunIncomplete(KejuError):
     exit_code = 4
 
 
+class Inconclusive(KejuError):
+    """Too little was graded for results to say anything."""
+
+    exit_code = 3
+
+
 class EndpointError(KejuError):
     """The endpoint cannot be used: wrong address, key or model, or it stays down."""
 

@@ -9,6 +9,7 @@ garbage collector need not follow them (``gc=False``).
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, get_args
@@ -17,10 +18,23 @@ import msgspec
 
 from keju.messages import Language, text_of
 
-Outcome = Literal["correct", "incorrect", "unparsed", "truncated", "refused", "ungraded", "error"]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+Outcome = Literal[
+    "correct", "incorrect", "unparsed", "truncated", "refused", "ungraded", "error", "unlabelled",
+]  # fmt: skip
+ALL_OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+OUTCOMES: tuple[Outcome, ...] = ALL_OUTCOMES[:-1]
+"""The outcomes that every result counts; ``unlabelled``, a question without a published answer,
+stands beside them only where it occurs."""
 UNGRADED: tuple[Outcome, ...] = ("error", "ungraded")
+"""Replies without a grade: a score lies between what it is with all of them wrong and all right."""
+UNSCORED: tuple[Outcome, ...] = (*UNGRADED, "unlabelled")
 """Outcomes that leave the denominator of every score."""
+
+
+def counted_outcomes(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
+    """Counts by outcome as results show them: of all that every result counts, zeros included."""
+    return {o: counts.get(o, 0) for o in ALL_OUTCOMES if o in OUTCOMES or counts.get(o)}
+
 
 Decode = Literal["generate", "labels"]
 """How the model answers: free text, or the likeliest of the option labels."""
@@ -38,6 +52,12 @@ FaultKind = Literal[
 
 FILTERED: Final = "content_filter"
 """Finish reason, and fault, of a reply that the endpoint's filter withheld or broke off."""
+CUT: Final = "length"
+"""Finish reason of a reply that reached its limit of tokens."""
+REFUSAL_FINISH: Final = "refusal"
+"""Finish reason of a reply in which the endpoint says that the model refused."""
+BROKEN_FINISHES: Final = ("abort", "error")
+"""Finish reasons of servers that gave up on a reply (vLLM, SGLang, routers): no answer."""
 
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -192,6 +212,21 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The text as received, kept only where think tags were cut out of it."""
     tool_calls: tuple[dict[str, Any], ...] = ()
     error: Fault | None = None
+    refusal: str = ""
+    """What the endpoint gave as the model's refusal to answer, apart from any text."""
+
+    @property
+    def fault(self) -> Fault | None:
+        """Why this is no answer: what failed, also where a server calls it a finish reason."""
+        if self.error is None and self.finish in BROKEN_FINISHES:
+            problem = f"the endpoint broke the reply off (finish reason {self.finish})"
+            return Fault("server", problem)
+        return self.error
+
+    @property
+    def refused(self) -> bool:
+        """Whether the endpoint itself says that the model refused."""
+        return bool(self.refusal) or self.finish == REFUSAL_FINISH
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

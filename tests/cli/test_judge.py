@@ -171,12 +171,9 @@ def test_flags_are_laid_over_the_judge_of_the_exam(
     assert (found["model"], found["repeats"], found["judged"]) == ("j", 3, SIZE)
 
 
-@pytest.mark.parametrize(
-    ("said", "counted"),
-    [("incorrect", "truncated"), ("refused", "truncated"), ("correct", "correct")],
-)
+@pytest.mark.parametrize(("said", "worth"), [("incorrect", 0), ("refused", 0), ("correct", 1)])
 def test_a_judge_does_not_hide_that_replies_were_cut_off(
-    keju: Keju, said: str, counted: str
+    keju: Keju, said: str, worth: float
 ) -> None:
     def speak(asked: Asked) -> str | dict[str, Any]:
         if asked.body["model"] == "j":
@@ -189,4 +186,5 @@ def test_a_judge_does_not_hide_that_replies_were_cut_off(
         ran = keju("judge", "r", "--model", "j", "--strategy", "llm", "--json", "-q", "--no-report")
     entry = ran.json["benchmarks"][0]
     assert entry["judge"]["judged"] == UNITS
-    assert entry["outcomes"][counted] == UNITS
+    assert entry["outcomes"]["truncated"] == UNITS
+    assert entry["metrics"]["accuracy"]["value"] == worth

@@ -154,7 +154,7 @@ def test_open_answers_are_judged_where_the_key_is_set(
 
     def answers(question: Asked) -> str:
         if question.body["model"] != "judge":
-            return "some prose"
+            return "some prose of 5 or 6 words"
         asked.append(question.text)
         return "<grade>correct</grade>"
 
@@ -191,7 +191,7 @@ def test_exact_comparison_that_was_asked_for_asks_no_judge(
 def test_a_judge_named_later_takes_the_place_of_exact_comparison(
     env: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with FaultyEndpoint(Plan(answers="some prose")) as candidate:
+    with FaultyEndpoint(Plan(answers="some prose of 5 or 6 words")) as candidate:
         where = ("-b", candidate.url, "-r", "1", "--json", "--run-id", "r")
         first = env("vf-eval", "bixbench", "-a", OPEN, *where)
     assert "OPENAI_API_KEY is not set, so there is no judge" in first.err

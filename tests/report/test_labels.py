@@ -48,6 +48,6 @@ def test_a_warning_without_a_code_of_ours_stays_as_it_was_written() -> None:
     sentences = ["no gold answers: nothing is scored", "a sentence", "what a later one says"]
     (shown,) = from_document(document(entry(notices=notices, warnings=sentences))).benchmarks
     assert Labels("en").warnings(shown) == sentences
-    assert Labels("zh").warnings(shown) == ["没有标准答案，不评分", *sentences[1:]]
+    assert Labels("zh").warnings(shown) == ["无得分：没有标准答案", *sentences[1:]]
     (old,) = from_document(document(entry(warnings=sentences))).benchmarks
     assert Labels("zh").warnings(old) == sentences

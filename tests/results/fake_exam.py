@@ -15,7 +15,7 @@ PROTOCOL = Protocol(name="plain", version="1", reader="robust", about="made for 
 
 OUTCOME_OF: dict[str, Outcome] = {
     "1": "correct", "0": "incorrect", "u": "unparsed", "t": "truncated",
-    "r": "refused", "g": "ungraded", "e": "error",
+    "r": "refused", "g": "ungraded", "e": "error", "n": "unlabelled",
 }  # fmt: skip
 """The letters in which the tests write outcomes; a full stop is a unit without a record."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from array import array
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,8 @@ def test_subset_without_a_grade_makes_the_main_mean_partial_and_others_null() ->
     exam = make_exam({"a": 4, "b": 2, "c": 4}, NESTED)
     metrics = entry_of(exam, make_tally("1110" + "10" + "eeee"))["metrics"]
     assert metrics["macro_2"]["partial"] is True
-    assert metrics["macro_2"]["value"] == pytest.approx((0.75 + 0.5) / 2)
+    assert metrics["macro_2"]["value"] is None
+    assert metrics["macro_2"]["bounds"] == pytest.approx([(0.75 + 0.25) / 2, (0.75 + 0.75) / 2])
     assert metrics["pair"]["value"] is None
 
 
@@ -286,6 +288,7 @@ def peak_memory(size: int, epochs: int) -> int:
     exam = FakeExam(LazySamples(size), [Subset("a", 0, size // 2), Subset("b", size // 2, size)])
     tally = Tally(size, epochs)
     tally.outcomes[:] = bytes([CODE["correct"], CODE["incorrect"]]) * (size * epochs // 2)
+    tally.values[:] = array("f", [1.0, 0.0]) * (size * epochs // 2)
     tracemalloc.start()
     entry = entry_of(exam, tally)
     _, peak = tracemalloc.get_traced_memory()
@@ -372,14 +375,15 @@ def test_bixbench_golden_is_clustered_by_capsule(data_dir: Path) -> None:
 def test_without_any_gold_answer_nothing_is_scored_and_one_line_says_so() -> None:
     exam = make_exam({"a": 3})
     exam.samples = [msgspec.structs.replace(sample, target="") for sample in exam.samples]
-    entry = entry_of(exam, make_tally("gge"))
+    entry = entry_of(exam, make_tally("nne"))
     assert entry["gold"] == "none"
-    assert entry["warnings"] == ["no gold answers: nothing is scored"]
+    assert entry["warnings"] == ["no score: no labels"]
+    assert (entry["outcomes"]["unlabelled"], entry["outcomes"]["ungraded"]) == (2, 0)
     assert entry["metrics"]["accuracy"]["value"] is None
     assert not {"accuracy_worst", "accuracy_best"} & entry["metrics"].keys()
     exam.submitted = True
-    (line,) = entry_of(exam, make_tally("gge"))["warnings"]
-    assert line.endswith("export the submission with keju export RUN --format submission")
+    (line,) = entry_of(exam, make_tally("nne"))["warnings"]
+    assert line.endswith("with keju export RUN --format submission")
     judged = make_exam({"a": 3})
     assert "gold" not in entry_of(judged, make_tally("gge"))
     assert "accuracy_worst" in entry_of(judged, make_tally("gge"))["metrics"]

@@ -21,10 +21,15 @@ class Change(NamedTuple):
 
 
 _PROMPT = "the judge's prompt is version 2: what it quotes is marked line by line"
+_SELECTED = "8 of 36 replies are errors: a mean over the others is a selection"
+
 CHANGES: tuple[Change, ...] = (
     Change("bixbench-judged", "*/judge/protocol_version", _PROMPT),
     Change("bixbench-judged", "*/judge/usage/input_tokens", _PROMPT),
     Change("bixbench-judged", "*/judge/cost", _PROMPT),
+    Change("errors", "/results/benchmarks/0/metrics/accuracy/*", _SELECTED),
+    Change("errors", "/results/benchmarks/0/metrics/macro_accuracy/*", _SELECTED),
+    Change("errors", "/results/benchmarks/0/warnings/0", _SELECTED),
 )
 
 

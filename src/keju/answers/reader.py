@@ -18,6 +18,12 @@ class Reader(ABC):
 
     name: str
     version: int = 1
+    marked: bool = True
+    """Whether its strict tier means that the protocol's own marker stood before the answer; not
+    where the whole reply, or its last line, is the answer."""
+    scores_cut: bool = True
+    """Whether what it reads in a reply that was cut off keeps its score: published readers know
+    nothing of cuts."""
 
     @abstractmethod
     def read(self, text: str, sample: Sample) -> Answer:

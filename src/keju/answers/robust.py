@@ -52,6 +52,7 @@ class RobustReader(Reader):
 
     name = "robust"
     version = 2
+    scores_cut = False
 
     def __init__(
         self,

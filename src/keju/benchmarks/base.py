@@ -171,7 +171,7 @@ class Scores(typing.Protocol):
     def epochs(self) -> int: ...
     @property
     def outcomes(self) -> Sequence[int]:
-        """By unit: the place of its outcome in `OUTCOMES`; a larger number if it has no record."""
+        """By unit: the place of its outcome in `ALL_OUTCOMES`; a larger number without a record."""
 
     @property
     def values(self) -> Sequence[float]:
@@ -214,6 +214,8 @@ class Exam:
     """The judge that the exam's own settings name, for tasks that name none."""
     open_answers: bool = False
     """Answers are free text: what the rules decide is final, and they say what they cannot."""
+    grader: str = ""
+    """What decides the open answers that no rule does; a judge where it is empty."""
     warnings: Sequence[Notice] = ()
     """What every result of this exam has to say about itself."""
     keeps_answers: bool = False
@@ -300,6 +302,10 @@ class Exam:
         DataError where what the row carries cannot have been an option or a gold answer.
         """
         return as_recorded(sample, row, gold=gold)
+
+    def carries_gold(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row of a predictions file is scored with its own gold unless users say else."""
+        return row.get("choices") is not None
 
     def locate(self, row: Mapping[str, Any]) -> str:
         """The sample id that a row of a predictions file is about; KeyError names a lacking key.

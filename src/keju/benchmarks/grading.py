@@ -1,39 +1,66 @@
-"""From a reply to an outcome: the rules that are equal for every exam."""
+"""From a reply to an outcome: the order of judgement, equal for every exam and reader.
+
+    1. no answer   what failed is an `error`: faults of the endpoint, also where a server calls them
+                   a finish reason (``abort``), and what its filter broke off before an answer
+    2. no label    a question without a published answer is `unlabelled`
+    3. refusal     what the endpoint itself calls a refusal is `refused`, whatever text is there
+    4. cut off     a reply at its limit of tokens is `truncated`, unless the protocol's own marker
+                   announced a whole answer before: ``So the answer is (B)``
+    5. reading     `correct`, `incorrect`, `unparsed`, or `refused` by an option that says so
+
+A cut reply has the score of what was read under published readers, which know nothing of cuts, and
+none under Keju's own. Its outcome is `truncated` under all of them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from keju.types import FILTERED, OUTCOMES, Answer, Reading, Reply, Sample, Score
+import msgspec
+
+from keju.types import ALL_OUTCOMES, CUT, FILTERED, UNSCORED, Answer, Reading, Reply, Sample, Score
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Reader
 
+VERSION = 2
+"""Of the order above; stored scores of another one are not taken over. 1 is that of Keju 0.1."""
+REFUSED, CUT_OFF = "refused_by_api", "cut_off"
+"""Why nothing was read: the endpoint told a refusal; what a cut reply says does not count."""
 REFUSAL = "refusal"
 """Key of `Sample.metadata` that holds the label of a refusal option, where one is offered."""
-
-GRADED = frozenset(
-    code for code, outcome in enumerate(OUTCOMES) if outcome not in ("error", "ungraded")
-)
-"""The places in `OUTCOMES` of what counts as an answer."""
+GRADED = frozenset(code for code, name in enumerate(ALL_OUTCOMES) if name not in UNSCORED)
+"""The places in `ALL_OUTCOMES` of what counts as an answer."""
+EXACT = "exact"
+"""Grader of an open answer that is, or for lack of a judge had to be, the target's very text."""
 PASS = 0.5
 """The least score that counts as correct where it is not all or nothing."""
 
+# `B`, `(B)`: a label is whole wherever the reply ends; `1` may have become `12`.
+_LABEL = re.compile(r"[A-Z]|\([A-Z]\)")
+# Up to the last end of a sentence, bracket, tag or line: `So the answer is 12.` of
+# `So the answer is 12. Let me ch`.
+_ENDED = re.compile(r".*[.!?。！？)\]}>）】」\n]", re.DOTALL)
+
 
 def grade(reply: Reply, sample: Sample, reader: Reader) -> Reading:
-    """Read `reply` and score it.
-
-    An error of the endpoint is an error, never an answer; so is a reply that its filter broke off
-    before anything could be read. Otherwise the finish reason of a reply without an answer says
-    whether it was cut short. Without a gold answer nothing is graded.
-    """
-    if reply.error is not None:
-        return Reading(reader.name, Answer(reason=reply.error.kind), Score(0.0, "error"))
+    """Read `reply` and score it, in the order above."""
+    fault = reply.fault
+    if fault is not None:
+        return Reading(reader.name, Answer(reason=fault.kind), Score(0.0, "error"))
     answer = read(reply, sample, reader)
     if answer.value is None and reply.finish == FILTERED:
         return Reading(reader.name, Answer(reason=FILTERED), Score(0.0, "error"))
-    return Reading(reader.name, answer, _score(answer, reply, sample, reader))
+    if not sample.target:
+        return Reading(reader.name, answer, Score(0.0, "unlabelled"))
+    if reply.refused:
+        return Reading(reader.name, Answer(reason=REFUSED), Score(0.0, "refused"))
+    cut = reply.finish == CUT and reply.label_logprobs is None
+    if cut and not _is_whole(answer, reply.text, sample, reader):
+        return _cut_off(answer, sample, reader)
+    return Reading(reader.name, answer, _score(answer, sample, reader))
 
 
 def read(reply: Reply, sample: Sample, reader: Reader) -> Answer:
@@ -55,12 +82,37 @@ def choose_label(logprobs: dict[str, float], labels: str) -> Answer:
     return Answer(winners[0], "labels", reason="tie" if len(winners) > 1 else "")
 
 
-def _score(answer: Answer, reply: Reply, sample: Sample, reader: Reader) -> Score:
-    if not sample.target:
-        return Score(0.0, "ungraded", "no_target")
+def _is_whole(answer: Answer, text: str, sample: Sample, reader: Reader) -> bool:
+    """Whether a reply that was cut off had given its answer, in the form that was asked for.
+
+    That is a reply of nothing but a label, or the protocol's own marker with an answer that ended
+    before the cut: a label, or one that is read all the same without what was begun last.
+    """
+    if answer.value is None or answer.tier != "strict":
+        return False
+    if _LABEL.fullmatch(text.strip()):
+        return True
+    if not reader.marked:
+        return False
+    if _LABEL.fullmatch(answer.value):
+        return True
+    ended = _ENDED.match(text)
+    return ended is not None and reader.read(ended[0], sample).value == answer.value
+
+
+def _cut_off(answer: Answer, sample: Sample, reader: Reader) -> Reading:
+    """A reply that was cut off before its answer: worth what a published reader makes of it."""
+    if reader.scores_cut:
+        score = _score(answer, sample, reader)
+        return Reading(reader.name, answer, msgspec.structs.replace(score, outcome="truncated"))
+    if answer.value is not None:
+        answer = Answer(reason=CUT_OFF, cut=answer.cut)
+    return Reading(reader.name, answer, Score(0.0, "truncated"))
+
+
+def _score(answer: Answer, sample: Sample, reader: Reader) -> Score:
     if answer.value is None:
-        cut_short = reply.finish == "length" and reply.label_logprobs is None
-        return Score(0.0, "truncated" if cut_short else "unparsed")
+        return Score(0.0, "unparsed")
     if sample.metadata and answer.value == sample.metadata.get(REFUSAL):
         return Score(0.0, "refused")
     worth = reader.worth(answer.value, sample)

@@ -349,6 +349,8 @@ def _is_target(value: str, sample: Sample) -> bool:
 class FunctionReader(Reader):
     """A reader made of functions: what is read, and what it is worth."""
 
+    marked = False
+
     def __init__(
         self, name: str, read: Read, *, match: Match, worth: Worth | None, version: int
     ) -> None:

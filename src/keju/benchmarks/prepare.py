@@ -59,10 +59,14 @@ def prepare_exam(
         settings = benchmark.Args(**(args or {}))
     except ConfigError as error:
         raise ConfigError(f"dataset_args.{name}: {error}") from None
-    own = settings.model_fields_set
+    given = settings
     if judged:
         settings = settings.under_judge()
-    replaced = sorted(own - settings.model_fields_set)
+    replaced = [
+        name
+        for name in sorted(given.model_fields_set)
+        if name not in settings.model_fields_set or getattr(settings, name) != getattr(given, name)
+    ]
     chosen = choose_protocol(benchmark, settings.protocol or protocol).name
     settings = settings.model_copy(update={"protocol": chosen})
     folder = locate(

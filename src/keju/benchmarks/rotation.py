@@ -16,15 +16,13 @@ import msgspec
 
 from keju.benchmarks.base import Exam, Scores
 from keju.benchmarks.choices import moved_refusal, permuted, rotate_order
-from keju.benchmarks.grading import GRADED
+from keju.benchmarks.grading import GRADED, PASS
 from keju.benchmarks.samples import LazySamples
 from keju.errors import ConfigError, Notice
 from keju.stats.estimate import Estimate
 from keju.stats.intervals import Moments, bounded_mean
 from keju.stats.options import place_bias, recall_spread
-from keju.types import LABELS, OUTCOMES, Sample
-
-_CORRECT = OUTCOMES.index("correct")
+from keju.types import LABELS, Sample
 
 
 def rotated(exam: Exam, rotations: int) -> Exam:
@@ -126,11 +124,12 @@ def _consistency(scores: Scores, rotations: int) -> Estimate | None:
     right, graded = [0] * rotations, [0] * rotations
     for first in range(0, scores.samples * scores.epochs, turn_units):
         outcomes = scores.outcomes[first : first + turn_units]
+        values = scores.values[first : first + turn_units]
         for unit, outcome in enumerate(outcomes):
-            right[unit // scores.epochs] += outcome == _CORRECT
+            right[unit // scores.epochs] += outcome in GRADED and values[unit] >= PASS
             graded[unit // scores.epochs] += outcome in GRADED
         if all(outcome in GRADED for outcome in outcomes):
-            whole.append(float(all(outcome == _CORRECT for outcome in outcomes)))
+            whole.append(float(min(values) >= PASS))
     moments = Moments.of(whole)
     if moments is None:
         return None
@@ -159,7 +158,7 @@ def _spread(samples: Sequence[Sample], scores: Scores, rotations: int) -> Estima
             if scores.outcomes[unit] not in GRADED:
                 continue
             gold[sample.target] += 1
-            right[sample.target] += scores.outcomes[unit] == _CORRECT
+            right[sample.target] += scores.values[unit] >= PASS
     if not gold:
         return None
     letters = sorted(gold)

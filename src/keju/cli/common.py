@@ -13,6 +13,7 @@ from keju.messages import printable
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark, Exam
+    from keju.results.schema import Results
     from keju.runs.run import Run
     from keju.task import Finished
 
@@ -48,8 +49,20 @@ def session_output(finished: Finished, more: Callable[[], None] = lambda: None) 
         render_results(finished.results)
         more()
 
-    problem = finished.problem if finished.exit_code else ""
-    return Output(finished.document, show, problem, finished.exit_code)
+    if finished.exit_code:
+        return Output(finished.document, show, finished.problem, finished.exit_code)
+    return Output(finished.document, show, *verdict_on(finished.results))
+
+
+def verdict_on(results: Results) -> tuple[str, int]:
+    """What is to be said of results that say next to nothing, and the exit code."""
+    from keju.errors import Inconclusive
+
+    names = [entry.name for entry in results.benchmarks if entry.inconclusive]
+    if not names:
+        return "", 0
+    error = Inconclusive("inconclusive", names=", ".join(dict.fromkeys(names)))
+    return str(error), error.exit_code
 
 
 def stored_run(run: str, work_dir: str | None) -> Run:

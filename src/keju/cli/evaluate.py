@@ -47,7 +47,8 @@ def evaluate(
     Settings come from flags, then -s, then KEJU_<FIELD> variables, then the file; mappings merge
     key by key. A run that stops early is saved, and the command that resumes it is printed.
 
-    Exit codes: 0 ok, 2 usage, 4 incomplete, 5 endpoint, 130 interrupted.
+    Exit codes: 0 ok, 2 usage, 3 more than half without a grade, 4 incomplete, 5 endpoint,
+    130 interrupted.
     """
     from keju.config.load import load
     from keju.models.registry import is_local

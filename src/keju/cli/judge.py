@@ -22,7 +22,8 @@ def judge(run: str, work_dir: str | None, no_report: bool, quiet: bool, **settin
     Verdicts that the run has already are kept. Its results and report are written anew; complete
     ones stay until the new grading is complete.
 
-    Exit codes: 0 ok, 2 usage, 4 incomplete, 5 endpoint, 130 interrupted.
+    Exit codes: 0 ok, 2 usage, 3 more than half without a grade, 4 incomplete, 5 endpoint,
+    130 interrupted.
     """
     from keju.config.load import MANIFEST, load
     from keju.judges.judge import complete_settings

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import Output, command
-from keju.cli.common import args_of, names, stored_run
+from keju.cli.common import args_of, names, stored_run, verdict_on
 from keju.errors import UsageError
 
 
@@ -28,7 +28,10 @@ def score(
     work_dir: str | None,
     dataset_args: dict[str, Any] | None = None,
 ) -> Output:
-    """Score a stored run again, or a file of predictions; no model is asked."""
+    """Score a stored run again, or a file of predictions; no model is asked.
+
+    Exit codes: 0 ok, 2 usage, 3 more than half of the replies have no grade.
+    """
     from keju.config.load import data_folder
     from keju.report.terminal import render_results
     from keju.results.schema import to_document
@@ -58,4 +61,4 @@ def score(
             dataset_args=args_of(dataset, dataset_args or {}),
             gold=gold,
         )
-    return Output(to_document(results), lambda: render_results(results))
+    return Output(to_document(results), lambda: render_results(results), *verdict_on(results))

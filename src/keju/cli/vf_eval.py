@@ -162,6 +162,7 @@ def rewards_of(entry: Entry, folder: Path) -> Rewards:
     In the journal the last record of each rollout counts, and one without a grade is left out.
     """
     from keju.runs.run import Run
+    from keju.types import UNSCORED
 
     metric, counts = entry.metrics.get("reward"), entry.outcomes
     avg = std = None
@@ -173,7 +174,7 @@ def rewards_of(entry: Entry, folder: Path) -> Rewards:
             for _, record in Run(folder).answers()
             if record.bench == entry.name and record.readings
         ]
-        scores = [s.value for s in graded if s.outcome not in ("ungraded", "error")]
+        scores = [s.value for s in graded if s.outcome not in UNSCORED]
         n = len(scores)
         if scores:
             mean = avg = math.fsum(scores) / n

@@ -10,6 +10,7 @@ from time import time
 
 import msgspec
 
+from keju.benchmarks import grading
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.choices import as_shown
 from keju.benchmarks.prepare import choose_readers, prepare_exams, resolve_sampling
@@ -157,8 +158,9 @@ class Job:
             readings = tuple([in_own_order(reading, sample, order) for reading in readings])
         for tally, reading in zip(self.tallies, readings, strict=True):
             tally.add(unit, reading)
-        if reply.error is not None:
-            self.errors[unit] = reply.error
+        fault = reply.fault
+        if fault is not None:
+            self.errors[unit] = fault
         elif readings[0].score.outcome == "error":
             self.errors[unit] = BROKEN_OFF
         elif self.errors:
@@ -217,6 +219,7 @@ class Job:
             sampling=msgspec.to_builtins(self.sampling),
             samples=len(exam.samples),
             epochs=self.epochs,
+            grading=grading.VERSION,
             data=StoredData(exam.data.version, dict(exam.data.files), list(exam.data.notes)),
         )
 

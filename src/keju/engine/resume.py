@@ -152,7 +152,7 @@ def recall(
     placed = _metered(jobs, records.placed(), recalled.spent)
     for number, _, record in counting(placed, requests.by_hash):
         position, unit = requests.place(number)
-        job, error = jobs[position], record.reply.error
+        job, error = jobs[position], record.reply.fault
         if error is not None and error.kind not in KEPT_FAULTS - ask_again:
             recalled.done[position][unit] = 0  # whichever error was kept before
             continue
@@ -183,7 +183,7 @@ def copy_cached(
     records = Records(cache)
     for number, _, record in counting(records.placed(), requests.by_hash):
         position, unit = requests.place(number)
-        error = record.reply.error
+        error = record.reply.fault
         if not before[position][unit] and (error is None or error.kind in KEPT_FAULTS - ask_again):
             requests.jobs[position].recall(unit, record, trusted=False)
             recalled.done[position][unit] = 1

@@ -143,7 +143,7 @@ class _Session:
         channel, spent = self._channel, self._channel.spending
         heads = [job.tallies[0] for job in self._jobs]
         counts = [sum(column) for column in zip(*(tally.counts for tally in heads), strict=True)]
-        _, _, unparsed, truncated, refused, _, errors = counts
+        _, _, unparsed, truncated, refused, _, errors, _ = counts
         self._display.update(
             Progress(
                 done=sum(counts),

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from keju.types import LABELS, OUTCOMES, Outcome, Reading, Sample
+from keju.benchmarks.grading import EXACT, PASS
+from keju.types import ALL_OUTCOMES, LABELS, UNSCORED, Outcome, Reading, Sample, counted_outcomes
 
 PENDING = 255
 """The outcome byte of a unit that has no record yet."""
 
-CODE: dict[Outcome, int] = {outcome: code for code, outcome in enumerate(OUTCOMES)}
+CODE: dict[Outcome, int] = {outcome: code for code, outcome in enumerate(ALL_OUTCOMES)}
 
 
 class Tally:
@@ -35,11 +36,14 @@ class Tally:
         """
         if keep_answers:
             self.answers = [None] * (samples * epochs)
-        self.counts = [0] * len(OUTCOMES)
+        self.counts = [0] * len(ALL_OUTCOMES)
         self.total = 0.0
         """Sum of the values of all units."""
         self.parts: dict[str, array[float]] = {}
         """By name: a grader's several numbers, by unit; 0 where it gave none."""
+
+        self.for_judge: set[int] = set()
+        """Units that are wrong only for lack of a judge: not the target's very text."""
 
     def add(self, unit: int, reading: Reading) -> None:
         """Enter the score of one unit."""
@@ -52,6 +56,10 @@ class Tally:
         self.values[unit] = reading.score.value
         self.counts[code] += 1
         self.total += self.values[unit]
+        if reading.score.grader == EXACT and reading.score.outcome == "incorrect":
+            self.for_judge.add(unit)
+        elif before != PENDING:
+            self.for_judge.discard(unit)
         if self.answers is not None:
             self.answers[unit] = reading.answer.value
         parts = reading.score.parts
@@ -68,12 +76,17 @@ class Tally:
 
     @property
     def graded(self) -> int:
-        """How many units are in the headline's denominator: neither error nor ungraded."""
-        return self.done - self.counts[CODE["error"]] - self.counts[CODE["ungraded"]]
+        """How many units are in the headline's denominator."""
+        return self.done - sum(self.counts[CODE[outcome]] for outcome in UNSCORED)
+
+    @property
+    def right(self) -> int:
+        """How many units have a score that passes; those without a grade have none."""
+        return sum(value >= PASS for value in self.values)
 
     def outcome_counts(self) -> dict[Outcome, int]:
         """Counts by outcome, over all units."""
-        return dict(zip(OUTCOMES, self.counts, strict=True))
+        return counted_outcomes(dict(zip(ALL_OUTCOMES, self.counts, strict=True)))
 
 
 def in_own_order(reading: Reading, sample: Sample, order: Sequence[int]) -> Reading:

@@ -35,10 +35,9 @@ class Submission(NamedTuple):
     """Which of these readings the judge decides."""
 
     def decided(self, verdict: str | None) -> tuple[Reading, ...]:
-        """The readings with the judge's word; a cut-off reply stays one unless it is right."""
-        score = score_of(verdict)
-        cut_off = score
-        if score.outcome in ("incorrect", "refused"):
+        """The readings with the judge's word; a reply that was cut off stays one."""
+        score = cut_off = score_of(verdict)
+        if score.outcome != "ungraded":
             cut_off = Score(score.value, "truncated", GRADER)
         return tuple(
             replace(reading, score=cut_off if reading.score.outcome == "truncated" else score)

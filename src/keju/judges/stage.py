@@ -18,12 +18,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from keju.benchmarks.grading import PASS
 from keju.config import JudgeConfig, TaskConfig
 from keju.engine.budget import Meter
 from keju.engine.channel import Channel, Limits
 from keju.engine.job import Job
 from keju.engine.session import run_loop
-from keju.engine.tally import CODE
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete, UsageError
 from keju.judges.exam import JudgeExam, Submission, submit
 from keju.judges.judge import Judge
@@ -138,14 +138,14 @@ class Panel:
             return Judgement(judge, notices, {})
         quality = measure(self.labelled.correct, self.judges[0].verdicts(len(self.jobs)))
         judge |= {"quality": describe(quality, self.labelled.correct)}
-        tally, right = job.tallies[reader], CODE["correct"]
+        tally = job.tallies[reader]
         units = [
             submission.unit
             for submission, verdict in zip(self.submissions[place], verdicts, strict=True)
             if submission.judged[reader] and verdict is not None
         ]
-        correct = sum(tally.outcomes[unit] == right for unit in units)
-        others = (tally.graded - len(units), tally.counts[right] - correct)
+        correct = sum(tally.values[unit] >= PASS for unit in units)
+        others = (tally.graded - len(units), tally.right - correct)
         shrink = max(1.0, deff) * job.epochs
         try:
             metric = corrected_accuracy((len(units), correct), others, quality, shrink=shrink)

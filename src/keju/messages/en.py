@@ -27,14 +27,19 @@ TEXTS: dict[str, str] = {
     "file_nul": "{where}, line {line}: holds a NUL character",
     "missing_extra": "{what} needs an optional part: pip install 'keju[{extra}]'",
     # What a reader of results must know.
-    "no_gold": "no gold answers: nothing is scored",
-    "no_gold_submission": "no gold answers: nothing is scored; export the submission with "
+    "no_gold": "no score: no labels",
+    "no_gold_submission": "no score: no labels; export the answers for the makers' site with "
     "keju export RUN --format submission",
+    "unlabelled_questions": "{part} of {whole} replies ({share:.1%}) answer questions without a "
+    "published answer and have no score",
+    "inconclusive": "inconclusive: more than half of the replies to {names} have no grade",
     "nothing_graded": "nothing was graded: all {whole} replies are errors or have no grade",
     "ungraded_replies": "{part} of {whole} replies ({share:.1%}) have no grade and are left out "
     "of the scores",
     "cut_replies": "{part} of {whole} replies ({share:.1%}) were cut off before an answer: "
     "raise max_tokens",
+    "ungraded_share": "{part} of {whole} replies ({share:.1%}) have no grade: no single score "
+    "can be given, only the range from all of them wrong to all right",
     "unread_replies": "{part} of {whole} replies ({share:.1%}) hold no answer that the reader can "
     "find: compare readers",
     "one_cluster": "all questions share one context: no interval can be given",
@@ -327,6 +332,10 @@ LABELS: dict[str, str] = {
     "reader": "Reader",
     "n_questions": "{n} questions",
     "headline": "Headline",
+    "no_score": "no score: no labels",
+    "exact_match": "exact match",
+    "exact_note": "a lower bound; up to {best} with a judge: {command}",
+    "range_note": "from all wrong to all right: {part} of {whole} replies have no grade",
     "interval": "95 % interval",
     "interval_of": "95 % interval {interval}",
     "interval_method": "interval: {method}",
@@ -416,6 +425,7 @@ LABELS: dict[str, str] = {
     "outcome.refused": "refused",
     "outcome.ungraded": "ungraded",
     "outcome.error": "error",
+    "outcome.unlabelled": "unlabelled",
     "counts.correct": "{n} correct",
     "counts.incorrect": "{n} incorrect",
     "counts.unparsed": "{n} unparsed (no answer could be read)",
@@ -423,6 +433,7 @@ LABELS: dict[str, str] = {
     "counts.refused": "{n} refused",
     "counts.ungraded": "{n} ungraded",
     "counts.error": "{n} in error (no usable reply)",
+    "counts.unlabelled": "{n} unlabelled (no published answer)",
     "tier.strict": "the protocol's own marker",
     "tier.tolerant": "another wording of the marker",
     "tier.fallback": "no marker, fallback",
@@ -466,6 +477,8 @@ LABELS: dict[str, str] = {
     "reason.unclosed_think": "the reasoning never ended",
     "reason.labels_not_in_top_logprobs": "no label among the returned log-probabilities",
     "reason.content_filter": "the endpoint's filter broke the reply off",
+    "reason.refused_by_api": "the endpoint says that the model refused",
+    "reason.cut_off": "the reply was cut off",
     "reason.tie": "tie between labels",
     "setting.model": "Model",
     "setting.endpoint": "Endpoint",

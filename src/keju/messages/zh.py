@@ -27,11 +27,16 @@ TEXTS: dict[str, str] = {
     "file_nul": "{where}，第 {line} 行：含有 NUL 字符",
     "missing_extra": "{what}需要可选组件：pip install 'keju[{extra}]'",
     # What a reader of results must know.
-    "no_gold": "没有标准答案，不评分",
-    "no_gold_submission": "没有标准答案，不评分："
+    "no_gold": "无得分：没有标准答案",
+    "no_gold_submission": "无得分：没有标准答案；"
     "用 keju export RUN --format submission 导出提交文件",
+    "unlabelled_questions": "{whole} 个回复中有 {part} 个（{share:.1%}）对应的题目没有公布答案，"
+    "没有得分",
+    "inconclusive": "没有定论：{names} 超过一半的回复没有评分",
     "nothing_graded": "没有任何评分：全部 {whole} 个回复均出错或未评分",
     "ungraded_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）没有评分，不计入得分",
+    "ungraded_share": "{whole} 个回复中有 {part} 个（{share:.1%}）没有评分：无法给出单一得分，"
+    "只能给出从全错到全对的范围",
     "cut_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）在给出答案前被截断："
     "请增大 max_tokens",
     "unread_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）读不出答案：请对照不同读取器",
@@ -292,6 +297,10 @@ LABELS: dict[str, str] = {
     "protocol_version": "版本 {version}",
     "reader": "读取器",
     "n_questions": "{n} 题",
+    "no_score": "无得分：没有标准答案",
+    "exact_match": "逐字匹配",
+    "exact_note": "下限；由评委评判最高可达 {best}：{command}",
+    "range_note": "从全错到全对：{whole} 个回复中有 {part} 个没有评分",
     "headline": "主指标",
     "interval": "95 % 置信区间",
     "interval_of": "95 % 置信区间 {interval}",
@@ -382,6 +391,7 @@ LABELS: dict[str, str] = {
     "outcome.refused": "拒答",
     "outcome.ungraded": "未评分",
     "outcome.error": "请求出错",
+    "outcome.unlabelled": "无标准答案",
     "counts.correct": "正确 {n}",
     "counts.incorrect": "错误 {n}",
     "counts.unparsed": "未读出答案 {n}",
@@ -389,6 +399,7 @@ LABELS: dict[str, str] = {
     "counts.refused": "拒答 {n}",
     "counts.ungraded": "未评分 {n}",
     "counts.error": "请求出错（无可用回复）{n}",
+    "counts.unlabelled": "无标准答案 {n}",
     "tier.strict": "协议规定的标记",
     "tier.tolerant": "标记的其他写法",
     "tier.fallback": "无标记，后备规则",
@@ -432,6 +443,8 @@ LABELS: dict[str, str] = {
     "reason.unclosed_think": "推理过程没有结束",
     "reason.labels_not_in_top_logprobs": "返回的对数概率中没有选项标签",
     "reason.content_filter": "回复被接口的过滤器中断",
+    "reason.refused_by_api": "接口表示模型拒答",
+    "reason.cut_off": "回复被截断",
     "reason.tie": "标签概率相同",
     "setting.model": "模型",
     "setting.endpoint": "接口地址",

@@ -24,7 +24,7 @@ from keju.results.schema import (
     Results,
     Row,
 )
-from keju.types import OUTCOMES, UNGRADED, Outcome
+from keju.types import ALL_OUTCOMES, OUTCOMES, UNGRADED, Outcome
 
 UNKNOWN = "–"
 
@@ -179,13 +179,53 @@ def shown_metrics(entry: Entry, labels: Labels) -> list[Shown]:
     ]
 
 
+class Headline(NamedTuple):
+    """The number that an entry is about, or what stands in its place."""
+
+    figure: str
+    """``63.59 %``; ``13.89–36.11 %`` where too many replies have no grade; empty without labels."""
+    title: str
+    note: str
+    """What kind of number it is, where it is not the usual one."""
+
+
+def headline_of(entry: Entry, run: str, labels: Labels) -> Headline:
+    """What an entry says first: a number, never one over a selection of the replies."""
+    shown, *_ = shown_metrics(entry, labels)
+    metric, bounds = shown.metric, shown.metric.bounds
+    if entry.gold == NO_GOLD:
+        return Headline("", labels("no_score"), "")
+    if entry.grader and bounds:
+        best = percent(bounds[1])
+        note = labels("exact_note", best=best, command=f"keju judge {run or 'RUN'}")
+        return Headline(percent(metric.value), labels("exact_match"), note)
+    if metric.value is not None or bounds is None:
+        return Headline(percent(metric.value), shown.title, "")
+    total = sum(entry.outcomes.get(outcome, 0) for outcome in OUTCOMES)
+    lost = sum(entry.outcomes[outcome] for outcome in UNGRADED)
+    note = labels("range_note", part=count(lost), whole=count(total))
+    return Headline(share(None, bounds), shown.title, note)
+
+
+def share(value: float | None, bounds: Sequence[float] | None = None) -> str:
+    """A share in percent, or the range in which it lies where it has no value of its own."""
+    return f"{interval(bounds)} %" if value is None and bounds else percent(value)
+
+
 def breakdowns(entry: Entry, labels: Labels) -> list[Breakdown]:
     """Metrics of kinds of questions as tables."""
     tables: dict[tuple[str, str], list[Row]] = {}
     for name, metric in entry.metrics.items():
         if parts := _OF_A_KIND.fullmatch(name):
             value, ends = metric.value, metric.ci95
-            row = Row(name=parts["value"], n=metric.n, accuracy=value, ci95=ends, outcomes={})
+            row = Row(
+                name=parts["value"],
+                n=metric.n,
+                accuracy=value,
+                ci95=ends,
+                outcomes={},
+                bounds=metric.bounds,
+            )
             tables.setdefault((parts["kind"], parts["metric"]), []).append(row)
     return [
         Breakdown(
@@ -229,7 +269,7 @@ def families(results: Results) -> list[list[Entry]]:
 
 def occurring_outcomes(rows: Iterable[Row | Entry]) -> list[Outcome]:
     """The outcomes that occur in any of the rows."""
-    return [o for o in OUTCOMES if any(row.outcomes[o] for row in rows)]
+    return [o for o in ALL_OUTCOMES if any(row.outcomes.get(o) for row in rows)]
 
 
 def ended_words(results: Results, labels: Labels) -> str:
@@ -243,8 +283,8 @@ def outcome_words(outcomes: Mapping[Outcome, int], labels: Labels) -> list[str]:
     """Counts in words; the zero ones only for correct and incorrect."""
     return [
         labels(f"counts.{outcome}", n=count(outcomes[outcome]))
-        for outcome in OUTCOMES
-        if outcomes[outcome] or outcome in ("correct", "incorrect")
+        for outcome in ALL_OUTCOMES
+        if outcomes.get(outcome) or outcome in ("correct", "incorrect")
     ]
 
 

@@ -18,11 +18,11 @@ from keju.messages import Language
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import Case, Gallery, choose
-from keju.results.schema import Entry, Results, Timing, Usage, to_document
+from keju.results.schema import NO_GOLD, Entry, Results, Timing, Usage, to_document
 from keju.runs.folder import REPORT, RESULTS
 from keju.runs.manifest import Manifest, StoredData
 from keju.runs.run import Run
-from keju.types import LABELS, OUTCOMES, Reading, Record, Sample
+from keju.types import ALL_OUTCOMES, LABELS, Reading, Record, Sample
 
 HTML_LANG: dict[Language, str] = {"en": "en", "zh": "zh-CN"}
 REFERENCE_STYLES = 3
@@ -75,7 +75,7 @@ def write_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name in ("percent", "published", "interval", "count"):
+    for name in ("percent", "published", "interval", "count", "share"):
         environment.filters[name] = getattr(fmt, name)
     with whole_file(output) as file:
         for part in environment.get_template("report.html.j2").generate(context):
@@ -100,7 +100,9 @@ def _context(
         "model": fmt.printable(results.model, one_line=True),
         "run": fmt.printable(results.run, one_line=True),
         "ended": fmt.ended_words(results, labels),
-        "sections": [_section(entry, labels, n) for n, entry in enumerate(results.benchmarks)],
+        "sections": [
+            _section(entry, labels, n, results.run) for n, entry in enumerate(results.benchmarks)
+        ],
         "several_readers": any(len(family) > 1 for family in families),
         "disagreements": [
             {
@@ -130,7 +132,7 @@ def _context(
     }
 
 
-def _section(entry: Entry, labels: Labels, number: int) -> dict[str, Any]:
+def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, Any]:
     """One entry of the results, made ready for the template."""
     metrics = fmt.shown_metrics(entry, labels)
     chance = entry.metrics.get("chance")
@@ -146,9 +148,12 @@ def _section(entry: Entry, labels: Labels, number: int) -> dict[str, Any]:
         "e": entry,
         "anchor": f"result-{number}",
         "protocol": fmt.protocol_line(entry),
-        "headline": metrics[0],
+        "headline": fmt.headline_of(entry, run, labels),
+        "headline_interval": metrics[0].metric.ci95,
         "warnings": labels.warnings(entry),
-        "metrics": [(shown, fmt.metric_notes(shown.metric, labels)) for shown in metrics],
+        "metrics": [(shown, fmt.metric_notes(shown.metric, labels)) for shown in metrics]
+        if entry.gold != NO_GOLD
+        else [],
         "chance": chance.value if chance else None,
         "breakdowns": fmt.breakdowns(entry, labels),
         "published_titles": [titles.get(name) or labels.metric(name, "") for name in names],
@@ -157,7 +162,7 @@ def _section(entry: Entry, labels: Labels, number: int) -> dict[str, Any]:
             for r in entry.reference
         ],
         "outcome_words": fmt.outcome_words(entry.outcomes, labels),
-        "outcome_shares": [(o, entry.outcomes[o] / total) for o in OUTCOMES if total],
+        "outcome_shares": [(o, entry.outcomes.get(o, 0) / total) for o in ALL_OUTCOMES if total],
         "notes": [note for note in notes if note],
         "shown_outcomes": fmt.occurring_outcomes(entry.subsets),
         "references": [

@@ -8,9 +8,9 @@ from typing import TextIO
 from msgspec import UNSET
 
 from keju.report import format as fmt
-from keju.report.format import UNKNOWN, Labels, Shown, count, interval, percent, shorten
+from keju.report.format import UNKNOWN, Labels, Shown, count, interval, percent, share, shorten
 from keju.report.table import Cell, Column, Screen
-from keju.results.schema import Disagreement, Entry, Results
+from keju.results.schema import NO_GOLD, Disagreement, Entry, Results
 
 _ANSWER_WIDTH = 40
 _SPARED = {"published": 4, "chance": 3, "correct": 2, "incorrect": 2}
@@ -34,7 +34,7 @@ def render_results(
             _readers(screen, family, labels)
             _published(screen, family[0], labels)
         for entry in family:
-            _entry(screen, entry, results.model, labels)
+            _entry(screen, entry, results, labels)
             if len(family) == 1:
                 _published(screen, entry, labels)
                 _tables(screen, entry, labels)
@@ -45,14 +45,14 @@ def render_results(
     screen.flush()
 
 
-def _entry(screen: Screen, entry: Entry, model: str, labels: Labels) -> None:
+def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> None:
     """One reader's results on one benchmark, without its subsets and groups."""
     parts = [entry.name, f"protocol {fmt.protocol_line(entry)}", f"reader {entry.reader}"]
-    if model:
-        parts.append(f"model {model}")
+    if results.model:
+        parts.append(f"model {results.model}")
     screen.line(" · ".join([*parts, f"n {count(entry.n)}"]), style="bold")
-    headline, *others = fmt.shown_metrics(entry, labels)
-    screen.line(_metric_line(headline, labels), style="bold green", indent=_INDENT)
+    screen.line(_headline(entry, results.run, labels), style="bold green", indent=_INDENT)
+    others = fmt.shown_metrics(entry, labels)[1:] if entry.gold != NO_GOLD else ()
     chance = entry.metrics.get("chance")
     lines = [
         *(_metric_line(other, labels) for other in others),
@@ -72,9 +72,18 @@ def _entry(screen: Screen, entry: Entry, model: str, labels: Labels) -> None:
     for kind, metric, rows in fmt.breakdowns(entry, labels):
         columns = [kind, "n", metric.lower(), "95 % interval"]
         cells: list[list[Cell]] = [
-            [row.name, row.n, percent(row.accuracy), interval(row.ci95)] for row in rows
+            [row.name, row.n, share(row.accuracy, row.bounds), interval(row.ci95)] for row in rows
         ]
         _table(screen, columns, cells)
+
+
+def _headline(entry: Entry, run: str, labels: Labels) -> str:
+    headline, shown = fmt.headline_of(entry, run, labels), fmt.shown_metrics(entry, labels)[0]
+    if not headline.note:
+        return _metric_line(shown, labels) if headline.figure else headline.title
+    line = f"{headline.title} {headline.figure} ({headline.note})"
+    ends = shown.metric.ci95
+    return line if ends is None else f"{line}; 95 % interval {interval(ends)}"
 
 
 def _metric_line(shown: Shown, labels: Labels) -> str:
@@ -82,7 +91,8 @@ def _metric_line(shown: Shown, labels: Labels) -> str:
     is_named = shown.name == "accuracy" or shown.name in shown.title
     name = "" if is_named else f" ({shown.name})"
     ends = "" if metric.ci95 is None else f" (95 % interval {interval(metric.ci95)})"
-    line = f"{shown.title}{name}: {percent(metric.value)}{ends}, n {count(metric.n)}"
+    figure = share(metric.value, metric.bounds)
+    line = f"{shown.title}{name}: {figure}{ends}, n {count(metric.n)}"
     return "; ".join([line, *fmt.metric_notes(metric, labels)])
 
 
@@ -125,11 +135,11 @@ def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
         [
             labels.row(row),
             row.n,
-            percent(row.accuracy),
+            share(row.accuracy, row.bounds),
             interval(row.ci95),
             percent(row.chance),
             *(percent(r.subsets.get(row.name)) for r in references),
-            *(row.outcomes[outcome] for outcome in occurring),
+            *(row.outcomes.get(outcome, 0) for outcome in occurring),
         ]
         for row in entry.subsets
     ]
@@ -138,7 +148,7 @@ def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
         [
             labels.row(row),
             row.n,
-            percent(row.accuracy),
+            share(row.accuracy, row.bounds),
             interval(row.ci95),
             percent(row.micro_accuracy if row.micro_accuracy is not UNSET else None),
         ]
@@ -155,15 +165,19 @@ def _readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> None:
     screen.line(title, "bold")
     headlines = [fmt.shown_metrics(entry, labels)[0] for entry in family]
     whole = [
-        percent(metric.value) + (f" ({interval(metric.ci95)})" if metric.ci95 else "")
+        share(metric.value, metric.bounds) + (f" ({interval(metric.ci95)})" if metric.ci95 else "")
         for _, _, metric in headlines
     ]
-    accuracies = [{row.name: row.accuracy for row in entry.subsets} for entry in family]
+    accuracies = [
+        {row.name: share(row.accuracy, row.bounds) for row in entry.subsets} for entry in family
+    ]
     rows: list[list[Cell]] = [[f"all ({headlines[0].name})", first.n, *whole]]
     for outcome in fmt.occurring_outcomes(family):
-        rows.append([f"{outcome} (count)", None, *(count(e.outcomes[outcome]) for e in family)])
+        rows.append(
+            [f"{outcome} (count)", None, *(count(e.outcomes.get(outcome, 0)) for e in family)]
+        )
     for row in first.subsets:
-        shares = (percent(by_name.get(row.name)) for by_name in accuracies)
+        shares = (by_name.get(row.name, UNKNOWN) for by_name in accuracies)
         rows.append([labels.row(row), row.n, *shares])
     _table(screen, ["subset", "n", *(entry.reader for entry in family)], rows)
 

@@ -1,8 +1,8 @@
 """A tally read by ranges of items, into counts whose size does not grow with the exam.
 
-What became of an item is three small numbers: how many of its repeats are recorded, graded and
-correct. A `Cell` counts the items of each kind, so that a million questions need no more memory
-than a hundred, and every metric is a function of the kinds.
+What became of an item is a few small numbers: how many of its repeats are recorded, graded and
+right, and the sum of their scores. A `Cell` counts the items of each kind, so that a million
+questions need no more memory than a hundred, and every metric is a function of the kinds.
 """
 
 from __future__ import annotations
@@ -10,46 +10,67 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from keju.benchmarks.grading import GRADED, PASS
 from keju.engine.tally import CODE, PENDING
-from keju.stats.estimate import Gathered
-from keju.types import OUTCOMES, UNGRADED, Outcome
+from keju.stats.estimate import Estimate, Gathered
+from keju.types import ALL_OUTCOMES, UNGRADED, Outcome, counted_outcomes
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam, Subset
     from keju.engine.tally import Tally
 
 _BLOCK = 8192
-"""Items looked at together, to bound the memory of their patterns."""
-_ABSENT, _RIGHT, _WRONG, _OUT = range(4)
-_KIND = {PENDING: _ABSENT, CODE["correct"]: _RIGHT} | {CODE[o]: _OUT for o in UNGRADED}
-_KINDS = bytes(_KIND.get(code, _WRONG) for code in range(256))
-"""The kind of each code of the tally, for `bytes.translate`."""
+"""Units looked at together, to bound the memory of their patterns."""
+_LOST = frozenset(CODE[outcome] for outcome in UNGRADED)
+_CUT = CODE["truncated"]
 
 
 class ItemState(NamedTuple):
     """What the repeats of one item came to."""
 
     recorded: int
+    lost: int
+    """Repeats that lack a grade."""
     graded: int
-    correct: int
+    right: int
+    total: float
+    """The sum of the scores of graded repeats."""
+    cut: float
+    """Of this sum, what replies that were cut off have."""
+    for_judge: int = 0
+    """Repeats that are wrong only for lack of a judge."""
 
     @property
     def share(self) -> float | None:
-        """The item's score: right among graded repeats; None if none is graded."""
-        return self.correct / self.graded if self.graded else None
+        """The item's score: the mean of its graded repeats; None if none is graded."""
+        return self.total / self.graded if self.graded else None
+
+    @property
+    def cut_as_wrong(self) -> float | None:
+        """The score if every reply that was cut off were wrong."""
+        return (self.total - self.cut) / self.graded if self.graded else None
 
     @property
     def worst(self) -> float | None:
         """The score if everything without a grade were wrong."""
-        return self.correct / self.recorded if self.recorded else None
+        gradable = self.graded + self.lost
+        return self.total / gradable if gradable else None
 
     @property
     def best(self) -> float | None:
         """The score if everything without a grade were right."""
-        lost = self.recorded - self.graded
-        return (self.correct + lost) / self.recorded if self.recorded else None
+        gradable = self.graded + self.lost
+        return (self.total + self.lost) / gradable if gradable else None
+
+    @property
+    def ceiling(self) -> float | None:
+        """The best score if a judge also found everything right that is left to one."""
+        gradable = self.graded + self.lost
+        return (self.total + self.lost + self.for_judge) / gradable if gradable else None
 
 
 @dataclass(frozen=True)
@@ -73,8 +94,13 @@ class Cell:
         return sum(self.outcomes.values())
 
     def outcome_counts(self) -> dict[Outcome, int]:
-        """Counts of all seven outcomes, zeros included."""
-        return {outcome: self.outcomes[outcome] for outcome in OUTCOMES}
+        """Counts by outcome, zeros included."""
+        return counted_outcomes(self.outcomes)
+
+    @cached_property
+    def all_or_nothing(self) -> bool:
+        """Whether no answer is partly right, so that an item is so many answers of yes or no."""
+        return all(state.total == state.right for _, state in self.states)
 
     def gather(self, value: Callable[[ItemState], float | None]) -> Gathered:
         """Collect a value of each item; items for which it is None are left out."""
@@ -82,18 +108,32 @@ class Cell:
         for (group, state), many in self.states.items():
             worth = value(state)
             if worth is not None:
-                gathered.add(worth, group, many=many, draws=state.graded)
+                draws = state.graded if self.all_or_nothing else 0
+                gathered.add(worth, group, many=many, draws=draws)
         return gathered
 
     def shares(self) -> Gathered:
         """The items' scores."""
         return self.gather(lambda state: state.share)
 
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The mean score if everything without a grade were wrong, and if it were right."""
+        ends = (self.gather(score).moments() for score in (_WORST, _BEST))
+        worst, best = (moments.mean if moments else None for moments in ends)
+        return worst, best
+
+    def accuracy(self) -> Estimate:
+        """The mean score over items, within its bounds."""
+        return self.shares().estimate().within(*self.bounds())
+
     def minus(self, other: Cell) -> Cell:
         """This cell without the items of `other`, which must be part of it."""
         return Cell(
             self.outcomes - other.outcomes, self.states - other.states, clustered=self.clustered
         )
+
+
+_WORST, _BEST = attrgetter("worst"), attrgetter("best")
 
 
 def join(cells: Iterable[Cell], *, clustered: bool) -> Cell:
@@ -108,24 +148,21 @@ def join(cells: Iterable[Cell], *, clustered: bool) -> Cell:
 
 def read_subset(exam: Exam, tally: Tally, subset: Subset) -> Cell:
     """What the samples of one subset came to."""
-    if exam.clustered:
+    if exam.clustered or tally.for_judge:
         return read_items(exam, tally, range(subset.start, subset.stop))
     epochs = tally.epochs
-    start, stop = subset.start * epochs, subset.stop * epochs
-    counted = Counter({o: tally.outcomes.count(CODE[o], start, stop) for o in OUTCOMES})
+    outcomes: Counter[Outcome] = Counter()
     states: Counter[tuple[str, ItemState]] = Counter()
-    if epochs == 1:
-        lost, right = sum(counted[o] for o in UNGRADED), counted["correct"]
-        states["", ItemState(1, 1, 1)] = right
-        states["", ItemState(1, 1, 0)] = counted.total() - lost - right
-        states["", ItemState(1, 0, 0)] = lost
-    else:
-        for low in range(start, stop, _BLOCK * epochs):
-            block = bytes(tally.outcomes[low : min(stop, low + _BLOCK * epochs)].translate(_KINDS))
-            patterns = Counter(block[at : at + epochs] for at in range(0, len(block), epochs))
-            for pattern, many in patterns.items():
-                states["", _state(pattern)] += many
-    return Cell(+counted, +states, clustered=False)
+    size = max(1, _BLOCK // epochs) * epochs
+    for low in range(subset.start * epochs, subset.stop * epochs, size):
+        block = slice(low, min(subset.stop * epochs, low + size))
+        units = zip(tally.outcomes[block], tally.values[block], strict=True)
+        for pattern, many in Counter(zip(*[units] * epochs, strict=True)).items():
+            states["", _state(pattern)] += many
+        for code, many in Counter(tally.outcomes[block]).items():
+            if code != PENDING:
+                outcomes[ALL_OUTCOMES[code]] += many
+    return Cell(outcomes, states, clustered=False)
 
 
 def read_items(exam: Exam, tally: Tally, items: Iterable[int]) -> Cell:
@@ -133,9 +170,14 @@ def read_items(exam: Exam, tally: Tally, items: Iterable[int]) -> Cell:
     outcomes: Counter[Outcome] = Counter()
     states: Counter[tuple[str, ItemState]] = Counter()
     for item in items:
-        codes = tally.outcomes[item * tally.epochs : (item + 1) * tally.epochs]
-        outcomes.update(OUTCOMES[code] for code in codes if code != PENDING)
-        states[cluster_of(exam, item), _state(codes.translate(_KINDS))] += 1
+        units = slice(item * tally.epochs, (item + 1) * tally.epochs)
+        codes = tally.outcomes[units]
+        outcomes.update(ALL_OUTCOMES[code] for code in codes if code != PENDING)
+        state = _state(zip(codes, tally.values[units], strict=True))
+        if tally.for_judge:
+            many = len(tally.for_judge.intersection(range(units.start, units.stop)))
+            state = state._replace(for_judge=many)
+        states[cluster_of(exam, item), state] += 1
     return Cell(outcomes, states, exam.clustered)
 
 
@@ -147,6 +189,18 @@ def cluster_of(exam: Exam, item: int) -> str:
     return sample.group or f"\0{sample.id}"
 
 
-def _state(kinds: bytes | bytearray) -> ItemState:
-    right = kinds.count(_RIGHT)
-    return ItemState(len(kinds) - kinds.count(_ABSENT), right + kinds.count(_WRONG), right)
+def _state(units: Iterable[tuple[int, float]]) -> ItemState:
+    """What repeats of one item came to: the code of the outcome and the score of each."""
+    recorded = lost = graded = right = 0
+    total = cut = 0.0
+    for code, value in units:
+        recorded += code != PENDING
+        lost += code in _LOST
+        if code in GRADED:
+            # Seven digits: a score as it was before it was stored in single precision.
+            score = float(f"{value:.7g}")
+            graded += 1
+            right += score >= PASS
+            total += score
+            cut += score if code == _CUT else 0.0
+    return ItemState(recorded, lost, graded, right, total, cut)

@@ -29,7 +29,7 @@ from keju.errors import MissingExtra, UsageError
 from keju.files import natural_key, whole_file
 from keju.runs.judged import graded
 from keju.runs.run import Run
-from keju.types import UNGRADED, Answer, Reading, Record, Sample, Score
+from keju.types import UNSCORED, Answer, Reading, Record, Sample, Score
 
 Cell = str | int | float | list[str] | list[int] | None
 Row = dict[str, Cell]
@@ -168,7 +168,7 @@ def _row(run: str, sample: Sample | None, record: Record, beside: Sequence[str])
         "tier": answer.tier or None,
         "reason": answer.reason or None,
         "outcome": score.outcome,
-        "score": None if score.outcome in UNGRADED else score.value,
+        "score": None if score.outcome in UNSCORED else score.value,
         "grader": score.grader or None,
         "target": record.target or None,
         "order": list(record.order) or None,

@@ -7,16 +7,16 @@ metrics are merged last (see `metrics_of`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from keju.benchmarks.base import Mean
-from keju.engine.tally import CODE, PENDING
+from keju.benchmarks.grading import GRADED, PASS
 from keju.results.cells import Cell, cluster_of
-from keju.results.schema import BEST, MACRO, WORST, Metric
+from keju.results.schema import BEST, CUT_AS_WRONG, MACRO, WORST, Metric
 from keju.stats.agreement import self_consistency
 from keju.stats.distributions import Z95, student_t_quantile
 from keju.stats.estimate import Gathered
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 CHANCE_SAMPLES = 20_000
 """The most samples looked at for the chance level; evenly spaced in a larger exam."""
-_BLOCK = 65_536
-_NO_GRADE = {PENDING, *(CODE[outcome] for outcome in UNGRADED)}
 
 
 def metrics_of(
@@ -43,39 +41,38 @@ def metrics_of(
     chances: Mapping[str, Chance],
 ) -> dict[str, Metric]:
     """All metrics of one exam under one reader, in the order in which they are shown."""
-    accuracy = overall.shares().estimate()
-    metrics = {"accuracy": accuracy}
+    plain = overall.shares().estimate()
+    metrics = {"accuracy": overall.accuracy()}
     if any(overall.outcomes[outcome] for outcome in UNGRADED):
-        # Accuracy if everything without a grade were wrong, and if it were right.
-        deff = max(1.0, accuracy.deff if isinstance(accuracy.deff, float) else 1.0)
+        deff = max(1.0, plain.deff if isinstance(plain.deff, float) else 1.0)
         for name, score in ((WORST, attrgetter("worst")), (BEST, attrgetter("best"))):
             if moments := overall.gather(score).moments():
                 interval = wilson(moments.mean, moments.n / deff)
                 metrics[name] = Metric(moments.mean, interval.clipped(), moments.n)
+    if tally.for_judge and (value := metrics["accuracy"].value) is not None:
+        worst, _ = metrics["accuracy"].bounds or (value, value)
+        ceiling = overall.gather(attrgetter("ceiling")).moments()
+        assert ceiling is not None  # a value is there
+        metrics["accuracy"] = replace(metrics["accuracy"], bounds=(worst, ceiling.mean))
+    if any(state.cut for _, state in overall.states):
+        cut = overall.gather(attrgetter("cut_as_wrong")).estimate()
+        metrics[CUT_AS_WRONG] = cut.within(*overall.bounds())
     metrics |= _mean_metrics(exam, cells)
     if tally.epochs > 1:
-        counts = [(state.graded, state.correct, n) for (_, state), n in overall.states.items()]
+        counts = [(state.graded, state.right, n) for (_, state), n in overall.states.items()]
         if parts := variance_parts(counts):
             metrics["accuracy"] = replace(
-                accuracy, within_variance=parts.within, between_variance=max(0.0, parts.between)
+                metrics["accuracy"],
+                within_variance=parts.within,
+                between_variance=max(0.0, parts.between),
             )
         metrics |= _repeat_metrics(exam, tally, overall)
     if chances:
         n = sum(chance.n for chance in chances.values())
         total = sum(chance.total for chance in chances.values())
         metrics["chance"] = Metric(total / n, None, n)
-    values = tally.values
-    blocks = (values[low : low + _BLOCK] for low in range(0, len(values), _BLOCK))
-    if any(not set(block) <= {0.0, 1.0} for block in blocks):  # answers may be partly right
-        gathered = Gathered(clustered=exam.clustered)
-        for item in range(tally.samples):
-            units = range(item * tally.epochs, (item + 1) * tally.epochs)
-            graded = [values[unit] for unit in units if tally.outcomes[unit] not in _NO_GRADE]
-            if graded:
-                # Seven digits: a value as it was before it was stored in single precision.
-                total = sum(float(f"{value:.7g}") for value in graded)
-                gathered.add(total / len(graded), cluster_of(exam, item), draws=0)
-        metrics["mean_score"] = gathered.estimate()
+    if not overall.all_or_nothing:  # the name that 0.1 gave it
+        metrics["mean_score"] = metrics["accuracy"]
     return metrics | dict(exam.metrics(tally))
 
 
@@ -105,6 +102,8 @@ class Scored(NamedTuple):
     """One subset's scores and, where only a part of it was drawn, its full size."""
 
     gathered: Gathered
+    bounds: tuple[float | None, float | None]
+    """Its mean score with everything that lacks a grade wrong, and right."""
     population: int = 0
 
     @property
@@ -116,7 +115,10 @@ class Scored(NamedTuple):
 
 def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
     """The means of the exam, the first always; a macro mean; what the whole set would give."""
-    subsets = {s.name: Scored(cells[s.name].shares(), s.population) for s in exam.subsets}
+    subsets = {
+        s.name: Scored(cells[s.name].shares(), cells[s.name].bounds(), s.population)
+        for s in exam.subsets
+    }
     metrics: dict[str, Metric] = {}
     for place, mean in enumerate(exam.means()):
         if metric := _mean_metric(mean, subsets, main=place == 0):
@@ -130,7 +132,8 @@ def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
     if any(stratum.population for stratum in strata.values()):
         weights = dict(zip(strata, micro_weights(list(strata.values())), strict=True))
         title = "accuracy expected on the whole set, subsets weighted by their size"
-        metrics["accuracy_whole_set"] = replace(_weighted(weights, subsets), title=title)
+        whole = replace(_weighted(weights, subsets), title=title)
+        metrics["accuracy_whole_set"] = whole.within(*_bounds(weights, subsets))
     return metrics
 
 
@@ -146,16 +149,38 @@ def _mean_metric(mean: Mean, subsets: Mapping[str, Scored], *, main: bool) -> Me
         return None
     graded = {name for name in wanted if name in subsets and subsets[name].stratum is not None}
     complete = len(graded) == len(set(wanted))
-    tasks = [[name for name in task if name in graded] for task in mean.tasks]
+    asked = {name for name in wanted if name in subsets and None not in subsets[name].bounds}
+    bounds = _bounds(_task_weights(mean, asked), subsets)
+    weights = _task_weights(mean, graded)
+    if not weights or not (complete or main):
+        return Metric(None, None, 0, title=mean.title).within(*bounds)
+    tasks = sum(not graded.isdisjoint(task) for task in mean.tasks)
+    metric = replace(_weighted(weights, subsets), title=mean.title, tasks=tasks)
+    return replace(metric.within(*bounds), partial=not complete)
+
+
+def _task_weights(mean: Mean, names: Collection[str]) -> dict[str, float]:
+    """The weights of subsets: each task counts alike, and each of `names` alike inside its task."""
+    tasks = [[name for name in task if name in names] for task in mean.tasks]
     tasks = [task for task in tasks if task]
-    if not tasks or not (complete or main):
-        return Metric(None, None, 0, title=mean.title)
     weights: dict[str, float] = {}
-    for task in tasks:  # each task counts alike, and each subset alike inside its task
+    for task in tasks:
         for name in task:
             weights[name] = weights.get(name, 0.0) + 1 / (len(tasks) * len(task))
-    metric = _weighted(weights, subsets)
-    return replace(metric, title=mean.title, tasks=len(tasks), partial=not complete)
+    return weights
+
+
+def _bounds(
+    weights: Mapping[str, float], subsets: Mapping[str, Scored]
+) -> tuple[float | None, float | None]:
+    """The weighted means of what the subsets come to at worst and at best."""
+    if not weights:
+        return None, None
+    worst, best = (
+        sum(weight * (subsets[name].bounds[end] or 0.0) for name, weight in weights.items())
+        for end in (0, 1)
+    )
+    return worst, best
 
 
 def _weighted(weights: Mapping[str, float], subsets: Mapping[str, Scored]) -> Metric:
@@ -202,7 +227,7 @@ def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric
     def mean_chance(chance: Callable[[int, int, int], float], k: int) -> Metric:
         """The mean over the items that have enough graded repeats."""
         return overall.gather(
-            lambda state: chance(state.graded, state.correct, k) if state.graded >= k else None
+            lambda state: chance(state.graded, state.right, k) if state.graded >= k else None
         ).estimate()
 
     rungs = ladder(tally.epochs)
@@ -210,7 +235,7 @@ def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric
     metrics |= {f"pass^{k}": mean_chance(pass_all_k, k) for k in rungs[1:]}
     if tally.answers is None:
         agreement = overall.gather(
-            lambda state: self_consistency((state.correct, state.graded - state.correct))
+            lambda state: self_consistency((state.right, state.graded - state.right))
         )
         return metrics | {"agreement": agreement.estimate(of="scores")}
     return metrics | _vote_metrics(exam, tally, tally.answers)
@@ -226,14 +251,16 @@ def _vote_metrics(exam: Exam, tally: Tally, answers: Sequence[str | None]) -> di
         votes: Counter[str] = Counter()
         right: set[str] = set()
         graded = 0
-        for code, answer in zip(tally.outcomes[units], answers[units], strict=True):
-            if code in _NO_GRADE:
+        for code, value, answer in zip(
+            tally.outcomes[units], tally.values[units], answers[units], strict=True
+        ):
+            if code not in GRADED:
                 continue
             graded += 1
             if answer is not None:
                 option = option_identity(sample, answer)
                 votes[option] += 1
-                if code == CODE["correct"]:
+                if value >= PASS:
                     right.add(option)
         if not graded:
             continue

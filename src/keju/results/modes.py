@@ -17,7 +17,7 @@ from keju.errors import UsageError
 from keju.runs.run import list_runs
 from keju.stats.distributions import student_t_quantile
 from keju.stats.intervals import Interval, Moments
-from keju.types import UNGRADED
+from keju.types import UNSCORED
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark
@@ -164,7 +164,7 @@ def _scores(run: Run, benchmark: str) -> dict[str, float]:
     for _, record in run.answers():
         if record.bench == benchmark and record.readings:
             score = record.readings[0].score
-            if score.outcome not in UNGRADED:
+            if score.outcome not in UNSCORED:
                 values[record.id.partition("#")[0]].append(score.value)
     return {name: sum(own) / len(own) for name, own in values.items()}
 

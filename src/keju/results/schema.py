@@ -16,13 +16,17 @@ from msgspec import UNSET, UnsetType
 from keju.benchmarks.base import Reference
 from keju.errors import DataError, Notice
 from keju.stats.estimate import Ends, Estimate
-from keju.types import Outcome
+from keju.types import OUTCOMES, UNGRADED, Outcome
 
 SCHEMA = 1
 MACRO = "macro_accuracy"
 WORST, BEST = "accuracy_worst", "accuracy_best"
+CUT_AS_WRONG = "accuracy_cut_as_wrong"
 NO_GOLD = "none"
 """What `Entry.gold` says where nothing could be scored for lack of gold answers."""
+
+INCONCLUSIVE = 0.5
+"""Share of replies without a grade above which results say nothing."""
 
 Metric = Estimate
 
@@ -45,6 +49,8 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     micro_ci95: Ends | UnsetType | None = UNSET
     subsets: tuple[str, ...] = ()
     partial: bool = False
+    bounds: Ends | None = None
+    """The accuracy with all replies that lack a grade wrong, and right; None if none lacks one."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -161,12 +167,22 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     timing: Timing
     gold: str = ""
     """Which gold answers counted, where there was a choice; `NO_GOLD` if there are none."""
+    grader: str = ""
+    """``exact`` where open answers that no rule decides had to be the target's very text for lack
+    of a judge: the accuracy is a lower bound then; its `bounds` end at what a judge may find."""
     repeats: int = 1
     errata: Errata | None = None
     errors: Errors | None = None
     judge: Judge | None = None
     gold_differs: int = 0
     """How many predictions carry another gold answer than the current one."""
+
+    @property
+    def inconclusive(self) -> bool:
+        """Whether most replies have no grade, so that the range says next to nothing."""
+        lost = sum(self.outcomes[outcome] for outcome in UNGRADED)
+        whole = sum(self.outcomes[outcome] for outcome in OUTCOMES)
+        return self.gold != NO_GOLD and lost > INCONCLUSIVE * whole
 
     def with_notices(self, notices: Iterable[Notice]) -> Entry:
         """This entry with further notices."""

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from msgspec.structs import replace
 
 from keju.answers.thinking import as_reply
+from keju.benchmarks import registry
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.choices import recorded_gold
 from keju.benchmarks.kit import refuse
@@ -104,7 +105,9 @@ def score_predictions(
     if readers and args.reader:
         raise ConfigError("score_reader_twice", dataset=dataset)
     readers = readers or args.reader
-    located = Predictions(exam, predictions)
+    golden = registry.get(dataset).golden
+    letter = golden.letter if golden is not None else ""
+    located = Predictions(exam, predictions, letter)
     rows = array("I", sorted(place for place, _, _ in located))
     if not rows:
         raise DataError("score_no_rows", file=predictions)
@@ -116,12 +119,12 @@ def score_predictions(
     golds = Golds(part, job.readers)
     for place, row, where in located:
         unit = bisect_left(rows, place)
-        counts = gold or ("recorded" if row.get("choices") is not None else "current")
+        counts = gold or ("recorded" if exam.carries_gold(row) else "current")
         try:
             sample = exam.as_recorded(exam.samples[place], row, gold=counts == "recorded")
         except DataError as error:
             raise DataError("score_row", where=where, problem=error) from None
-        reply = job.filtered(recorded_reply(row))
+        reply = job.filtered(recorded_reply(row, letter))
         graded = tuple(exam.grade(reply, sample, reader) for reader in job.readers)
         job.enter_readings(unit, reply, (), graded)
         golds.see(unit, row, reply, sample, graded, counts)
@@ -289,6 +292,13 @@ class Predictions:
             yield Prediction(place, row, where)
 
 
-def recorded_reply(row: dict[str, Any]) -> Reply:
-    """The recorded output of a row as the reply it was."""
-    return as_reply(row["output"] or "", finish=str(row.get("finish_reason") or ""))
+def recorded_reply(row: Mapping[str, Any], letter: str) -> Reply:
+    """The recorded output of a row as the reply it was, or the letter that was read out of it."""
+    if "output" not in row:
+        read = str(row[letter] or "")
+        return Reply(label_logprobs={read: 0.0} if read else {})
+    facts = {
+        "finish": str(row.get("finish_reason") or ""),
+        "refusal": str(row.get("refusal") or ""),
+    }
+    return as_reply(row["output"] or "", **facts)

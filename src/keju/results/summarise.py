@@ -129,21 +129,23 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
     chances = chance_levels(exam)
     metrics = metrics_of(exam, tally, cells, overall, chances)
     lost = sum(overall.outcomes[outcome] for outcome in UNGRADED)
-    goldless = (
-        lost == overall.units
-        and bool(overall.outcomes["ungraded"])
-        and not any(sample.target for sample in exam.samples)
-    )
-    if goldless:
-        metrics = {name: own for name, own in metrics.items() if name not in (WORST, BEST)}
+    unlabelled = overall.outcomes["unlabelled"]
+    goldless = bool(unlabelled) and lost + unlabelled == overall.units
+    if goldless:  # an error has no score there either
+        lost = 0
+        metrics = {
+            name: Metric(None, None, 0, title=own.title)
+            for name, own in metrics.items()
+            if name not in (WORST, BEST)
+        }
     numbered = enumerate(exam.samples) if exam.errata else ()
     if faulty := [item for item, sample in numbered if sample.id in exam.errata]:
         rest = overall.minus(read_items(exam, tally, faulty))
-        metrics["accuracy_without_errata"] = rest.shares().estimate()
+        metrics["accuracy_without_errata"] = rest.accuracy()
     rows = []
     for subset in exam.subsets:
         cell, chance = cells[subset.name], chances.get(subset.name)
-        share = cell.shares().estimate()
+        share = cell.accuracy()
         rows.append(
             Row(
                 name=subset.name,
@@ -154,6 +156,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
                 chance=chance.total / chance.n if chance else None,
                 title=subset.title,
                 population=subset.population,
+                bounds=share.bounds,
             )
         )
     notices = (*_notices(exam, overall, lost, metrics["accuracy"], goldless), *exam.warnings)
@@ -174,6 +177,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
         usage=usage,
         timing=timing,
         gold=NO_GOLD if goldless else "",
+        grader=exam.grader,
         repeats=tally.epochs,
         errata=Errata(len(faulty)) if faulty else None,
     )
@@ -188,7 +192,7 @@ def _group_rows(
             continue
         names = dict.fromkeys(name for task in mean.tasks for name in task if name in cells)
         cell = join((cells[name] for name in names), clustered=exam.clustered)
-        micro, metric = cell.shares().estimate(), metrics[mean.name]
+        micro, metric = cell.accuracy(), metrics[mean.name]
         yield Row(
             name=mean.name,
             title=mean.title,
@@ -200,6 +204,7 @@ def _group_rows(
             outcomes=cell.outcome_counts(),
             subsets=tuple(names),
             partial=metric.partial,
+            bounds=metric.bounds,
         )
 
 
@@ -217,7 +222,9 @@ def _notices(
     elif whole and lost == whole:
         yield Notice("nothing_graded", {"whole": whole})
     elif lost:
-        yield share("ungraded_replies", lost)
+        yield share("ungraded_replies" if accuracy.value is not None else "ungraded_share", lost)
+    if overall.outcomes["unlabelled"] and not goldless:
+        yield share("unlabelled_questions", overall.outcomes["unlabelled"])
     if overall.outcomes["truncated"] > WARN_ABOVE * whole:
         yield share("cut_replies", overall.outcomes["truncated"])
     if overall.outcomes["unparsed"] > WARN_ABOVE * whole:

@@ -22,7 +22,7 @@ from keju.files import read_json, read_rows
 from keju.results.schema import Row
 from keju.results.score import Predictions, recorded_reply
 from keju.results.summarise import entries_of
-from keju.types import Reply, Sampling
+from keju.types import Sampling
 
 FOLDER = "golden"
 GOLDEN = "_golden.json"
@@ -118,11 +118,7 @@ def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -
     for index, row, _ in Predictions(exam, recorded.predictions, check.letter):
         sample = exam.samples[index]
         shown = exam.as_recorded(sample, row, gold=True)
-        if "output" in row:
-            reply = recorded_reply(row)
-        else:
-            letter = str(row[check.letter] or "")
-            reply = Reply(label_logprobs={letter: 0.0} if letter else {})
+        reply = recorded_reply(row, check.letter)
         graded = shown if check.recorded_gold else sample
         readings = tuple(exam.grade(reply, graded, reader) for reader in readers)
         job.enter_readings(index, reply, (), readings)

@@ -65,6 +65,8 @@ class StoredExam(msgspec.Struct, kw_only=True):
     sampling: dict[str, Any] = {}
     samples: int = 0
     epochs: int = 1
+    grading: int = 1
+    """The version of the order of judgement; see `keju.benchmarks.grading`."""
     data: StoredData = msgspec.field(default_factory=StoredData)
 
 
@@ -200,7 +202,10 @@ class ManifestFile(SessionLog):
         if self.before is None:
             return False
         before, today = (
-            [(list(e.readers.items()), e.name, e.protocol, e.settings, e.filters) for e in exams]
+            [
+                (list(e.readers.items()), e.grading, e.name, e.protocol, e.settings, e.filters)
+                for e in exams
+            ]
             for exams in (self.before.benchmarks, self.manifest.benchmarks)
         )
         return before == today

@@ -95,7 +95,7 @@ def counting(
             continue
         if number == len(replied):
             replied.append(0)
-        failed = record.reply.error is not None
+        failed = record.reply.fault is not None
         if replied[number] and (failed or not by_key):
             continue
         replied[number] |= not failed

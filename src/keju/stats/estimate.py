@@ -14,6 +14,12 @@ Ends = tuple[float, float]
 """Both ends of an interval."""
 
 
+MOST_UNGRADED = 0.2
+"""Share of replies without a grade above which a mean over the others is not given."""
+ROUNDING = 1e-9
+"""What sums of shares may be off by."""
+
+
 class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     """A number, its 95 % interval and how both came about; one metric of ``results.json``.
 
@@ -47,6 +53,22 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     of: str = ""
     details: dict[str, Any] = {}
     """What only this metric has; in the encoding its keys stand beside the others."""
+    bounds: Ends | None = None
+    """The value if all replies without a grade were wrong, and if they were right; None where
+    every reply has a grade."""
+
+    def within(self, worst: float | None, best: float | None) -> Estimate:
+        """This estimate with its bounds; without a value where they lie too far apart for one.
+
+        What lies between the bounds is the share of replies without a grade. A mean over the
+        others is a selection, and above `MOST_UNGRADED` no longer a measurement of the whole.
+        """
+        if worst is None or best is None or best - worst < ROUNDING:
+            return self
+        bounded = msgspec.structs.replace(self, bounds=(worst, best))
+        if best - worst <= MOST_UNGRADED + ROUNDING:
+            return bounded
+        return Estimate(None, None, self.n, title=self.title, bounds=(worst, best), of=self.of)
 
 
 class Gathered:

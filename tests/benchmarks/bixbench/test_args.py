@@ -67,7 +67,7 @@ def test_defaults_are_those_of_the_environment() -> None:
         ({"llm_judge_model": "x"}, "llm_judge_model has an effect only with answer_mode 'open'"),
         (HYPOTHESIS | OPEN | {"continuous_scoring": True}, "continuous_scoring has an effect"),
         (HYPOTHESIS | {"all_questions": True}, "all_questions has no effect"),
-        ({"no_judge": "exact"}, "no_judge has an effect only"),
+        ({"no_judge": "ungraded"}, "no_judge has an effect only"),
         (
             OPEN | {"no_judge": "exact", "llm_judge_model": "j"},
             "llm_judge_model has no effect with no_judge 'exact'",
@@ -122,8 +122,9 @@ def test_a_judge_of_the_task_takes_the_place_of_these() -> None:
     ]
     for own in judges:
         args = BixBenchArgs(**open_ones, **own).under_judge()
-        assert args == BixBenchArgs(**open_ones)
+        assert args == BixBenchArgs(**open_ones, no_judge="ungraded")
         assert not args.names_a_judge
+        assert not args.exact
 
 
 def test_who_grades_follows_the_key() -> None:
@@ -134,7 +135,7 @@ def test_who_grades_follows_the_key() -> None:
     assert with_key.judge == JudgeConfig(
         model="j", api_url="https://api.openai.com/v1", api_key_var="K"
     )
-    assert (with_key.settings, with_key.warning) == (kept, "")
+    assert (with_key.settings, with_key.warning) == (kept | {"no_judge": "ungraded"}, "")
     without = BixBenchArgs(**own).arrange_judge(own, {})
     assert (without.judge, without.settings) == (None, kept | {"no_judge": "exact"})
     assert without.warning.startswith("K is not set")

@@ -31,7 +31,7 @@ class Grade:
     def reading(
         self, mode: str, target: str, text: str, reader: str = "native", **args: object
     ) -> Reading:
-        exam = self._prepare(answer_mode="open", **args)
+        exam = self._prepare(**{"answer_mode": "open", "no_judge": "ungraded"} | args)
         question = Sample(
             id="x", subset="v1.5", index=0, text="?", target=target, metadata={"eval_mode": mode}
         )
@@ -67,10 +67,18 @@ def test_ranges_are_decided_by_the_one_number(
 
 @pytest.mark.parametrize(
     "text",
-    ["0.6 to 0.7", "(700,800)", "I cannot tell", "NaN", "r = 0.5, p = 0.65", "<0.65", "10k"],
+    [
+        *("0.6 to 0.7", "(700,800)", "r = 0.5, p = 0.65", "<0.65", "10k"),
+        *("about two thirds", "½ to ¾", "none of them", "三分之二", "twenty-five"),
+    ],
 )
 def test_ranges_that_the_judge_must_decide(grade: Grade, text: str) -> None:
     assert grade("range_verifier", "(0.6,0.7)", text) == UNDECIDED
+
+
+@pytest.mark.parametrize("text", ["I cannot tell", "NaN", "It was upregulated.", "see the figure"])
+def test_a_range_that_is_answered_without_any_number_is_missed(grade: Grade, text: str) -> None:
+    assert grade("range_verifier", "(0.6,0.7)", text) == ("incorrect", "range")
 
 
 @pytest.mark.parametrize(
@@ -286,7 +294,10 @@ def test_without_a_judge_exact_match_decides_every_row(grade: Grade, prepare: Pr
     assert same == ("correct", "exact")
     assert grade("range_verifier", "(0.6,0.7)", "0.65", no_judge="exact") == ("correct", "range")
     assert EXACT_WARNING in prepare(answer_mode="open", no_judge="exact").warnings
-    assert EXACT_WARNING not in prepare(answer_mode="open").warnings
+    assert EXACT_WARNING in prepare(answer_mode="open").warnings
+    assert EXACT_WARNING not in prepare(answer_mode="open", no_judge="ungraded").warnings
+    assert EXACT_WARNING not in prepare(answer_mode="open", llm_judge_model="j").warnings
+    assert EXACT_WARNING not in prepare().warnings
 
 
 def test_errors_and_cut_replies_are_no_answers(prepare: Prepare) -> None:

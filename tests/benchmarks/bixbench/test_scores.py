@@ -113,7 +113,8 @@ def test_precision_coverage_and_reward(prepare: Prepare) -> None:
 
 def test_ungraded_answers_leave_the_reward_and_are_counted(prepare: Prepare) -> None:
     found = metrics(prepare, tallied(["correct", "ungraded", "error"], {}))
-    assert (found["reward"]["value"], found["reward"]["n"]) == (1.0, 1)
+    assert (found["reward"]["value"], found["reward"]["n"]) == (None, 1)
+    assert found["reward"]["bounds"] == pytest.approx([1 / 3, 1])
     assert (found["reward"]["ungraded"], found["reward"]["error"]) == (1, 1)
     nothing = metrics(prepare, tallied(["ungraded"] * 3, {}))
     assert (nothing["reward"]["value"], nothing["reward"]["std"]) == (None, None)

@@ -65,7 +65,7 @@ def chat(message: dict[str, Any], finish: Any = "stop", **more: Any) -> dict[str
             chat({"content": "<think>so A", "reasoning_content": "hmm"}, "length"),
             Reply(reasoning="hmm\nso A", finish="length", raw="<think>so A"),
         ),
-        (chat({"content": None, "refusal": "I cannot"}), Reply(text="I cannot", finish="stop")),
+        (chat({"content": None, "refusal": "I cannot"}), Reply(refusal="I cannot", finish="stop")),
         (
             chat({"content": None, "tool_calls": [{"id": "1"}]}, "tool_calls"),
             Reply(finish="tool_calls", tool_calls=({"id": "1"},)),
@@ -101,7 +101,7 @@ def chat(message: dict[str, Any], finish: Any = "stop", **more: Any) -> dict[str
         ),
         (
             chat({"content": [{"type": "refusal", "refusal": "I cannot"}]}),
-            Reply(text="I cannot", finish="stop"),
+            Reply(refusal="I cannot", finish="stop"),
         ),
         (chat({"content": []}), Reply(finish="stop")),
         (chat({"content": None, "reasoning": "hm"}), Reply(reasoning="hm", finish="stop")),

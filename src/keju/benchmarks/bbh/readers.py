@@ -67,6 +67,7 @@ class AnswerOnlyReader(Reader):
 
     name = "answer-only"
     version = 2
+    marked = False
 
     def read(self, text: str, sample: Sample) -> Answer:
         value = text.strip()
@@ -116,6 +117,7 @@ class McpbrReader(Reader):
     """mcpbr 0.14: the last non-empty line, letter case aside; brackets and full stops count."""
 
     name = "mcpbr"
+    marked = False
 
     def read(self, text: str, sample: Sample) -> Answer:
         value = last_line(text).lower()

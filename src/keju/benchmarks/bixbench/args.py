@@ -71,8 +71,8 @@ class BixBenchArgs(DatasetArgs):
     """Version 1.0: ask all questions of a capsule, not only its first."""
     compat_shuffle: StrictBool = False
     """Permute as the environment does: one order for all questions of version 1.0."""
-    no_judge: Literal["ungraded", "exact"] = "ungraded"
-    """Open answers that no rule decides, without a judge: leave them out, or compare exactly."""
+    no_judge: Literal["exact", "ungraded"] = "exact"
+    """Open answers that no rule decides, without a judge: compare exactly, or leave them out."""
     data_version: Literal["1.5", "1.0"] | None = None
     """Which version to take where a folder holds both; 1.5 by default."""
 
@@ -120,12 +120,17 @@ class BixBenchArgs(DatasetArgs):
                 (*JUDGE_SETTINGS, "no_judge"),
                 "has an effect only with answer_mode 'open' and question_source 'mcq'",
             )
-        if self.no_judge == "exact":
+        if self._wants_exact:
             self._refuse(
                 JUDGE_SETTINGS,
                 "has no effect with no_judge 'exact': leave one of them out",
             )
         return self
+
+    @property
+    def _wants_exact(self) -> bool:
+        """Whether to compare exactly was asked for, rather than left at its default."""
+        return "no_judge" in self.model_fields_set and self.no_judge == "exact"
 
     @property
     def judged(self) -> bool:
@@ -148,20 +153,25 @@ class BixBenchArgs(DatasetArgs):
             continuous=self.continuous_scoring,
         )
 
+    @property
+    def exact(self) -> bool:
+        """Whether open answers that no rule decides are compared with the target's text."""
+        return self.judged and self.no_judge == "exact" and not self.names_a_judge
+
     def under_judge(self) -> Self:
         kept = self.model_fields_set - {*JUDGE_SETTINGS, "no_judge"}
-        return type(self)(**{name: getattr(self, name) for name in kept})
+        settings = type(self)(**{name: getattr(self, name) for name in kept})
+        return settings.model_copy(update={"no_judge": "ungraded"} if self.judged else {})
 
     def arrange_judge(self, own: Mapping[str, Any], environ: Mapping[str, str]) -> Arranged:
         settings = dict(own)
-        if not self.judged or self.no_judge == "exact":
+        if not self.judged or self._wants_exact:
             return Arranged(None, settings)
         for name in JUDGE_SETTINGS:
             settings.pop(name, None)
         variable = self.llm_judge_api_key_var
         if environ.get(variable):
-            settings.pop("no_judge", None)
-            return Arranged(self.judge(), settings)
+            return Arranged(self.judge(), settings | {"no_judge": "ungraded"})
         fate = "are compared with the target by strict exact match"
         if settings.setdefault("no_judge", "exact") == "ungraded":
             fate = "stay ungraded"

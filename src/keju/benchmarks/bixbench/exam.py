@@ -30,13 +30,13 @@ from keju.benchmarks.bixbench.facts import (
 )
 from keju.benchmarks.bixbench.open_answers import EVAL_MODE
 from keju.benchmarks.bixbench.protocols import PROTOCOLS, BixBenchProtocol
-from keju.benchmarks.choices import shuffle_order
-from keju.benchmarks.grading import GRADED, REFUSAL
+from keju.benchmarks.choices import recorded_gold, shuffle_order
+from keju.benchmarks.grading import EXACT, GRADED, REFUSAL
 from keju.benchmarks.kit import Questions, choose_protocol, count_warnings, fingerprint
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, Notice
 from keju.stats.estimate import Estimate, Gathered
-from keju.types import LABELS, OUTCOMES, Outcome, Reading, Reply, Sample
+from keju.types import ALL_OUTCOMES, LABELS, UNGRADED, Outcome, Reading, Reply, Sample
 
 if TYPE_CHECKING:
     from keju.sources.folder import DataFolder
@@ -46,18 +46,23 @@ RECORDED_SETTINGS = (
     "shuffle_options", "with_refusal", "use_think", "all_questions", "compat_shuffle", "no_judge",
 )  # fmt: skip
 TRUTHS = ("True", "False")
-NO_GRADE: tuple[Outcome, ...] = ("error", "ungraded")
 EXACT_WARNING = Notice("bixbench.exact")
 messages.add(
     "en",
     {
+        "bixbench.unknown_order": "without 'choices' its options are of an unknown order: only its "
+        "own '{key}' can be compared (--gold recorded)",
         "bixbench.exact": "no judge: open answers that no rule decides count as right only where "
         "they are the target's very text",
     },
 )
 messages.add(
     "zh",
-    {"bixbench.exact": "没有评委：规则无法判定的开放题答案仅在与标准答案逐字相同时算对"},
+    {
+        "bixbench.exact": "没有评委：规则无法判定的开放题答案仅在与标准答案逐字相同时算对",
+        "bixbench.unknown_order": "没有 'choices'，选项顺序未知：只能与该行自带的 '{key}' 比较"
+        "（--gold recorded）",
+    },
 )
 # The label that recorded runs put before an option: `(A) text`.
 _LABEL_PREFIX = re.compile(r"\(([A-Z])\) ?")
@@ -67,8 +72,6 @@ _LABEL_PREFIX = re.compile(r"\(([A-Z])\) ?")
 class BixBenchExam(Exam):
     """One view of one version under one protocol."""
 
-    exact: bool = False
-    """Open answers that no rule decides are compared with the target's text."""
     any_thinking: bool = False
     """Also cut reasoning in tags other than ``<think>``."""
 
@@ -81,7 +84,7 @@ class BixBenchExam(Exam):
                     reply, text=thought.text, reasoning=thought.reasoning, raw=raw
                 )
         if self.open_answers:
-            return open_answers.grade_open(reply, sample, reader, exact=self.exact)
+            return open_answers.grade_open(reply, sample, reader, exact=self.grader == EXACT)
         return super().grade(reply, sample, reader)
 
     def chance(self, sample: Sample) -> float | None:
@@ -99,9 +102,27 @@ class BixBenchExam(Exam):
                 return sample_id(row[key])
         raise KeyError(keys[0])
 
+    def carries_gold(self, row: Mapping[str, Any]) -> bool:
+        """Also where a letter is recorded without options: their order then is not Keju's."""
+        return super().carries_gold(row) or self._is_of_unknown_order(row)
+
+    def _is_of_unknown_order(self, row: Mapping[str, Any]) -> bool:
+        lettered = not self.open_answers and row.get("choices") is None
+        return lettered and recorded_gold(row)[1] is not None
+
     def as_recorded(self, sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample:
-        """With the options as they were shown: their labels, and which of them was a refusal."""
+        """With the options as they were shown: their labels, and which of them was a refusal.
+
+        Options that were not recorded have labels and no text; only the row's own letter says
+        which of them was right.
+        """
         recorded = dict(row)
+        if self._is_of_unknown_order(row):
+            if not gold:
+                raise DataError("bixbench.unknown_order", key=recorded_gold(row)[0])
+            letters = f"{recorded_gold(row)[1]}{row.get('unsure') or ''}"
+            shown = max([len(sample.choices), *(LABELS.find(each) + 1 for each in letters)])
+            sample = msgspec.structs.replace(sample, choices=("",) * shown)
         choices = row.get("choices")
         if isinstance(choices, list):
             recorded["choices"] = [
@@ -147,7 +168,7 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
             )
     if own.subset_list == []:
         raise ConfigError("subset_list is empty: leave it out")
-    mcq, exact = own.answer_mode == "mcq", own.no_judge == "exact"
+    mcq = own.answer_mode == "mcq"
     same_view = mcq and own.question_source == "mcq" and not own.with_refusal
     every = table.version == "1.5" or own.all_questions
     return BixBenchExam(
@@ -166,12 +187,12 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
         clustered=True,
         references=REFERENCES[table.version] if same_view and every else (),
         beside="robust" if mcq else "tolerant",
-        judge=own.judge() if own.names_a_judge and not exact else None,
+        judge=own.judge() if own.names_a_judge else None,
         open_answers=not mcq,
-        warnings=(*questions.warnings, *([EXACT_WARNING] if exact else [])),
+        grader=EXACT if own.exact else "",
+        warnings=(*questions.warnings, *([EXACT_WARNING] if own.exact else [])),
         settings={name: getattr(own, name) for name in RECORDED_SETTINGS}
         | {"prompt_template": wording.question, "system_prompt": wording.system_prompt},
-        exact=exact,
         any_thinking=own.use_think,
     )
 
@@ -304,7 +325,7 @@ def shown_order(n: int, key: str, args: BixBenchArgs) -> tuple[int, ...]:
 
 
 class Unit(NamedTuple):
-    """One graded answer."""
+    """One answer, graded or not."""
 
     item: int
     group: str
@@ -320,26 +341,26 @@ def answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[str, Estim
     """
     units: list[Unit] = []
     for number, code in enumerate(scores.outcomes):
-        if code in GRADED:
+        if code in GRADED or (code < len(ALL_OUTCOMES) and ALL_OUTCOMES[code] in UNGRADED):
             item = number // scores.epochs
             group, value = samples[item].group or samples[item].id, scores.values[number]
-            units.append(Unit(item, group, OUTCOMES[code], float(f"{value:.7g}")))
+            units.append(Unit(item, group, ALL_OUTCOMES[code], float(f"{value:.7g}")))
     sure = [unit for unit in units if unit.outcome != "refused"]
     reward = _mean(units, lambda unit: unit.value, "mean score of all answers")
     counts = scores.outcome_counts()
     # How far single scores lie apart; None if there are none.
-    values = [unit.value for unit in units]
+    values = [unit.value for unit in units if unit.outcome not in UNGRADED]
     mean = math.fsum(values) / len(values) if values else 0.0
     squares = math.fsum((value - mean) ** 2 for value in values)
     deviation = math.sqrt(squares / len(values)) if values else None
-    spread = {"std": deviation, "answers": len(units)}
+    spread = {"std": deviation, "answers": len(values)}
     metrics = {
         "precision": _mean(sure, _right, "correct among answers that are no refusal"),
         "coverage": _mean(
             units, lambda unit: float(unit.outcome != "refused"), "answers that are no refusal"
         ),
         "reward": msgspec.structs.replace(
-            reward, details=spread | {outcome: counts[outcome] for outcome in NO_GRADE}
+            reward, details=spread | {outcome: counts[outcome] for outcome in UNGRADED}
         ),
     }
     for kind, key in (("category", "categories"), ("eval_mode", EVAL_MODE)):
@@ -356,20 +377,28 @@ def answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[str, Estim
 
 
 def _right(unit: Unit) -> float:
-    return float(unit.outcome == "correct")
+    return unit.value
 
 
 def _mean(units: Sequence[Unit], worth: Callable[[Unit], float], title: str) -> Estimate:
-    """The mean over questions, each of them the mean of its repeats."""
+    """The mean over questions, each of them the mean of its repeats, within its bounds."""
     repeats: dict[int, list[Unit]] = {}
     for unit in units:
         repeats.setdefault(unit.item, []).append(unit)
     gathered = Gathered(clustered=True)
+    worst, best = [], []
     for own in repeats.values():
-        value = math.fsum(map(worth, own)) / len(own)
-        gathered.add(value, own[0].group, draws=len(own))
+        worths = [worth(unit) for unit in own if unit.outcome not in UNGRADED]
+        total, lost = math.fsum(worths), len(own) - len(worths)
+        worst.append(total / len(own))
+        best.append((total + lost) / len(own))
+        if worths:
+            gathered.add(total / len(worths), own[0].group, draws=len(worths))
     mean = gathered.estimate()
-    return Estimate(mean.value, mean.ci95, mean.n, mean.method, title=title)
+    mean = Estimate(mean.value, mean.ci95, mean.n, mean.method, title=title)
+    if not repeats:
+        return mean
+    return mean.within(math.fsum(worst) / len(worst), math.fsum(best) / len(best))
 
 
 BIXBENCH = Benchmark(

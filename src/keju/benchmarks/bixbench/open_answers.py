@@ -11,11 +11,20 @@ import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import NamedTuple
+from unicodedata import numeric
 
-from keju.answers.numbers import Number, comparable, number_of, range_of, same_number, stated_number
+from keju.answers.numbers import (
+    NUMBER_WORDS,
+    Number,
+    comparable,
+    number_of,
+    range_of,
+    same_number,
+    stated_number,
+)
 from keju.answers.reader import Reader
 from keju.answers.segments import clean_segment, tag_content
-from keju.benchmarks.grading import grade
+from keju.benchmarks.grading import EXACT, grade
 from keju.types import Answer, Outcome, Reading, Reply, Sample, Score
 
 NAMES = ("native", "tolerant")
@@ -28,6 +37,11 @@ _HUNDRED = Decimal(100)
 _TRUTH_WORD = re.compile(r"\b(?:(true|yes)|(false|no(?=\s*+(?:[.,;:!?)\"'*]|or\b|and\b|$))))\b")
 # What a reply begins with: `no, because`; not `no doubt`, `no one`, which begin something else.
 _FIRST_WORD = re.compile(r"(true|yes|false|no)\b(?!\s+(?:doubt|question|one|idea)\b)")
+# `none`, `twenty-five`, `a half`: numbers in words, whole or as a part of a longer one.
+_NUMBER_WORD = re.compile(
+    rf"(?i)\b(?:{'|'.join(NUMBER_WORDS)}|(?:thir|for|fif|six|seven|eigh|nine)ty|hundreds?|thousands?"
+    r"|[mb]illions?|dozens?|once|twice|none|nil|half|halves|thirds?|quarters?|infinit[ey]|infinity)\b"
+)
 # `no effect, so it is true`: a `no` at the beginning, whatever it denies.
 _NO_FIRST = re.compile(r"no\b")
 
@@ -47,12 +61,12 @@ UNDECIDED = Verdict(None, "undecided")
 class OpenReader(Reader):
     """Takes the whole reply, or what stands inside its tags, for the answer."""
 
-    version = 2
+    version = 3
 
     def __init__(self, *, tolerant: bool, tags_required: bool) -> None:
         self.name = "tolerant" if tolerant else "native"
         self._tolerant = tolerant
-        self._tags_required = tags_required
+        self._tags_required = self.marked = tags_required
 
     def read(self, text: str, sample: Sample) -> Answer:
         inside = tag_content(text)
@@ -69,11 +83,13 @@ class OpenReader(Reader):
         target = sample.target
         if sample.metadata.get(EVAL_MODE) == "range_verifier":
             bounds, number = range_of(target), stated_number(value)
+            if bounds is not None and not _may_hold_a_number(value):
+                return Verdict(False, "range")
             if bounds is None or number is None:
                 return UNDECIDED
             return Verdict(any(map(bounds.holds, self._values(number, percent=False))), "range")
         if comparable(value) == comparable(target):
-            return Verdict(True, "exact")
+            return Verdict(True, EXACT)
         number, gold = number_of(value), number_of(target)
         if number is None or gold is None:
             return UNDECIDED
@@ -94,6 +110,7 @@ class HypothesisReader(Reader):
     """True or false, as the whole reply or its first word; never out of two that contradict."""
 
     name = "native"
+    marked = False
 
     def read(self, text: str, sample: Sample) -> Answer:
         inside = tag_content(text)
@@ -137,7 +154,7 @@ def grade_open(reply: Reply, sample: Sample, reader: Reader, *, exact: bool) -> 
     elif isinstance(reader, OpenReader):
         correct, grader = reader.decide(value, sample)
         if correct is None and exact:
-            correct, grader = comparable(value) == comparable(sample.target), "exact"
+            correct, grader = comparable(value) == comparable(sample.target), EXACT
     else:
         return reading
     score = Score(1.0 if correct else 0.0, _OUTCOMES[correct], grader)
@@ -145,6 +162,11 @@ def grade_open(reply: Reply, sample: Sample, reader: Reader, *, exact: bool) -> 
 
 
 _OUTCOMES: dict[bool | None, Outcome] = {True: "correct", False: "incorrect", None: "ungraded"}
+
+
+def _may_hold_a_number(text: str) -> bool:
+    """Whether a text says any number, in digits, other numerals or words."""
+    return bool(_NUMBER_WORD.search(text)) or any(numeric(c, None) is not None for c in text)
 
 
 def _rounds_to(value: Decimal, gold: Number) -> bool:

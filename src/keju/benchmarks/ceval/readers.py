@@ -151,6 +151,7 @@ class OfficialReader(Reader):
 
     def __init__(self, mode: Mode, shots: int) -> None:
         self._mode, self._shots = mode, shots
+        self.marked = mode == "cot"
 
     def read(self, text: str, sample: Sample) -> Answer:
         if self._mode == "cot":
@@ -198,6 +199,7 @@ class FirstCapitalReader(Reader):
     """OpenCompass: the first capital letter of the reply, wherever it stands."""
 
     name = "first-capital"
+    marked = False
 
     def read(self, text: str, sample: Sample) -> Answer:
         capital = next((letter for letter in text if letter.isupper()), "")

@@ -45,6 +45,7 @@ class ExactText(Reader):
     """The whole reply, letter for letter."""
 
     name = "exact"
+    marked = False
 
     def read(self, text: str, sample: Sample) -> Answer:
         bare = text.strip()

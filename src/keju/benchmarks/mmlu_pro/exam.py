@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from keju.benchmarks.base import Benchmark, Exam, Mean, Scores
@@ -25,8 +26,11 @@ TASKS = tuple((category,) for category in CATEGORIES)
 TITLE = "mean of the 14 categories"
 
 
+@dataclass(kw_only=True, eq=False)
 class MMLUProExam(Exam):
     """The test questions of the chosen categories, in published order."""
+
+    keeps_answers: bool = True
 
     def extra_metrics(self, scores: Scores) -> Mapping[str, Estimate]:
         metric = expected_with_guess(self, scores)

@@ -47,6 +47,7 @@ OFFICIAL_TITLE = (
 )
 
 _MISSING = (OUTCOMES.index("unparsed"), OUTCOMES.index("truncated"))
+"""Outcomes without a letter, unless one was read before the reply was cut off."""
 
 
 class GuessedCorrect(NamedTuple):
@@ -92,7 +93,9 @@ def expected_with_guess(exam: Exam, scores: Scores) -> Estimate | None:
     means = []
     for first, sample in zip(itertools.count(0, scores.epochs), exam.samples):
         values = [
-            1 / len(sample.choices) if scores.outcomes[unit] in _MISSING else scores.values[unit]
+            1 / len(sample.choices)
+            if scores.outcomes[unit] in _MISSING and not (scores.answers and scores.answers[unit])
+            else scores.values[unit]
             for unit in range(first, first + scores.epochs)
             if scores.outcomes[unit] in GRADED
         ]

@@ -9,7 +9,7 @@ from keju.benchmarks.base import Exam
 from keju.engine.job import Job
 from keju.interop.imports.log import LogRow, Part, mean
 from keju.interop.imports.matching import Match, gold
-from keju.types import UNGRADED, Record, Sample
+from keju.types import UNSCORED, Record, Sample
 
 EXCERPT = 160
 """Characters of a reply's end that are shown beside the two verdicts."""
@@ -50,14 +50,14 @@ def compare(
         "reported": dict(part.reported),
         "tool_accuracy": mean(p.row.verdict for p in pairs if p.row.verdict is not None),
         "keju_accuracy": {
-            name: mean(s[place].value for s in scores if s[place].outcome not in UNGRADED)
+            name: mean(s[place].value for s in scores if s[place].outcome not in UNSCORED)
             for place, name in enumerate(readers)
         },
         "differences": [
             _difference(pair)
             for pair, (score, *_) in zip(pairs, scores, strict=True)
             if pair.row.verdict is not None
-            and (score.outcome in UNGRADED or abs(pair.row.verdict - score.value) > SAME)
+            and (score.outcome in UNSCORED or abs(pair.row.verdict - score.value) > SAME)
         ],
         "other_gold": [
             {"id": sample.id, "log": row.target, "data": sample.target}

@@ -24,7 +24,7 @@ from keju.errors import ConfigError
 from keju.models.base import seed_of
 from keju.models.faults import Redactor, error_of, kind_of, one_line
 from keju.models.labels import continues_cue, label_values
-from keju.types import FILTERED, Fault, Prefix, Reply, Request, Sampling, Usage
+from keju.types import BROKEN_FINISHES, FILTERED, Fault, Prefix, Reply, Request, Sampling, Usage
 
 KEPT_PREFIXES = 256
 """More than any exam has subsets; older ones are forgotten, so memory stays flat."""
@@ -51,8 +51,10 @@ FINISHES = {
     "stop_sequence": "stop",
 }
 """Other servers' words for OpenAI's finish reasons."""
-TEXT_PARTS = {"text": "text", "output_text": "text", "refusal": "refusal"}
-"""Types of content parts that hold an answer, and the field that holds it."""
+TEXT_PARTS = ("text", "output_text")
+"""Types of content parts that hold an answer."""
+REFUSAL_PART = "refusal"
+"""Type of a content part that holds no answer but a refusal, and its field."""
 REASONING_PARTS = ("thinking", "reasoning")
 """Types of content parts of Anthropic and Mistral that hold reasoning."""
 
@@ -138,15 +140,19 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
         message = one_line(redact(f"the reply is {what}, it begins: {start[:80]}"))
         return Reply(seconds=seconds, error=Fault("malformed", message))
     choices = document.get("choices") if isinstance(document, dict) else ()
-    if not isinstance(choices, list) or not choices:
-        return Reply(seconds=seconds, error=_no_choices(document, body, redact))
-    choice = choices[0] if isinstance(choices[0], dict) else {}
+    if not isinstance(choices, list) or not choices or document.get("error"):
+        return Reply(seconds=seconds, error=_no_answer(document, redact))
+    choice = _first_choice(choices)
+    if choice.get("error"):  # as some routers report what failed after the reply had begun
+        return Reply(seconds=seconds, error=_told_error(choice["error"], redact))
+    finish = choice.get("finish_reason")
+    finish = FINISHES.get(finish, finish) if isinstance(finish, str) else ""
+    if finish in BROKEN_FINISHES:
+        return Reply(seconds=seconds, error=Reply(finish=finish).fault)
     content = _content(choice)
     if isinstance(content, Fault):
         return Reply(seconds=seconds, error=content)
-    text, reasoning = content
-    finish = choice.get("finish_reason")
-    finish = FINISHES.get(finish, finish) if isinstance(finish, str) else ""
+    text, reasoning, refused = content
     if finish == FILTERED and not text:
         fault = Fault(FILTERED, "the endpoint's filter withheld the reply")
         return Reply(seconds=seconds, error=fault)
@@ -171,6 +177,7 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
         tool_calls=tuple([call for call in calls if isinstance(call, dict) and _flat(call)])
         if calls and isinstance(calls, list)
         else (),
+        refusal=refused,
     )
 
 
@@ -178,6 +185,13 @@ def _flat(value: Any, levels: int = 100) -> bool:
     """Whether something is nested at most so deep that every program can store and read it."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return levels > 0 and all(_flat(each, levels - 1) for each in inner)
+
+
+def _first_choice(choices: list[Any]) -> dict[str, Any]:
+    """The choice with index 0, wherever it stands; the first one where none says its index."""
+    known = [choice for choice in choices if isinstance(choice, dict)]
+    numbered = (choice for choice in known if choice.get("index") == 0)
+    return next(numbered, known[0] if known else {})
 
 
 def document_of(body: bytes) -> Any:
@@ -208,7 +222,7 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) < MOST_DIGITS else float("inf")
 
 
-def _no_choices(document: Any, body: bytes, redact: Redactor) -> Fault:
+def _no_answer(document: Any, redact: Redactor) -> Fault:
     """What is wrong with a reply without an answer; some gateways report an error as success."""
     if not isinstance(document, dict) or not isinstance(document.get("choices"), list | None):
         shape = "not an object" if not isinstance(document, dict) else "its choices are no list"
@@ -217,14 +231,19 @@ def _no_choices(document: Any, body: bytes, redact: Redactor) -> Fault:
     if error is None:
         lack = "no choices" if document.get("choices") is None else "an empty list of choices"
         return Fault("malformed", f"the reply holds {lack}")
-    message, code = error_of(body)
+    return _told_error(error, redact)
+
+
+def _told_error(error: Any, redact: Redactor) -> Fault:
+    """The fault behind an error object of a reply under a status of success."""
+    message, code = error_of(_encode({"error": error}))
     status = error.get("code") if isinstance(error, dict) else None
     number = status if isinstance(status, int) and 400 <= status < 600 else 500
     return Fault(kind_of(number, message, code), one_line(redact(message)), number)
 
 
-def _content(choice: dict[str, Any]) -> tuple[str, str] | Fault:
-    """The text and the reasoning of a choice; a fault where it has no known shape.
+def _content(choice: dict[str, Any]) -> tuple[str, str, str] | Fault:
+    """The text, the reasoning and the refusal of a choice; a fault where it has no known shape.
 
     Shapes are ``{"text": "B"}``, ``{"message": {"content": "B", "reasoning_content": "hm"}}`` and
     ``{"message": {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text",
@@ -234,10 +253,12 @@ def _content(choice: dict[str, Any]) -> tuple[str, str] | Fault:
     if not isinstance(message, dict):
         text = choice.get("text") if message is None else None
         if isinstance(text, str):
-            return text, ""
+            return text, "", ""
         return Fault("malformed", "the reply holds neither a message nor a text")
     content = message.get("content")
     thoughts: list[str] = []
+    refused = message.get("refusal")
+    refusals = [refused] if isinstance(refused, str) else []
     if isinstance(content, list) and content:
         texts: list[str] = []
         for part in content:
@@ -245,24 +266,26 @@ def _content(choice: dict[str, Any]) -> tuple[str, str] | Fault:
             if kind in REASONING_PARTS:
                 fields = (kind, "text", "content", "summary")
                 part_text = _plain(next((part[name] for name in fields if part.get(name)), ""))
-            elif isinstance(kind, str) and kind in TEXT_PARTS:
-                part_text = _plain(part.get(TEXT_PARTS[kind]))
+            elif kind in TEXT_PARTS:
+                part_text = _plain(part.get("text"))
+            elif kind == REFUSAL_PART:
+                refusals.append(_plain(part.get(REFUSAL_PART)) or "")
+                continue
             else:
                 continue
             if part_text is not None:
                 (thoughts if kind in REASONING_PARTS else texts).append(part_text)
-        content = "".join(texts) if texts or thoughts else content
+        content = "".join(texts) if texts or thoughts or refusals else content
     elif content is None or content == []:
         content = ""
     if not isinstance(content, str):
         problem = "the reply's content is neither a text nor parts of a known type"
         return Fault("malformed", problem)
-    if not content and isinstance(message.get("refusal"), str):
-        content = message["refusal"]
     named = message.get("reasoning_content") or message.get("reasoning")
     if isinstance(named, str):
         thoughts.insert(0, named)
-    return content, "\n".join(filter(None, thoughts)) if thoughts else ""
+    reasoning = "\n".join(filter(None, thoughts)) if thoughts else ""
+    return content, reasoning, "\n".join(filter(None, refusals))
 
 
 def _plain(value: Any) -> str | None:
