@@ -15,7 +15,7 @@ SOURCE = Path(keju.__file__).parent
 ROOT = SOURCE.parents[1]
 
 LEVELS = (
-    ("types", "errors", "files", "messages"),
+    ("types", "errors", "files", "messages", "signals"),
     ("config",),
     ("answers", "stats", "sources"),
     ("benchmarks", "models"),

@@ -39,7 +39,8 @@ KINDS = ["boolean_expressions", "multistep_arithmetic", "object_counting", "word
 
 def environment() -> dict[str, str]:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("KEJU_", "OPENAI_"))}
-    return clean | {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    root = Path(__file__).parent.parent
+    return clean | {"PYTHONPATH": os.pathsep.join((str(root / "src"), str(root)))}
 
 
 def finish(argv: list[str]) -> dict[str, Any]:

@@ -4,6 +4,7 @@
     ├── UsageError       (2)   the command or configuration cannot be carried out as given
     │   ├── ConfigError        a setting is unknown, impossible or contradicts another
     │   ├── DataError          a data file is missing, broken or not what it should be
+    │   │   └── WriteError     a file cannot be written; what is being run can be resumed
     │   └── MissingExtra       an optional part is not installed; says what to install
     ├── RunIncomplete    (4)   the run stopped early and can be resumed
     ├── EndpointError    (5)   the endpoint or its key refuses to work
@@ -61,6 +62,14 @@ class ConfigError(UsageError):
 
 class DataError(UsageError):
     """A data file is missing, broken or not what it should be."""
+
+
+class WriteError(DataError):
+    """A file cannot be written: the disk is full, say."""
+
+    def incomplete(self) -> RunIncomplete:
+        """The same for a run, which stops there and can be resumed."""
+        return RunIncomplete(self.code, **self.values)
 
 
 class MissingExtra(UsageError):

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final, Never, Self
 
 import msgspec
 
-from keju.errors import DataError
+from keju.errors import DataError, WriteError
 
 LONGEST_LINE: Final = 1 << 26
 """Bytes of one line; replies may be long, but not endless."""
@@ -32,23 +32,25 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def whole_file(path: Path, *, make_folder: bool = True) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` once everything is written.
 
     A reader of `path` sees the old content or the new, never a part, and nothing stays behind
     where the block fails. The part's name is new each time, so that two writers never share one.
-    DataError says in one line why the file cannot be written.
+    WriteError says in one line why the file cannot be written.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if make_folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
-            raise DataError(f"cannot write {path}: it is a folder; name a file")
+            raise WriteError("file_is_folder", where=path)
         with part.open("xb") as stream:
             yield stream
         part.replace(path)
     except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror or error}") from None
+        problem = error.strerror or error
+        raise WriteError("cli_cannot_write", place=path, problem=problem) from None
     finally:
         try:
             part.unlink(missing_ok=True)
@@ -56,10 +58,10 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             pass  # the folder itself cannot be used, which the first error said
 
 
-def write_json(path: Path, document: Any) -> None:
+def write_json(path: Path, document: Any, *, make_folder: bool = True) -> None:
     """Write a whole JSON file or none, indented for people."""
     data = msgspec.json.format(msgspec.json.encode(document), indent=1)
-    with whole_file(path) as stream:
+    with whole_file(path, make_folder=make_folder) as stream:
         stream.write(data + b"\n")
 
 

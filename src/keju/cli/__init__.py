@@ -66,12 +66,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     Without `argv` it is the console script: it takes the process's own arguments and ends the
     process itself, since the HTTP client's thread may abort an interpreter that shuts down.
     """
-    from keju.cli.boundary import guarded, leave
+    from keju.cli.boundary import guarded, leave, open_streams
 
-    code = guarded(_dispatch, sys.argv[1:] if argv is None else list(argv))
     if argv is None:
-        leave(code)
-    return code
+        open_streams()
+        leave(guarded(_listening, sys.argv[1:]))
+    return guarded(_dispatch, list(argv))
+
+
+def _listening(words: list[str]) -> int:
+    """The same, with a process of its own to interrupt."""
+    from keju.signals import listen
+
+    listen()
+    return _dispatch(words)
 
 
 def _dispatch(words: list[str]) -> int:

@@ -12,6 +12,7 @@ from typing import Final, NoReturn
 
 from keju.errors import KejuError, UsageError
 from keju.messages import printable, text_of
+from keju.signals import stop_listening
 
 INTERNAL_ERROR: Final = 70
 """EX_SOFTWARE of sysexits.h."""
@@ -25,6 +26,21 @@ URL_VARIABLES: Final = ("KEJU_API_URL", "OPENAI_BASE_URL")
 HTTP_CLIENT: Final = "pyreqwest"
 
 
+def open_streams() -> None:
+    """Put the null device where a standard stream is closed, as some starters of jobs leave it.
+
+    Otherwise the next file that is opened, such as a journal, would get the stream's number.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:  # the lowest number that is free is this one
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            mode = "w" if number else "r"
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
 def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
     """Run `run` and turn whatever it raises into an exit code and at most one line on stderr."""
     try:
@@ -33,6 +49,7 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
     except KejuError as error:
         return _complain(error, str(error), error.exit_code)
     except KeyboardInterrupt as error:
+        stop_listening()
         return _complain(error, text_of("cli_interrupted", {}), INTERRUPTED)
     except (BrokenPipeError, SystemExit):  # rich ends so when the reader of stdout has gone away
         return BROKEN_PIPE
@@ -46,6 +63,7 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
 
 def leave(code: int) -> NoReturn:
     """End the process, without the interpreter's shutdown where the HTTP client was in use."""
+    stop_listening()
     for stream, failed in ((sys.stdout, UsageError.exit_code), (sys.stderr, code)):
         try:
             stream.flush()

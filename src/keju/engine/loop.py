@@ -14,7 +14,7 @@ from itertools import count
 
 from keju.engine.channel import Channel, Exchange, Solver
 from keju.engine.queue import Queue, Unit
-from keju.errors import KejuError
+from keju.errors import KejuError, WriteError
 from keju.runs.journal import Journal
 from keju.types import Request
 
@@ -143,7 +143,7 @@ class Engine:
     def _break_off(self, error: Exception) -> None:
         """Nothing can be saved any more: stop now, and say why."""
         if isinstance(error, KejuError):
-            self.channel.stop(error)
+            self.channel.stop(error.incomplete() if isinstance(error, WriteError) else error)
         elif self._crash is None:
             self._crash = error
         self.abort()
@@ -153,9 +153,9 @@ class Engine:
             await asyncio.sleep(SYNC_EVERY)
             try:
                 await asyncio.to_thread(self._journal.sync)
+                self._on_session()
             except KejuError as error:
                 self._break_off(error)
-            self._on_session()
 
     async def _show_often(self) -> None:
         while True:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, TypeVar
 
 from keju.config import TaskConfig
@@ -18,10 +17,11 @@ from keju.engine.job import Job
 from keju.engine.loop import Engine
 from keju.engine.queue import Queue
 from keju.engine.resume import Recalled
-from keju.errors import Interrupted, KejuError, Notice
+from keju.errors import Interrupted, KejuError, Notice, WriteError
 from keju.models.base import Model
 from keju.runs.journal import Journal
 from keju.runs.manifest import SessionLog, StoredSession, now
+from keju.signals import calling
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ class _Session:
     async def run(self, engine: Engine) -> KejuError | None:
         self._loop = asyncio.get_running_loop()
         self._preparation = asyncio.current_task()
-        with _signals(self.interrupt):
+        with _signals(self.interrupt, self._loop):
             try:
                 # What is known of the endpoint is written before the first question is asked.
                 await self._channel.open(job.sampling for job in self._jobs)
@@ -100,7 +100,10 @@ class _Session:
             finally:
                 self._preparation = None
                 await self._channel.close()
-        self.note(ended=True)
+        try:
+            self.note(ended=True)
+        except WriteError as error:
+            stop = stop or error.incomplete()
         return stop
 
     def interrupt(self) -> None:
@@ -199,18 +202,9 @@ def _run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return runner.run(main())
 
 
-@contextmanager
-def _signals(call: Callable[[], None]) -> Iterator[None]:
-    """While it is open, Ctrl-C and SIGTERM call a function instead of ending the process."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    for number in numbers:
-        loop.add_signal_handler(number, call)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
+def _signals(
+    call: Callable[[], None], loop: asyncio.AbstractEventLoop
+) -> AbstractContextManager[None]:
+    """While it is open, signals call a function; only the main thread hears any."""
+    main = threading.current_thread() is threading.main_thread()
+    return calling(call, loop) if main else nullcontext()

@@ -7,6 +7,7 @@ TEXTS: dict[str, str] = {
     "file_unreadable": "cannot read {where}: {problem}",
     "file_not_json": "{where} is not valid JSON: {problem}",
     "file_no_object": "{where} holds no JSON object",
+    "file_is_folder": "cannot write {where}: it is a folder; name a file",
     "file_line": "{where}, line {line}: {problem}",
     "file_line_too_long": "{where}, line {line}: longer than {most} MiB",
     "file_not_gzip": "{where} is not a whole gzip file: {problem}",

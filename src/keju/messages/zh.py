@@ -7,6 +7,7 @@ TEXTS: dict[str, str] = {
     "file_unreadable": "无法读取 {where}：{problem}",
     "file_not_json": "{where} 不是有效的 JSON：{problem}",
     "file_no_object": "{where} 不是 JSON 对象",
+    "file_is_folder": "无法写入 {where}：它是文件夹；请给出文件名",
     "file_line": "{where}，第 {line} 行：{problem}",
     "file_line_too_long": "{where}，第 {line} 行：超过 {most} MiB",
     "file_not_gzip": "{where} 不是完整的 gzip 文件：{problem}",

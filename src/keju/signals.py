@@ -1,0 +1,63 @@
+"""Ctrl-C, SIGTERM and SIGHUP: one meaning, from the first import to the last file.
+
+They raise KeyboardInterrupt, except where a function asks to be called instead. What is saved is
+saved whole at any moment, so that they may come at any moment.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Final, NoReturn
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_heard: list[int] = []
+
+
+def listen() -> None:
+    """From now on, each of them interrupts this process."""
+    for number in _wanted():
+        signal.signal(number, _interrupt)
+
+
+def stop_listening() -> None:
+    """From now on, each of them ends this process without a word."""
+    for number in _wanted():
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _wanted() -> list[signal.Signals]:
+    """All of them; not the one that ``nohup`` has made the process ignore."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [number for number in NUMBERS if number != signal.SIGHUP or not ignored]
+
+
+def _interrupt(number: int, _: FrameType | None) -> NoReturn:
+    _heard.append(number)
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def calling(call: Callable[[], None], loop: AbstractEventLoop) -> Iterator[None]:
+    """While it is open, they call a function on a loop that runs in the main thread.
+
+    One that came before and was lost is made up for: Python drops an exception that a handler
+    raises inside a destructor, or inside a callback of C code.
+    """
+    before = {number: signal.getsignal(number) for number in _wanted()}
+    for number in before:
+        loop.add_signal_handler(number, call)
+    try:
+        if _heard:
+            call()
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            if handler is not None:
+                signal.signal(number, handler)

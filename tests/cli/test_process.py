@@ -1,0 +1,149 @@
+"""``keju`` as a process: closed streams, signals at any moment, a disk that is full."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Plan
+from tests.test_kill import environment, wait_for_records
+
+KEJU = (sys.executable, "-m", "keju")
+RUN = ("--work-dir", "runs", "--run-id", "r", "--json", "--quiet")
+SCRIPTED = ("eval", "--model", "scripted", "--datasets", "demo", "--limit", "2", *RUN)
+
+
+def shell(folder: Path, line: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of the shell, ``"$@"`` being Keju with these words."""
+    return subprocess.run(
+        ["bash", "-c", line, "bash", *KEJU, *words],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_run_needs_no_standard_streams(closed: str, tmp_path: Path) -> None:
+    ran = shell(tmp_path, f'"$@" {closed}', *SCRIPTED)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    results = json.loads((tmp_path / "runs" / "r" / "results.json").read_text())
+    if ">&-" not in closed.replace("2>&-", ""):
+        assert json.loads(ran.stdout)["benchmarks"] == results["benchmarks"]
+    lines = (tmp_path / "runs" / "r" / "records.jsonl").read_text().splitlines()
+    assert len(lines) == results["benchmarks"][0]["n"]
+    assert all(json.loads(line)["bench"] == "demo" for line in lines)
+
+
+@pytest.mark.parametrize("words", [("list", "benchmarks"), ("evl",)])
+def test_other_commands_need_none_either(words: tuple[str, ...], tmp_path: Path) -> None:
+    ran = shell(tmp_path, '"$@" >&- 2>&-', *words)
+    assert (ran.returncode, ran.stderr) == (2 if words == ("evl",) else 0, "")
+
+
+def start(endpoint: FaultyEndpoint, folder: Path, *more: str) -> subprocess.Popen[str]:
+    """A run of 40 questions that lasts until it is told to stop."""
+    settings = {"demo": {"size": 40, "subset_list": ["boolean_expressions"]}}
+    words = ("eval", "--model", "m", "--api-url", endpoint.url, "--datasets", "demo")
+    exam = ("--dataset-args", json.dumps(settings), "--eval-batch-size", "4")
+    return subprocess.Popen(
+        [*more, *KEJU, *words, *exam, *RUN],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def document(out: str) -> dict[str, Any]:
+    """The one document on stdout."""
+    results: dict[str, Any] = json.loads(out)
+    return results
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_what_is_in_flight_finish_and_says_how_to_resume(
+    number: int, tmp_path: Path
+) -> None:
+    journal = tmp_path / "runs" / "r" / "records.jsonl"
+    with FaultyEndpoint(Plan(latency=0.3)) as endpoint:
+        child = start(endpoint, tmp_path)
+        wait_for_records(journal, 5)
+        child.send_signal(number)
+        out, err = child.communicate(timeout=60)
+        answered = endpoint.stats.answered - 1  # the preflight
+    assert child.returncode == 130
+    assert "; resume with: keju eval --config runs/r/manifest.json --resume" in err
+    assert document(out)["complete"] is False
+    assert len(journal.read_text().splitlines()) == answered
+
+
+def test_a_run_under_nohup_does_not_hear_the_terminal_close(tmp_path: Path) -> None:
+    journal = tmp_path / "runs" / "r" / "records.jsonl"
+    with FaultyEndpoint(Plan(latency=0.05)) as endpoint:
+        child = start(endpoint, tmp_path, "nohup")
+        wait_for_records(journal, 5)
+        child.send_signal(signal.SIGHUP)
+        out, _ = child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert document(out)["benchmarks"][0]["n"] == 40
+
+
+@pytest.mark.parametrize(
+    ("number", "place"),
+    [
+        (signal.SIGINT, "keju.config.load"),
+        (signal.SIGTERM, "keju.engine.session"),
+        (signal.SIGHUP, "asyncio"),
+    ],
+)
+def test_a_signal_during_imports_is_heard_though_a_destructor_swallows_it(
+    number: int, place: str, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SWALLOWED.format(place=place, number=int(number)))
+    path = os.pathsep.join((str(tmp_path), environment()["PYTHONPATH"]))
+    with FaultyEndpoint(Plan(latency=0.2)) as endpoint:
+        words = ("eval", "--model", "m", "--api-url", endpoint.url, "--datasets", "demo", *RUN)
+        ran = subprocess.run(
+            [*KEJU, *words],
+            cwd=tmp_path,
+            env=environment() | {"PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        asked = endpoint.stats.requests
+    assert ran.returncode == 130
+    assert "interrupted" in ran.stderr
+    assert asked <= 1  # the preflight at most
+
+
+SWALLOWED = """
+import os, sys
+
+class Swallow:
+    def __del__(self):
+        os.kill(os.getpid(), {number})
+        for _ in range(1000): pass
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{place}":
+            sys.meta_path.remove(self)
+            Swallow()
+
+sys.unraisablehook = lambda _: None
+sys.meta_path.insert(0, Finder())
+"""
+"""A module that is found at the start: it sends a signal from a destructor in an import."""
