@@ -197,7 +197,9 @@ def headline_of(entry: Entry, run: str, labels: Labels) -> Headline:
         return Headline("", labels("no_score"), "")
     if entry.grader and bounds:
         best = percent(bounds[1])
-        note = labels("exact_note", best=best, command=f"keju judge {run or 'RUN'}")
+        # A file of predictions, the only thing with a choice of golds, is no run.
+        command = f"keju judge {'RUN' if entry.gold or not run else run}"
+        note = labels("exact_note", best=best, command=command)
         return Headline(percent(metric.value), labels("exact_match"), note)
     if metric.value is not None or bounds is None:
         return Headline(percent(metric.value), shown.title, "")
