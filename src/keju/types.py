@@ -56,8 +56,8 @@ CUT: Final = "length"
 """Finish reason of a reply that reached its limit of tokens."""
 REFUSAL_FINISH: Final = "refusal"
 """Finish reason of a reply in which the endpoint says that the model refused."""
-BROKEN_FINISHES: Final = ("abort", "error")
-"""Finish reasons of servers that gave up on a reply (vLLM, SGLang, routers): no answer."""
+BROKEN_FINISHES: Final = ("abort", "error", "insufficient_system_resource")
+"""Finish reasons of servers (vLLM, SGLang, routers, DeepSeek) that gave up on a reply."""
 
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

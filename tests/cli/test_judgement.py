@@ -171,7 +171,7 @@ def test_records_of_0_1_have_no_refusal_and_stay_readable() -> None:
     "choice",
     [
         {"message": {"content": "ANSWER: A"}, "finish_reason": "abort"},
-        {"message": {"content": "ANSWER: A"}, "finish_reason": "error"},
+        {"message": {"content": "ANSWER: A"}, "finish_reason": "ERROR"},
         {"message": {"content": "ANSWER: A"}, "error": {"message": "upstream died", "code": 502}},
     ],
 )
@@ -306,7 +306,7 @@ def test_questions_without_labels_have_no_score_and_no_ungraded_replies(
         )
     assert ran.code == 0, ran.err
     assert "no score: no labels" in ran.out
-    assert "keju export RUN --format submission" in ran.out
+    assert "no score: no labels (keju export r --format submission)" in ran.out
     again = keju("score", "runs/r", "--json")
     entry = again.json["benchmarks"][0]
     assert (again.code, entry["outcomes"]["ungraded"]) == (0, 0)

@@ -176,7 +176,7 @@ def rewards_of(entry: Entry, folder: Path) -> Rewards:
         ]
         scores = [s.value for s in graded if s.outcome not in UNSCORED]
         n = len(scores)
-        if scores:
+        if scores and entry.metrics["accuracy"].value is not None:
             mean = avg = math.fsum(scores) / n
             std = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / n)
     return Rewards(avg, std, n, counts["ungraded"], counts["error"])

@@ -413,6 +413,7 @@ LABELS: dict[str, str] = {
     "retried": "Failed attempts before this reply: {n}",
     "epoch": "repeat {n}",
     "arm": "arm {arm}",
+    "refusal_line": "Refusal: {text}",
     "finish": "Finish reason: {finish}",
     "first_marker": "the first marker said {value}",
     "run_on_cut": "cut where the reply ran on into a new question",

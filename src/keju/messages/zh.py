@@ -379,6 +379,7 @@ LABELS: dict[str, str] = {
     "retried": "得到此回复之前失败的尝试：{n} 次",
     "epoch": "第 {n} 次重复",
     "arm": "实验组 {arm}",
+    "refusal_line": "拒答：{text}",
     "finish": "结束原因：{finish}",
     "first_marker": "首个标记的答案为 {value}",
     "run_on_cut": "回复继续写出新题目，已在该处截断",

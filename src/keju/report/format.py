@@ -194,7 +194,9 @@ def headline_of(entry: Entry, run: str, labels: Labels) -> Headline:
     shown, *_ = shown_metrics(entry, labels)
     metric, bounds = shown.metric, shown.metric.bounds
     if entry.gold == NO_GOLD:
-        return Headline("", labels("no_score"), "")
+        submitted = any(notice.code == "no_gold_submission" for notice in entry.notices)
+        note = f"keju export {run or 'RUN'} --format submission" if submitted else ""
+        return Headline("", labels("no_score"), note)
     if entry.grader and bounds:
         best = percent(bounds[1])
         # A file of predictions, the only thing with a choice of golds, is no run.

@@ -280,6 +280,9 @@ def _shown_case(case: Case, labels: Labels) -> dict[str, Any]:
     details = []
     if record.reply.finish and record.reply.finish != "stop":
         details.append(labels("finish", finish=record.reply.finish))
+    if record.reply.refusal:
+        refusal = fmt.shorten(fmt.without_canary(record.reply.refusal), _LINE_LIMIT)
+        details.append(labels("refusal_line", text=refusal))
     if record.faults:
         details.append(labels("retried", n=len(record.faults)))
     error = record.reply.error

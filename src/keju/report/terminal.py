@@ -81,7 +81,8 @@ def _headline(entry: Entry, run: str, labels: Labels) -> str:
     headline, shown = fmt.headline_of(entry, run, labels), fmt.shown_metrics(entry, labels)[0]
     if not headline.note:
         return _metric_line(shown, labels) if headline.figure else headline.title
-    line = f"{headline.title} {headline.figure} ({headline.note})"
+    figure = f" {headline.figure}" if headline.figure else ""
+    line = f"{headline.title}{figure} ({headline.note})"
     ends = shown.metric.ci95
     return line if ends is None else f"{line}; 95 % interval {interval(ends)}"
 

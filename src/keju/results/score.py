@@ -241,7 +241,7 @@ class Golds:
             if gold != used:
                 cells = (read_subset(exam, tallies[place], subset) for subset in exam.subsets)
                 whole = join(cells, clustered=exam.clustered)
-                metrics[f"accuracy_{gold}_gold"] = whole.shares().estimate()
+                metrics[f"accuracy_{gold}_gold"] = whole.accuracy()
         return entry.with_metrics(metrics)
 
 

@@ -42,7 +42,7 @@ def compare(
         "reader": readers[0] if readers else exam.protocol.reader,
         "rows": len(part.rows),
         "matched": len(pairs),
-        "errors": sum(pair.record.reply.error is not None for pair in pairs),
+        "errors": sum(pair.record.reply.fault is not None for pair in pairs),
         "permuted": sum(
             bool(order) and order != tuple(range(len(order)))
             for order in (pair.record.order for pair in pairs)

@@ -44,7 +44,6 @@ MOST_TOKENS: Final = 2**53
 FINISHES = {
     "max_tokens": "length",
     "model_length": "length",
-    "MAX_TOKENS": "length",
     "eos": "stop",
     "eos_token": "stop",
     "end_turn": "stop",
@@ -146,7 +145,8 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
     if choice.get("error"):  # as some routers report what failed after the reply had begun
         return Reply(seconds=seconds, error=_told_error(choice["error"], redact))
     finish = choice.get("finish_reason")
-    finish = FINISHES.get(finish, finish) if isinstance(finish, str) else ""
+    finish = finish.lower() if isinstance(finish, str) else ""
+    finish = FINISHES.get(finish, finish)
     if finish in BROKEN_FINISHES:
         return Reply(seconds=seconds, error=Reply(finish=finish).fault)
     content = _content(choice)
