@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from perf.soak.faults import PREFLIGHT
 from perf.soak.wire import ESCAPES, GOOD, TEXT, message, nested
 
+from keju.engine.job import Job
+from keju.types import Reading
 from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Asked, Plan, Raw
@@ -120,6 +123,39 @@ def test_a_key_that_a_reply_echoes_is_masked_everywhere(keju: Keju, tmp_path: Pa
     assert records()[0]["reply"]["text"] == f"Your key is [redacted]. {TEXT}"
     assert KEY not in ran.out + ran.err
     assert not [file for file in tmp_path.rglob("*") if file.is_file() and KEY in file.read_text()]
+
+
+def sit_own(keju: Keju, endpoint: FaultyEndpoint, regex: str, filters: dict[str, str]) -> Ran:
+    """Sit an exam of the user's own with these patterns."""
+    Path("exam").mkdir()
+    Path("exam/questions.jsonl").write_text('{"question": "q", "answer": "a"}\n' * 3)
+    Path("exam/exam.yaml").write_text(f"kind: free\nreader: {{regex: '{regex}'}}\n")
+    settings = json.dumps({"./exam": {"filters": filters}})
+    words = ("--model", "m", "--api-url", endpoint.url, "--work-dir", ".", "--run-id", "r")
+    return keju("eval", *words, "--datasets", "./exam", "--dataset-args", settings, "--quiet")
+
+
+@pytest.mark.parametrize("pattern", ["(a|aa)+$", "(?:a?){45}a{45}$"])
+def test_no_pattern_of_the_user_holds_a_run(keju: Keju, pattern: str) -> None:
+    with FaultyEndpoint(Plan(answers="a" * 44 + "b")) as endpoint:
+        ran = sit_own(keju, endpoint, pattern, {"regex": f"{pattern}|.*"})
+    assert ran.code == 0, ran.err
+    assert {record["readings"][0]["score"]["outcome"] for record in records()} == {"unparsed"}
+
+
+def test_a_long_reply_is_read_beside_the_loop(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, grade = [], Job.grade
+
+    def watched(*given: Any) -> tuple[Reading, ...]:
+        threads.append(threading.current_thread())
+        return grade(*given)
+
+    monkeypatch.setattr(Job, "grade", watched)
+    with FaultyEndpoint(Plan(answers="b" + "a" * 150_000)) as endpoint:
+        ran = sit_own(keju, endpoint, "(a.*z|a)", {})
+    assert ran.code == 0, ran.err
+    assert [record["readings"][0]["answer"]["value"] for record in records()] == ["a"] * 3
+    assert threading.main_thread() not in threads
 
 
 def test_what_is_no_key_stays_in_the_reply(keju: Keju) -> None:

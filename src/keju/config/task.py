@@ -20,8 +20,8 @@ from pydantic import (
     model_validator,
 )
 
+from keju.config.patterns import compiled
 from keju.config.strict import LARGEST, Invalid, Seconds, Seed, StrictSettings, Whole
-from keju.config.text import check_pattern
 from keju.errors import ConfigError, did_you_mean
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -53,7 +53,7 @@ class Filters(StrictSettings):
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
         if value is not None:
-            check_pattern(value)
+            compiled(value)
         return value
 
 

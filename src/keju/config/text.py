@@ -1,4 +1,4 @@
-"""Reading what people type: config files, JSON flags, single values, and patterns.
+"""Reading what people type: config files, JSON flags, and single values.
 
 Everything that cannot be read gives one line that names the place: the file and the line, or the
 flag and the character. Values are never echoed, since they may hold secrets.
@@ -6,7 +6,6 @@ flag and the character. Values are never echoed, since they may hold secrets.
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from functools import cache
@@ -21,8 +20,6 @@ _PAIR = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*=(.*)", re.DOTALL)
 _NEXT_PAIR = re.compile(r",(?=\s*[A-Za-z_][\w.-]*\s*=)")
 """The comma before the next key, not one inside a value: only the second of ``stop=a,b,n=1``."""
 _KINDS = {list: "list", str: "text", bool: "truth value", int: "number", float: "number"}
-_BACKTRACKING = frozenset({"MAX_REPEAT", "MIN_REPEAT"})
-"""Repeats that give back what they took; possessive ones never do."""
 
 
 def document(path: Path) -> dict[str, Any]:
@@ -205,40 +202,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(constant: str) -> Never:
     raise Invalid("config_not_json_value", constant=constant)
-
-
-def check_pattern(pattern: str) -> None:
-    """Raise ValueError, in one line, if `pattern` is no regular expression or may take for ever.
-
-    A repeat without an upper bound inside another repeat, such as ``(a+)+$``, can split the same
-    text in exponentially many ways, and a single long reply would stop the run.
-    """
-    try:
-        re.compile(pattern)
-        parsed = importlib.import_module("re._parser").parse(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise Invalid("config_not_pattern", problem=error) from None
-    if _nests(parsed, inside=False):
-        raise Invalid("config_nested_repeat")
-
-
-def _nests(node: Any, *, inside: bool) -> bool:
-    """Whether an unbounded repeat stands below one that may take place more than once."""
-    unbounded = importlib.import_module("re._constants").MAXREPEAT
-    for operation, argument in node:
-        repeats = str(operation) in _BACKTRACKING
-        if repeats and inside and argument[1] is unbounded:
-            return True
-        below = (inside or (repeats and argument[1] > 1)) and str(operation) != "ATOMIC_GROUP"
-        if any(_nests(part, inside=below) for part in _parts(argument)):
-            return True
-    return False
-
-
-def _parts(argument: Any) -> list[Any]:
-    """The sequences of operations inside an operation's argument, wherever they stand in it."""
-    if hasattr(argument, "data"):
-        return [argument]
-    if isinstance(argument, tuple | list):
-        return [part for each in argument for part in _parts(each)]
-    return []

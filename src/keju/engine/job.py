@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from array import array
 from collections.abc import Callable, Sequence
 from time import time
@@ -15,6 +14,7 @@ from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.choices import as_shown
 from keju.benchmarks.prepare import choose_readers, prepare_exams, resolve_sampling
 from keju.config import Filters, TaskConfig
+from keju.config.patterns import compiled
 from keju.engine.budget import Meter
 from keju.engine.channel import Exchange
 from keju.engine.tally import Tally, in_own_order
@@ -176,11 +176,11 @@ class Job:
         `order` is the recorded permutation of its options, where that may not be the sample's.
         A reader that breaks down leaves the reply ungraded: it was paid for and is kept.
         """
-        reply = self.filtered(reply)
         sample, grade = self.exam.samples[index], self.exam.grade
         if order:
             sample = as_shown(sample, order)
         try:
+            reply = self.filtered(reply)
             return tuple([grade(reply, sample, reader) for reader in self.readers])
         except Exception as error:
             failed = Answer(reason=f"reader_failed: {type(error).__name__}: {error}"[:300])
@@ -195,8 +195,7 @@ class Job:
         if until and until in text:
             text = text.rpartition(until)[2]
         if self.filters.regex:
-            match = re.search(self.filters.regex, text)
-            text = (match.group(1 if match.re.groups else 0) if match else None) or ""
+            text = compiled(self.filters.regex).first(text)
         return msgspec.structs.replace(reply, text=text)
 
     def recall(self, unit: int, record: Record, *, trusted: bool) -> tuple[Reading, ...]:

@@ -9,8 +9,12 @@ send again after that.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from itertools import count
+from typing import TypeVar
 
 from keju.engine.channel import Channel, Exchange, Solver
 from keju.engine.queue import Queue, Unit
@@ -21,8 +25,13 @@ from keju.types import Request
 SYNC_EVERY, PROGRESS_EVERY = 1.0, 0.2
 GATHER = 0.001
 """Seconds for which replies are gathered before they are scored and written together."""
+LONG_TEXT = 100_000
+"""Characters of a reply that is read beside the loop, which goes on and hears Ctrl-C meanwhile."""
 MOST_WAITING = 4096
 """Units that may wait for another attempt before no new ones are begun, so memory stays flat."""
+
+
+T = TypeVar("T")
 
 
 class Engine:
@@ -109,6 +118,9 @@ class Engine:
                     if error is channel.stop_reason:
                         return  # the unit has no record, so that a resumed run asks it
                     raise
+                if len(exchange.reply.text) > LONG_TEXT and not exchange.readings:
+                    grade = partial(unit.job.grade, unit.number // unit.job.epochs, exchange.reply)
+                    exchange = exchange._replace(readings=await _aside(grade))
                 # Replies that come at the same time are scored and written together.
                 if not self._replies:
                     self._on_disk = self._loop.create_future()
@@ -161,3 +173,18 @@ class Engine:
         while True:
             self._on_progress()
             await asyncio.sleep(PROGRESS_EVERY)
+
+
+async def _aside(work: Callable[[], T]) -> T:
+    """Do `work` in a thread of its own, for which nobody waits where the run ends first."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await asyncio.wrap_future(future)

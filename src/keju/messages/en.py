@@ -237,10 +237,6 @@ TEXTS: dict[str, str] = {
     "config_limit": "must be a whole number of at least 1, or a share between 0 and 1",
     "config_missing": "{problem}: give --{flag}, '{field}:' in a file, or {variable}",
     "config_named_twice": "named twice: {names}",
-    "config_nested_repeat": (
-        "a repeat inside a repeat, such as '(a+)+', can take for ever on a long reply: "
-        "bound one of them, or make the inner one possessive ('(a++)+')"
-    ),
     "config_no_extras": "unknown key 'extra_params.{key}' (this benchmark has none)",
     "config_not_finite": "must be a finite number",
     "config_not_json_value": "{constant} is not a JSON value",
@@ -249,6 +245,13 @@ TEXTS: dict[str, str] = {
     ),
     "config_not_number": "must be a number, not {value}",
     "config_not_pattern": "not a regular expression: {problem}",
+    "config_pattern_construct": "a regular expression here cannot hold {construct}, which may take "
+    "for ever on a long reply: write it without",
+    "pattern_atomic": "an atomic group, (?>…)",
+    "pattern_backreference": "a backreference, such as \\1",
+    "pattern_conditional": "a conditional group, (?(1)…)",
+    "pattern_lookaround": "a lookahead or lookbehind, such as (?=…) or (?<!…)",
+    "pattern_possessive": "a possessive repeat, such as a++",
     "config_not_utf8": "{path}, line {line}: not UTF-8 text",
     "config_not_variable": (
         "{path} is the name of an environment variable, letters, digits and underscores; "

@@ -219,16 +219,19 @@ TEXTS: dict[str, str] = {
     "config_limit": "必须是不小于 1 的整数，或 0 与 1 之间的比例",
     "config_missing": "{problem}：请用 --{flag}、文件中的“{field}:”或变量 {variable} 给出",
     "config_named_twice": "重复列出：{names}",
-    "config_nested_repeat": (
-        "重复之中又有重复，例如 '(a+)+'，遇到很长的回复可能永远匹配不完："
-        "请给其中一个加上上限，或让内层成为占有型（'(a++)+'）"
-    ),
     "config_no_extras": "未知的键“extra_params.{key}”（此基准没有自己的设置）",
     "config_not_finite": "必须是有限的数",
     "config_not_json_value": "{constant} 不是 JSON 值",
     "config_not_mapping": "{path}，第 1 行：内容的类型是 {kind}；应为映射，例如“model: NAME”",
     "config_not_number": "必须是数字，而不是 {value}",
     "config_not_pattern": "不是正则表达式：{problem}",
+    "config_pattern_construct": "此处的正则表达式不能含有{construct}："
+    "遇到很长的回复可能永远匹配不完，请改写",
+    "pattern_atomic": "原子组 (?>…)",
+    "pattern_backreference": "反向引用（如 \\1）",
+    "pattern_conditional": "条件组 (?(1)…)",
+    "pattern_lookaround": "环视（如 (?=…)、(?<!…)）",
+    "pattern_possessive": "占有型重复（如 a++）",
     "config_not_utf8": "{path}，第 {line} 行：不是 UTF-8 文本",
     "config_not_variable": (
         "{path} 是环境变量的名字，由字母、数字和下划线组成；密钥本身应放在该变量中"

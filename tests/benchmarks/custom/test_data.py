@@ -171,7 +171,7 @@ FILES = {
     "reader: best": "reader: expected letter, robust, exact or number",
     "reader: {marker: x, regex: y}": "give either 'marker' or 'regex'",
     "reader: {regex: '('}": "not a regular expression",
-    "reader: {regex: '(a+)+$'}": "reader: a repeat inside a repeat",
+    "reader: {regex: '(a)\\1'}": "cannot hold a backreference",
     "reader: {mark: x}": "reader: expected letter",
     "reader: number": "reader 'number' is not for questions with options",
     "few_shot: -1": "few_shot: expected a number",

@@ -21,8 +21,9 @@ from keju.benchmarks.wording import (
     words,
 )
 from keju.config import DatasetArgs
+from keju.config.patterns import compiled
 from keju.config.strict import explain
-from keju.config.text import check_pattern, document
+from keju.config.text import document
 from keju.errors import ConfigError, DataError
 from keju.types import Sample
 
@@ -46,7 +47,8 @@ class ReaderRule(BaseModel):
     @field_validator("regex")
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
-        check_pattern(value or "")
+        if value is not None:
+            compiled(value)
         return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from keju.answers.kinds import Choice, Number, Text
 from keju.answers.reader import Reader
@@ -11,6 +12,7 @@ from keju.answers.robust import RobustReader
 from keju.answers.segments import SILENT, segments_after
 from keju.answers.wordings import ANSWER_COLON
 from keju.benchmarks.custom.exam_file import ExamFile, Kind, ReaderRule
+from keju.config.patterns import compiled
 from keju.errors import ConfigError
 from keju.types import Answer, Sample
 
@@ -23,18 +25,16 @@ class RuleReader(RobustReader):
     """What stands in the last part of a reply that a rule of the exam file finds."""
 
     def __init__(self, kind: Choice | Text, rule: ReaderRule) -> None:
-        self._after = rule.marker is not None
-        self._pattern = re.compile(re.escape(rule.marker or "") or rule.regex or "")
-        name = "marker" if self._after else "regex"
-        super().__init__(kind, strict=self._pattern, name=name)
+        marker = re.compile(re.escape(rule.marker or ""))
+        self._parts: Callable[[str], list[str]]
+        if rule.regex is not None:
+            self._parts = compiled(rule.regex).every
+        else:
+            self._parts = lambda text: [part.text for part in segments_after(text, marker)]
+        super().__init__(kind, strict=marker, name="marker" if rule.regex is None else "regex")
 
     def read(self, text: str, sample: Sample) -> Answer:
-        if self._after:
-            parts = [segment.text for segment in segments_after(text, self._pattern)]
-        else:
-            group = 1 if self._pattern.groups else 0
-            parts = [match[group] or "" for match in self._pattern.finditer(text)]
-        for part in reversed(parts):
+        for part in reversed(self._parts(text)):
             value, reason = self._kind_of(sample).read(part, sample)
             if (value, reason) not in SILENT:
                 return Answer(value, "strict" if value else "", reason)
