@@ -8,6 +8,7 @@ prepare         the steps of an exam that is described by its data
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +17,7 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Mean, Protocol, Reader
 from keju.benchmarks.kit import (
     SHOT_SETTINGS,
+    SHOWN,
     Questions,
     Setup,
     arrange,
@@ -78,10 +80,21 @@ def prepare_exam(
         offline=offline,
     )
     exam = benchmark.prepare(settings, folder, seed=seed)
+    if folder.edited:
+        exam.warnings = (*exam.warnings, _edited_notice(folder.edited))
+        notes = (*exam.data.notes, *(f"{name} is not the published file" for name in folder.edited))
+        exam.data = replace(exam.data, notes=notes)
     if replaced:
         notice = Notice("judge_of_task", {"settings": ", ".join(replaced)})
         exam.warnings = (*exam.warnings, notice)
     return exam, settings
+
+
+def _edited_notice(files: Sequence[str]) -> Notice:
+    shown, more = ", ".join(files[:SHOWN]), len(files) - SHOWN
+    if more > 0:
+        return Notice("data_edited_more", {"files": shown, "more": more})
+    return Notice("data_edited", {"files": shown})
 
 
 def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:

@@ -26,6 +26,7 @@ TEXTS: dict[str, str] = {
     "archive_too_many": "{where} holds more than {most} entries",
     "archive_twice": "{where} is refused: it holds '{name}' twice",
     "file_nul": "{where}, line {line}: holds a NUL character",
+    "journal_changed": "{path} has changed while it was read: try again",
     "missing_extra": "{what} needs an optional part: pip install 'keju[{extra}]'",
     # What a reader of results must know.
     "no_gold": "no score: no labels",
@@ -51,12 +52,20 @@ TEXTS: dict[str, str] = {
     "compared: the model would write something else there",
     "missing_predictions": "{missing} of {whole} questions have no prediction",
     "data_changed": "the data has changed since the run ({file}): what no longer fits is left out",
+    "replies_missing": "{part} of {whole} replies are there: the numbers are of these alone",
+    "reported_models": "the replies come from {models} models by what the endpoint called them: "
+    "{counts}",
+    "other_versions": "read with other versions than when the run was made: {versions}",
     "imported": "imported from {origin}: the prompts are its own",
     "unmatched_rows": "{rows} rows of the log answer no question of the data",
     # Exams.
     "not_published_rows": "not the published rows, so scores are not comparable: {rows}",
     "not_published_rows_more": "not the published rows, so scores are not comparable: {rows} and "
     "{more} more",
+    "data_edited": "not the published files, so questions or gold answers may be others: {files}",
+    "data_edited_more": "not the published files, so questions or gold answers may be others: "
+    "{files} and {more} more",
+    "golds_edited": "gold answers that are in no published revision: {subsets}",
     "repeated_orders": "{questions} questions have fewer than {rotations} options: some of their "
     "rotations repeat an order",
     "judge_of_task": "the judge of the task takes the place of {settings}",
@@ -92,6 +101,8 @@ TEXTS: dict[str, str] = {
     "second_judge_failed": "the second judge '{name}': {problem}",
     "judge_unusable": "judge: {problem}",
     "judge_setting_invalid": "judge.{name}: {problem}",
+    "judge_not_asked": "this command names no judge: the stored verdicts of '{judge}' count, and "
+    "it was not asked; keju judge RUN asks it",
     "judge_not_named": "no judge is named: give --model NAME, or --judge with its settings",
     "judge_named_not_asked": "strategy 'rule' asks no judge: leave out the strategy or the model",
     "judge_twice": "judge.second is the judge itself: use judge.repeats for repeats",
@@ -146,6 +157,15 @@ TEXTS: dict[str, str] = {
     "interrupted": "interrupted",
     "interrupted_at_once": "interrupted before the first question",
     "no_question_selected": "{name}: the selection holds no question",
+    "run_imported": "run '{run}' was imported from {tool}, and eval cannot go on with it: choose "
+    "another --run-id, or start over with --replace, which moves it aside",
+    "run_is_another": "run '{run}' was made otherwise ({differences}): choose another --run-id, or "
+    "start over with --replace, which moves the stored run aside",
+    "run_not_a_run": "{folder} holds files and no run: choose another --run-id",
+    "run_not_moved": "cannot move {folder} to {aside}: {problem}",
+    "run_would_lose": "{replies} stored replies of run '{run}' would not count any more "
+    "({differences}): a run may grow and not shrink; choose another --run-id, or start over with "
+    "--replace, which moves the stored run aside",
     "samples_failed": "{part} of {whole} samples ended in an error, more than the limit of "
     "{limit:.1%} ({count} {kind}: {example})",
     "samples_failed_for_good": "{part} of {whole} samples ended in an error, more than the limit "
@@ -169,7 +189,11 @@ TEXTS: dict[str, str] = {
     "environment_no_verdict": "the judge '{name}' has no verdict on {id}: {problem}",
     "environment_unknown_tool": "tools: unknown tool '{name}'{hint}",
     # What a run says while it goes on.
-    "other_settings": "this run goes on with other settings ({differences})",
+    "replies_unused": "{replies} questions have stored replies to other requests than today's, "
+    "which do not count",
+    "run_grows": "the run goes on ({differences}): {known} of {whole} replies are there, {asked} "
+    "will be asked",
+    "run_replaced": "the earlier run is kept as {aside}",
     "damaged_lines_asked_again": "{lines} journal lines were unreadable and are asked again",
     "stopping": "stopping: {requests} requests in flight will finish and be saved; press Ctrl-C "
     "again to stop at once",
@@ -261,6 +285,7 @@ TEXTS: dict[str, str] = {
     "config_number_too_long": "{where}: a number has too many digits",
     "config_override_form": "-s {override}: expected KEY=VALUE or KEY.SUB=VALUE",
     "config_pair_form": "{flag}: expected KEY=VALUE or JSON at character {position}",
+    "config_replace": "replace needs the run_id of a run, and has no place beside resume",
     "config_required": "'{path}' is required{more}",
     "config_sample_without_limit": (
         "sample: '{sample}' has an effect only with limit: give --limit N"

@@ -26,6 +26,7 @@ TEXTS: dict[str, str] = {
     "archive_too_many": "{where} 的条目超过 {most} 个",
     "archive_twice": "{where} 被拒绝：“{name}”出现了两次",
     "file_nul": "{where}，第 {line} 行：含有 NUL 字符",
+    "journal_changed": "{path} 在读取时发生了变化：请重试",
     "missing_extra": "{what}需要可选组件：pip install 'keju[{extra}]'",
     # What a reader of results must know.
     "no_gold": "无得分：没有标准答案",
@@ -47,11 +48,17 @@ TEXTS: dict[str, str] = {
     "probability_outside_labels": "{share:.1%} 的概率落在所比较的标签之外：模型本会写别的内容",
     "missing_predictions": "{whole} 题中有 {missing} 题没有预测",
     "data_changed": "数据在运行之后有改动（{file}）：不再对应的回复不计入",
+    "replies_missing": "共 {whole} 条回复，现有 {part} 条：数字只代表这一部分",
+    "reported_models": "按接口报告的名称，回复来自 {models} 个模型：{counts}",
+    "other_versions": "读取时所用的版本与运行时不同：{versions}",
     "imported": "从 {origin} 导入：提示词为该工具自带",
     "unmatched_rows": "日志中有 {rows} 行在数据中找不到对应的题目",
     # Exams.
     "not_published_rows": "行数与公布的数据不符，得分不可比较：{rows}",
     "not_published_rows_more": "行数与公布的数据不符，得分不可比较：{rows}，另有 {more} 处",
+    "data_edited": "文件与公布的不同，题目或标准答案可能有改动：{files}",
+    "data_edited_more": "文件与公布的不同，题目或标准答案可能有改动：{files}，另有 {more} 个",
+    "golds_edited": "标准答案与任何已公布的版本都不同：{subsets}",
     "repeated_orders": "{questions} 题的选项少于 {rotations} 个：部分轮换会重复同一顺序",
     "judge_of_task": "任务指定的评委取代了考试自身的设置：{settings}",
     # Judges.
@@ -81,6 +88,8 @@ TEXTS: dict[str, str] = {
     "second_judge_failed": "第二评委“{name}”：{problem}",
     "judge_unusable": "judge：{problem}",
     "judge_setting_invalid": "judge.{name}：{problem}",
+    "judge_not_asked": "此命令没有指定评委：“{judge}”已存的裁决仍然有效，但没有向它提问；"
+    "可用 keju judge RUN 提问",
     "judge_not_named": "没有指定评委：请用 --model NAME，或用 --judge 给出设置",
     "judge_named_not_asked": "strategy 为 'rule' 时不询问评委：请去掉 strategy 或 model",
     "judge_twice": "judge.second 就是评委本身：需要重复时请用 judge.repeats",
@@ -131,6 +140,14 @@ TEXTS: dict[str, str] = {
     "interrupted": "已中断",
     "interrupted_at_once": "在第一个问题之前已中断",
     "no_question_selected": "{name}：所选范围内没有题目",
+    "run_imported": "运行“{run}”由 {tool} 导入，eval 不能接着运行：请另选 --run-id，或用 --replace "
+    "重新开始（原运行会被移到一旁）",
+    "run_is_another": "运行“{run}”的设置不同（{differences}）：请另选 --run-id，或用 --replace "
+    "重新开始（原运行会被移到一旁）",
+    "run_not_a_run": "{folder} 中有文件，但不是运行：请另选 --run-id",
+    "run_not_moved": "无法将 {folder} 移到 {aside}：{problem}",
+    "run_would_lose": "运行“{run}”中有 {replies} 条已存的回复将不再计入（{differences}）："
+    "运行只能扩大，不能缩小；请另选 --run-id，或用 --replace 重新开始（原运行会被移到一旁）",
     "samples_failed": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.1%}"
     "（{count} 个 {kind}：{example}）",
     "samples_failed_for_good": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.1%}"
@@ -154,7 +171,9 @@ TEXTS: dict[str, str] = {
     "environment_no_verdict": "评委“{name}”对 {id} 没有裁决：{problem}",
     "environment_unknown_tool": "tools：未知的工具“{name}”{hint}",
     # What a run says while it goes on.
-    "other_settings": "本次运行以不同的设置继续（{differences}）",
+    "replies_unused": "{replies} 题已存的回复对应的是另外的请求，不计入",
+    "run_grows": "运行继续（{differences}）：共 {whole} 条回复，已有 {known} 条，将提问 {asked} 条",
+    "run_replaced": "原来的运行保存为 {aside}",
     "damaged_lines_asked_again": "运行记录中有 {lines} 行无法读取，将重新提问",
     "stopping": "正在停止：等待 {requests} 个进行中的请求完成并保存；再按一次 Ctrl-C 立即停止",
     # config and command line
@@ -240,6 +259,7 @@ TEXTS: dict[str, str] = {
     "config_number_too_long": "{where}：数字的位数过多",
     "config_override_form": "-s {override}：应为 KEY=VALUE 或 KEY.SUB=VALUE",
     "config_pair_form": "{flag}：在第 {position} 个字符处应为 KEY=VALUE 或 JSON",
+    "config_replace": "replace 需要给出运行的 run_id，且不能与 resume 同时使用",
     "config_required": "缺少“{path}”{more}",
     "config_sample_without_limit": "sample：“{sample}”只有与 limit 一起才有作用：请给出 --limit N",
     "config_too_deep": "{path}，第 1 行：嵌套过深",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cached_property
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +49,8 @@ class DataFolder:
         """Where the files came from, e.g. ``huggingface OWNER/NAME@f8cc3bd…``."""
         self.hashes: dict[str, str] = {}
         """Relative path to SHA-256 of each file read so far."""
+        self.edited: list[str] = []
+        """Files read so far that are not the official ones, or not as they were pulled."""
         self.notes: list[str] = list(notes)
         """What the manifest should say about this data, each in one line."""
         self.recorded = recorded or {}
@@ -153,6 +156,12 @@ class DataFolder:
     def _note_hash(self, place: Files, name: str, content: io.BufferedIOBase) -> None:
         file, digest = place.fingerprint(name, content)
         self.hashes[file] = digest
+        official = self.layout.sha256(name) or self.recorded.get(name)
+        if official is not None and file != name:  # an archive's hash stands for its files
+            content.seek(0)
+            digest = file_digest(content, "sha256").hexdigest()
+        if official not in (None, digest) and name not in self.edited:
+            self.edited.append(name)
 
 
 class NoFolder(DataFolder):

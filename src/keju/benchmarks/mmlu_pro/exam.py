@@ -59,7 +59,7 @@ def questions(setup: Setup) -> Questions:
     rows = [row for row in data.read_rows(setup.folder, data.TEST) if row.category in setup.subsets]
     made = arrange("mmlu_pro", data.samples(rows), setup.subsets)
     made.errata = {data.sample_id(row.question_id): row.fault for row in rows if row.fault}
-    made.notes = data.notes_on(rows)
+    made.notes, made.warnings = data.notes_on(rows), data.warnings_on(rows)
     return made
 
 
