@@ -2,7 +2,13 @@
 
 Promises: one writer at a time; a line is whole or absent (a torn last line is repaired on the
 next opening); a full disk stops the run with everything before it intact; reading never loads
-the file into memory.
+the file into memory; a line that is not what was written is found out.
+
+The last key of a line is its checksum, the CRC-32 of all that stands before it:
+
+    {"bench":"demo","id":"q1",…,"at":1763294676.1,"crc":"5b0c9a41"}
+
+Lines of version 0.1 have none. They are read, but what they say of scores is not believed.
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from zlib import crc32
 
 import msgspec
 
@@ -24,7 +31,10 @@ from keju.types import Record
 FILE = "records.jsonl"
 VERDICTS = "verdicts.jsonl"
 """The journal of the judges, kept in the same way."""
+CHECKSUM = b',"crc":"%08x"}\n'
+"""How a line ends."""
 _CHUNK = 1 << 20
+_TAIL, _KEY = len(CHECKSUM % 0), CHECKSUM[:8]
 
 
 class Journal:
@@ -47,15 +57,17 @@ class Journal:
             ) from None
         self.repaired = _repair(self._fd)
         """Bytes of a torn last line that were cut off."""
-        self._size = os.fstat(self._fd).st_size
+        self.size = os.fstat(self._fd).st_size
+        """Bytes that are written so far."""
 
     def append(self, records: Iterable[msgspec.Struct]) -> None:
         """Write whole lines; they survive the death of this process from here on."""
-        buffer = self._buffer
+        buffer, encode = self._buffer, self._encoder.encode
         buffer.clear()
         for record in records:
-            self._encoder.encode_into(record, buffer, -1)
-            buffer += b"\n"
+            line = encode(record)[:-1]  # without its last brace
+            buffer += line
+            buffer += CHECKSUM % crc32(line)
         self._write(buffer)
 
     def _write(self, data: bytearray) -> None:
@@ -64,14 +76,14 @@ class Journal:
             while written < len(data):
                 written += os.write(self._fd, memoryview(data)[written:])
         except OSError as error:
-            os.ftruncate(self._fd, self._size)
+            os.ftruncate(self._fd, self.size)
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise RunIncomplete(
                     f"no space left for {self.path}; everything before is saved: "
                     "free some space, then resume"
                 ) from None
             raise RunIncomplete(f"cannot write {self.path}: {error.strerror}") from None
-        self._size += len(data)
+        self.size += len(data)
         self._unsynced += len(data)
 
     def sync(self) -> None:
@@ -128,13 +140,16 @@ class Records:
     """The records of a journal in the order in which they were written, read anew each time.
 
     A torn last line and lines of other kinds are passed over. A line that cannot be read, in
-    UTF-8 or in JSON, is counted: its question then counts as not asked.
+    UTF-8 or in JSON, or that is not what its checksum says, is counted: its question then counts
+    as not asked.
     """
 
     def __init__(self, folder: Path, file: str = FILE) -> None:
         self.path = folder / file
         self.damaged = 0
         """Lines that the last reading could not read."""
+        self.sealed = False
+        """Whether the record that was given last is what was written, by its checksum."""
 
     def __iter__(self) -> Iterator[Record]:
         return (record for _, record in self.placed())
@@ -156,10 +171,12 @@ class Records:
                 if line.startswith(b'{"kind":') or not line.endswith(b"\n"):
                     continue
                 try:
+                    sealed = _sealed(line)
                     record = decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                except (ValueError, RecursionError):
                     self.damaged += 1
                     continue
+                self.sealed = sealed
                 yield start, record
 
     def at(self, starts: Iterable[int]) -> Iterator[Record]:
@@ -168,4 +185,21 @@ class Records:
         with self.path.open("rb") as lines:
             for start in starts:
                 lines.seek(start)
-                yield decode(lines.readline())
+                line = lines.readline()
+                try:
+                    sealed, record = _sealed(line), decode(line)
+                except (ValueError, RecursionError):
+                    raise DataError("journal_changed", path=self.path) from None
+                self.sealed = sealed
+                yield record
+
+
+def _sealed(line: bytes) -> bool:
+    """Whether a line has a checksum; ValueError if it is not the line's."""
+    if line[-_TAIL:].startswith(_KEY):
+        if not line.endswith(CHECKSUM % crc32(line[:-_TAIL])):
+            raise ValueError("the checksum is another")
+        return True
+    if b'"crc":' in line:  # somebody has written the line anew, who knows how
+        raise ValueError("the checksum is not at its place")
+    return False
