@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import threading
 import time
@@ -232,25 +231,6 @@ def test_a_larger_limit_another_port_and_an_added_subset_reuse_what_is_valid(
     assert finished.document["benchmarks"][0]["n"] == 24
 
 
-def test_another_sampling_or_prompt_reuses_nothing(
-    endpoint: FaultyEndpoint, tmp_path: Path
-) -> None:
-    run_exams(config(endpoint, tmp_path, size=3))
-    warm = {"generation_config": {"temperature": 0.7}}
-    run_exams(config(endpoint, tmp_path, size=3, **warm))
-    assert endpoint.stats.requests == 2 * (18 + 1)
-    assert endpoint.last_body["temperature"] == 0.7
-    assert len(list(Records(tmp_path / "r"))) == 36
-
-
-def test_another_model_is_refused_under_the_same_run_id(
-    endpoint: FaultyEndpoint, tmp_path: Path
-) -> None:
-    run_exams(config(endpoint, tmp_path, size=1))
-    with pytest.raises(UsageError, match="belongs to model 'm', not 'n'"):
-        run_exams(config(endpoint, tmp_path, size=1, model="n"))
-
-
 def test_use_cache_takes_replies_of_another_run_and_copies_them(
     endpoint: FaultyEndpoint, tmp_path: Path
 ) -> None:
@@ -427,18 +407,6 @@ def test_a_larger_limit_keeps_what_a_smaller_one_drew(
     run_exams(config(endpoint, tmp_path, size=40, limit=10, sample=how))
     run_exams(config(endpoint, tmp_path, size=40, limit=20, sample=how))
     assert endpoint.stats.requests == 60 + 60 + 2  # the preflights
-
-
-def test_a_run_that_goes_on_with_other_settings_says_so(
-    endpoint: FaultyEndpoint, tmp_path: Path
-) -> None:
-    from keju.report.live import LogDisplay
-
-    run_exams(config(endpoint, tmp_path, size=1))
-    told = io.StringIO()
-    changed = {"generation_config": {"temperature": 0.5}}
-    run_exams(config(endpoint, tmp_path, size=1, **changed), display=LogDisplay(told))
-    assert "demo: another sampling" in told.getvalue()
 
 
 def test_sampling_settings_are_refused_where_labels_are_compared(

@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from keju.benchmarks import registry
 from keju.config import JudgeConfig, TaskConfig
 from keju.engine.job import Job, make_jobs
-from keju.engine.resume import KEPT_FAULTS, JobRequests, copy_cached, recall, stored_replies
+from keju.engine.resume import (
+    KEPT_FAULTS,
+    JobRequests,
+    Recalled,
+    copy_cached,
+    recall,
+    stored_replies,
+)
 from keju.engine.session import run_session
 from keju.errors import ConfigError, DataError, KejuError, Notice, RunIncomplete
 from keju.files import read_json
@@ -28,6 +36,7 @@ from keju.runs.journal import Journal
 from keju.runs.judged import GRADES, write_grades
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
 from keju.runs.run import Run
+from keju.runs.sameness import differences, other_versions, refuse_another, refuse_imported
 from keju.solvers.once import once
 
 if TYPE_CHECKING:
@@ -86,38 +95,48 @@ def run_task(task_cfg: TaskConfig | dict[str, Any] | str | Path) -> dict[str, An
 def run_exams(
     config: TaskConfig, *, display: Display | None = None, report: bool = True
 ) -> Finished:
-    """Run the exams of `config`; resume what a run of the same id has answered already.
+    """Run the exams of `config`; go on with the run of the same id as far as it is the same run.
 
-    A run that was graded by a judge keeps it unless another one is named.
+    A judge is asked only where `config` names it. The verdicts of another one, whom ``keju judge``
+    asked about this run, stay in force.
     """
-    config = _with_stored_judge(config)
-    jobs = make_jobs(config)
+    stored = _stored(config)
+    if stored is not None and config.resume:
+        config = _with_protocols_of(stored, config)
+    jobs, earlier = make_jobs(config), _earlier_judge(stored, config)
+    graded = config.model_copy(update={"judge": earlier})
+    asks = earlier is None or any(job.exam.judge for job in jobs)
+    if not asks:
+        jobs = make_jobs(graded)
     model = make_model(config)
-    stage = judge_stage(config, jobs)
-    if stage is not None:
+    stage = judge_stage(config if asks else graded, jobs)
+    if stage is not None and asks:
         stage.check()
     cache = find_run(config.use_cache, config.work_dir) if config.use_cache else None
     place = run_folder(config)
     folder = place.path
+    if place.replaced is not None and display is not None:
+        display.note(Notice("run_replaced", {"aside": place.replaced}).text())
     try:
         with Journal(folder) as journal:
-            manifest = ManifestFile(folder, config, [job.facts() for job in jobs])
-            run, requests, again = Run(folder), JobRequests(jobs), manifest.ask_again
-            recalled = recall(requests, journal.path, trusted=manifest.trusted, ask_again=again)
+            facts = [job.facts() for job in jobs]
+            manifest = ManifestFile(folder, config, facts, graded_by=None if asks else earlier)
+            run, requests = Run(folder), JobRequests(jobs)
+            recalled = _recalled(manifest, requests, journal, display)
             if cache is not None:
-                copy_cached(requests, recalled, cache, journal, ask_again=again)
-            if display is not None and manifest.differences:
-                differences = "; ".join(manifest.differences)
-                display.note(Notice("other_settings", {"differences": differences}).text())
-            if stage is not None and recalled.count < sum(job.units for job in jobs):
+                copy_cached(requests, recalled, cache, journal, ask_again=manifest.ask_again)
+            if stage is not None and asks and recalled.count < sum(job.units for job in jobs):
                 stage.preflight()
+            notices = [*recalled.notices, *other_versions(manifest.before, facts)]
             stop = run_session(config, jobs, model, once, journal, manifest, recalled, display)
             if stage is not None:
-                ask = manifest if stop is None else None
+                ask = manifest if stop is None and asks else None
                 judged = stage.grade(folder, ask, display=display)
                 stop = stop or judged
+            if earlier is not None and not asks:
+                notices.append(Notice("judge_not_asked", {"judge": earlier.model}))
             stop = stop or _shortfall(jobs, config.error_limit)
-            results = build_results(jobs, manifest, stop, stage, recalled.notices)
+            results = build_results(jobs, manifest, stop, stage, notices)
             try:
                 write_grades(folder, stage.grades if stage is not None else ())
                 manifest.finish(complete=stop is None)
@@ -125,20 +144,73 @@ def run_exams(
             except DataError as error:
                 stop = stop or RunIncomplete(error.code, **error.values)
     except KejuError:
-        place.remove_if_empty()
+        place.undo()
         raise
     message = str(stop) if stop is not None else ""
     code = stop.exit_code if stop is not None else 0
     return Finished(results, folder, code, message, _resume_command(config, folder, stop), stop)
 
 
-def _with_stored_judge(config: TaskConfig) -> TaskConfig:
-    """`config` with the judge that graded the run it names, where it names none itself."""
-    if config.judge is not None or config.run_id is None:
-        return config
+def _recalled(
+    file: ManifestFile, requests: JobRequests, journal: Journal, display: Display | None
+) -> Recalled:
+    """What the run has answered already; UsageError if it is not the run that is asked for.
+
+    Where the run grows, that is said and counted before anybody is asked.
+    """
+    before = file.before
+    found = [] if before is None or not journal.size else differences(before, file.manifest)
+    refuse_another(file.manifest.run, found, 0)
+    recalled = recall(
+        requests,
+        journal.path,
+        believed_from=file.believed_from,
+        ask_again=file.ask_again,
+        find_unused=True,
+    )
+    refuse_another(file.manifest.run, found, recalled.unused)
+    whole = sum(job.units for job in requests.jobs)
+    counts = {"known": recalled.count, "whole": whole, "asked": whole - recalled.count}
+    notices = other_versions(before, file.manifest.benchmarks)
+    if found:
+        listed = "; ".join(map(str, found))
+        notices.append(Notice("run_grows", {"differences": listed, **counts}))
+    elif recalled.unused:
+        notices.append(Notice("replies_unused", {"replies": recalled.unused}))
+    if display is not None:
+        for notice in notices:
+            display.note(notice.text())
+    return recalled
+
+
+def _stored(config: TaskConfig) -> Manifest | None:
+    """The manifest of the run that `config` goes on with; UsageError if that was imported."""
+    if config.run_id is None or config.replace:
+        return None
     folder = Path(config.work_dir, config.run_id)
-    stored = Manifest.read(folder).config.get("judge") if (folder / MANIFEST).is_file() else None
-    return config.model_copy(update={"judge": JudgeConfig(**stored)}) if stored else config
+    manifest = Manifest.read(folder) if (folder / MANIFEST).is_file() else None
+    refuse_imported(config.run_id, manifest)
+    return manifest
+
+
+def _with_protocols_of(stored: Manifest, config: TaskConfig) -> TaskConfig:
+    """`config` with the protocols of the run that it resumes, where it names none itself.
+
+    A later version may have another default; a run goes on as it began.
+    """
+    protocols = {exam.name: exam.protocol.name for exam in stored.benchmarks}
+    args = dict(config.dataset_args)
+    for name in config.datasets if config.protocol is None else ():
+        protocol = protocols.get(registry.get(name).name)
+        if protocol and not args.get(name, {}).get("protocol"):
+            args[name] = {**args.get(name, {}), "protocol": protocol}
+    return config.model_copy(update={"dataset_args": args})
+
+
+def _earlier_judge(stored: Manifest | None, config: TaskConfig) -> JudgeConfig | None:
+    """The judge that graded a stored run, where the command names none."""
+    settings = stored.judge if stored is not None and config.judge is None else None
+    return JudgeConfig(**settings) if settings else None
 
 
 def _resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) -> str:
@@ -187,7 +259,12 @@ def judge_run(
     if stage is not None:
         stage.check()
     with Journal(folder):
-        file = ManifestFile(folder, config, [job.facts() for job in jobs])
+        own = Manifest.read(folder).config.get("judge")
+        task = config.model_copy(update={"judge": JudgeConfig(**own) if own else None})
+        facts = [job.facts() for job in jobs]
+        file = ManifestFile(folder, task, facts, graded_by=config.judge)
+        assert file.before is not None
+        refuse_another(folder.name, differences(file.before, file.manifest), 0)
         description = msgspec.structs.replace(file.manifest)
         earlier = _complete_results(folder, file.before)
         if earlier is not None and file.before is not None:
@@ -202,7 +279,7 @@ def judge_run(
         if stage is not None:
             stop = stage.grade(folder, file, display=display, strict=True)
         if stop is not None and earlier is not None:
-            return _left_as_it_was(folder, earlier, stop, description.config.get("judge"))
+            return _left_as_it_was(folder, earlier, stop, description.judge)
         _describe_results(file.manifest, description)
         write_grades(folder, stage.grades if stage is not None else ())
         results = build_results(jobs, file, stop, stage, run.notices)
@@ -217,7 +294,7 @@ def judge_run(
 def _describe_results(manifest: Manifest, other: Manifest) -> None:
     """Let `manifest` say of the results beside it what `other` says."""
     manifest.complete, manifest.config = other.complete, other.config
-    manifest.benchmarks = other.benchmarks
+    manifest.benchmarks, manifest.graded_by = other.benchmarks, other.graded_by
 
 
 def _complete_results(folder: Path, before: Manifest | None) -> Results | None:

@@ -25,15 +25,18 @@ def at_temperature(request: Request) -> str:
 def test_all_commands_take_the_same_replies(
     keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Temperature 0, then 0.7, then 0 again, which asks nobody: the first replies are in force."""
+    """Version 0.1 let a run go on at another temperature: its own replies are still in force."""
     monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=at_temperature))
-    for temperature in (0, 0.7, 0):
-        ran = keju(
-            "eval", "-m", "scripted", "--datasets", "demo", "-q", "--run-id", "r", "--limit", "2",
-            "--generation-config", f'{{"temperature": {temperature}}}',
-        )  # fmt: skip
+    base = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--limit", "2")
+    warm = ("--run-id", "warm", "--generation-config", "temperature=0.7")
+    cool = ("--run-id", "r", "--generation-config", "temperature=0")
+    for settings in (warm, cool):
+        ran = keju(*base, *settings)
         assert ran.code == 0, ran.err
     folder = tmp_path / "runs" / "r"
+    with (folder / FILE).open("ab") as journal:
+        journal.write((tmp_path / "runs" / "warm" / FILE).read_bytes())
+    assert keju(*base, *cool).code == 0
     assert len(list(Records(folder))) == 24
     page = (folder / "report.html").read_text()
     assert "Asked at 0.0" in page

@@ -12,6 +12,7 @@ from keju.config import TaskConfig
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests, Recalled, recall
 from keju.runs.journal import FILE, Journal, Records
+from keju.runs.manifest import NEVER
 from keju.task import run_exams
 from tests.benchmarks.bixbench.conftest import FLAT, write
 from tests.support.endpoint import FaultyEndpoint
@@ -34,7 +35,7 @@ def rewrite(run: Path, **changes: Any) -> None:
 
 def recalled_jobs(config: TaskConfig, run: Path, *, trusted: bool) -> tuple[list[Job], Recalled]:
     jobs = make_jobs(config)
-    return jobs, recall(JobRequests(jobs), run / FILE, trusted=trusted)
+    return jobs, recall(JobRequests(jobs), run / FILE, believed_from=0 if trusted else NEVER)
 
 
 def wrongly_correct(run: Path) -> dict[str, Any]:

@@ -62,7 +62,8 @@ def test_a_grading_that_stops_leaves_complete_results_in_force(
     assert done.exit_code == 0
     assert entry(done.document)["outcomes"]["refused"] == JUDGED
     now = json.loads((run / "manifest.json").read_text())
-    assert (now["config"]["judge"]["model"], now["complete"]) == ("j2", True)
+    assert (now["graded_by"]["model"], now["complete"]) == ("j2", True)
+    assert now["config"]["judge"]["model"] == "judge"
 
 
 def test_a_first_grading_that_stops_leaves_what_it_has(

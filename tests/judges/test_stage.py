@@ -308,7 +308,8 @@ def test_a_stored_run_is_judged_later_and_by_another_judge(
     assert stored["benchmarks"][0]["outcomes"]["correct"] == RIGHT
     assert stored["complete"] is True
     manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
-    assert manifest["config"]["judge"]["model"] == "judge"
+    assert manifest["graded_by"]["model"] == "judge"
+    assert "judge" not in manifest["config"]
     assert manifest["endpoint"]["name"] == "m"
     assert manifest["judges"]["judge"]["endpoint"]["endpoint"].startswith("http://127.0.0.1")
     assert manifest["judges"]["judge"]["sessions"][0]["requests"] == JUDGED

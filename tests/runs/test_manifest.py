@@ -11,6 +11,7 @@ from keju.config import TaskConfig
 from keju.engine.job import make_jobs
 from keju.errors import DataError, UsageError
 from keju.runs.manifest import Manifest, ManifestFile, StoredSession
+from keju.runs.sameness import differences
 
 FACTS = {
     "sha256": "a", "chat_template_hash": "t", "dtype": "float32", "label_space": False, "threads": 2
@@ -43,8 +44,9 @@ def test_a_run_is_of_one_local_model_used_in_one_way(
 def test_what_is_described_is_what_comes_back_from_the_file(tmp_path: Path) -> None:
     manifest(tmp_path).write()
     again = manifest(tmp_path)
-    assert again.differences == []
-    assert again.trusted
+    assert again.before is not None
+    assert differences(again.before, again.manifest) == []
+    assert again.believed_from == 0
     assert again.ask_again == frozenset()
 
 

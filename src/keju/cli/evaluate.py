@@ -31,7 +31,7 @@ BYTES_PER_TOKEN = 4
         "data_dir dataset_hub offline judge",
         PACE: "eval_batch_size timeout attempts retry_interval rpm tpm give_up_after error_limit "
         "budget price",
-        RUN: "work_dir run_id resume use_cache language",
+        RUN: "work_dir run_id resume replace use_cache language",
     },
 )
 def evaluate(

@@ -41,6 +41,7 @@ def export(
     from keju.engine.job import make_jobs
     from keju.engine.resume import JobRequests
     from keju.results.export import read_table
+    from keju.types import Notice
 
     if form != "submission" and (fill is not None or partial):
         flag = "--fill" if fill is not None else "--partial"
@@ -65,10 +66,15 @@ def export(
     else:
         table = read_table(stored, JobRequests(jobs) if jobs else None, full_text=full_text)
         facts = {"rows": _write(table, form, target), "columns": list(table.columns)}
-    for notice in stored.notices:
+    notices = stored.notices
+    whole = sum(exam.samples * exam.epochs for exam in stored.manifest.benchmarks)
+    if facts["rows"] < whole:
+        notices.append(Notice("replies_missing", {"part": facts["rows"], "whole": whole}))
+    for notice in notices:
         note(f"keju: {notice.text()}")
     if as_json:
-        print_json({"run": stored.id, "format": form, "file": output} | facts)
+        told = {"warnings": [notice.text() for notice in notices], "notices": notices}
+        print_json({"run": stored.id, "format": form, "file": output} | facts | told)
     elif target:
         note(f"keju: wrote {facts['rows']} rows to {target}")
 

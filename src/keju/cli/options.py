@@ -170,8 +170,9 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("price", MAPPING, "Money a million tokens: input=X, output=Y."),
     ),
     RUN: (
-        _setting("run_id", "ID", "Name of the run; one that exists is resumed."),
+        _setting("run_id", "ID", "Name of the run; one that exists is resumed, and may only grow."),
         _setting("resume", "", "Require that the run exists.", bool),
+        _setting("replace", "", "Start over; a run of this id is moved aside.", bool),
         _setting("use_cache", "RUN", "Reuse the replies of a stored run."),
         _setting("language", "en|zh", "Language of the report."),
         Option(

@@ -23,10 +23,12 @@ def report(
     from keju.engine.resume import JobRequests, answers_of
     from keju.report.html import write_report
     from keju.results.schema import from_document
+    from keju.results.score import score_run
     from keju.runs.folder import REPORT
 
     stored = stored_run(run, work_dir)
-    results = from_document(stored.results())
+    current = stored.results_are_current
+    results = from_document(stored.results()) if current else score_run(stored, data_dir=data_dir)
     target = Path(output) if output else stored.folder / REPORT
     requests = None
     try:
@@ -35,7 +37,13 @@ def report(
         note(f"keju: the report goes without the questions' texts: {error}")
     answers = answers_of(stored, requests)
     write_report(results, answers, target, manifest=stored.manifest, language=language)
-    for notice in stored.notices:
+    missing = [
+        notice
+        for entry in results.benchmarks
+        for notice in entry.notices
+        if notice.code == "replies_missing"
+    ]
+    for notice in [*missing, *stored.notices]:
         note(f"keju: {notice.text()}")
     document = {"run": stored.id, "report": str(target)}
     return Output(document, lambda: print_lines(f"wrote {target}"))

@@ -40,7 +40,8 @@ class Rewards(NamedTuple):
     "keju vf-eval bixbench -m NAME -b http://localhost:8000/v1 -n 20 -r 1 -s",
     'keju vf-eval bixbench -a \'{"answer_mode": "open", "max_episodes": 8}\' -s',
     'keju vf-eval bixbench -a \'{"question_source": "hypothesis", "with_refusal": true}\'',
-    sets="model api_url rollouts concurrency temperature max_tokens run_id seed data_dir work_dir",
+    sets="model api_url rollouts concurrency temperature max_tokens run_id replace seed data_dir "
+    "work_dir",
 )
 def vf_eval(
     env: str,

@@ -308,6 +308,8 @@ class TaskConfig(StrictSettings):
     """A stored run (folder or id) whose replies are reused where the request is the same."""
     resume: bool = False
     """Require that the run exists; a run id that exists is resumed in any case."""
+    replace: bool = False
+    """Start over: a run of this id that exists is moved aside."""
     language: Literal["en", "zh"] = "en"
     """Language of the report."""
 
@@ -337,6 +339,8 @@ class TaskConfig(StrictSettings):
         """A setting that would have no effect is refused."""
         if self.budget.cost is not None and self.price is None:
             raise ConfigError("config_cost_without_price", path="budget.cost")
+        if self.replace and (self.resume or self.run_id is None):
+            raise ConfigError("config_replace", path="replace")
         if self.sample != "first" and self.limit is None:
             raise ConfigError("config_sample_without_limit", path="sample", sample=self.sample)
         for name in self.dataset_args:

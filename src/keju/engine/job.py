@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from collections import Counter
 from collections.abc import Callable, Sequence
 from time import time
 
@@ -38,6 +39,8 @@ BROKEN_OFF = Fault(FILTERED, "the endpoint's filter broke the reply off before a
 """Why a reply that did come counts as an error."""
 SAMPLED = ("temperature", "top_p", "top_k", "min_p", "max_tokens", "stop", "seed")
 """Settings of how text is drawn."""
+MOST_NAMES, OTHER_NAMES = 1000, "…"
+"""How many names of its model an endpoint may report before the rest is counted as one."""
 READER_FAILED = "reader_failed"
 """The grader of a reply on which a reader broke down."""
 
@@ -83,6 +86,11 @@ class Job:
         """The probability of all that is not a label, by unit, where labels are compared."""
         self.errors: dict[int, Fault] = {}
         """Why units ended in an error."""
+        self.reported: Counter[str] = Counter()
+        """What the endpoint called its model, and in how many of the replies that count."""
+        self._reporters = array("H", [0]) * self.units
+        """By unit: the number of the name in `_names`, 0 where no name was reported."""
+        self._names = {"": 0}
         self.watcher: Callable[[int, Record], None] | None = None
         """Sees each unit with its record when it is entered, and again when that is replaced."""
         identity = (exam.benchmark, model, arm, msgspec.to_builtins(sampling))
@@ -169,6 +177,22 @@ class Job:
         if self.outside and reply.outside_mass is not None:
             self.outside[unit] = reply.outside_mass
         self.meter.count(reply.usage, faults)
+        self._note_reporter(unit, reply.model)
+
+    def _note_reporter(self, unit: int, name: str) -> None:
+        """Count the name that came with a reply; a later reply of the unit replaces it."""
+        number = self._names.get(name)
+        if number is None:
+            if len(self._names) == MOST_NAMES:  # an endpoint that has a new name for each reply
+                name = OTHER_NAMES
+            number = self._names.setdefault(name, len(self._names))
+        before = self._reporters[unit]
+        if number != before:
+            self._reporters[unit] = number
+            if before:
+                self.reported[list(self._names)[before]] -= 1
+            if number:
+                self.reported[name] += 1
 
     def grade(self, index: int, reply: Reply, order: tuple[int, ...] = ()) -> tuple[Reading, ...]:
         """What each reader makes of a reply to sample `index`, the headline's reader first.

@@ -22,6 +22,7 @@ from keju.engine.budget import Meter
 from keju.engine.job import Job
 from keju.errors import Notice
 from keju.runs.journal import Journal, Records
+from keju.runs.manifest import NEVER
 from keju.runs.run import Requests, Run, counting, damage_notices, key_digest
 from keju.types import FaultKind, Reading, Record, Sample
 
@@ -34,8 +35,7 @@ class JobRequests(Requests):
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.jobs = jobs
-        self.targets = array("I")
-        """A checksum of each request's target, made with `by_hash`."""
+        self._targets = array("I")
         self._starts = [0, *accumulate(job.units for job in jobs)]
 
     @cached_property
@@ -47,8 +47,16 @@ class JobRequests(Requests):
                 table.add(bytes.fromhex(job.request(unit).hash))
                 if unit % job.epochs == 0:
                     target = crc32(job.exam.samples[unit // job.epochs].target.encode())
-                self.targets.append(target)
+                self._targets.append(target)
         return table
+
+    def target(self, number: int) -> int:
+        """A checksum of the gold answer of a request."""
+        if self._targets:  # they were made with `by_hash`
+            return self._targets[number]
+        position, unit = self.place(number)
+        job = self.jobs[position]
+        return crc32(job.exam.samples[unit // job.epochs].target.encode())
 
     @cached_property
     def by_key(self) -> DigestTable:
@@ -98,15 +106,55 @@ def stored_replies(
 def answers_of(run: Run, requests: JobRequests | None) -> Iterator[tuple[Sample | None, Record]]:
     """Each record that counts, once and graded, after its question as the exam has it.
 
-    In the order of the exams; without `requests` in that of the journal, and without questions.
+    In the order of the exams, and read anew where stored scores cannot be believed; without
+    `requests` in the order of the journal, as stored, and without questions.
     """
-    for number, record in run.answers(requests):
-        sample = None
-        if requests is not None:
-            position, unit = requests.place(number)
-            job = requests.jobs[position]
-            sample = job.exam.samples[unit // job.epochs]
-        yield sample, record
+    if requests is None:
+        yield from ((None, record) for _, record in run.answers())
+        return
+    stored = StoredScores(
+        requests, run.records, run.manifest.believed_from([job.facts() for job in requests.jobs])
+    )
+    for number, record in run.answers(requests, read=stored.read):
+        position, unit = requests.place(number)
+        job = requests.jobs[position]
+        yield job.exam.samples[unit // job.epochs], record
+
+
+class StoredScores:
+    """Which scores of a journal's lines are believed: those that reading anew would give too.
+
+    A line must have been written under the readers and settings of today, in the journal from the
+    place `since` on; its checksum must show that it is what was written; and the gold answer must
+    be the same.
+    """
+
+    def __init__(self, requests: JobRequests, records: Records, since: int) -> None:
+        self._requests = requests
+        self._records = records
+        self._since = since
+        self._names = [tuple(reader.name for reader in job.readers) for job in requests.jobs]
+
+    def believed(self, position: int, number: int, start: int, record: Record) -> bool:
+        """Whether the scores of the record that `records` gave last are believed.
+
+        It answers request `number`, of the job at `position`, and its line begins at `start`.
+        """
+        return (
+            start >= self._since
+            and self._records.sealed
+            and tuple([reading.reader for reading in record.readings]) == self._names[position]
+            and crc32(record.target.encode()) == self._requests.target(number)
+        )
+
+    def read(self, number: int, start: int, record: Record) -> Record:
+        """The record with its stored readings if they are believed, else with new ones."""
+        position, unit = self._requests.place(number)
+        if self.believed(position, number, start, record):
+            return record
+        job = self._requests.jobs[position]
+        readings = job.grade(unit // job.epochs, record.reply, record.order)
+        return msgspec.structs.replace(record, readings=readings)
 
 
 class Recalled:
@@ -118,6 +166,8 @@ class Recalled:
         """Journal lines that could not be read."""
         self.spent = Meter()
         """What the jobs' lines in the journal have cost, with those that no longer count."""
+        self.unused = 0
+        """Questions with stored replies that this session would not count."""
 
     @property
     def count(self) -> int:
@@ -134,12 +184,13 @@ def recall(
     requests: JobRequests,
     path: Path,
     *,
-    trusted: bool = False,
+    believed_from: int = NEVER,
     ask_again: frozenset[FaultKind] = frozenset(),
+    find_unused: bool = False,
 ) -> Recalled:
     """Enter the stored replies that answer exactly these requests; `path` is their journal.
 
-    Scores are taken as stored where the readers have not changed since (`trusted`). Errors that
+    Scores are taken as stored from the place `believed_from` on (see `StoredScores`). Errors that
     are asked again count for nothing: all but `KEPT_FAULTS`, and those of the kinds `ask_again`.
     """
     jobs = requests.jobs
@@ -147,24 +198,55 @@ def recall(
     if not path.is_file() or not path.stat().st_size:
         requests.fresh = True
         return recalled
-    names = [tuple(reader.name for reader in job.readers) for job in jobs]
     records = Records(path.parent, path.name)
     placed = _metered(jobs, records.placed(), recalled.spent)
-    for number, _, record in counting(placed, requests.by_hash):
+    stored, others = StoredScores(requests, records, believed_from), _Others(requests)
+    on_other = others.see if find_unused else lambda _: None
+    for number, start, record in counting(placed, requests.by_hash, on_other=on_other):
         position, unit = requests.place(number)
         job, error = jobs[position], record.reply.fault
         if error is not None and error.kind not in KEPT_FAULTS - ask_again:
             recalled.done[position][unit] = 0  # whichever error was kept before
             continue
-        unchanged = (
-            trusted
-            and tuple([reading.reader for reading in record.readings]) == names[position]
-            and crc32(record.target.encode()) == requests.targets[number]
-        )
-        job.recall(unit, record, trusted=unchanged)
+        trusted = stored.believed(position, number, start, record)
+        job.recall(unit, record, trusted=trusted)
         recalled.done[position][unit] = 1
     recalled.damaged = records.damaged
+    recalled.unused = others.unused(recalled)
     return recalled
+
+
+class _Others:
+    """Records that answer none of today's requests, counted by question.
+
+    Their questions are asked otherwise today, or are not asked. A question that has its answer
+    beside such a record lacks nothing.
+    """
+
+    def __init__(self, requests: JobRequests) -> None:
+        self._requests = requests
+        self._asked_otherwise = bytearray()
+        self._not_asked = DigestTable()
+
+    def see(self, record: Record) -> None:
+        """Take note of a reply; an error is no loss."""
+        if record.reply.error is not None:
+            return
+        key = key_digest(record.bench, record.id, record.arm, record.epoch)
+        table, flags = self._requests.by_key, self._asked_otherwise
+        flags += bytes(len(table) - len(flags))
+        number = table.find(key)
+        if number >= 0:
+            flags[number] = 1
+        else:
+            self._not_asked.add(key)
+
+    def unused(self, recalled: Recalled) -> int:
+        """How many questions have stored replies of which none counts."""
+        done = b"".join(recalled.done)
+        pairs = zip(self._asked_otherwise, done, strict=False)  # there may be none of the former
+        lacking = sum(seen and not known for seen, known in pairs)
+        return lacking + len(self._not_asked)
 
 
 def copy_cached(
@@ -185,10 +267,10 @@ def copy_cached(
         position, unit = requests.place(number)
         error = record.reply.fault
         if not before[position][unit] and (error is None or error.kind in KEPT_FAULTS - ask_again):
-            requests.jobs[position].recall(unit, record, trusted=False)
+            readings = requests.jobs[position].recall(unit, record, trusted=False)
             recalled.done[position][unit] = 1
             origin = record.origin or cache.name
-            journal.append([msgspec.structs.replace(record, origin=origin)])
+            journal.append([msgspec.structs.replace(record, readings=readings, origin=origin)])
     recalled.damaged += records.damaged
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -76,6 +77,8 @@ class _Session:
         self._log = log
         self._display = display
         self._started = now()
+        self._endpoint = ""
+        self._reported_before = self._reported()
         self._interrupts = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._preparation: asyncio.Task[Any] | None = None
@@ -89,7 +92,9 @@ class _Session:
                 # What is known of the endpoint is written before the first question is asked.
                 await self._channel.open(job.sampling for job in self._jobs)
                 self._preparation = None
-                self._log.note_endpoint(self._channel.model.facts())
+                facts = self._channel.model.facts()
+                self._endpoint = str(facts.get("endpoint", ""))
+                self._log.note_endpoint(facts)
                 self._engine = engine
                 stop = await engine.run()
             except asyncio.CancelledError:
@@ -129,6 +134,8 @@ class _Session:
         channel, spent = self._channel, self._channel.spending
         session = StoredSession(
             started=self._started,
+            endpoint=self._endpoint,
+            models=dict(self._reported() - self._reported_before),
             seconds=round(channel.seconds, 3),
             ended=ended,
             in_flight=channel.in_flight,
@@ -140,6 +147,10 @@ class _Session:
         if (cost := spent.cost(spent.price)) is not None:
             session.cost = cost
         self._log.note_session(session)
+
+    def _reported(self) -> Counter[str]:
+        """What the model was called in the replies that count, earlier sessions' among them."""
+        return sum((job.reported for job in self._jobs), Counter())
 
     def show(self) -> None:
         """Show how far the session is."""

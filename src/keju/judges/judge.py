@@ -298,6 +298,13 @@ _MAPPINGS: dict[str, type[StrictSettings]] = {
 }
 
 
+def whole_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A judge's settings with all defaults, so that none of another judge shines through."""
+    fields = JudgeConfig.model_fields.items()
+    defaults = {name: field.get_default() for name, field in fields if not field.is_required()}
+    return defaults | dict(settings) if settings else {}
+
+
 def complete_settings(stored: TaskConfig, given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings to lay over those of a `stored` run, where `given` ones are to count.
 

@@ -24,7 +24,7 @@ from keju.benchmarks import registry
 from keju.benchmarks.choices import as_shown
 from keju.benchmarks.facts import Submission
 from keju.engine.job import Job
-from keju.engine.resume import JobRequests
+from keju.engine.resume import JobRequests, answers_of
 from keju.errors import MissingExtra, UsageError
 from keju.files import natural_key, whole_file
 from keju.runs.judged import graded
@@ -107,21 +107,12 @@ def read_table(run: Run, requests: JobRequests | None, *, full_text: bool = Fals
 def exported_answers(
     run: Run, requests: JobRequests | None
 ) -> Iterator[tuple[Sample | None, Record]]:
-    """The records that count, each after its question as it was shown, where that is known.
-
-    Readings of other readers than the run's own, left over from an earlier session, are made anew.
-    """
+    """The records that count, each after its question as it was shown, where that is known."""
     if requests is None:
         yield from ((None, record) for record in _sorted_by_id(run))
         return
-    for number, record in run.answers(requests):
-        position, unit = requests.place(number)
-        job = requests.jobs[position]
-        index = unit // job.epochs
-        if [r.reader for r in record.readings] != [reader.name for reader in job.readers]:
-            readings = job.grade(index, record.reply, record.order)
-            record = msgspec.structs.replace(record, readings=readings)
-        yield as_shown(job.exam.samples[index], record.order), record
+    for sample, record in answers_of(run, requests):
+        yield sample and as_shown(sample, record.order), record
 
 
 def _sorted_by_id(run: Run) -> Iterator[Record]:

@@ -28,6 +28,7 @@ from keju.results.schema import SCHEMA, Disagreement, Entry, Results
 from keju.results.summarise import entries_of
 from keju.runs.manifest import Manifest
 from keju.runs.run import Run
+from keju.runs.sameness import other_versions
 from keju.types import Reading, Reply, Sample, Sampling
 
 Gold = Literal["recorded", "current"]
@@ -69,7 +70,9 @@ def score_run(
     ]
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])
-    notices = [Notice("data_changed", {"file": changed[0]})] if changed else []
+    notices = other_versions(run.manifest, [job.facts() for job in jobs])
+    if changed:
+        notices.append(Notice("data_changed", {"file": changed[0]}))
     entries = [entry.with_notices([*notices, *run.notices]) for entry in entries]
     for job, rows in zip(jobs, joint, strict=True):
         entries = _with_joint_metrics(job.exam, entries, [rows[unit] for unit in sorted(rows)])
@@ -78,6 +81,9 @@ def score_run(
         run=run.manifest.run,
         model=run.manifest.model,
         benchmarks=tuple(entries),
+        complete=None
+        if run.manifest.imported is True
+        else all(job.tallies[0].done == job.units for job in jobs),
         disagreements=tuple(disagreements) if several else None,
     )
 

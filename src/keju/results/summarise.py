@@ -103,6 +103,7 @@ def entries_of(
         if entry.n and sum(job.outside) > MUCH_OUTSIDE * entry.n * job.epochs:
             share = sum(job.outside) / (entry.n * job.epochs)
             entry = entry.with_notices([Notice("probability_outside_labels", {"share": share})])
+        entry = entry.with_notices(_notices_of_run(job))
         judgement = None
         if stage is not None:
             deff = entry.metrics["accuracy"].deff
@@ -116,6 +117,17 @@ def entries_of(
         other = replace(entries[1].metrics["accuracy"], title=f"accuracy as read by '{name}'")
         return [entries[0].with_metrics({f"accuracy_{name}": other})]
     return entries
+
+
+def _notices_of_run(job: Job) -> Iterator[Notice]:
+    """What could mislead about the replies of an exam, whoever reads them."""
+    done = job.tallies[0].done
+    if done < job.units:
+        yield Notice("replies_missing", {"part": done, "whole": job.units})
+    names = +job.reported
+    if len(names) > 1:
+        counts = ", ".join(f"{name} ({many})" for name, many in names.most_common())
+        yield Notice("reported_models", {"models": len(names), "counts": counts})
 
 
 def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Timing) -> Entry:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import re
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 from keju.config import TaskConfig
 from keju.errors import UsageError, did_you_mean
+from keju.runs.journal import FILE, Journal
 from keju.runs.manifest import MANIFEST
 
 RESULTS, REPORT = "results.json", "report.html"
+REPLACED = ".replaced-"
+"""Stands between the name of a run that was replaced, and a number."""
 
 
 def new_run_id(model: str, datasets: list[str]) -> str:
@@ -27,14 +31,21 @@ class RunFolder(NamedTuple):
 
     path: Path
     new: bool
+    replaced: Path | None = None
+    """Where the run now is whose place it takes."""
 
-    def remove_if_empty(self) -> None:
-        """Remove the folder of a run that was refused before anything was saved."""
+    def undo(self) -> None:
+        """Remove the folder of a run that was refused before anything was saved.
+
+        The run whose place it took is put back.
+        """
         left = list(self.path.iterdir()) if self.new else []
         if self.new and all(path.stat().st_size == 0 for path in left):
             for path in left:
                 path.unlink()
             self.path.rmdir()
+            if self.replaced is not None:
+                self.replaced.rename(self.path)
 
 
 def run_folder(config: TaskConfig) -> RunFolder:
@@ -45,8 +56,9 @@ def run_folder(config: TaskConfig) -> RunFolder:
         if config.resume and not (folder / MANIFEST).is_file():
             hint = _nearest(config.run_id, work_dir)
             raise UsageError(f"no run '{config.run_id}' in {config.work_dir} to resume{hint}")
+        replaced = _moved_aside(folder) if config.replace else None
         existed = folder.exists()
-        return RunFolder(_create(folder, exist_ok=True), new=not existed)
+        return RunFolder(_create(folder, exist_ok=True), new=not existed, replaced=replaced)
     if config.resume:
         raise UsageError("--resume needs the run's --run-id, or --config RUN/manifest.json")
     name = new_run_id(config.model, config.datasets)
@@ -57,6 +69,27 @@ def run_folder(config: TaskConfig) -> RunFolder:
         except FileExistsError:
             continue
     raise UsageError(f"{work_dir} holds too many runs called {name}")
+
+
+def _moved_aside(folder: Path) -> Path | None:
+    """Rename the folder of a run to ``RUN.replaced-1``, or to the next number that is free.
+
+    UsageError if another process writes to it.
+    """
+    if not folder.is_dir():
+        return None
+    if not any((folder / name).is_file() for name in (MANIFEST, FILE)) and any(folder.iterdir()):
+        raise UsageError("run_not_a_run", folder=folder)
+    taken = {path.name for path in folder.parent.glob(f"{folder.name}{REPLACED}*")}
+    numbered = (f"{folder.name}{REPLACED}{number}" for number in count(1))
+    aside = folder.with_name(next(name for name in numbered if name not in taken))
+    try:
+        with Journal(folder):
+            folder.rename(aside)
+    except OSError as error:
+        values = {"folder": folder, "aside": aside, "problem": error.strerror}
+        raise UsageError("run_not_moved", **values) from None
+    return aside
 
 
 def _create(folder: Path, *, exist_ok: bool) -> Path:

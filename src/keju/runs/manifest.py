@@ -1,7 +1,7 @@
 """The manifest of a run: all that determines its numbers, and never a secret.
 
 `Manifest` is ``manifest.json`` as a type. `ManifestFile` is the manifest of a run that is being
-written: it knows what an earlier session wrote and refuses what does not fit that.
+written: it knows what an earlier session wrote. What may differ says `keju.runs.sameness`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Any, Self
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from keju.config import TaskConfig
+from keju.config import JudgeConfig, TaskConfig
 from keju.config.address import parse_address
 from keju.errors import DataError, UsageError
 from keju.files import read_json, write_json
+from keju.runs.journal import FILE
 from keju.types import FaultKind
 
 MANIFEST = "manifest.json"
@@ -35,6 +36,10 @@ FIXED_FACTS = {
     "label_space": "another label_space",
 }
 """Facts of a model in this process that its replies depend on; one run has one of each."""
+COMMANDS = ("replace", "resume")
+"""Settings that say what a command does with a run, and nothing about the run."""
+NEVER = sys.maxsize
+"""The place in a journal from which scores are believed, where none of them are."""
 
 
 class StoredProtocol(msgspec.Struct):
@@ -77,6 +82,10 @@ class StoredSession(msgspec.Struct, kw_only=True):
     """
 
     started: str = ""
+    endpoint: str = ""
+    """Its address, without credentials; empty for a model in this process."""
+    models: dict[str, int] = {}
+    """What the endpoint called its model, and in how many replies."""
     seconds: float = 0.0
     ended: bool = False
     in_flight: int = 0
@@ -110,6 +119,10 @@ class Manifest(msgspec.Struct, kw_only=True):
     sessions: list[StoredSession] = []
     judges: dict[str, StoredJudge] | UnsetType = UNSET
     """By the judge's model."""
+    graded_by: dict[str, Any] | UnsetType = UNSET
+    """The settings of the judge whose verdicts count, where the task names none or another."""
+    read_anew: int = 0
+    """Bytes of the journal whose stored scores other readers or settings made: not believed."""
     imported: bool | UnsetType = UNSET
     origin: dict[str, Any] | UnsetType = UNSET
     """The tool and files that an imported run comes from."""
@@ -127,6 +140,28 @@ class Manifest(msgspec.Struct, kw_only=True):
         """The manifest as its file has it."""
         document: dict[str, Any] = msgspec.to_builtins(self)
         return document
+
+    @property
+    def judge(self) -> dict[str, Any] | None:
+        """The settings of the judge whose verdicts count."""
+        return self.graded_by or self.config.get("judge")
+
+    def believed_from(self, exams: Sequence[StoredExam]) -> int:
+        """The place in the journal from which stored scores are those that `exams` would give."""
+        stored = {exam.name: _reading(exam) for exam in self.benchmarks}
+        today = {exam.name: _reading(exam) for exam in as_stored(exams)}
+        alike = all(own == stored.get(name, own) for name, own in today.items())
+        return self.read_anew if alike else NEVER
+
+
+def as_stored(exams: Sequence[StoredExam]) -> list[StoredExam]:
+    """`exams` in the types that come back from the file: a tuple of settings is a list there."""
+    return msgspec.json.decode(msgspec.json.encode(exams), type=list[StoredExam])
+
+
+def _reading(exam: StoredExam) -> tuple[Any, ...]:
+    """All that decides what is read out of a reply, and what that is worth."""
+    return list(exam.readers.items()), exam.grading, exam.protocol, exam.settings, exam.filters
 
 
 class SessionLog:
@@ -160,74 +195,40 @@ class SessionLog:
 class ManifestFile(SessionLog):
     """The manifest of a run that is being written, kept up to date over all its sessions."""
 
-    def __init__(self, folder: Path, config: TaskConfig, exams: Sequence[StoredExam]) -> None:
-        """UsageError if an earlier session asked another model or had other data."""
+    def __init__(
+        self,
+        folder: Path,
+        config: TaskConfig,
+        exams: Sequence[StoredExam],
+        *,
+        graded_by: JudgeConfig | None = None,
+    ) -> None:
+        """`graded_by` is the judge whose verdicts count, where it is not that of `config`."""
         self.path = folder / MANIFEST
         self.before = Manifest.read(folder) if self.path.is_file() else None
         """What an earlier session wrote."""
         before = self.before or Manifest(created=now())
-        if self.before is not None and before.model != config.model:
-            raise UsageError(
-                f"run '{folder.name}' belongs to model '{before.model}', "
-                f"not '{config.model}'; choose another --run-id"
-            )
-        # In the types that come back from the file, so that old and new can be compared:
-        # a tuple of settings, say, is a list there.
-        described = msgspec.json.decode(msgspec.json.encode(exams), type=list[StoredExam])
-        earlier = {exam.name: exam.data.files for exam in before.benchmarks}
-        for exam in described:
-            files = earlier.get(exam.name, {})
-            for name, digest in exam.data.files.items():
-                if files.get(name, digest) != digest:
-                    raise UsageError(
-                        f"run '{folder.name}' was made with other data: {exam.name} has another "
-                        f"{name} now; give the same --data-dir, or choose another --run-id"
-                    )
+        described = as_stored(exams)
+        self.believed_from = before.believed_from(described)
+        """The place in the journal from which stored scores are believed."""
+        journal = folder / FILE
+        size = journal.stat().st_size if journal.is_file() else 0
+        imported = before.imported is True
         self.manifest = msgspec.structs.replace(
             before,
             schema=SCHEMA,
             run=folder.name,
             model=config.model,
             complete=False,
-            config=_storable(config, folder.name),
-            benchmarks=described,
+            # What another tool asked stays described as it was; Keju's settings were not in force.
+            config=before.config if imported else _storable(config, folder.name),
+            benchmarks=before.benchmarks if imported else described,
             environment=environment(),
             sessions=[*before.sessions],
+            graded_by=UNSET if graded_by is None else _storable_judge(config, graded_by),
+            read_anew=size if self.believed_from == NEVER else self.believed_from,
         )
         super().__init__(self.manifest, lambda: write_json(self.path, self.manifest))
-
-    @property
-    def trusted(self) -> bool:
-        """Whether stored scores were made by the same readers of the same protocols."""
-        if self.before is None:
-            return False
-        before, today = (
-            [
-                (list(e.readers.items()), e.grading, e.name, e.protocol, e.settings, e.filters)
-                for e in exams
-            ]
-            for exams in (self.before.benchmarks, self.manifest.benchmarks)
-        )
-        return before == today
-
-    @property
-    def differences(self) -> list[str]:
-        """What an earlier session of this run did otherwise, so that its replies do not fit."""
-        if self.before is None:
-            return []
-        differences = []
-        earlier = {exam.name: exam for exam in self.before.benchmarks}
-        for exam in self.manifest.benchmarks:
-            before = earlier.pop(exam.name, None)
-            if before is None:
-                differences.append(f"{exam.name} is new")
-                continue
-            differences += [
-                f"{exam.name}: another {key}"
-                for key in ("protocol", "sampling", "settings", "data")
-                if getattr(before, key) != getattr(exam, key)
-            ]
-        return differences + [f"{name} is left out" for name in earlier]
 
     @property
     def ask_again(self) -> frozenset[FaultKind]:
@@ -284,12 +285,19 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def _storable_judge(config: TaskConfig, judge: JudgeConfig) -> dict[str, Any]:
+    settings: dict[str, Any] = _storable(config.model_copy(update={"judge": judge}), "")["judge"]
+    return settings
+
+
 def _storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
     """The settings as a manifest keeps them: no secret, and paths that hold from any folder."""
     dumped = config.model_copy(update={"run_id": run_id}).model_dump(
         mode="json", exclude_defaults=True
     )
     dumped["seed"] = config.seed
+    for name in COMMANDS:
+        dumped.pop(name, None)
     for settings in (dumped, dumped.get("judge") or {}):
         settings.get("generation_config", {}).pop("extra_headers", None)
         if settings.get("api_url"):

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from operator import itemgetter
@@ -66,6 +66,10 @@ Counted = tuple[int, int, Record]
 unless a later one with the same number follows."""
 
 
+Read = Callable[[int, int, Record], Record]
+"""Gives a record its readings: from the number of its request, its place, and itself."""
+
+
 def key_digest(bench: str, sample_id: str, arm: str, epoch: int) -> bytes:
     """What tells questions apart where their requests are not known."""
     return text_digest(f"{bench}\0{sample_id}\0{arm}\0{epoch}")
@@ -77,11 +81,13 @@ def counting(
     *,
     by_key: bool = False,
     grow: bool = False,
+    on_other: Callable[[Record], None] = lambda _: None,
 ) -> Iterator[Counted]:
     """The records that count, by the rule above, in the order of the journal.
 
-    Only records that are in `table` count, unless it is to `grow` with them. An error may be
-    followed by the reply, or the later error, that takes its place.
+    Only records that are in `table` count, unless it is to `grow` with them; `on_other` is called
+    with the others. An error may be followed by the reply, or the later error, that takes its
+    place.
     """
     number_of = table.add if grow else table.find
     replied = bytearray(len(table))
@@ -92,6 +98,7 @@ def counting(
             digest = hash_digest(record.hash)
         number = number_of(digest)
         if number < 0:
+            on_other(record)
             continue
         if number == len(replied):
             replied.append(0)
@@ -134,12 +141,24 @@ class Run:
         return damage_notices(self.damaged)
 
     def config(self, data_dir: str | None = None) -> TaskConfig:
-        """The settings that the run was made with; `data_dir` goes before its own."""
-        return of_run(self.manifest.config, data_dir)
+        """The settings that its results were made with; `data_dir` goes before the run's own."""
+        judge = self.manifest.judge
+        return of_run(self.manifest.config | ({"judge": judge} if judge else {}), data_dir)
 
     def results(self) -> dict[str, Any]:
         """What ``results.json`` holds."""
         return read_json(self.folder / RESULTS)
+
+    @property
+    def results_are_current(self) -> bool:
+        """Whether ``results.json`` is there and was written after the last line of the journal.
+
+        It was not where a run is still going on, or was killed.
+        """
+        results, journal = self.folder / RESULTS, self.records.path
+        if not results.is_file() or not journal.is_file():
+            return results.is_file()
+        return results.stat().st_mtime_ns >= journal.stat().st_mtime_ns
 
     def counting(
         self, requests: Requests | None = None, *, match_keys: bool = True
@@ -160,20 +179,22 @@ class Run:
             yield from counting(self.records.placed(), table, by_key=True, grow=grow)
 
     def answers(
-        self, requests: Requests | None = None, *, match_keys: bool = True
+        self, requests: Requests | None = None, *, read: Read | None = None
     ) -> Iterator[tuple[int, Record]]:
         """Each record that counts, once, after its number, with the judges' grades entered.
 
         The numbers ascend: they are those of the requests or, without `requests`, follow the
-        journal.
+        journal. `read` may give the readings anew before the judges' grades.
         """
         starts = array("q")
-        for number, start, _ in self.counting(requests, match_keys=match_keys):
+        for number, start, _ in self.counting(requests):
             if number >= len(starts):
                 starts.extend([-1] * (number + 1 - len(starts)))
             starts[number] = start
         numbers = array("I", (number for number, start in enumerate(starts) if start >= 0))
         records = self.records.at(starts[number] for number in numbers)
+        if read is not None:
+            records = map(read, numbers, (starts[number] for number in numbers), records)
         return zip(numbers, graded(self.folder, records), strict=True)
 
 

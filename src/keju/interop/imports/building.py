@@ -302,7 +302,10 @@ def _records(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> li
 def _describe(
     manifest: Manifest, log: Log, exams: Sequence[_MatchedPart], strange: Sequence[LogRow]
 ) -> None:
-    """Write into the manifest where the replies come from and what the tool made of them."""
+    """Write into the manifest where the replies come from and what the tool made of them.
+
+    Of each exam it says what the log tells, and no setting of Keju's: none was in force.
+    """
     by_name = {each.exam.benchmark: each.part for each in exams}
     manifest.imported = True
     manifest.origin = {
@@ -313,7 +316,10 @@ def _describe(
         "rows": sum(len(each.part.rows) for each in exams) + len(strange),
         "unmatched": sum(len(each.unmatched) for each in exams) + len(strange),
     }
+    del manifest.config["seed"]
+    prompts = {"prompts": f"as {log.tool} {log.version} wrote them".strip()}
     for exam in manifest.benchmarks:
-        sampling = by_name[exam.name].sampling
-        exam.sampling = {key: value for key, value in sampling.items() if not _SECRET.search(key)}
-        exam.settings |= {"prompts": f"as {log.tool} {log.version} wrote them".strip()}
+        part = by_name[exam.name]
+        exam.sampling = {k: value for k, value in part.sampling.items() if not _SECRET.search(k)}
+        mode = {key: value for key, value in exam.settings.items() if key == "mode"}
+        exam.settings = mode | dict(part.args) | prompts

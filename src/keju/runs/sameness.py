@@ -1,0 +1,137 @@
+"""One run is one thing: what a session may change of a run, and what makes it another run.
+
+    a reply answers one request             model, protocol, sampling and data are those of the run
+    what was asked stays asked              limit, subsets, repeats and exams grow, and never shrink
+    what is read can always be read anew    readers, filters and judges may change
+
+So a session is refused where the run was made with another model, protocol, sampling or data, and
+where stored replies would no longer count: since their questions are not asked any more, or since
+another setting gives their questions another prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from keju.config import TaskConfig
+from keju.errors import Notice, UsageError
+from keju.runs.manifest import Manifest, StoredExam
+from keju.types import Sampling
+
+CHOOSING = ("limit", "sample", "repeats", "rotate_options", "seed")
+"""Settings of a task that choose the questions, or the order of what they show."""
+_DEFAULT_SAMPLING: dict[str, Any] = msgspec.to_builtins(Sampling())
+_SHOWN = 60
+_DIGEST = 12
+
+
+class Difference(NamedTuple):
+    """Something that an earlier session of a run had otherwise."""
+
+    field: str
+    stored: str
+    asked: str
+    decisive: bool
+    """Whether it makes another run in any case, or only where stored replies no longer count."""
+
+    def __str__(self) -> str:
+        return f"{self.field}: stored {self.stored}, asked {self.asked}"
+
+
+def differences(before: Manifest, today: Manifest) -> list[Difference]:
+    """In what a session differs from what the manifest of its run says."""
+    found = [*_changed("", {"model": before.model}, {"model": today.model}, decisive=True)]
+    stored, asked = ([exam.name for exam in each.benchmarks] for each in (before, today))
+    if set(stored) != set(asked):
+        found += _changed("", {"datasets": stored}, {"datasets": asked})
+    found += _changed("", _choosing(before.config), _choosing(today.config))
+    exams = {exam.name: exam for exam in before.benchmarks}
+    for exam in today.benchmarks:
+        if exam.name in exams:
+            found += _of_exam(exams[exam.name], exam)
+            known = {"protocol", "reader", "filters", *exam.settings}
+            args = (_args_of(exam.name, each.config, known) for each in (before, today))
+            found += _changed(f"{exam.name} ", *args)
+    return found
+
+
+def _choosing(config: Mapping[str, Any]) -> dict[str, Any]:
+    fields = TaskConfig.model_fields
+    return {name: config.get(name, fields[name].default) for name in CHOOSING}
+
+
+def _args_of(exam: str, config: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
+    """The settings of an exam in a configuration, without those that are compared elsewhere."""
+    args = config.get("dataset_args", {}).get(exam, {})
+    return {name: value for name, value in args.items() if name not in known}
+
+
+def _of_exam(before: StoredExam, today: StoredExam) -> Iterator[Difference]:
+    name = f"{today.name} "
+    protocols = [{"protocol": exam.protocol.name} for exam in (before, today)]
+    yield from _changed(name, *protocols, decisive=True)
+    if protocols[0] != protocols[1]:
+        return  # all else follows from that
+    sampling = (_DEFAULT_SAMPLING | exam.sampling for exam in (before, today))
+    yield from _changed(name, *sampling, decisive=True)
+    files = before.data.files.keys() & today.data.files.keys()  # new subsets bring new files
+    digests = ({f: exam.data.files[f][:_DIGEST] for f in sorted(files)} for exam in (before, today))
+    yield from _changed(f"{name}data ", *digests, decisive=True)
+    yield from _changed(name, before.settings, today.settings)
+
+
+def _changed(
+    prefix: str, stored: Mapping[str, Any], asked: Mapping[str, Any], *, decisive: bool = False
+) -> Iterator[Difference]:
+    for key in dict.fromkeys([*stored, *asked]):
+        before, today = stored.get(key), asked.get(key)
+        if before != today:
+            yield Difference(prefix + key, _shown(before), _shown(today), decisive)
+
+
+def _shown(value: Any) -> str:
+    """A value in a few words: ``0.7``, ``Q: {question}…``, or ``none`` where there is none."""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = "none" if value is None else text
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def refuse_imported(run: str, before: Manifest | None) -> None:
+    """UsageError for a run whose replies another tool asked for."""
+    if before is not None and before.imported is True:
+        origin = before.origin or {}
+        tool = f"{origin.get('tool', '')} {origin.get('version', '')}".strip() or "another tool"
+        raise UsageError("run_imported", run=run, tool=tool)
+
+
+def refuse_another(run: str, found: list[Difference], unused: int) -> None:
+    """UsageError where a session is of another run; `unused` stored replies would not count."""
+    decisive = [each for each in found if each.decisive]
+    if decisive or (found and unused):
+        listed = "; ".join(map(str, decisive or found))
+        code = "run_is_another" if decisive else "run_would_lose"
+        raise UsageError(code, run=run, differences=listed, replies=unused)
+
+
+def other_versions(before: Manifest | None, today: list[StoredExam]) -> list[Notice]:
+    """The notice that protocols or readers have other versions than when a run was made."""
+    told = []
+    stored = {exam.name: exam for exam in before.benchmarks} if before is not None else {}
+    for exam in today:
+        own = stored.get(exam.name)
+        if own is None:
+            continue
+        pairs = [("protocol", exam.protocol.name, own.protocol.version, exam.protocol.version)]
+        pairs += [
+            ("reader", name, own.readers.get(name, version), version)
+            for name, version in exam.readers.items()
+        ]
+        told += [
+            f"{exam.name} {kind} {name}@{now} (stored: @{then})"
+            for kind, name, then, now in pairs
+            if str(then) != str(now)
+        ]
+    return [Notice("other_versions", {"versions": ", ".join(told)})] if told else []

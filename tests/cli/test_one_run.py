@@ -1,0 +1,398 @@
+"""One run is one thing: what may go on under its name, what is refused, and what is told."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.benchmarks import registry
+from keju.runs.journal import FILE, Records
+from keju.types import Answer
+from tests.cli.conftest import Keju, Ran
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.judged import JUDGED, RIGHT, both
+from tests.support.open_exam import SIZE
+from tests.support.replies import Asked, Plan, draw
+
+ARGS = {"size": 20, "subset_list": ["object_counting"]}
+RUN = Path("runs", "r")
+
+
+def answer(asked: Asked) -> str:
+    return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FaultyEndpoint]:
+    with FaultyEndpoint(Plan(answers=answer)) as running:
+        yield running
+
+
+class Sit:
+    """``keju eval`` of the same run, with more or other flags each time."""
+
+    def __init__(self, keju: Keju, endpoint: FaultyEndpoint) -> None:
+        self._keju, self.endpoint = keju, endpoint
+
+    def __call__(self, *flags: str, url: str = "", model: str = "m", **args: Any) -> Ran:
+        asked = json.dumps({"demo": ARGS | args})
+        exams = () if "--datasets" in flags else ("--datasets", "demo")
+        return self._keju(
+            *("eval", "-m", model, "--api-url", url or self.endpoint.url, "--run-id", "r"),
+            *(*exams, "--dataset-args", asked, "--json", "--no-report", *flags),
+        )
+
+
+@pytest.fixture
+def sit(keju: Keju, endpoint: FaultyEndpoint) -> Sit:
+    return Sit(keju, endpoint)
+
+
+def contents() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(RUN.iterdir())}
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--generation-config", "temperature=0.7"), "demo temperature: stored 0.0, asked 0.7"),
+        (("--generation-config", "max_tokens=9"), "demo max_tokens: stored 64, asked 9"),
+        (("--protocol", "letters"), "(demo protocol: stored text, asked letters)"),
+        (("--seed", "7"), "seed: stored 42, asked 7"),
+        (("--limit", "3"), "limit: stored 5, asked 3"),
+        (("--datasets", "demo", "--limit", "0.1"), "limit: stored 5, asked 0.1"),
+    ],
+)
+def test_a_run_that_would_become_another_is_refused_with_the_differences(
+    sit: Sit, flags: tuple[str, ...], told: str
+) -> None:
+    assert sit("--limit", "5", subset_list=["object_counting", "word_sorting"]).code == 0
+    before, requests = contents(), sit.endpoint.stats.requests
+    more = () if "--limit" in flags else ("--limit", "5")
+    refused = sit(*flags, *more, subset_list=["object_counting", "word_sorting"])
+    assert refused.code == 2
+    assert told in refused.err
+    assert "--replace" in refused.err
+    assert refused.err.count("\n") == 1
+    assert sit.endpoint.stats.requests == requests
+    assert contents() == before
+
+
+def test_another_model_is_refused(sit: Sit) -> None:
+    assert sit("--limit", "5").code == 0
+    refused = sit("--limit", "5", model="n")
+    assert (refused.code, "model: stored m, asked n" in refused.err) == (2, True)
+
+
+def test_a_subset_or_an_exam_that_is_left_out_is_refused(keju: Keju, sit: Sit) -> None:
+    both_kinds = ["object_counting", "word_sorting"]
+    assert sit("--limit", "5", subset_list=both_kinds).code == 0
+    refused = sit("--limit", "5")
+    assert refused.code == 2
+    assert "5 stored replies of run 'r' would not count any more" in refused.err
+    assert 'subset_list: stored ["object_counting","word_sorting"]' in refused.err
+    Path("quiz").mkdir()
+    Path("quiz", "quiz_val.jsonl").write_text('{"question": "1 + 1?", "answer": "2"}\n')
+    again = sit("--limit", "5", "--datasets", "demo", "custom:quiz", subset_list=both_kinds)
+    assert again.code == 0, again.err
+    refused = sit("--limit", "5", subset_list=both_kinds)
+    assert refused.code == 2
+    assert "datasets: stored [" in refused.err
+
+
+def test_a_run_that_grows_says_so_and_counts_before_it_asks(sit: Sit) -> None:
+    assert sit("--limit", "5").code == 0
+    sit.endpoint.plan = Plan(answers=answer, faults={"401": 1.0})
+    growths: list[tuple[tuple[str, ...], dict[str, Any], str, str]] = [
+        (("--limit", "8"), {}, "limit: stored 5, asked 8", "5 of 8 replies are there, 3 will be"),
+        (("--limit", "5", "--repeats", "2"), {}, "repeats: stored 1, asked 2", "5 of 10 replies"),
+        (
+            ("--limit", "5"),
+            {"subset_list": ["object_counting", "word_sorting"]},
+            "demo subset_list: stored",
+            "5 of 10 replies are there, 5 will be asked",
+        ),
+    ]
+    for flags, args, difference, counts in growths:
+        grown = sit(*flags, **args)
+        assert grown.code == 5, "nobody answered"
+        assert difference in grown.err
+        assert counts in grown.err
+    sit.endpoint.plan = Plan(answers=answer)
+    asked = sit.endpoint.stats.requests
+    last = sit("--limit", "8", "--repeats", "2")
+    assert last.code == 0, last.err
+    assert sit.endpoint.stats.requests == asked + 11 + 1  # the preflight
+    assert last.json["benchmarks"][0]["n"] == 8
+
+
+def test_a_run_without_any_reply_may_begin_otherwise(sit: Sit) -> None:
+    sit.endpoint.plan = Plan(answers=answer, max_requests=1)
+    stopped = sit("--limit", "5", "--attempts", "1", "--give-up-after", "0.1")
+    assert stopped.code == 4
+    assert not [record for record in Records(RUN) if record.reply.error is None]
+    (RUN / FILE).write_bytes(b"")
+    sit.endpoint.plan = Plan(answers=answer)
+    assert sit("--limit", "3", "--generation-config", "temperature=0.7").code == 0
+
+
+def test_replace_starts_over_and_keeps_the_earlier_run(sit: Sit, keju: Keju) -> None:
+    assert sit("--limit", "5").code == 0
+    before = contents()
+    warm = ("--limit", "3", "--generation-config", "temperature=0.7", "--replace")
+    for number in (1, 2):
+        replaced = sit(*warm)
+        assert replaced.code == 0, replaced.err
+        aside = Path("runs", f"r.replaced-{number}")
+        assert str(aside) in replaced.err
+        assert replaced.json["benchmarks"][0]["n"] == 3
+    kept = Path("runs", "r.replaced-1")
+    assert {path.name: path.read_bytes() for path in sorted(kept.iterdir())} == before
+    assert "replace" not in json.loads((RUN / "manifest.json").read_text())["config"]
+    resumed = keju("eval", "--config", str(RUN / "manifest.json"), "--resume", "--json", "-q")
+    assert resumed.code == 0
+    assert not Path("runs", "r.replaced-3").exists()
+
+
+def test_a_run_is_put_back_where_its_replacement_never_began(sit: Sit) -> None:
+    assert sit("--limit", "5").code == 0
+    before = contents()
+    sit.endpoint.plan = Plan(answers=answer, faults={"401": 1.0})
+    assert sit("--limit", "3", "--replace").code == 5
+    assert contents() == before
+    assert [path.name for path in Path("runs").iterdir()] == ["r"]
+
+
+def test_replace_has_no_place_beside_resume(sit: Sit) -> None:
+    refused = sit("--resume", "--replace")
+    assert (refused.code, "replace needs the run_id" in refused.err) == (2, True)
+
+
+def test_replace_moves_no_folder_that_is_no_run(sit: Sit) -> None:
+    RUN.mkdir(parents=True)
+    (RUN / "thesis.tex").write_text("years of work")
+    refused = sit("--limit", "1", "--replace")
+    assert (refused.code, "holds files and no run" in refused.err) == (2, True)
+    assert (RUN / "thesis.tex").is_file()
+
+
+def test_eval_does_not_go_on_with_an_imported_run(keju: Keju, endpoint: FaultyEndpoint) -> None:
+    fixtures = Path(__file__).parent.parent / "interop" / "imports" / "fixtures"
+    shutil.copytree(fixtures / "data", "data")
+    log = str(fixtures / "evalscope")
+    assert keju("import", log, "--data-dir", "data", "--run-id", "r").code == 0
+    before = contents()
+    base = ("eval", "-m", "tiny-chat", "--api-url", endpoint.url, "--datasets", "bbh", "-q")
+    args = ("--run-id", "r", "--data-dir", "data", "--limit", "1", "--dataset-args")
+    subsets = '{"bbh": {"subset_list": ["boolean_expressions"], "few_shot_num": 0}}'
+    refused = keju(*base, *args, subsets)
+    assert refused.code == 2
+    assert "run 'r' was imported from evalscope 1.14.1" in refused.err
+    assert contents() == before
+    assert keju(*base, *args, subsets, "--replace").code == 0
+    assert Path("runs", "r.replaced-1", "import.json").is_file()
+
+
+def test_an_imported_runs_manifest_holds_no_setting_that_was_not_in_force(keju: Keju) -> None:
+    fixtures = Path(__file__).parent.parent / "interop" / "imports" / "fixtures"
+    shutil.copytree(fixtures / "data", "data")
+    argv = ("import", str(fixtures / "evalscope"), "--data-dir", "data", "--run-id", "r")
+    assert keju(*argv).code == 0
+    manifest = json.loads((RUN / "manifest.json").read_text())
+    assert "seed" not in manifest["config"]
+    by_name = {exam["name"]: exam["settings"] for exam in manifest["benchmarks"]}
+    prompts = "as evalscope 1.14.1 wrote them"
+    assert by_name["bbh"] == {"few_shot_num": 0, "prompts": prompts}
+    assert by_name["mmlu_pro"] == {"few_shot_num": 2, "prompts": prompts}
+    told = {"split": "val", "few_shot_num": 1, "mode": "cot", "prompts": prompts}
+    assert by_name["ceval"] == told
+    assert keju("judge", "r", "--model", "scripted", "--strategy", "llm", "-q").code in (0, 4)
+    judged = json.loads((RUN / "manifest.json").read_text())
+    assert judged["benchmarks"] == manifest["benchmarks"]
+    assert judged["config"] == manifest["config"]
+
+
+def test_two_models_behind_one_name_are_told_on_every_result(sit: Sit, keju: Keju) -> None:
+    sit.endpoint.plan = Plan(answers=answer, model_name="m-2024", max_requests=4)
+    stopped = sit("--limit", "6", "--attempts", "1", "--give-up-after", "0.1")
+    assert stopped.code == 4
+    with FaultyEndpoint(Plan(answers=answer, model_name="m-2025")) as other:
+        ran = sit("--limit", "6", url=other.url)
+        second = other.url
+    assert ran.code == 0, ran.err
+    sentence = "2 models by what the endpoint called them: m-2024 (3), m-2025 (3)"
+    notice = {"models": 2, "counts": "m-2024 (3), m-2025 (3)"}
+    for results in (ran.json, keju("score", "r", "--json").json):
+        (entry,) = results["benchmarks"]
+        assert any(sentence in warning for warning in entry["warnings"])
+        assert {"code": "reported_models", "values": notice} in entry["notices"]
+    first, last = json.loads((RUN / "manifest.json").read_text())["sessions"]
+    assert (first["endpoint"], first["models"]) == (sit.endpoint.url, {"m-2024": 3})
+    assert (last["endpoint"], last["models"]) == (second, {"m-2025": 3})
+
+
+def test_one_model_under_one_name_is_no_news(sit: Sit) -> None:
+    codes = [notice["code"] for notice in sit("--limit", "3").json["benchmarks"][0]["notices"]]
+    assert "reported_models" not in codes
+    assert "replies_missing" not in codes
+
+
+def test_a_second_address_is_refused(keju: Keju, endpoint: FaultyEndpoint) -> None:
+    urls = ("--api-url", endpoint.url, "--api-url", "http://127.0.0.1:9/v1")
+    refused = keju("eval", "-m", "m", *urls, "--datasets", "demo")
+    assert (refused.code, "--api-url is given twice" in refused.err) == (2, True)
+    assert endpoint.stats.requests == 0
+
+
+def test_resume_keeps_the_protocol_and_says_with_which_version_it_reads(
+    sit: Sit, keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from keju.benchmarks.demo import MarkerReader
+
+    assert sit("--limit", "3").code == 0
+    version = MarkerReader.version
+    monkeypatch.setattr(MarkerReader, "version", 99)
+    ran = sit("--limit", "3", "--resume")
+    assert ran.code == 0
+    told = f"@99 (stored: @{version})"
+    assert told in ran.err
+    assert any(told in warning for warning in ran.json["benchmarks"][0]["warnings"])
+
+
+def test_resume_goes_on_under_the_protocol_of_the_run(sit: Sit, keju: Keju) -> None:
+    base = ("eval", "-m", "scripted", "--run-id", "r", "--datasets", "demo", "--limit", "1", "-q")
+    assert keju(*base, "--protocol", "letters").code == 0
+    assert keju(*base).code == 2
+    resumed = keju(*base, "--resume", "--json")
+    assert resumed.code == 0, resumed.err
+    assert resumed.json["benchmarks"][0]["protocol"] == "letters"
+
+
+@pytest.fixture
+def open_exam(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
+
+
+def test_eval_asks_no_judge_that_it_does_not_name(keju: Keju, open_exam: None) -> None:
+    judges = 0
+
+    def counted(asked: Asked) -> str:
+        nonlocal judges
+        judges += asked.body["model"] == "judge"
+        return both(asked)
+
+    with FaultyEndpoint(Plan(answers=counted)) as endpoint:
+        base = ("eval", "-m", "m", "--api-url", endpoint.url, "--datasets", "open", "--run-id", "r")
+        part = str(SIZE // 2)
+        assert keju(*base, "--limit", part, "-q").code == 0
+        judged = keju("judge", "r", "--model", "judge", "--json", "-q")
+        assert judged.code == 0, judged.err
+        asked = judges
+        assert asked > 0
+        correct = judged.json["benchmarks"][0]["outcomes"]["correct"]
+        again = keju(*base, "--limit", part, "--json", "-q")
+        grown = keju(*base, "--json", "-q")
+        resumed = keju("eval", "--config", "runs/r/manifest.json", "--resume", "--json", "-q")
+        assert judges == asked, "no command named the judge"
+        (entry,) = again.json["benchmarks"]
+        assert entry["outcomes"]["correct"] == correct
+        for ran in (again, grown, resumed):
+            notices = [each["code"] for each in ran.json["benchmarks"][0]["notices"]]
+            assert "judge_not_asked" in notices
+        assert grown.json["benchmarks"][0]["judge"]["judged"] < JUDGED
+        finished = keju("judge", "r", "--json", "-q")
+        assert finished.code == 0, finished.err
+        assert finished.json["benchmarks"][0]["outcomes"]["correct"] == RIGHT
+        named = keju(*base, "--judge", '{"model": "judge"}', "--json", "-q")
+        assert named.json["benchmarks"][0]["outcomes"]["correct"] == RIGHT
+
+
+def edited(lines: list[bytes], many: int) -> list[bytes]:
+    """The lines, with another letter in the texts of the first of them."""
+    for place in range(many):
+        for letter, other in (b"AB", b"BC", b"CD", b"DA"):
+            text = lines[place].replace(b"answer is (%c)" % letter, b"answer is (%c)" % other, 1)
+            if text != lines[place]:
+                lines[place] = text
+                break
+    return lines
+
+
+def without_checksums(lines: list[bytes]) -> list[bytes]:
+    """The lines as version 0.1 wrote them."""
+    return [line.rpartition(b',"crc":')[0] + b"}\n" for line in lines]
+
+
+def accuracy(results: Any) -> float:
+    value: float = results["benchmarks"][0]["metrics"]["accuracy"]["value"]
+    return value
+
+
+def test_edited_replies_are_found_out_and_asked_again(sit: Sit, keju: Keju) -> None:
+    honest = accuracy(sit("--limit", "20").json)
+    lines = (RUN / FILE).read_bytes().splitlines(keepends=True)
+    (RUN / FILE).write_bytes(b"".join(edited(lines, 8)))
+    scored = keju("score", "r", "--json")
+    (entry,) = scored.json["benchmarks"]
+    assert entry["n"] == 12
+    values = {"part": 12, "whole": 20}
+    assert {"code": "damaged_lines", "values": {"lines": 8}} in entry["notices"]
+    assert {"code": "replies_missing", "values": values} in entry["notices"]
+    asked = sit.endpoint.stats.requests
+    resumed = sit("--limit", "20")
+    assert sit.endpoint.stats.requests == asked + 8 + 1
+    assert accuracy(resumed.json) == honest
+
+
+def test_scores_of_0_1_are_never_believed(sit: Sit, keju: Keju) -> None:
+    """Lines without a checksum, whose texts say otherwise than their scores."""
+    honest = accuracy(sit("--limit", "20").json)
+    lines = without_checksums((RUN / FILE).read_bytes().splitlines(keepends=True))
+    (RUN / FILE).write_bytes(b"".join(edited(lines, 8)))
+    scored = accuracy(keju("score", "r", "--json").json)
+    assert scored != honest
+    resumed = sit("--limit", "20")
+    assert accuracy(resumed.json) == scored
+    rows = keju("export", "r", "--format", "jsonl").out.splitlines()
+    assert sum(json.loads(row)["score"] for row in rows) / len(rows) == pytest.approx(scored)
+
+
+def test_scores_that_earlier_readers_made_are_not_believed_later(
+    sit: Sit, keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second session reads with a new version; the third must not take the first's scores."""
+    from keju.benchmarks.demo import MarkerReader
+
+    with monkeypatch.context() as broken:
+        broken.setattr(MarkerReader, "read", lambda *_: Answer(reason="no_marker"))
+        wrong = accuracy(sit("--limit", "20").json)
+    assert wrong == 0.0
+    monkeypatch.setattr(MarkerReader, "version", 99)
+    second, third = sit("--limit", "20"), sit("--limit", "20")
+    assert accuracy(second.json) == accuracy(third.json) > 0
+    rows = keju("export", "r", "--format", "jsonl").out.splitlines()
+    assert sum(json.loads(row)["score"] for row in rows) / 20 == accuracy(third.json)
+
+
+def test_an_unfinished_run_is_told_by_every_command(sit: Sit, keju: Keju) -> None:
+    assert sit("--limit", "20").code == 0
+    lines = (RUN / FILE).read_bytes().splitlines(keepends=True)
+    (RUN / FILE).write_bytes(b"".join(lines[:9]))
+    (RUN / "results.json").unlink()
+    scored = keju("score", "r", "--json")
+    assert (scored.code, scored.json["complete"]) == (0, False)
+    values = {"part": 9, "whole": 20}
+    assert {"code": "replies_missing", "values": values} in scored.json["benchmarks"][0]["notices"]
+    sentence = "9 of 20 replies are there"
+    assert sentence in keju("score", "r").out
+    exported = keju("export", "r", "-o", "r.csv", "--json")
+    assert (exported.code, sentence in exported.err) == (0, True)
+    assert exported.json["notices"] == [{"code": "replies_missing", "values": values}]
+    reported = keju("report", "r", "-o", "r.html")
+    assert (reported.code, sentence in reported.err) == (0, True)
+    assert sentence in Path("r.html").read_text()
