@@ -125,6 +125,7 @@ def other_versions(before: Manifest | None, today: list[StoredExam]) -> list[Not
         if own is None:
             continue
         pairs = [("protocol", exam.protocol.name, own.protocol.version, exam.protocol.version)]
+        pairs += [("order of judgement", "", own.grading, exam.grading)]
         pairs += [
             ("reader", name, own.readers.get(name, version), version)
             for name, version in exam.readers.items()
