@@ -45,6 +45,11 @@ Form = Literal["chat", "completion"]
 Tier = Literal["strict", "tolerant", "fallback", "labels", ""]
 """How far a reader had to go: the protocol's own marker, another wording, a bare last line."""
 
+Sign = Literal["two_answers", "order_decides", "echoed_options", "replayed_examples", "run_on"]
+"""What is noticed about a reply: two different answers; two between which nothing but their order
+decides; its options repeated; worked examples answered again; more questions after the answer."""
+SIGNS: tuple[Sign, ...] = get_args(Sign)
+
 FaultKind = Literal[
     "auth", "not_found", "bad_request", "context_length", "content_filter", "rate_limit",
     "server", "timeout", "connection", "malformed",
@@ -240,6 +245,10 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The first marker's answer where it differs from the last one's."""
     cut: bool = False
     """The text was cut where the model ran on into a new question."""
+    other: str | None = None
+    """Another answer that the reply states beside the one that counts."""
+    signs: tuple[Sign, ...] = ()
+    """What was noticed about the reply, whatever it answers."""
 
 
 class Score(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -25,8 +25,8 @@ def question(n: int = 10, choices: tuple[str, ...] = OPTIONS) -> Sample:
 
 
 EVALSCOPE = EvalScopeChoiceReader()
-ROBUST = RobustReader(Choice(), strict=ANSWER_COLON, questions=("Question:",))
-ROBUST_IS = RobustReader(Choice(), strict=ANSWER_IS, questions=("Question:",))
+ROBUST = RobustReader(Choice(), strict=ANSWER_COLON)
+ROBUST_IS = RobustReader(Choice(), strict=ANSWER_IS)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,6 @@ def test_robust_reads(reply: str) -> None:
         ("ANSWER: A or B", "ambiguous"),
         ("The answer is (A) and (B).", "ambiguous"),
         ("The answer is (A, C).", "ambiguous"),
-        ("The answer is C.\nThe answer is A/B.", "ambiguous"),
         ("ANSWER: B or even A", "ambiguous"),
         ("The answer is (B) vs (A)", "ambiguous"),
         ("The answer is \\boxed{A} or \\boxed{B}", "ambiguous"),
@@ -169,7 +168,6 @@ def test_robust_reads(reply: str) -> None:
         ("Is it so that the answer is (C)?", "no_marker"),
         ("ANSWER: C? Or is it D?", "no_marker"),
         ("ANSWER: K", "invalid_label"),
-        ("ANSWER: B\nANSWER: K", "invalid_label"),
         ("The answer is A good guess", "no_marker"),
         ("The answer is A's", "no_marker"),
         ("The answer is not B", "no_marker"),
@@ -215,11 +213,10 @@ def test_a_strict_marker_counts_more_than_a_later_tolerant_one() -> None:
     assert ROBUST.read("ANSWER: C\nElsewhere the answer is B.", question()).value == "C"
 
 
-def test_the_first_statement_is_kept_where_it_differs() -> None:
-    for reader in (EVALSCOPE, ROBUST):
-        answer = reader.read("ANSWER: B\nWait.\nANSWER: D\nANSWER: C", question())
-        assert (answer.value, answer.first) == ("C", "B")
-        assert reader.read("ANSWER: C\nANSWER: C", question()).first is None
+def test_evalscope_keeps_the_first_statement_where_it_differs() -> None:
+    answer = EVALSCOPE.read("ANSWER: B\nWait.\nANSWER: D\nANSWER: C", question())
+    assert (answer.value, answer.first) == ("C", "B")
+    assert EVALSCOPE.read("ANSWER: C\nANSWER: C", question()).first is None
 
 
 def test_a_run_on_is_cut() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from keju.answers.segments import (
     LONGEST,
     clean_segment,
-    cut_run_on,
+    episodes,
     last_block,
     last_line,
     last_paragraph,
@@ -180,25 +180,23 @@ def test_a_long_lead_ends_somewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "parts"),
     [
-        ("B.\n\nQ: Next?\nA: C", ("B.\n", True)),
-        ("B.\nQ: Next?\n\nQ: And?", ("B.", True)),
-        ("B. Q: not at the start of a line", ("B. Q: not at the start of a line", False)),
-        ("Q: repeated question\nA: B", ("Q: repeated question\nA: B", False)),
-        ("\n\nQ: repeated question\nA: B", ("\n\nQ: repeated question\nA: B", False)),
-        ("Q: repeated\nA: B\nQ: next", ("Q: repeated\nA: B", True)),
-        ("B\nQ:no space", ("B\nQ:no space", False)),
-        ("", ("", False)),
+        ("B.\n\nQ: Next?\nA: C", ["B.\n", "\nQ: Next?\nA: C"]),
+        ("B.\nQ: Next?\n\nQ: And?", ["B.", "\nQ: Next?\n", "\nQ: And?"]),
+        ("B. Q: not at the start of a line", ["B. Q: not at the start of a line"]),
+        ("Q: repeated question\nA: B", ["Q: repeated question\nA: B"]),
+        ("\n\nQ: repeated question\nA: B", ["\n\nQ: repeated question\nA: B"]),
+        ("Q: repeated\nA: B\nQ: next", ["Q: repeated\nA: B", "\nQ: next"]),
+        ("B\n### Question 2\nWhich?", ["B", "\n### Question 2\nWhich?"]),
+        ("B\n**Question:** Which?", ["B", "\n**Question:** Which?"]),
+        ("B\nHuman: Next", ["B", "\nHuman: Next"]),
+        ("B\n问题：x\n第2题 y", ["B", "\n问题：x", "\n第2题 y"]),
+        ("B\nQuestions remain.", ["B\nQuestions remain."]),
+        ("", [""]),
     ],
 )
-def test_cut_where_a_new_question_begins(text: str, expected: tuple[str, bool]) -> None:
-    assert cut_run_on(text, ("Q: ",)) == expected
-
-
-def test_the_earliest_of_several_starts_counts() -> None:
-    assert cut_run_on("B\n问题：x\nQuestion: y", ("Question:", "问题：")) == ("B", True)
-
-
-def test_no_starts_no_cut() -> None:
-    assert cut_run_on("B\nQ: x", ()) == ("B\nQ: x", False)
+def test_a_reply_is_taken_apart_where_a_question_begins(text: str, parts: list[str]) -> None:
+    found = episodes(text)
+    assert [text[each.start : each.end] for each in found] == parts
+    assert (found[0].question >= 0) == text.lstrip().startswith("Q:")

@@ -23,6 +23,8 @@ class Change(NamedTuple):
 _PROMPT = "the judge's prompt is version 2: what it quotes is marked line by line"
 _SELECTED = "8 of 36 replies are errors: a mean over the others is a selection"
 
+_PLAIN = "robust did not read `I choose option E because of DNA.` and `显然选C。`"
+
 CHANGES: tuple[Change, ...] = (
     Change("bixbench-judged", "*/judge/protocol_version", _PROMPT),
     Change("bixbench-judged", "*/judge/usage/input_tokens", _PROMPT),
@@ -30,6 +32,8 @@ CHANGES: tuple[Change, ...] = (
     Change("errors", "/results/benchmarks/0/metrics/accuracy/*", _SELECTED),
     Change("errors", "/results/benchmarks/0/metrics/macro_accuracy/*", _SELECTED),
     Change("errors", "/results/benchmarks/0/warnings/0", _SELECTED),
+    Change("imported", "/results/benchmarks/[12]/metrics/accuracy_robust/*", _PLAIN),
+    Change("imported", "/*/*_robust", _PLAIN),
 )
 
 

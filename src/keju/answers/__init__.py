@@ -5,6 +5,8 @@
 | reasoning that is not the answer, ``<think>`` | `thinking` |
 | where an answer begins and ends, what only dresses it (LaTeX, quotes), run-on | `segments` |
 | a wording that announces an answer: ``the answer is``, ``故选``, a box | `wordings` |
+| an option that is named without an announcement: ``I'd go with B``, a verdict | `plain` |
+| which of several answers counts, what corrects an answer | `decision` |
 | what denies, supposes or rejects an answer, or joins a second one to it | `negation` |
 | labels of options and options named by their text | `labels` |
 | numbers: how they are written, what makes one part of something else | `numbers` |

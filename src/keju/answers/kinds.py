@@ -22,6 +22,7 @@ from keju.answers.numbers import (
     plain_numerals,
     same_number,
 )
+from keju.answers.plain import plainly_stated
 from keju.answers.segments import (
     AMBIGUOUS,
     DRESSING,
@@ -49,6 +50,12 @@ class Kind(ABC):
     """Whether an answer may go on over several lines."""
     equations = False
     """Whether an answer may stand after ``=``, or after ``the number of … is``."""
+    closed = True
+    """Whether a text that is no answer of this kind can be told from one that is."""
+    listed = False
+    """Whether a reply may list the possible answers line by line without giving one."""
+    many = False
+    """Whether there are more than two possible answers."""
 
     nothing = "no_marker"
     """The reason of a reply in which nothing is announced."""
@@ -61,6 +68,10 @@ class Kind(ABC):
     def whole(self, text: str, sample: Sample) -> str | None:
         """The answer of a line or a reply that is nothing but an answer; None for any other."""
 
+    def plainly(self, text: str, sample: Sample) -> Statement:
+        """The answer that a text names without announcing it, by rules of this kind."""
+        return NO_ANSWER
+
     def same(self, value: str, target: str) -> bool:
         """Whether a value that was read is a target."""
         return value == target
@@ -71,6 +82,11 @@ class Choice(Kind):
 
     plain: re.Pattern[str] | None = re.compile(r" ?[(\[（]?([A-Z])")
     """``(B``, `` B``: undecorated; not ``**B``, ``$B``."""
+    listed = many = True
+
+    def __init__(self, *, chinese: bool = False) -> None:
+        """With `chinese` options may be named plainly in Chinese, too."""
+        self._chinese = chinese
 
     def read(self, segment: str, sample: Sample) -> Statement:
         statement = read_label(segment, sample.labels, sample.choices)
@@ -82,9 +98,14 @@ class Choice(Kind):
     def whole(self, text: str, sample: Sample) -> str | None:
         return bare_label(text, sample.labels, sample.choices)
 
+    def plainly(self, text: str, sample: Sample) -> Statement:
+        return plainly_stated(text, sample, chinese=self._chinese)
+
 
 class Text(Kind):
     """Whatever is announced, or a short last line; numbers compare by value, words in any case."""
+
+    closed = False
 
     def read(self, segment: str, sample: Sample) -> Statement:
         bare = clean_segment(segment)
@@ -123,10 +144,11 @@ class Number(Kind):
     nothing but a number counts.
     """
 
-    equations = True
+    equations = many = True
 
     def __init__(self, *, anywhere: bool = False) -> None:
         self.anywhere = anywhere
+        self.closed = not anywhere
         if anywhere:
             # `#### 90`, the end of a worked solution; not the heading of a deeper level.
             self.marker = re.compile(r"####(?<![^\n]####)(?!#)")
@@ -210,6 +232,8 @@ _AFTER_NO = frozenset({
 
 class Verdict(Kind):
     """A closed set of words, each standing for a value; only a leading word counts."""
+
+    listed = True
 
     def __init__(
         self, values: Mapping[str, str], lead: str = "", *, equations: bool = False

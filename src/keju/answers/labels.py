@@ -79,6 +79,8 @@ _MENTION = re.compile(
 )
 # ` rather than`, ` good`: the word after a bare `A` or `I`.
 _NEXT_WORD = re.compile(r"\s+(rather than|instead of|[A-Za-z’']+)", re.IGNORECASE)
+# ` and II`, `, III`: the `I` before is a number.
+_ROMAN = re.compile(r"[,]?(?: and| or| &)?,? (?:II|III|IV)\b")
 # `**)?`: the label is asked about; not `. Why?`.
 _QUESTION_MARK = re.compile(r"[*_)\]\s]{0,4}\?")
 # `) **`, `. "`: from a label to the text that follows it; then a dash, where it is not the sign of
@@ -135,7 +137,11 @@ def read_label(segment: str, labels: str, choices: Sequence[str] = ()) -> Statem
             return Statement(by_text)
         listed = _LABEL_LIST.match(bare)
         pair = {listed[1].upper(), listed[2].upper()} if listed else set()
-        return AMBIGUOUS if len(pair) == 2 and pair <= set(labels) else NO_LABEL
+        if len(pair) == 2 and pair <= set(labels):
+            return AMBIGUOUS
+        if by_text := _leading_text(bare, choices, labels):
+            return Statement(by_text)
+        return _after_its_text(bare, labels, choices)
     if choices and named.end < len(bare) and (by_text := option_by_text(segment, choices, labels)):
         return Statement(by_text)
     if named.label not in labels:
@@ -146,6 +152,98 @@ def read_label(segment: str, labels: str, choices: Sequence[str] = ()) -> Statem
         if _has_text_of_another(bare, named, choices) or _is_joined(bare, named, labels, choices):
             return AMBIGUOUS
     return _label(named.raw, segment, choices)
+
+
+# What ends an option's text that more follows: `, not the`, ` because`, `. It`; `,而不是`.
+_GOES_ON = re.compile(
+    r"[,;(—–。;]|[.:](?=\s)|\s(?:because|since|as|which|rather than|and not)\b|而(?:不是|非)"
+)
+
+
+def _leading_text(bare: str, choices: Sequence[str], labels: str) -> str | None:
+    """The label of the option whose text `bare` begins with, set off from what follows.
+
+    ``24, since …``; not ``increase, then …`` where other options begin with the same words.
+    """
+    end = _GOES_ON.search(bare) if choices else None
+    if end is None or not (lead := _plain_text(bare[: end.start()])):
+        return None
+    rest = bare[end.start() :]
+    texts = _option_texts(tuple(choices))[2]
+    if sum(text.startswith(lead) for text in texts) != 1 or OFFERS.search(rest) or _OR.match(rest):
+        return None
+    return option_by_text(lead, choices, labels)
+
+
+# `, or `, `或`: a second answer follows.
+_OR = re.compile(
+    r"[,;\s]*+(?:or|and|maybe|perhaps|either|but)\b|[,;\s]*+[或和与]|[,、]\s?[^,]{1,20}\Z",
+    re.IGNORECASE,
+)
+
+
+# The end of `Mitochondrion (B)`, `24 ways, which is option G`.
+_CLOSING = re.compile(
+    r"(.*?)(?:[(\[]\s?(?:[Oo]ption |选项 ?)?([A-Z])\s?(?:选?项)?[)\]]|\b(?:[Oo]ption|[Cc]hoice"
+    r"|选项) ?([A-Z]))",
+    re.DOTALL,
+)
+
+
+def _after_its_text(bare: str, labels: str, choices: Sequence[str]) -> Statement:
+    """The label that ends the first sentence of `bare`, after the option's text or a remark."""
+    end = SENTENCE_END.search(bare)
+    sentence = bare[: end.start()] if end else bare
+    closing = _CLOSING.fullmatch(sentence.rstrip(" *_`\"'”’"))
+    if closing is None or (label := closing[2] or closing[3]) not in labels:
+        return NO_LABEL
+    before = closing[1].rstrip(" ,:-–—*_")
+    if named := option_by_text(before, choices, labels):
+        return Statement(label) if named == label else AMBIGUOUS
+    if _MENTION.search(before) or _TAKES_BACK.search(before):
+        return NO_LABEL
+    texts = labels_of_texts(before, choices)
+    return NO_LABEL if texts and label not in texts else Statement(label)
+
+
+# `not among the choices`, `either `, `rather than `: before a closing label that is no answer.
+_TAKES_BACK = re.compile(
+    r"\b(?:not|cannot|never|no|none|neither|nor|either|or|unlike|except|than|if|whether|between"
+    r"|from|and)\b"
+    r"|n[’']t\b|[?？]|不|非|无法|或|如果|是否|排除",
+    re.IGNORECASE,
+)
+
+
+def labels_of_texts(sentence: str, choices: Sequence[str]) -> list[str]:
+    """The labels of the options whose whole text stands in `sentence`, longer texts first."""
+    if not choices:
+        return []
+    folded = sentence.casefold()
+    found: list[str] = []
+    plain = _option_texts(tuple(choices))[2]
+    for index in sorted(range(len(plain)), key=lambda i: -len(plain[i])):
+        text = plain[index]
+        at = folded.find(text) if text else -1
+        while at >= 0:
+            end = at + len(text)
+            is_word = not (
+                (at and _in_word(folded[at - 1], text[0]))
+                or _in_word(folded[end : end + 1], text[-1])
+            )
+            if is_word:
+                found.append(chr(ord("A") + index))
+                folded = folded[:at] + "\0" * len(text) + folded[end:]
+                break
+            at = folded.find(text, at + 1)
+    return found
+
+
+def _in_word(beside: str, edge: str) -> bool:
+    """Whether a character beside an option's text goes on with its word: ``18`` in ``180``."""
+    if not (beside and beside.isascii() and edge.isascii()):
+        return False
+    return beside.isalnum() or (edge.isdigit() and beside in ".-")
 
 
 def bare_label(line: str, labels: str, choices: Sequence[str] = ()) -> str | None:
@@ -214,6 +312,24 @@ def _option_texts(choices: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     return shown, tuple(map(str.casefold, shown)), tuple(map(_plain_text, choices))
 
 
+def echoes_options(text: str, choices: Sequence[str]) -> bool:
+    """Whether `text` repeats its options: labelled lines, one after the other, with their texts."""
+    if len(choices) < 2 or "\n" not in text:
+        return False
+    first, second = choices[0].strip(), choices[1].strip()
+    at = text.find(first) if first else -1
+    while at >= 0:
+        gap = _NEXT_OPTION.match(text, at + len(first))
+        if gap and text.startswith(second, gap.end()):
+            return True
+        at = text.find(first, at + 1)
+    return False
+
+
+# From the text of option A to that of B: `.\n(B) `, `\n- **B.** `.
+_NEXT_OPTION = re.compile(r"[.\s*]{0,3}\n[\s\-(*\[]{0,5}B[)\].:、*]{1,4}\s?")
+
+
 def flatten_options(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """`text` and `choices` with the options of several lines written on one.
 
@@ -224,6 +340,12 @@ def flatten_options(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, 
         if choice is not line and choice.strip():
             text = text.replace(choice.strip(), line)
     return text, flat
+
+
+@lru_cache(maxsize=1024)
+def _has_parts(choices: tuple[str, ...]) -> bool:
+    """Whether options answer the parts of a question: ``(a) all tall, (b) half tall``."""
+    return any("(a)" in choice or choice.startswith("a)") for choice in choices)
 
 
 def _own_text(label: str, choices: Sequence[str]) -> str:
@@ -241,8 +363,12 @@ def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | 
     if match is None:
         return None
     letter, end = match[1] or match[2], match.end()
+    if match[1] is not None and letter.islower() and _has_parts(tuple(choices)):
+        return None
     if match[1] is None:
         if letter.islower():
+            return None
+        if letter == "I" and _ROMAN.match(bare, end):
             return None
         word = _NEXT_WORD.match(bare, end) if letter in "AI" else None
         if word is not None and word[1].casefold() not in _AFTER_LABEL:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from keju.types import Answer, Sample
 
@@ -28,6 +28,13 @@ class Reader(ABC):
     @abstractmethod
     def read(self, text: str, sample: Sample) -> Answer:
         """Return what `text` (think blocks already removed) answers."""
+
+    def facing(self, shown: Callable[[str], str]) -> Reader:
+        """This reader, told what the prompts of a subset show before their question.
+
+        Only a reader that has to know it returns another one.
+        """
+        return self
 
     def matches(self, value: str, sample: Sample) -> bool:
         """Say whether an answer that was read is the target's; by default the very same text."""

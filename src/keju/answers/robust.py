@@ -1,20 +1,24 @@
 """Keju's own reader: one reader over all kinds of answer.
 
-A reply goes through four steps: `prepare` (cut a run-on, flatten options), the tiers (what the
-protocol's own marker announces, then what any other wording does), the standing of each
-announcement (denied, supposed, one branch of two), and the value of the kind. Where nothing is
-announced, the end of the reply may be an answer by itself.
+A reply goes through these steps: `prepare` (normal forms, options on one line); every announcement
+is found and read once (`statements`); replayed worked examples are set aside; in the stretch up to
+the next question `decide` says which announcement counts, those in the protocol's own form before
+any other. Where nothing is announced, the end of the stretch may be an answer by itself, or an
+option may be named plainly. Where a stretch answers nothing, nothing is cut off: the next counts.
 """
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
+from keju.answers.decision import Stated, decide
 from keju.answers.kinds import Kind
-from keju.answers.labels import flatten_options
+from keju.answers.labels import echoes_options, flatten_options
 from keju.answers.negation import standing_of
 from keju.answers.reader import Reader
 from keju.answers.segments import (
@@ -24,34 +28,51 @@ from keju.answers.segments import (
     INVALID_LABEL,
     LONGEST,
     SILENT,
-    Spans,
+    Episode,
     Statement,
     clean_segment,
-    cut_run_on,
+    episodes,
     last_block,
     last_paragraph,
     segment_at,
 )
+from keju.answers.thinking import split_any_thinking
 from keju.answers.wordings import TOLERANT, announcements
-from keju.types import Answer, Sample, Tier
+from keju.types import Answer, Sample, Sign, Tier
 
 ACCEPTED = "accepted"
 """Key of `Sample.metadata` that holds all right answers, where there are several."""
 
+BARE = 40
+"""Characters of a reply that may be an answer and nothing else, which is looked for first."""
+
+# What an announcement has in it: `Answer`, `\\boxed`, `答案`, `correct option`.
+_ANNOUNCES = re.compile(r"nswer|NSWER|boxed|orrect|答|选|正确")
 # `(B)?`: after the protocol's own marker and colon a question mark fills in a form.
 _FILLED_IN = re.compile(r"([(\[（]?[A-Z][)\]）]?)\s?[?？]")
+# `:\n(A) two\n(B)`: after a marker the options are listed, which states none of them.
+_LISTS_OPTIONS = re.compile(
+    r"[*_:：\s]*+\n\s*+[-(\[*]{0,4}([A-Z])[)\].:、][^\n]*+\n\s{0,8}[-(\[*]{0,4}([A-Z])[)\].:、]"
+)
+_BEFORE_LIST = ("\n", ":", "*", "：")
+
+
+class Marked(NamedTuple):
+    """A statement and what announces it."""
+
+    stated: Stated
+    strict: bool
+    """Whether the protocol's own marker does."""
 
 
 class RobustReader(Reader):
     """Reads an answer of the sample's kind: strict marker, tolerant marker, the end of the reply.
 
-    Inside a tier the last marker that is followed by an answer wins; the first one's answer is
-    kept where it differs. Two answers that are joined are ambiguous and end the reading, and a
-    label that the row does not have ends its tier.
+    Of several announced answers `keju.answers.decision` says which one counts; the other is kept.
     """
 
     name = "robust"
-    version = 2
+    version = 3
     scores_cut = False
 
     def __init__(
@@ -60,28 +81,37 @@ class RobustReader(Reader):
         *,
         strict: re.Pattern[str] | str,
         tolerant: re.Pattern[str] = TOLERANT,
-        questions: tuple[str, ...] = (),
         name: str = "",
         explains: bool = False,
     ) -> None:
         r"""`strict` is the marker that the protocol asks for, a text where it has one form, which
         is quicker to find than a pattern; `tolerant` any other wording, beside which ``\boxed{…}``
-        always counts; `questions` says how a line begins where a model runs on into a new question.
-        `kind` is given by the sample where answers are of several kinds. With
+        always counts. `kind` is given by the sample where answers are of several kinds. With
         `explains` the reason says why nothing was read after a marker: ``no_label``, ``denied``.
         """
         self._kind_of = (lambda _: kind) if isinstance(kind, Kind) else kind
         self._strict, self._tolerant = strict, tolerant
-        self._questions = questions
         self._explains = explains
+        self._shown: Callable[[str], str] | None = None
+        self._replayed: dict[str, tuple[str, ...]] = {}
         self.name = name or self.name
+
+    def facing(self, shown: Callable[[str], str]) -> RobustReader:
+        """This reader, told what the prompts of a subset show before the question."""
+        reader = copy.copy(self)
+        reader._shown, reader._replayed = shown, {}
+        return reader
 
     def read(self, text: str, sample: Sample) -> Answer:
         text, sample, cut = self.prepare(text, sample)
+        kind = self._kind_of(sample)
+        is_bare = kind.closed and len(text) <= BARE and not _ANNOUNCES.search(text)
+        if is_bare and (value := kind.whole(text, sample)):
+            return Answer(value, "fallback", cut=cut)
         if not text.strip():
             return Answer(reason="empty", cut=cut)
-        answer = self._read_tiers(text, self._kind_of(sample), sample)
-        return msgspec.structs.replace(answer, cut=True) if cut else answer
+        answer = self._read(text, kind, sample)
+        return msgspec.structs.replace(answer, cut=True) if cut and not answer.cut else answer
 
     def matches(self, value: str, sample: Sample) -> bool:
         """Whether `value` is the target, or one of several that count as right."""
@@ -91,108 +121,228 @@ class RobustReader(Reader):
 
     def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
         """The text to read, the sample to read it with, and whether a run-on was cut off."""
-        text, cut = cut_run_on(text, self._questions)
+        if "<" in text or "◁" in text or "[THINK]" in text:
+            text = split_any_thinking(text).text
         if sample.choices and "\n" in "".join(sample.choices):
             text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
-        return text, sample, cut
+        return text, sample, False
 
     def fallback(self, text: str, sample: Sample) -> Answer:
         """What an exam's own rules read in a reply in which nothing else was found."""
         return Answer()
 
-    def _read_tiers(self, text: str, kind: Kind, sample: Sample) -> Answer:
-        reason = ""
-        memory: dict[str, Statement] = {}
-        tiers: tuple[tuple[Tier, re.Pattern[str] | str | None], ...] = (
-            ("strict", self._strict),
-            ("strict", kind.marker),
-            ("tolerant", self._tolerant),
-        )
-        for tier, pattern in tiers:
-            if pattern is None:
-                continue
-            answer = read_tier(text, pattern, tier, kind, sample, memory)
-            if answer.value is not None or answer.reason == "ambiguous":
-                return answer
-            if self._explains or answer.reason == INVALID_LABEL.reason:
-                reason = reason or answer.reason
-        if value := _end_of_reply(text, kind, sample):
-            return Answer(value, "fallback")
+    def _read(self, text: str, kind: Kind, sample: Sample) -> Answer:
+        """The answer of the first stretch of the reply that has one and is about this question."""
+        marked, reason = statements(text, self._strict, self._tolerant, kind, sample)
+        signs: tuple[Sign, ...] = ()
+        if len(marked) > 2 and (after := self._after_replay(marked, kind, sample)):
+            signs, marked = ("replayed_examples",), marked[after : after + 1]
+            return _announced(text, marked, kind, signs)
+        stretches = episodes(text)
+        if len(stretches) > 1:
+            stretches, replays = self._about_this_question(text, stretches, sample)
+            signs = ("replayed_examples",) if replays else ()
+        if echoes_options(text, sample.choices):
+            signs += ("echoed_options",)
+        answer = Answer()
+        for stretch in stretches[:MOST]:
+            inside = [each for each in marked if stretch.start <= each.stated.start < stretch.end]
+            answer = _announced(text, inside, kind, signs) if inside else Answer()
+            if answer.value is None and answer.reason != AMBIGUOUS.reason:
+                reason = answer.reason or reason
+                part = text[stretch.start : stretch.end]
+                answer = self._unannounced(part, kind, sample, signs)
+            if answer.value is not None or answer.reason == AMBIGUOUS.reason:
+                if stretch is stretches[-1]:
+                    return answer
+                signs = answer.signs if "run_on" in answer.signs else (*answer.signs, "run_on")
+                return msgspec.structs.replace(answer, cut=True, signs=signs)
+        told = reason if self._explains or reason == INVALID_LABEL.reason else ""
+        if "echoed_options" in signs:
+            told = told or "echoed_options"
+        return Answer(reason=told or answer.reason or kind.nothing, signs=signs)
+
+    def _unannounced(
+        self, text: str, kind: Kind, sample: Sample, signs: tuple[Sign, ...]
+    ) -> Answer:
+        """What a stretch answers in which nothing is announced."""
+        if value := _end_of_reply(text, kind, sample, listed="echoed_options" in signs):
+            return Answer(value, "fallback", signs=signs)
+        value, reason = kind.plainly(text, sample)
+        if value is not None:
+            return Answer(value, "tolerant", signs=signs)
+        if reason == AMBIGUOUS.reason:
+            return Answer(reason=reason, signs=signs)
         answer = self.fallback(text, sample)
-        if answer.value is not None:
-            return answer
-        return Answer(reason=answer.reason or reason or kind.nothing)
+        return msgspec.structs.replace(answer, signs=signs) if signs else answer
+
+    # --- worked examples that a reply repeats ---
+
+    def _after_replay(self, marked: Sequence[Marked], kind: Kind, sample: Sample) -> int:
+        """The place of the first statement after the worked examples' own answers; 0 without."""
+        if self._shown is None or not kind.many:
+            return 0
+        subset = sample.subset
+        if (answers := self._replayed.get(subset)) is None:
+            row = msgspec.structs.replace(sample, choices=("\0",) * len(LETTERS))
+            found, _ = statements(self._shown(subset), self._strict, self._tolerant, kind, row)
+            answers = tuple(each.stated.statement.value or "" for each in found)
+            self._replayed[subset] = answers
+        n = len(answers)
+        if n < 2 or len(marked) <= n:
+            return 0
+        given = [each.stated.statement.value for each in marked[:n]]
+        return n if sum(map(str.__eq__, answers, (v or "?" for v in given))) >= max(2, n - 1) else 0
+
+    def _about_this_question(
+        self, text: str, stretches: list[Episode], sample: Sample
+    ) -> tuple[list[Episode], bool]:
+        """The stretches without those that repeat worked examples, from this question's on."""
+        shown = self._shown(sample.subset) if self._shown else ""
+        own = sample.text.strip()[:HEADS]
+        kept, replays = [], False
+        for number, stretch in enumerate(stretches):
+            head = text[stretch.question : stretch.question + 2 * HEADS].lstrip(" *_\n")[:HEADS]
+            if stretch.question < 0 or len(head) < HEADS // 2:
+                kept.append(stretch)
+            elif own.startswith(head[: len(own)]) or head.startswith(own):
+                return [*kept, *stretches[number:]] if kept else stretches[number:], replays
+            elif head in shown and number < len(stretches) - 1:
+                replays = True
+            else:
+                kept.append(stretch)
+        return kept or stretches, replays
 
 
-def read_tier(
+MOST = 50
+"""Stretches that are looked at; a reply that has more of them without an answer is a loop."""
+HEADS = 40
+"""Characters by which a question is told from another."""
+LETTERS = "ABCDEFGHIJ"
+
+
+def statements(
     text: str,
-    pattern: re.Pattern[str] | str,
-    tier: Tier,
+    strict: re.Pattern[str] | str,
+    tolerant: re.Pattern[str],
     kind: Kind,
     sample: Sample,
-    memory: dict[str, Statement],
-) -> Answer:
-    """The last statement of `text` among those that `pattern` announces."""
-    if isinstance(pattern, str):
-        spans, start = [], text.find(pattern)
-        while start >= 0:
-            end = start + len(pattern)
-            spans.append((start, end))
-            start = text.find(pattern, end)
-    elif tier == "tolerant":
-        spans = announcements(text, pattern)
-    else:
-        spans = [match.span() for match in pattern.finditer(text)]
-    if not spans:
-        return Answer()
-    strict = tier == "strict"
-    numbers = range(len(spans))
-    statement, end = _first_statement(text, spans, reversed(numbers), strict, kind, sample, memory)
-    value = statement.value
-    if value is None:
-        return Answer(reason=statement.reason)
-    if strict and kind.plain:
-        plain = kind.plain.match(text, end)
-        tier = "strict" if plain and plain[1] == value else "tolerant"
-    if len(spans) == 1:
-        return Answer(value, tier)
-    first = _first_statement(text, spans, numbers, strict, kind, sample, memory)[0].value
-    return Answer(value, tier, first=first if first != value else None)
+) -> tuple[list[Marked], str]:
+    """All that markers announce in `text`, in order, and why the last one that says nothing does.
 
-
-def _first_statement(
-    text: str,
-    spans: Spans,
-    order: Iterable[int],
-    strict: bool,
-    kind: Kind,
-    sample: Sample,
-    memory: dict[str, Statement],
-) -> tuple[Statement, int]:
-    """What the first of the markers at `spans` that announces anything says, and where it ends.
-
-    Prose and denials state nothing. `memory` holds what was read already, so that a looping reply
-    costs no more than one turn.
+    Prose and denials state nothing. What was read already is not read again, so that a looping
+    reply costs no more than one turn.
     """
-    nothing = Statement(None)
-    for number in order:
-        words, start, end = segment_at(text, spans, number, paragraph=kind.paragraph)
-        # In a form that is filled in, `ANSWER: B?`, the mark is no doubt; in a sentence, `the
-        # answer is (B)?`, it stays and says that nothing was decided.
-        if strict and words.endswith(("?", "？")) and text[end - 1] in ":：":
-            form = _FILLED_IN.fullmatch(words)
-            words = form[1] if form else words
-        if (statement := memory.get(words)) is None:
-            statement = memory[words] = kind.read(words, sample)
+    spans = _spans(text, strict, tolerant, kind)
+    marked: list[Marked] = []
+    memory: dict[str, Statement] = {}
+    reason = ""
+    limits = [(start, end) for start, end, _, _ in spans]
+    for number, (start, end, longer, is_strict) in enumerate(spans):
+        may_list = text[end : end + 1] in _BEFORE_LIST
+        listed = _LISTS_OPTIONS.match(text, end) if may_list else None
+        if listed and listed[1] != listed[2]:
+            continue
+        statement = NOTHING
+        for until in (end, longer) if longer > end else (end,):
+            limits[number] = (start, until)
+            words = segment_at(text, limits, number, paragraph=kind.paragraph).text
+            # In a form that is filled in, `ANSWER: B?`, the mark is no doubt; in a sentence, `the
+            # answer is (B)?`, it stays and says that nothing was decided.
+            if is_strict and words.endswith(("?", "？")) and text[until - 1] in ":：":
+                form = _FILLED_IN.fullmatch(words)
+                words = form[1] if form else words
+            if (known := memory.get(words)) is None:
+                known = memory[words] = kind.read(words, sample)
+            statement = known
+            if statement.value is not None or statement not in SILENT:
+                break
         if statement.value is None and statement in SILENT:
-            nothing = statement
+            reason = statement.reason
             continue
         standing = standing_of(text, start)
-        if standing != "denied":
-            return (statement if standing == "stated" else AMBIGUOUS), end
-        nothing = DENIED
-    return nothing, 0
+        if standing == "denied":
+            reason = DENIED.reason
+            continue
+        stated = statement if standing == "stated" else AMBIGUOUS
+        marked.append(Marked(Stated(stated, start, limits[number][1]), is_strict))
+    return marked, reason
+
+
+NOTHING = Statement(None)
+
+
+def _spans(
+    text: str, strict: re.Pattern[str] | str, tolerant: re.Pattern[str], kind: Kind
+) -> list[tuple[int, int, int, bool]]:
+    """Where markers stand, in order: start, end, the end of a longer form, whether it is strict."""
+    firm = list(_found(text, strict))
+    if kind.marker is not None:
+        firm = sorted({*firm, *_found(text, kind.marker)})
+    others = announcements(text, tolerant)
+    spans: list[tuple[int, int, int, bool]] = []
+    place = 0
+    for start, end in firm:
+        while place < len(others) and others[place][1] <= start:
+            spans.append((*others[place], 0, False))
+            place += 1
+        longer = 0
+        while place < len(others) and others[place][0] < end:
+            longer = others[place][1]
+            place += 1
+        spans.append((start, end, longer, True))
+    spans += [(start, end, 0, False) for start, end in others[place:]]
+    return spans
+
+
+def _found(text: str, pattern: re.Pattern[str] | str) -> Iterator[tuple[int, int]]:
+    """Where a marker stands."""
+    if not pattern:
+        return
+    if not isinstance(pattern, str):
+        for match in pattern.finditer(text):
+            yield match.span()
+        return
+    start = text.find(pattern)
+    while start >= 0:
+        end = start + len(pattern)
+        yield start, end
+        start = text.find(pattern, end)
+
+
+def _announced(text: str, marked: Sequence[Marked], kind: Kind, signs: tuple[Sign, ...]) -> Answer:
+    """The answer of the statements of a stretch: those of the protocol's own form first."""
+    if len(marked) == 1:
+        stated, strict = marked[0]
+        return _as_answer(text, stated, strict, kind, None, signs)
+    firm = [each.stated for each in marked if each.strict]
+    decision = decide(text, firm) if firm else None
+    strict = decision is not None and decision.stated.statement.reason != INVALID_LABEL.reason
+    if decision is None or not strict:
+        decision = decide(text, [each.stated for each in marked if not each.strict] or firm)
+    value, other = decision.stated.statement.value, decision.other
+    if other is None and strict:
+        values = (each.stated.statement.value for each in marked if not each.strict)
+        other = next((each for each in values if each is not None and each != value), None)
+    if other is not None:
+        signs += ("two_answers",)
+    if decision.by_order:
+        signs += ("order_decides", "run_on")
+    return _as_answer(text, decision.stated, strict, kind, other, signs)
+
+
+def _as_answer(
+    text: str, stated: Stated, strict: bool, kind: Kind, other: str | None, signs: tuple[Sign, ...]
+) -> Answer:
+    value, reason = stated.statement
+    if value is None:
+        return Answer(reason=reason, other=other, signs=signs)
+    tier: Tier = "strict" if strict else "tolerant"
+    if strict and kind.plain:
+        plain = kind.plain.match(text, stated.end)
+        tier = "strict" if plain and plain[1] == value else "tolerant"
+    return Answer(value, tier, other=other, signs=signs)
 
 
 # --- the end of a reply ------------------------------------------------------------------------
@@ -234,15 +384,16 @@ _VERDICT = re.compile(
 )
 
 
-def _end_of_reply(text: str, kind: Kind, sample: Sample) -> str | None:
+def _end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str | None:
     """The answer of a reply that ends with nothing else, or with a plain statement of it.
 
     That is the last line or a code block at the end, alone or as a statement: ``= -50``, ``Total:
     8``, a verdict; where answers go on over lines, the last paragraph; or the whole reply. A letter
-    is never taken out of prose.
+    is never taken out of prose, and the last item of a list of answers is none; `listed` says that
+    the reply repeats its options.
     """
     block = last_block(text)
-    if len(block) > LONGEST:
+    if len(block) > LONGEST or (kind.listed and _ends_a_list(text, block, kind, sample, listed)):
         return None
     bare = clean_segment(block)
     parts = [block]
@@ -261,3 +412,16 @@ def _end_of_reply(text: str, kind: Kind, sample: Sample) -> str | None:
     if len(text) <= LONGEST:
         parts += [last_paragraph(text), text] if kind.paragraph else [text]
     return next((value for part in parts if (value := kind.whole(part, sample))), None)
+
+
+def _ends_a_list(text: str, block: str, kind: Kind, sample: Sample, listed: bool) -> bool:
+    """Whether the last line is one of several that could each be the answer: repeated options."""
+    before = text.rstrip()[: -len(block)].rstrip() if block else ""
+    line = before[before.rfind("\n") + 1 :].strip()
+    value = kind.whole(block, sample) if line else None
+    if value is None:
+        return False
+    other = kind.whole(line, sample)
+    if other is not None and other != value:
+        return True
+    return listed and len(block) > 8 and other is not None

@@ -137,15 +137,41 @@ def tag_content(text: str) -> str | None:
     return inside
 
 
-def cut_run_on(text: str, starts: tuple[str, ...]) -> tuple[str, bool]:
-    """Cut `text` before the first line that begins with one of `starts`, an invented question.
+# Where a model runs on: `Q: `, `**Question 2:**`, `### Problem 3`, `Next question`, `Human:`,
+# `[INST]`, `题目：`, `第2题`. Not `Questions`, `Problem:`, `User stories`.
+_NEXT_QUESTION = re.compile(
+    r"\n[ \t#*_>-]{0,8}(?:Q(?:uestion)?\s?(?:(?:[Nn]o\.? ?|#)?\d{1,3})?[*_]{0,3}[:：]"
+    r"|Q(?:uestion)? ?\d{1,3}[*_]{0,3}[.)\n]|(?:Problem|Exercise|Task|Example|Quiz) #?\d{1,3}\b"
+    r"|(?:Next|Another|New) (?:question|problem|task|example|exercise)\b"
+    r"|(?:Human|User|Instruction|Student|Input|Prompt)[*_]{0,2}:|\[INST\]"
+    r"|<\|(?:im_start|start_header_id|user|endoftext|eot_id)"
+    r"|The following (?:is|are) (?:an? )?(?:multiple|single)[- ]choice"
+    r"|(?:问题|题目)\s?\d{0,3}[*_]{0,2}[:：]|第 ?[\d一二三四五六七八九十]{1,3} ?题"
+    r"|[下另]一道?题|用户[:：]|例题? ?\d"
+    r"|以下是(?:中国|一[道个]))"
+)
+_OPENING_QUESTION = re.compile(_NEXT_QUESTION.pattern.replace(r"\n[", r"\s*+[", 1))
 
-    A reply that opens with such a line repeats its own question and is not cut there. Returns the
-    text that is left and whether anything was cut.
-    """
-    opening = len(text) - len(text.lstrip()) if text[:1].isspace() else 0
-    cuts = [at for start in starts if (at := text.find("\n" + start, opening)) >= 0]
-    return (text[: min(cuts)], True) if cuts else (text, False)
+
+class Episode(NamedTuple):
+    """A stretch of a reply between two questions."""
+
+    start: int
+    end: int
+    question: int
+    """Where the question that it begins with stands; -1 where it begins with none."""
+
+
+def episodes(text: str) -> list[Episode]:
+    """A reply taken apart where a line begins a question: its own, restated, or an invented one."""
+    first = _OPENING_QUESTION.match(text)
+    opening = first.end() if first else -1
+    starts = [(0, opening)]
+    starts += [
+        (match.start(), match.end()) for match in _NEXT_QUESTION.finditer(text, max(0, opening - 1))
+    ]
+    ends = [start for start, _ in starts[1:]] + [len(text)]
+    return [Episode(start, end, at) for (start, at), end in zip(starts, ends, strict=True)]
 
 
 # --- what dresses an answer --------------------------------------------------------------------

@@ -227,6 +227,11 @@ class Exam:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The effective settings that shaped the prompts, for the manifest."""
 
+    def __post_init__(self) -> None:
+        if self.prompts is not None:
+            shown = self.prompts.shown
+            self.readers = {name: each.facing(shown) for name, each in self.readers.items()}
+
     def render(self, sample: Sample) -> Prompt:
         """Return the prompt of one question; the `Prefix` object is shared inside a subset."""
         assert self.prompts is not None  # or a subclass renders

@@ -106,7 +106,7 @@ def _cut_off(answer: Answer, sample: Sample, reader: Reader) -> Reading:
         score = _score(answer, sample, reader)
         return Reading(reader.name, answer, msgspec.structs.replace(score, outcome="truncated"))
     if answer.value is not None:
-        answer = Answer(reason=CUT_OFF, cut=answer.cut)
+        answer = Answer(reason=CUT_OFF, cut=answer.cut, signs=answer.signs)
     return Reading(reader.name, answer, Score(0.0, "truncated"))
 
 

@@ -235,6 +235,11 @@ class Prompts:
         self._tails = tails
         self._cue = cue
 
+    def shown(self, subset: str) -> str:
+        """All that the prompts of a subset show before their question."""
+        prefix = self._prefixes[subset]
+        return "\n\n".join([*(turn.content for turn in prefix.messages), prefix.lead])
+
     def render(self, sample: Sample) -> Prompt:
         """The prompt of one question."""
         subset = sample.subset

@@ -17,8 +17,6 @@ from keju.types import Answer, Sample
 
 MARKER = "So the answer is "
 """The words that the worked examples end with."""
-QUESTION_STARTS = ("Q: ",)
-"""How a line begins where a model runs on into a new question."""
 
 
 # --- published ---------------------------------------------------------------------------------
@@ -176,11 +174,6 @@ READERS: dict[str, Reader] = {
         PaperReader(),
         AnswerOnlyReader(),
         McpbrReader(),
-        RobustReader(
-            lambda sample: KIND_OF[sample.subset],
-            strict=MARKER,
-            questions=QUESTION_STARTS,
-            explains=True,
-        ),
+        RobustReader(lambda sample: KIND_OF[sample.subset], strict=MARKER, explains=True),
     )
 }

@@ -17,7 +17,7 @@ from keju.answers.labels import bare_label, read_label
 from keju.answers.negation import LINK, strength_of
 from keju.answers.numbers import comparable, number_of, range_of, same_number
 from keju.answers.reader import Reader
-from keju.answers.robust import RobustReader, read_tier
+from keju.answers.robust import RobustReader, statements
 from keju.answers.segments import LONGEST, NO_LABEL, Statement, clean_segment, tag_content
 from keju.answers.wordings import TOLERANT
 from keju.benchmarks.grading import REFUSAL
@@ -96,7 +96,7 @@ class Options(Choice):
 class TaggedReader(RobustReader):
     """Keju's own: tags and the strict marker, any other wording, then the reply's own form."""
 
-    version = 3
+    version = 4
 
     def __init__(self) -> None:
         super().__init__(Options(), strict=_TAG_OR_MARKER)
@@ -149,10 +149,11 @@ class _TextFirst(Choice):
 
 def _announced(text: str, sample: Sample) -> Answer | None:
     """``answer is X`` or ``Answer: X``, the last that is followed by an answer and not denied."""
-    answer = read_tier(text, TOLERANT, "tolerant", _TextFirst(), sample, {})
-    if answer.value is None and answer.reason not in ("ambiguous", "invalid_label"):
+    marked, _ = statements(text, "", TOLERANT, _TextFirst(), sample)
+    if not marked:
         return None
-    return Answer(answer.value, answer.tier, answer.reason)
+    value, reason = marked[-1].stated.statement
+    return Answer(value, "tolerant" if value else "", reason)
 
 
 def _leading(text: str, sample: Sample) -> Answer | None:

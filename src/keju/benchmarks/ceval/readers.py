@@ -224,14 +224,14 @@ class ChineseReader(RobustReader):
     """
 
     def __init__(self, *, continues: bool = False, base: bool = False) -> None:
-        super().__init__(Choice(), strict=CHINESE_STRICT, tolerant=CHINESE, questions=("问题:",))
+        super().__init__(Choice(chinese=True), strict=CHINESE_STRICT, tolerant=CHINESE)
         self._continues, self._base = continues, base
 
     def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
         text = normal_chinese(text)
         choices = tuple(map(normal_chinese, sample.choices))
-        if choices != sample.choices:
-            sample = msgspec.structs.replace(sample, choices=choices)
+        question = normal_chinese(sample.text)
+        sample = msgspec.structs.replace(sample, choices=choices, text=question)
         if self._continues and (self._base or _opens_with_answer(text, choices)):
             text = CUE + text
         text, sample, cut = super().prepare(text, sample)

@@ -16,7 +16,6 @@ from keju.answers.wordings import ANSWER_COLON, ANSWER_IS
 from keju.types import Answer, Sample
 
 NAMES = ("l1", "l2", "evalscope", "robust")
-QUESTION_LINES = ("Question:",)
 
 # `answer is (B`; the authors' first pattern has no word boundary: `answer is Because` is B.
 _LEVEL_1 = re.compile(r"answer is \(?([A-J])")
@@ -79,6 +78,6 @@ def readers_of(protocol: str) -> dict[str, Reader]:
         Level1(plain=plain),
         Level2(plain=plain),
         EvalScopeChoiceReader(),
-        RobustReader(Choice(), strict=strict, questions=QUESTION_LINES),
+        RobustReader(Choice(), strict=strict),
     )
     return {reader.name: reader for reader in readers}
