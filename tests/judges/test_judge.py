@@ -43,13 +43,31 @@ def test_the_variable_that_a_judge_names_is_kept_with_the_run(tmp_path: Path) ->
     assert "api_key_var" not in JudgeConfig(model="j").model_dump(exclude_defaults=True)
 
 
-def test_another_endpoint_gets_the_key_of_its_variable(
+def test_another_host_gets_the_key_of_its_own_variable_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", FOREIGN)
-    elsewhere = "http://127.0.0.2:8000/v1"
-    assert key_of(tmp_path, {"api_url": elsewhere}) == FOREIGN
-    assert key_of(tmp_path, {"api_url": elsewhere, "api_key_var": "NOT_SET"}) is None
+    monkeypatch.setenv("JK", NAMED)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    for elsewhere in ("http://127.0.0.2:8000/v1", "http://127.0.0.1:8001/v1", "http://there/v1"):
+        assert key_of(tmp_path, {"api_url": elsewhere}) is None
+        assert key_of(tmp_path, {"api_url": elsewhere, "api_key_var": "NOT_SET"}) is None
+        assert key_of(tmp_path, {"api_url": elsewhere, "api_key_var": "JK"}) == NAMED
+        assert key_of(tmp_path, {"api_url": elsewhere, "api_key_var": "OPENAI_API_KEY"}) == FOREIGN
+    assert key_of(tmp_path, {"api_url": "http://127.0.0.1:8000/other/v1"}) == OWN
+
+
+def test_the_key_of_openai_goes_to_openai_or_where_its_address_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", FOREIGN)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert key_of(tmp_path, {"api_url": "https://api.openai.com/v1"}) == FOREIGN
+    assert key_of(tmp_path, {"api_url": "http://api.openai.com/v1"}) is None
+    assert key_of(tmp_path, {"api_url": "https://api.openai.com.there/v1"}) is None
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://there/v1")
+    assert key_of(tmp_path, {"api_url": "https://there:443/v1/"}) == FOREIGN
+    assert key_of(tmp_path, {"api_url": "https://api.openai.com/v1"}) is None
 
 
 ITSELF, NAMESAKE = "is the candidate itself", "has the candidate's name at another endpoint"
@@ -151,7 +169,7 @@ SETTINGS = {"key": "K", "address": "--api-url", "address_and_model": "--api-url 
 @pytest.mark.parametrize(
     ("code", "at_its_own", "at_the_candidates"),
     [
-        ("endpoint_wants_key", "set OPENAI_API_KEY", "set OPENAI_API_KEY"),
+        ("endpoint_wants_key", "OPENAI_API_KEY is not sent to other hosts", "set OPENAI_API_KEY"),
         (
             "endpoint_unreachable",
             "check judge.api_url (or llm_judge_base_url)",

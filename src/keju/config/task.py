@@ -217,8 +217,8 @@ class JudgeConfig(StrictSettings):
     model: str
     api_url: str | None = None
     api_key_var: str | None = None
-    """Name of the environment variable that holds the key; OPENAI_API_KEY if it is not said, and
-    at the candidate's own endpoint the candidate's key."""
+    """Name of the environment variable that holds the key. Where none is said: at the candidate's
+    own host the candidate's key, at OpenAI's OPENAI_API_KEY, elsewhere no key."""
     strategy: Literal["rule", "llm", "llm_recall"] = "llm_recall"
     """``rule`` never asks, ``llm`` asks about every answer, ``llm_recall`` about undecided ones."""
     continuous: bool = False

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 EXCERPT = 120
 """Characters of a reply without a verdict that are kept with the fault."""
+OPENAI_KEY = "OPENAI_API_KEY"
 _LOOPBACK = re.compile(r"(?<=://)(?:127\.0\.0\.1|\[::1\]|0\.0\.0\.0)(?=[:/])")
 """This computer, whichever way: ``http://127.0.0.1:8000/v1``, ``http://[::1]/v1``."""
 _USUAL_PORT = re.compile(r"^(http://[^/]*):80(?=/)|^(https://[^/]*):443(?=/)")
@@ -203,7 +204,10 @@ class Judge:
 
     def failed(self, error: KejuError) -> KejuError:
         """`error` with this judge's name, and its settings in place of a candidate's."""
-        own: dict[str, Any] = {"key": key_variable(self.settings)}
+        own: dict[str, Any] = {"key": self.settings.api_key_var or OPENAI_KEY}
+        hosts = [_host(url) for url in (self.task.api_url, self._candidate.api_url, _openai())]
+        if self.settings.api_key_var is None and hosts[0] not in hosts[1:]:
+            own["key"] = Notice("judge_key_setting")
         if (missing := self.missing_key()) is not None:
             own["key"] = Notice("judge_key_missing", {"variable": own["key"], "problem": missing})
         if self.settings.api_url is None:
@@ -234,16 +238,18 @@ class Judge:
 def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig:
     """Asking a judge as a task of its own.
 
-    The key comes from the variable that the judge's settings name. A judge at the very endpoint
-    of the candidate uses the candidate's, unless they name a variable themselves; a key meant
-    for another endpoint is not sent there.
+    A key goes only where it was meant to: the one of the variable that the judge's settings name
+    to the judge; the candidate's to the candidate's own host; OPENAI_API_KEY to OpenAI, or to the
+    host of OPENAI_BASE_URL.
     """
     endpoint: dict[str, Any] = {}
     if not is_local(model):
         address = judge.api_url or config.api_url or os.environ.get("OPENAI_BASE_URL")
-        key: Any = os.environ.get(key_variable(judge))
-        if address is not None and _place(address) == _place(config.api_url):
-            key = (key if judge.api_key_var else None) or config.api_key
+        key: Any = os.environ.get(judge.api_key_var or "")
+        if not key and _host(address) == _host(config.api_url):
+            key = config.api_key
+        elif judge.api_key_var is None and _host(address) == _host(_openai()):
+            key = os.environ.get(OPENAI_KEY)
         endpoint = {"api_url": address, "api_key": key, "ca_file": config.ca_file}
     try:
         return TaskConfig(
@@ -266,9 +272,15 @@ def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig
         raise ConfigError("judge_unusable", problem=error) from None
 
 
-def key_variable(judge: JudgeConfig) -> str:
-    """Name of the environment variable with the key of a judge."""
-    return judge.api_key_var or "OPENAI_API_KEY"
+def _openai() -> str:
+    """The address that OPENAI_API_KEY is for."""
+    return os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+
+
+def _host(api_url: str | None) -> str:
+    """Scheme, host and port of an endpoint."""
+    scheme, _, rest = (_place(api_url) or "").partition("://")
+    return _USUAL_PORT.sub(r"\1\2", f"{scheme}://{rest.partition('/')[0]}/")
 
 
 def _place(api_url: str | None) -> str | None:

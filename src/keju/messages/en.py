@@ -111,6 +111,8 @@ TEXTS: dict[str, str] = {
     "judge_key_missing": "{variable} ({problem})",
     "judge_address_setting": "judge.api_url (or llm_judge_base_url)",
     "judge_model_setting": "--api-url and judge.model",
+    "judge_key_setting": "judge.api_key_var (or llm_judge_api_key_var) to the name of the variable "
+    "that holds the judge's key, since OPENAI_API_KEY is not sent to other hosts",
     "judge_settings": "judge.api_url and judge.model (or llm_judge_base_url and llm_judge_model)",
     "labelled_unreadable": "judge.labelled: cannot read {path}: {problem}",
     "labelled_unknown_question": "{path}, row {row}: no exam of this run has a question '{id}'",

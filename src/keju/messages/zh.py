@@ -97,6 +97,8 @@ TEXTS: dict[str, str] = {
     "judge_key_missing": "{variable}（{problem}）",
     "judge_address_setting": "judge.api_url（或 llm_judge_base_url）",
     "judge_model_setting": "--api-url 和 judge.model",
+    "judge_key_setting": "judge.api_key_var（或 llm_judge_api_key_var）为存放评委密钥的变量名，"
+    "因为 OPENAI_API_KEY 不会发往其他主机",
     "judge_settings": "judge.api_url 和 judge.model（或 llm_judge_base_url 和 llm_judge_model）",
     "labelled_unreadable": "judge.labelled：无法读取 {path}：{problem}",
     "labelled_unknown_question": "{path} 第 {row} 行：本次运行的考试中没有题目“{id}”",
