@@ -7,12 +7,14 @@ import io
 import json
 import math
 import os
+import platform
 import re
 import secrets
+import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Never, Self
 
@@ -20,6 +22,10 @@ import msgspec
 
 from keju.errors import DataError, WriteError
 
+PART: Final = ".part"
+"""How the name of a file ends that is still written."""
+LONGEST_WRITING: Final = 86_400.0
+"""Seconds after which nobody writes a file any more."""
 LONGEST_LINE: Final = 1 << 26
 """Bytes of one line; replies may be long, but not endless."""
 LONGEST_NUMBER: Final = 1000
@@ -36,15 +42,18 @@ def whole_file(path: Path, *, make_folder: bool = True) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` once everything is written.
 
     A reader of `path` sees the old content or the new, never a part, and nothing stays behind
-    where the block fails. The part's name is new each time, so that two writers never share one.
+    where the block fails. The part's name is new each time, so that two writers never share one;
+    parts that killed writers left behind are removed.
     WriteError says in one line why the file cannot be written.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    writer = f"{platform.node()}-{os.getpid()}"
+    part = path.with_name(f".{path.name}.{writer}-{secrets.token_hex(4)}{PART}")
     try:
         if make_folder:
             path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise WriteError("file_is_folder", where=path)
+        _remove_leftovers(path)
         with part.open("xb") as stream:
             yield stream
         part.replace(path)
@@ -56,6 +65,32 @@ def whole_file(path: Path, *, make_folder: bool = True) -> Iterator[BinaryIO]:
             part.unlink(missing_ok=True)
         except OSError:
             pass  # the folder itself cannot be used, which the first error said
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove the parts of `path` whose writers are gone from this computer, or older than a day."""
+    start = f".{path.name}."
+    for entry in os.scandir(path.parent):
+        if not (entry.name.startswith(start) and entry.name.endswith(PART)):
+            continue
+        host, _, rest = entry.name.removeprefix(start).rpartition("-")[0].rpartition("-")
+        with suppress(OSError):
+            gone = host == platform.node() and rest.isdecimal() and not _runs(int(rest))
+            if gone or entry.stat().st_mtime < time.time() - LONGEST_WRITING:
+                Path(entry.path).unlink()
+
+
+def _runs(process: int) -> bool:
+    """Whether a process of this computer is still there; where that cannot be asked, it is."""
+    if os.name == "nt":  # asking would end it
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        pass
+    return True
 
 
 def write_json(path: Path, document: Any, *, make_folder: bool = True) -> None:

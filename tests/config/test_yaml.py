@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from keju.cli import main
 from keju.config.load import load
 from keju.config.text import scalar
 from keju.errors import ConfigError
@@ -77,3 +78,39 @@ def test_what_cannot_be_read_is_told_with_its_line(text: str, told: str) -> None
         scalar(text, "here")
     assert str(error.value).startswith(told)
     assert "\n" not in str(error.value)
+
+
+LEVELS = 30
+LAUGHS = "a0: &a0 [x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, LEVELS)
+)
+MERGES = "a0: &a0 {k: v}\n" + "".join(
+    f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, LEVELS)
+)
+
+
+@pytest.mark.parametrize(
+    "text", [LAUGHS, MERGES, "a: &a\n  b: *a", "a: &a [*a]", "&a {b: [1, {c: *a}]}"]
+)
+def test_aliases_that_grow_without_bounds_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="its aliases make it grow without bounds") as error:
+        scalar(text, "here")
+    assert "\n" not in str(error.value)
+
+
+def test_aliases_of_a_usual_size_are_taken() -> None:
+    text = "base: &base {x: 1}\nmine: {<<: *base, y: 2}\nboth: [*base, *base]"
+    assert scalar(text, "here") == {
+        "base": {"x": 1},
+        "mine": {"x": 1, "y": 2},
+        "both": [{"x": 1}, {"x": 1}],
+    }
+
+
+def test_a_setting_that_refers_to_itself_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("generation_config:\n  extra_body: &a\n    more: *a\n")
+    assert main(["eval", "--config", str(file), "--datasets", "demo", "--model", "scripted"]) == 2
+    assert "c.yaml, line 2: its aliases" in capsys.readouterr().err

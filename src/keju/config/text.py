@@ -119,6 +119,8 @@ def scalar(text: str, where: str, *, as_written: bool = False) -> Any:
         raise ConfigError("config_not_yaml", where=where, problem=problem) from None
 
 
+MOST_ALIASED = 10_000
+"""Values that a document may have beyond its characters, by aliases such as ``*base``."""
 _YAML = "tag:yaml.org,2002:"
 _PLAIN_VALUES = {
     "null": r"~|null|Null|NULL|",
@@ -147,6 +149,21 @@ def _yaml_loader(as_written: bool) -> Any:
             tag: yaml.SafeLoader.yaml_constructors[tag]
             for tag in (*(_YAML + t for t in _TAGS), None)
         }
+
+        def get_single_node(self) -> yaml.Node | None:
+            """Read the document; one whose aliases make it grow without bounds is refused."""
+            root = super().get_single_node()
+            most, waiting = MOST_ALIASED + self.index, [root] if root is not None else []
+            while waiting:
+                node, most = waiting.pop(), most - 1
+                if most < 0:
+                    problem = str(Invalid("config_yaml_grows"))
+                    raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
+                if isinstance(node, yaml.MappingNode):
+                    waiting += [each for pair in node.value for each in pair]
+                elif isinstance(node, yaml.SequenceNode):
+                    waiting += node.value
+            return root
 
         def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
             """Build a value; one that does not fit its tag, such as ``!!bool abc``, is refused."""

@@ -111,6 +111,7 @@ TEXTS: dict[str, str] = {
     "judge_key_missing": "{variable} ({problem})",
     "judge_address_setting": "judge.api_url (or llm_judge_base_url)",
     "judge_model_setting": "--api-url and judge.model",
+    "gguf_alignment": "{path} is damaged: the alignment in its header is no sensible number",
     "judge_key_setting": "judge.api_key_var (or llm_judge_api_key_var) to the name of the variable "
     "that holds the judge's key, since OPENAI_API_KEY is not sent to other hosts",
     "judge_settings": "judge.api_url and judge.model (or llm_judge_base_url and llm_judge_model)",
@@ -307,6 +308,7 @@ TEXTS: dict[str, str] = {
     "config_variable_mapping": (
         "{variable}: '{field}' is a mapping; give it in a file or by its flag"
     ),
+    "config_yaml_grows": "its aliases make it grow without bounds",
     "config_yaml_at": "{where}{line}: {problem}",
     # Scoring, exporting and verifying what is stored.
     "export_nothing": "run '{run}' has no answers to export",

@@ -97,6 +97,7 @@ TEXTS: dict[str, str] = {
     "judge_key_missing": "{variable}（{problem}）",
     "judge_address_setting": "judge.api_url（或 llm_judge_base_url）",
     "judge_model_setting": "--api-url 和 judge.model",
+    "gguf_alignment": "{path} 已损坏：文件头中的对齐值不是合理的数字",
     "judge_key_setting": "judge.api_key_var（或 llm_judge_api_key_var）为存放评委密钥的变量名，"
     "因为 OPENAI_API_KEY 不会发往其他主机",
     "judge_settings": "judge.api_url 和 judge.model（或 llm_judge_base_url 和 llm_judge_model）",
@@ -277,6 +278,7 @@ TEXTS: dict[str, str] = {
     "config_value_and_mapping": "{flag}：“{name}”既作为值又作为映射给出",
     "config_value_not_tag": "此值不是 {kind}",
     "config_variable_mapping": "{variable}：“{field}”是一个映射，请在文件中或用对应的选项给出",
+    "config_yaml_grows": "其中的别名使内容无限增长",
     "config_yaml_at": "{where}{line}：{problem}",
     # 对已存结果的评分、导出与核对。
     "export_nothing": "运行“{run}”没有可导出的回答",

@@ -19,8 +19,13 @@ from keju.errors import DataError
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 DEFAULT_ALIGNMENT = 32
-LONGEST = 1 << 26
-"""Bytes or entries; no key, token, template or list comes near, so a longer one is damage."""
+LARGEST_ALIGNMENT = 1 << 20
+LONGEST_HEADER = 1 << 27
+"""Bytes; the header of the largest vocabulary has a quarter of it, so a longer one is damage."""
+TEXT_COST = 24
+"""Bytes of the header that each text of a list counts for beside its own, since time goes by."""
+MOST_DIMENSIONS = 8
+"""Twice as many as ggml knows."""
 TEMPLATE_HASH_LENGTH = 16
 
 
@@ -122,6 +127,8 @@ class _Reader:
         self._file = file
         self._path = path
         self._size = size
+        self._left = LONGEST_HEADER
+        """Bytes that the header may still have, so that neither memory nor patience runs out."""
 
     def read(self) -> Gguf:
         if self._file.read(4) != MAGIC:
@@ -132,14 +139,18 @@ class _Reader:
         tensors, entries = self._length(), self._length()
         # An entry is its name, the number of its type, and the value.
         facts = {self._string(): self._value(self._number("I")) for _ in range(entries)}
-        weights = self._tensors(tensors, facts.get("general.alignment", DEFAULT_ALIGNMENT))
+        alignment = facts.get("general.alignment", DEFAULT_ALIGNMENT)
+        if type(alignment) is not int or not 0 < alignment <= LARGEST_ALIGNMENT:
+            raise DataError("gguf_alignment", path=self._path)
+        weights = self._tensors(tensors, alignment)
         name = str(facts.get("general.architecture", ""))
+        context, tokens = facts.get(f"{name}.context_length"), facts.get("tokenizer.ggml.tokens")
         return Gguf(
             path=self._path,
             size=self._size,
             architecture=name,
-            context=int(facts.get(f"{name}.context_length", 0)),
-            vocabulary=int(facts.get("tokenizer.ggml.tokens", 0)),
+            context=context if type(context) is int else 0,
+            vocabulary=tokens if type(tokens) is int else 0,
             quantisation=max(weights, key=weights.__getitem__, default=""),
             chat_template=str(facts.get("tokenizer.chat_template", "")),
             words=str(facts.get("tokenizer.ggml.pre", "")),
@@ -151,7 +162,10 @@ class _Reader:
         end = 0
         for _ in range(count):
             self._string()
-            shape = [self._number("Q") for _ in range(self._number("I"))]
+            dimensions = self._number("I")
+            if dimensions > MOST_DIMENSIONS:
+                raise _Cut
+            shape = [self._number("Q") for _ in range(dimensions)]
             kind, offset = self._number("I"), self._number("Q")
             end = max(end, offset)
             if kind in TENSOR_TYPES:
@@ -168,33 +182,44 @@ class _Reader:
         return weights
 
     def _value(self, kind: int) -> Any:
-        """A value; of an array only its length, since no long list is needed here."""
+        """A value; of an array only its length, since no long list is needed here.
+
+        An array of arrays is damage: llama.cpp takes none.
+        """
         if kind == _STRING:
             return self._string()
         if kind != _ARRAY:
             return self._number(_format(kind))
         kind, count = self._number("I"), self._length()
-        if kind not in (_STRING, _ARRAY):
+        if kind == _STRING:
+            self._spend(count * TEXT_COST)
+            for _ in range(count):
+                self._string()
+        else:
             self._take(count * struct.calcsize(_format(kind)))
-            return count
-        for _ in range(count):
-            self._value(kind)
         return count
 
     def _string(self) -> str:
         return self._take(self._length()).decode("utf-8", "replace")
 
     def _length(self) -> int:
-        """A number of bytes or entries; one beyond reason is damage."""
+        """A number of bytes or entries, each of at least one byte; one beyond the header's end is
+        damage."""
         length = self._number("Q")
-        if length > LONGEST:
+        if length > LONGEST_HEADER:
             raise _Cut
         return int(length)
 
     def _number(self, form: str) -> Any:
         return struct.unpack(f"<{form}", self._take(struct.calcsize(form)))[0]
 
+    def _spend(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise _Cut
+
     def _take(self, count: int) -> bytes:
+        self._spend(count)
         data = self._file.read(count)
         if len(data) < count:
             raise _Cut
