@@ -22,18 +22,19 @@ No other room names an exam: whoever needs a fact of one asks the `Benchmark` fo
 from __future__ import annotations
 
 import hashlib
-import math
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from keju.answers.reader import Reader as Reader
 from keju.benchmarks.choices import as_recorded
-from keju.benchmarks.grading import GRADED, grade
+from keju.benchmarks.grading import GRADED, LOST, grade
 from keju.config import DatasetArgs, JudgeConfig
 from keju.errors import DataError, Notice
-from keju.stats.estimate import Estimate, Gathered
+from keju.stats.estimate import Estimate, Repeats, mean_of_items
 from keju.types import Decode, Form, Outcome, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
@@ -189,6 +190,13 @@ class Scores(typing.Protocol):
         """Counts by outcome, over all units."""
 
 
+def graded_values(scores: Scores, values: Sequence[float], item: int) -> tuple[list[float], int]:
+    """What the graded repeats of an item are worth by `values`, and how many lack a grade."""
+    units = range(item * scores.epochs, (item + 1) * scores.epochs)
+    graded = [values[unit] for unit in units if scores.outcomes[unit] in GRADED]
+    return graded, sum(scores.outcomes[unit] in LOST for unit in units)
+
+
 @dataclass(kw_only=True, eq=False)
 class Exam:
     """A benchmark with its data loaded and its protocol fixed, ready to sit."""
@@ -259,15 +267,12 @@ class Exam:
 
         metrics: dict[str, Estimate] = {}
         for name, values in scores.parts.items():
-            # The mean over the questions, each of them the mean of its repeats.
-            gathered = Gathered(clustered=self.clustered)
-            for item, sample in enumerate(self.samples):
-                units = range(item * scores.epochs, (item + 1) * scores.epochs)
-                graded = [values[unit] for unit in units if scores.outcomes[unit] in GRADED]
-                if graded:
-                    mean = math.fsum(graded) / len(graded)
-                    gathered.add(mean, sample.group or sample.id, draws=0)
-            metrics[name] = gathered.estimate(title=f"mean of {name}")
+            items = (
+                Repeats(sample.group or sample.id, *graded_values(scores, values, item))
+                for item, sample in enumerate(self.samples)
+            )
+            mean = mean_of_items(items, clustered=self.clustered)
+            metrics[name] = msgspec.structs.replace(mean, title=f"mean of {name}")
         metrics |= self.extra_metrics(scores)
         return rotation_metrics(self, scores, metrics) if self.rotations > 1 else metrics
 

@@ -20,7 +20,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from keju.types import ALL_OUTCOMES, CUT, FILTERED, UNSCORED, Answer, Reading, Reply, Sample, Score
+from keju.types import (
+    ALL_OUTCOMES,
+    CUT,
+    FILTERED,
+    UNGRADED,
+    UNSCORED,
+    Answer,
+    Reading,
+    Reply,
+    Sample,
+    Score,
+)
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Reader
@@ -35,6 +46,8 @@ GRADED = frozenset(code for code, name in enumerate(ALL_OUTCOMES) if name not in
 """The places in `ALL_OUTCOMES` of what counts as an answer."""
 EXACT = "exact"
 """Grader of an open answer that is, or for lack of a judge had to be, the target's very text."""
+LOST = frozenset(code for code, name in enumerate(ALL_OUTCOMES) if name in UNGRADED)
+"""The places in `ALL_OUTCOMES` of what lacks a grade."""
 PASS = 0.5
 """The least score that counts as correct where it is not all or nothing."""
 

@@ -485,6 +485,7 @@ LABELS: dict[str, str] = {
     "metric.Humanities": "Humanities",
     "metric.Other": "Other",
     "metric.accuracy_robust": "accuracy as read by 'robust'",
+    "metric.accuracy_cut_as_wrong": "accuracy if replies that were cut off were all wrong",
     "metric.accuracy_whole_set": "accuracy expected on the whole set",
     "metric.accuracy_without_errata": "accuracy without the questions known to be faulty",
     "metric.accuracy_corrected": "accuracy with corrected targets",

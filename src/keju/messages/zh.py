@@ -446,6 +446,7 @@ LABELS: dict[str, str] = {
     "metric.Humanities": "人文科学",
     "metric.Other": "其他",
     "metric.accuracy_robust": "以 robust 读取器读出的准确率",
+    "metric.accuracy_cut_as_wrong": "被截断的回复全部按错计的准确率",
     "metric.accuracy_whole_set": "推算到全部题目的准确率",
     "metric.accuracy_without_errata": "剔除已知有误的题目后的准确率",
     "metric.accuracy_corrected": "更正标准答案后的准确率",

@@ -14,10 +14,10 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from keju.benchmarks.grading import GRADED, PASS
+from keju.benchmarks.grading import GRADED, LOST, PASS
 from keju.engine.tally import CODE, PENDING
 from keju.stats.estimate import Estimate, Gathered
-from keju.types import ALL_OUTCOMES, UNGRADED, Outcome, counted_outcomes
+from keju.types import ALL_OUTCOMES, Outcome, counted_outcomes
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam, Subset
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _BLOCK = 8192
 """Units looked at together, to bound the memory of their patterns."""
-_LOST = frozenset(CODE[outcome] for outcome in UNGRADED)
 _CUT = CODE["truncated"]
 
 
@@ -195,7 +194,7 @@ def _state(units: Iterable[tuple[int, float]]) -> ItemState:
     total = cut = 0.0
     for code, value in units:
         recorded += code != PENDING
-        lost += code in _LOST
+        lost += code in LOST
         if code in GRADED:
             # Seven digits: a score as it was before it was stored in single precision.
             score = float(f"{value:.7g}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -120,3 +122,29 @@ class Gathered:
             own.clusters - 1,
             **more,
         )
+
+
+class Repeats(NamedTuple):
+    """One question: what its graded repeats are worth, and how many repeats lack a grade."""
+
+    group: str
+    values: Sequence[float]
+    lost: int
+
+
+def mean_of_items(items: Iterable[Repeats], *, clustered: bool, draws: bool = False) -> Estimate:
+    """The mean over items, each the mean of its repeats, within the bounds that lost ones leave.
+
+    With `draws` values are answers of yes or no.
+    """
+    graded = Gathered(clustered=clustered)
+    worst, best = Gathered(clustered=False), Gathered(clustered=False)
+    for group, values, lost in items:
+        total, size = math.fsum(values), len(values) + lost
+        if values:
+            graded.add(total / len(values), group, draws=len(values) if draws else 0)
+        if size:
+            worst.add(total / size)
+            best.add((total + lost) / size)
+    low, high = worst.moments(), best.moments()
+    return graded.estimate().within(low and low.mean, high and high.mean)

@@ -81,5 +81,5 @@ def test_always_answering_d_is_a_quarter(real: Sit) -> None:
 def test_without_labels_there_is_no_score_and_not_zero(sit: Sit) -> None:
     exam = sit(split="test", protocol="tutorial")
     entry = summary(exam, {sample.id: Reply(text="答案：A") for sample in exam.samples})
-    assert entry["outcomes"]["ungraded"] == 3
+    assert (entry["outcomes"]["unlabelled"], entry["outcomes"]["ungraded"]) == (3, 0)
     assert entry["metrics"]["accuracy"]["value"] is None

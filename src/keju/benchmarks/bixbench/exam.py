@@ -31,11 +31,11 @@ from keju.benchmarks.bixbench.facts import (
 from keju.benchmarks.bixbench.open_answers import EVAL_MODE
 from keju.benchmarks.bixbench.protocols import PROTOCOLS, BixBenchProtocol
 from keju.benchmarks.choices import recorded_gold, shuffle_order
-from keju.benchmarks.grading import EXACT, GRADED, REFUSAL
+from keju.benchmarks.grading import EXACT, GRADED, LOST, REFUSAL
 from keju.benchmarks.kit import Questions, choose_protocol, count_warnings, fingerprint
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, Notice
-from keju.stats.estimate import Estimate, Gathered
+from keju.stats.estimate import Estimate, Repeats, mean_of_items
 from keju.types import ALL_OUTCOMES, LABELS, UNGRADED, Outcome, Reading, Reply, Sample
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ def answer_metrics(samples: Sequence[Sample], scores: Scores) -> dict[str, Estim
     """
     units: list[Unit] = []
     for number, code in enumerate(scores.outcomes):
-        if code in GRADED or (code < len(ALL_OUTCOMES) and ALL_OUTCOMES[code] in UNGRADED):
+        if code in GRADED or code in LOST:
             item = number // scores.epochs
             group, value = samples[item].group or samples[item].id, scores.values[number]
             units.append(Unit(item, group, ALL_OUTCOMES[code], float(f"{value:.7g}")))
@@ -385,20 +385,12 @@ def _mean(units: Sequence[Unit], worth: Callable[[Unit], float], title: str) -> 
     repeats: dict[int, list[Unit]] = {}
     for unit in units:
         repeats.setdefault(unit.item, []).append(unit)
-    gathered = Gathered(clustered=True)
-    worst, best = [], []
+    items = []
     for own in repeats.values():
         worths = [worth(unit) for unit in own if unit.outcome not in UNGRADED]
-        total, lost = math.fsum(worths), len(own) - len(worths)
-        worst.append(total / len(own))
-        best.append((total + lost) / len(own))
-        if worths:
-            gathered.add(total / len(worths), own[0].group, draws=len(worths))
-    mean = gathered.estimate()
-    mean = Estimate(mean.value, mean.ci95, mean.n, mean.method, title=title)
-    if not repeats:
-        return mean
-    return mean.within(math.fsum(worst) / len(worst), math.fsum(best) / len(best))
+        items.append(Repeats(own[0].group, worths, len(own) - len(worths)))
+    mean = mean_of_items(items, clustered=True, draws=True)
+    return Estimate(mean.value, mean.ci95, mean.n, mean.method, title=title, bounds=mean.bounds)
 
 
 BIXBENCH = Benchmark(

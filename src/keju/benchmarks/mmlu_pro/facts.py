@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 from keju.benchmarks.base import Exam, Scores, ToolTask
 from keju.benchmarks.facts import Answered, Figure, Golden, GoldenCheck, Recorded, Sitting
-from keju.benchmarks.grading import GRADED
+from keju.benchmarks.grading import GRADED, LOST
 from keju.errors import DataError
 from keju.files import read_json
-from keju.stats.estimate import Estimate
-from keju.stats.intervals import Moments, bounded_mean
+from keju.stats.estimate import Estimate, Repeats, mean_of_items
 from keju.types import OUTCOMES
 
 TOOL_TASKS = (
@@ -90,22 +89,19 @@ def expected_with_guess(exam: Exam, scores: Scores) -> Estimate | None:
 
     None before anything was graded.
     """
-    means = []
+    items = []
     for first, sample in zip(itertools.count(0, scores.epochs), exam.samples):
+        units = range(first, first + scores.epochs)
         values = [
             1 / len(sample.choices)
             if scores.outcomes[unit] in _MISSING and not (scores.answers and scores.answers[unit])
             else scores.values[unit]
-            for unit in range(first, first + scores.epochs)
+            for unit in units
             if scores.outcomes[unit] in GRADED
         ]
-        if values:
-            means.append(math.fsum(values) / len(values))
-    moments = Moments.of(means)
-    if moments is None:
-        return None
-    mean = bounded_mean(moments)
-    return Estimate(mean.value, mean.interval, mean.n)
+        items.append(Repeats("", values, sum(scores.outcomes[unit] in LOST for unit in units)))
+    mean = mean_of_items(items, clustered=False)
+    return Estimate(mean.value, mean.ci95, mean.n, bounds=mean.bounds) if mean.n else None
 
 
 # --- recorded outputs --------------------------------------------------------------------------
