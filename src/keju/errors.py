@@ -107,8 +107,8 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
     """The valid name that is most like `name`, if one is."""
     import difflib
 
-    folded = {candidate.casefold(): candidate for candidate in valid}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    folded = {candidate.casefold().lstrip("-"): candidate for candidate in valid}
+    close = difflib.get_close_matches(name.casefold().lstrip("-"), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 
 

@@ -224,3 +224,30 @@ def test_other_exams_have_no_submission(keju: Keju, run: str) -> None:
     ran = keju("export", run, "--format", "submission")
     assert (ran.code, ran.out) == (2, "")
     assert "only ceval has a submission format; this run sat demo" in ran.err
+
+
+@pytest.mark.parametrize("sign", [*"=+-@\t\r\n", "\uff1d", "\uff20"])
+def test_a_cell_of_csv_is_never_a_formula(
+    sign: str, keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f'{sign}HYPERLINK("http://127.0.0.1","x")'
+    script = ScriptedModel(script=lambda _: Reply(text=text, finish="stop"))
+    monkeypatch.setattr("keju.task.make_model", lambda _: script)
+    run = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--run-id", "r", "--limit", "1")
+    assert keju(*run).code == 0
+    replies = {row["reply"] for row in rows_of(keju("export", "r", "--full-text").out)}
+    assert replies == {f"'{text}"}
+    lines = keju("export", "r", "--full-text", "--format", "jsonl").out.splitlines()
+    assert {json.loads(line)["reply"] for line in lines} == {text}
+
+
+@pytest.mark.parametrize("number", ["-5", "+3", "-.5", "-1e-3", "-12,000.5", "+7%"])
+def test_a_number_of_csv_stays_a_number(
+    number: str, keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = ScriptedModel(script=lambda _: Reply(text=number, finish="stop"))
+    monkeypatch.setattr("keju.task.make_model", lambda _: script)
+    run = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--run-id", "r", "--limit", "1")
+    assert keju(*run).code == 0
+    replies = {row["reply"] for row in rows_of(keju("export", "r", "--full-text").out)}
+    assert replies == {number}

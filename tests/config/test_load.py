@@ -254,3 +254,12 @@ def test_folders_of_small_commands() -> None:
     assert settings.data_folder("b", {"KEJU_DATA_DIR": "a"}) == "b"
     assert settings.runs_folder(None, {}) == Path("runs")
     assert settings.runs_folder(None, {"KEJU_WORK_DIR": "w"}) == Path("w")
+
+
+def test_a_variable_and_a_file_that_differ_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("model: scripted\ndatasets: demo\ndata_dir: /nope\nseed: 5\n")
+    told: list[str] = []
+    environ = {"KEJU_DATA_DIR": "/tmp", "KEJU_SEED": "5"}
+    assert settings.load(file, environ=environ, say=told.append).data_dir == "/tmp"
+    assert told == [f"keju: data_dir of the environment counts, that of {file} does not"]

@@ -21,6 +21,8 @@ BROKEN_PIPE: Final = 141
 INTERRUPTED: Final = 130
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 """Why nothing more can be written, where no bug is to blame."""
+LONGEST_MESSAGE: Final = 1000
+"""Characters of a message; what it quotes may be anything."""
 SECRET_VARIABLES: Final = ("KEJU_API_KEY", "OPENAI_API_KEY")
 URL_VARIABLES: Final = ("KEJU_API_URL", "OPENAI_BASE_URL")
 HTTP_CLIENT: Final = "pyreqwest"
@@ -80,6 +82,8 @@ def _complain(error: BaseException, message: str, code: int) -> int:
         import traceback
 
         traceback.print_exception(error)
+    if len(message) > LONGEST_MESSAGE:
+        message = f"{message[: LONGEST_MESSAGE - 200]} … {message[-200:]}"
     with suppress(OSError):
         sys.stderr.write(f"keju: error: {printable(message, one_line=True)}\n")
         sys.stderr.flush()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import Output
-from keju.errors import ConfigError, did_you_mean
+from keju.errors import ConfigError, UsageError, did_you_mean
 from keju.messages import printable
 
 if TYPE_CHECKING:
@@ -73,9 +73,17 @@ def stored_run(run: str, work_dir: str | None) -> Run:
     return open_run(run, str(runs_folder(work_dir)))
 
 
-def names(text: str | None) -> list[str] | None:
-    """The names in ``R,R2``."""
-    return None if text is None else [name for name in text.split(",") if name]
+def names(text: str, flag: str) -> list[str]:
+    """The names in ``R,R2``, of which there is one at least."""
+    listed = [name for name in text.split(",") if name]
+    if not listed:
+        raise UsageError("cli_value_missing", flag=flag)
+    return listed
+
+
+def reader_names(text: str | None) -> list[str] | None:
+    """The names in the value of ``--reader``, if it is given."""
+    return None if text is None else names(text, "--reader")
 
 
 def exam_for(

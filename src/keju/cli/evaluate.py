@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import Output, command
-from keju.cli.common import print_lines, session_output
+from keju.cli.common import note, print_lines, session_output
 from keju.cli.options import EXAMS, MODEL, PACE, RUN
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def evaluate(
     from keju.config.load import load
     from keju.models.registry import is_local
 
-    task = load(config, overrides or (), settings, is_local=is_local)
+    task = load(config, overrides or (), settings, is_local=is_local, say=note)
     if dry_run:
         forecast = _rehearse(task)
         return Output(forecast, lambda: _print_forecast(forecast))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import Output, command
-from keju.cli.common import names, print_lines
+from keju.cli.common import print_lines, reader_names
 
 ToolName = Literal["evalscope", "lm-eval", "inspect", "opencompass", "verifiers"]
 SHOWN = 20
@@ -48,7 +48,7 @@ def import_(
         work_dir=str(runs_folder(work_dir)),
         run_id=run_id,
         protocol=protocol,
-        readers=names(reader),
+        readers=reader_names(reader),
     )
     imported = import_log(Path(log), wishes)
     document = imported.document | {"results": to_document(imported.results)}

@@ -11,7 +11,7 @@ import typer
 from typer.main import get_command
 
 from keju.cli.command import Command, Output
-from keju.cli.common import note, print_json
+from keju.cli.common import names, note, print_json
 from keju.cli.options import MAPPING, Option
 from keju.errors import UsageError, nearest
 
@@ -88,7 +88,7 @@ def collect(values: dict[Option, Any]) -> dict[str, Any]:
         if row.metavar == MAPPING:
             value = mapping(value, row.flags[0], plain=row.name == "headers")
         elif row.kind is list:
-            value = [name for text in value for name in text.split(",") if name]
+            value = [name for text in value for name in names(text, row.flags[0])]
         for part in reversed(row.field.split(".")):
             value = {part: value}
         settings = merge(settings, value)
@@ -151,7 +151,11 @@ def _explained(error: Exception, command: Command) -> UsageError:
     option = getattr(error, "option_name", None)
     if option is not None and hasattr(error, "possibilities"):
         long = [f for row in command.rows.values() for f in row.flags if f.startswith("--")]
+        from keju.config.load import OTHER_NAMES
+
+        other = "--" + OTHER_NAMES.get(option.strip("-").replace("-", "_"), "").replace("_", "-")
         near = nearest(option, long) if option.startswith("--") else None
+        near = other if other in long else near
         code = "cli_unknown_option_near" if near else "cli_unknown_option"
         return UsageError(code, option=option, near=near, command=command.name)
     message: str = getattr(error, "format_message", error.__str__)()

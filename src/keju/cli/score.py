@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import Output, command
-from keju.cli.common import args_of, names, stored_run, verdict_on
+from keju.cli.common import args_of, reader_names, stored_run, verdict_on
 from keju.errors import UsageError
 
 
@@ -48,7 +48,7 @@ def score(
             if value is not None:
                 raise UsageError("cli_not_with_run", flag=flag)
         stored = stored_run(run, work_dir)
-        results = score_run(stored, readers=names(reader), data_dir=data_dir)
+        results = score_run(stored, readers=reader_names(reader), data_dir=data_dir)
     elif dataset is None or predictions is None:
         raise UsageError("cli_nothing_to_score")
     else:
@@ -56,7 +56,7 @@ def score(
             dataset,
             Path(predictions),
             protocol=protocol,
-            readers=names(reader),
+            readers=reader_names(reader),
             data_dir=data_folder(data_dir),
             dataset_args=args_of(dataset, dataset_args or {}),
             gold=gold,

@@ -16,9 +16,10 @@ from typing import Any, Final, get_origin
 from pydantic import AliasChoices, BaseModel
 
 from keju.config.strict import alternatives, model_of
-from keju.config.task import TaskConfig
+from keju.config.task import GenerationConfig, TaskConfig
 from keju.config.text import document, scalar
 from keju.errors import ConfigError, did_you_mean
+from keju.messages import text_of
 
 PREFIX: Final = "KEJU_"
 OTHER_VARIABLES: Final = ("KEJU_CACHE_DIR", "KEJU_DEBUG")
@@ -31,6 +32,21 @@ MANIFEST: Final = "manifest.json"
 """The file of a run's folder that holds its configuration."""
 ENVIRONMENT: Final = "the environment"
 
+OTHER_NAMES: Final = {
+    **dict.fromkeys(("benchmark", "benchmarks", "exam", "exams", "task", "tasks"), "datasets"),
+    **dict.fromkeys(("base_url", "url", "endpoint"), "api_url"),
+    **dict.fromkeys(("num_samples", "max_samples", "num_examples"), "limit"),
+    **dict.fromkeys(("batch_size", "concurrency", "num_concurrent", "workers"), "eval_batch_size"),
+    **dict.fromkeys(("output", "output_dir", "output_path"), "work_dir"),
+    **dict.fromkeys(("num_fewshot", "fewshot", "shots"), "dataset_args.NAME.few_shot_num"),
+    **{
+        name: f"generation_config.{name}"
+        for name in GenerationConfig.model_fields
+        if name != "seed"
+    },
+}
+"""What other tools call a setting, or where it stands here."""
+
 Layer = dict[str, Any]
 
 
@@ -41,13 +57,15 @@ def load(
     environ: Mapping[str, str] | None = None,
     *,
     is_local: Callable[[object], bool] = lambda _: False,
+    say: Callable[[str], None] = lambda _: None,
 ) -> TaskConfig:
     """Merge all sources into one checked configuration; ConfigError says which source is wrong.
 
     `flags` holds fields of `TaskConfig` as far as they were given; `environ` is the process's own
     environment unless another is passed. Relative paths in a file are relative to the current
     directory. The manifest of a run outranks the environment: what is resumed is that run.
-    `is_local` tells which models need no endpoint (`keju.models.registry.is_local`).
+    `is_local` tells which models need no endpoint (`keju.models.registry.is_local`); `say` is told
+    of a variable and a file that set the same thing to two values.
     """
     environ = os.environ if environ is None else environ
     stored = (str(file), from_file(Path(file)) if file is not None else {})
@@ -60,6 +78,10 @@ def load(
     ]
     merged: Layer = {}
     origins: dict[str, str] = {}
+    (above, winner), (below, loser) = (stored, around) if resumes else (around, stored)
+    for name in sorted(winner.keys() & loser.keys()):
+        if str(winner[name]) != str(loser[name]) and name != "api_key":
+            say(text_of("config_outranked", {"name": name, "above": above, "below": below}))
     for origin, layer in sources:
         merged = merge(merged, layer)
         origins |= dict.fromkeys(layer, origin)
@@ -182,7 +204,8 @@ def _canonical(
         known = spellings.get(str(key).replace("-", "_"))
         where = ".".join((*path, str(key)))
         if known is None:
-            hint = did_you_mean(str(key), model.model_fields)
+            other = OTHER_NAMES.get(where.replace("-", "_"))
+            hint = did_you_mean(other or str(key), [other] if other else model.model_fields)
             raise ConfigError("config_unknown_key", origin=origin, path=where, hint=hint, more="")
         if known in layer:
             raise ConfigError("config_two_spellings", origin=origin, path=where)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic import (
@@ -25,7 +26,11 @@ LARGEST: Final = 2**53
 LONGEST: Final = 1e9
 """Seconds, some 30 years: what a clock can still be set to."""
 
+_HALF = re.compile("[\ud800-\udfff]")
+
 Whole = Annotated[int, Field(gt=0, le=LARGEST)]
+Count = Annotated[int, Field(gt=0, le=100_000)]
+"""Of what is done at once or again and again, and takes memory."""
 Seconds = Annotated[float, Field(gt=0, le=LONGEST)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
@@ -70,13 +75,16 @@ class StrictSettings(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _numbers(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse yes and no where a number is meant, and what no JSON can hold inside mappings."""
+        """Refuse yes and no where a number is meant, and what no JSON or no path can hold."""
         annotation = cls.model_fields[info.field_name or ""].annotation
         kinds = set(alternatives(annotation))
         if isinstance(value, bool) and bool not in kinds and kinds & {int, float}:
             raise Invalid("config_not_number", value=str(value).lower())
+        if model_of(annotation) is None:
+            for path in _places(value, _is_unusable):
+                raise Invalid("config_unusable_text", inside=path)
         if isinstance(value, dict | list) and model_of(annotation) is None:
-            for path in _not_finite(value):
+            for path in _places(value, _is_infinite):
                 raise Invalid("config_not_finite", inside=path)
         return value
 
@@ -124,11 +132,22 @@ def alternatives(annotation: Any) -> Iterator[Any]:
         yield annotation
 
 
-def _not_finite(value: Any) -> Iterator[tuple[str, ...]]:
-    """Where inside `value` there is a number that is infinite or none."""
-    if isinstance(value, float) and not math.isfinite(value):
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _is_unusable(value: Any) -> bool:
+    """Whether a text holds a NUL or half a character (a lone surrogate)."""
+    return isinstance(value, str) and ("\0" in value or _HALF.search(value) is not None)
+
+
+def _places(value: Any, wrong: Callable[[Any], bool]) -> Iterator[tuple[str, ...]]:
+    """Where inside `value` there is something wrong, keys included."""
+    if wrong(value):
         yield ()
     if isinstance(value, list | tuple):
         value = dict(enumerate(value))
     for key, item in value.items() if isinstance(value, dict) else ():
-        yield from ((str(key), *path) for path in _not_finite(item))
+        if wrong(key):
+            yield ()
+        yield from ((str(key), *path) for path in _places(item, wrong))

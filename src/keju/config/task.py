@@ -21,13 +21,18 @@ from pydantic import (
 )
 
 from keju.config.patterns import compiled
-from keju.config.strict import LARGEST, Invalid, Seconds, Seed, StrictSettings, Whole
+from keju.config.strict import LARGEST, Count, Invalid, Seconds, Seed, StrictSettings, Whole
 from keju.errors import ConfigError, did_you_mean
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(gt=0)]
+Rate = Annotated[float, Field(ge=0.001)]
+"""A minute; less than two a day is a slip of the pen."""
+Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
 """Several texts; one alone need not stand in a list."""
+Stops = Annotated[list[Text], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
+"""The same; an empty one would stop nothing."""
 Names = Annotated[
     list[str],
     BeforeValidator(lambda v: v.split(",") if isinstance(v, str) else v),
@@ -149,7 +154,7 @@ class GenerationConfig(StrictSettings):
     max_tokens: Whole | None = Field(
         default=None, validation_alias=AliasChoices("max_tokens", "max_new_tokens")
     )
-    stop: Texts | None = Field(default=None, validation_alias=AliasChoices("stop", "stop_seqs"))
+    stop: Stops | None = Field(default=None, validation_alias=AliasChoices("stop", "stop_seqs"))
     seed: Seed | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
@@ -222,12 +227,12 @@ class JudgeConfig(StrictSettings):
     strategy: Literal["rule", "llm", "llm_recall"] = "llm_recall"
     """``rule`` never asks, ``llm`` asks about every answer, ``llm_recall`` about undecided ones."""
     continuous: bool = False
-    repeats: Whole = 1
+    repeats: Count = 1
     second: str | None = None
     """Another judge model at the same endpoint, to measure agreement."""
     labelled: str | None = None
     """A JSONL file of graded answers that measures the judge's sensitivity and specificity."""
-    eval_batch_size: Whole = 8
+    eval_batch_size: Count = 8
     attempts: Whole = 5
     timeout: Seconds = 120.0
     give_up_after: Seconds = 600.0
@@ -277,12 +282,12 @@ class TaskConfig(StrictSettings):
     """Questions of each subset: a number of at least 1, or a share below 1."""
     sample: Literal["first", "random", "stratified"] = "first"
     """Which questions a limit keeps: the first, random ones, or spread over target answers."""
-    repeats: Whole = 1
-    rotate_options: Whole = 1
+    repeats: Count = 1
+    rotate_options: Count = 1
     """Ask each question under this many cyclic rotations of its options."""
     seed: Seed = 42
 
-    eval_batch_size: Whole = 32
+    eval_batch_size: Count = 32
     """The most requests in flight; the engine goes lower while the endpoint is overloaded."""
     timeout: Seconds = 600.0
     """Seconds for one attempt."""
@@ -290,9 +295,9 @@ class TaskConfig(StrictSettings):
     """Attempts for one request, the first included."""
     retry_interval: Seconds = 0.5
     """Seconds before a failed attempt is repeated; doubled each time, up to a minute."""
-    rpm: Amount | None = None
+    rpm: Rate | None = None
     """Requests a minute."""
-    tpm: Amount | None = None
+    tpm: Rate | None = None
     """Tokens a minute, input and output."""
     give_up_after: Seconds = 600.0
     """Seconds an endpoint may stay down before the run stops, resumable."""

@@ -41,6 +41,8 @@ SAMPLED = ("temperature", "top_p", "top_k", "min_p", "max_tokens", "stop", "seed
 """Settings of how text is drawn."""
 MOST_NAMES, OTHER_NAMES = 1000, "…"
 """How many names of its model an endpoint may report before the rest is counted as one."""
+MOST_UNITS = 50_000_000
+"""Requests of one exam; a few bytes of each are held."""
 READER_FAILED = "reader_failed"
 """The grader of a reply on which a reader broke down."""
 
@@ -254,6 +256,8 @@ def make_jobs(config: TaskConfig) -> list[Job]:
         sampling = resolve_sampling(exam.protocol, config)
         if not exam.samples:
             raise ConfigError("no_question_selected", name=exam.benchmark)
+        if (units := len(exam.samples) * config.repeats) > MOST_UNITS:
+            raise ConfigError("too_many_units", name=exam.benchmark, units=units, most=MOST_UNITS)
         # Where labels are compared nothing is sampled, so settings of sampling would do nothing.
         for name in SAMPLED if sampling.decode == "labels" else ():
             if getattr(config.generation_config, name) not in (None, 0):

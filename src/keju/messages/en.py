@@ -174,6 +174,10 @@ TEXTS: dict[str, str] = {
     "samples_failed_for_good": "{part} of {whole} samples ended in an error, more than the limit "
     "of {limit:.1%} ({count} {kind}: {example}); asking again would not change that",
     "samples_unanswered": "{part} of {whole} samples have no record",
+    "too_many_units": (
+        "{name}: {units} requests are more than one run can hold ({most}): lower "
+        "repeats or the limit"
+    ),
     "sampling_of_labels": "generation_config.{setting} has no effect on {name}, which compares "
     "the log-probabilities of labels: leave it out, or take a protocol that generates",
     # Environments of verifiers.
@@ -286,6 +290,7 @@ TEXTS: dict[str, str] = {
     ),
     "config_not_yaml": "{where}: not valid YAML: {problem}",
     "config_number_too_long": "{where}: a number has too many digits",
+    "config_outranked": "keju: {name} of {above} counts, that of {below} does not",
     "config_override_form": "-s {override}: expected KEY=VALUE or KEY.SUB=VALUE",
     "config_pair_form": "{flag}: expected KEY=VALUE or JSON at character {position}",
     "config_replace": "replace needs the run_id of a run, and has no place beside resume",
@@ -303,6 +308,9 @@ TEXTS: dict[str, str] = {
         "api_url must begin with http:// or https:// and name a host, e.g. http://localhost:8000/v1"
     ),
     "config_url_unreadable": "api_url is not a URL: its host or port cannot be read",
+    "config_unusable_text": (
+        "holds a NUL or half a character, which no file name and no request can hold"
+    ),
     "config_value_and_mapping": "{flag}: '{name}' is given as a value and as a mapping",
     "config_value_not_tag": "this is no {kind}",
     "config_variable_mapping": (

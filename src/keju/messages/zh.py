@@ -156,6 +156,7 @@ TEXTS: dict[str, str] = {
     "samples_failed_for_good": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.1%}"
     "（{count} 个 {kind}：{example}）；重新提问也不会改变",
     "samples_unanswered": "{whole} 个样本中有 {part} 个没有记录",
+    "too_many_units": "{name}：{units} 个请求超出单次运行的上限（{most}）：请减少 repeats 或 limit",
     "sampling_of_labels": "generation_config.{setting} 对 {name} 不起作用，因为它比较标签的"
     "对数概率：请去掉该设置，或选用生成文本的协议",
     # Environments of verifiers.
@@ -260,6 +261,7 @@ TEXTS: dict[str, str] = {
     ),
     "config_not_yaml": "{where}：不是有效的 YAML：{problem}",
     "config_number_too_long": "{where}：数字的位数过多",
+    "config_outranked": "keju：采用 {above} 的 {name}，{below} 的不起作用",
     "config_override_form": "-s {override}：应为 KEY=VALUE 或 KEY.SUB=VALUE",
     "config_pair_form": "{flag}：在第 {position} 个字符处应为 KEY=VALUE 或 JSON",
     "config_replace": "replace 需要给出运行的 run_id，且不能与 resume 同时使用",
@@ -275,6 +277,7 @@ TEXTS: dict[str, str] = {
         "api_url 必须以 http:// 或 https:// 开头并写明主机，例如 http://localhost:8000/v1"
     ),
     "config_url_unreadable": "api_url 不是 URL：无法读出主机或端口",
+    "config_unusable_text": "含有 NUL 或半个字符，文件名和请求都无法包含",
     "config_value_and_mapping": "{flag}：“{name}”既作为值又作为映射给出",
     "config_value_not_tag": "此值不是 {kind}",
     "config_variable_mapping": "{variable}：“{field}”是一个映射，请在文件中或用对应的选项给出",

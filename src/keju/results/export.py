@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import re
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -195,17 +196,31 @@ LONGEST_ROW = 1 << 26
 def write_csv(table: Table, stream: BinaryIO) -> int:
     """Write RFC 4180: UTF-8, CRLF, quotes where they are needed; return the number of rows.
 
-    A list stands in its cell as JSON; what is not there is an empty cell.
+    A list stands in its cell as JSON; what is not there is an empty cell; see `_inert`.
     """
     writer = csv.writer(codecs.getwriter("utf-8")(stream))
     writer.writerow(table.columns)
     count = 0
     for count, row in enumerate(table.rows, 1):  # noqa: B007 (the last number is the answer)
-        writer.writerow(
-            msgspec.json.encode(cell).decode() if isinstance(cell, list) else cell
-            for cell in row.values()
-        )
+        writer.writerow(_inert(cell) for cell in row.values())
     return count
+
+
+# -5, +.5, 1e-3, 12,000.5
+_NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?%?")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""How a cell begins that a spreadsheet may take for a formula; the last ones in full width."""
+
+
+def _inert(cell: Cell) -> Cell:
+    """A cell that no spreadsheet runs: an apostrophe stands before what may be a formula.
+
+    ``=HYPERLINK(…)`` becomes ``'=HYPERLINK(…)``; a number such as ``-5`` stays as it is.
+    """
+    if isinstance(cell, list):
+        return msgspec.json.encode(cell).decode()
+    risky = isinstance(cell, str) and cell.startswith(_FORMULA)
+    return f"'{cell}" if risky and not _NUMBER.fullmatch(str(cell)) else cell
 
 
 def write_jsonl(table: Table, stream: BinaryIO) -> int:
