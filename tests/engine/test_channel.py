@@ -251,3 +251,19 @@ def test_seven_failures_in_a_row_are_no_outage_and_eight_are() -> None:
     breaker = Breaker(60)
     assert [breaker.failed(now) for now in range(1, 9)] == [False] * 7 + [True]
     assert breaker.since == 8
+
+
+def test_a_model_that_breaks_down_on_a_reply_costs_attempts_of_that_sample_alone() -> None:
+    def fault(text: str, attempt: int) -> Fault | None:
+        if text == "odd" or attempt == 1:
+            raise ValueError("sk-in-the-text")
+        return None
+
+    async def work() -> tuple[Exchange, Exchange]:
+        channel = make(Endpoint(fault), 2, attempts=3)
+        return await solve(channel, "odd"), await solve(channel, "plain")
+
+    odd, plain = asyncio.run(work())
+    told = Fault("malformed", "the reply cannot be used (ValueError)")
+    assert (odd.reply.error, odd.faults) == (told, (told, told))
+    assert (plain.reply.text, plain.faults) == ("plain", (told,))

@@ -326,13 +326,11 @@ class Channel:
             self.in_flight += 1
             self.spending.requests += 1
             try:
-                reply = await self.model.ask(request, timeout=self.limits.timeout)
+                reply = await self._attempt(request, check)
             finally:
                 self.in_flight -= 1
                 if self._metered:
                     self._wake()
-            if check is not None and reply.error is None:
-                reply = check(reply)
             fault = reply.error
             if fault is None:
                 self._successes += 1
@@ -369,6 +367,17 @@ class Channel:
         if self._tokens is not None:
             self._tokens.draw(reply.usage.input + reply.usage.output)
         return Exchange(reply, faults)
+
+    async def _attempt(self, request: Request, check: Callable[[Reply], Reply] | None) -> Reply:
+        """One attempt; whatever breaks around its reply is a fault of this attempt alone."""
+        try:
+            reply = await self.model.ask(request, timeout=self.limits.timeout)
+            return check(reply) if check is not None and reply.error is None else reply
+        except KejuError:
+            raise
+        except Exception as error:  # its text may hold a secret
+            problem = f"the reply cannot be used ({type(error).__name__})"
+            return Reply(error=Fault("malformed", problem))
 
     def _backoff(self, fault: Fault, failures: int) -> float:
         """What the endpoint asked for; else exponential. Both with jitter, so that none crowd."""
@@ -449,7 +458,7 @@ class Channel:
             wait = min(15.0, wait * 1.5)
             try:
                 await self.model.preflight(self._knock)
-            except EndpointError:
+            except Exception:  # whatever it is, nobody is there who could go on
                 continue
             self.breaker.worked()
             self._wake()
