@@ -102,19 +102,41 @@ class Choice(Kind):
         return plainly_stated(text, sample, chinese=self._chinese)
 
 
+SOLVED = re.compile(r"####(?<![^\n]####)(?!#)")
+"""The end of a worked solution, ``#### 90``; not the heading of a deeper level."""
+# `I do not know.`, `Sorry, I cannot answer that question`, `Unknown`; `我不知道`, `无法确定`.
+_GIVES_UP = re.compile(
+    r"(?:(?:I['’]m |I am )?sorry,? (?:but )?)?(?:(?:I )?(?:really |honestly )?(?:do not"
+    r"|don['’]t) know\b.*"
+    r"|(?:I have )?no idea\b.*|unknown|n/a|(?:I['’]m |I am )?(?:not sure|unsure)\b.*"
+    r"|(?:I )?can(?:not|['’]t)"
+    r" (?:answer|say|tell|determine|help|know)\b.*|I am unable to .*"
+    r"|there is not enough information\b.*"
+    r"|it is (?:impossible|not possible) to (?:say|tell|know|determine)\b.*"
+    r"|(?:抱歉|对不起)?[,，]?我?(?:真的)?(?:不知道|不清楚|不确定|无法(?:确定|回答|判断|得知)).*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
 class Text(Kind):
     """Whatever is announced, or a short last line; numbers compare by value, words in any case."""
 
     closed = False
+    marker = SOLVED
 
     def read(self, segment: str, sample: Sample) -> Statement:
         bare = clean_segment(segment)
-        return Statement(bare) if bare else NO_ANSWER
+        return Statement(bare) if bare and not self._gives_up(bare, sample) else NO_ANSWER
 
     def whole(self, text: str, sample: Sample) -> str | None:
         bare = clean_segment(text)
         is_line = 0 < len(bare) <= LONGEST_LAST_LINE and "\n" not in text.strip()
-        return bare if is_line else None
+        return bare if is_line and not self._gives_up(bare, sample) else None
+
+    def _gives_up(self, bare: str, sample: Sample) -> bool:
+        """Whether a text says that it has no answer, where that is not the right one."""
+        said = bare.rpartition(":")[2].strip()
+        return _GIVES_UP.fullmatch(said) is not None and not self.same(said, sample.target)
 
     def same(self, value: str, target: str) -> bool:
         first, second = number_of(value), number_of(target)
@@ -150,8 +172,7 @@ class Number(Kind):
         self.anywhere = anywhere
         self.closed = not anywhere
         if anywhere:
-            # `#### 90`, the end of a worked solution; not the heading of a deeper level.
-            self.marker = re.compile(r"####(?<![^\n]####)(?!#)")
+            self.marker = SOLVED
             self.nothing = "no_number"
 
     def read(self, segment: str, sample: Sample) -> Statement:

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from keju.benchmarks.grading import EXACT, PASS
-from keju.types import ALL_OUTCOMES, LABELS, UNSCORED, Outcome, Reading, Sample, counted_outcomes
+from keju.types import (
+    ALL_OUTCOMES,
+    LABELS,
+    SIGNS,
+    UNSCORED,
+    Outcome,
+    Reading,
+    Sample,
+    Sign,
+    counted_outcomes,
+)
 
 PENDING = 255
 """The outcome byte of a unit that has no record yet."""
 
 CODE: dict[Outcome, int] = {outcome: code for code, outcome in enumerate(ALL_OUTCOMES)}
+SIGN_BITS: dict[Sign, int] = {sign: 1 << place for place, sign in enumerate(SIGNS)}
 
 
 class Tally:
@@ -42,6 +54,8 @@ class Tally:
         self.parts: dict[str, array[float]] = {}
         """By name: a grader's several numbers, by unit; 0 where it gave none."""
 
+        self.signs = bytearray(samples * epochs)
+        """By unit: what was noticed about the reply, a bit for each of `SIGNS`."""
         self.for_judge: set[int] = set()
         """Units that are wrong only for lack of a judge: not the target's very text."""
 
@@ -60,14 +74,32 @@ class Tally:
             self.for_judge.add(unit)
         elif before != PENDING:
             self.for_judge.discard(unit)
+        answer = reading.answer
+        signs = sum(SIGN_BITS[sign] for sign in answer.signs) if answer.signs else 0
+        if answer.first is not None:
+            signs |= SIGN_BITS["two_answers"]
+        self.signs[unit] = signs
         if self.answers is not None:
-            self.answers[unit] = reading.answer.value
+            self.answers[unit] = answer.value
         parts = reading.score.parts
         if parts or self.parts:
             for name in {**self.parts, **parts}:
                 if name not in self.parts:
                     self.parts[name] = array("d", [0.0]) * len(self.outcomes)
                 self.parts[name][unit] = parts.get(name, 0.0)
+
+    def sign_counts(self) -> dict[Sign, int]:
+        """How many replies show each sign."""
+        seen = Counter(self.signs)
+        return {
+            sign: sum(n for signs, n in seen.items() if signs & bit)
+            for sign, bit in SIGN_BITS.items()
+        }
+
+    def showing(self, sign: Sign) -> Iterator[int]:
+        """The units whose replies show a sign."""
+        bit = SIGN_BITS[sign]
+        return (unit for unit, signs in enumerate(self.signs) if signs & bit)
 
     @property
     def done(self) -> int:

@@ -292,6 +292,12 @@ def outcome_words(outcomes: Mapping[Outcome, int], labels: Labels) -> list[str]:
     ]
 
 
+def sign_words(entry: Entry, labels: Labels) -> str:
+    """What was noticed about the replies, in one line; empty where nothing was."""
+    parts = [labels(f"signs.{sign}", n=count(n)) for sign, n in entry.signs.items() if n]
+    return labels("signs", signs=" · ".join(parts)) if parts else ""
+
+
 def error_words(errors: Errors | None, labels: Labels) -> str:
     """The kinds of errors in one line, the commonest first; empty if there were none."""
     if errors is None or not errors.kinds:

@@ -138,6 +138,7 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
     chance = entry.metrics.get("chance")
     total = sum(entry.outcomes.values())
     notes = (
+        fmt.sign_words(entry, labels),
         fmt.error_words(entry.errors, labels),
         fmt.judge_words(entry.judge, labels),
         *fmt.left_out_words(entry, labels),
@@ -322,6 +323,9 @@ def _reading(reading: Reading, labels: Labels) -> dict[str, Any]:
         notes.append(labels(f"tier.{answer.tier}"))
     if answer.reason:
         notes.append(labels.get(f"reason.{answer.reason}", answer.reason))
+    notes += [labels(f"sign.{sign}") for sign in answer.signs]
+    if answer.other is not None:
+        notes.append(labels("also_states", answer=fmt.shorten(answer.other, _ANSWER_LIMIT)))
     if answer.first is not None:
         first = fmt.shorten(answer.first, _ANSWER_LIMIT)
         notes.append(labels("first_marker", value=first))

@@ -58,6 +58,7 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
         *(_metric_line(other, labels) for other in others),
         fmt.gold_words(entry, labels),
         " · ".join(fmt.outcome_words(entry.outcomes, labels)),
+        fmt.sign_words(entry, labels),
         fmt.judge_words(entry.judge, labels),
         fmt.error_words(entry.errors, labels),
         *fmt.left_out_words(entry, labels),

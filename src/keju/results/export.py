@@ -48,6 +48,7 @@ COLUMNS: dict[str, str] = {
     "answer": "VARCHAR",
     "tier": "VARCHAR",
     "reason": "VARCHAR",
+    "signs": "VARCHAR",
     "outcome": "VARCHAR",
     "score": "DOUBLE",
     "grader": "VARCHAR",
@@ -159,6 +160,8 @@ def _row(run: str, sample: Sample | None, record: Record, beside: Sequence[str])
         "answer": answer.value,
         "tier": answer.tier or None,
         "reason": answer.reason or None,
+        "signs": ",".join(dict.fromkeys(s for r in record.readings for s in r.answer.signs))
+        or None,
         "outcome": score.outcome,
         "score": None if score.outcome in UNSCORED else score.value,
         "grader": score.grader or None,

@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 from keju.benchmarks.base import Reference
 from keju.errors import DataError, Notice
 from keju.stats.estimate import Ends, Estimate
-from keju.types import OUTCOMES, UNGRADED, Outcome
+from keju.types import OUTCOMES, UNGRADED, Outcome, Sign
 
 SCHEMA = 1
 MACRO = "macro_accuracy"
@@ -29,6 +29,10 @@ INCONCLUSIVE = 0.5
 """Share of replies without a grade above which results say nothing."""
 
 Metric = Estimate
+
+
+LISTED = 100
+"""Questions that an entry lists by id."""
 
 
 class Row(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -171,6 +175,10 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """``exact`` where open answers that no rule decides had to be the target's very text for lack
     of a judge: the accuracy is a lower bound then; its `bounds` end at what a judge may find."""
     repeats: int = 1
+    signs: dict[Sign, int] = {}
+    """How many replies show what `robust`, where it stands beside, or the reader itself noticed."""
+    order_decides: tuple[str, ...] = ()
+    """The questions where nothing but the order of two answers decides, up to `LISTED`."""
     errata: Errata | None = None
     errors: Errors | None = None
     judge: Judge | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +21,7 @@ from keju.results.cells import Cell, join, read_items, read_subset
 from keju.results.metrics import chance_levels, metrics_of
 from keju.results.schema import (
     BEST,
+    LISTED,
     NO_GOLD,
     SCHEMA,
     WORST,
@@ -114,8 +116,10 @@ def entries_of(
         entries.append(entry)
     name = job.exam.beside
     if beside and len(entries) == 2 and entries[1].reader == name:
-        other = replace(entries[1].metrics["accuracy"], title=f"accuracy as read by '{name}'")
-        return [entries[0].with_metrics({f"accuracy_{name}": other})]
+        own, robust = entries
+        other = replace(robust.metrics["accuracy"], title=f"accuracy as read by '{name}'")
+        entry = replace(own, signs=robust.signs, order_decides=robust.order_decides)
+        return [entry.with_metrics({f"accuracy_{name}": other})]
     return entries
 
 
@@ -191,6 +195,11 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
         gold=NO_GOLD if goldless else "",
         grader=exam.grader,
         repeats=tally.epochs,
+        signs=tally.sign_counts(),
+        order_decides=tuple(
+            exam.samples[unit // tally.epochs].id
+            for unit in islice(tally.showing("order_decides"), LISTED)
+        ),
         errata=Errata(len(faulty)) if faulty else None,
     )
 

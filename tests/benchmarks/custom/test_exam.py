@@ -191,6 +191,11 @@ FREE = lines(
         ("", 1, "ANSWER: william  SHAKESPEARE.", ("william  SHAKESPEARE", "correct")),
         ("", 1, "Marlowe", ("Marlowe", "incorrect")),
         ("", 0, "", (None, "unparsed")),
+        ("", 0, "I do not know.", (None, "unparsed")),
+        ("", 0, "Hard to say.\nANSWER: I don't know", (None, "unparsed")),
+        ("", 0, "我不知道。", (None, "unparsed")),
+        ("", 0, "6 times 7 is 42.\n#### 42", ("42", "correct")),
+        ("reader: number", 0, "6 * 7 = <<6*7=42>>42\n#### 42", ("42", "correct")),
         ("reader: exact", 1, " Shakespeare\n", ("Shakespeare", "correct")),
         ("reader: exact", 1, "shakespeare", ("shakespeare", "incorrect")),
         ("reader: number", 0, "First 7, then 6.\nThat makes 42 apples.", ("42", "correct")),
@@ -203,6 +208,15 @@ FREE = lines(
 def test_reading_texts(lay: Lay, yaml: str, row: int, text: str, expected: tuple[Any, str]) -> None:
     files = {"q.jsonl": FREE} | ({"exam.yaml": yaml} if yaml else {})
     assert outcome(lay(files), text, row=row) == expected
+
+
+@pytest.mark.parametrize("yaml", ["", "reader: number"])
+def test_a_worked_solution_as_answer_is_told_from_its_outcome(lay: Lay, yaml: str) -> None:
+    """Rows of GSM8K hold both: the target is what stands after ``####``."""
+    rows = lines({"question": "Eggs?", "answer": "She sells 9 * 10 = 90 eggs.\n#### 90"})
+    folder = lay({"q.jsonl": rows} | ({"exam.yaml": yaml} if yaml else {}))
+    assert prepare(folder).samples[0].target == "90"
+    assert outcome(folder, "She sells 90 eggs.\nANSWER: 90", row=0) == ("90", "correct")
 
 
 @pytest.mark.parametrize(

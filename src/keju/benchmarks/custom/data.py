@@ -37,6 +37,8 @@ KNOWN = frozenset({*QUESTION, *CHOICES, *ANSWER, *EXPLANATION, *LABELS})
 YAML_SUFFIXES = (".yaml", ".yml")
 SHOT_STEMS = ("few_shot", "few-shot", "shots")
 """Names of the file of worked examples where the exam file names none."""
+SOLVED = "####"
+"""What stands between a worked solution and its outcome, where an answer holds both (GSM8K)."""
 EVERYTHING = "all"
 """The subset of questions that name none and stand in a single file."""
 
@@ -230,6 +232,10 @@ def make_question(row: Mapping[str, Any], kind: Kind | None, where: str) -> Ques
     value = _first(row, ANSWER)
     values = value if isinstance(value, list) else [value]
     stripped = [_text(each, "answer", where).strip() for each in values]
+    solution = ""
+    if len(stripped) == 1 and not choices and SOLVED in stripped[0]:
+        solution, _, final = stripped[0].rpartition(SOLVED)
+        stripped = [final.strip()]
     answers = tuple(answer for answer in stripped if answer)
     if choices:
         answers = read_letter(answers, choices, where)
@@ -245,7 +251,7 @@ def make_question(row: Mapping[str, Any], kind: Kind | None, where: str) -> Ques
         choices=choices,
         answers=answers,
         group=_text(row.get("group"), "group", where),
-        explanation=_text(_first(row, EXPLANATION), "explanation", where),
+        explanation=_text(_first(row, EXPLANATION), "explanation", where) or solution.strip(),
         fields=fields,
         where=where,
     )
