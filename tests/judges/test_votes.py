@@ -11,7 +11,7 @@ from keju.errors import DataError, UsageError
 from keju.judges.exam import wants_judge
 from keju.judges.quality import corrected_accuracy, describe, load_labelled, measure
 from keju.judges.verdicts import agreement, consistency, settled
-from keju.stats.judge import JudgeQuality
+from keju.stats.judge import JudgeQuality, rogan_gladen
 from keju.types import Outcome, Sample, Score
 
 
@@ -54,7 +54,8 @@ def test_a_corrected_accuracy_is_rogan_and_gladens() -> None:
     metric = corrected_accuracy((500, 310), (0, 0), judge)
     assert metric.value == pytest.approx(0.625)
     assert metric.se == pytest.approx(0.0454426, abs=1e-7)
-    assert metric.ci95 == pytest.approx([0.625 - 1.959964 * 0.0454426, 0.7140659], abs=1e-5)
+    assert metric.ci95 == rogan_gladen(0.62, 500, judge).interval
+    assert metric.ci95 == pytest.approx([0.5281102, 0.7211822], abs=1e-6)
 
 
 def test_what_a_rule_decided_is_not_corrected() -> None:

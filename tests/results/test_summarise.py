@@ -186,7 +186,8 @@ def test_clustered_exam() -> None:
     assert accuracy["clusters"] == 5
     assert accuracy["se"] == pytest.approx(0.1943651, rel=1e-6)
     assert accuracy["deff"] == pytest.approx(2.2037037, rel=1e-6)
-    assert accuracy["ci95"] == pytest.approx([0.2674708, 0.8603768], rel=1e-6)
+    assert accuracy["n_eff"] == pytest.approx(6.8067227, rel=1e-6)
+    assert accuracy["ci95"] == pytest.approx([0.1803831, 0.9078318], abs=1e-6)  # Student's t of 4
     assert accuracy["t_interval"] == pytest.approx([0.0603561, 1.1396439], rel=1e-6)
     assert any("only 5 clusters" in warning for warning in entry["warnings"])
 
@@ -210,6 +211,7 @@ def test_ten_clusters_do_not_warn_and_one_has_no_interval() -> None:
     alone = entry_of(clustered_exam([4]), make_tally("1100"))
     assert alone["metrics"]["accuracy"]["value"] == 0.5
     assert alone["metrics"]["accuracy"]["ci95"] is None
+    assert alone["metrics"]["accuracy"]["withheld"] == alone["notices"][0]["code"] == "one_cluster"
     assert any("one context" in warning for warning in alone["warnings"])
 
 

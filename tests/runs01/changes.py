@@ -25,7 +25,12 @@ _SELECTED = "8 of 36 replies are errors: a mean over the others is a selection"
 
 _PLAIN = "robust did not read `I choose option E because of DNA.` and `显然选C。`"
 
+_INTERVALS = "intervals of few, clustered or repeated questions covered 80 to 93 %, or 98 to 99.9 %"
+_SPREAD = "a subset without a spread of its own had Wilson's, now it has the whole exam's"
 CHANGES: tuple[Change, ...] = (
+    Change("*", "*ci95*", _INTERVALS),
+    Change("*", "*metrics/*/se", _SPREAD),
+    Change("*", "*metrics/*/deff", _SPREAD),
     Change("bixbench-judged", "*/judge/protocol_version", _PROMPT),
     Change("bixbench-judged", "*/judge/usage/input_tokens", _PROMPT),
     Change("bixbench-judged", "*/judge/cost", _PROMPT),

@@ -13,14 +13,9 @@ from hypothesis import strategies as st
 from scipy import stats as oracle  # type: ignore[import-untyped]
 
 from keju.stats.distributions import student_t_quantile
-from keju.stats.intervals import (
-    Cluster,
-    Interval,
-    Moments,
-    bounded_mean,
-    clustered_mean,
-    wilson,
-)
+from keju.stats.estimate import Gathered
+from keju.stats.intervals import Interval, Moments, bunched_wilson, wilson
+from keju.stats.strata import StratifiedMean, stratified_mean
 
 
 def plain_se(values: Sequence[float]) -> float | None:
@@ -28,12 +23,16 @@ def plain_se(values: Sequence[float]) -> float | None:
     return moments.se if moments else None
 
 
-def gather_clusters(values: Sequence[float], groups: Sequence[Hashable]) -> list[Cluster]:
-    """The scores summed by the group each belongs to."""
-    own: dict[Hashable, list[float]] = {}
-    for value, group in zip(values, groups, strict=True):
-        own.setdefault(group, []).append(value)
-    return [Cluster(len(scores), sum(scores)) for scores in own.values()]
+def mean_of(
+    values: Sequence[float], groups: Sequence[Hashable] | None = None, *, draws: int = 1
+) -> StratifiedMean:
+    """The mean of items, in clusters where `groups` names them, each of `draws` answers."""
+    gathered = Gathered(clustered=groups is not None)
+    for value, group in zip(values, groups or [""] * len(values), strict=True):
+        gathered.add(float(value), str(group), draws=draws)
+    stratum = gathered.stratum()
+    assert stratum is not None
+    return stratified_mean([stratum])
 
 
 FIVE_CLUSTERS = [1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 1, 1, 1]
@@ -81,7 +80,10 @@ def test_wilson_is_scipys(pair: tuple[int, int]) -> None:
     correct, n = pair
     expected = oracle.binomtest(correct, n).proportion_ci(method="wilson")
     low, high = wilson(correct / n, n)
-    assert (low, high) == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-12)
+    rarest = -math.log(0.95) / n  # where one item is right, or wrong
+    assert low == pytest.approx(rarest if correct == 1 else expected.low, rel=1e-9, abs=1e-12)
+    wrong = n - correct
+    assert high == pytest.approx(1 - rarest if wrong == 1 else expected.high, rel=1e-9, abs=1e-12)
     assert 0 <= low <= correct / n <= high <= 1
     assert low < high
 
@@ -91,106 +93,141 @@ def test_wilson_of_nothing_is_refused() -> None:
         wilson(0.5, 0)
 
 
+def test_one_rare_item_in_thirty_does_not_leave_out_a_rare_truth() -> None:
+    share = 0.0058
+    covered = sum(
+        math.comb(30, right) * share**right * (1 - share) ** (30 - right)
+        for right in range(31)
+        if wilson(right / 30, 30).low <= share <= wilson(right / 30, 30).high
+    )
+    assert covered > 0.95  # Wilson's own interval: 0.84
+
+
+def test_an_effective_size_between_one_and_two_items_has_an_end_between_theirs() -> None:
+    ends = [wilson(items / 30, 30).low * 30 for items in (0.5, 1, 1.25, 1.5, 1.75, 2)]
+    assert all(low < high for low, high in pairwise(ends))
+
+
 def test_clustered_vector() -> None:
     groups = [name for name in "abcde" for _ in range(3)]
-    moments = Moments.of(FIVE_CLUSTERS)
-    assert moments is not None
-    mean = clustered_mean(gather_clusters(FIVE_CLUSTERS, groups), moments)
-    assert moments.se == pytest.approx(0.1309307, rel=1e-6)
+    mean = mean_of(FIVE_CLUSTERS, groups)
+    assert plain_se(FIVE_CLUSTERS) == pytest.approx(0.1309307, rel=1e-6)
     assert mean.value == pytest.approx(0.6)
     assert mean.clusters == 5
     assert mean.se == pytest.approx(0.1943651, rel=1e-6)
     assert mean.deff == pytest.approx(2.2037037, rel=1e-6)
     assert mean.n_eff == pytest.approx(6.8067227, rel=1e-6)
     assert mean.t_interval == pytest.approx((0.0603561, 1.1396439), rel=1e-6)
-    assert mean.interval == pytest.approx((0.2674708, 0.8603768), rel=1e-6)
+    assert wilson(0.6, mean.n_eff) == pytest.approx((0.2674708, 0.8603768), rel=1e-6)
     assert mean.t_interval is not None
     assert mean.t_interval.clipped() == Interval(mean.t_interval.low, 1.0)
 
 
+def test_few_clusters_that_differ_have_students_t() -> None:
+    mean = mean_of(FIVE_CLUSTERS, [place // 3 for place in range(15)])
+    t = student_t_quantile(0.975, 4)
+    assert mean.interval == pytest.approx(
+        bunched_wilson(mean.value, 15, 5, 15 / mean.n_eff, t), rel=1e-12
+    )
+    assert mean.interval is not None
+    assert mean.interval.high == pytest.approx(wilson(0.6, mean.n_eff, t).high)
+    assert mean.interval.low < wilson(0.6, mean.n_eff, t).low
+
+
 def test_design_effect_below_one_never_adds_items() -> None:
     scores = [1, 0] * 9 + [1, 1]
-    moments = Moments.of(scores)
-    assert moments is not None
-    mean = clustered_mean(gather_clusters(scores, [i // 2 for i in range(20)]), moments)
+    mean = mean_of(scores, [i // 2 for i in range(20)])
     assert mean.deff is not None
     assert 0 < mean.deff < 1
-    assert mean.n_eff == 20
-    assert mean.interval == wilson(0.55, 20)
+    assert mean.n_eff == pytest.approx(20)
+    assert mean.interval is not None
+    assert mean.interval.high == pytest.approx(wilson(0.55, 20).high)
+
+
+def test_one_rare_answer_cannot_show_that_clusters_hold_nothing_together() -> None:
+    """One wrong of a thousand in five clusters: the others may hide in bunches, or may not."""
+    mean = mean_of([0.0] + [1.0] * 999, [i % 5 for i in range(1000)])
+    assert mean.deff == pytest.approx(1, abs=1e-3)
+    assert mean.interval is not None
+    assert mean.interval.high == pytest.approx(wilson(0.999, 1000).high)
+    assert mean.interval.low < 0.8 < wilson(0.999, 1000).low
 
 
 def test_clusters_keep_what_repeats_gain() -> None:
     """A hundred repeats of each item make the mean sure, in clusters as without them."""
     chance = random.Random(5)
     values = [sum(chance.random() < 0.5 for _ in range(100)) / 100 for _ in range(100)]
-    moments = Moments.of(values)
-    assert moments is not None
-    mean = clustered_mean(gather_clusters(values, [i // 5 for i in range(100)]), moments)
-    capped = clustered_mean(
-        gather_clusters(values, [i // 5 for i in range(100)]), moments, draws=2000
-    )
-    assert mean.se is not None
-    assert mean.deff is not None
-    assert mean.interval is not None
-    assert mean.n_eff == pytest.approx(bounded_mean(moments).n_eff / max(mean.deff, 1.0))
-    half = student_t_quantile(0.975, 19) * max(mean.se, moments.se or 0.0)
-    assert (mean.interval.high - mean.interval.low) / 2 == pytest.approx(half, rel=0.02)
-    assert capped.n_eff == pytest.approx(2000 / max(mean.deff, 1.0))
+    groups = [i // 5 for i in range(100)]
+    free, capped = mean_of(values, groups, draws=0), mean_of(values, groups, draws=20)
+    assert free.se is not None
+    assert free.deff is not None
+    assert free.interval is not None
+    assert free.n_eff == pytest.approx(mean_of(values, draws=0).n_eff / max(free.deff, 1.0))
+    reach = student_t_quantile(0.975, 19 if free.deff > 1 else 99)
+    half = reach * max(free.se, plain_se(values) or 0.0)
+    assert (free.interval.high - free.interval.low) / 2 == pytest.approx(half, rel=0.05)
+    assert capped.n_eff == pytest.approx(2000 / max(free.deff, 1.0))
 
 
-def test_one_cluster_gives_no_interval() -> None:
-    moments = Moments.of([1, 0, 1])
-    assert moments is not None
-    mean = clustered_mean(gather_clusters([1, 0, 1], ["a"] * 3), moments)
+def test_one_cluster_gives_no_interval_and_says_why() -> None:
+    mean = mean_of([1, 0, 1], ["a"] * 3)
     assert (mean.se, mean.interval, mean.t_interval) == (None, None, None)
+    gathered = Gathered(clustered=True)
+    gathered.add(1.0, "a", many=7)
+    assert gathered.estimate().ci95 is None
+    assert gathered.estimate().withheld == "one_cluster"
 
 
 def test_all_right_in_clusters_counts_clusters_as_items() -> None:
-    moments = Moments.of([1.0] * 12)
-    assert moments is not None
-    mean = clustered_mean(gather_clusters([1.0] * 12, [i % 4 for i in range(12)]), moments)
+    mean = mean_of([1.0] * 12, [i % 4 for i in range(12)])
     assert mean.deff is None
     assert mean.interval == wilson(1.0, 4)
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=60))
 def test_clusters_of_one_change_nothing(scores: list[float]) -> None:
-    moments = Moments.of(scores)
-    assert moments is not None
-    mean = clustered_mean(gather_clusters(scores, range(len(scores))), moments)
-    assert mean.se == pytest.approx(moments.se, abs=1e-12)
+    assert mean_of(scores, range(len(scores))) == mean_of(scores)
 
 
-def test_bounded_mean_of_binary_values_is_wilson() -> None:
-    moments = Moments.of_counts({1.0: 8, 0.0: 2})
-    assert moments is not None
-    assert bounded_mean(moments, draws=10).interval == wilson(0.8, 10)
+@given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=60), st.integers(1, 9))
+def test_right_and_wrong_are_treated_alike(scores: list[float], clusters: int) -> None:
+    groups = [place % clusters for place in range(len(scores))]
+    one = mean_of(scores, groups, draws=4).interval
+    other = mean_of([1 - score for score in scores], groups, draws=4).interval
+    if one is None or other is None:
+        assert one is other
+    elif sum(scores) * 2 != len(scores):
+        assert one == pytest.approx((1 - other.high, 1 - other.low), abs=1e-9)
 
 
-def test_bounded_mean_of_few_items_uses_students_t() -> None:
-    moments = Moments.of([0.75, 0.25, 1.0, 0.5, 0.0])
-    assert moments is not None
-    mean = bounded_mean(moments, draws=20)
+def test_mean_of_binary_values_is_wilson() -> None:
+    mean = mean_of([1.0] * 8 + [0.0] * 2)
+    assert mean.n_eff == pytest.approx(10)
+    assert mean.interval == pytest.approx(wilson(0.8, 10))
+
+
+def test_mean_of_few_items_uses_students_t() -> None:
+    mean = mean_of([0.75, 0.25, 1.0, 0.5, 0.0], draws=4)
     assert mean.n_eff == pytest.approx(5 * (0.25 * 5 / 4) / 0.15625)
-    assert mean.interval == wilson(0.5, mean.n_eff, student_t_quantile(0.975, 4))
+    assert mean.interval is not None
+    t = student_t_quantile(0.975, 4)
+    assert mean.interval.low == pytest.approx(wilson(0.5, mean.n_eff, t).low)
 
 
-def test_bounded_mean_of_equal_values_is_never_certain() -> None:
-    moments = Moments.of_counts({0.5: 30})
-    assert moments is not None
-    mean = bounded_mean(moments, draws=120)
+def test_mean_of_equal_values_is_never_certain() -> None:
+    mean = mean_of([0.5] * 30, draws=4)
     assert mean.n_eff == 120
+    assert mean.interval is not None
     assert mean.interval.high - mean.interval.low > 0.15
 
 
 @given(st.lists(st.integers(0, 8), min_size=2, max_size=50))
-def test_bounded_mean_lies_inside_its_interval(correct: list[int]) -> None:
-    moments = Moments.of([c / 8 for c in correct])
-    assert moments is not None
-    mean = bounded_mean(moments, draws=8 * len(correct))
+def test_the_mean_lies_inside_its_interval(correct: list[int]) -> None:
+    mean = mean_of([c / 8 for c in correct], draws=8)
+    assert mean.interval is not None
     assert 0 <= mean.interval.low <= mean.value + 1e-12
     assert mean.value - 1e-12 <= mean.interval.high <= 1
-    assert len(correct) * (1 - 1e-9) <= mean.n_eff <= 8 * len(correct)
+    assert len(correct) * (1 - 1e-9) <= mean.n_eff <= 8 * len(correct) * (1 + 1e-9)
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40), st.randoms(use_true_random=False))

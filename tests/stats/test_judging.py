@@ -11,6 +11,7 @@ from scipy import stats as oracle  # type: ignore[import-untyped]
 
 from keju.errors import UsageError
 from keju.stats.agreement import cohens_kappa, kappa_of_labels, self_consistency
+from keju.stats.intervals import wilson
 from keju.stats.judge import JudgeQuality, rogan_gladen
 from keju.stats.options import option_bias, recall_spread
 from keju.stats.variants import variance_shares
@@ -51,6 +52,26 @@ def test_rogan_gladen_vector() -> None:
     corrected = rogan_gladen(0.62, 500, JUDGE)
     assert corrected.value == pytest.approx(0.625)
     assert corrected.se == pytest.approx(0.0454426, rel=1e-6)
+
+
+def test_a_faultless_judge_leaves_wilsons_interval() -> None:
+    judge = JudgeQuality(1.0, 1.0, 10**9, 10**9)
+    assert rogan_gladen(0.3, 100, judge).interval == pytest.approx(wilson(0.3, 100), abs=1e-6)
+
+
+def test_a_rare_share_is_covered_though_the_judge_errs() -> None:
+    """At a true share of 3 % the value plus and minus 1.96 standard errors covered 80 to 91 %."""
+    chance, share, draws = random.Random(11), 0.03, 1500
+    covered = 0
+    for _ in range(draws):
+        hits, passed, right = (
+            sum(chance.random() < p for _ in range(n))
+            for p, n in ((0.92, 60), (0.88, 40), (share * 0.92 + (1 - share) * 0.12, 100))
+        )
+        judge = JudgeQuality(hits / 60, passed / 40, 60, 40)
+        low, high = rogan_gladen(right / 100, 100, judge).interval
+        covered += low <= share <= high
+    assert 0.94 < covered / draws < 0.98
 
 
 def test_rogan_gladen_is_clipped() -> None:

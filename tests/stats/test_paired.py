@@ -50,7 +50,7 @@ def test_mcnemar_vectors(first: int, second: int, p: float, mid_p: float) -> Non
 @given(st.integers(0, 20_000), st.integers(0, 20_000))
 def test_mcnemar_is_scipys_binomial_test(first: int, second: int) -> None:
     expected = oracle.binomtest(first, first + second).pvalue if first + second else 1.0
-    assert mcnemar(first, second).p == pytest.approx(expected, rel=1e-7, abs=1e-300)
+    assert mcnemar(first, second).p == pytest.approx(expected, rel=1e-7, abs=1e-280)
 
 
 def test_bonett_price_vector() -> None:
@@ -152,7 +152,8 @@ def test_many_tests_vectors() -> None:
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_benjamini_hochberg_is_scipys(ps: list[float]) -> None:
     assert benjamini_hochberg(ps) == pytest.approx(list(oracle.false_discovery_control(ps)))
-    assert all(strict >= own for strict, own in zip(holm(ps), benjamini_hochberg(ps), strict=True))
+    pairs = zip(holm(ps), benjamini_hochberg(ps), strict=True)
+    assert all(strict >= own - 1e-12 for strict, own in pairs)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keju.stats.intervals import Moments, bounded_mean
+from keju.stats.intervals import Moments
 from keju.stats.repeats import ladder, majority_vote, pass_all_k, pass_at_k, variance_parts
+from keju.stats.strata import Stratum, stratified_mean
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,8 @@ def test_intervals_of_simulated_models_cover_as_stated() -> None:
         for k, target in truth.items():
             moments = Moments.of([pass_at_k(REPEATS, c, k) for c in correct])
             assert moments is not None
-            mean = bounded_mean(moments, draws=ITEMS * REPEATS)
+            mean = stratified_mean([Stratum(moments, draws=ITEMS * REPEATS)])
+            assert mean.interval is not None
             covered[k] += mean.interval.low <= target <= mean.interval.high
             total[k] += mean.value
     for k, target in truth.items():

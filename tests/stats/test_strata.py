@@ -10,14 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.stats.distributions import Z95
-from keju.stats.intervals import Cluster, Moments, clustered_mean, wilson
-from keju.stats.strata import (
-    Stratum,
-    clustered_strata_se,
-    micro_weights,
-    stratified_mean,
-)
+from keju.stats.intervals import Cluster, Moments, wilson
+from keju.stats.strata import Stratum, micro_weights, stratified_mean
 
 
 def stratum(n: int, correct: int, population: int = 0) -> Stratum:
@@ -38,46 +32,66 @@ THREE = [
 ]
 
 
+WHOLE = [each._replace(population=0) for each in THREE]
+
+
 def test_micro_vector() -> None:
-    assert micro_weights(THREE) == [0.2, 0.3, 0.5]
-    plain = stratified_mean(THREE, micro_weights(THREE), finite=False)
+    weights = micro_weights(THREE)
+    assert weights == [0.2, 0.3, 0.5]
+    plain = stratified_mean(WHOLE, weights)
     assert plain.value == pytest.approx(0.56)
     assert plain.se == pytest.approx(0.0471837, rel=1e-6)
-    drawn = stratified_mean(THREE, micro_weights(THREE))
+    assert not plain.finite
+    drawn = stratified_mean(THREE, weights)
     assert drawn.se == pytest.approx(0.0447624, rel=1e-6)
+    assert drawn.finite
 
 
 def test_macro_vector() -> None:
-    plain = stratified_mean(THREE, macro_weights(THREE), finite=False)
+    plain = stratified_mean(WHOLE, macro_weights(THREE))
     assert plain.value == pytest.approx(0.6)
     assert plain.se == pytest.approx(0.0506039, rel=1e-6)
     drawn = stratified_mean(THREE, macro_weights(THREE))
     assert drawn.se == pytest.approx(0.0480071, rel=1e-6)
-    assert drawn.interval == pytest.approx((0.6 - Z95 * drawn.se, 0.6 + Z95 * drawn.se))
-    assert drawn.by_wilson == 0
+    assert drawn.without_spread == 0
+    assert drawn.interval is not None
+    assert drawn.interval.high == pytest.approx(wilson(0.6, drawn.n_eff).high)
+    assert drawn.interval.low == pytest.approx(wilson(0.6, drawn.n_eff).low, abs=5e-4)
+    assert drawn.n_eff == pytest.approx(0.24 / 0.0480071**2, rel=0.03)
 
 
-@pytest.mark.parametrize(("n", "correct"), [(1, 1), (1, 0), (10, 10), (10, 0)])
-def test_stratum_without_spread_enters_with_wilson(n: int, correct: int) -> None:
-    strata = [stratum(n, correct), stratum(20, 10)]
+def test_subsets_of_one_item_are_one_pot() -> None:
+    """Nothing can be seen of the spread within a subset of one: the whole exam's stands in."""
+    strata = [stratum(1, int(place < 20)) for place in range(27)]
     mean = stratified_mean(strata, macro_weights(strata))
-    low, high = wilson(correct / n, n)
-    own = ((high - low) / (2 * Z95)) ** 2
-    assert mean.by_wilson == 1
-    assert mean.se == pytest.approx(math.sqrt(own / 4 + 0.25 / 19 / 4))
+    assert mean.n_eff == pytest.approx(27)
+    assert mean.interval == pytest.approx(wilson(20 / 27, 27))
+    assert mean.without_spread == 27
+
+
+def test_subsets_that_differ_leave_the_mean_surer_than_one_pot() -> None:
+    strata = [stratum(10, 10), stratum(10, 0)] * 10
+    mean = stratified_mean(strata, macro_weights(strata))
+    assert mean.n_eff > 1000
+
+
+def test_small_subsets_that_are_nearly_always_right_are_no_wider_than_one_pot() -> None:
+    strata = [stratum(10, 10)] * 24 + [stratum(10, 9)] * 3
+    low, high = stratified_mean(strata, macro_weights(strata)).interval or (0, 1)
+    pot = wilson(267 / 270, 270)
+    assert high - low == pytest.approx(pot.high - pot.low, rel=0.05)
 
 
 def test_all_right_everywhere_is_not_certain() -> None:
     strata = [stratum(10, 10)] * 27
     mean = stratified_mean(strata, macro_weights(strata))
     assert mean.value == pytest.approx(1)
-    assert mean.se > 0
-    assert mean.interval.low == pytest.approx(1 - (1 - 0.7224672) / math.sqrt(27), rel=1e-6)
+    assert mean.interval == pytest.approx(wilson(1.0, 270))
 
 
-def test_one_stratum_without_spread_has_wilsons_arms() -> None:
-    mean = stratified_mean([stratum(10, 10)], [1.0])
-    assert mean.interval == pytest.approx(wilson(1.0, 10))
+def test_one_stratum_is_wilsons() -> None:
+    assert stratified_mean([stratum(10, 10)]).interval == wilson(1.0, 10)
+    assert stratified_mean([stratum(10, 7)]).interval == pytest.approx(wilson(0.7, 10))
 
 
 @given(
@@ -89,33 +103,29 @@ def test_interval_always_has_width_around_the_value(pairs: list[tuple[int, int]]
     strata = [stratum(n, correct) for n, correct in pairs]
     for weights in (micro_weights(strata), macro_weights(strata)):
         mean = stratified_mean(strata, weights)
-        assert mean.interval.low <= mean.value <= mean.interval.high
+        assert mean.interval is not None
+        assert 0 <= mean.interval.low <= mean.value <= mean.interval.high <= 1
         assert mean.interval.high - mean.interval.low > 0
-        assert mean.se > 0
 
 
-def test_clusters_inside_one_stratum_are_the_clustered_mean() -> None:
-    clusters = {"a": Cluster(3, 3), "b": Cluster(3, 2), "c": Cluster(3, 0), "d": Cluster(3, 1)}
-    moments = Moments.of_counts({1.0: 6, 0.0: 6})
-    assert moments is not None
-    expected = clustered_mean(list(clusters.values()), moments).se
-    se, size = clustered_strata_se([clusters], [1.0])
-    assert size == 4
-    assert se == pytest.approx(expected)
+def clustered(**clusters: Cluster) -> Stratum:
+    """A stratum of yes-or-no items in clusters."""
+    n, right = (sum(own[side] for own in clusters.values()) for side in (0, 1))
+    return stratum(int(n), int(right))._replace(clusters=clusters)
 
 
 def test_clusters_over_two_strata_add_before_squaring() -> None:
-    one = {"a": Cluster(2, 2), "b": Cluster(2, 0)}
-    apart = [one, {"c": Cluster(2, 2), "d": Cluster(2, 0)}]
-    shared_se, shared = clustered_strata_se([one, one], [0.5, 0.5])
-    apart_se, separate = clustered_strata_se(apart, [0.5, 0.5])
-    assert (shared, separate) == (2, 4)
-    assert shared_se == pytest.approx(math.sqrt(2 * 2 * 0.25**2))
-    assert apart_se == pytest.approx(math.sqrt(4 / 3 * 4 * 0.125**2))
+    one = clustered(a=Cluster(2, 2), b=Cluster(2, 0))
+    other = clustered(c=Cluster(2, 2), d=Cluster(2, 0))
+    shared, apart = (stratified_mean([one, each], [0.5, 0.5]) for each in (one, other))
+    assert (shared.clusters, apart.clusters) == (2, 4)
+    assert shared.se == pytest.approx(math.sqrt(2 * 2 * 0.25**2))
+    assert apart.se == pytest.approx(math.sqrt(4 / 3 * 4 * 0.125**2))
 
 
-def test_a_single_cluster_has_no_standard_error() -> None:
-    assert clustered_strata_se([{"a": Cluster(4, 2)}], [1.0]) == (None, 1)
+def test_a_single_cluster_has_no_interval() -> None:
+    mean = stratified_mean([clustered(a=Cluster(4, 2))])
+    assert (mean.clusters, mean.se, mean.interval) == (1, None, None)
 
 
 def test_macro_interval_covers_as_stated() -> None:
@@ -126,6 +136,6 @@ def test_macro_interval_covers_as_stated() -> None:
     covered = 0
     for _ in range(2000):
         strata = [stratum(n, sum(chance.random() < p for _ in range(n))) for p, n in truth]
-        low, high = stratified_mean(strata, macro_weights(strata)).interval
+        low, high = stratified_mean(strata, macro_weights(strata)).interval or (1, 0)
         covered += low <= target <= high
     assert 0.935 < covered / 2000 < 0.985

@@ -19,8 +19,7 @@ from keju.benchmarks.choices import moved_refusal, permuted, rotate_order
 from keju.benchmarks.grading import GRADED, PASS
 from keju.benchmarks.samples import LazySamples
 from keju.errors import ConfigError, Notice
-from keju.stats.estimate import Estimate
-from keju.stats.intervals import Moments, bounded_mean
+from keju.stats.estimate import Estimate, Gathered
 from keju.stats.options import place_bias, recall_spread
 from keju.types import LABELS, Sample
 
@@ -120,7 +119,7 @@ def rotation_metrics(
 def _consistency(scores: Scores, rotations: int) -> Estimate | None:
     """The share of questions that are right in all their rotations, and accuracy by rotation."""
     turn_units = rotations * scores.epochs
-    whole: list[float] = []
+    whole = Gathered(clustered=False)
     right, graded = [0] * rotations, [0] * rotations
     for first in range(0, scores.samples * scores.epochs, turn_units):
         outcomes = scores.outcomes[first : first + turn_units]
@@ -129,19 +128,12 @@ def _consistency(scores: Scores, rotations: int) -> Estimate | None:
             right[unit // scores.epochs] += outcome in GRADED and values[unit] >= PASS
             graded[unit // scores.epochs] += outcome in GRADED
         if all(outcome in GRADED for outcome in outcomes):
-            whole.append(float(min(values) >= PASS))
-    moments = Moments.of(whole)
-    if moments is None:
+            whole.add(float(min(values) >= PASS))
+    if not whole.counts:
         return None
-    mean = bounded_mean(moments)
     by_rotation = [r / g if g else None for r, g in zip(right, graded, strict=True)]
-    return Estimate(
-        mean.value,
-        mean.interval,
-        mean.n,
-        title=f"right in all {rotations} rotations",
-        details={"by_rotation": by_rotation},
-    )
+    title = f"right in all {rotations} rotations"
+    return whole.estimate(title=title, details={"by_rotation": by_rotation})
 
 
 def _spread(samples: Sequence[Sample], scores: Scores, rotations: int) -> Estimate | None:

@@ -15,6 +15,7 @@ from keju.judges.verdicts import score_of
 from keju.sources.formats import jsonl_rows, unpacked
 from keju.stats.distributions import Z95
 from keju.stats.estimate import Estimate
+from keju.stats.intervals import Interval, wilson
 from keju.stats.judge import JudgeQuality, rogan_gladen
 from keju.types import Sample
 
@@ -89,20 +90,27 @@ def corrected_accuracy(
     is nothing to correct or the judge is no better than chance.
     """
     (n_judged, right), (n_by_rule, right_by_rule) = judged, by_rule
-    share = right / n_judged if n_judged else 0.0
-    fixed = rogan_gladen(share, n_judged, judge)
-    gain = judge.sensitivity + judge.specificity - 1
-    clustered = (shrink - 1) * share * (1 - share) / n_judged / gain**2
     n = n_judged + n_by_rule
-    weight = n_judged / n
+    weight = n_judged / n if n else 0.0
+    fixed = rogan_gladen(right / n_judged if n_judged else 0.0, n_judged / shrink, judge)
     rule = right_by_rule / n_by_rule if n_by_rule else 0.0
     value = weight * fixed.value + (1 - weight) * rule
-    own = rule * (1 - rule) * shrink / n_by_rule if n_by_rule else 0.0
     between = weight * (1 - weight) * (fixed.value - rule) ** 2 * shrink / n
-    se = math.sqrt(weight**2 * (fixed.se**2 + clustered) + (1 - weight) ** 2 * own + between)
+    own = rule * (1 - rule) * shrink / n_by_rule if n_by_rule else 0.0
+    se = math.sqrt(weight**2 * fixed.se**2 + (1 - weight) ** 2 * own + between)
+    # Each part has an interval of its own; their arms add up as independent errors do.
+    parts = [(weight, fixed.value, fixed.interval)]
+    if n_by_rule:
+        parts.append((1 - weight, rule, wilson(rule, n_by_rule / shrink)))
+    below, above = (
+        math.sqrt(
+            Z95**2 * between + sum((share * (ends[side] - mid)) ** 2 for share, mid, ends in parts)
+        )
+        for side in (0, 1)
+    )
     return Estimate(
         value,
-        (max(0.0, value - Z95 * se), min(1.0, value + Z95 * se)),
+        Interval(value - below, value + above).clipped(),
         n,
         "rogan-gladen",
         se,

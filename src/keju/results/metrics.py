@@ -18,11 +18,10 @@ from keju.benchmarks.grading import GRADED, PASS
 from keju.results.cells import Cell, cluster_of
 from keju.results.schema import BEST, CUT_AS_WRONG, MACRO, WORST, Metric
 from keju.stats.agreement import self_consistency
-from keju.stats.distributions import Z95, student_t_quantile
-from keju.stats.estimate import Gathered
-from keju.stats.intervals import Interval, wilson
+from keju.stats.estimate import Gathered, estimate
+from keju.stats.intervals import wilson
 from keju.stats.repeats import ladder, majority_vote, pass_all_k, pass_at_k, variance_parts
-from keju.stats.strata import Stratum, clustered_strata_se, micro_weights, stratified_mean
+from keju.stats.strata import Stratum, micro_weights
 from keju.types import UNGRADED, Sample
 
 if TYPE_CHECKING:
@@ -99,24 +98,18 @@ def chance_levels(exam: Exam) -> dict[str, Chance]:
 
 
 class Scored(NamedTuple):
-    """One subset's scores and, where only a part of it was drawn, its full size."""
+    """One subset's scores."""
 
-    gathered: Gathered
+    stratum: Stratum | None
+    """None if nothing in it is graded."""
     bounds: tuple[float | None, float | None]
     """Its mean score with everything that lacks a grade wrong, and right."""
-    population: int = 0
-
-    @property
-    def stratum(self) -> Stratum | None:
-        """The subset as a stratum; None if nothing in it is graded."""
-        moments = self.gathered.moments()
-        return None if moments is None else Stratum(moments, self.population)
 
 
 def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
     """The means of the exam, the first always; a macro mean; what the whole set would give."""
     subsets = {
-        s.name: Scored(cells[s.name].shares(), cells[s.name].bounds(), s.population)
+        s.name: Scored(cells[s.name].shares().stratum(s.population), cells[s.name].bounds())
         for s in exam.subsets
     }
     metrics: dict[str, Metric] = {}
@@ -185,37 +178,8 @@ def _bounds(
 
 def _weighted(weights: Mapping[str, float], subsets: Mapping[str, Scored]) -> Metric:
     """The weighted mean of the subsets, with the interval that fixed strata leave."""
-    chosen = [subsets[name] for name in weights]
-    if len(chosen) == 1:
-        return chosen[0].gathered.estimate()
-    strata = [stratum for scored in chosen if (stratum := scored.stratum) is not None]
-    shares = list(weights.values())
-    by_group = [own for scored in chosen if (own := scored.gathered.clusters) is not None]
-    mean = stratified_mean(strata, shares, finite=not by_group)
-    metric = Metric(
-        mean.value,
-        mean.interval.clipped(),
-        sum(stratum.moments.n for stratum in strata),
-        "stratified",
-        mean.se,
-        strata=len(strata),
-        strata_by_wilson=mean.by_wilson,
-        finite_population=not by_group and any(stratum.unseen < 1 for stratum in strata),
-    )
-    if not by_group:
-        return metric
-    se, clusters = clustered_strata_se(by_group, shares)
-    metric = replace(metric, method="clustered", clusters=clusters)
-    if se is None:
-        return replace(metric, se=None, ci95=None)
-    # Both arms widen to the clustered standard error; shared contexts never narrow them.
-    wider = max(se, mean.se)
-    stretch = wider / mean.se * student_t_quantile(0.975, clusters - 1) / Z95
-    low, high = mean.interval
-    interval = Interval(
-        mean.value - stretch * (mean.value - low), mean.value + stretch * (high - mean.value)
-    )
-    return replace(metric, se=wider, ci95=interval.clipped(), deff=(se / mean.se) ** 2)
+    strata = [own for name in weights if (own := subsets[name].stratum) is not None]
+    return estimate(strata, list(weights.values()))
 
 
 # Exams in which every item was asked several times.

@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from keju.stats.intervals import Cluster, Moments, bounded_mean, clustered_mean
+from keju.stats.intervals import Cluster, Moments
+from keju.stats.strata import Stratum, stratified_mean
 
 Ends = tuple[float, float]
 """Both ends of an interval."""
+ONE_CLUSTER = "one_cluster"
+"""Why there is no interval: all items share one context."""
 
 
 MOST_UNGRADED = 0.2
@@ -45,6 +48,7 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     t_df: int | None = None
     strata: int | None = None
     strata_by_wilson: int = 0
+    """Strata without a spread of their own; the name is that of 0.1."""
     finite_population: bool = False
     within_variance: float | None = None
     between_variance: float | None = None
@@ -53,6 +57,8 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     partial: bool = False
     """Not all that the mean is published over was asked."""
     of: str = ""
+    withheld: str = ""
+    """Why a value that is known has no interval: the code of a notice."""
     details: dict[str, Any] = {}
     """What only this metric has; in the encoding its keys stand beside the others."""
     bounds: Ends | None = None
@@ -94,34 +100,40 @@ class Gathered:
         """Mean and variance over items; None if there are none."""
         return Moments.of_counts(self.counts)
 
+    def stratum(self, population: int = 0) -> Stratum | None:
+        """The items as a stratum, one drawn from `population` items; None if there are none."""
+        moments = self.moments()
+        if moments is None:
+            return None
+        return Stratum(moments, population, self.clusters, self.draws)
+
     def estimate(self, **more: Any) -> Estimate:
         """The mean over items with the interval that fits how they were drawn.
 
         `more` are further fields of the estimate, such as its title.
         """
-        moments = self.moments()
-        if moments is None:
-            return Estimate(None, None, 0, **more)
-        draws = self.draws or None
-        if self.clusters is None or len(self.clusters) == moments.n:
-            mean = bounded_mean(moments, draws=draws)
-            size = mean.n_eff if mean.n_eff != mean.n else None
-            ends = mean.interval.clipped()
-            return Estimate(mean.value, ends, mean.n, "wilson", mean.se, size, **more)
-        own = clustered_mean(list(self.clusters.values()), moments, draws=draws)
-        return Estimate(
-            own.value,
-            own.interval.clipped() if own.interval else None,
-            own.n,
-            "clustered",
-            own.se,
-            own.n_eff,
-            own.clusters,
-            own.deff,
-            own.t_interval,
-            own.clusters - 1,
-            **more,
-        )
+        stratum = self.stratum()
+        return Estimate(None, None, 0, **more) if stratum is None else estimate([stratum], **more)
+
+
+def estimate(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,), **more: Any) -> Estimate:
+    """The weighted mean of strata as an estimate; `more` are further fields of it."""
+    mean = stratified_mean(strata, weights)
+    several = len(strata) > 1
+    if several:
+        more |= {"strata": len(strata), "strata_by_wilson": mean.without_spread}
+    elif mean.clusters is not None or mean.n_eff != mean.n:
+        more["n_eff"] = mean.n_eff
+    method = "stratified" if several else "wilson"
+    if mean.clusters is not None:
+        method = "clustered"
+        more |= {"clusters": mean.clusters, "deff": mean.deff}
+        if not several:
+            more |= {"t_interval": mean.t_interval, "t_df": mean.clusters - 1}
+    if mean.interval is None:
+        more["withheld"] = ONE_CLUSTER
+    more["finite_population"] = mean.finite
+    return Estimate(mean.value, mean.interval, mean.n, method, mean.se, **more)
 
 
 class Repeats(NamedTuple):

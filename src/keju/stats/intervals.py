@@ -1,16 +1,17 @@
-"""How sure a score is: standard errors and intervals of one mean.
+"""How sure a score is: what a standard error needs to know, and the interval of a share.
 
-The unit is the item: repeats are averaged inside the item before anything here sees them.
+The unit is the item: repeats are averaged inside the item before anything here sees them. The
+estimator that puts these parts together is `keju.stats.strata.stratified_mean`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Self
 
-from keju.stats.distributions import Z95, student_t_quantile
+from keju.stats.distributions import Z95
 
 FEW_CLUSTERS = 10
 """Below this number of clusters the clustered standard error is itself unsure."""
@@ -59,52 +60,56 @@ class Moments(NamedTuple):
         return cls(n, mean, variance, binary)
 
     @property
+    def second(self) -> float:
+        """The mean of the squared values."""
+        spread = 0.0 if self.variance is None else self.variance * (self.n - 1) / self.n
+        return self.mean**2 + spread
+
+    @property
     def se(self) -> float | None:
         """Plain standard error of the mean; None for a single value."""
         return None if self.variance is None else math.sqrt(self.variance / self.n)
 
 
 def wilson(share: float, n: float, z: float = Z95) -> Interval:
-    """Wilson's score interval of a proportion; `n` may be an effective size, not whole."""
+    """Wilson's score interval of a proportion; `n` may be an effective size, not whole.
+
+    Where only one item is right, or wrong, the end on that side lies too near to it: of 30 items
+    with a true share of 0.0058 one in six has a right one, and Wilson's intervals of all of these
+    leave the truth out. There the end is the share that gives one or more such items with the
+    chance that an interval may err (Brown, Cai and DasGupta 2001).
+    """
     if n <= 0:
         raise ValueError("a proportion of nothing has no interval")
     spread = z * z / n
     centre = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    low = 0.0 if share == 0 else centre - half
-    high = 1.0 if share == 1 else centre + half
-    return Interval(low, high).clipped()
+    low, high = centre - half, centre + half
+    rarest = -math.log(math.erf(z / math.sqrt(2)))  # 0.0513 for 95 %
+    low -= max(0.0, low - rarest * share) * _rarity(share * n)
+    high += max(0.0, 1 - rarest * (1 - share) - high) * _rarity((1 - share) * n)
+    return Interval(0.0 if share == 0 else low, 1.0 if share == 1 else high).clipped()
 
 
-class BoundedMean(NamedTuple):
-    """A mean of values in [0, 1] with an interval that stays inside [0, 1]."""
-
-    value: float
-    se: float | None
-    interval: Interval
-    n: int
-    n_eff: float
-    """The number of yes-or-no items that would leave the mean as unsure as it is."""
+def _rarity(items: float) -> float:
+    """1 for up to one item, 0 from two items on: an effective number of items need not be whole."""
+    return min(1.0, max(0.0, 2 - items))
 
 
-def bounded_mean(moments: Moments, *, draws: int | None = None) -> BoundedMean:
-    """The mean with a Wilson interval whose size fits the values' own variance.
+def bunched_wilson(
+    share: float, size: float, bunches: float, deff: float, z: float = Z95
+) -> Interval:
+    """Wilson's interval of `size` answers that come in bunches: of one item, or one context.
 
-    Yes-or-no values give Wilson's interval itself. Item means of repeats vary less than that, so
-    the size grows until p(1-p) over it equals the observed squared standard error; as that
-    variance is estimated, Student's t takes the normal's place. The size never passes `draws`,
-    the number of yes-or-no answers behind the values where there are such, so that values which
-    happen to be equal are not taken for certain.
+    `deff` is the estimated design effect, by which the bunches lower the size. A single rare answer
+    cannot show whether such answers come in bunches. So towards the middle, where more of them may
+    hide, the effect is drawn towards the largest possible one (each bunch counts as one answer) by
+    the share of one answer among the rare ones.
     """
-    n, mean, variance, binary = moments
-    if binary or variance is None or mean in (0.0, 1.0):
-        return BoundedMean(mean, moments.se, wilson(mean, n), n, float(n))
-    if_binary = mean * (1 - mean) * n / (n - 1)
-    n_eff = n * if_binary / variance if variance else float(draws or n)
-    if draws is not None:
-        n_eff = min(n_eff, float(max(n, draws)))
-    quantile = student_t_quantile(0.975, n - 1)
-    return BoundedMean(mean, moments.se, wilson(mean, n_eff, quantile), n, n_eff)
+    rare = min(share, 1 - share) * size
+    feared = deff + max(0.0, size / bunches - deff) / (rare + 1)
+    near, far = wilson(share, size / deff, z), wilson(share, size / feared, z)
+    return Interval(near.low, far.high) if share <= 0.5 else Interval(far.low, near.high)
 
 
 class Cluster(NamedTuple):
@@ -112,49 +117,3 @@ class Cluster(NamedTuple):
 
     n: int
     total: float
-
-
-class ClusteredMean(NamedTuple):
-    """A mean whose items share contexts."""
-
-    value: float
-    n: int
-    clusters: int
-    se: float | None
-    """Clustered standard error; None for a single cluster."""
-    deff: float | None
-    """Design effect, (clustered SE / plain SE) squared; None where all scores are equal."""
-    n_eff: float
-    """Size for Wilson's interval: that of independent items over the design effect, never above
-    it; the clusters where deff is None."""
-    interval: Interval | None
-    """Wilson's at `n_eff`; None for a single cluster, which shows no spread between clusters."""
-    t_interval: Interval | None
-    """Mean plus and minus t times the clustered SE; may pass 0 or 1."""
-
-
-def clustered_mean(
-    clusters: Sequence[Cluster], moments: Moments, *, draws: int | None = None
-) -> ClusteredMean:
-    """The mean over items with a standard error that allows for shared contexts.
-
-    `moments` are those of all items together, and `draws` are the answers behind them, as in
-    `bounded_mean`: what repeats gain is kept, and the design effect divides it. Where the values
-    are not all yes or no, Student's t of the clusters takes the normal's place. Where all scores
-    are equal no spread can be seen, so each cluster counts as one item: the safe end of what it
-    may hold.
-    """
-    n, mean, size = moments.n, moments.mean, len(clusters)
-    if size == 1:
-        return ClusteredMean(mean, n, 1, None, None, 1.0, None, None)
-    squares = math.fsum((total - count * mean) ** 2 for count, total in clusters)
-    se = math.sqrt(size / (size - 1) * squares) / n
-    plain = moments.se
-    deff, n_eff = None, float(size)
-    if plain:
-        deff = (se / plain) ** 2
-        n_eff = bounded_mean(moments, draws=draws).n_eff / max(deff, 1.0)
-    quantile = student_t_quantile(0.975, size - 1)
-    ends = Interval(mean - quantile * se, mean + quantile * se)
-    interval = wilson(mean, n_eff, Z95 if moments.binary else quantile)
-    return ClusteredMean(mean, n, size, se, deff, n_eff, interval, ends)

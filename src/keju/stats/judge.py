@@ -6,6 +6,8 @@ import math
 from typing import NamedTuple
 
 from keju.errors import UsageError
+from keju.stats.distributions import Z95
+from keju.stats.intervals import Interval
 
 
 class JudgeQuality(NamedTuple):
@@ -26,12 +28,14 @@ class Corrected(NamedTuple):
 
     value: float
     se: float
+    interval: Interval
 
 
-def rogan_gladen(share: float, n: int, judge: JudgeQuality) -> Corrected:
+def rogan_gladen(share: float, n: float, judge: JudgeQuality) -> Corrected:
     """The true share behind a judged one (Rogan and Gladen 1978), clipped to [0, 1].
 
-    A judge no better than chance cannot be corrected and is refused.
+    `n` may be an effective size. A judge no better than chance cannot be corrected and is
+    refused.
     """
     gain = judge.sensitivity + judge.specificity - 1
     if gain <= 0:
@@ -39,13 +43,47 @@ def rogan_gladen(share: float, n: int, judge: JudgeQuality) -> Corrected:
             "the judge is no better than chance (sensitivity + specificity = "
             f"{judge.sensitivity + judge.specificity:.3f}): use another judge"
         )
-    if n < 1 or judge.positives < 1 or judge.negatives < 1:
+    if n <= 0 or judge.positives < 1 or judge.negatives < 1:
         raise UsageError(
             "correcting a judge needs graded answers and labelled ones of both kinds, "
-            f"not n={n}, {judge.positives} right and {judge.negatives} wrong"
+            f"not n={n:g}, {judge.positives} right and {judge.negatives} wrong"
         )
     true = min(1.0, max(0.0, (share + judge.specificity - 1) / gain))
     own = share * (1 - share) / n
     missed = true**2 * judge.sensitivity * (1 - judge.sensitivity) / judge.positives
     passed = (1 - true) ** 2 * judge.specificity * (1 - judge.specificity) / judge.negatives
-    return Corrected(true, math.sqrt(own + missed + passed) / gain)
+    low, high = _score_interval(share, n, judge)
+    interval = Interval(min(low, true), max(high, true))
+    return Corrected(true, math.sqrt(own + missed + passed) / gain, interval)
+
+
+def _score_interval(share: float, n: float, judge: JudgeQuality) -> Interval:
+    """The true shares that the judged one does not contradict.
+
+    A true share foretells what the judge would call right. It is kept if the judged share lies
+    within 1.96 standard errors of that, the errors being those of the true share at hand, as in
+    Wilson's interval. The judge's rates are measured with one more answer of each kind on both
+    sides: 40 of 40 is not never wrong.
+    """
+    rights, wrongs = judge.positives + 2, judge.negatives + 2
+    hit = (judge.sensitivity * judge.positives + 1) / rights
+    pass_ = 1 - (judge.specificity * judge.negatives + 1) / wrongs
+
+    def above(true: float) -> float:
+        """By how many standard errors the judged share lies above what `true` foretells."""
+        called = true * hit + (1 - true) * pass_
+        variance = called * (1 - called) / n
+        variance += true**2 * hit * (1 - hit) / rights
+        variance += (1 - true) ** 2 * pass_ * (1 - pass_) / wrongs
+        return (share - called) / math.sqrt(variance)
+
+    def where(errors: float) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            middle = (low + high) / 2
+            low, high = (middle, high) if above(middle) > errors else (low, middle)
+        return (low + high) / 2
+
+    low = 0.0 if above(0.0) <= Z95 else where(Z95)
+    high = 1.0 if above(1.0) >= -Z95 else where(-Z95)
+    return Interval(low, high)

@@ -1,4 +1,8 @@
-"""Means over fixed strata: subsets of an exam are chosen, not drawn."""
+"""The one estimator of a mean: over fixed strata, shared contexts and repeats.
+
+Subsets of an exam are chosen, not drawn, so they are strata; an exam without subsets is a single
+one. Clusters are real shared contexts, such as a passage, and may reach over several strata.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from keju.stats.distributions import Z95
-from keju.stats.intervals import Cluster, Interval, Moments, wilson
+from keju.stats.distributions import Z95, student_t_quantile
+from keju.stats.intervals import Cluster, Interval, Moments, bunched_wilson
+
+BORROWED = 0.5
+"""Items like those of the whole exam that each stratum is given when its variance is estimated."""
 
 
 class Stratum(NamedTuple):
@@ -16,6 +23,10 @@ class Stratum(NamedTuple):
     moments: Moments
     population: int = 0
     """Size of the whole subset; 0 if all of it was asked."""
+    clusters: Mapping[str, Cluster] | None = None
+    """Its items by shared context; None where each stands alone."""
+    draws: int = 0
+    """Yes-or-no answers behind the values; 0 where the values are no shares of answers."""
 
     @property
     def unseen(self) -> float:
@@ -24,14 +35,25 @@ class Stratum(NamedTuple):
 
 
 class StratifiedMean(NamedTuple):
-    """A weighted mean of stratum means."""
+    """A weighted mean of stratum means and how sure it is."""
 
     value: float
-    se: float
-    interval: Interval
-    """May pass 0 or 1."""
-    by_wilson: int
-    """How many strata showed no spread, so that Wilson's interval stands in for theirs."""
+    se: float | None
+    """None for a single item or a single cluster."""
+    interval: Interval | None
+    """Inside [0, 1]; None for a single cluster, which shows no spread between clusters."""
+    n: int
+    n_eff: float
+    """The number of independent yes-or-no items that would leave the mean as unsure as it is."""
+    without_spread: int
+    """How many strata show no spread of their own, so that the whole exam's stands in."""
+    finite: bool
+    """Whether a part of a known whole was drawn, so that the rest alone is unsure."""
+    clusters: int | None = None
+    deff: float | None = None
+    """Design effect, (clustered SE / plain SE) squared; None where all scores are equal."""
+    t_interval: Interval | None = None
+    """Mean plus and minus t times the clustered SE; may pass 0 or 1."""
 
 
 def micro_weights(strata: Sequence[Stratum]) -> list[float]:
@@ -40,53 +62,140 @@ def micro_weights(strata: Sequence[Stratum]) -> list[float]:
     return [size / sum(sizes) for size in sizes]
 
 
-def stratified_mean(
-    strata: Sequence[Stratum], weights: Sequence[float], *, finite: bool = True
-) -> StratifiedMean:
-    """The weighted mean with the standard error that fixed strata leave.
+def stratified_mean(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,)) -> StratifiedMean:
+    """The weighted mean with Wilson's interval at the effective size that its variance leaves.
 
-    A stratum without spread (one item, or all right, or all wrong) would enter with a variance of
-    0, which is false. Its Wilson interval enters instead: half its width over z as standard
-    error, its two arms in the interval, which is then not symmetric. `by_wilson` counts these.
-    With `finite`, strata of which only a part was drawn enter with their unseen share.
+    Yes-or-no items of one stratum give Wilson's interval itself. Items that vary less (means of
+    repeats, strata that differ) raise the effective size, shared contexts lower it. Where values
+    are not all yes or no their variance is estimated, and Student's t takes the normal's place.
     """
-    value = math.fsum(w * s.moments.mean for w, s in zip(weights, strata, strict=True))
-    variance = below = above = 0.0
-    for weight, stratum in zip(weights, strata, strict=True):
-        factor = weight * weight * (stratum.unseen if finite else 1.0)
-        n, mean, spread, _ = stratum.moments
-        if spread:
-            own = spread / n
-            down = up = Z95 * Z95 * own
-        else:
-            low, high = wilson(mean, n)
-            own = ((high - low) / (2 * Z95)) ** 2
-            down, up = (mean - low) ** 2, (high - mean) ** 2
-        variance += factor * own
-        below += factor * down
-        above += factor * up
-    interval = Interval(value - math.sqrt(below), value + math.sqrt(above))
-    by_wilson = sum(not stratum.moments.variance for stratum in strata)
-    return StratifiedMean(value, math.sqrt(variance), interval, by_wilson)
+    parts = list(zip(weights, strata, strict=True))
+    n = sum(stratum.moments.n for stratum in strata)
+    value = math.fsum(weight * stratum.moments.mean for weight, stratum in parts)
+    clusters = _residuals(parts)
+    bunched = 0 < len(clusters) < n
+    unseen = [1.0 if bunched else stratum.unseen for stratum in strata]
+    own = [stratum.moments.variance for stratum in strata]
+    lent = _lent_variances(parts)
+    scale = [w * w * left / s.moments.n for (w, s), left in zip(parts, unseen, strict=True)]
+    sizes = _sizes(parts, value, scale, lent)
+    binary = all(stratum.moments.binary for stratum in strata)
+    quantile = Z95 if binary or n < 2 else student_t_quantile(0.975, n - 1)
+    variances = [seen or given for seen, given in zip(own, lent, strict=True)]
+    spread = math.fsum(each * v for each, v in zip(scale, variances, strict=True))
+    alone = StratifiedMean(
+        value,
+        math.sqrt(spread) if n > 1 else None,
+        bunched_wilson(
+            value, sizes.answers, sizes.items, sizes.answers / sizes.effective, quantile
+        ),
+        n,
+        sizes.effective,
+        sum(not variance for variance in own),
+        any(left < 1 for left in unseen),
+    )
+    return _with_clusters(alone, sizes, clusters, quantile) if bunched else alone
 
 
-def clustered_strata_se(
-    strata: Sequence[Mapping[str, Cluster]], weights: Sequence[float]
-) -> tuple[float | None, int]:
-    """Standard error of a stratified mean whose items share contexts, and the clusters behind it.
+def _lent_variances(parts: Sequence[tuple[float, Stratum]]) -> list[float]:
+    """The variance of one item of each stratum, from its own items and `BORROWED` ones.
 
-    A cluster may reach over several strata; its weighted residuals are summed before they are
-    squared. None for a single cluster.
+    A stratum of two items that are both right would claim to have no variance, one of a single
+    item has none to show. So each is given half an item like the whole exam, and the result is
+    divided by what it would be on average if all strata were alike. Single items then count with
+    the whole exam's variance, and strata of many items with their own.
     """
+    mean = math.fsum(weight * stratum.moments.mean for weight, stratum in parts)
+    second = math.fsum(weight * stratum.moments.second for weight, stratum in parts)
+    alike = _variance_if_alike(parts)
+    variances = []
+    for weight, (own, *_) in parts:
+        total = own.n + BORROWED
+        centre = (own.n * own.mean + BORROWED * mean) / total
+        spread = (own.n * own.second + BORROWED * second) / total - centre**2
+        left = 1 - (own.n + 2 * BORROWED * weight + BORROWED**2 * alike) / total**2
+        variances.append(max(0.0, spread) / left if left > 1e-9 else 0.0)
+    return variances
+
+
+def _variance_if_alike(parts: Sequence[tuple[float, Stratum]]) -> float:
+    """The variance of the mean, in those of one item, if all items came from one pot."""
+    return math.fsum(weight * weight / stratum.moments.n for weight, stratum in parts)
+
+
+class _Sizes(NamedTuple):
+    """In how many items a mean is as unsure as it is."""
+
+    items: float
+    """If all items came from one pot, asked once."""
+    answers: float
+    """If the repeats of an item had nothing in common."""
+    effective: float
+    """As the variance of the mean tells: p(1 - p) over it is that variance."""
+
+
+def _sizes(
+    parts: Sequence[tuple[float, Stratum]],
+    value: float,
+    scale: Sequence[float],
+    variances: Sequence[float],
+) -> _Sizes:
+    """The sizes of a mean; `scale` weighs the `variances` of one item of each stratum.
+
+    Means of repeats that happen to be equal are not taken for certain: the effective size of
+    values that are not all yes or no never passes the number of answers behind them.
+    """
+    n = sum(stratum.moments.n for _, stratum in parts)
+    drawn = sum(stratum.draws for _, stratum in parts)
+    items = 1 / math.fsum(scale)
+    answers = items * max(1.0, drawn / n)
+    variance = math.fsum(each * own for each, own in zip(scale, variances, strict=True))
+    if n < 2 or value in (0.0, 1.0):
+        return _Sizes(items, answers, items)
+    if variance < 1e-15:
+        return _Sizes(items, answers, answers)
+    size = value * (1 - value) / (1 - _variance_if_alike(parts)) / variance
+    if math.isclose(size, items, rel_tol=1e-12):
+        size = items  # as for yes-or-no items of one stratum, but for rounding
+    if drawn and not all(stratum.moments.binary for _, stratum in parts):
+        size = min(size, answers)
+    return _Sizes(items, max(answers, size), size)
+
+
+def _residuals(parts: Sequence[tuple[float, Stratum]]) -> dict[str, float]:
+    """What each cluster adds to the weighted mean beyond what its items would on average."""
     residuals: dict[str, float] = {}
-    for clusters, weight in zip(strata, weights, strict=True):
-        n = sum(cluster.n for cluster in clusters.values())
-        mean = math.fsum(cluster.total for cluster in clusters.values()) / n
-        for name, cluster in clusters.items():
-            own = weight * (cluster.total - cluster.n * mean) / n
-            residuals[name] = residuals.get(name, 0.0) + own
-    size = len(residuals)
-    if size < 2:
-        return None, size
+    for weight, stratum in parts:
+        own = stratum.moments
+        for name, cluster in (stratum.clusters or {}).items():
+            apart = weight * (cluster.total - cluster.n * own.mean) / own.n
+            residuals[name] = residuals.get(name, 0.0) + apart
+    return residuals
+
+
+def _with_clusters(
+    alone: StratifiedMean, sizes: _Sizes, residuals: Mapping[str, float], quantile: float
+) -> StratifiedMean:
+    """The mean as its clusters leave it; `alone` is the same mean of items without contexts.
+
+    A design effect below 1 is noise and adds no items. One above 1 is estimated from few clusters,
+    so that Student's t takes the normal's place.
+    """
+    count, value = len(residuals), alone.value
+    if count == 1:
+        return alone._replace(se=None, interval=None, n_eff=1.0, clusters=1)
     squares = math.fsum(residual**2 for residual in residuals.values())
-    return math.sqrt(size / (size - 1) * squares), size
+    se = math.sqrt(count / (count - 1) * squares)
+    deff = (se / alone.se) ** 2 if alone.se else None
+    t = student_t_quantile(0.975, count - 1)
+    if deff is not None and deff > 1 + 1e-9:
+        quantile = max(quantile, t)
+    size = float(count) if deff is None else alone.n_eff / max(1.0, deff)
+    return alone._replace(
+        se=se,
+        interval=bunched_wilson(value, sizes.answers, count, sizes.answers / size, quantile),
+        n_eff=size,
+        clusters=count,
+        deff=deff,
+        t_interval=Interval(value - t * se, value + t * se),
+    )

@@ -99,9 +99,10 @@ def expected_with_guess(exam: Exam, scores: Scores) -> Estimate | None:
             for unit in units
             if scores.outcomes[unit] in GRADED
         ]
-        items.append(Repeats("", values, sum(scores.outcomes[unit] in LOST for unit in units)))
-    mean = mean_of_items(items, clustered=False)
-    return Estimate(mean.value, mean.ci95, mean.n, bounds=mean.bounds) if mean.n else None
+        lost = sum(scores.outcomes[unit] in LOST for unit in units)
+        items.append(Repeats(sample.group or sample.id, values, lost))
+    mean = mean_of_items(items, clustered=exam.clustered)
+    return mean if mean.n else None
 
 
 # --- recorded outputs --------------------------------------------------------------------------

@@ -1,0 +1,31 @@
+"""A seeded tenth of the grid of `make simulate`: 95 % intervals hold the truth as often as that."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from perf.simulate import Exam, Judged, coverage, grid
+
+TENTH = random.Random(6).sample(list(grid()), k=len(list(grid())) // 10)
+DRAWS = 40
+NOISE = 0.02
+"""Three standard errors of a mean over the eleven true shares of a window."""
+
+
+@pytest.mark.parametrize("exam", TENTH, ids=lambda exam: exam.name)
+def test_intervals_cover_as_stated(exam: Exam | Judged) -> None:
+    found = coverage(exam, draws=DRAWS)
+    least = 0.94 if exam.n >= 30 else 0.93
+    assert min(found.windows) > least - NOISE
+    assert sum(found.at) / len(found.at) > least
+    if isinstance(exam, Exam) and exam.clusters != 5:
+        assert sum(found.at) / len(found.at) < 0.98
+
+
+@pytest.mark.parametrize("n", [10, 30, 100, 250, 1000])
+def test_one_subset_is_exact(n: int) -> None:
+    found = coverage(Exam(n), draws=0)
+    assert min(found.at) > 0.89
+    assert min(found.windows) > 0.94
+    assert max(found.windows) < 0.975
