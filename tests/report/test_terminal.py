@@ -161,3 +161,9 @@ def test_an_exam_without_gold_answers_shows_no_bounds() -> None:
     assert "no score: no labels" in text
     assert "Left out" not in text
     assert "all wrong or all right" not in text
+
+
+def test_an_exact_match_with_many_errors_is_a_range_like_any_other() -> None:
+    made = entry_of(make_exam({"a": 4}, grader="exact"), make_tally("10ee"))
+    assert "25.00–75.00 %" in render(document(made)).splitlines()[1]
+    assert "exact match" not in render(document(made))

@@ -376,6 +376,7 @@ LABELS: dict[str, str] = {
     "no_score": "no score: no labels",
     "exact_match": "exact match",
     "exact_note": "a lower bound; up to {best} with a judge: {command}",
+    "range_beside": "{range} whatever the {part} without a grade are worth",
     "range_note": "from all wrong to all right: {part} of {whole} replies have no grade",
     "interval": "95 % interval",
     "interval_of": "95 % interval {interval}",

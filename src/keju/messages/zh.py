@@ -331,6 +331,7 @@ LABELS: dict[str, str] = {
     "no_score": "无得分：没有标准答案",
     "exact_match": "逐字匹配",
     "exact_note": "下限；由评委评判最高可达 {best}：{command}",
+    "range_beside": "无论 {part} 个没有评分的回复价值如何，都在 {range} 之内",
     "range_note": "从全错到全对：{whole} 个回复中有 {part} 个没有评分",
     "headline": "主指标",
     "interval": "95 % 置信区间",

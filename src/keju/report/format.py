@@ -197,18 +197,21 @@ def headline_of(entry: Entry, run: str, labels: Labels) -> Headline:
         submitted = any(notice.code == "no_gold_submission" for notice in entry.notices)
         note = f"keju export {run or 'RUN'} --format submission" if submitted else ""
         return Headline("", labels("no_score"), note)
-    if entry.grader and bounds:
+    if entry.grader and bounds and metric.value is not None:
         best = percent(bounds[1])
         # A file of predictions, the only thing with a choice of golds, is no run.
         command = f"keju judge {'RUN' if entry.gold or not run else run}"
         note = labels("exact_note", best=best, command=command)
         return Headline(percent(metric.value), labels("exact_match"), note)
-    if metric.value is not None or bounds is None:
+    if bounds is None:
         return Headline(percent(metric.value), shown.title, "")
-    total = sum(entry.outcomes.get(outcome, 0) for outcome in OUTCOMES)
-    lost = sum(entry.outcomes[outcome] for outcome in UNGRADED)
-    note = labels("range_note", part=count(lost), whole=count(total))
-    return Headline(share(None, bounds), shown.title, note)
+    whole = sum(entry.outcomes[outcome] for outcome in OUTCOMES)
+    lost = {"part": count(sum(entry.outcomes[outcome] for outcome in UNGRADED))}
+    if metric.value is None:
+        note = labels("range_note", whole=count(whole), **lost)
+    else:
+        note = labels("range_beside", range=share(None, bounds), **lost)
+    return Headline(share(metric.value, bounds), shown.title, note)
 
 
 def share(value: float | None, bounds: Sequence[float] | None = None) -> str:

@@ -80,10 +80,11 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
 
 def _headline(entry: Entry, run: str, labels: Labels) -> str:
     headline, shown = fmt.headline_of(entry, run, labels), fmt.shown_metrics(entry, labels)[0]
-    if not headline.note:
-        return _metric_line(shown, labels) if headline.figure else headline.title
-    figure = f" {headline.figure}" if headline.figure else ""
-    line = f"{headline.title}{figure} ({headline.note})"
+    if headline.title == shown.title:
+        return "; ".join(filter(None, [_metric_line(shown, labels), headline.note]))
+    # What is not the usual number is called by another name: "exact match", "no score".
+    line = " ".join(filter(None, [headline.title, headline.figure]))
+    line += f" ({headline.note})" if headline.note else ""
     ends = shown.metric.ci95
     return line if ends is None else f"{line}; 95 % interval {interval(ends)}"
 
