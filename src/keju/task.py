@@ -6,7 +6,8 @@ import json
 import os
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +25,7 @@ from keju.engine.resume import (
     stored_replies,
 )
 from keju.engine.session import run_session
-from keju.errors import ConfigError, DataError, KejuError, Notice, RunIncomplete
+from keju.errors import ConfigError, Interrupted, KejuError, Notice, RunIncomplete, WriteError
 from keju.files import read_json
 from keju.judges import judge_stage
 from keju.models.registry import is_local, make_model
@@ -122,33 +123,55 @@ def run_exams(
             facts = [job.facts() for job in jobs]
             manifest = ManifestFile(folder, config, facts, graded_by=None if asks else earlier)
             run, requests = Run(folder), JobRequests(jobs)
-            recalled = _recalled(manifest, requests, journal, display)
-            if cache is not None:
-                copy_cached(requests, recalled, cache, journal, ask_again=manifest.ask_again)
-            if stage is not None and asks and recalled.count < sum(job.units for job in jobs):
-                stage.preflight()
-            notices = [*recalled.notices, *other_versions(manifest.before, facts)]
-            stop = run_session(config, jobs, model, once, journal, manifest, recalled, display)
+            notices = other_versions(manifest.before, facts)
+
+            def ask() -> KejuError | None:
+                recalled = _recalled(manifest, requests, journal, display)
+                notices[:0] = recalled.notices
+                if cache is not None:
+                    copy_cached(requests, recalled, cache, journal, ask_again=manifest.ask_again)
+                if stage is not None and asks and recalled.count < sum(job.units for job in jobs):
+                    stage.preflight()
+                return run_session(config, jobs, model, once, journal, manifest, recalled, display)
+
+            def save() -> None:
+                journal.check()
+                write_grades(folder, stage.grades if stage is not None else ())
+                manifest.finish(complete=stop is None)
+                write_outputs(run, results, requests, config.language, report=report)
+
+            stop = _stopped(ask)
             if stage is not None:
-                ask = manifest if stop is None and asks else None
-                judged = stage.grade(folder, ask, display=display)
+                asked = manifest if stop is None and asks else None
+                judged = _stopped(partial(stage.grade, folder, asked, display=display))
                 stop = stop or judged
             if earlier is not None and not asks:
                 notices.append(Notice("judge_not_asked", {"judge": earlier.model}))
             stop = stop or _shortfall(jobs, config.error_limit)
             results = build_results(jobs, manifest, stop, stage, notices)
-            try:
-                write_grades(folder, stage.grades if stage is not None else ())
-                manifest.finish(complete=stop is None)
-                write_outputs(run, results, requests, config.language, report=report)
-            except DataError as error:
-                stop = stop or RunIncomplete(error.code, **error.values)
-    except KejuError:
+            unsaved = _stopped(save)
+            stop = stop or unsaved
+    except KejuError as error:
         place.undo()
-        raise
+        raise (error.incomplete() if isinstance(error, WriteError) else error) from None
     message = str(stop) if stop is not None else ""
     code = stop.exit_code if stop is not None else 0
     return Finished(results, folder, code, message, _resume_command(config, folder, stop), stop)
+
+
+def _stopped(work: Callable[[], KejuError | None]) -> KejuError | None:
+    """Do a part of a run; return what stopped it in such a way that the run can be resumed.
+
+    That is what the work says itself, a file that cannot be written, or Ctrl-C.
+    """
+    try:
+        return work()
+    except RunIncomplete as error:
+        return error
+    except WriteError as error:
+        return error.incomplete()
+    except KeyboardInterrupt:
+        return Interrupted("interrupted")
 
 
 def _recalled(
@@ -214,7 +237,7 @@ def _earlier_judge(stored: Manifest | None, config: TaskConfig) -> JudgeConfig |
 
 
 def _resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) -> str:
-    if isinstance(stop, FinalErrors):
+    if isinstance(stop, FinalErrors) or not (folder / MANIFEST).is_file():
         return ""
     key = ""
     if config.api_key is not None and not os.environ.get("OPENAI_API_KEY"):
@@ -277,16 +300,21 @@ def judge_run(
                 display.note(notice.text())
         stop = None
         if stage is not None:
-            stop = stage.grade(folder, file, display=display, strict=True)
+            stop = _stopped(partial(stage.grade, folder, file, display=display, strict=True))
         if stop is not None and earlier is not None:
             return _left_as_it_was(folder, earlier, stop, description.judge)
         _describe_results(file.manifest, description)
-        write_grades(folder, stage.grades if stage is not None else ())
         results = build_results(jobs, file, stop, stage, run.notices)
         complete = stop is None and all(job.tallies[0].done == job.units for job in jobs)
         results = msgspec.structs.replace(results, complete=complete)
-        file.finish(complete=complete)
-        write_outputs(run, results, requests, config.language, report=report)
+
+        def save() -> None:
+            write_grades(folder, stage.grades if stage is not None else ())
+            file.finish(complete=complete)
+            write_outputs(run, results, requests, config.language, report=report)
+
+        unsaved = _stopped(save)
+        stop = stop or unsaved
     code, message = (stop.exit_code, str(stop)) if stop is not None else (0, "")
     return Finished(results, folder, code, message, f"keju judge {folder}", stop)
 

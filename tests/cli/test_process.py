@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +129,77 @@ def test_a_signal_during_imports_is_heard_though_a_destructor_swallows_it(
     assert ran.returncode == 130
     assert "interrupted" in ran.stderr
     assert asked <= 1  # the preflight at most
+
+
+def sat(folder: Path, endpoint: FaultyEndpoint, line: str, samples: int = 200) -> Any:
+    """A run below a limit of the shell; how it ended."""
+    settings = {"demo": {"size": samples, "subset_list": ["boolean_expressions"]}}
+    words = ("eval", "--model", "m", "--api-url", endpoint.url, "--datasets", "demo")
+    return shell(folder, line, *words, "--dataset-args", json.dumps(settings), *RUN)
+
+
+@pytest.mark.parametrize("blocks", [16, 60])
+def test_a_full_disk_stops_the_run_where_it_can_be_resumed(blocks: int, tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(answers="So the answer is (A). " * 40)) as endpoint:
+        full = sat(tmp_path, endpoint, f'trap "" XFSZ; ulimit -f {blocks}; exec "$@"')
+        assert full.returncode == 4, full.stderr
+        assert "no space left for runs/r/records.jsonl" in full.stderr
+        assert "resume with: keju eval --config runs/r/manifest.json --resume" in full.stderr
+        saved = len((tmp_path / "runs" / "r" / "records.jsonl").read_bytes().splitlines())
+        results = document(full.stdout)
+        assert results["complete"] is False
+        assert results["benchmarks"][0]["n"] == saved
+        resumed = sat(tmp_path, endpoint, '"$@"')
+    assert resumed.returncode == 0
+    assert document(resumed.stdout)["benchmarks"][0]["n"] == 200
+
+
+def test_a_disk_that_is_full_from_the_beginning(tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan()) as endpoint:
+        ran = sat(tmp_path, endpoint, 'trap "" XFSZ; ulimit -f 0; exec "$@"', 4)
+    assert ran.returncode == 4
+    assert "cannot write runs/r/manifest.json: File too large" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert "resume with" not in ran.stderr  # nothing is there to be resumed
+
+
+def disturbed(folder: Path, disturb: Callable[[Path], object]) -> tuple[int, str, str]:
+    """A run whose folder somebody changes; how it ended."""
+    run = folder / "runs" / "r"
+    with FaultyEndpoint(Plan(latency=0.1)) as endpoint:
+        child = start(endpoint, folder)
+        wait_for_records(run / "records.jsonl", 8)
+        disturb(run)
+        out, err = child.communicate(timeout=60)
+    return child.returncode, out, err
+
+
+def test_a_folder_that_is_removed_stays_removed(tmp_path: Path) -> None:
+    code, out, err = disturbed(tmp_path, shutil.rmtree)
+    assert code == 4
+    assert "runs/r/records.jsonl was removed or replaced while the run was going on" in err
+    assert document(out)["complete"] is False
+    assert not (tmp_path / "runs" / "r").exists()
+
+
+def test_a_folder_that_is_moved_keeps_what_it_had(tmp_path: Path) -> None:
+    code, _, err = disturbed(tmp_path, lambda run: run.rename(run.with_name("moved")))
+    assert code == 4
+    assert "was removed or replaced" in err
+    assert not (tmp_path / "runs" / "r").exists()
+
+
+def test_a_journal_that_somebody_cuts_is_never_complete(tmp_path: Path) -> None:
+    def cut(run: Path) -> None:
+        lines = (run / "records.jsonl").read_bytes().splitlines(keepends=True)
+        os.truncate(run / "records.jsonl", sum(map(len, lines[:3])))
+
+    code, out, err = disturbed(tmp_path, cut)
+    assert code == 4
+    assert "records.jsonl was changed by somebody else" in err
+    assert "--resume" in err
+    assert document(out)["complete"] is False
+    assert not (tmp_path / "runs" / "r" / "results.json").exists()
 
 
 SWALLOWED = """

@@ -75,6 +75,10 @@ class Engine:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
         self._flush()  # what workers that were cancelled had no time to wait for
+        try:
+            self._journal.check()
+        except KejuError as error:
+            self.channel.stop(error)
         if self._crash is not None:
             raise self._crash
         self._on_progress()

@@ -159,6 +159,16 @@ TEXTS: dict[str, str] = {
     "is complete",
     "interrupted": "interrupted",
     "interrupted_at_once": "interrupted before the first question",
+    "journal_no_space": (
+        "no space left for {path}; everything before is saved: free some space, then resume"
+    ),
+    "journal_gone": (
+        "{path} was removed or replaced while the run was going on: the replies in it are lost"
+    ),
+    "journal_written_by_others": (
+        "{path} was changed by somebody else while the run was going on: resume to ask "
+        "what is missing"
+    ),
     "no_question_selected": "{name}: the selection holds no question",
     "run_imported": "run '{run}' was imported from {tool}, and eval cannot go on with it: choose "
     "another --run-id, or start over with --replace, which moves it aside",

@@ -142,6 +142,9 @@ TEXTS: dict[str, str] = {
     "earlier_results_stay": "{problem}；在本次评分完成之前，先前的结果保持不变",
     "interrupted": "已中断",
     "interrupted_at_once": "在第一个问题之前已中断",
+    "journal_no_space": "{path} 没有剩余空间；之前的内容均已保存：请腾出空间后继续",
+    "journal_gone": "{path} 在运行期间被删除或替换：其中的回复已丢失",
+    "journal_written_by_others": "{path} 在运行期间被其他程序修改：请继续运行以补问缺失的问题",
     "no_question_selected": "{name}：所选范围内没有题目",
     "run_imported": "运行“{run}”由 {tool} 导入，eval 不能接着运行：请另选 --run-id，或用 --replace "
     "重新开始（原运行会被移到一旁）",

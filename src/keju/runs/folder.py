@@ -39,8 +39,10 @@ class RunFolder(NamedTuple):
 
         The run whose place it took is put back.
         """
-        left = list(self.path.iterdir()) if self.new else []
-        if self.new and all(path.stat().st_size == 0 for path in left):
+        if not self.new or not self.path.is_dir():
+            return
+        left = list(self.path.iterdir())
+        if all(path.stat().st_size == 0 for path in left):
             for path in left:
                 path.unlink()
             self.path.rmdir()

@@ -1,7 +1,8 @@
 """The journal: ``records.jsonl``, append-only, the only truth about a run.
 
 Promises: one writer at a time; a line is whole or absent (a torn last line is repaired on the
-next opening); a full disk stops the run with everything before it intact; reading never loads
+next opening); a full disk stops the run with everything before it intact, and so does somebody
+who removes or changes the file meanwhile; reading never loads
 the file into memory; a line that is not what was written is found out.
 
 The last key of a line is its checksum, the CRC-32 of all that stands before it:
@@ -18,6 +19,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,7 +27,7 @@ from zlib import crc32
 
 import msgspec
 
-from keju.errors import DataError, RunIncomplete, UsageError
+from keju.errors import DataError, RunIncomplete, UsageError, WriteError
 from keju.types import Record
 
 FILE = "records.jsonl"
@@ -37,6 +39,10 @@ _CHUNK = 1 << 20
 _TAIL, _KEY = len(CHECKSUM % 0), CHECKSUM[:8]
 
 
+class JournalLost(RunIncomplete):
+    """The journal is not what was written any more: somebody else removed or changed it."""
+
+
 class Journal:
     """An open journal; the lock is held until `close`."""
 
@@ -46,7 +52,11 @@ class Journal:
         self._buffer = bytearray()
         self._unsynced = 0
         self._syncing = threading.Lock()
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            problem = error.strerror
+            raise WriteError("cli_cannot_write", place=self.path, problem=problem) from None
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -70,7 +80,21 @@ class Journal:
             buffer += CHECKSUM % crc32(line)
         self._write(buffer)
 
+    def check(self) -> None:
+        """Raise JournalLost if the file is another one now, or not as long as what was written.
+
+        Only the thread that writes may ask.
+        """
+        own, there = os.fstat(self._fd), None
+        with suppress(OSError):
+            there = self.path.stat()
+        if there is None or (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino):
+            raise JournalLost("journal_gone", path=self.path)
+        if own.st_size != self.size:
+            raise JournalLost("journal_written_by_others", path=self.path)
+
     def _write(self, data: bytearray) -> None:
+        self.check()
         try:
             written = os.write(self._fd, data)
             while written < len(data):
@@ -78,11 +102,9 @@ class Journal:
         except OSError as error:
             os.ftruncate(self._fd, self.size)
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise RunIncomplete(
-                    f"no space left for {self.path}; everything before is saved: "
-                    "free some space, then resume"
-                ) from None
-            raise RunIncomplete(f"cannot write {self.path}: {error.strerror}") from None
+                raise RunIncomplete("journal_no_space", path=self.path) from None
+            problem = error.strerror
+            raise RunIncomplete("cli_cannot_write", place=self.path, problem=problem) from None
         self.size += len(data)
         self._unsynced += len(data)
 
@@ -95,7 +117,8 @@ class Journal:
             try:
                 os.fdatasync(self._fd)
             except OSError as error:
-                raise RunIncomplete(f"cannot write {self.path}: {error.strerror}") from None
+                problem = error.strerror
+                raise RunIncomplete("cli_cannot_write", place=self.path, problem=problem) from None
 
     def close(self) -> None:
         """Sync and let another process write."""

@@ -10,6 +10,7 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
@@ -228,7 +229,9 @@ class ManifestFile(SessionLog):
             graded_by=UNSET if graded_by is None else _storable_judge(config, graded_by),
             read_anew=size if self.believed_from == NEVER else self.believed_from,
         )
-        super().__init__(self.manifest, lambda: write_json(self.path, self.manifest))
+        # A folder that was removed during the run is not made again: its records are gone.
+        write = partial(write_json, self.path, self.manifest, make_folder=False)
+        super().__init__(self.manifest, write)
 
     @property
     def ask_again(self) -> frozenset[FaultKind]:
