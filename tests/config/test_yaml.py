@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from keju.cli import main
+from keju.config import GenerationConfig
 from keju.config.load import load
 from keju.config.text import scalar
 from keju.errors import ConfigError
@@ -114,3 +115,15 @@ def test_a_setting_that_refers_to_itself_is_one_line(
     file.write_text("generation_config:\n  extra_body: &a\n    more: *a\n")
     assert main(["eval", "--config", str(file), "--datasets", "demo", "--model", "scripted"]) == 2
     assert "c.yaml, line 2: its aliases" in capsys.readouterr().err
+
+
+def test_a_setting_of_python_that_holds_itself_is_refused() -> None:
+    loop: dict[str, Any] = {}
+    loop["again"] = loop
+    deep: dict[str, Any] = {}
+    for _ in range(900):
+        deep = {"a": deep}
+    for body in (loop, deep):
+        with pytest.raises(ConfigError, match=r"extra_body: nested more than 100 deep") as error:
+            GenerationConfig(extra_body=body)
+        assert "\n" not in str(error.value)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
@@ -44,12 +44,15 @@ _PLACES = {
     "AT_NON_BOUNDARY": (r"\B", r"\B"),
 }
 """Places in RE2's words, without and with ``(?m)``."""
-_CATEGORIES: dict[str, Callable[[str], bool]] = {
-    "DIGIT": str.isdecimal,
-    "SPACE": str.isspace,
-    "WORD": lambda sign: sign.isalnum() or sign == "_",
+_CATEGORIES = {
+    "CATEGORY_DIGIT": r"\d+",
+    "CATEGORY_NOT_DIGIT": r"\D+",
+    "CATEGORY_SPACE": r"\s+",
+    "CATEGORY_NOT_SPACE": r"\S+",
+    "CATEGORY_WORD": r"\w+",
+    "CATEGORY_NOT_WORD": r"\W+",
 }
-r"""What Python takes for ``\d``, ``\s`` and ``\w``."""
+"""Runs of a category of characters in Python's words."""
 
 
 class Pattern:
@@ -134,7 +137,7 @@ def _set(items: Iterable[tuple[Any, Any]], flags: int) -> str:
         if str(name) == "NEGATE":
             negated = "^"
         elif str(name) == "CATEGORY":
-            ranges = _ranges(str(argument).removeprefix("CATEGORY_"), bool(flags & re.ASCII))
+            ranges = _ranges(str(argument), flags & re.ASCII)
             members += [f"{_sign(first)}-{_sign(last)}" for first, last in ranges]
         elif str(name) == "RANGE":
             members.append(f"{_sign(argument[0])}-{_sign(argument[1])}")
@@ -144,18 +147,11 @@ def _set(items: Iterable[tuple[Any, Any]], flags: int) -> str:
 
 
 @cache
-def _ranges(category: str, ascii_only: bool) -> list[tuple[int, int]]:
-    """The characters of a category from first to last, as in ``(48, 57)``."""
-    belongs = _CATEGORIES[category.removeprefix("NOT_")]
-    wanted = not category.startswith("NOT_")
-    ranges: list[tuple[int, int]] = []
-    for point in (*range(0xD800), *range(0xE000, 0x110000)):
-        if (belongs(chr(point)) and not (ascii_only and point > 127)) is wanted:
-            if ranges and ranges[-1][1] == point - 1:
-                ranges[-1] = (ranges[-1][0], point)
-            else:
-                ranges.append((point, point))
-    return ranges
+def _ranges(category: str, flags: int) -> list[tuple[int, int]]:
+    """The characters of a category as Python sees it, from first to last: ``(48, 57)``."""
+    every = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
+    runs = re.findall(_CATEGORIES[category], every, flags)
+    return [(ord(run[0]), ord(run[-1])) for run in runs]
 
 
 def _sign(point: int) -> str:

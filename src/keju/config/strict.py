@@ -26,6 +26,8 @@ LARGEST: Final = 2**53
 LONGEST: Final = 1e9
 """Seconds, some 30 years: what a clock can still be set to."""
 
+MOST_LEVELS = 100
+"""How deep a setting may be nested: what refers to itself has no bottom."""
 _HALF = re.compile("[\ud800-\udfff]")
 
 Whole = Annotated[int, Field(gt=0, le=LARGEST)]
@@ -141,8 +143,12 @@ def _is_unusable(value: Any) -> bool:
     return isinstance(value, str) and ("\0" in value or _HALF.search(value) is not None)
 
 
-def _places(value: Any, wrong: Callable[[Any], bool]) -> Iterator[tuple[str, ...]]:
+def _places(
+    value: Any, wrong: Callable[[Any], bool], levels: int = MOST_LEVELS
+) -> Iterator[tuple[str, ...]]:
     """Where inside `value` there is something wrong, keys included."""
+    if not levels:
+        raise Invalid("config_nested_too_deep", levels=MOST_LEVELS)
     if wrong(value):
         yield ()
     if isinstance(value, list | tuple):
@@ -150,4 +156,4 @@ def _places(value: Any, wrong: Callable[[Any], bool]) -> Iterator[tuple[str, ...
     for key, item in value.items() if isinstance(value, dict) else ():
         if wrong(key):
             yield ()
-        yield from ((str(key), *path) for path in _places(item, wrong))
+        yield from ((str(key), *path) for path in _places(item, wrong, levels - 1))

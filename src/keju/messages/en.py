@@ -279,6 +279,7 @@ TEXTS: dict[str, str] = {
     "config_missing": "{problem}: give --{flag}, '{field}:' in a file, or {variable}",
     "config_named_twice": "named twice: {names}",
     "config_no_extras": "unknown key 'extra_params.{key}' (this benchmark has none)",
+    "config_nested_too_deep": "nested more than {levels} deep, or part of itself",
     "config_not_finite": "must be a finite number",
     "config_not_json_value": "{constant} is not a JSON value",
     "config_not_mapping": (

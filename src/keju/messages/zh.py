@@ -246,6 +246,7 @@ TEXTS: dict[str, str] = {
     "config_missing": "{problem}：请用 --{flag}、文件中的“{field}:”或变量 {variable} 给出",
     "config_named_twice": "重复列出：{names}",
     "config_no_extras": "未知的键“extra_params.{key}”（此基准没有自己的设置）",
+    "config_nested_too_deep": "嵌套超过 {levels} 层，或包含自身",
     "config_not_finite": "必须是有限的数",
     "config_not_json_value": "{constant} 不是 JSON 值",
     "config_not_mapping": "{path}，第 1 行：内容的类型是 {kind}；应为映射，例如“model: NAME”",
