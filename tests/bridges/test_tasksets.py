@@ -245,3 +245,29 @@ def test_bad_settings_are_one_line(
     assert "Traceback" not in ran.out
     (error,) = (said for said in ran.out.splitlines() if said.startswith("keju: error:"))
     assert line in error
+
+
+RESCORED = """
+import asyncio
+from types import SimpleNamespace
+from keju.interop.verifiers.harness import REPLY
+from keju.interop.verifiers.tasksets import ExamConfig, exam_taskset
+
+task = next(iter(exam_taskset("demo")(ExamConfig(limit=1)).load()))
+
+async def main():
+    trace = SimpleNamespace(id="one and the same", info={REPLY: {"text": "?", "finish": "stop"}})
+    await task.outcomes(trace)
+    for text in (f"The answer is ({task.data.target}).", "The answer is (Z)."):
+        trace.info = {REPLY: {"text": text, "finish": "stop"}}
+        print(await task.score_by_protocol(trace))
+
+asyncio.run(main())
+"""
+
+
+def test_a_reading_is_that_of_the_reply_and_not_of_the_trace(tmp_path: Path) -> None:
+    """A trace whose reply was rewritten between the metrics and the reward."""
+    python = environment_of("0.4") / "python"
+    ran = run(python, ["-c", RESCORED], tmp_path / "vf")
+    assert ran.out.split()[-2:] == ["1.0", "0.0"], ran.out

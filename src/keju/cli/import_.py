@@ -56,27 +56,40 @@ def import_(
 
 
 def _print(document: Mapping[str, Any]) -> None:
+    from keju.errors import Notice
     from keju.report.format import percent
     from keju.report.table import Column, render_table
 
     origin = f"{document['tool']} {document['version']}".strip()
     print_lines(f"{origin}, model {document['model']}")
-    numbers = ("rows", "matched", "errors", "the tool reports", "the tool's rows", "Keju")
+    numbers = ("rows", "matched", "errors", "the tool reports", "its n", "the tool's rows", "Keju")
     columns = [Column(title) for title in ("benchmark", "protocol", "reader")]
-    columns += [Column(title, "right") for title in (*numbers, "rows that differ")]
+    differ = ("rows that differ", "answers that differ")
+    columns += [Column(title, "right") for title in (*numbers, *differ)]
     rows = [
         [
             *(exam[key] for key in ("name", "protocol", "reader", "rows", "matched", "errors")),
             percent(next(iter(exam["reported"].values()), None)),
+            exam["reported_n"],
             percent(exam["tool_accuracy"]),
             percent(next(iter(exam["keju_accuracy"].values()), None)),
             len(exam["differences"]),
+            len(exam["differences"]) + len(exam["answer_differences"]),
         ]
         for exam in document["benchmarks"]
     ]
     render_table(columns, rows)
     for exam in document["benchmarks"]:
-        _print_differences(exam)
+        if len(exam["reported"]) > 1:
+            figures = (f"{name} {percent(value)}" for name, value in exam["reported"].items())
+            print_lines(f"{exam['name']}: the tool reports {'; '.join(figures)}")
+        if exam["rows_missing"]:
+            whole = exam["rows_missing"] + exam["rows"]
+            values = {"missing": exam["rows_missing"], "whole": whole}
+            print_lines(f"{exam['name']}: {Notice('rows_missing', values).text()}")
+        _print_differences(exam, "differences", "the tool and Keju differ on {n} rows")
+        told = "{n} rows have the same score for different answers"
+        _print_differences(exam, "answer_differences", told)
         if exam["other_gold"]:
             first = exam["other_gold"][0]
             print_lines(
@@ -93,11 +106,11 @@ def _print(document: Mapping[str, Any]) -> None:
     print_lines(f"wrote {document['folder']}")
 
 
-def _print_differences(exam: Mapping[str, Any]) -> None:
+def _print_differences(exam: Mapping[str, Any], key: str, told: str) -> None:
     from keju.report.format import shorten
     from keju.report.table import Column, render_table
 
-    rows = exam["differences"]
+    rows = exam[key]
     if not rows:
         return
 
@@ -108,15 +121,19 @@ def _print_differences(exam: Mapping[str, Any]) -> None:
         [
             row["id"],
             shorten(row["target"], ANSWER_WIDTH),
-            verdict(row["tool"]["answer"], f"{row['tool']['score']:g}"),
+            verdict(row["tool"]["answer"], _score(row["tool"]["score"])),
             verdict(row["keju"]["answer"] or row["keju"]["reason"], row["keju"]["outcome"]),
             row["reply"][-REPLY_WIDTH:],
         ]
         for row in rows[:SHOWN]
     ]
-    title = f"{exam['name']}: the tool and Keju differ on {len(rows)} rows"
+    title = f"{exam['name']}: {told.format(n=len(rows))}"
     if len(rows) > SHOWN:
         title += f"; the first {SHOWN}"
     print_lines("")
     columns: list[Column | str] = ["id", "target", "tool", "Keju"]
     render_table([*columns, Column("end of the reply", fold=True)], cells, title=title)
+
+
+def _score(value: float | None) -> str:
+    return "no score" if value is None else f"{value:g}"

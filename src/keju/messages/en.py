@@ -57,6 +57,8 @@ TEXTS: dict[str, str] = {
     "{counts}",
     "other_versions": "read with other versions than when the run was made: {versions}",
     "imported": "imported from {origin}: the prompts are its own",
+    "rows_missing": "{missing} of the {whole} rows that the tool scored are not in the log: the "
+    "figure that it reports is about all of them",
     "unmatched_rows": "{rows} rows of the log answer no question of the data",
     # Exams.
     "not_published_rows": "not the published rows, so scores are not comparable: {rows}",

@@ -52,6 +52,7 @@ TEXTS: dict[str, str] = {
     "reported_models": "按接口报告的名称，回复来自 {models} 个模型：{counts}",
     "other_versions": "读取时所用的版本与运行时不同：{versions}",
     "imported": "从 {origin} 导入：提示词为该工具自带",
+    "rows_missing": "该工具评分的 {whole} 行中有 {missing} 行不在日志里：它报告的数字针对全部行",
     "unmatched_rows": "日志中有 {rows} 行在数据中找不到对应的题目",
     # Exams.
     "not_published_rows": "行数与公布的数据不符，得分不可比较：{rows}",

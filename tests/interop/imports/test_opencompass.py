@@ -89,6 +89,17 @@ def test_a_part_alone_is_read_without_the_results_of_the_whole(
     assert (exam["matched"], exam["reported"], exam["tool_accuracy"]) == (2, {}, None)
 
 
+def test_a_dataset_that_lost_rows_keeps_its_figure(imported: Import, log: Log) -> None:
+    folder = log("opencompass/chat")
+    (file,) = predictions(folder, "mmlu_pro_math.json")
+    rows = json.loads(file.read_text())
+    del rows["4"], rows["3"]
+    file.write_text(json.dumps(rows))
+    exam = exam_of(imported(folder), "mmlu_pro")
+    assert (exam["rows"], exam["rows_missing"], exam["reported_n"]) == (7, 2, 9)
+    assert exam["reported"]["accuracy"] == pytest.approx(4 / 9)
+
+
 def test_an_empty_part_is_passed_over(imported: Import, log: Log) -> None:
     """OpenCompass writes one where its cache of sizes is out of date."""
     folder = log("opencompass/split")

@@ -25,8 +25,8 @@ CASES = [
         ("date_understanding_4", "boolean_expressions_4"),
     ),
     (
-        "inspect/mmlu-pro.eval", "mmlu_pro", "inspect", "0.3.285", "evalscope", "evalscope", 9,
-        4 / 9, ("9005", "9014"),
+        "inspect/mmlu-pro.eval", "mmlu_pro", "inspect", "0.3.285", "evalscope", "inspect", 9,
+        4 / 9, (),
     ),
     ("opencompass/chat", "bbh", "opencompass", "", "evalscope", "evalscope", 12, 2 / 3,
      ("date_understanding_5", "boolean_expressions_5")),

@@ -150,23 +150,130 @@ def test_an_error_that_evalscope_recorded_is_an_error(imported: Import, log: Log
     assert exam["differences"][0]["reply"] == "status 500"
 
 
-def test_part_of_a_run_is_set_beside_the_figure_of_that_part(imported: Import, log: Log) -> None:
+def test_the_tools_own_figure_stands_with_its_own_n(imported: Import, log: Log) -> None:
+    """Where rows are missing it is not recomputed over the rest; that is told."""
     folder = log("evalscope")
     (folder / "predictions" / "tiny-chat" / "bbh_boolean_expressions.jsonl").unlink()
-    exam = exam_of(imported(folder), "bbh")
-    assert exam["rows"] == 6
-    assert exam["reported"]["accuracy"] == pytest.approx(5 / 6, abs=1e-4)
+    document = imported(folder)
+    exam = exam_of(document, "bbh")
+    assert (exam["rows"], exam["rows_missing"], exam["reported_n"]) == (6, 6, 12)
+    assert exam["reported"]["accuracy"] == 0.6667
     assert exam["tool_accuracy"] == pytest.approx(5 / 6)
+    notices = document["results"]["benchmarks"][0]["notices"]
+    assert {"code": "rows_missing", "values": {"missing": 6, "whole": 12}} in notices
 
 
-@pytest.mark.parametrize("benchmark", ["mmlu_pro", "mmlu-pro"])
-def test_a_task_of_another_name_is_imported_by_its_exam(
-    benchmark: str, imported: Import, log: Log
+def cut(path: Path, rows: int) -> None:
+    """Leave the first rows of a JSON Lines file."""
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:rows]))
+
+
+@pytest.mark.parametrize("lost", ["rows", "file"])
+def test_a_log_of_lm_eval_that_lost_rows_keeps_its_figure(
+    lost: str, imported: Import, log: Log
 ) -> None:
-    file = log("inspect/mmlu-pro-with-an-error.json")
-    file.write_text(file.read_text().replace('"task": "mmlu_pro"', '"task": "my_exam"'))
-    exam = exam_of(imported(file, "--datasets", benchmark), "mmlu_pro")
-    assert (exam["matched"], exam["permuted"]) == (4, 4)
+    folder = log("lm-eval/mmlu_pro")
+    math = next(folder.glob("samples_mmlu_pro_math_*"))
+    if lost == "rows":
+        cut(math, 2)
+    else:
+        math.unlink()
+    exam = exam_of(imported(folder), "mmlu_pro")
+    missing = 3 if lost == "rows" else 5
+    assert (exam["rows"], exam["rows_missing"], exam["reported_n"]) == (9 - missing, missing, 9)
+    assert exam["reported"] == {"exact_match,custom-extract": pytest.approx(1 / 3)}
+
+
+def test_an_inspect_log_that_lost_samples_says_so(imported: Import, log: Log) -> None:
+    path = log("inspect/mmlu-pro-with-an-error.json")
+    document = json.loads(path.read_text())
+    del document["samples"][0]
+    path.write_text(json.dumps(document))
+    exam = exam_of(imported(path), "mmlu_pro")
+    assert (exam["rows"], exam["rows_missing"], exam["reported_n"]) == (3, 1, 3)
+
+
+def test_the_filter_of_the_group_is_the_headline_and_all_are_shown(
+    imported: Import, log: Log, keju: Keju
+) -> None:
+    """Two filters of which the file has the other one first."""
+    folder = log("lm-eval/bbh")
+    other = {"filter": "strict-match", "exact_match": 0.0, "filtered_resps": ["[invalid]"]}
+    for samples in folder.glob("samples_*"):
+        edit(samples, lambda rows: [*(row | other for row in rows), *rows])
+    path = next(folder.glob("results_*"))
+    results = json.loads(path.read_text())
+    for figures in results["results"].values():
+        figures |= {"exact_match,strict-match": 0.0}
+    group = {"alias": "bbh", "exact_match,get-answer": 0.3334, "exact_match_stderr,get-answer": 0.1}
+    results["groups"] = {"bbh_cot_fewshot": group}
+    results["group_subtasks"] = {
+        "all": ["bbh_cot_fewshot"],
+        "bbh_cot_fewshot": [*results["results"]],
+    }
+    path.write_text(json.dumps(results))
+    exam = exam_of(imported(folder), "bbh")
+    assert list(exam["reported"].items()) == [
+        ("exact_match,get-answer", 0.3334), ("exact_match,strict-match", 0.0)
+    ]  # fmt: skip
+    assert (exam["rows"], exam["reported_n"]) == (12, 12)
+    assert exam["tool_accuracy"] == pytest.approx(1 / 3)
+    ran = keju("import", str(folder), "--data-dir", str(DATA), "--run-id", "other")
+    assert "exact_match,get-answer 33.34 %; exact_match,strict-match 0.00 %" in ran.out
+
+
+def test_different_answers_are_listed_where_the_scores_are_the_same(
+    imported: Import, log: Log, keju: Keju
+) -> None:
+    path = log("inspect/mmlu-pro-with-an-error.json")
+    document = json.loads(path.read_text())
+    scored = (sample for sample in document["samples"] if sample["scores"])
+    wrong = next(sample for sample in scored if sample["scores"]["choice"]["value"] == "I")
+    wrong["scores"]["choice"]["answer"] = "J"
+    path.write_text(json.dumps(document))
+    exam = exam_of(imported(path), "mmlu_pro")
+    assert exam["differences"] == []
+    (row,) = exam["answer_differences"]
+    assert row["id"] == f"mmlu_pro_{wrong['id']}"
+    assert row["tool"]["answer"] == "J" != row["keju"]["answer"]
+    ran = keju("import", str(path), "--data-dir", str(DATA), "--run-id", "other")
+    assert "mmlu_pro: 1 rows have the same score for different answers" in ran.out
+
+
+REFUSALS = [
+    ("model_length", "Range of input length should be [1, 900]", "context_length"),
+    ("content_filter", "Output data may contain inappropriate content.", "content_filter"),
+]
+
+
+@pytest.mark.parametrize(("reason", "message", "kind"), REFUSALS)
+def test_a_refusal_that_was_written_as_a_reply_is_an_error(
+    reason: str, message: str, kind: str, imported: Import, log: Log
+) -> None:
+    folder = log("evalscope")
+
+    def refuse(rows: list[dict[str, Any]]) -> None:
+        choice = {"message": {"role": "assistant", "content": message}, "stop_reason": reason}
+        rows[0]["model_output"] |= {"choices": [choice], "usage": None}
+        rows[1]["model_output"]["choices"][0]["stop_reason"] = "model_length"  # a real one, cut off
+
+    edit(folder / "predictions" / "tiny-chat" / "bbh_date_understanding.jsonl", refuse)
+    document = imported(folder)
+    assert exam_of(document, "bbh")["errors"] == 1
+    entry = document["results"]["benchmarks"][0]
+    assert entry["outcomes"]["error"] == 1
+    assert entry["errors"] == {"kinds": {kind: 1}, "example": message}
+
+
+def test_a_refusal_in_a_log_of_inspect_is_an_error(imported: Import, log: Log) -> None:
+    path = log("inspect/mmlu-pro-with-an-error.json")
+    document = json.loads(path.read_text())
+    output = document["samples"][0]["output"]
+    output["choices"][0] |= {"stop_reason": "model_length"}
+    output["choices"][0]["message"]["content"] = "This model's maximum context length is 900 tokens"
+    del output["usage"]
+    path.write_text(json.dumps(document))
+    assert exam_of(imported(path), "mmlu_pro")["errors"] == 2
 
 
 def test_an_exam_of_ones_own_can_be_named(keju: Keju, log: Log, tmp_path: Path) -> None:

@@ -24,7 +24,13 @@ from keju.types import OUTCOMES
 TOOL_TASKS = (
     ToolTask(tool="evalscope", name="mmlu_pro(?:_(.+))?", protocol="evalscope", shots=5),
     ToolTask(tool="lm-eval", name="mmlu_pro_(.+)", protocol="official", reader="l1", shots=5),
-    ToolTask(tool="inspect", name="mmlu_pro", protocol="evalscope", args={"few_shot_num": 0}),
+    ToolTask(
+        tool="inspect",
+        name="mmlu_pro",
+        protocol="evalscope",
+        reader="inspect",
+        args={"few_shot_num": 0},
+    ),
     ToolTask(
         tool="opencompass",
         name="mmlu_pro[-_](.+)",

@@ -1,4 +1,4 @@
-"""The readers of MMLU-Pro: the two of its authors, EvalScope's, and Keju's own.
+"""The readers of MMLU-Pro: the two of its authors, EvalScope's, Inspect's, and Keju's own.
 
 The authors' patterns are quadratic on looping text. What stands here has the same results in
 linear time.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 
 from keju.answers.evalscope import EvalScopeChoiceReader
+from keju.answers.inspect_choice import InspectChoiceReader
 from keju.answers.kinds import Choice
 from keju.answers.reader import Reader
 from keju.answers.robust import RobustReader
 from keju.answers.wordings import ANSWER_COLON, ANSWER_IS
 from keju.types import Answer, Sample
 
-NAMES = ("l1", "l2", "evalscope", "robust")
+NAMES = ("l1", "l2", "evalscope", "inspect", "robust")
 
 # `answer is (B`; the authors' first pattern has no word boundary: `answer is Because` is B.
 _LEVEL_1 = re.compile(r"answer is \(?([A-J])")
@@ -78,6 +79,7 @@ def readers_of(protocol: str) -> dict[str, Reader]:
         Level1(plain=plain),
         Level2(plain=plain),
         EvalScopeChoiceReader(),
+        InspectChoiceReader(),
         RobustReader(Choice(), strict=strict),
     )
     return {reader.name: reader for reader in readers}

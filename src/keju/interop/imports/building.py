@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
@@ -131,6 +131,8 @@ def _joined(benchmark: str, members: Sequence[Part]) -> Part:
         reader=first.reader,
         args=first.args,
         reported=first.reported if whole else {},
+        n=first.n if whole else None,
+        asked=first.asked if whole else None,
         sampling=first.sampling,
     )
 
@@ -246,9 +248,7 @@ def _write(
         origin = Notice("imported", {"origin": f"{log.tool} {log.version}"})
         entries = []
         for entry in results.benchmarks:
-            lost = len(compared[entry.name]["unmatched"])
-            unmatched = [Notice("unmatched_rows", {"rows": lost})] if lost else []
-            entries.append(entry.with_notices([origin, *unmatched]))
+            entries.append(entry.with_notices([origin, *_losses(compared[entry.name])]))
         results = msgspec.structs.replace(results, benchmarks=tuple(entries))
         file.finish(complete=True)
         write_outputs(Run(folder), results, requests, config.language, report=True)
@@ -268,6 +268,14 @@ def _write(
     }
     write_json(folder / COMPARISON, document)
     return Imported(folder, document, results)
+
+
+def _losses(compared: Mapping[str, Any]) -> Iterator[Notice]:
+    """What of the tool's rows is not in the results."""
+    if missing := compared["rows_missing"]:
+        yield Notice("rows_missing", {"missing": missing, "whole": missing + compared["rows"]})
+    if lost := len(compared["unmatched"]):
+        yield Notice("unmatched_rows", {"rows": lost})
 
 
 def _records(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> list[Pair]:
@@ -313,6 +321,7 @@ def _describe(
         "version": log.version,
         "files": dict(log.files),
         "reported": {name: part.reported for name, part in by_name.items()},
+        "reported_n": {name: part.n for name, part in by_name.items()},
         "rows": sum(len(each.part.rows) for each in exams) + len(strange),
         "unmatched": sum(len(each.unmatched) for each in exams) + len(strange),
     }

@@ -13,6 +13,8 @@ from keju.types import UNSCORED, Record, Sample
 
 EXCERPT = 160
 """Characters of a reply's end that are shown beside the two verdicts."""
+NOTHING = ("", "[invalid]", "[INVALID]", "No valid answer found")
+"""What tools say where they read no answer."""
 SAME = 1e-6
 """Scores that differ by less are the same."""
 
@@ -30,8 +32,10 @@ def compare(
 ) -> dict[str, Any]:
     """The verdicts of a part side by side, as ``import.json`` has them.
 
-    ``tool_accuracy`` is the mean of the tool's verdicts on the rows that were matched, and
-    ``keju_accuracy`` that of Keju's over the same rows, by reader, errors left out.
+    ``reported`` are the tool's own figures, over ``reported_n`` rows; ``rows_missing`` of its rows
+    are not in the log any more. ``tool_accuracy`` is the mean of the tool's verdicts on the rows
+    that were matched, and ``keju_accuracy`` that of Keju's over the same rows, by reader, errors
+    left out. ``answer_differences`` are rows that both score alike, for different answers.
     """
     readers = [reader.name for reader in job.readers] if job is not None else []
     scores = [[reading.score for reading in pair.record.readings] for pair in pairs]
@@ -48,16 +52,18 @@ def compare(
             for order in (pair.record.order for pair in pairs)
         ),
         "reported": dict(part.reported),
+        "reported_n": part.n,
+        "rows_missing": max(0, (part.asked or part.n or 0) - len(part.rows)),
         "tool_accuracy": mean(p.row.verdict for p in pairs if p.row.verdict is not None),
         "keju_accuracy": {
             name: mean(s[place].value for s in scores if s[place].outcome not in UNSCORED)
             for place, name in enumerate(readers)
         },
-        "differences": [
+        "differences": [_difference(pair) for pair in pairs if _scores_differ(pair)],
+        "answer_differences": [
             _difference(pair)
-            for pair, (score, *_) in zip(pairs, scores, strict=True)
-            if pair.row.verdict is not None
-            and (score.outcome in UNSCORED or abs(pair.row.verdict - score.value) > SAME)
+            for pair in pairs
+            if _answers_differ(pair) and not _scores_differ(pair)
         ],
         "other_gold": [
             {"id": sample.id, "log": row.target, "data": sample.target}
@@ -66,6 +72,25 @@ def compare(
         ],
         "unmatched": [{"where": m.row.where, "reason": m.reason} for m in unmatched],
     }
+
+
+def _scores_differ(pair: Pair) -> bool:
+    verdict, score = pair.row.verdict, pair.record.readings[0].score
+    if verdict is None:
+        return False
+    return score.outcome in UNSCORED or abs(verdict - score.value) > SAME
+
+
+def _answers_differ(pair: Pair) -> bool:
+    """Whether the tool and Keju read different answers.
+
+    A tool that tells none, or the whole reply, is not compared.
+    """
+    reply = pair.record.reply
+    if pair.row.answer in (None, reply.text) or reply.error is not None:
+        return False
+    told = "" if pair.row.answer in NOTHING else gold(pair.row.answer or "")
+    return told != gold(pair.record.readings[0].answer.value or "")
 
 
 def _difference(pair: Pair) -> dict[str, Any]:

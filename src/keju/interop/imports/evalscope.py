@@ -58,7 +58,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
         part = Part(
             task=exam,
             rows=[row for name, _ in files for row in rows[name]],
-            reported=_reported(source, files, exam),
+            **_reported(source, files, exam),
             sampling={k: v for k, v in sampling.items() if k != "batch_size" and v is not None},
         )
         parts.append(part.read_as(find_task(TOOL, exam), facts))
@@ -77,27 +77,25 @@ def _beside(name: str, folder: str, file: str) -> str:
     return str(path.parents[min(2, len(path.parents) - 1)] / folder / path.parent.name / file)
 
 
-def _reported(source: Source, files: Sequence[tuple[str, str]], exam: str) -> dict[str, float]:
-    """The report's figures, over the subsets of the log where the report has more."""
+def _reported(source: Source, files: Sequence[tuple[str, str]], exam: str) -> dict[str, Any]:
+    """The figures of the report, and how many rows they are about.
+
+    Of a file that was given alone, what the report says of its subset.
+    """
     report = _beside(files[0][0], REPORTS, f"{exam}.json")
     asked = {subset for _, subset in files}
     figures: dict[str, float] = {}
+    n: int | None = None
     for metric in source.mapping(report).get("metrics") or () if source.has(report) else ():
-        listed = [
-            subset
-            for category in metric.get("categories") or ()
-            for subset in category.get("subsets") or ()
-            if not subset.get("is_aggregate")
-        ]
-        chosen = [subset for subset in listed if subset.get("name") in asked]
-        total = sum(subset.get("num") or 0 for subset in chosen)
-        value = number(metric.get("score"))
-        if len(chosen) < len(listed) and total:
-            value = float(sum(subset["num"] * subset["score"] for subset in chosen) / total)
-        if value is not None:
-            label = metric.get("name") or (metric.get("identity") or {}).get("name") or "score"
+        whole = metric
+        if source.single:
+            subsets = [s for c in metric.get("categories") or () for s in c.get("subsets") or ()]
+            whole = next((subset for subset in subsets if subset.get("name") in asked), metric)
+        label = metric.get("name") or (metric.get("identity") or {}).get("name") or "score"
+        if (value := number(whole.get("score"))) is not None:
             figures[str(label)] = value
-    return figures
+            n = n or whole.get("num")
+    return {"reported": figures, "n": n}
 
 
 def _rows(source: Source, name: str, subset: str, models: set[str]) -> Iterator[LogRow]:

@@ -84,9 +84,10 @@ def _open(source: Source, name: str) -> dict[str, Any]:
 
 def _part(name: str, log: Mapping[str, Any]) -> Part:
     facts, results = log.get("eval") or {}, log.get("results") or {}
+    scorers, completed = results.get("scores") or (), results.get("completed_samples")
     figures = [
         (f"{scorer.get('name')} {metric}", value)
-        for scorer in results.get("scores") or ()
+        for scorer in scorers
         for metric, figure in (scorer.get("metrics") or {}).items()
         if metric != "stderr" and (value := number((figure or {}).get("value"))) is not None
     ]
@@ -101,6 +102,8 @@ def _part(name: str, log: Mapping[str, Any]) -> Part:
         task=task,
         rows=list(_rows(name, log)),
         reported=dict(sorted(figures, key=rank)),
+        n=next((s["scored_samples"] for s in scorers if "scored_samples" in s), completed),
+        asked=results.get("total_samples"),
         sampling=facts.get("model_generate_config") or {},
     )
     return part.read_as(find_task(TOOL, task.rpartition("/")[2].replace("-", "_").lower()))

@@ -31,13 +31,17 @@ _RESULTS = re.compile(r"results_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+)\.json$")
 
 
 class _File(NamedTuple):
-    """The samples of one task, with what the results beside them say of it."""
+    """The samples of one task, and the results beside them."""
 
     name: str
     task: str
-    rows: list[LogRow]
-    figures: Mapping[str, Any]
-    config: Mapping[str, Any]
+    subset: str
+    results: Mapping[str, Any]
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """How the task was put."""
+        return (self.results.get("configs") or {}).get(self.task) or {}
 
 
 def find(source: Source) -> list[str]:
@@ -69,14 +73,10 @@ def read(source: Source, names: Sequence[str]) -> Log:
         models |= {str(results["model_name"])} if results.get("model_name") else set()
         version = version or str(results.get("lm_eval_version", ""))
         task = find_task(TOOL, title)
-        figures = results.get("results", {}).get(title, {})
-        config = results.get("configs", {}).get(title, {})
-        file = _File(name, title, list(_rows(source, name, task.subset)), figures, config)
-        # Tasks that are read in the same way are one part; a task that Keju has not is its own.
-        key = (task.benchmark, task.facts.protocol, task.facts.reader) if task.facts else name
-        groups.setdefault(key, (task, []))[1].append(file)
+        file = _File(name, title, task.subset, results)
+        groups.setdefault(_kind(task) or name, (task, []))[1].append(file)
     source.refuse_several(models)
-    parts = [_part(task, files) for task, files in groups.values()]
+    parts = [_part(source, task, files) for task, files in groups.values()]
     return Log(
         tool=TOOL,
         version=version,
@@ -86,36 +86,77 @@ def read(source: Source, names: Sequence[str]) -> Log:
     )
 
 
-def _part(task: Task, files: Sequence[_File]) -> Part:
-    """Files of one reading; figures that all of them have, as means over their rows."""
-    reported: dict[str, float] = {}
-    for name in files[0].figures:
-        if "," not in name or "stderr" in name or not all(name in f.figures for f in files):
-            continue
-        values = [(len(file.rows), number(file.figures[name])) for file in files]
-        total = sum(weight for weight, value in values if value is not None)
-        if total:
-            reported[name] = sum(w * v for w, v in values if v is not None) / total
+def _kind(task: Task) -> tuple[str, ...]:
+    """Equal for tasks that are read in the same way and so are one part; empty if Keju has none."""
+    return (task.benchmark, task.facts.protocol, task.facts.reader) if task.facts else ()
+
+
+def _part(source: Source, task: Task, files: Sequence[_File]) -> Part:
+    """Files of one reading, with the rows of the filter that the headline has."""
+    reported, n = _reported(source, _kind(task), files) if task.facts else ({}, None)
+    headline = next(iter(reported), "").partition(",")[2]
     part = Part(
         task=", ".join(file.task for file in files),
-        rows=[row for file in files for row in file.rows],
-        reported=reported if task.facts else {},
+        rows=[row for file in files for row in _rows(source, file, headline)],
+        reported=reported,
+        n=n,
         sampling=(files[0].config.get("generation_kwargs") or {}) if task.facts else {},
     )
     return part.read_as(task, {"few_shot_num": files[0].config.get("num_fewshot")})
 
 
-def _rows(source: Source, name: str, subset: str) -> Iterator[LogRow]:
-    """The rows of the first filter; a further filter repeats the same replies."""
-    chosen: str | None = None
-    for where, row in source.jsonl(name):
+def _reported(
+    source: Source, kind: tuple[str, ...], files: Sequence[_File]
+) -> tuple[dict[str, float], int | None]:
+    """The tool's figures, all filters of them, and how many questions they are about.
+
+    They are those of the group that the tasks belong to. Where there is none, or none with that
+    filter, they are the means over its tasks, each weighing as many questions as were put. The
+    group's filter comes first, since it is the tool's headline.
+    """
+    results = files[0].results
+    by_task, sizes = results.get("results") or {}, results.get("n-samples") or {}
+    tasks = {file.task for file in files}
+    if not source.single:  # also those whose files are not there any more
+        tasks |= {name for name in by_task if _kind(find_task(TOOL, name)) == kind}
+    groups: Mapping[str, Any] = results.get("groups") or {}
+    group = next((name for name in groups if tasks <= _leaves(results, name)), "")
+    own = groups.get(group) or {}
+    figures = {name: value for name, value in own.items() if _is_figure(name, value)}
+    weights = {name: (sizes.get(name) or {}).get("effective") for name in tasks}
+    total = sum(filter(None, weights.values()))
+    for name in next((by_task[task] for task in sorted(tasks) if task in by_task), {}):
+        values = [(weights[task], number(by_task.get(task, {}).get(name))) for task in tasks]
+        known = [(weight, value) for weight, value in values if weight and value is not None]
+        if name not in figures and _is_figure(name, 0.0) and len(known) == len(tasks):
+            figures[name] = sum(weight * value for weight, value in known) / total
+    return figures, total or None
+
+
+def _is_figure(name: str, value: Any) -> bool:
+    """Whether this is a figure, such as ``exact_match,get-answer``, and not its error."""
+    return "," in name and "stderr" not in name and number(value) is not None
+
+
+def _leaves(results: Mapping[str, Any], group: str) -> set[str]:
+    """The tasks of a group, and of the groups in it."""
+    below = (results.get("group_subtasks") or {}).get(group)
+    return set().union(*(_leaves(results, name) for name in below)) if below else {group}
+
+
+def _rows(source: Source, file: _File, headline: str) -> Iterator[LogRow]:
+    """The rows of one filter, that of the headline or else the first; all have the same replies."""
+    rows = list(source.jsonl(file.name))
+    for where, row in rows:
         if not {"doc_id", "doc", "resps"} <= row.keys():
             raise DataError(f"{source.root / where}: no sample of {TOOL} (doc_id, doc, resps)")
-        chosen = row.get("filter") if chosen is None else chosen
+    filters = [row.get("filter") for _, row in rows]
+    chosen = headline if headline in filters else next(iter(filters), None)
+    for where, row in rows:
         if row.get("filter") == chosen:
             with naming(source.root / where):
-                rows = list(_replies(where, row, subset))
-            yield from rows
+                replies = list(_replies(where, row, file.subset))
+            yield from replies
 
 
 def _replies(where: str, row: Mapping[str, Any], subset: str) -> Iterator[LogRow]:

@@ -19,7 +19,7 @@ from keju.config.text import scalar
 from keju.errors import ConfigError, DataError, UsageError
 from keju.files import LOG, json_rows, parse_json
 from keju.models.faults import REDACTED, kind_of, one_line
-from keju.types import Fault, Reply, Usage
+from keju.types import FILTERED, Fault, FaultKind, Reply, Usage
 
 PREDICTIONS = "predictions"
 """The folder of a run in which EvalScope and OpenCompass keep replies."""
@@ -134,6 +134,9 @@ class Source:
 
 FINISHES = {"max_tokens": "length", "model_length": "length", "max_length": "length"}
 """What the tools call a reply that was cut off."""
+REFUSED_CALLS: dict[str, FaultKind] = {"model_length": "context_length", FILTERED: FILTERED}
+"""Stop reasons under which EvalScope and Inspect write an endpoint's refusal as a reply: its text
+is the endpoint's message, and no token was counted."""
 
 SHOWN = 100
 """Characters of a malformed reply that its error quotes."""
@@ -181,7 +184,7 @@ def make_reply(
     model: Any = "",
 ) -> Reply:
     """The reply behind a stored message, its thoughts kept apart."""
-    word = str(finish or "")
+    word, text = str(finish or ""), text_of(content)
     counts = usage if isinstance(usage, Mapping) else {}
 
     def count(*names: str) -> int:
@@ -189,8 +192,10 @@ def make_reply(
         numbers = (counts.get(name) for name in names)
         return int(next((n for n in numbers if isinstance(n, int | float)), 0))
 
+    if word in REFUSED_CALLS and text and not count("output_tokens", "completion_tokens"):
+        return Reply(error=Fault(REFUSED_CALLS[word], one_line(_SECRET.sub(REDACTED, text))))
     return as_reply(
-        text_of(content),
+        text,
         reasoning=(text_of(reasoning), reasoning_of(content)),
         finish=FINISHES.get(word, word),
         usage=Usage(
@@ -307,7 +312,11 @@ class Part:
     args: Mapping[str, Any] = field(default_factory=dict)
     """Further settings of the exam, e.g. the number of worked examples."""
     reported: Mapping[str, float] = field(default_factory=dict)
-    """The tool's figures by their names there, the headline first, in [0, 1]."""
+    """The tool's own figures by their names there, the headline first, in [0, 1]."""
+    n: int | None = None
+    """How many rows the figures are about, as the tool says."""
+    asked: int | None = None
+    """How many rows the tool says it wrote; `n` where it says no more."""
     sampling: Mapping[str, Any] = field(default_factory=dict)
     """How the tool asked, as far as its log says so."""
 

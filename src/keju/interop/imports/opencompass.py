@@ -165,6 +165,7 @@ def _part(source: Source, members: Sequence[tuple[Dataset, Task]], *, second: bo
     """One exam; with `second` it stands beside another split, which alone is read."""
     rows: list[LogRow] = []
     figures: list[tuple[str, int, float]] = []
+    judged: list[int] = []
     for dataset, task in members:
         beside = _results_of(dataset.files[0], dataset.abbreviation)
         apart = dataset.complete and beside not in dataset.files and source.has(beside)
@@ -173,7 +174,8 @@ def _part(source: Source, members: Sequence[tuple[Dataset, Task]], *, second: bo
         rows += listed
         figure = _figure(results)
         if figure and any(row.target for row in listed):
-            figures.append((figure[0], len(listed), figure[1]))
+            judged.append(_judged(results.get("details")))
+            figures.append((figure[0], judged[-1] or len(listed), figure[1]))
     task = members[0][1]
     direct = rule_of(task) == "colon" and any(DIRECT_GOLD.fullmatch(row.target) for row in rows)
     if direct:
@@ -182,7 +184,7 @@ def _part(source: Source, members: Sequence[tuple[Dataset, Task]], *, second: bo
         rows = [replace(row, note=OTHER_SPLIT) for row in rows]
     reported: dict[str, float] = {}
     if len(figures) == len(members):
-        # The figure over all datasets, each weighing as many rows as it has.
+        # The figure over all datasets, each weighing as many rows as were judged.
         total = sum(weight for _, weight, _ in figures)
         reported[figures[0][0]] = sum(weight * value for _, weight, value in figures) / total
     part = Part(
@@ -190,6 +192,7 @@ def _part(source: Source, members: Sequence[tuple[Dataset, Task]], *, second: bo
         rows=rows,
         reader=DIRECT_READER if direct else "",
         reported=reported,
+        n=sum(judged) if reported and all(judged) else None,
     )
     return part if second else part.read_as(task)
 
@@ -217,6 +220,13 @@ def _figure(results: Mapping[str, Any]) -> tuple[str, float] | None:
         if _FIGURE.fullmatch(metric) and value is not None:
             return metric, value / SHARE_OF
     return None
+
+
+def _judged(details: Any) -> int:
+    """How many rows the evaluator lists; 0 where it was told not to."""
+    if isinstance(details, Mapping):
+        return sum(key.isdecimal() for key in details)
+    return len(details) if isinstance(details, list) else 0
 
 
 def _entries(source: Source, dataset: Dataset) -> list[Entry]:

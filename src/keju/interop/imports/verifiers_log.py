@@ -79,6 +79,7 @@ def _results(source: Source, name: str) -> Log:
         rows=list(_rollouts(source, name)),
         protocol=str(settings.get("protocol") or ""),
         reported={} if reward is None else {"avg_reward": reward},
+        n=_size(facts),
         sampling={key: value for key, value in sampling.items() if value not in ({}, None)},
     )
     return Log(
@@ -88,6 +89,14 @@ def _results(source: Source, name: str) -> Log:
         parts=[part.read_as(_task(environment), settings)],
         files={},
     )
+
+
+def _size(facts: Mapping[str, Any]) -> int | None:
+    """How many rollouts the run had."""
+    examples, rollouts = facts.get("num_examples"), facts.get("rollouts_per_example")
+    if not isinstance(examples, int) or not isinstance(rollouts, int) or examples < 1:
+        return None
+    return examples * rollouts
 
 
 def _rollouts(source: Source, name: str) -> Iterator[LogRow]:
@@ -171,7 +180,7 @@ def _traces(source: Source, name: str) -> Log:
         task=environment,
         rows=rows,
         protocol=str(exam.get("protocol") or settings.get("protocol") or ""),
-        reported={} if rewards is None else {"mean reward": rewards},
+        reported={} if rewards is None else {"mean reward of these rows": rewards},
     )
     task = _task(str(exam.get("benchmark") or "") or environment)
     settings |= {"seed": settings.get("seed", exam.get("seed"))}

@@ -77,8 +77,8 @@ class ExamTask(vf.Task[ExamData]):
 
     def __init__(self, data: ExamData, config: vf.TaskConfig | None = None) -> None:
         super().__init__(data, config)
-        self._read: dict[str, tuple[Reading, ...]] = {}
-        """By trace, between the metrics and the reward: a judge is asked once."""
+        self._read: dict[bytes, tuple[Reading, ...]] = {}
+        """By reply, for metrics and reward alike: a judge is asked once about each."""
 
     @property
     def key(self) -> str:
@@ -88,18 +88,21 @@ class ExamTask(vf.Task[ExamData]):
     @vf.metric
     async def outcomes(self, trace: vf.Trace) -> dict[str, float]:
         """The kind of result, and the score by the reader beside the protocol's."""
-        self._read[trace.id] = await self._readings(trace)
-        return metrics_of(self._read[trace.id])
+        return metrics_of(await self._readings(trace))
 
     @vf.reward
     async def score_by_protocol(self, trace: vf.Trace) -> float:
         """The score in [0, 1]; raises where the reply could not be graded."""
-        readings = self._read.pop(trace.id, None) or await self._readings(trace)
+        readings = await self._readings(trace)
         return readings[0].score.value
 
     async def _readings(self, trace: vf.Trace) -> tuple[Reading, ...]:
-        exam = open_exam(msgspec.convert(self.data.exam, ExamSpec))
-        return await exam.read(str(self.data.id), _reply_in(trace))
+        reply = _reply_in(trace)
+        key = msgspec.json.encode((reply.text, reply.reasoning, reply.finish, reply.error))
+        if key not in self._read:
+            exam = open_exam(msgspec.convert(self.data.exam, ExamSpec))
+            self._read[key] = await exam.read(str(self.data.id), reply)
+        return self._read[key]
 
 
 class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
