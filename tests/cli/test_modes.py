@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from keju.models.scripted import ScriptedModel
+from keju.runs.journal import FILE
 from keju.types import Request
 from tests.cli.conftest import Keju, Ran
 
@@ -97,6 +98,22 @@ def test_unlike_runs_are_neither_compared_nor_proposed(
     assert "keju modes" not in second.out
     ran = keju("modes", "answer-only", "cot")
     assert (ran.code, field in ran.err) == (2, True), ran.err
+
+
+def test_scores_are_those_that_score_gives(keju: Keju, sit: object) -> None:
+    """Lines as version 0.1 wrote them, whose texts say otherwise than their scores."""
+    assert callable(sit)
+    for mode in ("answer-only", "cot"):
+        assert sit(mode).code == 0
+    before = keju("modes", "answer-only", "cot", "--json").json["overall"]["answer_only"]
+    journal = Path("runs", "answer-only", FILE)
+    lines = [line.rpartition(b',"crc":')[0] for line in journal.read_bytes().splitlines()]
+    edited = [line.replace("：A".encode(), "：C".encode()) for line in lines]
+    journal.write_bytes(b"".join(line + b"}\n" for line in edited))
+    now = keju("modes", "answer-only", "cot", "--json").json["overall"]["answer_only"]
+    (entry,) = keju("score", "answer-only", "--json").json["benchmarks"]
+    assert now == pytest.approx(entry["metrics"]["accuracy"]["value"])
+    assert now != before
 
 
 def test_only_shared_questions_are_compared(keju: Keju, sit: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -58,6 +59,41 @@ def test_a_torn_last_line_is_repaired_and_nothing_else(
         journal.append([record(3)])
     ids = [each.id for each in Records(folder)]
     assert ids == [f"demo_{n}" for n in range(1, kept + 1)] + ["demo_3"]
+
+
+@given(place=st.integers(min_value=0), byte=st.integers(min_value=0, max_value=255))
+def test_a_byte_that_is_another_is_found_out_or_changes_nothing(
+    place: int, byte: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("other")
+    written = [record(number, f"the answer is {number}") for number in range(3)]
+    with Journal(folder) as journal:
+        journal.append(written)
+    data = bytearray((folder / FILE).read_bytes())
+    data[place % len(data)] = byte
+    (folder / FILE).write_bytes(data)
+    read = list(Records(folder))
+    assert all(each in written for each in read)
+    assert len(read) >= 1
+
+
+def test_a_line_that_was_written_anew_is_not_believed(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append([record(1), record(2)])
+    lines = [json.loads(line) for line in (tmp_path / FILE).read_bytes().splitlines()]
+    lines[0]["reply"]["text"] = "no"
+    (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    records = Records(tmp_path)
+    assert (list(records), records.damaged) == ([], 2)
+
+
+def test_lines_of_0_1_are_read_and_have_no_checksum(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append([record(1)])
+    line = (tmp_path / FILE).read_bytes()
+    (tmp_path / FILE).write_bytes(line + line.rpartition(b',"crc":')[0] + b"}\n")
+    records = Records(tmp_path)
+    assert [(each.id, records.sealed) for each in records] == [("demo_1", True), ("demo_1", False)]
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:

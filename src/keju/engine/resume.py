@@ -19,8 +19,8 @@ import msgspec
 from keju.benchmarks.choices import as_shown
 from keju.benchmarks.samples import DigestTable
 from keju.engine.budget import Meter
-from keju.engine.job import Job
-from keju.errors import Notice
+from keju.engine.job import Job, make_jobs
+from keju.errors import Notice, UsageError
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import NEVER
 from keju.runs.run import Requests, Run, counting, damage_notices, key_digest
@@ -119,6 +119,15 @@ def answers_of(run: Run, requests: JobRequests | None) -> Iterator[tuple[Sample 
         position, unit = requests.place(number)
         job = requests.jobs[position]
         yield job.exam.samples[unit // job.epochs], record
+
+
+def graded_records(run: Run) -> Iterator[Record]:
+    """The records that count, graded; read anew where that is called for and the data is there."""
+    try:
+        requests = JobRequests(make_jobs(run.config()))
+    except UsageError:
+        requests = None
+    return (record for _, record in answers_of(run, requests))
 
 
 class StoredScores:

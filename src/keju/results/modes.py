@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks import registry
+from keju.engine.resume import graded_records
 from keju.errors import UsageError
 from keju.runs.run import list_runs
 from keju.stats.distributions import student_t_quantile
@@ -161,7 +162,7 @@ def _scores(run: Run, benchmark: str) -> dict[str, float]:
     Errors and what has no grade are left out.
     """
     values: dict[str, list[float]] = defaultdict(list)
-    for _, record in run.answers():
+    for record in graded_records(run):
         if record.bench == benchmark and record.readings:
             score = record.readings[0].score
             if score.outcome not in UNSCORED:

@@ -36,7 +36,9 @@ VERDICTS = "verdicts.jsonl"
 CHECKSUM = b',"crc":"%08x"}\n'
 """How a line ends."""
 _CHUNK = 1 << 20
-_TAIL, _KEY = len(CHECKSUM % 0), CHECKSUM[:8]
+_TAIL, _DIGITS, _CLOSE = 19, 11, 3
+"""How far before the end of a line its checksum begins, its digits, and what closes the line."""
+_KEY = (CHECKSUM % 0)[: _TAIL - _DIGITS]
 
 
 class JournalLost(RunIncomplete):
@@ -219,8 +221,8 @@ class Records:
 
 def _sealed(line: bytes) -> bool:
     """Whether a line has a checksum; ValueError if it is not the line's."""
-    if line[-_TAIL:].startswith(_KEY):
-        if not line.endswith(CHECKSUM % crc32(line[:-_TAIL])):
+    if line[-_TAIL:-_DIGITS] == _KEY:
+        if int(line[-_DIGITS:-_CLOSE], 16) != crc32(line[:-_TAIL]):
             raise ValueError("the checksum is another")
         return True
     if b'"crc":' in line:  # somebody has written the line anew, who knows how
