@@ -108,7 +108,7 @@ def test_scores_are_those_that_score_gives(keju: Keju, sit: object) -> None:
     before = keju("modes", "answer-only", "cot", "--json").json["overall"]["answer_only"]
     journal = Path("runs", "answer-only", FILE)
     lines = [line.rpartition(b',"crc":')[0] for line in journal.read_bytes().splitlines()]
-    edited = [line.replace("：A".encode(), "：C".encode()) for line in lines]
+    edited = [line.replace("：A".encode(), "：D".encode()) for line in lines]
     journal.write_bytes(b"".join(line + b"}\n" for line in edited))
     now = keju("modes", "answer-only", "cot", "--json").json["overall"]["answer_only"]
     (entry,) = keju("score", "answer-only", "--json").json["benchmarks"]
