@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -101,14 +102,16 @@ def test_unlike_runs_are_neither_compared_nor_proposed(
 
 
 def test_scores_are_those_that_score_gives(keju: Keju, sit: object) -> None:
-    """Lines as version 0.1 wrote them, whose texts say otherwise than their scores."""
+    """Lines as version 0.1 wrote them, whose replies say otherwise than their scores."""
     assert callable(sit)
     for mode in ("answer-only", "cot"):
         assert sit(mode).code == 0
     before = keju("modes", "answer-only", "cot", "--json").json["overall"]["answer_only"]
     journal = Path("runs", "answer-only", FILE)
     lines = [line.rpartition(b',"crc":')[0] for line in journal.read_bytes().splitlines()]
-    edited = [line.replace("：A".encode(), "：D".encode()) for line in lines]
+    edited = [
+        re.sub(rb'"label_logprobs":{"A":[^,]*', rb'"label_logprobs":{"A":0', x) for x in lines
+    ]
     journal.write_bytes(b"".join(line + b"}\n" for line in edited))
     now = keju("modes", "answer-only", "cot", "--json").json["overall"]["answer_only"]
     (entry,) = keju("score", "answer-only", "--json").json["benchmarks"]
