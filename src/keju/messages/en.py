@@ -387,6 +387,7 @@ LABELS: dict[str, str] = {
     "n_questions": "{n} questions",
     "headline": "Headline",
     "no_score": "no score: no labels",
+    "no_answers": "no answers yet",
     "exact_match": "exact match",
     "exact_note": "a lower bound; up to {best} with a judge: {command}",
     "range_beside": "{range} whatever the {part} without a grade are worth",

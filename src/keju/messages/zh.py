@@ -334,6 +334,7 @@ LABELS: dict[str, str] = {
     "reader": "读取器",
     "n_questions": "{n} 题",
     "no_score": "无得分：没有标准答案",
+    "no_answers": "尚无回答",
     "exact_match": "逐字匹配",
     "exact_note": "下限；由评委评判最高可达 {best}：{command}",
     "range_beside": "无论 {part} 个没有评分的回复价值如何，都在 {range} 之内",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from keju.benchmarks.base import Reference
 from keju.messages import Language, labels
@@ -144,6 +144,7 @@ class Labels:
 DISAGREEMENTS_SHOWN = 20
 GUESSING = "random guessing"
 """Published figures that stand with the whole exam; a subset's own chance is computed."""
+Rows = TypeVar("Rows", Row, Entry)
 _ASIDE = (WORST, BEST, "chance")
 """Metrics that are shown beside the means, not among them."""
 _EXAMPLE_LENGTH = 200
@@ -193,6 +194,8 @@ def headline_of(entry: Entry, run: str, labels: Labels) -> Headline:
     """What an entry says first: a number, never one over a selection of the replies."""
     shown, *_ = shown_metrics(entry, labels)
     metric, bounds = shown.metric, shown.metric.bounds
+    if not answered([entry]):
+        return Headline("", labels("no_answers"), "")
     if entry.gold == NO_GOLD:
         submitted = any(notice.code == "no_gold_submission" for notice in entry.notices)
         note = f"keju export {run or 'RUN'} --format submission" if submitted else ""
@@ -272,6 +275,11 @@ def families(results: Results) -> list[list[Entry]]:
     for entry in results.benchmarks:
         together.setdefault((entry.name, protocol_line(entry)), []).append(entry)
     return list(together.values())
+
+
+def answered(rows: Iterable[Rows]) -> list[Rows]:
+    """The rows that have any answer; an interrupted run leaves others, which say nothing."""
+    return [row for row in rows if row.n or any(row.outcomes.values())]
 
 
 def occurring_outcomes(rows: Iterable[Row | Entry]) -> list[Outcome]:

@@ -152,10 +152,13 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
         "headline": fmt.headline_of(entry, run, labels),
         "headline_interval": metrics[0].metric.ci95,
         "warnings": labels.warnings(entry),
+        "answered": bool(fmt.answered([entry])),
         "metrics": [(shown, fmt.metric_notes(shown.metric, labels)) for shown in metrics]
         if entry.gold != NO_GOLD
         else [],
         "chance": chance.value if chance else None,
+        "subsets": fmt.answered(entry.subsets),
+        "groups": fmt.answered(entry.groups),
         "breakdowns": fmt.breakdowns(entry, labels),
         "published_titles": [titles.get(name) or labels.metric(name, "") for name in names],
         "published": [

@@ -30,12 +30,12 @@ def render_results(
     if results.disagreements:
         _disagreements(screen, results.disagreements)
     for family in fmt.families(results):
-        if len(family) > 1:
+        if len(family) > 1 and fmt.answered(family):
             _readers(screen, family, labels)
             _published(screen, family[0], labels)
         for entry in family:
             _entry(screen, entry, results, labels)
-            if len(family) == 1:
+            if len(family) == 1 and fmt.answered(family):
                 _published(screen, entry, labels)
                 _tables(screen, entry, labels)
     if not results.benchmarks:
@@ -65,7 +65,7 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
         "" if chance is None else f"chance level {percent(chance.value)}",
         "" if entry.errata is None else labels("errata_note", n=count(entry.errata.n)),
     ]
-    for line in filter(None, lines):
+    for line in filter(None, lines if fmt.answered([entry]) else ()):
         screen.line(line, indent=_INDENT)
     for warning in entry.warnings:
         screen.line(f"warning: {warning}", style="yellow", indent=_INDENT)
@@ -144,7 +144,7 @@ def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
             *(percent(r.subsets.get(row.name)) for r in references),
             *(row.outcomes.get(outcome, 0) for outcome in occurring),
         ]
-        for row in entry.subsets
+        for row in fmt.answered(entry.subsets)
     ]
     _table(screen, columns, rows)
     groups: list[list[Cell]] = [
@@ -155,7 +155,7 @@ def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
             interval(row.ci95),
             percent(row.micro_accuracy if row.micro_accuracy is not UNSET else None),
         ]
-        for row in entry.groups
+        for row in fmt.answered(entry.groups)
     ]
     titles = ["group", "n", "mean of its subsets", "95 % interval", "mean over questions"]
     _table(screen, titles, groups)
@@ -179,7 +179,7 @@ def _readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> None:
         rows.append(
             [f"{outcome} (count)", None, *(count(e.outcomes.get(outcome, 0)) for e in family)]
         )
-    for row in first.subsets:
+    for row in fmt.answered(first.subsets):
         shares = (by_name.get(row.name, UNKNOWN) for by_name in accuracies)
         rows.append([labels.row(row), row.n, *shares])
     _table(screen, ["subset", "n", *(entry.reader for entry in family)], rows)

@@ -1,0 +1,35 @@
+"""What the summary and the report of a run say, and what they leave out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from keju.runs.folder import REPORT, RESULTS
+from keju.runs.journal import FILE
+from tests.cli.conftest import Keju
+
+DEMO = ("eval", "-m", "scripted", "--datasets", "demo", "--run-id", "r", "-q")
+
+
+def test_a_run_that_was_killed_has_a_report_and_no_tables_of_nothing(
+    keju: Keju, tmp_path: Path
+) -> None:
+    """A kill leaves the manifest and some lines of the journal, but no results."""
+    assert keju(*DEMO, "--limit", "2").code == 0
+    folder = tmp_path / "runs" / "r"
+    lines = (folder / FILE).read_bytes().splitlines(keepends=True)
+    first = next(line for line in lines if b"boolean_expressions" in line)
+    for name in (RESULTS, REPORT):
+        (folder / name).unlink()
+    for journal, subset in ((first, "boolean_expressions"), (b"", "no answers yet")):
+        (folder / FILE).write_bytes(journal)
+        shown = keju("score", "r").out
+        assert subset in shown
+        assert "word_sorting" not in shown
+        assert ("chance" in shown) is bool(journal)
+        assert "The run is not complete" in shown
+        assert keju("report", "r").code == 0
+        page = (folder / REPORT).read_text()
+        assert subset in page
+        assert "word_sorting</td>" not in page
+        assert ("<table>" in page) is bool(journal)
