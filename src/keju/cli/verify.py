@@ -53,7 +53,8 @@ def verify(data_dir: str | None, every: bool, as_json: bool) -> int:
     else:
         differ = sum(not check.ok for verified in results for check in verified.checks)
         total = sum(len(verified.checks) for verified in results)
-        print_lines(f"{len(results)} sets, {total} figures, {differ} DIFFERENT")
+        verdict = f"{differ} DIFFERENT" if differ else "all as recorded"
+        print_lines(f"{len(results)} sets, {total} figures, {verdict}")
     return 0 if good else DIFFERENT
 
 
