@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
+import pytest
+
+from keju.models.scripted import ScriptedModel
 from keju.runs.folder import REPORT, RESULTS
 from keju.runs.journal import FILE
 from tests.cli.conftest import Keju
@@ -33,3 +38,16 @@ def test_a_run_that_was_killed_has_a_report_and_no_tables_of_nothing(
         assert subset in page
         assert "word_sorting</td>" not in page
         assert ("<table>" in page) is bool(journal)
+
+
+def test_the_report_names_the_command_that_gives_what_it_cuts(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reply = "So it goes on. " * 1_000
+    monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=lambda _: reply))
+    assert keju(*DEMO, "--limit", "1").code == 0
+    page = (tmp_path / "runs" / "r" / REPORT).read_text()
+    assert reply not in page
+    (command,) = re.findall(r"All of them, uncut: <code>keju (.*)</code>", page)
+    rows = [json.loads(line) for line in keju(*command.split()).out.splitlines()]
+    assert [row["reply"] for row in rows] == [reply] * 6

@@ -219,7 +219,7 @@ def test_the_page_is_bounded_however_many_fail(tmp_path: Path) -> None:
     parsed = Page(source)
     assert "of 5,000 answers that were not correct" in parsed.text
     assert "more characters" in parsed.text
-    assert "keju export tuesday --format jsonl" in parsed.text
+    assert "keju export tuesday --format jsonl --full-text" in parsed.text
 
 
 def test_the_chinese_page_speaks_chinese(tmp_path: Path) -> None:

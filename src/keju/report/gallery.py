@@ -48,6 +48,11 @@ class Case(NamedTuple):
     reasoning_length: int
 
     @property
+    def texts(self) -> tuple[Excerpt, ...]:
+        """All its texts that may be cut."""
+        return (*filter(None, [self.question]), self.reply, self.reasoning)
+
+    @property
     def outcome(self) -> str:
         """What the headline's reader made of it."""
         return self.record.readings[0].score.outcome if self.record.readings else "error"

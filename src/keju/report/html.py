@@ -127,6 +127,8 @@ def _context(
         "failures": [_shown_case(case, labels) for case in gallery.failures],
         "successes": [_shown_case(case, labels) for case in gallery.successes],
         "failure_total": max(wrong, len(gallery.failures)),
+        "failures_cut": len(gallery.failures) < wrong
+        or any(text.left_out for case in gallery.failures for text in case.texts),
         "success_total": max(right, len(gallery.successes)),
         "version": metadata.version("keju"),
     }
