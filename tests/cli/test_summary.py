@@ -51,3 +51,22 @@ def test_the_report_names_the_command_that_gives_what_it_cuts(
     (command,) = re.findall(r"All of them, uncut: <code>keju (.*)</code>", page)
     rows = [json.loads(line) for line in keju(*command.split()).out.splitlines()]
     assert [row["reply"] for row in rows] == [reply] * 6
+
+
+EXAM = """{"question": "1 + 1?", "choices": ["2", "3"], "answer": "A"}
+{"question": "2 + 2?", "choices": ["4", "5"], "answer": "A"}
+"""
+
+
+def test_accuracies_of_several_exams_are_not_pooled_while_they_are_asked(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sums.jsonl").write_text(EXAM)
+    said = ScriptedModel(script=lambda _: "The answer is (A).")
+    monkeypatch.setattr("keju.task.make_model", lambda _: said)
+    ran = keju("eval", "-m", "scripted", "--datasets", "demo", "./sums.jsonl", "--limit", "2")
+    assert ran.code == 0, ran.err
+    last = ran.err.splitlines()[-1]
+    assert "sums accuracy 100.0 % (34.2–100.0)" in last
+    assert re.search(r", demo accuracy \d+\.\d %", last)
+    assert ", accuracy" not in last

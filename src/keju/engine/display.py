@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+
+class Standing(NamedTuple):
+    """How one exam stands."""
+
+    exam: str
+    score: float
+    """Sum of the scores of the graded answers."""
+    graded: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,9 +22,7 @@ class Progress:
 
     done: int
     total: int
-    correct_sum: float = 0.0
-    """Sum of the scores of the graded answers."""
-    graded: int = 0
+    exams: tuple[Standing, ...] = ()
     unparsed: int = 0
     truncated: int = 0
     refused: int = 0

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from keju.config import TaskConfig
 from keju.engine.budget import Meter, Spending
 from keju.engine.channel import Channel, Limits, Solver
-from keju.engine.display import Display, Progress, Silent
+from keju.engine.display import Display, Progress, Silent, Standing
 from keju.engine.job import Job
 from keju.engine.loop import Engine
 from keju.engine.queue import Queue
@@ -162,8 +162,10 @@ class _Session:
             Progress(
                 done=sum(counts),
                 total=sum(job.units for job in self._jobs),
-                correct_sum=sum(tally.total for tally in heads),
-                graded=sum(tally.graded for tally in heads),
+                exams=tuple(
+                    Standing(job.exam.benchmark, tally.total, tally.graded)
+                    for job, tally in zip(self._jobs, heads, strict=True)
+                ),
                 unparsed=unparsed,
                 truncated=truncated,
                 refused=refused,

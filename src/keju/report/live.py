@@ -86,10 +86,11 @@ class Rates:
 def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], list[str]]:
     """The state in words: quality, speed, and what is to come."""
     quality: list[str] = []
-    if snapshot.graded:
-        share = min(1.0, max(0.0, snapshot.correct_sum / snapshot.graded))
-        bounds = wilson(share, snapshot.graded)
-        quality.append(f"accuracy {percent(share, 1)} ({interval(bounds, 1)})")
+    for exam, score, graded in snapshot.exams:
+        if graded:  # a mean over several exams would be one of nothing that was asked
+            name = f"{exam} accuracy" if len(snapshot.exams) > 1 else "accuracy"
+            share = min(1.0, max(0.0, score / graded))
+            quality.append(f"{name} {percent(share, 1)} ({interval(wilson(share, graded), 1)})")
     for name in ("unparsed", "truncated", "refused", "errors"):
         if value := getattr(snapshot, name):
             quality.append(f"{name} {count(value)}")
