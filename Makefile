@@ -22,7 +22,7 @@ help:
 	@echo "make test-bridges  the tests against real verifiers environments"
 	@echo "make readers       how right readers are on labelled replies, Keju's and those of other tools"
 	@echo "make perf          measure Keju against bare loops, a peer and bounds"
-	@echo "make soak          attack Keju for a long time: odd endpoints, kills; PARTS=faults for one part"
+	@echo "make soak          attack Keju for a long time: odd endpoints, wrong inputs, kills; PARTS=kills for one part"
 	@echo "make simulate      how often the intervals hold the truth, on a grid of simulated exams"
 	@echo "make clean         remove what the other targets made"
 

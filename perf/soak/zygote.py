@@ -6,6 +6,7 @@ the soak has a zygote of its own, which ends when its standard input does.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -15,15 +16,32 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from perf.soak.case import HUNG, LONGEST, Ended, environment
 
+EARLY: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _own = threading.local()
 
 
+class Moment(NamedTuple):
+    """When a command is killed, and how."""
+
+    signal: int
+    path: str = ""
+    """A file to wait for; its name may go on, as that of a file that is being written does."""
+    size: int = 0
+    """Bytes that it must have."""
+    after: float = 0.0
+    """Seconds after that, or after the start."""
+
+
 def keju(
-    folder: Path, *argv: str, environ: dict[str, str] | None = None, seconds: float = LONGEST
+    folder: Path,
+    *argv: str,
+    environ: dict[str, str] | None = None,
+    seconds: float = LONGEST,
+    moment: Moment | None = None,
 ) -> Ended:
     """Run ``keju ARGV...`` in a folder, in a process of its own."""
     zygote: subprocess.Popen[str] | None = getattr(_own, "zygote", None)
@@ -39,7 +57,8 @@ def keju(
     assert zygote.stdout is not None
     out, err = folder.with_suffix(".out"), folder.with_suffix(".err")
     order = {"folder": str(folder), "argv": argv, "environ": environ or {}, "seconds": seconds}
-    zygote.stdin.write(json.dumps(order | {"out": str(out), "err": str(err)}) + "\n")
+    order |= {"out": str(out), "err": str(err), "moment": moment}
+    zygote.stdin.write(json.dumps(order) + "\n")
     zygote.stdin.flush()
     code = int(zygote.stdout.readline())
     return Ended(code, out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"))
@@ -47,18 +66,39 @@ def keju(
 
 def _obey(order: dict[str, Any]) -> int:
     """Run one command in a copy of this process; return its exit code."""
+    wall = time.time()
+    signal.pthread_sigmask(signal.SIG_BLOCK, EARLY)
     child = os.fork()
     if not child:
         _become(order)
-    ends = time.monotonic() + order["seconds"]
-    while time.monotonic() < ends:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, EARLY)
+    began, due = time.monotonic(), None
+    moment = Moment(*order["moment"]) if order["moment"] else None
+    while (now := time.monotonic()) < began + order["seconds"]:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status)
-        time.sleep(0.002)
+        if moment is not None:
+            if due is None and _has_come(moment, wall):
+                due = now + moment.after
+            if due is not None and now >= due:
+                os.kill(child, moment.signal)
+                moment = None
+        time.sleep(0.0005 if moment is not None else 0.002)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return HUNG
+
+
+def _has_come(moment: Moment, began: float) -> bool:
+    """Whether the file is there that a kill waits for, written since `began` and large enough."""
+    folder, start = os.path.split(moment.path)
+    if not folder:
+        return True
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        found = (entry.stat() for entry in entries if entry.name.startswith(start))
+        return any(it.st_size >= moment.size and it.st_mtime >= began for it in found)
+    return False
 
 
 def _become(order: dict[str, Any]) -> None:
@@ -68,6 +108,9 @@ def _become(order: dict[str, Any]) -> None:
         for number, name in enumerate((os.devnull, order["out"], order["err"])):
             flags = os.O_RDWR | (os.O_CREAT | os.O_TRUNC if number else 0)
             os.dup2(os.open(name, flags), number)
+        for each in EARLY:  # until Keju hears them itself
+            signal.signal(each, lambda *_: (os.write(2, b"interrupted\n"), os._exit(130)))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, EARLY)
         os.chdir(order["folder"])
         os.environ.update(order["environ"])
         sys.argv = ["keju", *order["argv"]]

@@ -92,3 +92,31 @@ def test_predictions_are_scored_in_any_order_and_from_a_pipe(keju: Keju, tmp_pat
     piped = keju("score", "--datasets", "demo", "--predictions", "pipe", "--json")
     writer.join()
     assert piped.json["benchmarks"] == scored.json["benchmarks"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("score", "r", "--json"),
+        ("score", "r", "--reader", "marker", "--json"),
+        ("export", "r"),
+        ("export", "r", "--format", "jsonl", "--full-text"),
+        ("report", "r"),
+        ("list", "runs"),
+        ("eval", "-c", "runs/r/manifest.json", "--resume", "-q"),
+        ("eval", "-m", "replay:r", "--datasets", "demo", "--limit", "1", "-q"),
+        ("eval", "-m", "scripted", "--datasets", "demo", "--use-cache", "r", "--limit", "1", "-q"),
+    ],
+)
+@pytest.mark.parametrize("damage", [b"\xff", b"\0", b"\xed\xa0\x80"])
+def test_a_byte_that_is_no_text_in_a_journal_is_no_internal_error(
+    command: tuple[str, ...], damage: bytes, keju: Keju, tmp_path: Path
+) -> None:
+    run = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--run-id", "r", "--limit", "1")
+    assert keju(*run).code == 0
+    journal = tmp_path / "runs" / "r" / "records.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"text":"', b'"text":"' + damage, 1))
+    ran = keju(*command)
+    assert ran.code in (0, 4, 5)  # 5: a replay has no reply to this request
+    assert "internal error" not in ran.err
+    assert "Traceback" not in ran.err

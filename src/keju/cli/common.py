@@ -70,7 +70,9 @@ def stored_run(run: str, work_dir: str | None) -> Run:
     from keju.config.load import runs_folder
     from keju.runs.run import open_run
 
-    return open_run(run, str(runs_folder(work_dir)))
+    stored = open_run(run, str(runs_folder(work_dir)))
+    stored.manifest  # noqa: B018 (one that cannot be read is refused before anything else is said)
+    return stored
 
 
 def names(text: str, flag: str) -> list[str]:

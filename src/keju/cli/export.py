@@ -53,7 +53,6 @@ def export(
     if output is None and as_json:
         raise UsageError("cli_json_needs_file")
     stored = stored_run(run, work_dir)
-    stored.manifest  # noqa: B018 (refused now, before anything is said of the data)
     target = Path(output) if output else None
     try:
         jobs = make_jobs(stored.config(data_dir))
