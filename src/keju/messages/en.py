@@ -44,6 +44,9 @@ TEXTS: dict[str, str] = {
     "can be given, only the range from all of them wrong to all right",
     "unread_replies": "{part} of {whole} replies ({share:.1%}) hold no answer that the reader can "
     "find: compare readers",
+    "readers_apart": "the score depends on the reader: '{reader}' is {points:+.1f} points from "
+    "'{other}' on the same {whole} replies; only '{reader}' finds {first_only} right, only "
+    "'{other}' {second_only} (p {p:.2g}): keju score RUN --reader {reader},{other} lists them",
     "one_cluster": "all questions share one context: no interval can be given",
     "few_clusters": "only {clusters} clusters: the interval is itself unsure",
     "repeats_at_temperature_0": "repeats at temperature 0 measure the endpoint's noise, not the "
@@ -365,6 +368,8 @@ TEXTS: dict[str, str] = {
     "verify_nothing": "{folder} holds no recorded outputs (looked for BENCHMARK/{shown})",
     "verify_shape": "{file}: not the shape of a golden file: {problem}",
     # Two modes of an exam side by side.
+    "modes_by_format": "format, not ability, makes the difference: {points:+.1f} points by the "
+    "headline's reader, {robust:+.1f} by the robust one on the same replies",
     "modes_differ": (
         "the runs cannot be compared: {name} is {first!r} in the first and {second!r} in the second"
     ),

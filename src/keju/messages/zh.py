@@ -42,6 +42,10 @@ TEXTS: dict[str, str] = {
     "cut_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）在给出答案前被截断："
     "请增大 max_tokens",
     "unread_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）读不出答案：请对照不同读取器",
+    "readers_apart": "分数取决于读取器：同样的 {whole} 个回复，"
+    "“{reader}”与“{other}”相差 {points:+.1f} 个百分点；"
+    "仅“{reader}”判对 {first_only} 个，仅“{other}”判对 {second_only} 个（p {p:.2g}）："
+    "keju score RUN --reader {reader},{other} 可逐条列出",
     "one_cluster": "所有题目共用同一上下文：无法给出区间",
     "few_clusters": "只有 {clusters} 个聚类：区间本身并不可靠",
     "repeats_at_temperature_0": "温度为 0 时的重复衡量的是接口的噪声，而不是模型的离散程度",
@@ -315,6 +319,8 @@ TEXTS: dict[str, str] = {
     "verify_nothing": "{folder} 中没有已记录的输出（查找的是 BENCHMARK/{shown}）",
     "verify_shape": "{file}：不是标准分数文件的格式：{problem}",
     # 一场考试的两种模式并列。
+    "modes_by_format": "差异来自格式而非能力：同样的回复，主读取器相差 {points:+.1f} 个百分点，"
+    "robust 读取器相差 {robust:+.1f} 个百分点",
     "modes_differ": ("这两次运行不能比较：{name} 在前者中是 {first!r}，在后者中是 {second!r}"),
     "modes_no_exam": "运行“{run}”没有考 {benchmarks}",
     "modes_nothing_shared": "两次运行没有共同评过分的题目：无从比较",

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks import registry
+from keju.benchmarks.base import Exam
 from keju.engine.resume import graded_records
-from keju.errors import UsageError
+from keju.errors import Notice, UsageError
 from keju.runs.run import list_runs
 from keju.stats.distributions import student_t_quantile
 from keju.stats.intervals import Interval, Moments
+from keju.stats.paired import in_range, paired_difference
 from keju.types import UNSCORED
 
 if TYPE_CHECKING:
@@ -45,6 +47,20 @@ class ModesRow(NamedTuple):
     """Of the difference; None where it has no spread to tell by."""
     apart: bool
     """Whether the interval leaves out 0, so that the difference is more than noise."""
+    robust: ModesRow | None = None
+    """The same replies as the reader beside the headline's reads them; None if nobody did."""
+
+    @property
+    def by_format(self) -> bool:
+        """Whether the form of the answers, not ability, makes the difference.
+
+        It does where the difference is more than noise, and the other reader sees none, or the
+        opposite one.
+        """
+        other = self.robust
+        if other is None or not self.apart:
+            return False
+        return not other.apart or (other.difference > 0) != (self.difference > 0)
 
 
 class Comparison(NamedTuple):
@@ -55,6 +71,25 @@ class Comparison(NamedTuple):
     """In the published order."""
     categories: list[ModesRow]
     """Means over their subjects; only those of which all subjects are there."""
+
+    def with_robust(self, other: Comparison) -> Comparison:
+        """This comparison with that of another reader beside each of its rows."""
+        rows = {row.subject: row for row in (*other.subjects, *other.categories)}
+        return Comparison(
+            self.overall._replace(robust=other.overall),
+            *(
+                [row._replace(robust=rows.get(row.subject)) for row in own]
+                for own in (self.subjects, self.categories)
+            ),
+        )
+
+    def notices(self) -> list[Notice]:
+        """What could mislead about the difference."""
+        own, other = self.overall, self.overall.robust
+        if other is None or not own.by_format:
+            return []
+        points = {"points": 100 * own.difference, "robust": 100 * other.difference}
+        return [Notice("modes_by_format", points)]
 
 
 class ModesExam(NamedTuple):
@@ -93,8 +128,13 @@ def compare_runs(direct: Run, reasoned: Run) -> Comparison:
     assert first is not None
     if unlike := difference_of(direct.manifest, reasoned.manifest):
         raise UsageError("modes_differ", **unlike._asdict())
-    name = first.exam.name
-    return compare_modes(first.modes, _scores(direct, name), _scores(reasoned, name))
+    (one, robust), (other, other_robust) = (
+        _scores(run, first.exam.name) for run in (direct, reasoned)
+    )
+    comparison = compare_modes(first.modes, one, other)
+    if not robust or not other_robust:
+        return comparison
+    return comparison.with_robust(compare_modes(first.modes, robust, other_robust))
 
 
 class Pair(NamedTuple):
@@ -156,18 +196,24 @@ def _conditions(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _scores(run: Run, benchmark: str) -> dict[str, float]:
-    """The score of each graded question of a run: the mean over its repeats and rotations.
+def _scores(run: Run, benchmark: str) -> tuple[dict[str, float], dict[str, float]]:
+    """The score of each graded question of a run: the headline's, and the reader's beside it.
 
-    Errors and what has no grade are left out.
+    It is the mean over repeats and rotations. Errors and what has no grade are left out.
     """
-    values: dict[str, list[float]] = defaultdict(list)
+    own: dict[str, list[float]] = defaultdict(list)
+    beside: dict[str, list[float]] = defaultdict(list)
     for record in graded_records(run):
-        if record.bench == benchmark and record.readings:
-            score = record.readings[0].score
-            if score.outcome not in UNSCORED:
-                values[record.id.partition("#")[0]].append(score.value)
-    return {name: sum(own) / len(own) for name, own in values.items()}
+        if record.bench == benchmark:
+            for place, reading in enumerate(record.readings):
+                known = reading.score.outcome not in UNSCORED
+                if known and (place == 0 or reading.reader == Exam.beside):
+                    values = beside if place else own
+                    values[record.id.partition("#")[0]].append(reading.score.value)
+    first, second = (
+        {name: sum(each) / len(each) for name, each in values.items()} for values in (own, beside)
+    )
+    return first, second
 
 
 def compare_modes(
@@ -194,25 +240,17 @@ def compare_modes(
 
 
 def _mean_row(name: str, title: str, strata: Sequence[Sequence[tuple[float, float]]]) -> ModesRow:
-    """The mean over `strata`, which weigh the same; the standard error is that of fixed strata."""
-
-    def moments(values: Iterable[float]) -> Moments:
-        own = Moments.of(values)
-        assert own is not None  # a subject without a shared question is not listed
-        return own
-
+    """The mean over `strata`, which weigh the same."""
     before, after = (
-        math.fsum(moments(pair[side] for pair in own).mean for own in strata) / len(strata)
+        math.fsum(math.fsum(pair[side] for pair in own) / len(own) for own in strata) / len(strata)
         for side in (0, 1)
     )
     difference = after - before
-    spreads = [moments(second - first for first, second in own) for own in strata]
-    variances = [own.variance / own.n for own in spreads if own.variance is not None]
-    interval = None
-    if len(variances) == len(strata) and any(variances):
-        error = math.sqrt(sum(variances)) / len(strata)
-        half = error * student_t_quantile(0.975, sum(len(own) - 1 for own in strata))
-        interval = Interval(difference - half, difference + half)
+    if len(strata) == 1:
+        apart = paired_difference([(second, first) for first, second in strata[0]])
+        interval = apart.interval if apart else None
+    else:
+        interval = _strata_interval(difference, strata)
     return ModesRow(
         subject=name,
         title=title,
@@ -223,3 +261,16 @@ def _mean_row(name: str, title: str, strata: Sequence[Sequence[tuple[float, floa
         ci95=interval,
         apart=interval is not None and not interval.low <= 0 <= interval.high,
     )
+
+
+def _strata_interval(
+    difference: float, strata: Sequence[Sequence[tuple[float, float]]]
+) -> Interval | None:
+    """The interval of a mean difference with the standard error that fixed strata leave."""
+    spreads = [Moments.of(second - first for first, second in own) for own in strata]
+    variances = [own.variance / own.n for own in spreads if own and own.variance is not None]
+    if len(variances) < len(strata) or not any(variances):
+        return None
+    error = math.sqrt(sum(variances)) / len(strata)
+    half = error * student_t_quantile(0.975, sum(len(own) - 1 for own in strata))
+    return in_range(Interval(difference - half, difference + half))

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from keju.benchmarks.grading import GRADED
 from keju.engine.job import Job
 from keju.errors import KejuError, Notice
-from keju.results.cells import Cell, join, read_items, read_subset
+from keju.results.cells import Cell, cluster_of, join, read_items, read_subset
 from keju.results.metrics import chance_levels, metrics_of
 from keju.results.schema import (
     BEST,
@@ -37,6 +38,7 @@ from keju.results.schema import (
 )
 from keju.runs.manifest import ManifestFile
 from keju.stats.intervals import FEW_CLUSTERS
+from keju.stats.paired import paired_difference
 from keju.types import UNGRADED
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ WARN_ABOVE = 0.01
 """Share of truncated or unparsed replies above which a result carries a warning."""
 MUCH_OUTSIDE = 0.5
 """Share of the probability that lies on no label above which a result carries a warning."""
+NOISE, A_POINT = 0.05, 0.01
+"""From which p, and from which difference on, two readers of the same replies differ."""
 QUANTILE_SAMPLE = 100_000
 """Latency quantiles are taken over at most this many units."""
 
@@ -114,6 +118,8 @@ def entries_of(
             entry = entry.with_notices(judgement.notices).with_metrics(judgement.metrics)
             entry = replace(entry, judge=msgspec.convert(judgement.judge, Judge))
         entries.append(entry)
+    for place in range(1, len(entries)):
+        entries[0] = entries[0].with_notices(_readers_apart(job, place))
     name = job.exam.beside
     if beside and len(entries) == 2 and entries[1].reader == name:
         own, robust = entries
@@ -121,6 +127,37 @@ def entries_of(
         entry = replace(own, signs=robust.signs, order_decides=robust.order_decides)
         return [entry.with_metrics({f"accuracy_{name}": other})]
     return entries
+
+
+def _readers_apart(job: Job, place: int) -> Iterator[Notice]:
+    """Whether the headline depends on its reader: the one at `place` scores otherwise.
+
+    It does where the replies that only one of them finds right are not even by chance, or where
+    the two scores are a point apart.
+    """
+    exam, tallies = job.exam, (job.tallies[0], job.tallies[place])
+    alone = job.epochs == 1 and not exam.clustered
+    pairs: list[tuple[float, float]] = []
+    groups: list[str] = []
+    for unit, codes in enumerate(zip(*(tally.outcomes for tally in tallies), strict=True)):
+        if all(code in GRADED for code in codes):
+            pairs.append((tallies[0].values[unit], tallies[1].values[unit]))
+            if not alone:
+                item = unit // job.epochs
+                groups.append(cluster_of(exam, item) or str(item))
+    apart = paired_difference(pairs, None if alone else groups)
+    if apart is None or (apart.p >= NOISE and abs(apart.value) < A_POINT):
+        return
+    values = {
+        "reader": job.readers[0].name,
+        "other": job.readers[place].name,
+        "points": 100 * apart.value,
+        "whole": apart.n,
+        "first_only": apart.first_only,
+        "second_only": apart.second_only,
+        "p": apart.p,
+    }
+    yield Notice("readers_apart", values)
 
 
 def _notices_of_run(job: Job) -> Iterator[Notice]:

@@ -14,8 +14,12 @@ from typing import Literal, NamedTuple
 from keju.stats.distributions import Z95, normal_quantile, normal_survival, student_t_quantile
 from keju.stats.intervals import Interval, Moments
 
-MOST_SUMS = 1 << 16
-"""Different sums up to which the permutation test goes through all sign vectors."""
+ALL_SIGNS = 20
+"""Differences up to which the permutation test goes through all sign vectors."""
+MOST_SUMS = 1 << 12
+"""Different sums up to which it does so for more of them."""
+MANY_SIGNS = 100
+"""Differences from which on their sum is normal, where it takes too many values."""
 DRAWS = 100_000
 _TIE = 1e-9
 """Sums closer than this are the same but for rounding."""
@@ -129,8 +133,8 @@ def paired_difference(
 def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float:
     """P that random signs move the sum of `differences` at least as far from 0 as it is.
 
-    All sign vectors are gone through by the sums that they reach; where these are too many,
-    `DRAWS` random ones stand for them.
+    All sign vectors are gone through by the sums that they reach. Where these are too many,
+    `DRAWS` random vectors stand for them, and for very many differences the normal distribution.
     """
     own = [abs(each) for each in differences if abs(each) > _TIE]
     seen = abs(math.fsum(differences)) - _TIE
@@ -142,7 +146,9 @@ def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float:
                 key = round(total + sign, 9)
                 grown[key] = grown.get(key, 0) + count
         ways = grown
-        if len(ways) > MOST_SUMS:
+        if len(own) > ALL_SIGNS and len(ways) > MOST_SUMS:
+            if len(own) > MANY_SIGNS:
+                return 2 * normal_survival(seen / math.sqrt(math.fsum(d * d for d in own)))
             return _drawn_flips(own, seen, seed)
     far = sum(count for total, count in ways.items() if abs(total) >= seen)
     return far / (1 << len(own))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from keju.benchmarks.ceval.facts import MODES, SUBJECTS
 from keju.errors import UsageError
 from keju.results.modes import compare_modes
-from keju.stats.distributions import student_t_quantile
+from keju.stats.paired import bonett_price
 
 
 def scores(**subjects: str) -> dict[str, float]:
@@ -38,18 +37,28 @@ def test_shared_questions_are_compared_one_by_one_in_published_order() -> None:
 
 def test_the_interval_is_that_of_the_differences_of_single_questions() -> None:
     (row,) = compare_modes(MODES, scores(law="00001111"), scores(law="11111110")).subjects
-    differences = [1.0, 1, 1, 1, 0, 0, 0, -1]
-    mean = sum(differences) / 8
-    error = math.sqrt(sum((d - mean) ** 2 for d in differences) / 7 / 8)
-    half = error * student_t_quantile(0.975, 7)
-    assert row.ci95 == pytest.approx((mean - half, mean + half))
-    assert row.apart is (mean - half > 0)
+    assert row.ci95 == bonett_price(4, 1, 8)
+    assert not row.apart
 
 
-def test_differences_without_spread_have_no_interval() -> None:
-    for direct, reasoned in (("0", "1"), ("00", "11")):
+def test_intervals_stay_in_the_range_of_differences() -> None:
+    (row,) = compare_modes(MODES, scores(law="0"), scores(law="1")).subjects
+    assert (row.difference, row.ci95, row.apart) == (1, None, False)
+    for direct, reasoned in (("00", "11"), ("01", "10"), ("11", "00"), ("110", "011")):
         (row,) = compare_modes(MODES, scores(law=direct), scores(law=reasoned)).subjects
-        assert (row.difference, row.ci95, row.apart) == (1, None, False)
+        assert row.ci95 is not None
+        assert -1 <= row.ci95.low <= row.difference <= row.ci95.high <= 1
+
+
+def test_a_difference_that_the_robust_reader_does_not_see_is_one_of_format() -> None:
+    direct, missed, read = "1" * 30, "1" * 12 + "0" * 18, "1" * 29 + "0"
+    own = compare_modes(MODES, scores(law=direct), scores(law=missed))
+    both = own.with_robust(compare_modes(MODES, scores(law=direct), scores(law=read)))
+    assert both.overall.apart
+    assert both.overall.by_format
+    assert [notice.code for notice in both.notices()] == ["modes_by_format"]
+    assert not own.notices()
+    assert not own.with_robust(own).overall.by_format
 
 
 def test_categories_are_means_over_their_subjects() -> None:

@@ -1,0 +1,71 @@
+"""Readers that disagree speak up, in eval and in score, with the command that lists the replies."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from keju.benchmarks.prepare import prepare_exam
+from keju.models.scripted import ScriptedModel
+from keju.types import Request
+from tests.cli.conftest import Keju
+
+BBH = ("--datasets", "bbh", "--protocol", "paper")
+
+
+def predictions(folder: Path, data_dir: Path, bare: int) -> Path:
+    """Forty right answers of snarks; `bare` of them in a form that the paper's reader misses."""
+    exam, _ = prepare_exam("bbh", {"subset_list": ["snarks"]}, data_dir=str(data_dir))
+    path = folder / "p.jsonl"
+    rows = []
+    for index, sample in enumerate(exam.samples[:40]):
+        words = "The correct option is ({}), I think." if index < bare else "So the answer is ({})."
+        text = words.format(sample.target.strip("()"))
+        rows.append(json.dumps({"subset": "snarks", "index": index, "output": text}))
+    path.write_text("\n".join(rows))
+    return path
+
+
+@pytest.mark.parametrize("bare", [0, 12])
+def test_score_says_when_the_reader_makes_the_score(
+    keju: Keju, tmp_path: Path, data_dir: Path, bare: int
+) -> None:
+    path = predictions(tmp_path, data_dir, bare)
+    argv = ("score", *BBH, "--predictions", str(path), "--data-dir", str(data_dir))
+    (entry,) = keju(*argv, "--json").json["benchmarks"]
+    notices = {notice["code"]: notice["values"] for notice in entry["notices"]}
+    if not bare:
+        assert "readers_apart" not in notices
+        return
+    told = notices["readers_apart"]
+    assert (told["first_only"], told["second_only"], told["whole"]) == (0, bare, 40)
+    assert told["p"] == pytest.approx(2 / 2**bare)
+    assert told["points"] == pytest.approx(-100 * bare / 40)
+    assert f"only 'robust' {bare}" in keju(*argv).out
+    both = keju(*argv, "--reader", f"{told['reader']},robust", "--json").json
+    assert len(both["disagreements"]) == bare
+    assert any(n["code"] == "readers_apart" for n in both["benchmarks"][0]["notices"])
+
+
+def test_eval_says_so_and_its_command_lists_them(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, data_dir: Path
+) -> None:
+    def answer(request: Request) -> str:
+        return "The correct option is (A), I think."
+
+    monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
+    ran = keju(
+        "eval", "-m", "scripted", *BBH, "--limit", "40", "-q", "--run-id", "r",
+        "--dataset-args", '{"bbh": {"subset_list": ["snarks"]}}', "--data-dir", str(data_dir),
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    (line,) = [line for line in ran.out.splitlines() if "depends on the reader" in line]
+    command = line.partition("): ")[2].removesuffix(" lists them").replace("RUN", "r")
+    listed = keju(*shlex.split(command)[1:])
+    assert listed.code == 0
+    assert "The readers disagree on" in listed.out
+    assert keju("report", "r", "--language", "zh", "-o", "zh.html").code == 0
+    assert "分数取决于读取器" in Path("zh.html").read_text("utf-8")
