@@ -206,12 +206,29 @@ def test_bounds_of_a_clustered_exam_are_as_unsure_as_its_accuracy() -> None:
         assert clustered[name]["ci95"] == pytest.approx(list(wilson(value, 48 / deff)))
 
 
+def test_subsets_of_one_question_have_the_interval_of_one_pot() -> None:
+    """`--limit 1`: 27 subsets of one question each covered 82 % when each had its own interval."""
+    exam = make_exam({f"s{place}": 1 for place in range(27)})
+    macro = entry_of(exam, make_tally("1" * 20 + "0" * 7))["metrics"]["macro_accuracy"]
+    assert macro["ci95"] == pytest.approx(list(wilson(20 / 27, 27)))
+
+
+def test_small_subsets_near_all_right_are_no_wider_than_one_pot() -> None:
+    exam = make_exam({f"s{place}": 10 for place in range(27)})
+    low, high = entry_of(exam, make_tally(("0" + "1" * 89) * 3))["metrics"]["macro_accuracy"][
+        "ci95"
+    ]
+    pot = wilson(267 / 270, 270)
+    assert high - low == pytest.approx(pot.high - pot.low, rel=0.05)
+
+
 def test_ten_clusters_do_not_warn_and_one_has_no_interval() -> None:
     assert entry_of(clustered_exam([2] * 10), make_tally("10" * 10))["warnings"] == []
     alone = entry_of(clustered_exam([4]), make_tally("1100"))
     assert alone["metrics"]["accuracy"]["value"] == 0.5
     assert alone["metrics"]["accuracy"]["ci95"] is None
     assert alone["metrics"]["accuracy"]["withheld"] == alone["notices"][0]["code"] == "one_cluster"
+    assert alone["subsets"][0]["withheld"] == "one_cluster"
     assert any("one context" in warning for warning in alone["warnings"])
 
 

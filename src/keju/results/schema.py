@@ -55,6 +55,8 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     partial: bool = False
     bounds: Ends | None = None
     """The accuracy with all replies that lack a grade wrong, and right; None if none lacks one."""
+    withheld: str = ""
+    """Why an accuracy that is known has no interval: the code of a notice."""
 
 
 class Usage(msgspec.Struct, frozen=True):

@@ -210,6 +210,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
                 title=subset.title,
                 population=subset.population,
                 bounds=share.bounds,
+                withheld=share.withheld,
             )
         )
     notices = (*_notices(exam, overall, lost, metrics["accuracy"], goldless), *exam.warnings)
@@ -263,6 +264,7 @@ def _group_rows(
             subsets=tuple(names),
             partial=metric.partial,
             bounds=metric.bounds,
+            withheld=metric.withheld,
         )
 
 
