@@ -13,7 +13,7 @@ from keju.benchmarks.base import Reader
 from keju.judges.prompts import Kind, render
 from keju.judges.quoting import CONTEXT, before_tags, harmless
 from keju.stats.agreement import kappa_of_labels, self_consistency
-from keju.types import FILTERED, Answer, Outcome, Reading, Sample, Score
+from keju.types import BROKEN_FINISHES, CUT, FILTERED, Answer, Outcome, Reading, Sample, Score
 
 GRADER = "judge"
 GRADES: dict[str, Outcome] = {
@@ -26,7 +26,7 @@ PASS = 0.5
 CLAMPED = "clamped"
 """Reason of a verdict whose number lay outside [0, 1]."""
 
-INCOMPLETE = frozenset({"length", FILTERED, "abort", "error"})
+INCOMPLETE = frozenset({CUT, FILTERED, *BROKEN_FINISHES})
 """Finish reasons of a reply that broke off: nothing in it is a verdict."""
 BROKEN_OFF, NO_VERDICT, TWO_VERDICTS = "broken_off", "no_verdict", "two_verdicts"
 """Why a reply has no verdict. A verdict with the last reason is in doubt: others are beside it."""
