@@ -30,13 +30,14 @@ from keju.files import read_json
 from keju.judges import judge_stage
 from keju.models.registry import is_local, make_model
 from keju.report.html import write_outputs
+from keju.results.export import read_table
 from keju.results.schema import Results, from_document, to_document
 from keju.results.summarise import build_results
 from keju.runs.folder import RESULTS, find_run, run_folder
 from keju.runs.journal import Journal
 from keju.runs.judged import GRADES, write_grades
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
-from keju.runs.run import Run
+from keju.runs.run import Run, open_run
 from keju.runs.sameness import differences, other_versions, refuse_another, refuse_imported
 from keju.solvers.once import once
 
@@ -101,6 +102,7 @@ def run_exams(
     A judge is asked only where `config` names it. The verdicts of another one, whom ``keju judge``
     asked about this run, stay in force.
     """
+    config = with_failed(config)
     stored = _stored(config)
     if stored is not None and config.resume:
         config = _with_protocols_of(stored, config)
@@ -172,6 +174,20 @@ def _stopped(work: Callable[[], KejuError | None]) -> KejuError | None:
         return error.incomplete()
     except KeyboardInterrupt:
         return Interrupted("interrupted")
+
+
+def with_failed(config: TaskConfig) -> TaskConfig:
+    """`config` with the ids of the questions that `failed_of` did not get right.
+
+    They are stored with the new run, so that it can be resumed when the other one is gone.
+    """
+    if config.failed_of is None or config.ids is not None:
+        return config
+    run = open_run(config.failed_of, config.work_dir)
+    ids = [str(row["id"]) for row in read_table(run, None).rows if row["outcome"] != "correct"]
+    if not ids:
+        raise ConfigError("nothing_failed", run=run.id)
+    return config.model_copy(update={"ids": list(dict.fromkeys(ids))})
 
 
 def _recalled(

@@ -359,6 +359,9 @@ class Benchmark:
     """The first one by default."""
     aliases: tuple[str, ...] = ()
     """Other names by which users may ask for it."""
+    alias_protocols: Mapping[str, str] = field(default_factory=dict)
+    """The protocol that an alias means where none is named: another tool's name for the exam means
+    that tool's way to put it."""
     questions: Callable[[Setup], Iterable[Any] | Questions] | None = None
     """Makes the questions: any number of `keju.Question` or `keju.Sample`."""
     examples: Callable[[Setup], Iterable[Any] | Mapping[str, str]] | None = None
@@ -373,6 +376,8 @@ class Benchmark:
     """What the manifest says of a subset with another number of rows."""
     subset_names: tuple[str, ...] = ()
     """In published order; empty where the questions tell."""
+    subset_about: Mapping[str, str] = field(default_factory=dict)
+    """What a subset asks, in one line for ``keju list subsets``."""
     subset_aliases: Mapping[str, str] = field(default_factory=dict)
     """Other names of subsets, in any case, to their own."""
     averages: Sequence[Mean] | None = None
@@ -390,6 +395,8 @@ class Benchmark:
     """What ``keju verify`` compares."""
     submission: Submit | None = None
     """Makes the file for the site of the exam's makers, out of a run's answers."""
+    prediction_files: Callable[[Exam, Mapping[str, str | None]], Mapping[str, Any]] | None = None
+    """Makes the exam's own files with a column of predictions: rows of cells by file name."""
     modes: Modes | None = None
     """The two modes whose runs ``keju modes`` compares."""
     exam: type[Exam] = Exam

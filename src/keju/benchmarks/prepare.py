@@ -33,8 +33,8 @@ from keju.benchmarks.kit import (
     usual_settings,
 )
 from keju.benchmarks.rotation import rotated
-from keju.benchmarks.samples import ShuffledSamples, select
-from keju.config import DatasetArgs, TaskConfig
+from keju.benchmarks.samples import ShuffledSamples, select, with_ids
+from keju.config import DatasetArgs, GenerationConfig, TaskConfig
 from keju.errors import ConfigError, DataError, Notice, did_you_mean
 from keju.sources.folder import DataFolder
 from keju.sources.locate import locate
@@ -69,7 +69,8 @@ def prepare_exam(
         for name in sorted(given.model_fields_set)
         if name not in settings.model_fields_set or getattr(settings, name) != getattr(given, name)
     ]
-    chosen = choose_protocol(benchmark, settings.protocol or protocol).name
+    of_alias = benchmark.alias_protocols.get(name)
+    chosen = choose_protocol(benchmark, settings.protocol or protocol or of_alias).name
     settings = settings.model_copy(update={"protocol": chosen})
     folder = locate(
         benchmark.name,
@@ -100,6 +101,8 @@ def _edited_notice(files: Sequence[str]) -> Notice:
 def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
     """Load all exams of a run, with the user's limit applied."""
     prepared: list[tuple[Exam, DatasetArgs]] = []
+    wanted = None if config.ids is None else frozenset(config.ids)
+    unknown = set(wanted or ())
     for name in config.datasets:
         exam, args = prepare_exam(
             name,
@@ -111,12 +114,26 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
             offline=config.offline,
             judged=config.judge is not None and config.judge.strategy != "rule",
         )
+        limit = config.limit if args.limit is None else args.limit
         chosen = select(
-            exam, config.limit, how=config.sample, shuffle=args.shuffle, seed=config.seed
+            exam,
+            limit,
+            total=config.total if args.limit is None else None,
+            how=config.sample,
+            shuffle=args.shuffle,
+            seed=config.seed,
         )
+        if wanted is not None:
+            chosen = with_ids(chosen, wanted)
+            unknown -= {sample.id for sample in chosen.samples}
+            notice = Notice("chosen_questions", {"n": len(chosen.samples)})
+            chosen.warnings = (*chosen.warnings, notice)
         if any(chosen.benchmark == other.benchmark for other, _ in prepared):
             raise ConfigError(f"datasets: '{chosen.benchmark}' is named twice, once as '{name}'")
         prepared.append((rotated(chosen, config.rotate_options), args))
+    if unknown:
+        names = ", ".join(exam.benchmark for exam, _ in prepared)
+        raise ConfigError("unknown_ids", id=min(unknown), n=len(unknown), names=names)
     return prepared
 
 
@@ -240,9 +257,17 @@ def choose_readers(exam: Exam, asked: list[str] | None) -> list[Reader]:
     return [exam.readers[name] for name in dict.fromkeys(asked)]
 
 
-def resolve_sampling(protocol: Protocol, config: TaskConfig) -> Sampling:
+def generation_of(config: TaskConfig, own: GenerationConfig | None) -> GenerationConfig:
+    """What the user says of sampling, what is said of one exam alone before what is said of all."""
+    fields = {key: getattr(own, key) for key in own.model_fields_set} if own else {}
+    return config.generation_config.model_copy(update=fields)
+
+
+def resolve_sampling(
+    protocol: Protocol, config: TaskConfig, own: GenerationConfig | None = None
+) -> Sampling:
     """How the model decodes: the user's word per key, else the protocol's, else the default."""
-    asked = config.generation_config
+    asked = generation_of(config, own)
     form = protocol.form
     if config.api != "auto":
         form = "chat" if config.api == "chat" else "completion"

@@ -17,8 +17,9 @@ from abc import abstractmethod
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from operator import itemgetter
 from tempfile import TemporaryFile
 from typing import IO, Literal, overload
@@ -211,19 +212,27 @@ class DigestTable:
 
 
 def select(
-    exam: Exam, limit: int | float | None, *, how: How = "first", shuffle: bool = False, seed: int
+    exam: Exam,
+    limit: int | float | None,
+    *,
+    total: int | None = None,
+    how: How = "first",
+    shuffle: bool = False,
+    seed: int,
 ) -> Exam:
     """Return `exam` with at most `limit` questions of each subset (or that share of each).
 
-    `first` keeps the order of the data, `random` draws with the seed, `stratified` draws so that
-    the target answers keep their proportions. A larger limit keeps all that a smaller one drew.
+    With `total` there are so many in all, of each subset in proportion to its size. `first` keeps
+    the order of the data, `random` draws with the seed, `stratified` draws so that the target
+    answers keep their proportions. A larger limit keeps all that a smaller one drew.
     `shuffle` permutes each subset first.
     """
-    if limit is None and not shuffle:
+    if limit is None and total is None and not shuffle:
         return exam
+    parts = _parts([len(subset) for subset in exam.subsets], total) if total else None
     chosen: array[int] = array("I")
     subsets: list[Subset] = []
-    for subset in exam.subsets:
+    for number, subset in enumerate(exam.subsets):
         rows: Sequence[int] = range(subset.start, subset.stop)
         draw = random.Random(f"{seed}:{exam.benchmark}:{subset.name}")
         if shuffle:
@@ -232,6 +241,10 @@ def select(
         wanted = len(rows)
         if limit is not None:
             wanted = min(wanted, limit if isinstance(limit, int) else math.ceil(wanted * limit))
+        if parts is not None:
+            wanted = parts[number]
+            if not wanted:
+                continue
         start = len(chosen)
         if wanted == len(rows) or how == "first":
             chosen.extend(rows[:wanted])
@@ -243,6 +256,27 @@ def select(
             chosen.extend(sorted(drawn[:wanted]))
         subsets.append(Subset(subset.name, start, len(chosen), subset.title, len(rows)))
     return _with_rows(exam, chosen, subsets)
+
+
+def _parts(sizes: Sequence[int], total: int) -> list[int]:
+    """How many questions of each subset make `total` in all; a larger total takes none away.
+
+    The k-th question of a subset of n stands at (k + 1/2) / n of the way, and the first of that
+    order are taken: 10 of two subsets with 30 and 10 questions are 8 and 2.
+    """
+    places = heapq.merge(
+        *([((k + 0.5) / n, number) for k in range(n)] for number, n in enumerate(sizes))
+    )
+    parts = [0] * len(sizes)
+    for _, number in islice(places, total):
+        parts[number] += 1
+    return parts
+
+
+def with_ids(exam: Exam, ids: Collection[str]) -> Exam:
+    """Return `exam` with only the questions of these ids."""
+    rows = [row for row, sample in enumerate(exam.samples) if sample.id in ids]
+    return restrict(exam, rows)
 
 
 def restrict(exam: Exam, rows: Sequence[int]) -> Exam:

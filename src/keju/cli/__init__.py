@@ -33,14 +33,19 @@ COMMANDS = (
     Entry("report", "keju.cli.report", "write a run's report as one HTML file", UNDERSTAND),
     Entry("modes", "keju.cli.modes", "an exam with and without a chain of thought", UNDERSTAND),
     Entry("export", "keju.cli.export", "a run as CSV, JSON Lines or Parquet", UNDERSTAND),
-    Entry("list", "keju.cli.listing", "benchmarks, models, protocols, readers, runs", LOOK),
-    Entry("show", "keju.cli.show", "one question as the model gets it", LOOK),
+    Entry(
+        "list", "keju.cli.listing", "benchmarks, subsets, models, protocols, readers, runs", LOOK
+    ),
+    Entry("show", "keju.cli.show", "one question as the model gets it, or a stored reply", LOOK),
+    Entry("prompts", "keju.cli.prompts", "the prompts of a benchmark as JSON files", LOOK),
     Entry("stats", "keju.cli.stats", "number of questions and prompt lengths", LOOK),
     Entry("data", "keju.cli.data", "find, check and pull the data of benchmarks", LOOK),
     Entry("model", "keju.cli.model", "find and pull the weights of the embedded model", LOOK),
     Entry("schema", "keju.cli.schema", "JSON Schema of the configuration", LOOK),
     Entry("verify", "keju.cli.verify", "score recorded outputs whose scores are known", LOOK),
     Entry("init", "keju.cli.init", "start a benchmark of your own, or a config file", LOOK),
+    Entry("rm", "keju.cli.rm", "delete stored runs", LOOK),
+    Entry("completion", "keju.cli.completion", "completion for bash, zsh and fish", LOOK),
     Entry("doctor", "keju.cli.doctor", "what is installed, and what is missing", LOOK),
 )
 

@@ -27,8 +27,8 @@ BYTES_PER_TOKEN = 4
     "keju eval -m scripted --datasets ceval --protocol tutorial --dry-run",
     sets={
         MODEL: "model api_url api_key api headers ca_file model_args generation_config",
-        EXAMS: "datasets dataset_args protocol reader limit sample repeats rotate_options seed "
-        "data_dir dataset_hub offline judge",
+        EXAMS: "datasets dataset_args protocol reader limit total ids failed_of sample repeats "
+        "rotate_options seed data_dir dataset_hub offline judge",
         PACE: "eval_batch_size timeout attempts retry_interval rpm tpm give_up_after error_limit "
         "budget price",
         RUN: "work_dir run_id resume replace use_cache language",
@@ -102,8 +102,9 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
     from keju.engine.job import make_jobs
     from keju.judges import judge_stage
     from keju.models.registry import make_model
+    from keju.task import with_failed
 
-    jobs = make_jobs(config)
+    jobs = make_jobs(with_failed(config))
     make_model(config)
     stage = judge_stage(config, jobs)
     if stage is not None:

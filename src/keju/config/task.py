@@ -71,79 +71,6 @@ class Arranged(NamedTuple):
     warning: str = ""
 
 
-class DatasetArgs(StrictSettings):
-    """Settings of one benchmark (``dataset_args.NAME``); each benchmark adds its own."""
-
-    asking: ClassVar[frozenset[str]] = frozenset(
-        {
-            "few_shot_num",
-            "few_shot_random",
-            "prompt_template",
-            "few_shot_prompt_template",
-            "system_prompt",
-            "shuffle",
-        }
-    )
-    """Settings that shape what is asked, and not how a reply is read or scored."""
-
-    subset_list: list[str] | None = None
-    """Only these subsets."""
-    few_shot_num: int | None = Field(default=None, ge=0)
-    """Worked examples before the question; the protocol's number by default."""
-    few_shot_random: bool = False
-    """Draw the worked examples from the pool with the seed, instead of the first ones."""
-    protocol: str | None = None
-    """A published way to sit the exam; ``keju list protocols`` shows them."""
-    reader: Names | None = None
-    """Readers to score with; the protocol's own by default."""
-    prompt_template: str | None = None
-    """Replaces the question's template; known placeholders only."""
-    few_shot_prompt_template: str | None = None
-    """Replaces the template used with worked examples; known placeholders only."""
-    system_prompt: str | None = None
-    """A system message; an empty text means none."""
-    local_path: str | None = None
-    """The folder that holds this benchmark's data, instead of one below ``data_dir``."""
-    shuffle: bool = False
-    """Put the questions of each subset in a seeded random order before ``limit`` takes the first;
-    without a limit it changes nothing but the order in which they are asked."""
-    shuffle_choices: bool = False
-    """Permute the options of each question with the seed; the permutation is recorded."""
-    filters: Filters = Filters()
-    """Cleaning of replies before they are read."""
-    extra_params: dict[str, Any] = Field(default={})
-    """The benchmark's own settings, as EvalScope spells them."""
-
-    def under_judge(self) -> Self:
-        """These settings where the task names a judge, which takes the place of their own."""
-        return self
-
-    def arrange_judge(self, own: Mapping[str, Any], environ: Mapping[str, str]) -> Arranged:
-        """The judge that these settings name where its key is in `environ`, and what is left.
-
-        `own` are the settings as they were given.
-        """
-        return Arranged(None, dict(own))
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """What the one line of ``keju vf-eval`` says about these settings."""
-        return {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _merge_extra_params(cls, data: Any) -> Any:
-        """Lift ``extra_params`` to the benchmark's own fields, where they are validated."""
-        if not isinstance(data, dict) or not isinstance(data.get("extra_params"), dict):
-            return data
-        own = set(cls.model_fields) - set(DatasetArgs.model_fields)
-        for key in data["extra_params"]:
-            if key not in own:
-                code = "config_unknown_extra" if own else "config_no_extras"
-                raise ConfigError(code, key=key, hint=did_you_mean(key, sorted(own)))
-        return data | data["extra_params"]
-
-
 class GenerationConfig(StrictSettings):
     """Sampling parameters. Temperature is 0 unless it is set here or by the protocol."""
 
@@ -185,6 +112,111 @@ class GenerationConfig(StrictSettings):
         more = ("reasoning_effort", "logit_bias", "chat_template_kwargs")
         values = {name: getattr(self, name) for name in plain + more}
         return {k: v for k, v in values.items() if v is not None} | self.extra_body
+
+
+def question_limit(value: Any) -> int | float | None:
+    """A number of questions, or a share of them below 1."""
+    if value is None:
+        return None
+    try:
+        number = float(value) if not isinstance(value, bool) else math.nan
+    except (ValueError, TypeError, OverflowError):
+        number = math.nan
+    if not 0 < number <= LARGEST or (number > 1 and number != int(number)):
+        raise Invalid("config_limit")
+    return number if number < 1 else int(number)
+
+
+class DatasetArgs(StrictSettings):
+    """Settings of one benchmark (``dataset_args.NAME``); each benchmark adds its own."""
+
+    asking: ClassVar[frozenset[str]] = frozenset(
+        {
+            "few_shot_num",
+            "few_shot_random",
+            "prompt_template",
+            "few_shot_prompt_template",
+            "system_prompt",
+            "shuffle",
+            "limit",
+            "generation_config",
+        }
+    )
+    """Settings that shape what is asked, and not how a reply is read or scored."""
+
+    subset_list: list[str] | None = None
+    """Only these subsets."""
+    few_shot_num: int | None = Field(default=None, ge=0)
+    """Worked examples before the question; the protocol's number by default."""
+    few_shot_random: bool = False
+    """Draw the worked examples from the pool with the seed, instead of the first ones."""
+    protocol: str | None = None
+    """A published way to sit the exam; ``keju list protocols`` shows them."""
+    reader: Names | None = None
+    """Readers to score with; the protocol's own by default."""
+    prompt_template: str | None = None
+    """Replaces the question's template; known placeholders only."""
+    few_shot_prompt_template: str | None = None
+    """Replaces the template used with worked examples; known placeholders only."""
+    system_prompt: str | None = None
+    """A system message; an empty text means none."""
+    local_path: str | None = None
+    """The folder that holds this benchmark's data, instead of one below ``data_dir``."""
+    shuffle: bool = False
+    """Put the questions of each subset in a seeded random order before ``limit`` takes the first;
+    without a limit it changes nothing but the order in which they are asked."""
+    shuffle_choices: bool = False
+    """Permute the options of each question with the seed; the permutation is recorded."""
+    filters: Filters = Filters()
+    """Cleaning of replies before they are read."""
+    limit: int | float | None = None
+    """As the task's `limit`, for this benchmark alone."""
+    generation_config: GenerationConfig | None = None
+    """Sampling of this benchmark, key by key over the task's."""
+    extra_params: dict[str, Any] = Field(default={})
+    """The benchmark's own settings, as EvalScope spells them."""
+
+    def under_judge(self) -> Self:
+        """These settings where the task names a judge, which takes the place of their own."""
+        return self
+
+    def arrange_judge(self, own: Mapping[str, Any], environ: Mapping[str, str]) -> Arranged:
+        """The judge that these settings name where its key is in `environ`, and what is left.
+
+        `own` are the settings as they were given.
+        """
+        return Arranged(None, dict(own))
+
+    @field_validator("limit", mode="before")
+    @classmethod
+    def _limit(cls, value: Any) -> int | float | None:
+        return question_limit(value)
+
+    @field_validator("generation_config")
+    @classmethod
+    def _no_headers(cls, value: GenerationConfig | None) -> GenerationConfig | None:
+        """Headers are the endpoint's, which all benchmarks share."""
+        if value is not None and value.extra_headers:
+            raise Invalid("config_headers_of_exam")
+        return value
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the one line of ``keju vf-eval`` says about these settings."""
+        return {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _merge_extra_params(cls, data: Any) -> Any:
+        """Lift ``extra_params`` to the benchmark's own fields, where they are validated."""
+        if not isinstance(data, dict) or not isinstance(data.get("extra_params"), dict):
+            return data
+        own = set(cls.model_fields) - set(DatasetArgs.model_fields)
+        for key in data["extra_params"]:
+            if key not in own:
+                code = "config_unknown_extra" if own else "config_no_extras"
+                raise ConfigError(code, key=key, hint=did_you_mean(key, sorted(own)))
+        return data | data["extra_params"]
 
 
 class Price(StrictSettings):
@@ -280,6 +312,12 @@ class TaskConfig(StrictSettings):
     generation_config: GenerationConfig = GenerationConfig()
     limit: int | float | None = None
     """Questions of each subset: a number of at least 1, or a share below 1."""
+    total: Whole | None = None
+    """Questions of each benchmark in all, its subsets in proportion to their size."""
+    ids: Texts | None = None
+    """Only these questions, by their ids."""
+    failed_of: str | None = None
+    """Only the questions that a stored run (folder or id) did not get right; they become `ids`."""
     sample: Literal["first", "random", "stratified"] = "first"
     """Which questions a limit keeps: the first, random ones, or spread over target answers."""
     repeats: Count = 1
@@ -321,15 +359,15 @@ class TaskConfig(StrictSettings):
     @field_validator("limit", mode="before")
     @classmethod
     def _limit(cls, value: Any) -> int | float | None:
-        if value is None:
-            return None
-        try:
-            number = float(value) if not isinstance(value, bool) else math.nan
-        except (ValueError, TypeError, OverflowError):
-            number = math.nan
-        if not 0 < number <= LARGEST or (number > 1 and number != int(number)):
-            raise Invalid("config_limit")
-        return number if number < 1 else int(number)
+        return question_limit(value)
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> Self:
+        """Two ways to choose questions at once would leave open which of them counts."""
+        chosen = [n for n in ("limit", "total", "ids") if getattr(self, n) is not None]
+        if len(chosen) > 1:
+            raise Invalid("config_two_choices", first=chosen[0], second=chosen[1])
+        return self
 
     @field_validator("datasets")
     @classmethod

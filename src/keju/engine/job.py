@@ -13,7 +13,7 @@ import msgspec
 from keju.benchmarks import grading
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.choices import as_shown
-from keju.benchmarks.prepare import choose_readers, prepare_exams, resolve_sampling
+from keju.benchmarks.prepare import choose_readers, generation_of, prepare_exams, resolve_sampling
 from keju.config import Filters, TaskConfig
 from keju.config.patterns import compiled
 from keju.engine.budget import Meter
@@ -253,14 +253,16 @@ def make_jobs(config: TaskConfig) -> list[Job]:
     """The exams of a run as work for the engine; refuses whatever cannot be carried out."""
     jobs = []
     for exam, args in prepare_exams(config):
-        sampling = resolve_sampling(exam.protocol, config)
+        sampling = resolve_sampling(exam.protocol, config, args.generation_config)
+        if not exam.samples and config.ids is not None:
+            continue
         if not exam.samples:
             raise ConfigError("no_question_selected", name=exam.benchmark)
         if (units := len(exam.samples) * config.repeats) > MOST_UNITS:
             raise ConfigError("too_many_units", name=exam.benchmark, units=units, most=MOST_UNITS)
         # Where labels are compared nothing is sampled, so settings of sampling would do nothing.
         for name in SAMPLED if sampling.decode == "labels" else ():
-            if getattr(config.generation_config, name) not in (None, 0):
+            if getattr(generation_of(config, args.generation_config), name) not in (None, 0):
                 raise ConfigError("sampling_of_labels", setting=name, name=exam.benchmark)
         if sampling.form == "completion" and exam.render(exam.samples[0]).prefix.messages:
             names = {"name": exam.benchmark, "protocol": exam.protocol.name}

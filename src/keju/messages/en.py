@@ -263,6 +263,9 @@ TEXTS: dict[str, str] = {
     "cli_unknown_option_near": (
         "unknown option {option} (did you mean '{near}'?); see 'keju {command} --help'"
     ),
+    "cli_rm_needs_yes": "deleting {run} needs --yes where nobody can be asked",
+    "cli_no_reply": "run '{run}' has no reply to '{id}'{hint}",
+    "chosen_questions": "only {n} chosen questions were asked: this is no score of the whole exam",
     "cli_usage": "{problem}; see 'keju {command} --help'",
     "cli_value_missing": "{flag} needs a value",
     "cli_verify_needs_data": "give the folder that holds the recorded outputs with --data-dir",
@@ -280,6 +283,12 @@ TEXTS: dict[str, str] = {
     "config_invalid_whole": "{problem}{more}",
     "config_key_not_text": "the key {key!r} is no text: quote it",
     "config_key_twice": "the key '{key}' is given twice",
+    "config_two_choices": "{first} and {second} cannot be used together: each of them says which "
+    "questions are asked",
+    "config_headers_of_exam": "extra_headers belong to the endpoint: give them in the task's own "
+    "generation_config",
+    "unknown_ids": "no question of {names} has the id '{id}' ({n} of the ids are unknown)",
+    "nothing_failed": "{run} got every question right: nothing to ask again",
     "config_limit": "must be a whole number of at least 1, or a share between 0 and 1",
     "config_missing": "{problem}: give --{flag}, '{field}:' in a file, or {variable}",
     "config_named_twice": "named twice: {names}",
@@ -570,6 +579,12 @@ LABELS: dict[str, str] = {
     "setting.versions": "Versions",
     "setting.created": "Started",
     "files_together": "{n} files, together",
+    "spent_requests": "{requests} requests ({retries} of them retries)",
+    "spent_tokens": " · {input} tokens in, {output} out",
+    "spent_cost": " · cost {cost}",
+    "spent_time": " · {time} for the whole run",
+    "usage.retries": "of the requests, retries",
+    "usage.cost": "Cost",
     "usage.requests": "Requests",
     "usage.input_tokens": "Input tokens",
     "usage.output_tokens": "Output tokens",

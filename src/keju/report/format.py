@@ -333,6 +333,23 @@ def left_out_words(entry: Entry, labels: Labels) -> list[str]:
     return words
 
 
+def spent_words(entry: Entry, labels: Labels) -> str:
+    """What the answers took, in one line: requests, tokens, money, time; empty if nothing."""
+    usage, timing = entry.usage, entry.timing
+    if not usage.requests:
+        return ""
+    retries = usage.retries if isinstance(usage.retries, int) else 0
+    line = labels("spent_requests", requests=count(usage.requests), retries=count(retries))
+    if usage.input_tokens or usage.output_tokens:
+        amounts = {"input": compact(usage.input_tokens), "output": compact(usage.output_tokens)}
+        line += labels("spent_tokens", **amounts)
+    if isinstance(usage.cost, float):
+        line += labels("spent_cost", cost=money(usage.cost))
+    if timing.seconds:
+        line += labels("spent_time", time=duration(timing.seconds))
+    return line
+
+
 def judge_words(judge: Judge | None, labels: Labels) -> str:
     """Who judged how many answers, how surely, and at what cost, in one line; empty if nobody."""
     if judge is None:

@@ -186,7 +186,7 @@ def _amounts(kind: str, amounts: Usage | Timing, labels: Labels) -> list[tuple[s
     return [
         (labels.get(f"{kind}.{key}", key), f"{value:,}" if kind == "usage" else f"{value:,.2f}")
         for key, value in msgspec.structs.asdict(amounts).items()
-        if value is not None
+        if value is not None and value is not msgspec.UNSET
     ]
 
 

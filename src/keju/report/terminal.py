@@ -60,6 +60,7 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
         " · ".join(fmt.outcome_words(entry.outcomes, labels)),
         fmt.sign_words(entry, labels),
         fmt.judge_words(entry.judge, labels),
+        fmt.spent_words(entry, labels),
         fmt.error_words(entry.errors, labels),
         *fmt.left_out_words(entry, labels),
         "" if chance is None else f"chance level {percent(chance.value)}",

@@ -279,11 +279,32 @@ def submission_of(
         able = ", ".join(name for name in registry.names() if registry.get(name).submission)
         exams = ", ".join(job.exam.benchmark for job in jobs)
         raise UsageError("submission_no_format", able=able, exams=exams)
+    return submission(job.exam, _only_answers(run, job), fill, partial=partial)
+
+
+def _only_answers(run: Run, job: Job) -> dict[str, str | None]:
+    """What was read of each question, which must have been asked once; errors are left out."""
     if job.epochs > 1 or "rotate_options" in job.exam.settings:
         raise UsageError("submission_repeats")
-    answers = {
+    return {
         record.id: record.readings[0].answer.value
         for _, record in exported_answers(run, JobRequests([job]))
         if record.reply.error is None
     }
-    return submission(job.exam, answers, fill, partial=partial)
+
+
+def write_prediction_files(run: Run, jobs: Sequence[Job], form: str, folder: Path) -> list[Path]:
+    """The exam's own files with a column of predictions; UsageError where no exam has them."""
+    name = form.partition("-")[0]
+    job = next((job for job in jobs if job.exam.benchmark == name), None)
+    make = registry.get(name).prediction_files
+    if job is None or make is None:
+        exams = ", ".join(job.exam.benchmark for job in jobs)
+        raise UsageError("submission_no_format", able=name, exams=exams)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for file, rows in make(job.exam, _only_answers(run, job)).items():
+        with whole_file(folder / file) as stream:
+            csv.writer(codecs.getwriter("utf-8")(stream)).writerows(rows)
+        written.append(folder / file)
+    return written

@@ -69,6 +69,10 @@ class Usage(msgspec.Struct, frozen=True):
     """Of the input, what came from the prefix cache."""
     reasoning_tokens: int = 0
     """Of the output, hidden reasoning."""
+    retries: int | msgspec.UnsetType = msgspec.UNSET
+    """Of the requests, those that followed a failed attempt."""
+    cost: float | msgspec.UnsetType = msgspec.UNSET
+    """Money, where a price is known."""
 
 
 class Timing(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -230,6 +234,14 @@ class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Whether everything was asked and graded; None where nothing was to be asked."""
     stopped: str = ""
     """Why a run ended early."""
+    created: str = ""
+    """When the run was begun."""
+    version: str = ""
+    """The version of Keju that made this document."""
+    folder: str = ""
+    """Where the run is stored."""
+    settings: dict[str, Any] = {}
+    """The settings of the run; no secret is among them."""
     disagreements: tuple[Disagreement, ...] | None = None
     """Where several readers were asked for and do not agree."""
 

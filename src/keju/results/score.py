@@ -25,7 +25,7 @@ from keju.files import read_rows
 from keju.judges import judge_stage
 from keju.results.cells import join, read_subset
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results
-from keju.results.summarise import entries_of
+from keju.results.summarise import entries_of, origin_of
 from keju.runs.manifest import Manifest
 from keju.runs.run import Run
 from keju.runs.sameness import other_versions
@@ -85,6 +85,7 @@ def score_run(
         if run.manifest.imported is True
         else all(job.tallies[0].done == job.units for job in jobs),
         disagreements=tuple(disagreements) if several else None,
+        **origin_of(run.manifest, run.folder),
     )
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
 from keju.benchmarks.grading import GRADED
+from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import KejuError, Notice
 from keju.results.cells import Cell, cluster_of, join, read_items, read_subset
@@ -36,7 +39,7 @@ from keju.results.schema import (
     Timing,
     Usage,
 )
-from keju.runs.manifest import ManifestFile
+from keju.runs.manifest import Manifest, ManifestFile
 from keju.stats.intervals import FEW_CLUSTERS
 from keju.stats.paired import paired_difference
 from keju.types import UNGRADED
@@ -64,10 +67,12 @@ def build_results(
     notices: Sequence[Notice] = (),
 ) -> Results:
     """The results of a run, from the scoreboards of its jobs; `notices` stand on each entry."""
+    asked = file.manifest.config.get("price")
+    price = Price(**asked) if asked else None
     entries = [
         entry.with_notices(notices)
         for job in jobs
-        for entry in entries_of(job, seconds=file.seconds, stage=stage)
+        for entry in entries_of(job, seconds=file.seconds, stage=stage, price=price)
     ]
     return Results(
         schema=SCHEMA,
@@ -76,7 +81,15 @@ def build_results(
         benchmarks=tuple(entries),
         complete=stop is None,
         stopped="" if stop is None else str(stop),
+        **origin_of(file.manifest, file.path.parent),
     )
+
+
+def origin_of(manifest: Manifest, folder: Path) -> dict[str, Any]:
+    """What lets the results of a run stand alone: when, by which version, where, with what."""
+    version = metadata.version("keju")
+    created, settings = manifest.created, manifest.config
+    return {"created": created, "version": version, "folder": str(folder), "settings": settings}
 
 
 def entries_of(
@@ -85,6 +98,7 @@ def entries_of(
     seconds: float = 0.0,
     beside: bool = True,
     stage: JudgeStage | None = None,
+    price: Price | None = None,
 ) -> list[Entry]:
     """One entry for each reader; with `beside` the second stands as a metric of the first.
 
@@ -93,7 +107,16 @@ def entries_of(
     lack of ability.
     """
     meter = job.meter
-    usage = Usage(meter.requests, meter.input, meter.output, meter.cached, meter.reasoning)
+    cost = meter.cost(price)
+    usage = Usage(
+        meter.requests,
+        meter.input,
+        meter.output,
+        meter.cached,
+        meter.reasoning,
+        retries=meter.requests - meter.replies,
+        cost=msgspec.UNSET if cost is None else round(cost, 6),
+    )
     step = max(1, len(job.seconds) // QUANTILE_SAMPLE)
     spans = array("f", sorted(value for value in job.seconds[::step] if value > 0))
     quantiles = [round(spans[int(q * (len(spans) - 1))], 4) for q in (0.5, 0.95, 1.0) if spans]

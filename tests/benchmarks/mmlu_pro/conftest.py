@@ -12,7 +12,6 @@ import pytest
 
 from keju.benchmarks.base import Exam
 from keju.benchmarks.mmlu_pro import MMLU_PRO
-from keju.config import DatasetArgs
 from keju.sources.folder import DataFolder
 
 Prepare = Callable[..., Exam]
@@ -74,7 +73,7 @@ def prepare(folder: DataFolder) -> Prepare:
 
     def make(*, seed: int = 7, **args: Any) -> Exam:
         settings: dict[str, Any] = {"subset_list": ["math"], "few_shot_num": 2} | args
-        return MMLU_PRO.prepare(DatasetArgs(**settings), folder, seed=seed)
+        return MMLU_PRO.prepare(MMLU_PRO.Args(**settings), folder, seed=seed)
 
     return make
 
@@ -87,4 +86,4 @@ def exam(data_dir: Path) -> Exam:
 
 def real_exam(data_dir: Path, **args: Any) -> Exam:
     real = DataFolder(data_dir / "mmlu_pro", MMLU_PRO.layout)
-    return MMLU_PRO.prepare(DatasetArgs(**args), real, seed=7)
+    return MMLU_PRO.prepare(MMLU_PRO.Args(**args), real, seed=7)

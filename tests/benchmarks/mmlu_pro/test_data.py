@@ -13,7 +13,6 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.mmlu_pro import MMLU_PRO
 from keju.benchmarks.mmlu_pro.data import CATEGORIES
-from keju.config import DatasetArgs
 from keju.errors import DataError
 from keju.sources.folder import DataFolder
 from tests.benchmarks.mmlu_pro.conftest import TEST_ROWS, Prepare, row, write
@@ -105,7 +104,7 @@ def test_missing_data_is_an_error_in_one_line(tmp_path: Path) -> None:
 def small_exam(path: Path, **args: Any) -> Exam:
     settings: dict[str, Any] = {"subset_list": ["math"], "few_shot_num": 0} | args
     folder = DataFolder(path, MMLU_PRO.layout)
-    return MMLU_PRO.prepare(DatasetArgs(**settings), folder, seed=7)
+    return MMLU_PRO.prepare(MMLU_PRO.Args(**settings), folder, seed=7)
 
 
 def test_the_real_data(exam: Exam, data_dir: Path) -> None:
@@ -134,7 +133,7 @@ def test_csv_keeps_numbers_and_lists_as_text(tmp_path: Path) -> None:
         table.writeheader()
         for fields in TEST_ROWS:
             table.writerow(fields | {"options": json.dumps(fields["options"])})
-    args = DatasetArgs(subset_list=["math"], few_shot_num=0)
+    args = MMLU_PRO.Args(subset_list=["math"], few_shot_num=0)
     exam = MMLU_PRO.prepare(args, DataFolder(tmp_path, MMLU_PRO.layout), seed=0)
     (tmp_path / "lines").mkdir()
     write(tmp_path / "lines" / "test.jsonl", TEST_ROWS)

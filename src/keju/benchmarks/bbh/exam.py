@@ -8,6 +8,7 @@ from typing import Any
 from keju.benchmarks.base import Benchmark, Exam
 from keju.benchmarks.bbh.data import load_questions
 from keju.benchmarks.bbh.facts import (
+    ABOUT,
     ERRATA_VERSION,
     GOLDEN,
     LAYOUT,
@@ -77,6 +78,8 @@ BBH = Benchmark(
     title="BBH",
     about="BIG-Bench Hard: 27 subsets (23 tasks) of reasoning questions, 6,511 rows",
     aliases=("bigbench-hard",),
+    alias_protocols={"bigbench-hard": "mcpbr"},
+    subset_about=ABOUT,
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,
     protocols=PROTOCOLS,

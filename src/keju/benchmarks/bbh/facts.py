@@ -72,6 +72,37 @@ SUBSETS: dict[str, SubsetFacts] = dict((
 ))  # fmt: skip
 """The 27 subsets, in EvalScope's order."""
 
+ABOUT: dict[str, str] = {
+    "temporal_sequences": "when somebody was free, given where others saw them during the day",
+    "disambiguation_qa": "whom a pronoun means, or that the sentence leaves it open",
+    "date_understanding": "a date, given hints about today, yesterday and the like",
+    "tracking_shuffled_objects_three_objects": "who holds what after swaps among three people",
+    "penguins_in_a_table": "a question about a small table of animals, which may change",
+    "geometric_shapes": "which shape an SVG path draws",
+    "snarks": "which of two nearly equal sentences is sarcastic",
+    "ruin_names": "the humorous one-letter edit of the name of an artist or film",
+    "tracking_shuffled_objects_seven_objects": "who holds what after swaps among seven people",
+    "tracking_shuffled_objects_five_objects": "who holds what after swaps among five people",
+    "logical_deduction_three_objects": "the order of three things, given clues about their places",
+    "hyperbaton": "which sentence has its adjectives in the usual English order",
+    "logical_deduction_five_objects": "the order of five things, given clues about their places",
+    "logical_deduction_seven_objects": "the order of seven things, given clues about their places",
+    "movie_recommendation": "a film that people who like four others would like",
+    "salient_translation_error_detection": "what kind of error a translation from German has",
+    "reasoning_about_colored_objects": "a count, colour or place among coloured things",
+    "multistep_arithmetic_two": "the value of an expression with brackets and four operations",
+    "navigate": "whether some steps lead back to where they began",
+    "dyck_languages": "the brackets that close an open sequence",
+    "word_sorting": "a list of words in alphabetical order",
+    "sports_understanding": "whether a sentence about sport is plausible",
+    "boolean_expressions": "the value of an expression of True, False, and, or, not",
+    "object_counting": "how many things of a kind a list holds",
+    "formal_fallacies": "whether an argument follows from its premises alone",
+    "causal_judgement": "whether a typical person would call something the cause",
+    "web_of_lies": "whether the last of some people tells the truth",
+}
+"""What each subset asks."""
+
 CHOICE_SUBSETS = frozenset(name for name, facts in SUBSETS.items() if facts.kind == "choice")
 TWO_VALUED: frozenset[Kind] = frozenset({"bool", "yes_no", "valid"})
 """Kinds with two possible answers, of which a blind guess hits half."""

@@ -254,6 +254,10 @@ def fault_of(sample: Sample) -> str | None:
     return None
 
 
+PREDICTED = "模型预测"
+"""The column of predictions, as the tutorial calls it."""
+
+
 # --- submission --------------------------------------------------------------------------------
 
 
@@ -318,6 +322,28 @@ def submission(
     return Submission(ordered, missing)
 
 
+def prediction_files(exam: Exam, answers: Mapping[str, str | None]) -> dict[str, list[list[str]]]:
+    """The questions of each subject as in its file, and the column that the tutorial asks for.
+
+    A question without a readable answer has an empty cell. Labels of permuted options are turned
+    back into the published ones, as the options are.
+    """
+    files: dict[str, list[list[str]]] = {}
+    split = exam.settings.get("split", "")
+    for sample in exam.samples:
+        rows = files.setdefault(
+            f"{sample.subset}_{split}.csv", [["id", "question", *OPTIONS, PREDICTED]]
+        )
+        order = sample.order or range(len(sample.choices))
+        published = dict(zip(order, sample.choices, strict=True))
+        label = answers.get(sample.id)
+        place = sample.labels.find(label) if label else -1
+        letter = OPTIONS[list(order)[place]] if place >= 0 else ""
+        choices = [published[number] for number in range(len(sample.choices))]
+        rows.append([str(sample.index), sample.text, *choices, letter])
+    return files
+
+
 CEVAL = Benchmark(
     name="ceval",
     title="C-Eval",
@@ -327,6 +353,7 @@ CEVAL = Benchmark(
     tool_tasks=TOOL_TASKS,
     golden=GOLDEN,
     submission=submission,
+    prediction_files=prediction_files,
     protocols=PROTOCOLS,
     readers=readers_for(PROTOCOLS["evalscope"].fix()),
     questions=questions,
@@ -335,6 +362,7 @@ CEVAL = Benchmark(
     averages=AVERAGES,
     subset_names=tuple(SUBJECTS),
     subset_aliases=SUBJECT_ALIASES,
+    subset_about={name: f"{s.chinese} ({s.category})" for name, s in SUBJECTS.items()},
     modes=MODES,
     exam=CEvalExam,
     Args=CEvalArgs,

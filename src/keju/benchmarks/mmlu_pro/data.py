@@ -81,7 +81,7 @@ class Row(NamedTuple):
     question_id: int
     question: str
     options: tuple[str, ...]
-    """Without leading white space."""
+    """Without leading white space, unless it is asked for."""
     answer: str
     cot: str
     """The rationale with which the pool answers; empty in the test split."""
@@ -92,13 +92,16 @@ class Row(NamedTuple):
     """What is known to be wrong with the row; empty for nearly all."""
 
 
-def read_rows(folder: DataFolder, table: str) -> list[Row]:
-    """The rows of `table` in file order; DataError names the first one that is wrong."""
+def read_rows(folder: DataFolder, table: str, *, as_published: bool = False) -> list[Row]:
+    """The rows of `table` in file order; DataError names the first one that is wrong.
+
+    With `as_published` the options keep their leading white space.
+    """
     where = folder.name_of(table)
     rows: list[Row] = []
     seen: set[int] = set()
     for number, fields in enumerate(folder.rows(table), 1):
-        row = read_row(fields, f"{where}, row {number}")
+        row = read_row(fields, f"{where}, row {number}", as_published=as_published)
         if row.question_id in seen:
             raise DataError(f"{where}, row {number}: question_id {row.question_id} occurs twice")
         seen.add(row.question_id)
@@ -106,7 +109,7 @@ def read_rows(folder: DataFolder, table: str) -> list[Row]:
     return rows
 
 
-def read_row(raw_fields: Mapping[str, Any], where: str) -> Row:
+def read_row(raw_fields: Mapping[str, Any], where: str, *, as_published: bool = False) -> Row:
     """One row, checked; the numbers and the list that CSV keeps as text get their own types."""
     fields = dict(raw_fields)
     for name in ("question_id", "answer_index"):
@@ -120,7 +123,7 @@ def read_row(raw_fields: Mapping[str, Any], where: str) -> Row:
     raw = _field(fields, "options", list, where)
     if not all(isinstance(option, str) for option in raw):
         raise DataError(f"{where}: 'options' holds something that is not text")
-    options = tuple(option.lstrip() for option in raw)
+    options = tuple(raw if as_published else (option.lstrip() for option in raw))
     answer = _field(fields, "answer", str, where)
     if not answer.strip():
         raise DataError(f"{where}: the answer is empty")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keju.benchmarks.base import Benchmark, Exam, Mean, Scores
-from keju.benchmarks.kit import Questions, Setup, arrange
+from keju.benchmarks.kit import Questions, Setup, arrange, usual_settings
 from keju.benchmarks.mmlu_pro import data
 from keju.benchmarks.mmlu_pro.data import CATEGORIES, LAYOUT
 from keju.benchmarks.mmlu_pro.facts import (
@@ -20,6 +20,8 @@ from keju.benchmarks.mmlu_pro.facts import (
 )
 from keju.benchmarks.mmlu_pro.protocols import PROTOCOLS
 from keju.benchmarks.mmlu_pro.readers import readers_of
+from keju.benchmarks.wording import Wording
+from keju.config import DatasetArgs
 from keju.stats.estimate import Estimate
 
 TASKS = tuple((category,) for category in CATEGORIES)
@@ -54,9 +56,30 @@ class MMLUProExam(Exam):
         return data.sample_id(row["question_id"])
 
 
+class MMLUProArgs(DatasetArgs):
+    """What MMLU-Pro can be asked for beside the usual settings."""
+
+    option_blanks: bool = False
+    """Show the options as EvalScope does, with the white space that 480 rows begin an option with.
+    In some revisions of the data it marks the gold option, so it is removed by default."""
+
+
+def read_rows(setup: Setup, table: str) -> list[data.Row]:
+    """The rows of a table, with the options as they are to be shown."""
+    assert isinstance(setup.args, MMLUProArgs)
+    return data.read_rows(setup.folder, table, as_published=setup.args.option_blanks)
+
+
+def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
+    """The usual settings, and whether options keep their white space."""
+    assert isinstance(setup.args, MMLUProArgs)
+    blanks = {"option_blanks": True} if setup.args.option_blanks else {}
+    return usual_settings(setup, wording) | blanks
+
+
 def questions(setup: Setup) -> Questions:
     """The test questions of the chosen categories."""
-    rows = [row for row in data.read_rows(setup.folder, data.TEST) if row.category in setup.subsets]
+    rows = [row for row in read_rows(setup, data.TEST) if row.category in setup.subsets]
     made = arrange("mmlu_pro", data.samples(rows), setup.subsets)
     made.errata = {data.sample_id(row.question_id): row.fault for row in rows if row.fault}
     made.notes, made.warnings = data.notes_on(rows), data.warnings_on(rows)
@@ -78,7 +101,9 @@ MMLU_PRO = Benchmark(
     golden=GOLDEN,
     exam=MMLUProExam,
     questions=questions,
-    examples=lambda setup: data.samples(data.read_rows(setup.folder, data.POOL)),
+    examples=lambda setup: data.samples(read_rows(setup, data.POOL)),
+    settings=settings,
+    Args=MMLUProArgs,
     shot_key="{seed}:{name}:{subset}",
 )
 """MMLU-Pro (Wang et al. 2024): up to ten options, reasoning before the letter."""

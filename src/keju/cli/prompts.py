@@ -1,0 +1,48 @@
+"""``keju prompts``: the prompts of a benchmark as JSON, one file a subset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from keju.cli.command import Output, command
+from keju.cli.common import exam_for, print_lines
+
+
+@command(
+    "prompts",
+    "keju prompts ceval --protocol tutorial -o lib_prompt",
+    "keju prompts bbh --protocol paper -o prompts --dataset-args bbh.few_shot_num=3",
+    sets="protocol dataset_args data_dir seed",
+)
+def prompts(name: str, folder: str, **settings: Any) -> Output:
+    """Write what all questions of a subset share, as JSON: worked examples, instructions, system.
+
+    A file SUBSET.json holds the turns before the question, the beginning of the question's own
+    turn, and the first question as it is sent.
+    """
+    from keju.files import write_json
+
+    exam = exam_for(name, **settings)
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    files = []
+    for subset in exam.subsets:
+        first = exam.samples[subset.start]
+        prompt = exam.render(first)
+        document = {
+            "benchmark": exam.benchmark,
+            "protocol": f"{exam.protocol.name}@{exam.protocol.version}",
+            "form": exam.protocol.form,
+            "subset": subset.name,
+            "title": subset.title or subset.name,
+            "messages": [{"role": m.role, "content": m.content} for m in prompt.prefix.messages],
+            "lead": prompt.prefix.lead,
+            "cue": prompt.cue,
+            "first_question": {"id": first.id, "text": prompt.tail},
+        }
+        file = place / f"{subset.name.replace('/', '_')}.json"
+        write_json(file, document)
+        files.append(str(file))
+    facts = {"benchmark": exam.benchmark, "protocol": exam.protocol.name, "files": files}
+    return Output(facts, lambda: print_lines(f"wrote {len(files)} files to {place}"))

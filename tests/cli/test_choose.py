@@ -1,0 +1,177 @@
+"""Which questions are asked, and what can be seen, taken out and deleted of a stored run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Keju, keju
+
+__all__ = ["keju"]
+
+DEMO = ("eval", "--model", "scripted", "--datasets", "demo", "--json")
+
+
+def ids_of(run: str) -> list[str]:
+    lines = Path("runs", run, "records.jsonl").read_text("utf-8").splitlines()
+    return sorted(json.loads(line)["id"] for line in lines)
+
+
+def test_a_total_is_spread_over_the_subsets(keju: Keju) -> None:
+    (entry,) = keju(*DEMO, "--total", "20", "--run-id", "some").json["benchmarks"]
+    assert entry["n"] == 20
+    assert {row["n"] for row in entry["subsets"]} == {3, 4}
+    smaller = ids_of("some")
+    keju(*DEMO, "--total", "31", "--run-id", "more")
+    assert set(smaller) < set(ids_of("more")), "a larger total keeps what a smaller one took"
+
+
+def test_ids_choose_questions_and_the_result_says_so(keju: Keju) -> None:
+    keju(*DEMO, "--limit", "2", "--run-id", "first")
+    wanted = ids_of("first")[:3]
+    (entry,) = keju(*DEMO, "--ids", *wanted, "--run-id", "chosen").json["benchmarks"]
+    assert ids_of("chosen") == wanted
+    assert any("3 chosen questions" in warning for warning in entry["warnings"])
+    unknown = keju(*DEMO, "--ids", wanted[0], "zzz", "--run-id", "none")
+    assert (unknown.code, "no question of demo has the id 'zzz'" in unknown.err) == (2, True)
+    both = keju(*DEMO, "--ids", wanted[0], "--limit", "1")
+    assert (both.code, "cannot be used together" in both.err) == (2, True)
+
+
+def test_what_failed_is_asked_again(keju: Keju) -> None:
+    (entry,) = keju(*DEMO, "--limit", "5", "--run-id", "first").json["benchmarks"]
+    right = entry["outcomes"]["correct"]
+    assert 0 < right < entry["n"]
+    (again,) = keju(*DEMO, "--failed-of", "first", "--run-id", "again").json["benchmarks"]
+    assert again["n"] == entry["n"] - right
+    assert again["outcomes"]["correct"] == 0
+    keju("rm", "first", "--yes")
+    assert keju(*DEMO, "--failed-of", "first", "--run-id", "again").code == 2
+    resumed = keju("eval", "-c", "runs/again/manifest.json", "--json")
+    assert resumed.json["benchmarks"][0]["n"] == again["n"], "the ids are the new run's own"
+
+
+def test_limit_and_sampling_of_one_exam(keju: Keju, data_dir: Path) -> None:
+    args = {
+        "bbh": {"limit": 1, "generation_config": {"max_tokens": 77}},
+        "ceval": {"protocol": "tutorial"},
+    }
+    argv = ["eval", "--model", "scripted", "--datasets", "bbh", "ceval", "--limit", "2"]
+    argv += ["--data-dir", str(data_dir), "--dataset-args", json.dumps(args), "--json"]
+    bbh, ceval = keju(*argv, "--run-id", "both").json["benchmarks"]
+    assert (bbh["n"], ceval["n"]) == (27, 104)
+    manifest = json.loads(Path("runs/both/manifest.json").read_bytes())
+    sampling = {exam["name"]: exam["sampling"] for exam in manifest["benchmarks"]}
+    assert sampling["bbh"]["max_tokens"] == 77
+    assert sampling["ceval"]["max_tokens"] is None
+
+
+def test_the_name_of_another_tool_means_its_protocol(keju: Keju, data_dir: Path) -> None:
+    argv = ["eval", "--model", "scripted", "--datasets", "bigbench-hard", "--total", "3", "--json"]
+    argv += ["--data-dir", str(data_dir)]
+    assert keju(*argv).json["benchmarks"][0]["protocol"] == "mcpbr"
+    assert keju(*argv, "--protocol", "paper").json["benchmarks"][0]["protocol"] == "paper"
+
+
+def test_a_stored_reply_is_shown(keju: Keju) -> None:
+    keju(*DEMO, "--limit", "1", "--run-id", "one")
+    sample = ids_of("one")[0]
+    shown = keju("show", "one", "--sample", sample)
+    assert shown.code == 0
+    assert "--- reply ---" in shown.out
+    assert "--- user ---" in shown.out
+    document = keju("show", "one", "--sample", sample, "--json").json
+    assert document["replies"][0]["id"] == sample
+    missing = keju("show", "one", "--sample", sample + "x")
+    assert (missing.code, f"did you mean '{sample}'" in missing.err) == (2, True)
+
+
+def test_runs_are_listed_with_their_scores(keju: Keju) -> None:
+    (entry,) = keju(*DEMO, "--limit", "4", "--run-id", "one").json["benchmarks"]
+    (row,) = keju("list", "runs", "--json").json["runs"]
+    assert row["scores"] == [entry["metrics"][entry["headline"]]["value"]]
+    assert (row["n"], row["protocols"]) == ([entry["n"]], [entry["protocol"]])
+
+
+def test_results_stand_alone_and_say_what_they_took(keju: Keju) -> None:
+    price = ("--price", "input=1,output=2")
+    document = keju(*DEMO, "--limit", "2", "--run-id", "one", *price).json
+    assert document["settings"]["datasets"] == ["demo"]
+    assert document["created"]
+    assert document["version"]
+    assert document["folder"] == "runs/one"
+    usage = document["benchmarks"][0]["usage"]
+    assert usage["cost"] == pytest.approx(
+        (usage["input_tokens"] + 2 * usage["output_tokens"]) / 1e6
+    )
+    assert usage["retries"] == 0
+    shown = keju("eval", "--model", "scripted", "--datasets", "demo", "--limit", "2", *price)
+    assert "retries) · " in shown.out
+    assert " · cost 0.00" in shown.out
+
+
+def test_prompts_as_json(keju: Keju, data_dir: Path) -> None:
+    argv = ("prompts", "ceval", "--protocol", "tutorial", "--data-dir", str(data_dir))
+    files = keju(*argv, "-o", "lib_prompt", "--json").json["files"]
+    assert len(files) == 52
+    document = json.loads(Path("lib_prompt/law.json").read_bytes())
+    assert document["title"] == "法学"
+    assert [turn["role"] for turn in document["messages"]][:2] == ["system", "user"]
+
+
+def test_predictions_in_the_files_of_the_exam(keju: Keju, data_dir: Path) -> None:
+    argv = ["eval", "--model", "scripted", "--datasets", "ceval", "--total", "60", "--run-id", "t"]
+    argv += ["-s", "dataset_args.ceval.split=test", "--data-dir", str(data_dir), "--json"]
+    assert keju(*argv).code == 0
+    assert keju("export", "t", "--format", "ceval-csv", "-o", "predicted").code == 0
+    text = Path("predicted/law_test.csv").read_text("utf-8")
+    head, *rows = csv.reader(io.StringIO(text))
+    assert head == ["id", "question", "A", "B", "C", "D", "模型预测"]
+    published = (data_dir / "ceval/test/law_test.csv").read_text("utf-8-sig")
+    theirs = {row[0]: row[:6] for row in csv.reader(io.StringIO(published))}
+    assert all(
+        [cell.strip() for cell in row[:6]] == [c.strip() for c in theirs[row[0]]] for row in rows
+    )
+    assert {row[6] for row in rows} <= {"", "A", "B", "C", "D"}
+
+
+def test_options_with_their_blanks(keju: Keju, data_dir: Path) -> None:
+    argv = ("stats", "mmlu_pro", "--data-dir", str(data_dir), "--json")
+    plain = keju(*argv).json["total"]["mean"]
+    kept = keju(*argv, "--dataset-args", "mmlu_pro.option_blanks=true").json["total"]["mean"]
+    assert kept > plain
+
+
+def test_subsets_are_described(keju: Keju) -> None:
+    rows = keju("list", "subsets", "--benchmark", "bbh", "--json").json["subsets"]
+    assert len(rows) == 27
+    assert all(row["about"] and row["questions"] for row in rows)
+
+
+def test_a_run_is_deleted_only_when_it_is_meant(keju: Keju) -> None:
+    keju(*DEMO, "--limit", "1", "--run-id", "one")
+    refused = keju("rm", "one")
+    assert (refused.code, "needs --yes" in refused.err) == (2, True)
+    assert Path("runs/one").is_dir()
+    assert keju("rm", "one", "--yes").code == 0
+    assert not Path("runs/one").exists()
+    assert keju("rm", "one", "--yes").code == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_knows_commands_and_flags(keju: Keju, shell: str) -> None:
+    script = keju("completion", shell).out
+    assert "vf-eval" in script
+    assert "failed-of" in script
+
+
+def test_bash_completes(keju: Keju) -> None:
+    script = keju("completion", "bash").out
+    words = 'COMP_WORDS=(keju eval --failed); COMP_CWORD=2; _keju; echo "${COMPREPLY[*]}"'
+    done = subprocess.run(["bash", "-c", f"{script}\n{words}"], capture_output=True, text=True)
+    assert done.stdout.strip() == "--failed-of"
