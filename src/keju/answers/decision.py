@@ -5,7 +5,7 @@ imagined next task, a list of other tasks' answers. Position alone cannot tell t
 text between two answers decides:
 
 1. a word of correction makes the later one count (``Wait``, ``I made a mistake``, ``更正``), and
-   so does a later ``final answer``;
+   so do a later ``final answer`` and the protocol's own marker after another wording;
 2. of several answers in one line the last ends the reasoning, unless they answer the parts of a
    question, ``(a) … (b) …``, or merely stand side by side: then none of them is the answer;
 3. otherwise the first answer ends the reasoning of this question, and what follows is run-on.
@@ -26,6 +26,8 @@ class Stated(NamedTuple):
     statement: Statement
     start: int
     end: int
+    strict: bool
+    """Whether the protocol's own marker announces it."""
 
 
 class Decision(NamedTuple):
@@ -57,7 +59,9 @@ CORRECTION = re.compile(
     r"|fix)\w{1,3} (?:my|the)"
     r" (?:final )?(?:answer|choice)|(?:corrected|revised|updated|new) (?:final )?answer"
     r"|instead of (?:\(?[A-Z]\)?|my))\b"
+    r"|\bhold on\b|\btake that back\b|\bI['’]d rather\b"
     r"|(?:\A|[.!?…\n*_>]\s{0,3})(?:but |oh,? |well,? )?(?:actually\b|no\b\s?[,.:;!—–-])"
+    r"|其实|哦不|回头检查|弄混"
     r"|等等|等一下|不对[,，。!！]|更正|修正|纠正|重新|再(?:想|看|检查|分析|确认)|我(?:刚才"
     r"|之前)?(?:算|看|弄|搞|写)?错"
     r"|抱歉|对不起|改(?:为|选|成)|(?:上述|上面|刚才|之前)[^。\n]{0,10}(?:错|误)|仔细(?:想|看|分析)",
@@ -92,6 +96,8 @@ _PART = re.compile(
 _FIRST_PART = re.compile(
     r"(?:^|[\s.(（])(?:\(?(?:a|i|1)\)|[Pp]art \(?[aA1I])|第[一1](?:问|空|小题)|[(（][1一][)）]"
 )
+# `. 2. The `: a list of the answers to several tasks goes on.
+_NUMBERED = re.compile(r"[.)\n] ?\(?[2-9][.)、] ?[^\n]{0,12}\Z")
 _SIDE_BY_SIDE = 40
 """Two answers in a line with no more than this between them have no reasoning between them."""
 
@@ -100,7 +106,7 @@ def decide(text: str, stated: Sequence[Stated]) -> Decision:
     """The one of the statements of `text`, in order, that counts."""
     chosen = previous = stated[0]
     other: Stated | None = None
-    by_order = False
+    by_order = undecided = False
     line_end = text.find("\n", chosen.end)
     for later in stated[1:]:
         before, previous = previous, later
@@ -109,14 +115,14 @@ def decide(text: str, stated: Sequence[Stated]) -> Decision:
         relation = relation_of(
             text, chosen, before, later, same_line=not 0 <= line_end < later.start
         )
-        if relation != "beside" and chosen.statement.value is None and later.statement.value:
+        if chosen.statement.value is None and not undecided and later.statement.value:
             relation = "corrected"  # one of two answers, or none that is possible, and then one
         if relation == "beside":
-            chosen = Stated(AMBIGUOUS, chosen.start, chosen.end)
+            chosen, undecided = chosen._replace(statement=AMBIGUOUS), True
             other = other or later
             continue
         if relation == "corrected":
-            chosen, other, by_order = later, chosen, False
+            chosen, other, by_order, undecided = later, chosen, False, False
             line_end = text.find("\n", chosen.end)
         elif later.statement.value is not None:
             other, by_order = other if by_order else later, True
@@ -142,11 +148,23 @@ def relation_of(
     ):
         return "beside"
     if same_line:
+        if _NUMBERED.search(between):
+            return "run-on"
         side_by_side = len(between) <= _SIDE_BY_SIDE and previous.statement.value is not None
         return "beside" if side_by_side else "corrected"
     if _FINAL.search(text[max(0, end - _BEFORE) : end]) and not _FINAL.search(before):
         return "corrected"
-    return "run-on"
+    if later.strict != chosen.strict:
+        return "corrected" if later.strict else "run-on"
+    return "beside" if _says_nothing_new(text, chosen, between) else "run-on"
+
+
+def _says_nothing_new(text: str, chosen: Stated, between: str) -> bool:
+    """Whether a loop goes on to another answer: no words between the two, or the same as before."""
+    if _NUMBERED.search("." + between):
+        return False
+    words = between.strip(" \n*_.:)(")
+    return len(words) <= _SIDE_BY_SIDE // 2 or words[-_SIDE_BY_SIDE:] in text[: chosen.start]
 
 
 def _is_tentative(before: str) -> bool:

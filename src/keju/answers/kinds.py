@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
+from keju.answers.endings import last_count, last_sentences, last_verdict, last_words
 from keju.answers.labels import bare_label, read_label
 from keju.answers.negation import FINAL, LINK, counts_as_second, strength_of
 from keju.answers.numbers import (
@@ -84,10 +85,6 @@ class Choice(Kind):
     """``(B``, `` B``: undecorated; not ``**B``, ``$B``."""
     listed = many = True
 
-    def __init__(self, *, chinese: bool = False) -> None:
-        """With `chinese` options may be named plainly in Chinese, too."""
-        self._chinese = chinese
-
     def read(self, segment: str, sample: Sample) -> Statement:
         statement = read_label(segment, sample.labels, sample.choices)
         if statement != NO_LABEL:
@@ -99,7 +96,7 @@ class Choice(Kind):
         return bare_label(text, sample.labels, sample.choices)
 
     def plainly(self, text: str, sample: Sample) -> Statement:
-        return plainly_stated(text, sample, chinese=self._chinese)
+        return plainly_stated(text, sample)
 
 
 SOLVED = re.compile(r"####(?<![^\n]####)(?!#)")
@@ -215,6 +212,10 @@ class Number(Kind):
         is_all = number and not number.percent and not bare[number.end :].strip(" )]")
         return number.plain if number and is_all else None
 
+    def plainly(self, text: str, sample: Sample) -> Statement:
+        count = None if self.anywhere else last_count(text)
+        return Statement(count) if count else NO_ANSWER
+
     def same(self, value: str, target: str) -> bool:
         if value == target:
             return True
@@ -308,6 +309,9 @@ class Verdict(Kind):
         match = self._pattern.fullmatch(clean_segment(text).strip("[]() "))
         return self._values[match[1].lower()] if match else None
 
+    def plainly(self, text: str, sample: Sample) -> Statement:
+        return last_verdict(text, self._pattern, self._values, self._match_at)
+
     def same(self, value: str, target: str) -> bool:
         return value.lower() == target.strip().lower()
 
@@ -373,6 +377,13 @@ class Brackets(Kind):
 
     def _closing(self, brackets: str, sample: Sample) -> str | None:
         return " ".join(brackets.removeprefix(self._opened(sample).replace(" ", ""))) or None
+
+    def plainly(self, text: str, sample: Sample) -> Statement:
+        line = text.rstrip()[text.rstrip().rfind("\n") + 1 :]
+        _, colon, rest = line.replace("：", ":").rpartition(":")
+        opened = self._opened(sample)  # only the whole sequence is told from a step on the way
+        value = self.whole(rest, sample) if colon and rest.strip().startswith(opened) else None
+        return Statement(value) if value else NO_ANSWER
 
     def same(self, value: str, target: str) -> bool:
         return value.replace(" ", "") == target.replace(" ", "")
@@ -445,6 +456,15 @@ class Words(Kind):
         wanted = self._wanted(sample)
         words = [word for word, _ in _words(_plain_list(text), wanted, len(wanted) + 1)]
         return " ".join(words) if sorted(words) == sorted(wanted) else None
+
+    def plainly(self, text: str, sample: Sample) -> Statement:
+        wanted = self._wanted(sample)
+        for sentence in last_sentences(text):
+            list_part = _plain_list(sentence.rpartition(":")[2])
+            words = [word for word, _ in _words(list_part, wanted, LONGEST_LAST_LINE)]
+            if (value := last_words(words, wanted)) and value.split() != wanted:
+                return Statement(value)
+        return NO_ANSWER
 
     def same(self, value: str, target: str) -> bool:
         return value.split() == target.lower().split()

@@ -141,6 +141,8 @@ def read_label(segment: str, labels: str, choices: Sequence[str] = ()) -> Statem
             return AMBIGUOUS
         if by_text := _leading_text(bare, choices, labels):
             return Statement(by_text)
+        if "=" in bare and (by_text := option_by_text(bare.rpartition("=")[2], choices, labels)):
+            return Statement(by_text)
         return _after_its_text(bare, labels, choices)
     if choices and named.end < len(bare) and (by_text := option_by_text(segment, choices, labels)):
         return Statement(by_text)
@@ -252,6 +254,8 @@ def bare_label(line: str, labels: str, choices: Sequence[str] = ()) -> str | Non
     That is a label alone, a label and its own option's text, or the text of exactly one option. The
     line is looked at as it stands too, since cleaning may take LaTeX off an option's text.
     """
+    if line.rstrip().endswith((":", "：")):  # `A:`, which begins something
+        return None
     for form in (clean_segment(line if line.isascii() else line.translate(_WIDE)), line):
         match = _ONLY_LABEL.fullmatch(form)
         if match and (label := match[1].upper()) in labels:
@@ -314,7 +318,7 @@ def _option_texts(choices: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 def echoes_options(text: str, choices: Sequence[str]) -> bool:
     """Whether `text` repeats its options: labelled lines, one after the other, with their texts."""
-    if len(choices) < 2 or "\n" not in text:
+    if len(choices) < 2:
         return False
     first, second = choices[0].strip(), choices[1].strip()
     at = text.find(first) if first else -1
@@ -326,8 +330,8 @@ def echoes_options(text: str, choices: Sequence[str]) -> bool:
     return False
 
 
-# From the text of option A to that of B: `.\n(B) `, `\n- **B.** `.
-_NEXT_OPTION = re.compile(r"[.\s*]{0,3}\n[\s\-(*\[]{0,5}B[)\].:、*]{1,4}\s?")
+# From the text of option A to that of B: `.\n(B) `, `\n- **B.** `, ` (B) `.
+_NEXT_OPTION = re.compile(r"[.;,|\s*]{0,3}[\n ][\s\-(*\[]{0,5}B[)\].:、*]{1,4}\s?")
 
 
 def flatten_options(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:

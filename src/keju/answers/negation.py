@@ -55,7 +55,12 @@ _DENIAL = re.compile(
     rf"(?:\s+to\s+\w{{1,10}})?\s+that{_THE}"
     rf"|\b(?:if|whether|unless|supposed?|supposing|assumed?|assuming|imagine)"
     rf"(?:\s+(?:that|it|is|were|was|true|case|we|i|you|say)\b)*+{_THE}"
-    r"|(?:不认为|不觉得|不是说|并不是|并非|不能说|不代表|不意味着|不等于|未必|是否|如果|假如|假设|倘若"
+    r"|\b(?:one|some|others?|you|people|many|students?|someone) (?:people )?(?:might|may|could"
+    r"|would)"
+    r"(?: be tempted to)? (?:think|say|believe|assume|argue|guess"
+    r"|conclude)(?: that)?(?: the)?(?: \w+)?\s?\Z"
+    r"|(?:不认为|不觉得|不是说|并不是|并非|不能说|不代表|不意味着|不等于|未必|是否|如果|假如"
+    r"|假设|倘若"
     r"|怀疑|难道|错误的?|不正确的?)[^。,，;；!！?？\n]{0,6}\Z"
     r"|(?:不(?:应[该当]?|能|会|可以?|要|该|宜)|无法|没有)(?:再|去|直接)?\Z",
     re.IGNORECASE,
@@ -92,7 +97,8 @@ Strength = Literal["either", "joined", "apart"]
 
 # Words that join two answers: `A or B`, `A 以及 B`; not the `or` of `for`.
 _WORDS = (
-    r"(?<![A-Za-z])(?:and/or|or|and|nor|even|maybe|perhaps|possibly|probably|potentially|also|then|but|yet"
+    r"(?<![A-Za-z])(?:and/or|or|and|nor|even|maybe|perhaps|possibly|probably|potentially|also"
+    r"|then|but|yet"
     r"|alternatively|either|both|else|otherwise|vs|versus|plus|through|to|as well as|followed by"
     r"|it could be|could be|might be|it is|rather)\b"
     r"|或者是?|或是|抑或|或|和|以及|与|與|及|还是|還是|也可能是?|也许是?|可能是?|甚至是?"

@@ -286,10 +286,12 @@ _NUMERAL = (
 # several (`either 5`, `two or 5`); not `notable: 5`.
 _HEDGE = re.compile(
     r"\b(?:not|cannot|unable|never|neither|nor|no|none|without|exclud\w+|except|besides|unlike"
-    r"|wrong|incorrect\w*|false|untrue|invalid|unlikely|impossible|unknown|unclear|doubt\w*|den(?:y|ies)"
+    r"|wrong|incorrect\w*|false|untrue|invalid|unlikely|impossible|unknown|unclear|doubt\w*"
+    r"|den(?:y|ies)"
     r"|if|whether|unless|suppos\w+|assum\w+|possibl[ey]|maybe|perhaps|may|might|previous\w*"
     r"|initial\w*|another|guess\w*|or|either|instead|rather|up\s+to|below|above|over|under|between"
-    r"|beyond|within|minimum|maximum|min|max|bounds?|limit|exceed\w*|at\s+(?:least|most)|hardly|almost"
+    r"|beyond|within|minimum|maximum|min|max|bounds?|limit|exceed\w*|at\s+(?:least|most)|hardly"
+    r"|almost"
     r"|nearly|(?:more|less|fewer|greater|larger|smaller|higher|lower|other|better|worse)\s+than"
     rf"|{_NUMERAL})\b|n['’]t\b",
     re.IGNORECASE,
@@ -306,7 +308,8 @@ _CONDITION = re.compile(
 _DOUBT = re.compile(
     r"\b(?:not(?!\s+(?:statistically\s+)?significant\b)|cannot|never|neither|nor|no|none|or|either"
     r"|wrong|incorrect\w*|false|untrue|invalid|unlikely|impossible|exclud\w+|except|but|if|unless"
-    r"|possibl[ey]|maybe|perhaps|may|might|could|would|should|alternative\w*|depend\w*|actually|wait"
+    r"|possibl[ey]|maybe|perhaps|may|might|could|would|should|alternative\w*|depend\w*|actually"
+    r"|wait"
     r"|instead|rather|although|though|however|too|off|short|more|less|fewer|most|least|greater"
     r"|larger|smaller|higher|lower|minimum|maximum|min|max|bounds?|limit|above|below|over|under"
     r"|plus|minus|ish|squared|cubed|factorial|logs?|out\s+of|quarters?|thirds?"

@@ -12,11 +12,11 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import msgspec
 
-from keju.answers.decision import Stated, decide
+from keju.answers.decision import CORRECTION, Stated, decide
+from keju.answers.endings import CJK
 from keju.answers.kinds import Kind
 from keju.answers.labels import echoes_options, flatten_options
 from keju.answers.negation import standing_of
@@ -37,7 +37,7 @@ from keju.answers.segments import (
     segment_at,
 )
 from keju.answers.thinking import split_any_thinking
-from keju.answers.wordings import TOLERANT, announcements
+from keju.answers.wordings import CHINESE, TOLERANT, announcements, normal_chinese
 from keju.types import Answer, Sample, Sign, Tier
 
 ACCEPTED = "accepted"
@@ -52,17 +52,11 @@ _ANNOUNCES = re.compile(r"nswer|NSWER|boxed|orrect|答|选|正确")
 _FILLED_IN = re.compile(r"([(\[（]?[A-Z][)\]）]?)\s?[?？]")
 # `:\n(A) two\n(B)`: after a marker the options are listed, which states none of them.
 _LISTS_OPTIONS = re.compile(
-    r"[*_:：\s]*+\n\s*+[-(\[*]{0,4}([A-Z])[)\].:、][^\n]*+\n\s{0,8}[-(\[*]{0,4}([A-Z])[)\].:、]"
+    r"[*_:： \t]*+\n\s*+[-(\[*]{0,4}([A-Z])[)\].:、][^\n]*+\n\s{0,8}[-(\[*]{0,4}([A-Z])[)\].:、]"
 )
+# `not "valid" but `: what counts follows.
+_NOT_BUT = re.compile(r"not [^.,;\n]{1,40}? but (?:rather )?")
 _BEFORE_LIST = ("\n", ":", "*", "：")
-
-
-class Marked(NamedTuple):
-    """A statement and what announces it."""
-
-    stated: Stated
-    strict: bool
-    """Whether the protocol's own marker does."""
 
 
 class RobustReader(Reader):
@@ -123,6 +117,8 @@ class RobustReader(Reader):
         """The text to read, the sample to read it with, and whether a run-on was cut off."""
         if "<" in text or "◁" in text or "[THINK]" in text:
             text = split_any_thinking(text).text
+        if self._tolerant is TOLERANT and not text.isascii() and CJK.search(text):
+            text = normal_chinese(text)
         if sample.choices and "\n" in "".join(sample.choices):
             text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
@@ -134,21 +130,33 @@ class RobustReader(Reader):
 
     def _read(self, text: str, kind: Kind, sample: Sample) -> Answer:
         """The answer of the first stretch of the reply that has one and is about this question."""
-        marked, reason = statements(text, self._strict, self._tolerant, kind, sample)
+        chinese = self._tolerant is TOLERANT and not text.isascii() and CJK.search(text)
+        tolerant = CHINESE if chinese else self._tolerant
+        marked, reason = statements(text, self._strict, tolerant, kind, sample)
+        if leading := _leading_answer(text, kind, sample):
+            marked.insert(0, leading)
         signs: tuple[Sign, ...] = ()
         if len(marked) > 2 and (after := self._after_replay(marked, kind, sample)):
             signs, marked = ("replayed_examples",), marked[after : after + 1]
             return _announced(text, marked, kind, signs)
         stretches = episodes(text)
-        if len(stretches) > 1:
+        if len(marked) > 1 and (again := _restated(text, marked[0], sample)):
+            signs = ("run_on",)
+            stretches = [Episode(again, len(text), again)]
+        elif len(stretches) > 1:
             stretches, replays = self._about_this_question(text, stretches, sample)
             signs = ("replayed_examples",) if replays else ()
         if echoes_options(text, sample.choices):
             signs += ("echoed_options",)
         answer = Answer()
         for stretch in stretches[:MOST]:
-            inside = [each for each in marked if stretch.start <= each.stated.start < stretch.end]
+            inside = [each for each in marked if stretch.start <= each.start < stretch.end]
             answer = _announced(text, inside, kind, signs) if inside else Answer()
+            if answer.value is not None and (
+                later := self._corrected(text, inside, stretch, sample)
+            ):
+                both = (*signs, "two_answers") if later != answer.value else signs
+                answer = Answer(later, "tolerant", other=answer.value, signs=both)
             if answer.value is None and answer.reason != AMBIGUOUS.reason:
                 reason = answer.reason or reason
                 part = text[stretch.start : stretch.end]
@@ -163,12 +171,31 @@ class RobustReader(Reader):
             told = told or "echoed_options"
         return Answer(reason=told or answer.reason or kind.nothing, signs=signs)
 
+    def _corrected(
+        self, text: str, stated: Sequence[Stated], stretch: Episode, sample: Sample
+    ) -> str | None:
+        """What a stretch concludes after it took back the last answer that it announced."""
+        rest = text[stated[-1].end : stretch.end]
+        if len(rest) < BARE or not (taken_back := CORRECTION.search(rest)):
+            return None
+        kind = self._kind_of(sample)
+        part = rest[taken_back.end() :]
+        return _end_of_reply(part, kind, sample, listed=False) or kind.plainly(part, sample).value
+
     def _unannounced(
         self, text: str, kind: Kind, sample: Sample, signs: tuple[Sign, ...]
     ) -> Answer:
         """What a stretch answers in which nothing is announced."""
         if value := _end_of_reply(text, kind, sample, listed="echoed_options" in signs):
             return Answer(value, "fallback", signs=signs)
+        if "echoed_options" in signs:
+            lines = (
+                line for line in text.split("\n") if not kind.whole(line.lstrip("-•* "), sample)
+            )
+            text = "\n".join(lines)
+        block = last_block(text)
+        if kind.listed and _ends_a_list(text, block, kind, sample, listed=False):
+            return Answer(signs=signs)
         value, reason = kind.plainly(text, sample)
         if value is not None:
             return Answer(value, "tolerant", signs=signs)
@@ -179,7 +206,7 @@ class RobustReader(Reader):
 
     # --- worked examples that a reply repeats ---
 
-    def _after_replay(self, marked: Sequence[Marked], kind: Kind, sample: Sample) -> int:
+    def _after_replay(self, marked: Sequence[Stated], kind: Kind, sample: Sample) -> int:
         """The place of the first statement after the worked examples' own answers; 0 without."""
         if self._shown is None or not kind.many:
             return 0
@@ -187,12 +214,12 @@ class RobustReader(Reader):
         if (answers := self._replayed.get(subset)) is None:
             row = msgspec.structs.replace(sample, choices=("\0",) * len(LETTERS))
             found, _ = statements(self._shown(subset), self._strict, self._tolerant, kind, row)
-            answers = tuple(each.stated.statement.value or "" for each in found)
+            answers = tuple(each.statement.value or "" for each in found)
             self._replayed[subset] = answers
         n = len(answers)
         if n < 2 or len(marked) <= n:
             return 0
-        given = [each.stated.statement.value for each in marked[:n]]
+        given = [each.statement.value for each in marked[:n]]
         return n if sum(map(str.__eq__, answers, (v or "?" for v in given))) >= max(2, n - 1) else 0
 
     def _about_this_question(
@@ -215,6 +242,51 @@ class RobustReader(Reader):
         return kept or stretches, replays
 
 
+def _restated(text: str, first: Stated, sample: Sample) -> int:
+    """Where this question stands in a reply that answers other questions before it; 0 if nowhere.
+
+    That is known by a question before the first answer that is not this one.
+    """
+    own = sample.text.strip()[:HEADS]
+    if len(own) < HEADS // 4 or not _ASKS.search(text, 0, first.start):
+        return 0
+    at = text.find(own)
+    return at if at > first.start else 0
+
+
+# `____`, `?`: a question.
+_ASKS = re.compile(r"_{2,}|[?？]")
+# `B. `, `- (C) `: a line that begins with a label.
+_LABELLED = re.compile(r"[\s*(\[-]{0,5}([A-Z])(?:[)\].:、]|\Z)")
+# `Q1. `, `1) `: what may stand before a leading answer.
+_NUMBERED = re.compile(r"\s*+(?:(?:Q ?)?1[.):]\s)?")
+
+
+def _leading_answer(text: str, kind: Kind, sample: Sample) -> Stated | None:
+    """The answer that is the whole first line of a longer reply; not the first of its options."""
+    start = _NUMBERED.match(text)
+    begin = start.end() if start else 0
+    end = text.find("\n", begin)
+    if end < 0 and start and start[0].strip():
+        end = len(text)
+    if not kind.closed or not 0 <= end - begin <= LONGEST_LINE:
+        return None
+    line = text[begin:end]
+    value = None if line.startswith("```") else kind.whole(line, sample)
+    if value is None:
+        return None
+    is_label = sum(map(str.isalnum, line)) == 1  # alone, it is not the first of the options
+    if not is_label and not (start and start[0].strip()):
+        lines = [each for each in text[end : end + 4 * LONGEST_LINE].split("\n") if each.strip()]
+        for each in lines[:3]:
+            labelled = _LABELLED.match(each)
+            if (kind.whole(each, sample) or (labelled and labelled[1]) or value) != value:
+                return None
+    return Stated(Statement(value), 0, 0, True)
+
+
+LONGEST_LINE = 300
+"""Characters of a first line that may be an answer and nothing else."""
 MOST = 50
 """Stretches that are looked at; a reply that has more of them without an answer is a loop."""
 HEADS = 40
@@ -228,14 +300,14 @@ def statements(
     tolerant: re.Pattern[str],
     kind: Kind,
     sample: Sample,
-) -> tuple[list[Marked], str]:
+) -> tuple[list[Stated], str]:
     """All that markers announce in `text`, in order, and why the last one that says nothing does.
 
     Prose and denials state nothing. What was read already is not read again, so that a looping
     reply costs no more than one turn.
     """
     spans = _spans(text, strict, tolerant, kind)
-    marked: list[Marked] = []
+    marked: list[Stated] = []
     memory: dict[str, Statement] = {}
     reason = ""
     limits = [(start, end) for start, end, _, _ in spans]
@@ -253,6 +325,8 @@ def statements(
             if is_strict and words.endswith(("?", "？")) and text[until - 1] in ":：":
                 form = _FILLED_IN.fullmatch(words)
                 words = form[1] if form else words
+            if words[:4] == "not " and (turned := _NOT_BUT.match(words)):
+                words = words[turned.end() :]
             if (known := memory.get(words)) is None:
                 known = memory[words] = kind.read(words, sample)
             statement = known
@@ -266,7 +340,7 @@ def statements(
             reason = DENIED.reason
             continue
         stated = statement if standing == "stated" else AMBIGUOUS
-        marked.append(Marked(Stated(stated, start, limits[number][1]), is_strict))
+        marked.append(Stated(stated, start, limits[number][1], is_strict))
     return marked, reason
 
 
@@ -311,35 +385,27 @@ def _found(text: str, pattern: re.Pattern[str] | str) -> Iterator[tuple[int, int
         start = text.find(pattern, end)
 
 
-def _announced(text: str, marked: Sequence[Marked], kind: Kind, signs: tuple[Sign, ...]) -> Answer:
-    """The answer of the statements of a stretch: those of the protocol's own form first."""
-    if len(marked) == 1:
-        stated, strict = marked[0]
-        return _as_answer(text, stated, strict, kind, None, signs)
-    firm = [each.stated for each in marked if each.strict]
-    decision = decide(text, firm) if firm else None
-    strict = decision is not None and decision.stated.statement.reason != INVALID_LABEL.reason
-    if decision is None or not strict:
-        decision = decide(text, [each.stated for each in marked if not each.strict] or firm)
-    value, other = decision.stated.statement.value, decision.other
-    if other is None and strict:
-        values = (each.stated.statement.value for each in marked if not each.strict)
-        other = next((each for each in values if each is not None and each != value), None)
-    if other is not None:
+def _announced(text: str, stated: Sequence[Stated], kind: Kind, signs: tuple[Sign, ...]) -> Answer:
+    """The answer of the statements of a stretch; an impossible one only where there is no other."""
+    if len(stated) == 1:
+        return _as_answer(text, stated[0], kind, None, signs)
+    possible = [each for each in stated if each.statement != INVALID_LABEL]
+    decision = decide(text, possible or stated)
+    if decision.other is not None:
         signs += ("two_answers",)
     if decision.by_order:
         signs += ("order_decides", "run_on")
-    return _as_answer(text, decision.stated, strict, kind, other, signs)
+    return _as_answer(text, decision.stated, kind, decision.other, signs)
 
 
 def _as_answer(
-    text: str, stated: Stated, strict: bool, kind: Kind, other: str | None, signs: tuple[Sign, ...]
+    text: str, stated: Stated, kind: Kind, other: str | None, signs: tuple[Sign, ...]
 ) -> Answer:
     value, reason = stated.statement
     if value is None:
         return Answer(reason=reason, other=other, signs=signs)
-    tier: Tier = "strict" if strict else "tolerant"
-    if strict and kind.plain:
+    tier: Tier = "strict" if stated.strict else "tolerant"
+    if stated.strict and kind.plain and stated.end:
         plain = kind.plain.match(text, stated.end)
         tier = "strict" if plain and plain[1] == value else "tolerant"
     return Answer(value, tier, other=other, signs=signs)
@@ -360,7 +426,7 @@ _OPENING = (
 _RESULT_NOUN = re.compile(
     rf"{_OPENING}{{0,2}}(?:the |my |our )?(?:(?:final|overall|grand|total|correct|sorted) )?"
     r"(?:result|total|output|conclusion|verdict|decision|count|sum|value|solution|choice"
-    r"|selection|evaluation|list|words|order|sequence|sorted|number)"
+    r"|selection|evaluation|(?<=sorted )list|words|order|sequence|sorted|number)"
     r"(?: (?:list|count|order|words|number|value|sequence|of (?:the )?(?:list|words|expression)))?"
     r"[*_]*+\s{0,2}(?:[:：=]|is\b:?|are\b:?|[-–—]\s)[*_]*+",
     re.IGNORECASE,
@@ -393,7 +459,9 @@ def _end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str
     the reply repeats its options.
     """
     block = last_block(text)
-    if len(block) > LONGEST or (kind.listed and _ends_a_list(text, block, kind, sample, listed)):
+    if len(block) > LONGEST or (
+        kind.listed and _ends_a_list(text, block, kind, sample, listed=listed)
+    ):
         return None
     bare = clean_segment(block)
     parts = [block]
@@ -414,7 +482,7 @@ def _end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str
     return next((value for part in parts if (value := kind.whole(part, sample))), None)
 
 
-def _ends_a_list(text: str, block: str, kind: Kind, sample: Sample, listed: bool) -> bool:
+def _ends_a_list(text: str, block: str, kind: Kind, sample: Sample, *, listed: bool) -> bool:
     """Whether the last line is one of several that could each be the answer: repeated options."""
     before = text.rstrip()[: -len(block)].rstrip() if block else ""
     line = before[before.rfind("\n") + 1 :].strip()
@@ -423,5 +491,8 @@ def _ends_a_list(text: str, block: str, kind: Kind, sample: Sample, listed: bool
         return False
     other = kind.whole(line, sample)
     if other is not None and other != value:
+        return True
+    labelled = _LABELLED.match(line)
+    if labelled and len(value) == 1 and ord(value) == ord(labelled[1]) + 1:
         return True
     return listed and len(block) > 8 and other is not None

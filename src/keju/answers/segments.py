@@ -147,7 +147,7 @@ _NEXT_QUESTION = re.compile(
     r"|<\|(?:im_start|start_header_id|user|endoftext|eot_id)"
     r"|The following (?:is|are) (?:an? )?(?:multiple|single)[- ]choice"
     r"|(?:问题|题目)\s?\d{0,3}[*_]{0,2}[:：]|第 ?[\d一二三四五六七八九十]{1,3} ?题"
-    r"|[下另]一道?题|用户[:：]|例题? ?\d"
+    r"|[下另]一道?题|(?:用户|问)[:：]|例题? ?\d"
     r"|以下是(?:中国|一[道个]))"
 )
 _OPENING_QUESTION = re.compile(_NEXT_QUESTION.pattern.replace(r"\n[", r"\s*+[", 1))

@@ -81,11 +81,11 @@ _CHOICE_WORD = (
 # `正确的一项是`, `正确选项:`, and `正确的是` before a label; not `不正确的是`, `正确的是因为`.
 _CORRECT_ONE = (
     rf"{_NOT}正确(?:的?(?:一项|选项|答案)(?:应该|应)?(?:是|为|:)"
-    r"|的(?:应该|应)?是(?=[ :*(]*+(?:选项 ?)?[A-D](?![A-Za-z0-9])))"
+    r"|的(?:应该|应)?是(?=[ :*(]*+(?:选项 ?)?[A-Z](?![A-Za-z0-9])))"
 )
 # A line that is only `选B`, `选 B 项`, `选B,而不是C。`; not `选BC`, `选B的人`.
 _WHOLE_LINE = (
-    r"(?m:^选(?= ?[A-Da-d] ?(?:选?项)?(?:,?而?不[是选] ?[A-D] ?(?:选?项)?)?[.。]?[ \t]*+$))"
+    r"(?m:^选(?= ?[A-Za-z] ?(?:选?项)?(?:,?而?不[是选] ?[A-Z] ?(?:选?项)?)?[.。]?[ \t]*+$))"
 )
 # After the marker, before the label: `:`, `**`, `选项`.
 _AFTER = r"[\s*]*+:?[\s*]*+(?:选项|选)?"
@@ -98,7 +98,8 @@ CHINESE_COMPLETE = re.compile(rf"(?:{_ANSWER_WORD}|所以答案是){_AFTER}[(\[]
 
 CHINESE = re.compile(
     r"(?=[正最答故应因所综本此该这我选【\[aAcC])(?:"
-    rf"(?:{_ANSWER_WORD}|{_CHOICE_WORD}|{_CORRECT_ONE}|[【\[]答案[】\]]|{_WHOLE_LINE}){_AFTER}"
+    rf"(?:{_ANSWER_WORD}|{_CHOICE_WORD}|{_CORRECT_ONE}|[【\[]答案[】\]]|(?m:^答:)"
+    rf"|{_WHOLE_LINE}){_AFTER}"
     rf"|[aAcC]{_ENGLISH})"
 )
 """Any wording that announces an answer to a Chinese question, in Chinese or English: ``故选``,

@@ -323,7 +323,8 @@ def test_a_looping_reply_is_read_to_its_end(sample: Sample, unit: str) -> None:
     for reader in READERS.values():
         reader.read(loop, sample)
     answer = READERS["robust"].read(f"{loop}\nSo the answer is {sample.target}.\n", sample)
-    assert READERS["robust"].matches(answer.value or "", sample)
+    undecided = answer.reason == "ambiguous" and " or " in unit
+    assert undecided or READERS["robust"].matches(answer.value or "", sample)
 
 
 PIECES = st.sampled_from([

@@ -152,7 +152,7 @@ def _announced(text: str, sample: Sample) -> Answer | None:
     marked, _ = statements(text, "", TOLERANT, _TextFirst(), sample)
     if not marked:
         return None
-    value, reason = marked[-1].stated.statement
+    value, reason = marked[-1].statement
     return Answer(value, "tolerant" if value else "", reason)
 
 

@@ -224,7 +224,7 @@ class ChineseReader(RobustReader):
     """
 
     def __init__(self, *, continues: bool = False, base: bool = False) -> None:
-        super().__init__(Choice(chinese=True), strict=CHINESE_STRICT, tolerant=CHINESE)
+        super().__init__(Choice(), strict=CHINESE_STRICT, tolerant=CHINESE)
         self._continues, self._base = continues, base
 
     def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
