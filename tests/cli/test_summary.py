@@ -70,3 +70,36 @@ def test_accuracies_of_several_exams_are_not_pooled_while_they_are_asked(
     assert "sums accuracy 100.0 % (34.2–100.0)" in last
     assert re.search(r", demo accuracy \d+\.\d %", last)
     assert ", accuracy" not in last
+
+
+def test_several_exams_begin_with_one_table(keju: Keju, tmp_path: Path) -> None:
+    (tmp_path / "sums.jsonl").write_text(EXAM)
+    exams = ("--datasets", "demo", "./sums.jsonl", "--run-id", "r", "--limit", "2")
+    ran = keju("eval", "-m", "scripted", *exams, "-q")
+    assert ran.code == 0, ran.err
+    entries = json.loads((tmp_path / "runs" / "r" / RESULTS).read_text())["benchmarks"]
+    titles, _, *rows = ran.out.split("\n\n")[0].splitlines()
+    assert re.split("  +", titles.strip()) == [
+        *("exam", "protocol", "reader", "headline", "95 % interval", "n", "metric")
+    ]
+    page = (tmp_path / "runs" / "r" / REPORT).read_text()
+    for entry, row in zip(entries, rows, strict=True):
+        metric = entry["metrics"][entry["headline"]]
+        ends = "–".join(f"{end * 100:.2f}" for end in metric["ci95"])
+        figure = f"{metric['value'] * 100:.2f} %"
+        name, _, _, *numbers, mean = re.split("  +", row.strip())
+        assert [name, *numbers, mean] == [
+            *(entry["name"], figure, ends, str(entry["n"]), entry["headline"])
+        ]
+    assert page.index('id="overview"') < page.index('id="result-0"')
+    assert '<a href="#result-1">sums</a>' in page
+
+
+def test_a_metric_that_equals_another_one_is_no_line_of_its_own(keju: Keju, tmp_path: Path) -> None:
+    """All accuracies of one subset are one number."""
+    only = "demo.subset_list=[word_sorting]"
+    assert keju(*DEMO, "--limit", "3", "--dataset-args", only).code == 0
+    shown = keju("score", "r").out
+    assert "the same: macro_accuracy" in shown.splitlines()[1]
+    assert shown.count("macro_accuracy") == 1
+    assert "exam " not in shown.splitlines()[0]

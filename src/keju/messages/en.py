@@ -399,6 +399,8 @@ LABELS: dict[str, str] = {
     "protocol_version": "version {version}",
     "reader": "Reader",
     "n_questions": "{n} questions",
+    "overview": "Overview",
+    "exam": "Exam",
     "headline": "Headline",
     "no_score": "no score: no labels",
     "no_answers": "no answers yet",

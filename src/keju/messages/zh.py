@@ -352,6 +352,8 @@ LABELS: dict[str, str] = {
     "exact_note": "下限；由评委评判最高可达 {best}：{command}",
     "range_beside": "无论 {part} 个没有评分的回复价值如何，都在 {range} 之内",
     "range_note": "从全错到全对：{whole} 个回复中有 {part} 个没有评分",
+    "overview": "总览",
+    "exam": "考试",
     "headline": "主指标",
     "interval": "95 % 置信区间",
     "interval_of": "95 % 置信区间 {interval}",

@@ -24,6 +24,7 @@ from keju.results.schema import (
     Results,
     Row,
 )
+from keju.stats.estimate import Ends
 from keju.types import ALL_OUTCOMES, OUTCOMES, UNGRADED, Outcome
 
 UNKNOWN = "–"
@@ -180,6 +181,16 @@ def shown_metrics(entry: Entry, labels: Labels) -> list[Shown]:
     ]
 
 
+def alike(metrics: Iterable[Shown]) -> list[list[Shown]]:
+    """Metrics of one value over the same answers together, e.g. micro and macro of one subset."""
+    together: dict[object, list[Shown]] = {}
+    for shown in metrics:
+        value, n, bounds = shown.metric.value, shown.metric.n, shown.metric.bounds
+        key = shown.name if value is None else (round(value, 9), n, interval(bounds))
+        together.setdefault(key, []).append(shown)
+    return list(together.values())
+
+
 class Headline(NamedTuple):
     """The number that an entry is about, or what stands in its place."""
 
@@ -215,6 +226,32 @@ def headline_of(entry: Entry, run: str, labels: Labels) -> Headline:
     else:
         note = labels("range_beside", range=share(None, bounds), **lost)
     return Headline(share(metric.value, bounds), shown.title, note)
+
+
+class Glance(NamedTuple):
+    """One exam in the overview of several."""
+
+    entry: Entry
+    figure: str
+    """The headline, beside it the range that replies without a grade leave; or words instead."""
+    ci95: Ends | None
+    metric: str
+    """What kind of number it is."""
+
+
+def overview(results: Results, labels: Labels) -> list[Glance]:
+    """The headlines of several exams; nothing where there is one exam alone."""
+    rows = []
+    for entry in results.benchmarks if len(families(results)) > 1 else ():
+        headline, shown = headline_of(entry, results.run, labels), shown_metrics(entry, labels)[0]
+        metric = shown.name if headline.title == shown.title else headline.title
+        if not headline.figure:
+            rows.append(Glance(entry, headline.title, None, ""))
+            continue
+        value, bounds = shown.metric.value, shown.metric.bounds
+        beside = f" ({interval(bounds)})" if bounds and value is not None else ""
+        rows.append(Glance(entry, headline.figure + beside, shown.metric.ci95, metric))
+    return rows
 
 
 def share(value: float | None, bounds: Sequence[float] | None = None) -> str:

@@ -103,6 +103,7 @@ def _context(
         "sections": [
             _section(entry, labels, n, results.run) for n, entry in enumerate(results.benchmarks)
         ],
+        "overview": fmt.overview(results, labels),
         "several_readers": any(len(family) > 1 for family in families),
         "disagreements": [
             {

@@ -27,6 +27,7 @@ def render_results(
     """
     labels = Labels("en")
     screen = Screen(file, width)
+    _overview(screen, results, labels)
     if results.disagreements:
         _disagreements(screen, results.disagreements)
     for family in fmt.families(results):
@@ -45,17 +46,46 @@ def render_results(
     screen.flush()
 
 
+def _overview(screen: Screen, results: Results, labels: Labels) -> None:
+    """Several exams in one table, a row each."""
+    rows: list[list[Cell]] = [
+        [
+            entry.name,
+            fmt.protocol_line(entry),
+            entry.reader,
+            figure,
+            None if ends is None else interval(ends),
+            entry.n,
+            metric or None,
+        ]
+        for entry, figure, ends, metric in fmt.overview(results, labels)
+    ]
+    columns: list[str | Column] = [
+        "exam",
+        Column("protocol", "left"),
+        Column("reader", "left", spare=2),
+        "headline",
+        "95 % interval",
+        "n",
+        Column("metric", "left", spare=1),
+    ]
+    _table(screen, columns, rows)
+
+
 def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> None:
     """One reader's results on one benchmark, without its subsets and groups."""
     parts = [entry.name, f"protocol {fmt.protocol_line(entry)}", f"reader {entry.reader}"]
     if results.model:
         parts.append(f"model {results.model}")
     screen.line(" · ".join([*parts, f"n {count(entry.n)}"]), style="bold")
-    screen.line(_headline(entry, results.run, labels), style="bold green", indent=_INDENT)
-    others = fmt.shown_metrics(entry, labels)[1:] if entry.gold != NO_GOLD else ()
+    first, *others = fmt.alike(fmt.shown_metrics(entry, labels))
+    if entry.gold == NO_GOLD:
+        first, others = first[:1], []
+    headline = _headline(entry, results.run, labels) + _same(first)
+    screen.line(headline, style="bold green", indent=_INDENT)
     chance = entry.metrics.get("chance")
     lines = [
-        *(_metric_line(other, labels) for other in others),
+        *(_metric_line(other[0], labels) + _same(other) for other in others),
         fmt.gold_words(entry, labels),
         " · ".join(fmt.outcome_words(entry.outcomes, labels)),
         fmt.sign_words(entry, labels),
@@ -98,6 +128,12 @@ def _metric_line(shown: Shown, labels: Labels) -> str:
     figure = share(metric.value, metric.bounds)
     line = f"{shown.title}{name}: {figure}{ends}, n {count(metric.n)}"
     return "; ".join([line, *fmt.metric_notes(metric, labels)])
+
+
+def _same(metrics: Sequence[Shown]) -> str:
+    """The names of the metrics that have the value of the first one, to stand behind its line."""
+    names = ", ".join(shown.name for shown in metrics[1:])
+    return f"; the same: {names}" if names else ""
 
 
 def _table(screen: Screen, columns: Sequence[str | Column], rows: list[list[Cell]]) -> None:
