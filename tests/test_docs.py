@@ -36,6 +36,13 @@ def test_the_readmes_name_every_command(readme: str) -> None:
     assert [c.name for c in COMMANDS if f"`keju {c.name}" not in text] == []
 
 
+@pytest.mark.parametrize("readme", ["README.md", "README.zh-CN.md"])
+def test_the_readmes_say_how_to_install_without_a_release(readme: str) -> None:
+    text = (ROOT / readme).read_text()
+    assert re.findall("^pip install .*", text, re.MULTILINE) == ["pip install ."]
+    assert "`keju[data]`" in text
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
