@@ -70,6 +70,13 @@ def test_help_of_each_command_teaches_by_example(words: tuple[str, ...], keju: K
     assert "--json" in ran.out
 
 
+@pytest.mark.parametrize("group", ["data", "model", "init"])
+def test_help_of_a_group_has_an_example_of_each_command(group: str, keju: Keju) -> None:
+    examples = keju(group, "--help").out.partition("Examples:")[2].splitlines()
+    words = [words for words in all_commands() if words[0] == group]
+    assert [tuple(line.split()[1:3]) for line in examples if line] == words
+
+
 @pytest.mark.parametrize("words", ["eval", "data", "data pull"])
 def test_help_of_a_command_imports_nothing_heavy(words: str) -> None:
     code = (

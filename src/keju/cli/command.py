@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from keju.cli.options import ARGUMENTS, OPTIONS, PLAIN, Option
@@ -95,17 +95,22 @@ def print_help(command: Command) -> None:
     panels[PLAIN].append(("--help -h", "Show this message and exit."))
     arguments = " ".join(row.spelling for row in command.rows.values() if not row.flags)
     _print_page(f"{command.name} [OPTIONS] {arguments}", command.function.__doc__ or "", panels)
-    sys.stdout.write("\n".join(["", " Examples:", "", *(f"   {e}" for e in command.examples), ""]))
+    _print_examples(command.examples)
 
 
 def print_group_help(name: str, about: str, commands: Mapping[str, Command]) -> None:
-    """Print what a group of commands is for, and a line for each of them."""
+    """Print what a group of commands is for, a line for each of them, and an example of each."""
     lines = [
         (word, _paragraphs(each.function.__doc__ or "")[0].partition(". ")[0])
         for word, each in commands.items()
     ]
     helping = [("--help -h", "Show this message and exit.")]
     _print_page(f"{name} COMMAND [OPTIONS]", about, {PLAIN: helping, "Commands": lines})
+    _print_examples([example for each in commands.values() for example in each.examples[:1]])
+
+
+def _print_examples(examples: Iterable[str]) -> None:
+    sys.stdout.write("\n".join(["", " Examples:", "", *(f"   {e}" for e in examples), ""]))
 
 
 def _paragraphs(text: str) -> list[str]:
