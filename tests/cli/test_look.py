@@ -82,6 +82,12 @@ def test_show_finds_the_published_position(keju: Keju) -> None:
     assert f"target: {shown['target']}" in text
 
 
+def test_the_list_of_protocols_says_what_the_c_eval_tutorial_reports_first(keju: Keju) -> None:
+    listed = keju("list", "protocols", "--benchmark", "ceval")
+    (line,) = [line for line in listed.out.splitlines() if " tutorial " in line]
+    assert "reports in-context answer-only first" in line
+
+
 def test_list_benchmarks_and_protocols(keju: Keju) -> None:
     names = [row["name"] for row in keju("list", "benchmarks", "--json").json["benchmarks"]]
     assert {"bbh", "mmlu_pro", "ceval", "demo"} <= set(names)

@@ -234,8 +234,9 @@ PROTOCOLS: Mapping[str, CEvalProtocol] = by_name(
         reader="tutorial",
         headline="average",
         decode="labels",
-        about="The C-Eval tutorial: answer-only by label logits, or chain of thought; "
-        "mode, form and few_shot_num choose among its eight prompts",
+        about="The C-Eval tutorial: answer-only by label logits, or chain of thought; its page "
+        "reports in-context answer-only first; mode, form and few_shot_num choose among its eight "
+        "prompts",
         word=_tutorial,
         modes=("answer-only", "cot"),
         forms=("chat", "base"),
