@@ -1,11 +1,12 @@
 """Whether Keju takes the label that lm-eval takes: C-Eval `lm-eval`, zero-shot and 5-shot.
 
-    python -m perf.lm_eval_labels --data-dir DIR [--subjects N]
+    python -m perf.lm_eval_labels --data-dir DIR [--subjects N] [--shots N]
 
 Needs torch, transformers, xllamacpp and, for the figures of lm-eval's own code, lm-eval itself
 (``pip install lm-eval==0.4.13``); without it, its rule is computed here: the log-probability of
-``" A"`` behind the prompt, tokenised together. The weights are the embedded model's: dequantised
-for lm-eval and for ``hf:``, as they are for ``gguf:`` and for a llama.cpp server over HTTP.
+``" A"`` behind the prompt, tokenised together. The weights are the embedded model's, dequantised:
+for ``gguf:`` and for a llama.cpp server over HTTP as a GGUF file in float32. A last line tells of
+the quantised file itself, with which llama.cpp also rounds what it computes to 8 bits.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import asyncio
 import importlib.util
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
+from tests.support.float_gguf import write_float32
 from tests.support.llama_server import LlamaEndpoint
 
 from keju.benchmarks.prepare import prepare_exam, resolve_sampling
@@ -124,26 +127,28 @@ def main() -> int:
     """Measure both numbers of worked examples."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data-dir", required=True)
-    parser.add_argument("--subjects", type=int, default=3)
+    parser.add_argument("--subjects", type=int, default=4)
+    parser.add_argument("--shots", type=int, nargs="+", default=(0, 5))
     options = parser.parse_args()
     file = weights.locate(weights.EMBEDDED, os.environ)
     checkpoint = load(HFSettings(name=str(file.parent), gguf_file=file.name, device="cpu"))
     wrong = 0
-    for shots in (0, 5):
-        requests = requests_of(options.data_dir, shots, options.subjects)
-        print(f"C-Eval lm-eval, {shots}-shot, {len(requests)} questions")
-        theirs = by_lm_eval(checkpoint, requests)
-        hf = HFModel("hf:smollm2", HFSettings(), checkpoint=checkpoint)
-        wrong += compare("hf", theirs, by_keju(hf, requests), 0.0)
-        gguf = LlamaModel("gguf:smollm2", file)
-        wrong += compare("gguf", theirs, by_keju(gguf, requests), NEAR_TIE)
-        with LlamaEndpoint(file, key=KEY, alias="smollm2") as server:
-            http = OpenAIModel("smollm2", api_url=server.url, api_key=KEY)
-            wrong += compare("http", theirs, by_keju(http, requests), NEAR_TIE)
-        plain = msgspec.structs.replace(requests[0].sampling, label_lead=msgspec.UNSET)
-        old = [msgspec.structs.replace(request, sampling=plain) for request in requests]
-        hf = HFModel("hf:smollm2", HFSettings(), checkpoint=checkpoint)
-        compare("0.1", theirs, by_keju(hf, old), 0.0)
+    with tempfile.TemporaryDirectory() as folder:
+        whole = Path(folder, "float32.gguf")
+        write_float32(file, whole)
+        for shots in options.shots:
+            requests = requests_of(options.data_dir, shots, options.subjects)
+            print(f"C-Eval lm-eval, {shots}-shot, {len(requests)} questions", flush=True)
+            theirs = by_lm_eval(checkpoint, requests)
+            hf = HFModel("hf:smollm2", HFSettings(), checkpoint=checkpoint)
+            wrong += compare("hf", theirs, by_keju(hf, requests), 0.0)
+            gguf = LlamaModel("gguf:float32", whole)
+            wrong += compare("gguf", theirs, by_keju(gguf, requests), NEAR_TIE)
+            with LlamaEndpoint(whole, key=KEY, alias="smollm2") as server:
+                http = OpenAIModel("smollm2", api_url=server.url, api_key=KEY)
+                wrong += compare("http", theirs, by_keju(http, requests), NEAR_TIE)
+            quantised = LlamaModel("gguf:smollm2", file)
+            compare("q4", theirs, by_keju(quantised, requests), NEAR_TIE)
     return min(wrong, 1)
 
 

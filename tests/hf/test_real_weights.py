@@ -16,7 +16,8 @@ pytest.importorskip("transformers", reason="transformers is not installed: make 
 import torch
 
 from keju.benchmarks.base import Exam
-from keju.benchmarks.prepare import prepare_exam
+from keju.benchmarks.prepare import prepare_exam, resolve_sampling
+from keju.config import TaskConfig
 from keju.models.base import Model
 from keju.models.hf.load import Checkpoint, load
 from keju.models.hf.model import HFModel
@@ -136,6 +137,29 @@ def check_agreement(ours: list[dict[str, float]], theirs: list[dict[str, float]]
 def dequantised(checkpoint: Checkpoint, many_questions: list[Request]) -> list[dict[str, float]]:
     """What transformers makes of the many questions."""
     return values(hf(checkpoint), many_questions)
+
+
+def test_ceval_as_lm_eval_puts_it_takes_the_label_of_lm_eval(
+    checkpoint: Checkpoint, data_dir: Path
+) -> None:
+    """lm-eval compares the log-probabilities of ` A` to ` D`, tokenised with the prompt."""
+    exam, _ = prepare_exam("ceval", {"protocol": "lm-eval"}, data_dir=str(data_dir))
+    sampling = resolve_sampling(exam.protocol, TaskConfig(model="m", datasets=["ceval"]))
+    samples = [exam.samples[part.start] for part in exam.subsets[:8]]
+    requests = [Request(exam.render(s), sampling, s.id, s.labels) for s in samples]
+    ours = values(hf(checkpoint), requests)
+    for request, shares in zip(requests, ours, strict=True):
+        text, theirs = request.prompt.text, {}
+        before = checkpoint.tokenizer(text)["input_ids"]
+        for label in request.labels:
+            whole = checkpoint.tokenizer(f"{text} {label}")["input_ids"]
+            with torch.no_grad():
+                logits = checkpoint.net(torch.tensor([whole])).logits[0]
+            logs = torch.log_softmax(logits.float(), -1)
+            theirs[label] = sum(
+                float(logs[n - 1, whole[n]]) for n in range(len(before), len(whole))
+            )
+        assert shares == pytest.approx(theirs, abs=1e-4)
 
 
 def test_tokens_are_those_of_llama_cpp(
