@@ -172,6 +172,30 @@ def test_reasoning_is_folded(tmp_path: Path) -> None:
     assert "a chain of thought" in folded[2]
 
 
+def test_long_replies_are_folded_and_subsets_lead_to_their_failures(tmp_path: Path) -> None:
+    long = "So it goes on. " * 100
+    cases = [record(1), record(2, text=long), record(3, subset="高等数学"), record(4, "correct")]
+    source, parsed = page(tmp_path, cases)
+    assert "<summary>Reply (1,500 characters)</summary>" in source
+    assert source.count("<details><summary>Reply") == 1
+    links = dict(re.findall(r'<tr><td><a href="#(failed-\d+)">(.*?)</a>', source))
+    assert [*links.values()] == ["snarks", "高等数学"]
+    for anchor, subset in links.items():
+        article = source.partition(f'<article class="case" id="{anchor}">')[2]
+        assert f"bbh_{subset}_" in article[: article.index("</header>")]
+    for link in parsed.links:
+        assert f'id="{link.removeprefix("#")}"' in source
+
+
+def test_bars_stand_beside_the_names_and_chinese_heads_stay_whole(tmp_path: Path) -> None:
+    """On a narrow screen a table is scrolled, and its first two columns are what is seen."""
+    source, _ = page(tmp_path, [record(1)])
+    for row in re.findall(r"<tr><td>.*?</tr>", source.partition('<table class="wide">')[2], re.S):
+        if "<svg" in row:
+            assert row.index('class="chart"') < row.index('class="number"')
+    assert re.search(r"\.wide th {[^}]*word-break: keep-all", source)
+
+
 def test_a_missing_question_is_said_to_be_missing(tmp_path: Path) -> None:
     _, parsed = page(tmp_path, [record(1)], questions=no_questions)
     assert "The question's data is not at hand." in parsed.text

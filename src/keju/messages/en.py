@@ -477,6 +477,7 @@ LABELS: dict[str, str] = {
     "read_by": "reader {reader}",
     "no_target": "not known",
     "reply": "Reply",
+    "reply_long": "Reply ({n} characters)",
     "reply_empty": "The reply is empty.",
     "reasoning": "Reasoning ({n} characters)",
     "cut_note": "… cut here; {n} more characters",

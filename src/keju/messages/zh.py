@@ -424,6 +424,7 @@ LABELS: dict[str, str] = {
     "read_by": "读取器 {reader}",
     "no_target": "未知",
     "reply": "回复",
+    "reply_long": "回复（{n} 个字符）",
     "reply_empty": "回复为空。",
     "reasoning": "推理过程（{n} 个字符）",
     "cut_note": "…… 此处截断，另有 {n} 个字符",

@@ -35,6 +35,11 @@ class Excerpt(NamedTuple):
     left_out: int = 0
     tail: str = ""
 
+    @property
+    def length(self) -> int:
+        """Characters of the whole text."""
+        return len(self.head) + self.left_out + len(self.tail)
+
 
 class Case(NamedTuple):
     """One answer to be shown: the record with its texts cut, and the question where it is known."""

@@ -29,6 +29,8 @@ REFERENCE_STYLES = 3
 """Kinds of marks that the style sheet has for published figures."""
 MANIFEST_ROWS = 1_000
 """Rows of the whole manifest that a page shows."""
+FOLDED = 1_000
+"""A reply of more characters than this is opened by a click."""
 _ANSWER_LIMIT = 400
 _LINE_LIMIT = 1_000
 _VALUE_LIMIT = 400
@@ -90,9 +92,17 @@ def _context(
         for path, value in _leaves(manifest.as_dict(), "")
     ]
     families = fmt.families(results)
-    # Answers are counted by the first reader of each benchmark.
-    right = sum(family[0].outcomes["correct"] for family in families)
-    wrong = sum(sum(family[0].outcomes.values()) for family in families) - right
+    # Answers are counted, and failures told, by the first reader of each benchmark.
+    firsts = [family[0] for family in families]
+    right = sum(entry.outcomes["correct"] for entry in firsts)
+    wrong = sum(sum(entry.outcomes.values()) for entry in firsts) - right
+    # By benchmark and subset: where the first failure stands that is shown, e.g. ``failed-7``.
+    links: dict[str, dict[str, str]] = {}
+    failures = []
+    for number, case in enumerate(gallery.failures):
+        known = links.setdefault(case.record.bench, {})
+        anchor = "" if case.subset in known else known.setdefault(case.subset, f"failed-{number}")
+        failures.append(_shown_case(case, labels) | {"anchor": anchor})
     disagreements = results.disagreements or ()
     return {
         "t": labels,
@@ -101,7 +111,9 @@ def _context(
         "run": fmt.printable(results.run, one_line=True),
         "ended": fmt.ended_words(results, labels),
         "sections": [
-            _section(entry, labels, n, results.run) for n, entry in enumerate(results.benchmarks)
+            _section(entry, labels, n, results.run)
+            | {"links": links.get(entry.name, {}) if entry in firsts else {}}
+            for n, entry in enumerate(results.benchmarks)
         ],
         "overview": fmt.overview(results, labels),
         "several_readers": any(len(family) > 1 for family in families),
@@ -125,8 +137,8 @@ def _context(
         "settings": list(_main_settings(manifest, results, labels)),
         "manifest": leaves[:MANIFEST_ROWS],
         "manifest_total": len(leaves),
-        "failures": [_shown_case(case, labels) for case in gallery.failures],
-        "successes": [_shown_case(case, labels) for case in gallery.successes],
+        "failures": failures,
+        "successes": [_shown_case(case, labels) | {"anchor": ""} for case in gallery.successes],
         "failure_total": max(wrong, len(gallery.failures)),
         "failures_cut": len(gallery.failures) < wrong
         or any(text.left_out for case in gallery.failures for text in case.texts),
@@ -308,6 +320,7 @@ def _shown_case(case: Case, labels: Labels) -> dict[str, Any]:
             for other in record.readings[1:]
             if (_bare(other.answer.value or ""), other.score.outcome) != (value, case.outcome)
         ],
+        "reply_folded": case.reply.length if case.reply.length > FOLDED else 0,
         "choices": [
             (label, choice, label == target, label == value)
             for label, choice in zip(LABELS, case.choices, strict=False)
