@@ -22,8 +22,8 @@ CJK = re.compile(r"[\u4e00-\u9fff]")
 
 # The end of a sentence or of a clause that stands for itself; not the point of `B. text`, `3.5`.
 _CLAUSE_END = re.compile(
-    r"(?<!\b[A-Z])(?<!\bvs)(?<!\bi\.e)(?<!\be\.g)[.!?](?=[*_\"'”’)\]]*(?:\s|\Z))[*_\"'”’)\]]*"
-    r"|[\n;。；！]"
+    r"[.!?\n;。；！](?:(?<=[\n;。；！])|(?<!\b[A-Z]\.)(?<!\bvs\.)(?<!\bi\.e\.)(?<!\be\.g\.)"
+    r"(?=[*_\"'”’)\]]*(?:\s|\Z))[*_\"'”’)\]]*)"
 )
 _AROUND = DRESSING + ".。!！,，:：✅✔️✓☑🎯👍🙂😊()（）[]【】"
 

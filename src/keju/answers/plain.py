@@ -15,7 +15,7 @@ from keju.answers.negation import LINK
 from keju.answers.segments import DRESSING, NO_LABEL, Statement
 from keju.types import Sample
 
-TAIL = 4000
+TAIL = 1600
 """Characters at the end of a reply in which options are looked for."""
 
 # --- wordings that lean towards an option --------------------------------------------------------
@@ -108,8 +108,14 @@ _ASKS_WRONG = re.compile(
 _SUPPOSES = re.compile(r"\b(?:if|whether|unless)\b|如果|假如|若", re.IGNORECASE)
 
 
+# The end of a sentence, `.`, `**`, `)`, or a label.
+_ENDED = re.compile(r"(?:[.!?。！？)\]}*\"'”’`$✅✔✓]|(?<![A-Za-z])[A-Z])\Z")
+
+
 def plainly_stated(text: str, sample: Sample) -> Statement:
     """The one option that a reply without an announcement names as its answer."""
+    if len(text) > SHORT and not _ENDED.search(text[-8:].rstrip()):
+        return NO_LABEL  # it breaks off
     tail = text[-TAIL:]
     chinese = not tail.isascii() and CJK.search(tail) is not None
     statement = _leaning(tail, sample, chinese)

@@ -27,6 +27,7 @@ from keju.answers.segments import (
     DRESSING,
     INVALID_LABEL,
     LONGEST,
+    NEXT_QUESTION,
     SILENT,
     Episode,
     Statement,
@@ -57,6 +58,10 @@ _LISTS_OPTIONS = re.compile(
 # `not "valid" but `: what counts follows.
 _NOT_BUT = re.compile(r"not [^.,;\n]{1,40}? but (?:rather )?")
 _BEFORE_LIST = ("\n", ":", "*", "：")
+
+
+# `orrect option`: another wording announces an answer.
+_CORRECT_OPTION = re.compile(r"orrect (?:option|choice|response|letter)", re.IGNORECASE)
 
 
 class RobustReader(Reader):
@@ -130,6 +135,8 @@ class RobustReader(Reader):
 
     def _read(self, text: str, kind: Kind, sample: Sample) -> Answer:
         """The answer of the first stretch of the reply that has one and is about this question."""
+        if answer := self._at_the_end(text, kind, sample):
+            return answer
         chinese = self._tolerant is TOLERANT and not text.isascii() and CJK.search(text)
         tolerant = CHINESE if chinese else self._tolerant
         marked, reason = statements(text, self._strict, tolerant, kind, sample)
@@ -139,7 +146,7 @@ class RobustReader(Reader):
         if len(marked) > 2 and (after := self._after_replay(marked, kind, sample)):
             signs, marked = ("replayed_examples",), marked[after : after + 1]
             return _announced(text, marked, kind, signs)
-        stretches = episodes(text)
+        stretches = episodes(text) if "\n" in text else [Episode(0, len(text), -1)]
         if len(marked) > 1 and (again := _restated(text, marked[0], sample)):
             signs = ("run_on",)
             stretches = [Episode(again, len(text), again)]
@@ -170,6 +177,42 @@ class RobustReader(Reader):
         if "echoed_options" in signs:
             told = told or "echoed_options"
         return Answer(reason=told or answer.reason or kind.nothing, signs=signs)
+
+    def _at_the_end(self, text: str, kind: Kind, sample: Sample) -> Answer | None:
+        """The answer of a reply that states one, in its last line, as most replies do.
+
+        Whatever could say more is left to the long way.
+        """
+        if text.count("nswer") != 1 or "NSWER" in text or "boxed" in text:
+            return None
+        if "orrect " in text and _CORRECT_OPTION.search(text):
+            return None
+        if kind.paragraph or kind.marker is not None or not text.isascii():
+            return None
+        at = text.find("nswer") - 1
+        line = text.find("\n", at)
+        if at < 0 or text[at : at + 10] != "answer is " or (line >= 0 and text[line:].strip()):
+            return None
+        start = text.rfind("\n", 0, at) + 1
+        if start:
+            first = text[: text.find("\n")]
+            if NEXT_QUESTION.search(text) or echoes_options(text, sample.choices):
+                return None
+            if len(first) <= BARE or _LABELLED.match(first):
+                return None
+        is_strict, end = self._is_strict(text, at), at + 9
+        words = text[end : line if line >= 0 else len(text)].strip()
+        statement = kind.read(words, sample)
+        if statement.value is None or standing_of(text, at) != "stated":
+            return None
+        return _as_answer(text, Stated(statement, at, end, is_strict), kind, None, ())
+
+    def _is_strict(self, text: str, at: int) -> bool:
+        """Whether the `answer is ` at a place belongs to the protocol's own marker."""
+        if isinstance(self._strict, str):
+            before = self._strict.find("answer is")
+            return before >= 0 and text.startswith(self._strict, at - before)
+        return self._strict.match(text, at) is not None
 
     def _corrected(
         self, text: str, stated: Sequence[Stated], stretch: Episode, sample: Sample
@@ -272,6 +315,8 @@ def _leading_answer(text: str, kind: Kind, sample: Sample) -> Stated | None:
     if not kind.closed or not 0 <= end - begin <= LONGEST_LINE:
         return None
     line = text[begin:end]
+    if len(line) > BARE and not _LABELLED.match(line):
+        return None
     value = None if line.startswith("```") else kind.whole(line, sample)
     if value is None:
         return None
@@ -459,7 +504,8 @@ def _end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str
     the reply repeats its options.
     """
     block = last_block(text)
-    if len(block) > LONGEST or (
+    longest = LONGEST if kind.paragraph else LONGEST_LINE + sum(map(len, sample.choices))
+    if len(block) > longest or (
         kind.listed and _ends_a_list(text, block, kind, sample, listed=listed)
     ):
         return None

@@ -139,7 +139,7 @@ def tag_content(text: str) -> str | None:
 
 # Where a model runs on: `Q: `, `**Question 2:**`, `### Problem 3`, `Next question`, `Human:`,
 # `[INST]`, `题目：`, `第2题`. Not `Questions`, `Problem:`, `User stories`.
-_NEXT_QUESTION = re.compile(
+NEXT_QUESTION = re.compile(
     r"\n[ \t#*_>-]{0,8}(?:Q(?:uestion)?\s?(?:(?:[Nn]o\.? ?|#)?\d{1,3})?[*_]{0,3}[:：]"
     r"|Q(?:uestion)? ?\d{1,3}[*_]{0,3}[.)\n]|(?:Problem|Exercise|Task|Example|Quiz) #?\d{1,3}\b"
     r"|(?:Next|Another|New) (?:question|problem|task|example|exercise)\b"
@@ -150,7 +150,7 @@ _NEXT_QUESTION = re.compile(
     r"|[下另]一道?题|(?:用户|问)[:：]|例题? ?\d"
     r"|以下是(?:中国|一[道个]))"
 )
-_OPENING_QUESTION = re.compile(_NEXT_QUESTION.pattern.replace(r"\n[", r"\s*+[", 1))
+_OPENING_QUESTION = re.compile(NEXT_QUESTION.pattern.replace(r"\n[", r"\s*+[", 1))
 
 
 class Episode(NamedTuple):
@@ -168,7 +168,7 @@ def episodes(text: str) -> list[Episode]:
     opening = first.end() if first else -1
     starts = [(0, opening)]
     starts += [
-        (match.start(), match.end()) for match in _NEXT_QUESTION.finditer(text, max(0, opening - 1))
+        (match.start(), match.end()) for match in NEXT_QUESTION.finditer(text, max(0, opening - 1))
     ]
     ends = [start for start, _ in starts[1:]] + [len(text)]
     return [Episode(start, end, at) for (start, at), end in zip(starts, ends, strict=True)]
