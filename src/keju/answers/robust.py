@@ -26,7 +26,6 @@ from keju.answers.segments import (
     DENIED,
     DRESSING,
     INVALID_LABEL,
-    LONGEST,
     NEXT_QUESTION,
     SILENT,
     Episode,
@@ -330,6 +329,8 @@ def _leading_answer(text: str, kind: Kind, sample: Sample) -> Stated | None:
     return Stated(Statement(value), 0, 0, True)
 
 
+LONGEST_LIST = 800
+"""Characters of a list of words that may end a reply."""
 LONGEST_LINE = 300
 """Characters of a first line that may be an answer and nothing else."""
 MOST = 50
@@ -504,7 +505,7 @@ def _end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str
     the reply repeats its options.
     """
     block = last_block(text)
-    longest = LONGEST if kind.paragraph else LONGEST_LINE + sum(map(len, sample.choices))
+    longest = LONGEST_LIST if kind.paragraph else LONGEST_LINE + sum(map(len, sample.choices))
     if len(block) > longest or (
         kind.listed and _ends_a_list(text, block, kind, sample, listed=listed)
     ):
@@ -523,7 +524,7 @@ def _end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str
         parts.append(verdict[1])
     if named := _RESULT_NOUN.match(bare):
         parts.append(bare[named.end() :])
-    if len(text) <= LONGEST:
+    if len(text) <= longest:
         parts += [last_paragraph(text), text] if kind.paragraph else [text]
     return next((value for part in parts if (value := kind.whole(part, sample))), None)
 
