@@ -21,6 +21,12 @@ SLOW = (
 )  # fmt: skip
 """Files and folders that `make test-fast` leaves out, beside all tests of the complete data."""
 
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Bytes are named by their number: an archive holds its time, and names must not change."""
+    return f"{len(val)}-bytes" if isinstance(val, bytes) else None
+
+
 # A busy machine is slow at inventing examples; that says nothing about what is tested.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("patient", PATIENT)
