@@ -82,6 +82,7 @@ def cases_of(part: str, share: float = 1.0, seed: int = 0) -> list[Case]:
 
 def problems(cases: Sequence[Case], folder: Path, workers: int = 2) -> Iterator[str]:
     """Run the cases, a few at a time; yield a line for each that went wrong."""
+    from perf.soak.zygote import end_all
 
     def attack(number: int) -> str:
         place = folder / str(number)
@@ -89,5 +90,8 @@ def problems(cases: Sequence[Case], folder: Path, workers: int = 2) -> Iterator[
         problem = cases[number].attack(place)
         return f"{cases[number].name}: {problem}" if problem else ""
 
-    with ThreadPoolExecutor(workers) as pool:
-        yield from filter(None, pool.map(attack, range(len(cases))))
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            yield from filter(None, pool.map(attack, range(len(cases))))
+    finally:
+        end_all()

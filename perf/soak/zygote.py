@@ -22,6 +22,14 @@ from perf.soak.case import HUNG, LONGEST, Ended, environment
 
 EARLY: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _own = threading.local()
+_all: list[subprocess.Popen[str]] = []
+
+
+def end_all() -> None:
+    """End the processes that wait for orders."""
+    while _all:
+        zygote = _all.pop()
+        zygote.communicate()
 
 
 class Moment(NamedTuple):
@@ -45,7 +53,7 @@ def keju(
 ) -> Ended:
     """Run ``keju ARGV...`` in a folder, in a process of its own."""
     zygote: subprocess.Popen[str] | None = getattr(_own, "zygote", None)
-    if zygote is None:
+    if zygote is None or zygote.returncode is not None:
         zygote = _own.zygote = subprocess.Popen(
             [sys.executable, "-m", "perf.soak.zygote"],
             stdin=subprocess.PIPE,
@@ -53,6 +61,7 @@ def keju(
             text=True,
             env=environment(),
         )
+        _all.append(zygote)
     assert zygote.stdin is not None
     assert zygote.stdout is not None
     out, err = folder.with_suffix(".out"), folder.with_suffix(".err")

@@ -409,3 +409,24 @@ def test_the_official_letters_of_version_1_5_give_the_published_accuracy(
     entry = keju("score", *argv, "--json").json["benchmarks"][0]
     assert entry["metrics"]["accuracy"]["value"] == 74 / 205
     assert (entry["outcomes"]["correct"], entry["outcomes"]["unparsed"]) == (74, 4)
+
+
+def test_what_a_filter_broke_off_is_no_answer_of_any_reader(keju: Keju, data_dir: Path) -> None:
+    """The pronoun of `I cannot help` is option I of MMLU-Pro."""
+    row = {"question_id": 70, "output": "I cannot help.", "finish_reason": "content_filter"}
+    Path("p.jsonl").write_text(json.dumps(row) + "\n")
+    argv = ("score", "--datasets", "mmlu_pro", "--predictions", "p.jsonl", "--json")
+    for word in ("content_filter", "SAFETY"):
+        Path("p.jsonl").write_text(json.dumps(row | {"finish_reason": word}) + "\n")
+        (entry,) = keju(*argv, "--data-dir", str(data_dir)).json["benchmarks"]
+        assert entry["outcomes"]["error"] == 1
+        assert entry["outcomes"]["correct"] == 0
+
+
+@pytest.mark.parametrize("word", ["max_tokens", "model_length", "MAX_TOKENS"])
+def test_other_words_for_a_cut_count_in_a_file_too(keju: Keju, data_dir: Path, word: str) -> None:
+    row = {"subset": "snarks", "index": 0, "output": "Let us think", "finish_reason": word}
+    Path("p.jsonl").write_text(json.dumps(row) + "\n")
+    argv = ("score", "--datasets", "bbh", "--predictions", "p.jsonl", "--json")
+    (entry,) = keju(*argv, "--data-dir", str(data_dir)).json["benchmarks"]
+    assert entry["outcomes"]["truncated"] == 1

@@ -95,7 +95,7 @@ def test_pending_units_are_not_counted() -> None:
 def test_refused_truncated_and_unparsed_count_as_not_right() -> None:
     entry = entry_of(make_exam({"a": 5}), make_tally("1rtu0"))
     assert entry["metrics"]["accuracy"]["value"] == 1 / 5
-    assert len(entry["warnings"]) == 2
+    assert len(entry["warnings"]) == 3
 
 
 @pytest.mark.parametrize(("cut", "warned"), [(1, False), (2, True)])

@@ -162,7 +162,9 @@ def last_text(text: str, sample: Sample) -> Statement:
     if len(text.strip()) > BRIEF and not (_CONCLUDES.search(sentence) or is_bold):
         return NO_LABEL
     head, clause = _final_clause(sentence)
-    labels = labels_of_texts(sentence, sample.choices) or []
+    labels = labels_of_texts(sentence, sample.choices)
+    if labels and len({_plain(label, sample) for label in sample.labels}) < len(sample.labels):
+        return NO_LABEL  # two options say the same
     ends = [label for label in labels if _ends_with(sentence, label, sample)]
     starts = len(labels) == 1 and len(last_sentences(text, 2)) == 1
     if len(ends) != 1:

@@ -179,6 +179,9 @@ def _called_right(text: str, sample: Sample, chinese: bool) -> Statement:
     right: set[str] = set()
     wrong: set[str] = set()
     doubted = supposed = False
+    for choice in sample.choices:  # what an option says itself is no verdict: `You're right, it's`
+        if choice and choice in text and _RIGHT.search(choice):
+            text = text.replace(choice, "…")
     for sentence in clauses(text):
         if right and CORRECTION.search(sentence):
             doubted = True
@@ -200,6 +203,8 @@ def _called_right(text: str, sample: Sample, chinese: bool) -> Statement:
             if not labels or "?" in clause or "？" in clause:
                 continue
             remark = _beyond_text(clause[start : start + SHORT], labels[-1], sample)
+            if labels_of_texts(remark, sample.choices):
+                continue  # another option's text is no remark: `(A) right winger`
             if _WRONG.search(remark):
                 wrong.update(labels)
             elif _RIGHT.search(remark):

@@ -64,7 +64,7 @@ def grade(reply: Reply, sample: Sample, reader: Reader) -> Reading:
     if fault is not None:
         return Reading(reader.name, Answer(reason=fault.kind), Score(0.0, "error"))
     answer = read(reply, sample, reader)
-    if answer.value is None and reply.finish == FILTERED:
+    if reply.finish == FILTERED and not _is_whole(answer, reply.text, sample, reader):
         return Reading(reader.name, Answer(reason=FILTERED), Score(0.0, "error"))
     if not sample.target:
         return Reading(reader.name, answer, Score(0.0, "unlabelled"))

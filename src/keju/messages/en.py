@@ -42,6 +42,7 @@ TEXTS: dict[str, str] = {
     "raise max_tokens",
     "ungraded_share": "{part} of {whole} replies ({share:.1%}) have no grade: no single score "
     "can be given, only the range from all of them wrong to all right",
+    "refused_replies": "{part} of {whole} replies ({share:.1%}) are refusals: they count as wrong",
     "unread_replies": "{part} of {whole} replies ({share:.1%}) hold no answer that the reader can "
     "find: compare readers",
     "readers_apart": "the score depends on the reader: '{reader}' is {points:+.1f} points from "

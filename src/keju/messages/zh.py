@@ -41,6 +41,7 @@ TEXTS: dict[str, str] = {
     "只能给出从全错到全对的范围",
     "cut_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）在给出答案前被截断："
     "请增大 max_tokens",
+    "refused_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）是拒绝回答：按答错计",
     "unread_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）读不出答案：请对照不同读取器",
     "readers_apart": "分数取决于读取器：同样的 {whole} 个回复，"
     "“{reader}”与“{other}”相差 {points:+.1f} 个百分点；"

@@ -23,6 +23,7 @@ from keju.engine.tally import Tally
 from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_rows
 from keju.judges import judge_stage
+from keju.models.openai.wire import finish_of
 from keju.results.cells import join, read_subset
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results
 from keju.results.summarise import entries_of, origin_of
@@ -305,7 +306,7 @@ def recorded_reply(row: Mapping[str, Any], letter: str) -> Reply:
         read = str(row[letter] or "")
         return Reply(label_logprobs={read: 0.0} if read else {})
     facts = {
-        "finish": str(row.get("finish_reason") or ""),
+        "finish": finish_of(row.get("finish_reason")),
         "refusal": str(row.get("refusal") or ""),
     }
     return as_reply(row["output"] or "", **facts)

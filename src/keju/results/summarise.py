@@ -310,6 +310,8 @@ def _notices(
         yield share("unlabelled_questions", overall.outcomes["unlabelled"])
     if overall.outcomes["truncated"] > WARN_ABOVE * whole:
         yield share("cut_replies", overall.outcomes["truncated"])
+    if overall.outcomes["refused"] > WARN_ABOVE * whole:
+        yield share("refused_replies", overall.outcomes["refused"])
     if overall.outcomes["unparsed"] > WARN_ABOVE * whole:
         yield share("unread_replies", overall.outcomes["unparsed"])
     if accuracy.clusters == 1:

@@ -22,7 +22,7 @@ CASES = [
     ("lm-eval/ceval", "ceval", "lm-eval", "0.4.13", "lm-eval", "first-capital", 8, 0.25, ()),
     (
         "inspect/bbh.eval", "bbh", "inspect", "0.3.285", "evalscope", "robust", 12, 10 / 12,
-        ("date_understanding_4", "boolean_expressions_4"),
+        ("date_understanding_4",),
     ),
     (
         "inspect/mmlu-pro.eval", "mmlu_pro", "inspect", "0.3.285", "evalscope", "inspect", 9,
@@ -36,7 +36,7 @@ CASES = [
      ("law_val_2",)),
     ("opencompass/base", "ceval", "opencompass", "", "opencompass", "first-capital", 8, 1 / 8, ()),
     ("opencompass/split", "mmlu_pro", "opencompass", "", "evalscope", "robust", 9, 4 / 9,
-     ("9002", "9005", "9011", "9013")),
+     ("9002", "9005", "9013")),
     ("opencompass/split", "ceval", "opencompass", "", "opencompass", "first-capital", 8, 0.5,
      ("law_val_2",)),
     ("opencompass/repeats", "bbh", "opencompass", "", "evalscope", "evalscope", 12, 2 / 3,

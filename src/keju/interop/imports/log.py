@@ -19,6 +19,7 @@ from keju.config.text import scalar
 from keju.errors import ConfigError, DataError, UsageError
 from keju.files import LOG, json_rows, parse_json
 from keju.models.faults import REDACTED, kind_of, one_line
+from keju.models.openai.wire import finish_of
 from keju.types import FILTERED, Fault, FaultKind, Reply, Usage
 
 PREDICTIONS = "predictions"
@@ -132,8 +133,6 @@ class Source:
         return {}
 
 
-FINISHES = {"max_tokens": "length", "model_length": "length", "max_length": "length"}
-"""What the tools call a reply that was cut off."""
 REFUSED_CALLS: dict[str, FaultKind] = {"model_length": "context_length", FILTERED: FILTERED}
 """Stop reasons under which EvalScope and Inspect write an endpoint's refusal as a reply: its text
 is the endpoint's message, and no token was counted."""
@@ -197,7 +196,7 @@ def make_reply(
     return as_reply(
         text,
         reasoning=(text_of(reasoning), reasoning_of(content)),
-        finish=FINISHES.get(word, word),
+        finish=finish_of(word),
         usage=Usage(
             count("input_tokens", "prompt_tokens"),
             count("output_tokens", "completion_tokens"),

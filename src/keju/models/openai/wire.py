@@ -44,10 +44,13 @@ MOST_TOKENS: Final = 2**53
 FINISHES = {
     "max_tokens": "length",
     "model_length": "length",
+    "max_length": "length",
     "eos": "stop",
     "eos_token": "stop",
     "end_turn": "stop",
     "stop_sequence": "stop",
+    "safety": FILTERED,
+    "prohibited_content": FILTERED,
 }
 """Other servers' words for OpenAI's finish reasons."""
 TEXT_PARTS = ("text", "output_text")
@@ -61,6 +64,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 """Half a character, as in the JSON text ``"\\ud83d"`` without its second half."""
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
+
+
+def finish_of(word: Any) -> str:
+    """Why a reply ended, in OpenAI's words."""
+    lower = word.lower() if isinstance(word, str) else ""
+    return FINISHES.get(lower, lower)
 
 
 class BodyBuilder:
@@ -144,9 +153,7 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
     choice = _first_choice(choices)
     if choice.get("error"):  # as some routers report what failed after the reply had begun
         return Reply(seconds=seconds, error=_told_error(choice["error"], redact))
-    finish = choice.get("finish_reason")
-    finish = finish.lower() if isinstance(finish, str) else ""
-    finish = FINISHES.get(finish, finish)
+    finish = finish_of(choice.get("finish_reason"))
     if finish in BROKEN_FINISHES:
         return Reply(seconds=seconds, error=Reply(finish=finish).fault)
     content = _content(choice)
