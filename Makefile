@@ -66,7 +66,7 @@ test-hf: $(HF)/.done
 
 $(BRIDGES)/verifiers-0.4/.done: PACKAGE := verifiers==0.4.0
 $(BRIDGES)/verifiers-0.3/.done: PACKAGE := verifiers==0.3.1
-$(BRIDGES)/verifiers-%/.done:
+$(BRIDGES)/verifiers-%/.done: pyproject.toml
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python $(INSTALL) --editable . '$(PACKAGE)'
 	@touch $@
