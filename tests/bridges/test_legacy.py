@@ -75,7 +75,11 @@ def test_a_judge_that_fails_is_an_error_of_the_rollout(
         ran = old_vf_eval("keju-bixbench", endpoint, "-a", given, OPENAI_API_KEY="wrong")
     rows = ran.rows().values()
     assert len(rows) == 3
-    assert all("has no verdict on" in json.dumps(row["error"]) for row in rows)
+    # A range that is answered without a number is wrong by rule: no judge is asked about it.
+    failed = [row for row in rows if row["error"]]
+    assert failed
+    assert all("has no verdict on" in json.dumps(row["error"]) for row in failed)
+    assert all(row["reward"] == 0 for row in rows if not row["error"])
 
 
 def test_bad_settings_are_one_line(old_vf_eval: Command, data_dir: Path) -> None:
