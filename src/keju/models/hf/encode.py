@@ -167,7 +167,8 @@ class Encoder:
             alone = self._ids([lead + label for label in labels], False)
             written = [tokens + ids for ids in alone if len(ids) == 1]
         place = start
-        while lead and len({tuple(ids[: place + 1]) for ids in written}) == 1:
+        last = min((len(ids) for ids in written), default=0) - 1
+        while lead and place < last and len({tuple(ids[: place + 1]) for ids in written}) == 1:
             place += 1
         ids: LabelIds = {label: (seq[place],) for label, seq in zip(labels, written, strict=False)}
         readable = len(set(ids.values())) == len(labels)

@@ -50,7 +50,8 @@ async def find_label_tokens(
     start = place = min(starts)
     if len(starts) > 1:
         return None
-    while lead and len({tuple(tokens[: place + 1]) for tokens in written.values()}) == 1:
+    last = min(len(tokens) for tokens in written.values()) - 1
+    while lead and place < last and len({tuple(w[: place + 1]) for w in written.values()}) == 1:
         place += 1
     if any(len(tokens) <= place for tokens in written.values()):
         return None
