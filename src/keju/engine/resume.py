@@ -176,7 +176,7 @@ class Recalled:
         self.spent = Meter()
         """What the jobs' lines in the journal have cost, with those that no longer count."""
         self.unused = 0
-        """Questions with stored replies that this session would not count."""
+        """Questions with stored replies that would no longer count."""
 
     @property
     def count(self) -> int:

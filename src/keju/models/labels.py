@@ -12,7 +12,6 @@ from keju.types import Request
 
 WORD_MARKS = "▁Ġ"
 """How SentencePiece and byte-level vocabularies write a leading space."""
-MARKS = tuple(WORD_MARKS)
 
 
 class _Position(NamedTuple):
@@ -61,7 +60,7 @@ def label_values(logprobs: Any, request: Request) -> tuple[dict[str, float], flo
     likeliest = position.likeliest
     if request.sampling.label_lead:
         # A server that decodes tokens one by one may leave the space out of all of them.
-        spaced = [entry for entry in likeliest if entry[0][:1].isspace() or entry[0][:1] in MARKS]
+        spaced = [entry for entry in likeliest if entry[0].startswith((" ", *WORD_MARKS))]
         likeliest = spaced or likeliest
     for token, value in likeliest:
         label = plain(token)
