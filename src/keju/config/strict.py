@@ -116,8 +116,10 @@ def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
 
 
 def model_of(annotation: Any) -> type[BaseModel] | None:
-    """The settings that a field of this type holds, if it holds settings."""
+    """The settings that a field of this type holds, alone or in a list, if it holds settings."""
     for candidate in alternatives(annotation):
+        if get_origin(candidate) is list:
+            (candidate,) = get_args(candidate)
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
             return candidate
     return None

@@ -344,6 +344,15 @@ TEXTS: dict[str, str] = {
     ),
     "config_yaml_grows": "its aliases make it grow without bounds",
     "config_yaml_at": "{where}{line}: {problem}",
+    # MCP servers.
+    "server_variable_unset": "the environment variable {variable} is not set: set it, or write "
+    "${{{variable}:-DEFAULT}}",
+    "server_url_form": "must begin with http:// or https://",
+    "server_one_way": "a server needs either a command (stdio) or a url (streamable HTTP)",
+    "server_without_effect": "'{setting}' has no effect on a server that is reached by {way}",
+    "server_workers": "'workers' has no effect with scope '{scope}': give scope: worker",
+    "server_instance_shared": "{{instance_id}} needs scope: sample; a server with scope '{scope}' "
+    "serves many questions",
     # Scoring, exporting and verifying what is stored.
     "export_nothing": "run '{run}' has no answers to export",
     "results_shape": "not a results document: {problem}",

@@ -300,6 +300,15 @@ TEXTS: dict[str, str] = {
     "config_variable_mapping": "{variable}：“{field}”是一个映射，请在文件中或用对应的选项给出",
     "config_yaml_grows": "其中的别名使内容无限增长",
     "config_yaml_at": "{where}{line}：{problem}",
+    # MCP 服务器。
+    "server_variable_unset": "环境变量 {variable} 没有设置：请设置它，"
+    "或写成 ${{{variable}:-默认值}}",
+    "server_url_form": "必须以 http:// 或 https:// 开头",
+    "server_one_way": "服务器需要 command（stdio）或 url（streamable HTTP）之一",
+    "server_without_effect": "“{setting}”对以 {way} 连接的服务器不起作用",
+    "server_workers": "scope 为“{scope}”时 workers 不起作用：请写 scope: worker",
+    "server_instance_shared": "{{instance_id}} 需要 scope: sample；"
+    "scope 为“{scope}”的服务器服务于多道题",
     # 对已存结果的评分、导出与核对。
     "export_nothing": "运行“{run}”没有可导出的回答",
     "results_shape": "不是结果文件：{problem}",
