@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 
 from keju.config import Budget, Price
@@ -47,11 +48,33 @@ class Meter:
 
     def cost(self, price: Price | None) -> float | None:
         """Money, where a price is known."""
-        if price is None:
-            return None
-        cached = price.cached if price.cached is not None else price.input
-        fresh = (self.input - self.cached) * price.input + self.cached * cached
-        return (fresh + self.output * price.output) / 1e6
+        return None if price is None else _cost(self.input, self.output, self.cached, price)
+
+
+def _cost(input_: float, output: float, cached: float, price: Price) -> float:
+    """Money for so many tokens; `cached` is a part of the input."""
+    cheap = price.cached if price.cached is not None else price.input
+    return ((input_ - cached) * price.input + cached * cheap + output * price.output) / 1e6
+
+
+class Ledger:
+    """Tokens by unit, so that what two arms take can be compared question by question."""
+
+    def __init__(self, units: int) -> None:
+        self._input, self._output, self._cached = (array("d", [0.0]) * units for _ in range(3))
+
+    def enter(self, unit: int, usage: Usage) -> None:
+        """Note what a unit's reply took; a later reply of it replaces that."""
+        self._input[unit], self._output[unit] = usage.input, usage.output
+        self._cached[unit] = usage.cached
+
+    def tokens(self, unit: int) -> float:
+        """Input and output tokens."""
+        return self._input[unit] + self._output[unit]
+
+    def cost(self, unit: int, price: Price) -> float:
+        """Money."""
+        return _cost(self._input[unit], self._output[unit], self._cached[unit], price)
 
 
 class Spending(Meter):

@@ -16,7 +16,7 @@ from keju.benchmarks.choices import as_shown
 from keju.benchmarks.prepare import choose_readers, generation_of, prepare_exams, resolve_sampling
 from keju.config import Filters, TaskConfig
 from keju.config.patterns import compiled
-from keju.engine.budget import Meter
+from keju.engine.budget import Ledger, Meter
 from keju.engine.channel import Exchange
 from keju.engine.tally import Tally, in_own_order
 from keju.errors import ConfigError
@@ -82,6 +82,8 @@ class Job:
         self.units = len(exam.samples) * epochs
         self.meter = Meter()
         """What the records that count have cost."""
+        self.ledger = Ledger(self.units if arm else 0)
+        """What each unit's reply took, where arms are compared."""
         self.seconds = array("f", [0.0]) * self.units
         """How long each unit's reply took."""
         self.outside = array("f", [0.0]) * (self.units if sampling.decode == "labels" else 0)
@@ -179,6 +181,8 @@ class Job:
         if self.outside and reply.outside_mass is not None:
             self.outside[unit] = reply.outside_mass
         self.meter.count(reply.usage, faults)
+        if self.arm:
+            self.ledger.enter(unit, reply.usage)
         self._note_reporter(unit, reply.model)
 
     def _note_reporter(self, unit: int, name: str) -> None:

@@ -48,6 +48,17 @@ TEXTS: dict[str, str] = {
     "readers_apart": "the score depends on the reader: '{reader}' is {points:+.1f} points from "
     "'{other}' on the same {whole} replies; only '{reader}' finds {first_only} right, only "
     "'{other}' {second_only} (p {p:.2g}): keju score RUN --reader {reader},{other} lists them",
+    "arms_not_compared": "{arm} and {base} share no question that has a score in both",
+    "arms_alike": "{arm} and {base} score the same on every one of {n} questions",
+    "arms_even": "{arm} and {base} each win as much as the other on {n} questions: "
+    "{points:+.1f} points (95 % interval {low:+.1f} to {high:+.1f})",
+    "arms_undecided": "no difference is shown: {arm} is {points:+.1f} points from {base} on {n} "
+    "questions (95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} questions "
+    "would show a difference of this size",
+    "arms_better": "{arm} helps: {points:+.1f} points over {base} on {n} questions "
+    "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
+    "arms_worse": "{arm} does harm: {points:+.1f} points against {base} on {n} questions "
+    "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
     "one_cluster": "all questions share one context: no interval can be given",
     "few_clusters": "only {clusters} clusters: the interval is itself unsure",
     "repeats_at_temperature_0": "repeats at temperature 0 measure the endpoint's noise, not the "

@@ -47,6 +47,16 @@ TEXTS: dict[str, str] = {
     "“{reader}”与“{other}”相差 {points:+.1f} 个百分点；"
     "仅“{reader}”判对 {first_only} 个，仅“{other}”判对 {second_only} 个（p {p:.2g}）："
     "keju score RUN --reader {reader},{other} 可逐条列出",
+    "arms_not_compared": "{arm} 与 {base} 没有两边都有分数的题目",
+    "arms_alike": "{arm} 与 {base} 在全部 {n} 道题上得分相同",
+    "arms_even": "{arm} 与 {base} 在 {n} 道题上互有胜负，相差 {points:+.1f} 个百分点"
+    "（95 % 区间 {low:+.1f} 至 {high:+.1f}）",
+    "arms_undecided": "未显示差异：{arm} 与 {base} 在 {n} 道题上相差 {points:+.1f} 个百分点"
+    "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）；要显示这么大的差异约需 {needed} 道题",
+    "arms_better": "{arm} 有帮助：在 {n} 道题上比 {base} 高 {points:+.1f} 个百分点"
+    "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
+    "arms_worse": "{arm} 有害：在 {n} 道题上比 {base} 低 {points:+.1f} 个百分点"
+    "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
     "one_cluster": "所有题目共用同一上下文：无法给出区间",
     "few_clusters": "只有 {clusters} 个聚类：区间本身并不可靠",
     "repeats_at_temperature_0": "温度为 0 时的重复衡量的是接口的噪声，而不是模型的离散程度",

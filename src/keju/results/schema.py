@@ -31,6 +31,8 @@ INCONCLUSIVE = 0.5
 Metric = Estimate
 
 
+SIGNIFICANT = 0.05
+"""The p below which a difference of two arms is called more than noise."""
 LISTED = 100
 """Questions that an entry lists by id."""
 
@@ -212,6 +214,79 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return msgspec.structs.replace(self, metrics=self.metrics | dict(metrics))
 
 
+class Change(msgspec.Struct, frozen=True):
+    """What a question takes in two arms on average, and how much more in the later one."""
+
+    base: float
+    arm: float
+    difference: float
+    ci95: Ends | None
+    """None for a single question."""
+
+
+class SubsetChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Two arms on the questions of one subset."""
+
+    name: str
+    n: int
+    difference: float
+    arm_only: int
+    base_only: int
+    p: float
+    p_adjusted: float
+    """The same with the rate of false discoveries over all subsets controlled."""
+
+
+class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Two arms of one exam on the questions that both have a score for; arm minus base."""
+
+    exam: str
+    reader: str
+    base: str
+    arm: str
+    n: int
+    left_out: int
+    """Questions that lack a grade in either arm."""
+    base_rate: float | None
+    arm_rate: float | None
+    difference: float | None
+    ci95: Ends | None
+    p: float | None
+    """McNemar's exact p for yes-or-no scores of independent questions, else a permutation's."""
+    both: int | None
+    """Questions that both arms get right; None where scores are graded, as `neither`."""
+    arm_only: int
+    """Questions on which the arm scores more than the base."""
+    base_only: int
+    neither: int | None
+    clusters: int | None = None
+    detectable: float | None = None
+    """The smallest difference that so many questions show with a power of 0.8."""
+    needed: int | None = None
+    """How many questions show a difference as large as the one seen, with a power of 0.8."""
+    subsets: tuple[SubsetChange, ...] = ()
+    gained: tuple[str, ...] = ()
+    """The questions of `arm_only`, up to `LISTED`."""
+    lost: tuple[str, ...] = ()
+    tokens: Change | None = None
+    cost: Change | None = None
+    seconds: Change | None = None
+
+    @property
+    def conclusion(self) -> Notice:
+        """What the comparison shows, and what would be needed to show more."""
+        names = {"arm": self.arm, "base": self.base, "n": self.n}
+        if self.difference is None or self.p is None or self.ci95 is None:
+            return Notice("arms_not_compared", names)
+        if not self.arm_only and not self.base_only:
+            return Notice("arms_alike", names)
+        values = {**names, "points": 100 * self.difference, "p": self.p, "needed": self.needed}
+        values |= {"low": 100 * self.ci95[0], "high": 100 * self.ci95[1]}
+        if self.p >= SIGNIFICANT:
+            return Notice("arms_undecided" if self.needed else "arms_even", values)
+        return Notice("arms_better" if self.difference > 0 else "arms_worse", values)
+
+
 class Disagreement(msgspec.Struct, frozen=True):
     """A reply whose outcome depends on its reader."""
 
@@ -244,6 +319,8 @@ class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The settings of the run; no secret is among them."""
     disagreements: tuple[Disagreement, ...] | None = None
     """Where several readers were asked for and do not agree."""
+    comparisons: tuple[Comparison, ...] = ()
+    """Every pair of arms, where the run has several."""
 
 
 _FIELDS = frozenset(Metric.__struct_fields__)

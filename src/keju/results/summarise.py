@@ -21,6 +21,7 @@ from keju.benchmarks.grading import GRADED
 from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import KejuError, Notice
+from keju.results.arms import compare_arms
 from keju.results.cells import Cell, cluster_of, join, read_items, read_subset
 from keju.results.metrics import chance_levels, metrics_of
 from keju.results.schema import (
@@ -81,6 +82,7 @@ def build_results(
         benchmarks=tuple(entries),
         complete=stop is None,
         stopped="" if stop is None else str(stop),
+        comparisons=tuple(compare_arms(jobs, price)),
         **origin_of(file.manifest, file.path.parent),
     )
 

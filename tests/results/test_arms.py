@@ -1,0 +1,137 @@
+"""Arms of one exam side by side, against figures computed by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scipy import stats  # type: ignore[import-untyped]
+
+from keju.answers.kinds import Choice
+from keju.answers.robust import RobustReader
+from keju.answers.wordings import ANSWER_COLON
+from keju.config import Price
+from keju.engine.job import Job
+from keju.messages import Language
+from keju.results.arms import compare_arms
+from keju.results.schema import Comparison
+from keju.types import Answer, Reading, Reply, Sampling, Score, Usage
+from tests.results.fake_exam import OUTCOME_OF, make_exam, make_sample
+
+SIZES = {"sums": 12, "dates": 8}
+
+
+def job(arm: str, outcomes: str, *, epochs: int = 1, tokens: int = 100, **more: Any) -> Job:
+    exam = make_exam({"all": len(outcomes) // epochs} if epochs > 1 else SIZES, **more)
+    made = Job(
+        exam,
+        Sampling(),
+        [RobustReader(Choice(), strict=ANSWER_COLON)],
+        model="m",
+        arm=arm,
+        epochs=epochs,
+    )
+    for unit, letter in enumerate(outcomes):
+        if letter != ".":
+            score = Score(float(letter == "1"), OUTCOME_OF[letter])
+            reply = Reply("A", usage=Usage(tokens + unit, 10), seconds=1.0)
+            made.enter_readings(unit, reply, (), (Reading("robust", Answer("A"), score),))
+    return made
+
+
+def compared(base: Job, arm: Job) -> Comparison:
+    (found,) = compare_arms([base, arm])
+    return found
+
+
+#                  sums (12)      dates (8)
+BASE = "100010000001" + "11000110"
+CALC = "111110110111" + "10000110"
+
+
+def test_the_difference_of_two_arms_is_that_of_the_table_of_pairs() -> None:
+    """7 questions are gained and 1 is lost: 7 - 1 of 20, McNemar 2 (1 + 8) / 2^8."""
+    found = compared(job("baseline", BASE), job("calc", CALC))
+    assert (found.both, found.arm_only, found.base_only, found.neither) == (6, 7, 1, 6)
+    assert found.base_rate == 7 / 20
+    assert found.arm_rate == 13 / 20
+    assert found.difference == pytest.approx(6 / 20)
+    assert found.p == pytest.approx(18 / 256)
+    assert found.p == pytest.approx(stats.binomtest(1, 8).pvalue)
+    # Bonett and Price: (8/22 - 2/22) ± 1.96 sqrt((8/22 + 2/22 - (6/22)²) / 22).
+    half = 1.959964 * ((10 / 22 - (6 / 22) ** 2) / 22) ** 0.5
+    assert found.ci95 == pytest.approx((6 / 22 - half, 6 / 22 + half), abs=1e-6)
+    assert (found.gained[0], found.lost) == ("fake_sums_1", ("fake_dates_1",))
+    sums, dates = found.subsets
+    assert (sums.n, sums.arm_only, sums.base_only) == (12, 7, 0)
+    assert sums.p == pytest.approx(2 / 2**7)
+    assert sums.p_adjusted == pytest.approx(4 / 2**7)
+    assert (8 * dates.difference, dates.p) == (-1.0, 1.0)
+    assert found.needed == 28  # (1.96 + 0.8416)² (8/20 - 0.3²) / 0.3² = 27.03
+    assert found.conclusion.code == "arms_undecided"
+
+
+def test_a_clear_effect_a_harm_and_none_are_told_apart() -> None:
+    helps = compared(job("baseline", "0" * 20), job("calc", "1" * 8 + "0" * 12))
+    harms = compared(job("baseline", "1" * 8 + "0" * 12), job("calc", "0" * 20))
+    none = compared(job("baseline", BASE), job("placebo", BASE))
+    even = compared(job("baseline", "10" * 10), job("placebo", "01" * 10))
+    codes = [found.conclusion.code for found in (helps, harms, none, even)]
+    assert codes == ["arms_better", "arms_worse", "arms_alike", "arms_even"]
+    assert none.p == even.p == 1.0
+    assert none.difference == even.difference == 0.0
+    languages: tuple[Language, ...] = ("en", "zh")
+    for found in (helps, harms, none, even):
+        for language in languages:
+            assert "calc" in (said := found.conclusion.text(language)) or "placebo" in said
+
+
+def test_a_question_with_an_error_in_either_arm_is_left_out_and_counted() -> None:
+    found = compared(job("baseline", "1e0" + "." * 17), job("calc", "11g" + "." * 17))
+    assert (found.n, found.left_out) == (1, 2)
+    assert found.ci95 is None
+    assert found.conclusion.code == "arms_not_compared"
+    nothing = compared(job("baseline", "e" + "." * 19), job("calc", "1" + "." * 19))
+    assert (nothing.difference, nothing.p, nothing.tokens) == (None, None, None)
+
+
+def test_repeats_are_averaged_inside_a_question_first() -> None:
+    """4 questions, twice each: differences 1/2, 1/2, 0 and -1/2."""
+    found = compared(job("baseline", "10000011", epochs=2), job("calc", "11100010", epochs=2))
+    assert found.n == 4
+    assert found.difference == pytest.approx(1 / 8)
+    assert found.both is found.neither is None
+    assert (found.arm_only, found.base_only) == (2, 1)
+    # Signs of three halves: the sum is at least 1/2 away from 0 under every one of them.
+    assert found.p == 1.0
+
+
+def test_questions_of_one_context_are_one_cluster() -> None:
+    groups = [make_sample("all", i, group=f"g{i // 4}") for i in range(20)]
+    own = {"clustered": True}
+    base, arm = job("baseline", "0" * 20, **own), job("calc", "1" * 8 + "0" * 12, **own)
+    for each in (base, arm):
+        each.exam.samples = groups
+    found = compared(base, arm)
+    assert found.clusters == 5
+    assert found.p == pytest.approx(1 / 2)  # two of five clusters moved, both the same way
+
+
+def test_tokens_money_and_time_are_compared_question_by_question() -> None:
+    base, arm = job("baseline", BASE), job("calc", CALC, tokens=300)
+    (found,) = compare_arms([base, arm], Price(input=1.0, output=5.0))
+    assert found.tokens is not None
+    assert found.cost is not None
+    assert found.seconds is not None
+    assert found.tokens.difference == pytest.approx(200)
+    assert found.tokens.ci95 == pytest.approx((200, 200))
+    assert found.cost.difference == pytest.approx(200e-6)
+    assert found.seconds.difference == 0
+    assert compared(base, arm).cost is None
+
+
+def test_every_pair_of_arms_is_compared_with_the_earlier_one_as_its_base() -> None:
+    arms = [job(name, BASE) for name in ("baseline", "calc", "placebo")]
+    found = [(each.base, each.arm) for each in compare_arms(arms)]
+    assert found == [("baseline", "calc"), ("baseline", "placebo"), ("calc", "placebo")]
+    assert compare_arms(arms[:1]) == []
