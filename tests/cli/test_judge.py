@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,3 +189,44 @@ def test_a_judge_does_not_hide_that_replies_were_cut_off(
     assert entry["judge"]["judged"] == UNITS
     assert entry["outcomes"]["truncated"] == UNITS
     assert entry["metrics"]["accuracy"]["value"] == worth
+
+
+def test_a_judge_that_takes_the_place_of_a_reader_is_told(
+    keju: Keju, judge: FaultyEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The published accuracy of a closed exam stays beside the judge's; a reply names its judge."""
+    monkeypatch.setenv("GRADER_KEY", "sk-judge-0123456789")
+    argv = ("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report", "--json")
+    before = keju(*argv).json["benchmarks"][0]
+    ran = keju("judge", "r", *named(judge), "--strategy", "llm", "--json", "-q", "--no-report")
+    entry = ran.json["benchmarks"][0]
+    told = {notice["code"]: notice["values"] for notice in entry["notices"]}
+    right = before["outcomes"]["correct"]
+    assert told["judge_overrules_reader"] == {
+        "reader": before["reader"], "raised": 0, "lowered": right, "whole": UNITS,
+    }  # fmt: skip
+    alone = entry["metrics"]["accuracy_without_judge"]
+    assert alone["value"] == before["metrics"]["accuracy"]["value"] == right / UNITS
+    assert entry["metrics"]["accuracy"]["value"] == 0
+    shown = keju("judge", "r", "-q", "--no-report").out
+    assert f"it raises 0 and lowers {right} of the {UNITS} scores" in shown
+    ids = [json.loads(line)["id"] for line in Path("runs/r/records.jsonl").read_text().splitlines()]
+    one = keju("show", "r", "--sample", ids[0])
+    assert "refused, score 0 by the judge 'j'" in one.out
+    assert keju("show", "r", "--sample", ids[0], "--json").json["judge"] == "j"
+
+
+def test_a_judge_whose_model_changes_is_told(keju: Keju) -> None:
+    keju("eval", "-m", "scripted", *EXAM, "--run-id", "r", "-q", "--no-report")
+    said = Plan(answers="<grade>correct</grade>", model_name="j-1")
+    less = {"strategy": "llm", "budget": {"requests": 5}, "eval_batch_size": 1}
+    with FaultyEndpoint(said) as first:
+        argv = ("--model", "j", "--api-url", first.url, "--judge", json.dumps(less))
+        assert keju("judge", "r", *argv, "-q", "--no-report").code == 4
+    with FaultyEndpoint(replace(said, model_name="j-2")) as second:
+        more = json.dumps({"strategy": "llm", "budget": {"requests": 99}})
+        argv = ("--model", "j", "--api-url", second.url, "--judge", more)
+        ran = keju("judge", "r", *argv, "--json", "-q", "--no-report")
+    told = {n["code"]: n["values"] for n in ran.json["benchmarks"][0]["notices"]}
+    counts = f"j-2 ({UNITS - 5}), j-1 (5)"
+    assert told["judge_reported_models"] == {"judge": "j", "models": 2, "counts": counts}

@@ -177,6 +177,20 @@ def test_open_answers_are_judged_where_the_key_is_set(
     assert "sk-judge" not in ran.out + ran.err
 
 
+def test_a_judge_that_nobody_named_is_not_asked_though_a_key_is_set(
+    env: Keju, monkeypatch: pytest.MonkeyPatch, endpoint: FaultyEndpoint
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-judge")
+    ran = env("vf-eval", "bixbench", "-a", OPEN, "-r", "1", "--json", "--run-id", "r")
+    assert ran.code == 0, ran.err
+    assert "no judge is named and none is asked" in ran.err
+    assert ran.json["benchmarks"][0]["grader"] == "exact"
+    assert not Path("runs/r/verdicts.jsonl").exists()
+    named = OPEN[:-1] + ', "llm_judge_model": "j", "llm_judge_base_url": "' + endpoint.url + '"}'
+    asked = env("vf-eval", "bixbench", "-a", named, "-r", "1", "--run-id", "s")
+    assert f"the judge of open answers is j at {endpoint.url}" in asked.err
+
+
 def test_exact_comparison_that_was_asked_for_asks_no_judge(
     env: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:

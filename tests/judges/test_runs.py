@@ -84,9 +84,15 @@ def test_recall_finds_what_the_reader_of_a_closed_exam_missed(tmp_path: Path) ->
     assert graders == {"judge"}
 
 
-def test_every_answer_is_judged_with_llm(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
-    found = entry(run_exams(config(tmp_path, endpoint.url, {"strategy": "llm"})).document)
-    assert found["judge"]["judged"] == SIZE
+def test_what_a_rule_decides_no_judge_can_overturn(tmp_path: Path) -> None:
+    def hostile(asked: Asked) -> str:
+        judge = asked.body["model"] == "judge"
+        return "<grade>incorrect</grade>" if judge else candidate(asked)
+
+    with FaultyEndpoint(Plan(answers=hostile)) as endpoint:
+        found = entry(run_exams(config(tmp_path, endpoint.url, {"strategy": "llm"})).document)
+    assert found["judge"]["judged"] == JUDGED
+    assert found["outcomes"]["correct"] == SIZE - JUDGED
 
 
 def test_errors_and_empty_answers_are_not_handed_in(tmp_path: Path) -> None:
@@ -98,7 +104,7 @@ def test_errors_and_empty_answers_are_not_handed_in(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=sparse)) as endpoint:
         found = entry(run_exams(config(tmp_path, endpoint.url, {"strategy": "llm"})).document)
     empty = sum(n % 10 == 0 for n in range(SIZE))
-    assert found["judge"]["judged"] == SIZE - empty
+    assert found["judge"]["judged"] == sum(n % 3 != 2 and n % 10 != 0 for n in range(SIZE))
     assert found["outcomes"]["unparsed"] == empty
 
 
@@ -112,11 +118,12 @@ def test_a_continuous_judge_gives_shares(tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(answers=shares)) as endpoint:
         settings = {"continuous": True, "strategy": "llm"}
         found = entry(run_exams(config(tmp_path, endpoint.url, settings)).document)
-    values = [[0.5, 0.25, 1.0][(n + 1) % 3] for n in range(SIZE)]
+    # The target's very text, a third of the answers, is right by rule: no judge is asked.
+    values = [1.0 if n % 3 == 2 else [0.5, 0.25, 1.0][(n + 1) % 3] for n in range(SIZE)]
     assert found["metrics"]["mean_score"]["value"] == pytest.approx(sum(values) / SIZE)
     assert found["outcomes"]["correct"] == sum(value >= 0.5 for value in values)
     reasons = Counter(r.readings[0].answer.reason for r in Records(tmp_path / "r", file=VERDICTS))
-    assert reasons["clamped"] == values.count(1.0)
+    assert reasons["clamped"] == sum(n % 3 == 1 for n in range(SIZE))
 
 
 def test_most_of_the_repeats_decide(tmp_path: Path) -> None:
@@ -247,7 +254,7 @@ def test_labelled_answers_correct_the_accuracy(tmp_path: Path) -> None:
         assert endpoint.stats.requests == asked
     paid = [r.reply.usage for r in Records(tmp_path / "r", file=VERDICTS)]
     used, known = found["judge"]["usage"], found["judge"]["labelled"]
-    assert (used["requests"], known["usage"]["requests"]) == (SIZE + 15, 15)
+    assert (used["requests"], known["usage"]["requests"]) == (JUDGED + 15, 15)
     assert used["input_tokens"] == sum(usage.input for usage in paid)
     whole = sum(usage.input + 2 * usage.output for usage in paid) / 1e6
     assert found["judge"]["cost"] == pytest.approx(whole)
@@ -265,7 +272,8 @@ def test_labelled_answers_correct_the_accuracy(tmp_path: Path) -> None:
         found["metrics"]["accuracy_judge_corrected"],
     )
     assert seen < RIGHT / SIZE
-    assert metric["value"] == pytest.approx(seen / 0.9)
+    by_rule = (SIZE - JUDGED) / SIZE
+    assert metric["value"] == pytest.approx(by_rule + (seen - by_rule) / 0.9)
     assert metric["ci95"][0] < seen < metric["ci95"][1]
     assert metric["n"] == SIZE
 

@@ -142,6 +142,8 @@ def test_which_outcomes_are_handed_in(outcome: Outcome) -> None:
     assert wants_judge(score, "llm_recall", open_answers=False) == recall
     assert wants_judge(score, "llm", open_answers=False) == every
     assert not wants_judge(score, "llm_recall", open_answers=True)
+    decided = outcome in ("correct", "incorrect")
+    assert wants_judge(score, "llm", open_answers=True) == (every and not decided)
 
 
 def test_undecided_answers_are_handed_in_and_answers_without_gold_are_not() -> None:

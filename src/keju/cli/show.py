@@ -79,13 +79,18 @@ def stored_reply(name: str, sample_id: str, work_dir: str | None, data_dir: str 
     """One stored question with all its replies that count; the prompt where its data is there."""
     import msgspec
 
+    from keju.judges.verdicts import GRADER as JUDGE
+
     run = stored_run(name, work_dir)
     records = [record for _, record in run.answers() if record.id == sample_id]
     if not records:
         near = did_you_mean(sample_id, [record.id for _, _, record in run.counting()])
         raise UsageError("cli_no_reply", run=run.id, id=sample_id, hint=near)
     prompt = _prompt_of(run, sample_id, data_dir)
-    document = {"run": run.id, "id": sample_id, "prompt": prompt}
+    document: dict[str, Any] = {"run": run.id, "id": sample_id, "prompt": prompt}
+    judge = (run.manifest.judge or {}).get("model")
+    if any(each.score.grader == JUDGE for record in records for each in record.readings):
+        document["judge"] = judge
     document["replies"] = [msgspec.to_builtins(record) for record in records]
     lines = [f"{sample_id}  (run {run.id})", ""]
     for turn in prompt or ():
@@ -104,7 +109,8 @@ def stored_reply(name: str, sample_id: str, work_dir: str | None, data_dir: str 
         for reading in record.readings:
             answer, score = reading.answer, reading.score
             read = answer.value if answer.value is not None else f"nothing ({answer.reason})"
-            lines.append(f"{reading.reader}: read {read} -> {score.outcome}, score {score.value:g}")
+            line = f"{reading.reader}: read {read} -> {score.outcome}, score {score.value:g}"
+            lines.append(line + (f" by the judge '{judge}'" if score.grader == JUDGE else ""))
     return Output(document, lambda: print_lines(*lines))
 
 

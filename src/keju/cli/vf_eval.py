@@ -54,7 +54,8 @@ def vf_eval(
     """Sit a benchmark as verifiers' vf-eval does: some examples, several rollouts, a mean reward.
 
     Without -m and -b the model is gpt-4.1-mini at the endpoint of OPENAI_BASE_URL, or at OpenAI.
-    Open answers are judged where the judge's key is set, and compared exactly where it is not.
+    Open answers are judged where -a names the judge (llm_judge_model, llm_judge_base_url or
+    llm_judge_api_key_var) and its key is set, and compared exactly where not.
     """
     from keju.config.address import parse_address
     from keju.engine.job import make_jobs
@@ -100,6 +101,7 @@ def _configure(
 ) -> tuple[TaskConfig, DatasetArgs]:
     """The configuration that the flags describe, and the benchmark's own settings in it."""
     from keju.benchmarks import registry
+    from keju.config.address import shown_url
     from keju.config.load import load
     from keju.config.text import mapping
     from keju.models.registry import is_local
@@ -111,6 +113,8 @@ def _configure(
     judge, own, warning = args.arrange_judge(own, os.environ)
     if warning:
         note(f"keju: warning: {warning}")
+    if judge is not None:
+        note(f"the judge of open answers is {judge.model} at {shown_url(judge.api_url or '')}")
     flags |= {"datasets": [benchmark.name], "dataset_args": {benchmark.name: own}}
     if judge is not None:
         flags["judge"] = judge.model_dump(exclude_defaults=True)

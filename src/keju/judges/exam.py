@@ -71,13 +71,16 @@ def submit(job: Job, unit: int, record: Record, strategy: str) -> Submission | N
 def wants_judge(score: Score, strategy: str, *, open_answers: bool) -> bool:
     """Whether the judge decides about an answer to which the rule gave `score`.
 
-    ``llm_recall`` hands in what the rules left undecided and, of exams with closed answers, what
-    the reader missed; what the rules of an exam with open answers decide is final.
+    What the rules of an exam with open answers decide is final, on both sides: a judge can neither
+    lower the share that they find right nor raise it. ``llm_recall`` hands in what they left
+    undecided and, of exams with closed answers, what the reader missed.
     """
     if strategy == "rule" or score.outcome in ("error", "refused"):
         return False
     if score.outcome == "ungraded":
         return score.grader == UNDECIDED
+    if open_answers and score.outcome in ("correct", "incorrect"):
+        return False
     if strategy == "llm":
         return True
     return score.outcome in ("incorrect", "unparsed") and not open_answers

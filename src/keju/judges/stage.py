@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,6 +39,7 @@ from keju.types import Record, Sample
 
 if TYPE_CHECKING:
     from keju.engine.display import Display
+    from keju.engine.tally import Tally
 
 LABELLED = "labelled"
 """Stands for the name of an exam where the answers come from a file of known grades."""
@@ -53,6 +55,8 @@ class Judgement(NamedTuple):
     """Who judged, what came of it and what it cost: `keju.results.schema.Judge`."""
     notices: list[Notice]
     metrics: dict[str, Estimate]
+    by_rule: Tally | None = None
+    """The scores before the judge, where it took the place of a reader that had decided."""
 
 
 class Panel:
@@ -110,6 +114,9 @@ class Panel:
     def decide(self) -> Iterator[Grade]:
         """Enter the first judge's verdicts on the scoreboards; the readings that result."""
         places = range(len(self.jobs))
+        self.by_rule = [
+            None if job.exam.open_answers else deepcopy(job.tallies) for job in self.jobs
+        ]
         self.verdicts = [[judge.verdicts(place) for judge in self.judges] for place in places]
         for job, submissions, verdicts in zip(
             self.jobs, self.submissions, self.verdicts, strict=True
@@ -134,8 +141,12 @@ class Panel:
             if missing := own.count(None):
                 notices.append(Notice(code, {"missing": missing, "whole": len(own)}))
         notices += self._cautions(place, judge)
+        tallies = self.by_rule[place]
+        by_rule = tallies[reader] if tallies is not None else None
+        if by_rule is not None:
+            notices += _overruled(by_rule, job.tallies[reader], job.readers[reader].name)
         if self.labelled is None:
-            return Judgement(judge, notices, {})
+            return Judgement(judge, notices, {}, by_rule)
         quality = measure(self.labelled.correct, self.judges[0].verdicts(len(self.jobs)))
         judge |= {"quality": describe(quality, self.labelled.correct)}
         tally = job.tallies[reader]
@@ -151,8 +162,8 @@ class Panel:
             metric = corrected_accuracy((len(units), correct), others, quality, shrink=shrink)
         except UsageError as error:
             notices.append(Notice("judge_not_corrected", {"reason": str(error)}))
-            return Judgement(judge, notices, {})
-        return Judgement(judge, notices, {CORRECTED: metric})
+            return Judgement(judge, notices, {}, by_rule)
+        return Judgement(judge, notices, {CORRECTED: metric}, by_rule)
 
     def _cautions(self, place: int, judge: dict[str, Any]) -> Iterator[Notice]:
         """What makes the verdicts on an exam less certain than they look."""
@@ -161,6 +172,12 @@ class Panel:
             yield Notice("judge_cut_off", {"replies": cut})
         if replies.doubts:
             yield Notice("judge_in_doubt", {"doubts": replies.doubts, "whole": whole})
+        for each in self.judges:
+            names = +each.jobs[place].reported
+            if len(names) > 1:
+                counts = ", ".join(f"{name} ({many})" for name, many in names.most_common())
+                values = {"judge": each.task.model, "models": len(names), "counts": counts}
+                yield Notice("judge_reported_models", values)
         if ties := judge.get("ties"):
             yield Notice("judge_ties", {"ties": ties, "whole": whole})
         agreed = judge.get("agreement", {})
@@ -308,6 +325,16 @@ class JudgeStage:
             if job in panel.jobs:
                 return panel.judgement(job, reader, deff)
         return None
+
+
+def _overruled(before: Tally, after: Tally, reader: str) -> Iterator[Notice]:
+    """The notice that a judge scores otherwise than the reader of an exam with closed answers."""
+    pairs = zip(before.values, after.values, strict=True)
+    changes = [new - old for old, new in pairs if new != old]
+    if changes or before.counts != after.counts:
+        raised = sum(change > 0 for change in changes)
+        values = {"reader": reader, "raised": raised, "lowered": len(changes) - raised}
+        yield Notice("judge_overrules_reader", values | {"whole": after.done})
 
 
 def _find(jobs: Sequence[Job], table: dict[str, Sample], name: str) -> Sample | None:

@@ -108,6 +108,11 @@ TEXTS: dict[str, str] = {
     "in judge.generation_config.max_tokens",
     "judge_in_doubt": "on {doubts} of {whole} answers the judge wrote different verdicts in one "
     "reply, and one of them was taken",
+    "judge_overrules_reader": "the score is the judge's: it raises {raised} and lowers {lowered} "
+    "of the {whole} scores that the reader '{reader}' gives; without the judge: "
+    "accuracy_without_judge",
+    "judge_reported_models": "the replies of the judge '{judge}' come from {models} models by what "
+    "its endpoint called them: {counts}",
     "judge_ties": "the judge's repeats are split evenly on {ties} of {whole} answers, where the "
     "first verdict decided: an odd number of repeats settles most of them",
     "judge_inconsistent": "two verdicts of the judge on one answer are the same in only "
@@ -565,6 +570,15 @@ LABELS: dict[str, str] = {
     "metric.accuracy_expected_with_guess": "accuracy expected if unread answers were guessed",
     "metric.accuracy_recorded_gold": "accuracy by the gold answers recorded with the predictions",
     "metric.accuracy_current_gold": "accuracy by the gold answers of the current data",
+    "metric.accuracy_tolerant": "accuracy as read by 'tolerant'",
+    "metric.accuracy_without_judge": "accuracy by the reader alone, without the judge",
+    "metric.accuracy_judge_corrected": "accuracy, corrected for the judge's errors",
+    "metric.precision": "correct among answers that are no refusal",
+    "metric.coverage": "answers that are no refusal",
+    "metric.reward": "mean score of all answers",
+    "metric.rotation_consistency": "right in all rotations",
+    "metric.position_rstd": "spread of recall over positions (RStd)",
+    "metric.position_bias": "letters chosen beyond where the same options stood",
     "metric.mean_score": "mean score, partly right answers counted in part",
     "metric.pass@k": "right at least once in {k} attempts (pass@{k})",
     "metric.pass^k": "right in all of {k} attempts (pass^{k})",

@@ -95,6 +95,9 @@ TEXTS: dict[str, str] = {
     "judge.generation_config.max_tokens",
     "judge_in_doubt": "{whole} 个答案中有 {doubts} 个，评委在同一回复里写了不同的裁决，"
     "只取了其中一个",
+    "judge_overrules_reader": "此得分由评委给出：在读取器 '{reader}' 给出的 {whole} 个得分中，"
+    "评委提高了 {raised} 个，降低了 {lowered} 个；不用评委的得分见 accuracy_without_judge",
+    "judge_reported_models": "按端点所报名称，评委 '{judge}' 的回复来自 {models} 个模型：{counts}",
     "judge_ties": "{whole} 个答案中有 {ties} 个，评委的重复裁决票数相同，由最先的裁决决定："
     "奇数次重复可消除大部分平票",
     "judge_inconsistent": "评委对同一答案的两次裁决仅有 {share:.0%} 相同",
@@ -511,6 +514,15 @@ LABELS: dict[str, str] = {
     "metric.accuracy_expected_with_guess": "未读出的答案按随机猜测计的期望准确率",
     "metric.accuracy_recorded_gold": "按随预测记录的标准答案计的准确率",
     "metric.accuracy_current_gold": "按现有数据的标准答案计的准确率",
+    "metric.accuracy_tolerant": "以 tolerant 读取器读出的准确率",
+    "metric.accuracy_without_judge": "只用读取器、不用评委的准确率",
+    "metric.accuracy_judge_corrected": "按评委的误差校正后的准确率",
+    "metric.precision": "未拒答的回答中答对的比例",
+    "metric.coverage": "未拒答的比例",
+    "metric.reward": "全部回答的平均得分",
+    "metric.rotation_consistency": "各种选项顺序下全部答对的比例",
+    "metric.position_rstd": "各位置召回率的离散程度（RStd）",
+    "metric.position_bias": "超出选项所在位置的字母偏好",
     "metric.mean_score": "平均得分，部分正确按比例计",
     "metric.pass@k": "{k} 次中至少答对一次（pass@{k}）",
     "metric.pass^k": "{k} 次全部答对（pass^{k}）",

@@ -22,6 +22,8 @@ SCHEMA = 1
 MACRO = "macro_accuracy"
 WORST, BEST = "accuracy_worst", "accuracy_best"
 CUT_AS_WRONG = "accuracy_cut_as_wrong"
+WITHOUT_JUDGE = "accuracy_without_judge"
+"""What the reader of an exam with closed answers gives, where a judge took its place."""
 NO_GOLD = "none"
 """What `Entry.gold` says where nothing could be scored for lack of gold answers."""
 

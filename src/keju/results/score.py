@@ -24,9 +24,8 @@ from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_rows
 from keju.judges import judge_stage
 from keju.models.openai.wire import finish_of
-from keju.results.cells import join, read_subset
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results
-from keju.results.summarise import entries_of, origin_of
+from keju.results.summarise import accuracy_of, entries_of, origin_of
 from keju.runs.manifest import Manifest
 from keju.runs.run import Run
 from keju.runs.sameness import other_versions
@@ -247,9 +246,7 @@ class Golds:
         exam, metrics = self._exam, {}
         for gold, tallies in self._tallies.items():
             if gold != used:
-                cells = (read_subset(exam, tallies[place], subset) for subset in exam.subsets)
-                whole = join(cells, clustered=exam.clustered)
-                metrics[f"accuracy_{gold}_gold"] = whole.accuracy()
+                metrics[f"accuracy_{gold}_gold"] = accuracy_of(exam, tallies[place])
         return entry.with_metrics(metrics)
 
 

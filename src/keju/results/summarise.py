@@ -29,6 +29,7 @@ from keju.results.schema import (
     LISTED,
     NO_GOLD,
     SCHEMA,
+    WITHOUT_JUDGE,
     WORST,
     Entry,
     Errata,
@@ -142,6 +143,10 @@ def entries_of(
         if judgement is not None:
             entry = entry.with_notices(judgement.notices).with_metrics(judgement.metrics)
             entry = replace(entry, judge=msgspec.convert(judgement.judge, Judge))
+            if judgement.by_rule is not None:
+                alone = accuracy_of(job.exam, judgement.by_rule)
+                title = f"accuracy by the reader '{reader.name}' alone, without the judge"
+                entry = entry.with_metrics({WITHOUT_JUDGE: replace(alone, title=title)})
         entries.append(entry)
     for place in range(1, len(entries)):
         entries[0] = entries[0].with_notices(_readers_apart(job, place))
@@ -152,6 +157,12 @@ def entries_of(
         entry = replace(own, signs=robust.signs, order_decides=robust.order_decides)
         return [entry.with_metrics({f"accuracy_{name}": other})]
     return entries
+
+
+def accuracy_of(exam: Exam, tally: Tally) -> Metric:
+    """The mean score over the questions of an exam."""
+    cells = (read_subset(exam, tally, subset) for subset in exam.subsets)
+    return join(cells, clustered=exam.clustered).accuracy()
 
 
 def _readers_apart(job: Job, place: int) -> Iterator[Notice]:

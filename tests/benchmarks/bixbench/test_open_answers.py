@@ -287,6 +287,11 @@ def test_tolerant_allows_for_rounding_and_per_cent(
     assert grade(mode, target, text, "tolerant")[0] == outcome
 
 
+def test_the_targets_very_text_is_right_by_rule_and_no_judge_is_asked(grade: Grade) -> None:
+    for mode in ("range_verifier", "str_verifier", "llm_verifier"):
+        assert grade(mode, "(0.6, 0.7)", "(0.6, 0.7)") == ("correct", "exact"), mode
+
+
 def test_without_a_judge_exact_match_decides_every_row(grade: Grade, prepare: Prepare) -> None:
     wrong = grade("llm_verifier", "Canonical glycolysis", "glycolysis", no_judge="exact")
     assert wrong == ("incorrect", "exact")

@@ -170,15 +170,18 @@ class BixBenchArgs(DatasetArgs):
         for name in JUDGE_SETTINGS:
             settings.pop(name, None)
         variable = self.llm_judge_api_key_var
-        if environ.get(variable):
+        if environ.get(variable) and self.names_a_judge:
             return Arranged(self.judge(), settings | {"no_judge": "ungraded"})
         fate = "are compared with the target by strict exact match"
         if settings.setdefault("no_judge", "exact") == "ungraded":
             fate = "stay ungraded"
-        warning = (
-            f"{variable} is not set, so there is no judge: open answers that no rule decides {fate}"
-        )
-        return Arranged(None, settings, warning)
+        why = f"{variable} is not set, so there is no judge"
+        if environ.get(variable):
+            why = (
+                "no judge is named and none is asked (llm_judge_model names one, such as "
+                f"{self.llm_judge_model} at {self.llm_judge_base_url} with the key of {variable})"
+            )
+        return Arranged(None, settings, f"{why}: open answers that no rule decides {fate}")
 
     @property
     def labels(self) -> dict[str, str]:

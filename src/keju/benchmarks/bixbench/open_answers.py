@@ -61,7 +61,7 @@ UNDECIDED = Verdict(None, "undecided")
 class OpenReader(Reader):
     """Takes the whole reply, or what stands inside its tags, for the answer."""
 
-    version = 3
+    version = 4
 
     def __init__(self, *, tolerant: bool, tags_required: bool) -> None:
         self.name = "tolerant" if tolerant else "native"
@@ -79,8 +79,10 @@ class OpenReader(Reader):
         return self.decide(value, sample).correct is True
 
     def decide(self, value: str, sample: Sample) -> Verdict:
-        """Grade an answer by the rule of its question."""
+        """Grade an answer by the rule of its question; the target's very text is right by any."""
         target = sample.target
+        if comparable(value) == comparable(target):
+            return Verdict(True, EXACT)
         if sample.metadata.get(EVAL_MODE) == "range_verifier":
             bounds, number = range_of(target), stated_number(value)
             if bounds is not None and not _may_hold_a_number(value):
@@ -88,8 +90,6 @@ class OpenReader(Reader):
             if bounds is None or number is None:
                 return UNDECIDED
             return Verdict(any(map(bounds.holds, self._values(number, percent=False))), "range")
-        if comparable(value) == comparable(target):
-            return Verdict(True, EXACT)
         number, gold = number_of(value), number_of(target)
         if number is None or gold is None:
             return UNDECIDED
@@ -154,7 +154,7 @@ def grade_open(reply: Reply, sample: Sample, reader: Reader, *, exact: bool) -> 
     elif isinstance(reader, OpenReader):
         correct, grader = reader.decide(value, sample)
         if correct is None and exact:
-            correct, grader = comparable(value) == comparable(sample.target), EXACT
+            correct, grader = False, EXACT
     else:
         return reading
     score = Score(1.0 if correct else 0.0, _OUTCOMES[correct], grader)
