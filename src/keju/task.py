@@ -15,6 +15,7 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.config import JudgeConfig, TaskConfig
+from keju.config.providers import provider_of
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import (
     KEPT_FAULTS,
@@ -256,7 +257,7 @@ def _resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) ->
     if isinstance(stop, FinalErrors) or not (folder / MANIFEST).is_file():
         return ""
     key = ""
-    if config.api_key is not None and not os.environ.get("OPENAI_API_KEY"):
+    if config.api_key is not None and not os.environ.get(provider_of(config.model).key_variable):
         key = " --api-key YOUR_KEY"
     return f"keju eval --config {shlex.quote(str(folder / MANIFEST))} --resume{key}"
 

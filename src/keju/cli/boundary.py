@@ -23,8 +23,6 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROF
 """Why nothing more can be written, where no bug is to blame."""
 LONGEST_MESSAGE: Final = 1000
 """Characters of a message; what it quotes may be anything."""
-SECRET_VARIABLES: Final = ("KEJU_API_KEY", "OPENAI_API_KEY")
-URL_VARIABLES: Final = ("KEJU_API_URL", "OPENAI_BASE_URL")
 HTTP_CLIENT: Final = "pyreqwest"
 
 
@@ -108,6 +106,9 @@ def _redacted(text: str, argv: list[str]) -> str:
     """`text` without the keys and the URLs' credentials of this process."""
     from keju.cli.options import OPTIONS
     from keju.config.address import shown_url
+    from keju.config.providers import PROVIDERS
+
+    providers = PROVIDERS.values()
 
     def values(metavar: str, variables: Sequence[str]) -> list[str]:
         """What the command line holds for flags of this kind, and the environment."""
@@ -117,8 +118,8 @@ def _redacted(text: str, argv: list[str]) -> str:
         texts += [arg.partition("=")[2] for arg in argv if arg.partition("=")[0] in flags]
         return [value for value in texts if value]
 
-    for secret in values("KEY", SECRET_VARIABLES):
+    for secret in values("KEY", ["KEJU_API_KEY", *(each.key_variable for each in providers)]):
         text = text.replace(secret, "***")
-    for url in values("URL", URL_VARIABLES):
+    for url in values("URL", ["KEJU_API_URL", *(each.url_variable for each in providers)]):
         text = text.replace(url, shown_url(url))
     return text

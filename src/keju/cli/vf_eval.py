@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from keju.results.schema import Entry
 
 DEFAULT_MODEL = "gpt-4.1-mini"
-DEFAULT_URL = "https://api.openai.com/v1"
-DEFAULT_KEY_VAR = "OPENAI_API_KEY"
 DEFAULT_EXAMPLES = 5
 ALL = -1
 """What verifiers' ``vf-eval`` sets where nothing else is said."""
@@ -58,6 +56,7 @@ def vf_eval(
     llm_judge_api_key_var) and its key is set, and compared exactly where not.
     """
     from keju.config.address import parse_address
+    from keju.config.providers import provider_of
     from keju.engine.job import make_jobs
     from keju.report.live import make_display
     from keju.task import run_exams
@@ -76,7 +75,7 @@ def vf_eval(
         finished = run_exams(config, display=make_display(sys.stderr))
     except EndpointError as error:
         if config.api_key is None and error.code == "endpoint_wants_key":
-            variable = key_var or DEFAULT_KEY_VAR
+            variable = key_var or provider_of(config.model).key_variable
             raise EndpointError("cli_key_variable", problem=error, variable=variable) from None
         raise
     summary: dict[str, Any] = {
@@ -103,6 +102,7 @@ def _configure(
     from keju.benchmarks import registry
     from keju.config.address import shown_url
     from keju.config.load import load
+    from keju.config.providers import provider_of
     from keju.config.text import mapping
     from keju.models.registry import is_local
 
@@ -125,18 +125,19 @@ def _configure(
     if examples is not None and examples != ALL:
         flags["limit"] = examples
     environ = dict(os.environ)
+    model = flags.get("model") or environ.get("KEJU_MODEL") or DEFAULT_MODEL
+    provider = provider_of(model)
     if key_var is not None:
         if environ.get(key_var):
             flags["api_key"] = environ[key_var]
-        environ.pop(DEFAULT_KEY_VAR, None)
+        environ.pop(provider.key_variable, None)
         environ.pop("KEJU_API_KEY", None)
     # What vf-eval assumes where neither a flag nor the environment says it.
-    model = flags.get("model") or environ.get("KEJU_MODEL") or DEFAULT_MODEL
     if not environ.get("KEJU_MODEL"):
         flags["model"] = model
-    url = environ.get("KEJU_API_URL") or environ.get("OPENAI_BASE_URL")
+    url = environ.get("KEJU_API_URL") or environ.get(provider.url_variable)
     if "api_url" not in flags and not url and not is_local(model):
-        flags["api_url"] = DEFAULT_URL
+        flags["api_url"] = provider.home
     config = load(flags=flags, environ=environ, is_local=is_local)
     return config, _checked(benchmark.Args, own)
 

@@ -1,9 +1,9 @@
 """Where settings come from: a file, the environment, overrides and flags, made one `TaskConfig`.
 
 The nearer to the command line, the stronger: flags, then overrides (``-s key.sub=value``), then
-the environment (``KEJU_<FIELD>``, then ``OPENAI_API_KEY`` and ``OPENAI_BASE_URL``), then the file,
-then defaults. Mappings merge key by key, so a flag that sets the temperature leaves the file's
-token limit alone.
+the environment (``KEJU_<FIELD>``, then ``OPENAI_API_KEY`` and ``OPENAI_BASE_URL`` or what the
+model's provider reads), then the file, then defaults. Mappings merge key by key, so a flag that
+sets the temperature leaves the file's token limit alone.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final, get_origin
 
 from pydantic import AliasChoices, BaseModel
 
+from keju.config.providers import provider_of
 from keju.config.strict import alternatives, model_of
 from keju.config.task import GenerationConfig, TaskConfig
 from keju.config.text import document, scalar
@@ -25,7 +26,7 @@ PREFIX: Final = "KEJU_"
 OTHER_VARIABLES: Final = ("KEJU_CACHE_DIR", "KEJU_DEBUG")
 """Variables of Keju that are not settings of a task."""
 TEST_PREFIX: Final = "KEJU_TEST_"
-SHARED: Final = {"api_key": "OPENAI_API_KEY", "api_url": "OPENAI_BASE_URL"}
+OF_ENDPOINT: Final = ("api_key", "api_url")
 """What the environment may also hold under the names that other programs use."""
 
 MANIFEST: Final = "manifest.json"
@@ -69,25 +70,25 @@ def load(
     """
     environ = os.environ if environ is None else environ
     stored = (str(file), from_file(Path(file)) if file is not None else {})
-    around = (ENVIRONMENT, from_environment(environ))
     resumes = file is not None and Path(file).name == MANIFEST
-    sources = [
-        *((around, stored) if resumes else (stored, around)),
-        ("-s", from_overrides(overrides)),
-        ("", canonical(flags or {})),
-    ]
+    above = [("-s", from_overrides(overrides)), ("", canonical(flags or {}))]
+    around = (ENVIRONMENT, from_environment(environ))
+    ranked = [*above[::-1], *((stored, around) if resumes else (around, stored))]
+    model = next((layer["model"] for _, layer in ranked if "model" in layer), "")
+    around = (ENVIRONMENT, of_provider(model, environ) | around[1])
+    sources = [*((around, stored) if resumes else (stored, around)), *above]
     merged: Layer = {}
     origins: dict[str, str] = {}
-    (above, winner), (below, loser) = (stored, around) if resumes else (around, stored)
+    (first, winner), (second, loser) = (stored, around) if resumes else (around, stored)
     for name in sorted(winner.keys() & loser.keys()):
         if str(winner[name]) != str(loser[name]) and name != "api_key":
-            say(text_of("config_outranked", {"name": name, "above": above, "below": below}))
+            say(text_of("config_outranked", {"name": name, "above": first, "below": second}))
     for origin, layer in sources:
         merged = merge(merged, layer)
         origins |= dict.fromkeys(layer, origin)
     if is_local(merged.get("model")):
         # A local model needs no endpoint, so one that is only in the environment is not meant.
-        for field in SHARED:
+        for field in OF_ENDPOINT:
             if origins.get(field) == ENVIRONMENT:
                 del merged[field]
     try:
@@ -135,8 +136,8 @@ def from_file(path: Path) -> Layer:
 def from_environment(environ: Mapping[str, str]) -> Layer:
     """The settings given as ``KEJU_<FIELD>``; an unknown variable is refused by its nearest name.
 
-    OPENAI_API_KEY and OPENAI_BASE_URL count too, below them. An empty variable counts as not
-    set. A list is written with commas; a mapping cannot be given in a variable.
+    An empty variable counts as not set. A list is written with commas; a mapping cannot be given
+    in a variable.
     """
     kinds = {
         PREFIX + name.upper(): {get_origin(kind) or kind for kind in alternatives(field.annotation)}
@@ -144,7 +145,7 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
         if model_of(field.annotation) is None
     }
     valid = [variable for variable, kind in kinds.items() if dict not in kind]
-    layer: Layer = {field: environ[name] for field, name in SHARED.items() if environ.get(name)}
+    layer: Layer = {}
     for variable, value in environ.items():
         if not variable.startswith(PREFIX) or variable.startswith(TEST_PREFIX):
             continue
@@ -159,6 +160,13 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
             hint = did_you_mean(variable, [*valid, *OTHER_VARIABLES])
             raise ConfigError("config_unknown_variable", variable=variable, hint=hint)
     return layer
+
+
+def of_provider(model: object, environ: Mapping[str, str]) -> Layer:
+    """The key and the address that the environment holds for other programs of a provider."""
+    provider = provider_of(model)
+    variables = zip(OF_ENDPOINT, (provider.key_variable, provider.url_variable), strict=True)
+    return {field: environ[name] for field, name in variables if environ.get(name)}
 
 
 def from_overrides(overrides: Sequence[str]) -> Layer:

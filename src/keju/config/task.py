@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from keju.config.patterns import compiled
+from keju.config.providers import full_name
 from keju.config.strict import LARGEST, Count, Invalid, Seconds, Seed, StrictSettings, Whole
 from keju.errors import ConfigError, did_you_mean
 
@@ -255,7 +256,8 @@ class JudgeConfig(StrictSettings):
     api_url: str | None = None
     api_key_var: str | None = None
     """Name of the environment variable that holds the key. Where none is said: at the candidate's
-    own host the candidate's key, at OpenAI's OPENAI_API_KEY, elsewhere no key."""
+    own host the candidate's key, at OpenAI's OPENAI_API_KEY, at Anthropic's ANTHROPIC_API_KEY,
+    elsewhere no key."""
     strategy: Literal["rule", "llm", "llm_recall"] = "llm_recall"
     """``rule`` never asks, ``llm`` asks about every answer, ``llm_recall`` about undecided ones."""
     continuous: bool = False
@@ -277,16 +279,23 @@ class JudgeConfig(StrictSettings):
     def _names_a_variable(cls, value: str | None) -> str | None:
         return None if value is None else variable_name(value, "judge.api_key_var")
 
+    @field_validator("model", "second")
+    @classmethod
+    def _full_name(cls, value: str | None) -> str | None:
+        return None if value is None else full_name(value)
+
 
 class TaskConfig(StrictSettings):
     """Everything that one run is asked to do."""
 
     model: str
-    """A name at the endpoint, or scripted, replay:RUN, embedded, gguf:PATH, hf:NAME."""
+    """A name at the endpoint, or anthropic:NAME, scripted, replay:RUN, embedded, gguf:PATH,
+    hf:NAME."""
     api_url: str | None = None
-    """Base URL of an OpenAI-compatible endpoint (or OPENAI_BASE_URL)."""
+    """Base URL of an OpenAI-compatible endpoint (or OPENAI_BASE_URL), or of Anthropic's API (or
+    ANTHROPIC_BASE_URL)."""
     api_key: SecretStr | None = Field(default=None, exclude=True)
-    """Its key (or OPENAI_API_KEY); never stored."""
+    """Its key (or OPENAI_API_KEY, ANTHROPIC_API_KEY); never stored."""
     api: Literal["auto", "chat", "completions"] = "auto"
     """Which route of the endpoint; by default the one the protocol is published for."""
     headers: dict[str, str] = Field(default={}, exclude=True)
@@ -294,7 +303,7 @@ class TaskConfig(StrictSettings):
     ca_file: str | None = None
     """A certificate authority to trust, in PEM."""
     model_args: dict[str, Any] = Field(default={})
-    """Settings of a local model (dtype, device, n_ctx, slots, …)."""
+    """Settings of a kind of model: dtype, device, n_ctx, slots, api_version, …"""
 
     datasets: Texts = Field(min_length=1)
     dataset_args: dict[str, dict[str, Any]] = Field(default={})
@@ -355,6 +364,11 @@ class TaskConfig(StrictSettings):
     """Start over: a run of this id that exists is moved aside."""
     language: Literal["en", "zh"] = "en"
     """Language of the report."""
+
+    @field_validator("model")
+    @classmethod
+    def _full_name(cls, value: str) -> str:
+        return full_name(value)
 
     @field_validator("limit", mode="before")
     @classmethod

@@ -17,6 +17,7 @@ from keju.benchmarks.prepare import resolve_sampling
 from keju.config import Budget, GenerationConfig, JudgeConfig, Price, TaskConfig
 from keju.config.address import parse_address
 from keju.config.load import canonical
+from keju.config.providers import provider_of
 from keju.config.strict import StrictSettings
 from keju.engine.budget import Meter
 from keju.engine.channel import Channel, Exchange
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 EXCERPT = 120
 """Characters of a reply without a verdict that are kept with the fault."""
-OPENAI_KEY = "OPENAI_API_KEY"
 _LOOPBACK = re.compile(r"(?<=://)(?:127\.0\.0\.1|\[::1\]|0\.0\.0\.0)(?=[:/])")
 """This computer, whichever way: ``http://127.0.0.1:8000/v1``, ``http://[::1]/v1``."""
 _USUAL_PORT = re.compile(r"^(http://[^/]*):80(?=/)|^(https://[^/]*):443(?=/)")
@@ -204,10 +204,12 @@ class Judge:
 
     def failed(self, error: KejuError) -> KejuError:
         """`error` with this judge's name, and its settings in place of a candidate's."""
-        own: dict[str, Any] = {"key": self.settings.api_key_var or OPENAI_KEY}
-        hosts = [_host(url) for url in (self.task.api_url, self._candidate.api_url, _openai())]
+        variable = provider_of(self.task.model).key_variable
+        own: dict[str, Any] = {"key": self.settings.api_key_var or variable}
+        places = (self.task, self._candidate)
+        hosts = [_host(endpoint_of(task)) for task in places] + [_host(_usual(self.task.model))]
         if self.settings.api_key_var is None and hosts[0] not in hosts[1:]:
-            own["key"] = Notice("judge_key_setting")
+            own["key"] = Notice("judge_key_setting", {"variable": variable})
         if (missing := self.missing_key()) is not None:
             own["key"] = Notice("judge_key_missing", {"variable": own["key"], "problem": missing})
         if self.settings.api_url is None:
@@ -231,25 +233,29 @@ class Judge:
     def kinship(self) -> Iterator[Notice]:
         """The warning about a judge that is, or by its name may be, the candidate."""
         if self.task.model == self._candidate.model:
-            same = _machine(self.task.api_url) == _machine(self._candidate.api_url)
-            yield Notice(f"{self._code}_is_candidate" if same else f"{self._code}_is_namesake")
+            places = {_machine(endpoint_of(task)) for task in (self.task, self._candidate)}
+            yield Notice(f"{self._code}_is_{'candidate' if len(places) == 1 else 'namesake'}")
 
 
 def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig:
     """Asking a judge as a task of its own.
 
     A key goes only where it was meant to: the one of the variable that the judge's settings name
-    to the judge; the candidate's to the candidate's own host; OPENAI_API_KEY to OpenAI, or to the
-    host of OPENAI_BASE_URL.
+    to the judge; the candidate's to the candidate's own host; that of a provider, such as
+    OPENAI_API_KEY, to the provider, or to the host of its own variable, such as OPENAI_BASE_URL.
+    A judge without an address is at the candidate's where both have the same provider.
     """
     endpoint: dict[str, Any] = {}
     if not is_local(model):
-        address = judge.api_url or config.api_url or os.environ.get("OPENAI_BASE_URL")
+        provider = provider_of(model)
+        beside = config.api_url if provider == provider_of(config.model) else None
+        address = judge.api_url or beside or os.environ.get(provider.url_variable)
         key: Any = os.environ.get(judge.api_key_var or "")
-        if not key and _host(address) == _host(config.api_url):
+        host = _host(address or provider.home)
+        if not key and host == _host(endpoint_of(config)):
             key = config.api_key
-        elif judge.api_key_var is None and _host(address) == _host(_openai()):
-            key = os.environ.get(OPENAI_KEY)
+        elif judge.api_key_var is None and host == _host(_usual(model)):
+            key = os.environ.get(provider.key_variable)
         endpoint = {"api_url": address, "api_key": key, "ca_file": config.ca_file}
     try:
         return TaskConfig(
@@ -272,9 +278,15 @@ def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig
         raise ConfigError("judge_unusable", problem=error) from None
 
 
-def _openai() -> str:
-    """The address that OPENAI_API_KEY is for."""
-    return os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+def endpoint_of(task: TaskConfig) -> str | None:
+    """The address of a task's model; None where it has no endpoint."""
+    return None if is_local(task.model) else task.api_url or provider_of(task.model).home
+
+
+def _usual(model: str) -> str:
+    """The address that the key of a model's provider is for."""
+    provider = provider_of(model)
+    return os.environ.get(provider.url_variable) or provider.home
 
 
 def _host(api_url: str | None) -> str:

@@ -135,7 +135,7 @@ TEXTS: dict[str, str] = {
     "judge_model_setting": "--api-url and judge.model",
     "gguf_alignment": "{path} is damaged: the alignment in its header is no sensible number",
     "judge_key_setting": "judge.api_key_var (or llm_judge_api_key_var) to the name of the variable "
-    "that holds the judge's key, since OPENAI_API_KEY is not sent to other hosts",
+    "that holds the judge's key, since {variable} is not sent to other hosts",
     "judge_settings": "judge.api_url and judge.model (or llm_judge_base_url and llm_judge_model)",
     "labelled_unreadable": "judge.labelled: cannot read {path}: {problem}",
     "labelled_unknown_question": "{path}, row {row}: no exam of this run has a question '{id}'",
@@ -145,7 +145,7 @@ TEXTS: dict[str, str] = {
     "false)",
     "labelled_empty": "{path} holds no labelled answers",
     # Endpoints.
-    "key_setting": "OPENAI_API_KEY or --api-key",
+    "key_setting": "{variable} or --api-key",
     "address_and_model_settings": "--api-url and --model",
     "did_you_mean": " (did you mean '{name}'?)",
     "in_all": ", … ({n} in all)",

@@ -118,7 +118,7 @@ TEXTS: dict[str, str] = {
     "judge_model_setting": "--api-url 和 judge.model",
     "gguf_alignment": "{path} 已损坏：文件头中的对齐值不是合理的数字",
     "judge_key_setting": "judge.api_key_var（或 llm_judge_api_key_var）为存放评委密钥的变量名，"
-    "因为 OPENAI_API_KEY 不会发往其他主机",
+    "因为 {variable} 不会发往其他主机",
     "judge_settings": "judge.api_url 和 judge.model（或 llm_judge_base_url 和 llm_judge_model）",
     "labelled_unreadable": "judge.labelled：无法读取 {path}：{problem}",
     "labelled_unknown_question": "{path} 第 {row} 行：本次运行的考试中没有题目“{id}”",
@@ -127,7 +127,7 @@ TEXTS: dict[str, str] = {
     "（true 或 false）",
     "labelled_empty": "{path} 中没有带标注的答案",
     # Endpoints.
-    "key_setting": "OPENAI_API_KEY 或 --api-key",
+    "key_setting": "{variable} 或 --api-key",
     "address_and_model_settings": "--api-url 和 --model",
     "did_you_mean": "（是否指“{name}”？）",
     "in_all": "……（共 {n} 个）",

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,8 @@ from pyreqwest.request import RequestBuilder
 from pyreqwest.response import Response
 
 from keju.config import TaskConfig
-from keju.config.address import PATHS, parse_address
+from keju.config.address import PATHS, Address, parse_address
+from keju.config.providers import OPENAI
 from keju.errors import ConfigError
 from keju.models.base import Model
 from keju.models.faults import Redactor, refusal
@@ -45,6 +47,8 @@ SETTLE_SECONDS = 0.05
 in that moment would be aborted (exit code 134 instead of the command's)."""
 SEPARATORS = ':"(),/;<=>?@[\\]{}'
 """Characters that cannot stand in the name of a header."""
+KEY_HEADERS = ("authorization", "x-api-key")
+"""Headers that carry the key of an endpoint."""
 CREDENTIAL = re.compile("auth|key|token|secret|password|cookie", re.IGNORECASE)
 """What the names of headers have that carry a key: ``Authorization``, ``api-key``, ``Cookie``."""
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
@@ -214,11 +218,83 @@ def _cause(error: PyreqwestError) -> str:
     return message[:1].lower() + message[1:]
 
 
-class OpenAIModel(Model):
-    """Chat completions and completions, one attempt a call.
+class HttpModel(Model):
+    """A model behind an address.
 
     The key and the values of all further headers are secrets: they are in no message, repr or
-    fact. The form of a request's sampling decides which route it takes.
+    fact.
+    """
+
+    provider = OPENAI
+
+    def __init__(
+        self,
+        name: str,
+        address: Address,
+        key_headers: Mapping[str, str],
+        headers: Mapping[str, str] | None = None,
+        ca_file: str | None = None,
+        preflight_timeout: float = PREFLIGHT_SECONDS,
+    ) -> None:
+        """`key_headers` carry the key, where there is one; `headers` are the user's own."""
+        self.name = name
+        self.address = address
+        self.preflight_timeout = preflight_timeout
+        sent = {"Content-Type": "application/json"} | dict(key_headers) | dict(headers or {})
+        keys = [v for n, v in sent.items() if CREDENTIAL.search(n)] + [*self.address.secrets]
+        self.has_key = any(n.lower() in KEY_HEADERS for n in sent)
+        self.redact = Redactor([*keys, *(headers or {}).values()], keys)
+        self.transport = Transport(sent, ca_file)
+        self._facts: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, api_url={self.address.shown!r})"
+
+    async def start(self) -> None:
+        """Open the connection pool."""
+        self.transport.open()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.transport.close()
+
+    async def attempt(self, sending: Awaitable[HttpReply], request: Request) -> Reply:
+        """One attempt; where no whole reply came, that is its fault."""
+        started = perf_counter()
+        try:
+            reply = await sending
+        except TransportError as error:
+            fault = Fault(error.kind, self.redact(error.message), sent=error.reached)
+            return Reply(seconds=perf_counter() - started, error=fault)
+        return self.read(reply, request, perf_counter() - started)
+
+    def read(self, reply: HttpReply, request: Request, seconds: float = 0.0) -> Reply:
+        """What an endpoint said; whatever cannot be made out of it is a fault of this attempt."""
+        try:
+            if not 200 <= reply.status < 300:
+                return Reply(seconds=seconds, error=self.refusal(reply))
+            return self.redact.reply(self.normalise(reply, request, seconds))
+        except Exception as error:  # nothing that an endpoint may send ends a run
+            problem = f"the reply cannot be read ({type(error).__name__})"
+            return Reply(seconds=seconds, error=Fault("malformed", problem, reply.status))
+
+    def refusal(self, reply: HttpReply) -> Fault:
+        """The fault behind a reply whose status is not a success."""
+        return refusal(reply.status, reply.body, reply.header, self.redact)
+
+    @abstractmethod
+    def normalise(self, reply: HttpReply, request: Request, seconds: float) -> Reply:
+        """The reply in the body of a successful call."""
+
+    def facts(self) -> dict[str, Any]:
+        """The endpoint without credentials, and what the preflight learnt of it."""
+        return {"name": self.name, "endpoint": self.address.shown} | self._facts
+
+
+class OpenAIModel(HttpModel):
+    """Chat completions and completions, one attempt a call.
+
+    The form of a request's sampling decides which route it takes.
     """
 
     def __init__(
@@ -231,30 +307,12 @@ class OpenAIModel(Model):
         ca_file: str | None = None,
         preflight_timeout: float = PREFLIGHT_SECONDS,
     ) -> None:
-        self.name = name
-        self.address = parse_address(api_url)
-        self.bodies = BodyBuilder(name)
-        self.preflight_timeout = preflight_timeout
         key = (api_key or "").strip()
-        self.has_key = bool(key) or any(n.lower() == "authorization" for n in headers or {})
         credentials = {"Authorization": f"Bearer {key}"} if key else {}
-        sent = {"Content-Type": "application/json"} | credentials | dict(headers or {})
-        keys = [v for n, v in sent.items() if CREDENTIAL.search(n)] + [*self.address.secrets]
-        self.redact = Redactor([*keys, *(headers or {}).values()], keys)
-        self.transport = Transport(sent, ca_file)
+        address = parse_address(api_url)
+        super().__init__(name, address, credentials, headers, ca_file, preflight_timeout)
+        self.bodies = BodyBuilder(name)
         self._routes = {form: self.address.route(form) for form in PATHS}
-        self._facts: dict[str, Any] = {}
-
-    def __repr__(self) -> str:
-        return f"OpenAIModel({self.name!r}, api_url={self.address.shown!r})"
-
-    async def start(self) -> None:
-        """Open the connection pool."""
-        self.transport.open()
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self.transport.close()
 
     async def preflight(self, sampling: Sampling) -> None:
         """Find a wrong address, key, model or parameter before the run, in one line."""
@@ -278,33 +336,16 @@ class OpenAIModel(Model):
         return reply
 
     async def _attempt(self, request: Request, timeout: float, top: int = 0) -> Reply:
-        started = perf_counter()
-        try:
-            reply = await self.send(request, timeout, top)
-        except TransportError as error:
-            fault = Fault(error.kind, self.redact(error.message), sent=error.reached)
-            return Reply(seconds=perf_counter() - started, error=fault)
-        return self.read(reply, request, perf_counter() - started)
+        return await self.attempt(self.send(request, timeout, top), request)
 
-    def read(self, reply: HttpReply, request: Request, seconds: float = 0.0) -> Reply:
-        """What an endpoint said; whatever cannot be made out of it is a fault of this attempt."""
-        try:
-            if not 200 <= reply.status < 300:
-                fault = refusal(reply.status, reply.body, reply.header, self.redact)
-                return Reply(seconds=seconds, error=fault)
-            return self.redact.reply(normalise(reply.body, request, seconds, self.redact))
-        except Exception as error:  # nothing that an endpoint may send ends a run
-            problem = f"the reply cannot be read ({type(error).__name__})"
-            return Reply(seconds=seconds, error=Fault("malformed", problem, reply.status))
+    def normalise(self, reply: HttpReply, request: Request, seconds: float) -> Reply:
+        """The reply in the body of a successful call."""
+        return normalise(reply.body, request, seconds, self.redact)
 
     async def send(self, request: Request, timeout: float, top: int = 0) -> HttpReply:
         """Send one request as it is, for `ask` and the preflight."""
         route = self._routes[request.sampling.form]
         return await self.transport.post(route, self.bodies.build(request, top), timeout)
-
-    def facts(self) -> dict[str, Any]:
-        """The endpoint without credentials, and what the preflight learnt of it."""
-        return {"name": self.name, "endpoint": self.address.shown} | self._facts
 
 
 def make(config: TaskConfig) -> OpenAIModel:

@@ -9,7 +9,7 @@ import msgspec
 from keju.errors import EndpointError, Notice, nearest
 from keju.models.base import NotReady
 from keju.models.faults import fault_text
-from keju.models.openai.client import HttpReply, OpenAIModel, TransportError
+from keju.models.openai.client import HttpModel, HttpReply, OpenAIModel, TransportError
 from keju.models.openai.wire import FEWEST_LABELS, document_of
 from keju.types import Fault, Prefix, Prompt, Request, Sampling
 
@@ -71,17 +71,17 @@ async def _attempt(model: OpenAIModel, request: Request) -> HttpReply | Fault:
         if error.reached:
             return Fault(error.kind, message)
         code = "endpoint_distrusted" if error.distrusted else "endpoint_unreachable"
-        raise _error(code, model, message) from None
+        raise endpoint_error(code, model, message) from None
     # Its shape is judged as if free text had been asked for; only then are labels looked for.
     sampling = msgspec.structs.replace(request.sampling, decode="generate")
     as_text = msgspec.structs.replace(request, sampling=sampling)
     fault = model.read(reply, as_text).error
     if fault is None and model.read(reply, request).error is not None:
-        raise _error("endpoint_no_logprobs", model, Notice("logprobs_left_out"))
+        raise endpoint_error("endpoint_no_logprobs", model, Notice("logprobs_left_out"))
     return reply if fault is None else fault
 
 
-def _error(code: str, endpoint: OpenAIModel, problem: Any, **values: Any) -> EndpointError:
+def endpoint_error(code: str, endpoint: HttpModel, problem: Any, **values: Any) -> EndpointError:
     """What is wrong with an endpoint; the settings are those of a candidate.
 
     Whoever asks for somebody else, such as a judge, puts the names of its own settings in place
@@ -91,7 +91,7 @@ def _error(code: str, endpoint: OpenAIModel, problem: Any, **values: Any) -> End
         code,
         url=endpoint.address.shown,
         problem=problem,
-        key=Notice("key_setting"),
+        key=Notice("key_setting", {"variable": endpoint.provider.key_variable}),
         address="--api-url",
         address_and_model=Notice("address_and_model_settings"),
         **values,
@@ -102,13 +102,13 @@ async def _explanation(model: OpenAIModel, sampling: Sampling, fault: Fault) -> 
     """Say what to change, for a failure that will not pass."""
     if fault.kind == "auth" and fault.status in (401, 403):
         code = "endpoint_refused_key" if model.has_key else "endpoint_wants_key"
-        return _error(code, model, fault.message, status=fault.status)
+        return endpoint_error(code, model, fault.message, status=fault.status)
     if fault.kind == "not_found" and fault.status < 400:
-        return _error("endpoint_elsewhere", model, fault.message)
+        return endpoint_error("endpoint_elsewhere", model, fault.message)
     if fault.kind != "not_found":
         if sampling.decode == "labels" and "logprob" in fault.message.lower():
-            return _error("endpoint_no_logprobs", model, fault.message)
-        return _error("endpoint_refused_request", model, fault_text(fault))
+            return endpoint_error("endpoint_no_logprobs", model, fault.message)
+        return endpoint_error("endpoint_refused_request", model, fault_text(fault))
     # The list of models tells a missing model from a missing route.
     name = model.name
     try:
@@ -119,7 +119,7 @@ async def _explanation(model: OpenAIModel, sampling: Sampling, fault: Fault) -> 
         offered = []  # the endpoint does not tell
     if offered and name not in offered:
         near = nearest(name, offered)
-        return _error(
+        return endpoint_error(
             "endpoint_without_model",
             model,
             "",
@@ -130,8 +130,8 @@ async def _explanation(model: OpenAIModel, sampling: Sampling, fault: Fault) -> 
         )
     if offered:
         other = ANOTHER_ROUTE[sampling.form]
-        return _error("endpoint_refused_route", model, fault_text(fault), other=other)
-    return _error("endpoint_without_model_or_route", model, fault_text(fault), model=name)
+        return endpoint_error("endpoint_refused_route", model, fault_text(fault), other=other)
+    return endpoint_error("endpoint_without_model_or_route", model, fault_text(fault), model=name)
 
 
 def _limited(sampling: Sampling, tokens: int) -> Sampling:
