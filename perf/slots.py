@@ -59,7 +59,6 @@ def mixed_load(seed: int) -> dict[str, float]:
     from keju.engine.queue import Queue
     from keju.models.scripted import ScriptedModel
     from keju.runs.journal import Journal
-    from keju.solvers.once import once
     from keju.types import Reply, Request
 
     times = latencies(seed)
@@ -78,7 +77,7 @@ def mixed_load(seed: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder)) as journal:
         queue = Queue(jobs, [bytearray(job.units) for job in jobs], seed=seed)
         limits = Limits(concurrency=SLOTS, timeout=30, attempts=1, give_up_after=30)
-        engine = Engine(Channel(Sleeper(), limits), queue, journal, once)
+        engine = Engine(Channel(Sleeper(), limits), queue, journal)
         started = perf_counter()
         asyncio.run(engine.run())
         taken = perf_counter() - started

@@ -40,7 +40,6 @@ from keju.runs.judged import GRADES, write_grades
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
 from keju.runs.run import Run, open_run
 from keju.runs.sameness import differences, other_versions, refuse_another, refuse_imported
-from keju.solvers.once import once
 
 if TYPE_CHECKING:
     from keju.engine.display import Display
@@ -135,7 +134,7 @@ def run_exams(
                     copy_cached(requests, recalled, cache, journal, ask_again=manifest.ask_again)
                 if stage is not None and asks and recalled.count < sum(job.units for job in jobs):
                     stage.preflight()
-                return run_session(config, jobs, model, once, journal, manifest, recalled, display)
+                return run_session(config, jobs, model, journal, manifest, recalled, display)
 
             def save() -> None:
                 journal.check()

@@ -52,8 +52,25 @@ SIGNS: tuple[Sign, ...] = get_args(Sign)
 
 FaultKind = Literal[
     "auth", "not_found", "bad_request", "context_length", "content_filter", "rate_limit",
-    "server", "timeout", "connection", "malformed",
+    "server", "timeout", "connection", "malformed", "tools",
 ]  # fmt: skip
+"""Why there is no reply; ``tools``: not the endpoint, but what the tools need broke down."""
+
+CallKind = Literal[
+    "ok", "tool_error", "bad_arguments", "unknown_tool", "timeout", "server_crash",
+    "protocol_error", "invalid_output",
+]  # fmt: skip
+"""How a call of a tool ended."""
+
+Stop = Literal[
+    "final", "max_iterations", "max_iterations_forced", "timeout", "budget", "context_overflow",
+    "server_lost", "provider_error",
+    "submitted", "forced_answer", "no_tool_call", "cell_timeout", "kernel_died", "episode_timeout",
+]  # fmt: skip
+"""Why an episode ended; those of the last line are said where an answer is submitted by a tool."""
+
+ToolChoice = Literal["auto", "none"]
+"""Whether the model may call its tools in a turn."""
 
 FILTERED: Final = "content_filter"
 """Finish reason, and fault, of a reply that the endpoint's filter withheld or broke off."""
@@ -162,17 +179,6 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     Not set where it is nothing, so that the hashes of such requests are those of version 0.1."""
 
 
-class Request(msgspec.Struct, frozen=True, gc=False):
-    """What a model gets; `hash` is its identity (model, prompt, sampling, sample, epoch)."""
-
-    prompt: Prompt
-    sampling: Sampling
-    hash: str
-    labels: str = ""
-    """The labels to choose from when ``sampling.decode`` is ``labels``."""
-    seed: int | None = None
-
-
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Tokens of one reply as the endpoint counted them."""
 
@@ -182,6 +188,75 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The part of `input` that came from the server's prefix cache."""
     reasoning: int = 0
     """The part of `output` that was hidden reasoning."""
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """What a model may call: its name, what it does, and the JSON schema of its arguments."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}
+
+
+class ToolCall(msgspec.Struct, frozen=True, gc=False):
+    """A call as the model wrote it; `arguments` is JSON text, perhaps malformed."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Turn(msgspec.Struct, frozen=True, eq=False, weakref=True, omit_defaults=True, kw_only=True):
+    """What was said after the prompt: by the model, by a tool, or by Keju as the user."""
+
+    role: Literal["assistant", "tool", "user"]
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    """The tools that the model called, in order."""
+    call: str = ""
+    """The id of the call that a tool answers."""
+    kind: CallKind = "ok"
+    """How that call ended."""
+    seconds: float = 0.0
+    queued: float = 0.0
+    """Seconds that a call waited for its turn; they are not among its `seconds`."""
+    usage: Usage | None = None
+    """Of the model's turns."""
+    images: tuple[bytes, ...] = ()
+    """Pictures, sent with the turn and not kept in the journal."""
+    native: bytes = b""
+    """The model's own turn as its endpoint wrote it, in JSON: sent back byte for byte, and not
+    kept in the journal."""
+
+
+class Episode(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """The transcript of a model that acts, from the end of the prompt on."""
+
+    turns: tuple[Turn, ...]
+    stop: Stop
+    requests: int = 0
+    """Requests behind it, without those that failed and were repeated."""
+    facts: dict[str, Any] = {}
+    """What the tools tell of the episode: restarts, the file of its notebook."""
+
+
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """What a model gets; `hash` is its identity (model, prompt, sampling, sample, epoch).
+
+    All requests of one episode have the same hash; their `turns` grow.
+    """
+
+    prompt: Prompt
+    sampling: Sampling
+    hash: str
+    labels: str = ""
+    """The labels to choose from when ``sampling.decode`` is ``labels``."""
+    seed: int | None = None
+    turns: tuple[Turn, ...] = ()
+    """What was said after the prompt, where tools are used."""
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = "auto"
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -219,6 +294,31 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     error: Fault | None = None
     refusal: str = ""
     """What the endpoint gave as the model's refusal to answer, apart from any text."""
+    native: bytes = b""
+    """The message as received, in JSON, where the request had tools and it can be sent back."""
+    episode: Episode | None = None
+    """How the text came about, where the model could act; usage and seconds are the episode's."""
+
+    @property
+    def requests(self) -> int:
+        """How many requests the reply took, without those that failed and were repeated."""
+        return 1 if self.episode is None else self.episode.requests
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls of `tool_calls`; one without an id of its own gets one."""
+        calls: list[ToolCall] = []
+        ids: set[str] = set()
+        for number, call in enumerate(self.tool_calls):
+            function = call.get("function")
+            own = function if isinstance(function, dict) else call
+            name, arguments, key = own.get("name"), own.get("arguments"), call.get("id")
+            if not isinstance(arguments, str):  # some servers give the object itself
+                arguments = msgspec.json.encode({} if arguments is None else arguments).decode()
+            key = key if isinstance(key, str) and key and key not in ids else f"call_{number}"
+            ids.add(key)
+            calls.append(ToolCall(key, name if isinstance(name, str) else "", arguments))
+        return tuple(calls)
 
     @property
     def fault(self) -> Fault | None:

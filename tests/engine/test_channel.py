@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from keju.engine.channel import Breaker, Channel, Concurrency, Exchange, Limits, Rate
 from keju.errors import EndpointError, Interrupted
 from keju.models.base import Model
-from keju.solvers.once import once
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
 
 BUSY = Fault("rate_limit", "busy", 429, retry_after=0.2)
@@ -110,7 +109,7 @@ def request(text: str) -> Request:
 
 async def solve(channel: Channel, text: str) -> Exchange:
     async with channel.slot():
-        return await once(request(text), channel)
+        return await channel.ask(request(text))
 
 
 def test_a_retry_gives_its_slot_back_and_comes_before_new_work() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keju.config.arms import Agent, Arm, Sandbox, Server
 from keju.config.task import (
     Arranged,
     Budget,
@@ -15,6 +16,8 @@ from keju.config.task import (
 )
 
 __all__ = [
+    "Agent",
+    "Arm",
     "Arranged",
     "Budget",
     "DatasetArgs",
@@ -22,6 +25,8 @@ __all__ = [
     "GenerationConfig",
     "JudgeConfig",
     "Price",
+    "Sandbox",
+    "Server",
     "TaskConfig",
     "variable_name",
 ]

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from keju.config.arms import Agent, Arms, Sandbox
 from keju.config.patterns import compiled
 from keju.config.providers import full_name
 from keju.config.strict import LARGEST, Count, Invalid, Seconds, Seed, StrictSettings, Whole
@@ -354,6 +355,13 @@ class TaskConfig(StrictSettings):
     price: Price | None = None
     judge: JudgeConfig | None = None
 
+    arms: Arms = Field(default=[])
+    """Ways to sit the exams side by side, each with tools of its own; none: once, without tools."""
+    agent: Agent = Agent()
+    """Limits of a model that uses tools."""
+    sandbox: Sandbox = Sandbox()
+    """Where code that a model writes runs."""
+
     work_dir: str = "runs"
     run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
     use_cache: str | None = None
@@ -396,6 +404,8 @@ class TaskConfig(StrictSettings):
         """A setting that would have no effect is refused."""
         if self.budget.cost is not None and self.price is None:
             raise ConfigError("config_cost_without_price", path="budget.cost")
+        if self.agent.max_cost is not None and self.price is None:
+            raise ConfigError("config_cost_without_price", path="agent.max_cost")
         if self.replace and (self.resume or self.run_id is None):
             raise ConfigError("config_replace", path="replace")
         if self.sample != "first" and self.limit is None:

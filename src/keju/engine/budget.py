@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from keju.config import Budget, Price
 from keju.errors import RunIncomplete
-from keju.types import Fault, Usage
+from keju.types import Fault, Reply, Usage
 
 
 class Meter:
@@ -22,18 +22,18 @@ class Meter:
         self.cached = 0
         self.reasoning = 0
 
-    def add(self, usage: Usage) -> None:
-        """Count the tokens of one reply."""
-        self.replies += 1
+    def add(self, usage: Usage, replies: int = 1) -> None:
+        """Count the tokens of one reply, or of several."""
+        self.replies += replies
         self.input += usage.input
         self.output += usage.output
         self.cached += usage.cached
         self.reasoning += usage.reasoning
 
-    def count(self, usage: Usage, faults: Sequence[Fault]) -> None:
+    def count(self, reply: Reply, faults: Sequence[Fault]) -> None:
         """Count one record: its reply, and the attempts that failed before it."""
-        self.add(usage)
-        self.requests += 1 + (sum(fault.sent for fault in faults) if faults else 0)
+        self.add(reply.usage, reply.requests)
+        self.requests += reply.requests + (sum(fault.sent for fault in faults) if faults else 0)
 
     def include(self, other: Meter) -> None:
         """Add all that another meter has counted."""

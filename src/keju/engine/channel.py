@@ -14,14 +14,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keju.config import Budget, TaskConfig
 from keju.engine.budget import Spending
 from keju.errors import EndpointError, KejuError, RunIncomplete
 from keju.models.base import Model, NotReady
 from keju.models.faults import fault_text
-from keju.types import Fault, FaultKind, Reading, Reply, Request, Sampling
+from keju.types import Fault, FaultKind, Reading, Reply, Request, Sample, Sampling
 
 FINAL: frozenset[FaultKind] = frozenset({"bad_request", "context_length", "content_filter"})
 """Faults that another attempt cannot mend: the outcome of that sample."""
@@ -464,5 +464,29 @@ class Channel:
             self._wake()
 
 
-Solver = Callable[[Request, Channel], Awaitable[Exchange]]
-"""Turns a request into a reply by asking a channel, once or many times."""
+class Solver:
+    """Turns a request into a reply by asking a channel: once, or as those below it do."""
+
+    begun = 0
+    """Episodes that were begun, where a reply takes several requests."""
+    finished = 0
+    """Those of them that have their reply."""
+
+    async def open(self) -> None:
+        """Make ready, once a session and before any model is asked; UsageError in one line."""
+
+    async def knock(self, channel: Channel) -> None:
+        """Find out with a cheap call, after `open`, what the model cannot do; EndpointError."""
+
+    def __call__(
+        self, request: Request, channel: Channel, sample: Sample, epoch: int
+    ) -> Awaitable[Exchange]:
+        """The reply to `request`, which asks `sample` for the time `epoch` (from 0)."""
+        return channel.ask(request)
+
+    async def close(self) -> None:
+        """Let go of all that `open` took; called once, whatever happened."""
+
+    def facts(self) -> dict[str, Any]:
+        """What determines the replies, for the manifest: never a secret."""
+        return {}

@@ -17,7 +17,7 @@ from keju.benchmarks.prepare import choose_readers, generation_of, prepare_exams
 from keju.config import Filters, TaskConfig
 from keju.config.patterns import compiled
 from keju.engine.budget import Ledger, Meter
-from keju.engine.channel import Exchange
+from keju.engine.channel import Exchange, Solver
 from keju.engine.tally import Tally, in_own_order
 from keju.errors import ConfigError
 from keju.models.registry import model_name
@@ -31,6 +31,7 @@ from keju.types import (
     Record,
     Reply,
     Request,
+    Sample,
     Sampling,
     Score,
 )
@@ -95,16 +96,22 @@ class Job:
         self._reporters = array("H", [0]) * self.units
         """By unit: the number of the name in `_names`, 0 where no name was reported."""
         self._names = {"": 0}
+        self.solver = Solver()
+        """How a request becomes a reply."""
         self.watcher: Callable[[int, Record], None] | None = None
         """Sees each unit with its record when it is entered, and again when that is replaced."""
         identity = (exam.benchmark, model, arm, msgspec.to_builtins(sampling))
         self._fingerprint = msgspec.json.encode(identity, order="deterministic")
         self._hashers: dict[int, tuple[Prefix, hashlib.blake2b]] = {}
 
+    def place(self, unit: int) -> tuple[Sample, int]:
+        """The sample of a unit, and for which time it is asked."""
+        index, epoch = divmod(unit, self.epochs)
+        return self.exam.samples[index], epoch
+
     def request(self, unit: int) -> Request:
         """Render one unit."""
-        index, epoch = divmod(unit, self.epochs)
-        sample = self.exam.samples[index]
+        sample, epoch = self.place(unit)
         prompt = self.exam.render(sample)
         # Repeats have seeds of their own; the first has one only if the user gave it.
         seed = self.sampling.seed
@@ -180,7 +187,7 @@ class Job:
         self.seconds[unit] = reply.seconds
         if self.outside and reply.outside_mass is not None:
             self.outside[unit] = reply.outside_mass
-        self.meter.count(reply.usage, faults)
+        self.meter.count(reply, faults)
         if self.arm:
             self.ledger.enter(unit, reply.usage)
         self._note_reporter(unit, reply.model)

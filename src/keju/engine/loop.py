@@ -16,7 +16,7 @@ from functools import partial
 from itertools import count
 from typing import TypeVar
 
-from keju.engine.channel import Channel, Exchange, Solver
+from keju.engine.channel import Channel, Exchange
 from keju.engine.queue import Queue, Unit
 from keju.errors import KejuError, WriteError
 from keju.runs.journal import Journal
@@ -42,7 +42,6 @@ class Engine:
         channel: Channel,
         queue: Queue,
         journal: Journal,
-        solver: Solver,
         *,
         on_progress: Callable[[], None] = lambda: None,
         on_session: Callable[[], None] = lambda: None,
@@ -51,7 +50,6 @@ class Engine:
         self.channel = channel
         self._queue = queue
         self._journal = journal
-        self._solver = solver
         self._on_progress = on_progress
         self._on_session = on_session
         self._workers: set[asyncio.Task[None]] = set()
@@ -115,15 +113,16 @@ class Engine:
             while (unit := queue.take(lane)) is not None:
                 if queue.left and not self._in_waiting and channel.waiting < MOST_WAITING:
                     self._start_worker()
-                request = unit.job.request(unit.number)
+                job = unit.job
+                request, (sample, epoch) = job.request(unit.number), job.place(unit.number)
                 try:
-                    exchange = await self._solver(request, channel)
+                    exchange = await job.solver(request, channel, sample, epoch)
                 except KejuError as error:
                     if error is channel.stop_reason:
                         return  # the unit has no record, so that a resumed run asks it
                     raise
                 if len(exchange.reply.text) > LONG_TEXT and not exchange.readings:
-                    grade = partial(unit.job.grade, unit.number // unit.job.epochs, exchange.reply)
+                    grade = partial(job.grade, unit.number // job.epochs, exchange.reply)
                     exchange = exchange._replace(readings=await _aside(grade))
                 # Replies that come at the same time are scored and written together.
                 if not self._replies:

@@ -290,5 +290,5 @@ def _metered(
     own = {(job.exam.benchmark, job.arm) for job in jobs}
     for start, record in placed:
         if not record.origin and (record.bench, record.arm) in own:
-            spent.count(record.reply.usage, record.faults)
+            spent.count(record.reply, record.faults)
         yield start, record

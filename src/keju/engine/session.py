@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from typing import Any, TypeVar
 
 from keju.config import TaskConfig
@@ -31,7 +31,6 @@ def run_session(
     config: TaskConfig,
     jobs: Sequence[Job],
     model: Model,
-    solver: Solver,
     journal: Journal,
     log: SessionLog,
     recalled: Recalled,
@@ -57,10 +56,10 @@ def run_session(
         channel = Channel(model, Limits.of(config, model), spending, seed=config.seed)
         lanes = model.slots is not None and not model.batches
         queue = Queue(jobs, recalled.done, seed=config.seed, lanes=lanes)
-        session = _Session(jobs, channel, log, display)
-        engine = Engine(
-            channel, queue, journal, solver, on_progress=session.show, on_session=session.note
-        )
+        lacking = [job for job, known in zip(jobs, recalled.done, strict=True) if known.count(0)]
+        solvers = list(dict.fromkeys(job.solver for job in lacking))
+        session = _Session(jobs, solvers, channel, log, display)
+        engine = Engine(channel, queue, journal, on_progress=session.show, on_session=session.note)
         return run_loop(lambda: session.run(engine), session.interrupt_from_outside)
     finally:
         display.finish()
@@ -70,9 +69,16 @@ class _Session:
     """The signals, the books and the display around an engine."""
 
     def __init__(
-        self, jobs: Sequence[Job], channel: Channel, log: SessionLog, display: Display
+        self,
+        jobs: Sequence[Job],
+        solvers: Sequence[Solver],
+        channel: Channel,
+        log: SessionLog,
+        display: Display,
     ) -> None:
+        """`solvers` are those of the jobs that still lack replies."""
         self._jobs = jobs
+        self._solvers = solvers
         self._channel = channel
         self._log = log
         self._display = display
@@ -89,14 +95,11 @@ class _Session:
         self._preparation = asyncio.current_task()
         with _signals(self.interrupt, self._loop):
             try:
-                # What is known of the endpoint is written before the first question is asked.
-                await self._channel.open(job.sampling for job in self._jobs)
-                self._preparation = None
-                facts = self._channel.model.facts()
-                self._endpoint = str(facts.get("endpoint", ""))
-                self._log.note_endpoint(facts)
-                self._engine = engine
-                stop = await engine.run()
+                async with AsyncExitStack() as stack:
+                    await self._prepare(stack)
+                    self._preparation = None
+                    self._engine = engine
+                    stop = await engine.run()
             except asyncio.CancelledError:
                 if self._preparation is None or not self._interrupts:
                     raise
@@ -104,12 +107,29 @@ class _Session:
                 return Interrupted("interrupted_at_once")
             finally:
                 self._preparation = None
-                await self._channel.close()
         try:
             self.note(ended=True)
         except WriteError as error:
             stop = stop or error.incomplete()
         return stop
+
+    async def _prepare(self, stack: AsyncExitStack) -> None:
+        """Open whatever the questions need; `stack` closes all of it, whatever happens.
+
+        Tools come before the model, so that a broken one costs nothing. What is known of both is
+        written before the first question is asked.
+        """
+        for solver in self._solvers:
+            stack.push_async_callback(solver.close)
+            await solver.open()
+        stack.push_async_callback(self._channel.close)
+        await self._channel.open(job.sampling for job in self._jobs)
+        for solver in self._solvers:
+            await solver.knock(self._channel)
+        facts = self._channel.model.facts()
+        self._endpoint = str(facts.get("endpoint", ""))
+        arms = {job.arm: told for job in self._jobs if (told := job.solver.facts())}
+        self._log.note_endpoint(facts, arms)
 
     def interrupt(self) -> None:
         """The first call lets what is in flight finish, the second stops at once."""
@@ -146,6 +166,9 @@ class _Session:
         )
         if (cost := spent.cost(spent.price)) is not None:
             session.cost = cost
+        if begun := sum(solver.begun for solver in self._solvers):
+            session.episodes_begun = begun
+            session.episodes_finished = sum(solver.finished for solver in self._solvers)
         self._log.note_session(session)
 
     def _reported(self) -> Counter[str]:

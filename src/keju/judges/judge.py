@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import add
 from pathlib import Path
@@ -20,7 +20,7 @@ from keju.config.load import canonical
 from keju.config.providers import provider_of
 from keju.config.strict import StrictSettings
 from keju.engine.budget import Meter
-from keju.engine.channel import Channel, Exchange
+from keju.engine.channel import Channel, Exchange, Solver
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests, Recalled, recall
 from keju.engine.session import run_session
@@ -34,7 +34,7 @@ from keju.models.registry import is_local, make_model, model_name
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import SessionLog
 from keju.runs.run import counting
-from keju.types import Answer, Fault, Reply, Request, Sampling, Usage
+from keju.types import Answer, Fault, Reply, Request, Sample, Sampling, Usage
 
 if TYPE_CHECKING:
     from keju.engine.display import Display
@@ -59,8 +59,8 @@ class Replies:
     """Verdicts beside which the reply has others."""
 
 
-class Judge:
-    """One model, asked under a judge's settings."""
+class Judge(Solver):
+    """One model, asked under a judge's settings; it solves its own questions."""
 
     def __init__(
         self, config: TaskConfig, settings: JudgeConfig, model: str, *, second: bool = False
@@ -94,7 +94,7 @@ class Judge:
     def job(self, exam: JudgeExam) -> Job:
         """The answers of an exam as work for this judge."""
         name = model_name(self.task)
-        return Job(
+        job = Job(
             exam,
             self.sampling,
             list(exam.readers.values()),
@@ -104,6 +104,14 @@ class Judge:
             arm=name,
             repeat_seed=self.task.seed,
         )
+        job.solver = self
+        return job
+
+    def __call__(
+        self, request: Request, channel: Channel, sample: Sample, epoch: int
+    ) -> Awaitable[Exchange]:
+        """The verdict that a request asks for."""
+        return self.ask(request, channel)
 
     async def ask(self, request: Request, channel: Channel) -> Exchange:
         """Ask for a verdict; a reply without exactly one is a failed attempt.
@@ -196,7 +204,7 @@ class Judge:
         self.asked = True
         try:
             stop = run_session(
-                self.task, self.jobs, self.model(), self.ask, journal, log, recalled, display, spent
+                self.task, self.jobs, self.model(), journal, log, recalled, display, spent
             )
         except EndpointError as error:
             raise self.failed(error) from None

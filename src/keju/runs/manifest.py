@@ -95,6 +95,10 @@ class StoredSession(msgspec.Struct, kw_only=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | UnsetType = UNSET
+    episodes_begun: int | UnsetType = UNSET
+    """Where models act: the episodes that were begun, and those that came to their reply. One that
+    a kill broke off starts again on resume."""
+    episodes_finished: int | UnsetType = UNSET
 
 
 class StoredJudge(msgspec.Struct):
@@ -118,6 +122,8 @@ class Manifest(msgspec.Struct, kw_only=True):
     endpoint: dict[str, Any] = {}
     environment: dict[str, Any] = {}
     sessions: list[StoredSession] = []
+    arms: dict[str, Any] | UnsetType = UNSET
+    """What the tools of each arm are, as far as they say so themselves."""
     judges: dict[str, StoredJudge] | UnsetType = UNSET
     """By the judge's model."""
     graded_by: dict[str, Any] | UnsetType = UNSET
@@ -179,9 +185,11 @@ class SessionLog:
         """How long all sessions took."""
         return sum(session.seconds for session in self._entry.sessions)
 
-    def note_endpoint(self, facts: dict[str, Any]) -> None:
-        """Write what is known of the endpoint, before the first question."""
+    def note_endpoint(self, facts: dict[str, Any], arms: dict[str, Any] | None = None) -> None:
+        """Write what is known of the endpoint and of the arms' tools, before the first question."""
         self._entry.endpoint = facts
+        if arms and isinstance(self._entry, Manifest):
+            self._entry.arms = (self._entry.arms or {}) | arms
         self.write()
 
     def note_session(self, session: StoredSession) -> None:
@@ -242,8 +250,8 @@ class ManifestFile(SessionLog):
         same = all(before.get(key) == today.get(key) for key in ("api_url", "model_args"))
         return frozenset() if same else frozenset({"context_length"})
 
-    def note_endpoint(self, facts: dict[str, Any]) -> None:
-        """Write what is known of the endpoint, before the first question.
+    def note_endpoint(self, facts: dict[str, Any], arms: dict[str, Any] | None = None) -> None:
+        """Write what is known of the endpoint and of the arms' tools, before the first question.
 
         A local model must be the very file that earlier replies came from, used in the same way.
         """
@@ -254,7 +262,7 @@ class ManifestFile(SessionLog):
                     f"run '{self.path.parent.name}' was made with {title} under the same name; "
                     "choose another --run-id"
                 )
-        super().note_endpoint(facts)
+        super().note_endpoint(facts, arms)
 
     def judge_log(self, model: str) -> SessionLog:
         """Where the sessions of a judge are written."""
