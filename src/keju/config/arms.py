@@ -2,60 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, field_serializer, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from keju.config.servers import Server
 from keju.config.strict import Count, Invalid, Seconds, StrictSettings, Whole
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-
-REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-"""A value that only names a variable: ``${GITHUB_TOKEN}``."""
-
-
-class ToolFilter(StrictSettings):
-    """Which tools of a server are offered, by their names at the server."""
-
-    allow: list[str] | None = None
-    """Only these."""
-    deny: list[str] = Field(default=[])
-    """None of these."""
-
-
-class Server(StrictSettings):
-    """An MCP server: a command that speaks over stdio, or the address of one."""
-
-    name: Name
-    command: str | None = None
-    args: list[str] = Field(default=[])
-    """``{workdir}`` and ``{instance_id}`` stand for a fresh folder and the question's id."""
-    env: dict[str, str | None] = Field(default={}, repr=False)
-    """Variables of its process; of their values a run keeps nothing but ``${NAME}``."""
-    url: str | None = None
-    headers_var: str | None = None
-    """Name of the environment variable that holds its headers."""
-    scope: Literal["run", "worker", "sample"] = "run"
-    tools: ToolFilter = ToolFilter()
-    startup_timeout_ms: Whole = 60_000
-    tool_timeout_ms: Whole = 900_000
-    setup_command: str | None = None
-    setup_timeout_ms: Whole = 900_000
-    max_in_flight: Count = 8
-    retry: Literal["never", "read_only", "always"] = "read_only"
-    max_restarts: int = Field(default=3, ge=0)
-
-    @field_serializer("env")
-    def _without_values(self, env: dict[str, str | None]) -> dict[str, str | None]:
-        """What may be stored: names, and values that only name a variable."""
-        return {k: v if v and REFERENCE.fullmatch(v) else None for k, v in env.items()}
-
-    @model_validator(mode="after")
-    def _one_transport(self) -> Self:
-        if (self.command is None) == (self.url is None):
-            raise Invalid("config_server_transport", name=self.name)
-        return self
 
 
 class Arm(StrictSettings):

@@ -309,7 +309,6 @@ TEXTS: dict[str, str] = {
     "config_limit": "must be a whole number of at least 1, or a share between 0 and 1",
     "config_missing": "{problem}: give --{flag}, '{field}:' in a file, or {variable}",
     "config_named_twice": "named twice: {names}",
-    "config_server_transport": "server '{name}' needs either a command or a url",
     "config_stub_without_tools": "arm '{name}' has stub_tools, but no tools",
     "tool_named_twice": "two tools of one arm are called '{name}'",
     "config_no_extras": "unknown key 'extra_params.{key}' (this benchmark has none)",

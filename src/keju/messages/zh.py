@@ -271,7 +271,6 @@ TEXTS: dict[str, str] = {
     "config_limit": "必须是不小于 1 的整数，或 0 与 1 之间的比例",
     "config_missing": "{problem}：请用 --{flag}、文件中的“{field}:”或变量 {variable} 给出",
     "config_named_twice": "重复列出：{names}",
-    "config_server_transport": "服务器“{name}”需要 command 或 url 之一",
     "config_stub_without_tools": "组“{name}”设了 stub_tools，却没有工具",
     "tool_named_twice": "同一组中有两个工具都叫“{name}”",
     "config_no_extras": "未知的键“extra_params.{key}”（此基准没有自己的设置）",
