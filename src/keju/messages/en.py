@@ -24,6 +24,7 @@ TEXTS: dict[str, str] = {
     "archive_method": "{where} is packed by a method that Keju does not read ({method})",
     "archive_too_large": "{where} is too large: {size} bytes",
     "archive_too_many": "{where} holds more than {most} entries",
+    "archive_leaves": "{where} is refused: '{name}' is a link or leads out of the folder",
     "archive_twice": "{where} is refused: it holds '{name}' twice",
     "file_nul": "{where}, line {line}: holds a NUL character",
     "journal_changed": "{path} has changed while it was read: try again",

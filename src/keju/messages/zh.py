@@ -24,6 +24,7 @@ TEXTS: dict[str, str] = {
     "archive_method": "{where} 的压缩方法 Keju 无法读取（{method}）",
     "archive_too_large": "{where} 过大：{size} 字节",
     "archive_too_many": "{where} 的条目超过 {most} 个",
+    "archive_leaves": "拒绝 {where}：'{name}' 是链接或指向文件夹之外",
     "archive_twice": "{where} 被拒绝：“{name}”出现了两次",
     "file_nul": "{where}，第 {line} 行：含有 NUL 字符",
     "journal_changed": "{path} 在读取时发生了变化：请重试",

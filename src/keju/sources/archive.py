@@ -7,10 +7,11 @@ damage, entries that are too large, and small archives that unpack to something 
 from __future__ import annotations
 
 import io
+import shutil
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -24,7 +25,10 @@ MOST_BYTES: Final = 1 << 32
 """The most that all entries that are read may unpack to."""
 ZSTANDARD: Final = 93
 """Inspect's archives since 0.3.2xx; stock zipfile reads it from Python 3.14 on."""
-METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, ZSTANDARD)
+PLAIN_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+METHODS: Final = (*PLAIN_METHODS, ZSTANDARD)
+MOST_UNPACKED: Final = 1 << 35
+"""The most that may be unpacked to disk."""
 _ENCRYPTED: Final = 0x1
 """The bit of an entry's flags that says so (APPNOTE.TXT 4.4.4)."""
 _LOCAL_HEADER: Final = 30
@@ -57,16 +61,8 @@ class Archive:
 
     def read(self, name: str) -> bytes:
         """What an entry holds; DataError if it cannot be read, or should not be."""
-        entry, where = self.entries[name], f"{self.path}, {name}"
-        if entry.flag_bits & _ENCRYPTED:
-            raise DataError("archive_encrypted", where=where)
-        if entry.compress_type not in METHODS:
-            raise DataError("archive_method", where=where, method=entry.compress_type)
-        size, packed = entry.file_size, entry.compress_size
-        if size > MOST_ENTRY_BYTES or self._read + size > MOST_BYTES:
-            raise DataError("archive_too_large", where=where, size=size)
-        refuse_bomb(self._read + size, self._packed + packed, where)
-        self._read, self._packed = self._read + size, self._packed + packed
+        entry, where = self._admitted(name, METHODS, MOST_ENTRY_BYTES, MOST_BYTES)
+        size = entry.file_size
         try:
             with self.path.open("rb") as file:
                 if entry.compress_type != ZSTANDARD:
@@ -78,6 +74,35 @@ class Archive:
         if len(content) != size or zlib.crc32(content) != entry.CRC:
             raise DataError("file_unreadable", where=where, problem="it is damaged")
         return content
+
+    def unpack(self, name: str, target: Path) -> None:
+        """Write an entry to the new file `target`, piece by piece; DataError as for `read`.
+
+        For data files, which may be far larger than what is read into memory.
+        """
+        entry, where = self._admitted(name, PLAIN_METHODS, MOST_UNPACKED, MOST_UNPACKED)
+        try:
+            with zipfile.ZipFile(self.path) as archive, archive.open(entry) as packed:
+                with target.open("xb") as file:
+                    shutil.copyfileobj(packed, file, _CHUNK)
+        except _DAMAGE as error:
+            raise DataError("file_unreadable", where=where, problem=error) from None
+
+    def _admitted(
+        self, name: str, methods: Sequence[int], most: int, most_in_all: int
+    ) -> tuple[zipfile.ZipInfo, str]:
+        """An entry that may be unpacked, and how to call it; DataError says why it may not."""
+        entry, where = self.entries[name], f"{self.path}, {name}"
+        if entry.flag_bits & _ENCRYPTED:
+            raise DataError("archive_encrypted", where=where)
+        if entry.compress_type not in methods:
+            raise DataError("archive_method", where=where, method=entry.compress_type)
+        size, packed = entry.file_size, entry.compress_size
+        if size > most or self._read + size > most_in_all:
+            raise DataError("archive_too_large", where=where, size=size)
+        refuse_bomb(self._read + size, self._packed + packed, where)
+        self._read, self._packed = self._read + size, self._packed + packed
+        return entry, where
 
 
 def _zstandard(file: BinaryIO, entry: zipfile.ZipInfo) -> Iterator[bytes]:
