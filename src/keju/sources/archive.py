@@ -82,9 +82,12 @@ class Archive:
         """
         entry, where = self._admitted(name, PLAIN_METHODS, MOST_UNPACKED, MOST_UNPACKED)
         try:
-            with zipfile.ZipFile(self.path) as archive, archive.open(entry) as packed:
-                with target.open("xb") as file:
-                    shutil.copyfileobj(packed, file, _CHUNK)
+            with (
+                zipfile.ZipFile(self.path) as archive,
+                archive.open(entry) as packed,
+                target.open("xb") as file,
+            ):
+                shutil.copyfileobj(packed, file, _CHUNK)
         except _DAMAGE as error:
             raise DataError("file_unreadable", where=where, problem=error) from None
 
