@@ -1,0 +1,433 @@
+"""The process that starts all others, and ends them when Keju ends, however it ends.
+
+`keju.solvers.sandbox.supervisor` runs this file as a script. It imports little, so that it starts
+in a few hundredths of a second, and never waits for Keju::
+
+    Keju ──socket──> supervisor ──> keeper ──> program ──> whatever the program starts
+                               └──> keeper ──> program ──> …
+
+A keeper is a child subreaper: an orphan below it becomes its own child, also one that called
+setsid and ignores every signal it can. So the tree of a program is what stands below its keeper, at
+any moment. A keeper ends its tree when its program has ended, when the supervisor says so, and when
+the supervisor dies. The supervisor ends all trees when the socket closes or Keju is gone.
+
+Orders are lines of JSON with file descriptors beside them, answers are lines of JSON::
+
+    {"id": 1, "do": "start", "argv": ["cat"], "env": {}, "fds": [0, 1], "memory": 1073741824}
+    {"id": 1, "do": "signal", "number": 15}      to the program's process group
+    {"id": 1, "do": "kill"}                      the whole tree
+
+    {"id": 1, "event": "started", "pid": 4711}   or "failed", with the number of the error
+    {"id": 1, "event": "ended", "code": -9, "reason": "memory", "peak": 1090519040}
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+PARENT_DEATH, SUBREAPER = 1, 36
+"""Numbers of prctl."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
+PATIENCE = 20.0
+"""Seconds for a tree to be gone after SIGKILL, and for a command that clears up after it."""
+FASTEST = 4 * 2**30
+"""Bytes a second that a tree may take at most: says when its memory is looked at again."""
+LOW_WATER = 0.04
+"""The share of the host's memory below which the largest bounded tree is ended."""
+SHUT = {signal.SIGTERM, signal.SIGCHLD}
+
+
+def prctl(option: int, value: int) -> None:
+    """Linux has it; elsewhere nothing is done."""
+    with suppress(AttributeError):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+class Seen(NamedTuple):
+    """What the host says about a process."""
+
+    parent: int
+    state: str
+    resident: int
+
+
+def table() -> dict[int, Seen]:
+    """All processes of the host."""
+    found = {}
+    for entry in os.scandir("/proc"):
+        if (name := entry.name).isdigit():
+            with suppress(OSError, IndexError, ValueError):
+                # ``4711 (a name) S 1 …``: the name may hold anything, even ``) R 1``.
+                fields = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
+                seen = Seen(int(fields[1]), fields[0].decode(), int(fields[21]) * PAGE)
+                found[int(name)] = seen
+    return found
+
+
+def below(root: int, seen: dict[int, Seen]) -> list[int]:
+    """The processes below one, parents first."""
+    children: dict[int, list[int]] = {}
+    for pid, each in seen.items():
+        children.setdefault(each.parent, []).append(pid)
+    found = [root]
+    for pid in found:
+        found += children.get(pid, [])
+    return found[1:]
+
+
+def memory_of(pids: list[int], seen: dict[int, Seen], most: int) -> int:
+    """Bytes that a tree holds: resident, and in memory files.
+
+    Shared pages count once, which is slow to learn and only asked for where it decides.
+    """
+    files = held_files(pids)
+    resident = sum(seen[pid].resident for pid in pids)
+    if resident + files <= most:
+        return resident + files
+    return sum(proportional(pid, seen[pid].resident) for pid in pids) + files
+
+
+def proportional(pid: int, resident: int) -> int:
+    """The resident bytes of a process, shared ones divided by those who share them."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines()
+    except PermissionError:
+        return resident
+    except OSError:  # it is gone by now
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss:"))
+
+
+def held_files(pids: list[int]) -> int:
+    """Bytes of open files that have no name any more or never had: ``/memfd:x (deleted)``."""
+    sizes: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        with suppress(OSError):
+            for entry in os.scandir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    if os.readlink(entry.path).startswith("/memfd:"):  # noqa: PTH115
+                        known = os.stat(entry.path)  # noqa: PTH116
+                        sizes[known.st_dev, known.st_ino] = known.st_blocks * 512
+    return sum(sizes.values())
+
+
+def host_memory() -> tuple[int, int]:
+    """Bytes that the host has in all, and that are available."""
+    known = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    return tuple(int(known[n].split()[0]) * 1024 for n in ("MemTotal", "MemAvailable"))  # type: ignore[return-value]
+
+
+class Keeper:
+    """A process that starts one program and ends all that comes of it."""
+
+    def __init__(self, order: dict[str, Any], files: list[int], report: int) -> None:
+        self.order, self.files, self.report = order, files, report
+
+    def run(self, supervisor: int) -> NoReturn:
+        """The keeper's whole life, in a forked process."""
+        try:
+            close_all_but({0, 1, 2, self.report, *self.files})
+            signal.pthread_sigmask(signal.SIG_BLOCK, SHUT)
+            prctl(SUBREAPER, 1)
+            prctl(PARENT_DEATH, signal.SIGTERM)
+            code = None
+            if program := self.start():
+                code = self.watch(program, alive=os.getppid() == supervisor)
+            end_tree()
+            self.clear_up()
+            self.say("ended", code=code)
+        finally:
+            os._exit(0)
+
+    def say(self, event: str, **values: Any) -> None:
+        line = json.dumps({"id": self.order["id"], "event": event, **values}) + "\n"
+        os.write(self.report, line.encode())
+
+    def start(self) -> int:
+        """Fork and run the program; its failure to start comes back over a pipe."""
+        heard, told = os.pipe()
+        program = os.fork()
+        if program == 0:
+            try:
+                self.become()
+            except BaseException as error:
+                number = error.errno if isinstance(error, OSError) else 0
+                os.write(told, json.dumps([number or 0, str(error)]).encode())
+            finally:
+                os._exit(127)
+        for descriptor in (told, *self.files):
+            os.close(descriptor)
+        failure = os.read(heard, 4096)
+        os.close(heard)
+        if failure:
+            number, problem = json.loads(failure)
+            self.say("failed", number=number, problem=problem)
+            return 0
+        self.say("started", pid=program)
+        return program
+
+    def become(self) -> NoReturn:
+        """Turn this process into the program."""
+        order = self.order
+        os.setsid()
+        # The program's files may have the numbers 0 to 2 themselves: first out of the way.
+        free = [os.dup(file) for file in self.files]
+        nothing = os.open(os.devnull, os.O_RDWR)
+        wanted = dict(zip(order["fds"], free, strict=True))
+        for number in range(3):
+            os.dup2(wanted.get(number, nothing), number)
+        with suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("500")  # the host's choice before others
+        for name, most in order.get("limits", {}).items():
+            kind = getattr(resource, f"RLIMIT_{name.upper()}")
+            hard = resource.getrlimit(kind)[1]
+            value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(kind, (value, value))
+        os.nice(order.get("nice", 0))
+        if order.get("cwd"):
+            os.chdir(order["cwd"])
+        prctl(PARENT_DEATH, signal.SIGKILL)
+        for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os.execvpe(order["argv"][0], order["argv"], order["env"])
+
+    def watch(self, program: int, *, alive: bool) -> int:
+        """Wait for the program's end, or for the order to end it."""
+        while alive:
+            if signal.sigwait(SHUT) == signal.SIGTERM:
+                break
+            for pid, status in reaped():
+                if pid == program:
+                    return os.waitstatus_to_exitcode(status)
+        with suppress(OSError):
+            os.killpg(program, signal.SIGKILL)
+        return -signal.SIGKILL
+
+    def clear_up(self) -> None:
+        """Run the commands and remove the folders that belong to the program."""
+        for argv in self.order.get("after", ()):
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    self.order |= {"argv": argv, "fds": [], "limits": {}}
+                    self.files = []
+                    self.become()
+                finally:
+                    os._exit(127)
+            limit = time.monotonic() + PATIENCE
+            while time.monotonic() < limit and pid not in dict(reaped()):
+                time.sleep(0.01)
+            end_tree()
+        for folder in self.order.get("remove", ()):
+            import shutil
+
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def close_all_but(wanted: set[int]) -> None:
+    """Close the files that this process has inherited, the socket to Keju for one."""
+    for number in {int(path.name) for path in Path("/proc/self/fd").iterdir()} - wanted:
+        with suppress(OSError):
+            os.close(number)
+
+
+def reaped() -> list[tuple[int, int]]:
+    """Children that have ended, with their status."""
+    found: list[tuple[int, int]] = []
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            found.append(ended)
+    return found
+
+
+def end_tree(spare: frozenset[int] = frozenset()) -> None:
+    """Kill all that stands below this process, until nothing is left of it."""
+    limit = time.monotonic() + PATIENCE
+    while time.monotonic() < limit:
+        reaped()
+        left = [pid for pid in below(os.getpid(), table()) if pid not in spare]
+        if not left:
+            return
+        for pid in left:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.002)
+
+
+class Tree:
+    """A program's tree, as the supervisor knows it."""
+
+    def __init__(self, order: dict[str, Any], keeper: int) -> None:
+        self.id: int = order["id"]
+        self.keeper = keeper
+        self.program = 0
+        self.most: int | None = order.get("memory")
+        self.peak = 0
+        self.reason: str | None = None
+        self.heard = b""
+
+    def end(self, reason: str) -> None:
+        """Have the keeper end it; the first reason is the one that counts."""
+        self.reason = self.reason or reason
+        with suppress(OSError):
+            os.kill(self.keeper, signal.SIGTERM)
+
+
+class Supervisor:
+    """Carries out Keju's orders over a socket."""
+
+    def __init__(self, link: socket.socket, keju: int) -> None:
+        self.link, self.keju = link, keju
+        self.trees: dict[int, Tree] = {}
+        """By the pipe over which their keeper reports."""
+        self.heard = b""
+        self.files: list[int] = []
+        self.poll = select.poll()
+        self.poll.register(link, select.POLLIN)
+        self.gone = -1
+        with suppress(OSError, AttributeError):
+            # A forked child of Keju may hold the socket open after Keju's death.
+            self.gone = os.pidfd_open(keju)
+            self.poll.register(self.gone, select.POLLIN)
+
+    def run(self) -> None:
+        """Work until Keju is gone, then end everything."""
+        wait: float | None = None
+        while os.getppid() == self.keju:
+            ready = self.poll.poll(None if wait is None else wait * 1000)
+            names = [name for name, _ in ready]
+            if self.gone in names or (self.link.fileno() in names and not self.listen()):
+                break
+            for pipe in names:
+                if pipe in self.trees:
+                    self.hear(pipe)
+            reaped()
+            wait = self.measure()
+        for tree in self.trees.values():
+            tree.end("keju_gone")
+        for descriptor in {self.gone, self.link.fileno()} - {-1}:
+            self.poll.unregister(descriptor)
+        limit = time.monotonic() + 3 * PATIENCE
+        while self.trees and time.monotonic() < limit:
+            for pipe, _ in self.poll.poll(1000):
+                self.hear(pipe)
+        end_tree()
+
+    def listen(self) -> bool:
+        """Take what Keju sent; whether it still holds its end."""
+        try:
+            data, files, _, _ = socket.recv_fds(self.link, 65536, 64)
+        except ConnectionError:
+            return False
+        self.files += files
+        *lines, self.heard = (self.heard + data).split(b"\n")
+        for line in lines:
+            self.obey(json.loads(line))
+        return bool(data)
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """A Keju that is gone is noticed elsewhere."""
+        with suppress(OSError):
+            self.link.sendall(json.dumps(event).encode() + b"\n")
+
+    def obey(self, order: dict[str, Any]) -> None:
+        if order["do"] == "start":
+            self.start(order)
+            return
+        tree = next((each for each in self.trees.values() if each.id == order["id"]), None)
+        if tree is not None and order["do"] == "kill":
+            tree.end("killed")
+        elif tree is not None and tree.program:
+            with suppress(OSError):
+                os.killpg(tree.program, order["number"])
+
+    def start(self, order: dict[str, Any]) -> None:
+        """Fork a keeper for the program."""
+        count = len(order["fds"])
+        files, self.files = self.files[:count], self.files[count:]
+        heard, report = os.pipe()
+        me = os.getpid()
+        try:
+            keeper = os.fork()
+        except OSError as error:
+            os.close(heard)
+            for event in ("failed", "ended"):
+                self.tell({"id": order["id"], "event": event, "number": error.errno})
+        else:
+            if keeper == 0:
+                Keeper(order, files, report).run(me)
+            self.trees[heard] = Tree(order, keeper)
+            self.poll.register(heard, select.POLLIN)
+        for descriptor in (report, *files):
+            os.close(descriptor)
+
+    def hear(self, pipe: int) -> None:
+        """Pass on what a keeper reports; one that is gone without a word was killed."""
+        tree = self.trees[pipe]
+        data = os.read(pipe, 65536)
+        *lines, tree.heard = (tree.heard + data).split(b"\n")
+        for event in map(json.loads, lines):
+            tree.program = event.get("pid", tree.program)
+            if event["event"] == "ended":
+                self.forget(pipe)
+                event |= {"reason": tree.reason, "peak": tree.peak}
+            self.tell(event)
+        if not data and pipe in self.trees:
+            self.forget(pipe)
+            end_tree(self.kept())
+            event = {"id": tree.id, "event": "ended", "code": -9, "reason": "keeper_lost"}
+            self.tell(event | {"peak": tree.peak})
+
+    def forget(self, pipe: int) -> None:
+        self.poll.unregister(pipe)
+        os.close(pipe)
+        del self.trees[pipe]
+
+    def kept(self) -> frozenset[int]:
+        """Keepers and all that stands below them."""
+        seen = table()
+        keepers = [tree.keeper for tree in self.trees.values()]
+        return frozenset(pid for keeper in keepers for pid in (keeper, *below(keeper, seen)))
+
+    def measure(self) -> float | None:
+        """Look at the memory of bounded trees; seconds until it must be looked at again."""
+        bounded = [tree for tree in self.trees.values() if tree.most is not None]
+        if not bounded:
+            return None
+        seen, sizes = table(), []
+        for tree in bounded:
+            most = tree.most or 0
+            now = memory_of(below(tree.keeper, seen), seen, most)
+            tree.peak = max(tree.peak, now)
+            sizes.append((now, tree))
+            if now > most:
+                tree.end("memory")
+        whole, available = host_memory()
+        if available < LOW_WATER * whole:
+            max(sizes, key=lambda pair: pair[0])[1].end("host_memory")
+        room = min(available, *((tree.most or 0) - now for now, tree in sizes))
+        return min(1.0, max(0.05, room / FASTEST))
+
+
+def main() -> None:
+    """Run with the socket's number and Keju's process id."""
+    prctl(SUBREAPER, 1)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    Supervisor(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])).run()
+
+
+if __name__ == "__main__":
+    main()

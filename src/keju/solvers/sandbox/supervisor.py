@@ -1,0 +1,266 @@
+"""Keju's side of the supervisor: start programs, talk to them over pipes, end their whole trees."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+from keju.solvers.sandbox import supervise
+
+PIPE: Final = subprocess.PIPE
+DEVNULL: Final = subprocess.DEVNULL
+Reason = Literal["killed", "memory", "host_memory", "keju_gone", "keeper_lost", "supervisor_lost"]
+"""Why a tree was ended; None where the program ended by itself."""
+
+
+class Process:
+    """A program that the supervisor has started, and all that comes of it."""
+
+    def __init__(self, supervisor: Supervisor, number: int) -> None:
+        self._supervisor, self._number = supervisor, number
+        loop = asyncio.get_running_loop()
+        self._started: asyncio.Future[int] = loop.create_future()
+        self._ended: asyncio.Future[int] = loop.create_future()
+        self.pid = 0
+        self.stdin: asyncio.StreamWriter | None = None
+        self.stdout: asyncio.StreamReader | None = None
+        self.stderr: asyncio.StreamReader | None = None
+        self.reason: Reason | None = None
+        self.peak = 0
+        """The most bytes of memory that were seen; 0 without a bound."""
+        self._pipes: list[asyncio.BaseTransport] = []
+
+    @property
+    def code(self) -> int | None:
+        """The exit code once the whole tree is gone, -9 for SIGKILL; until then None."""
+        return self._ended.result() if self._ended.done() else None
+
+    async def wait(self) -> int:
+        """Wait until the whole tree is gone, and what was to be cleared up with it."""
+        return await asyncio.shield(self._ended)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the program and its process group."""
+        self._supervisor._order({"id": self._number, "do": "signal", "number": int(number)})
+
+    def kill(self) -> None:
+        """End the whole tree at once."""
+        self._supervisor._order({"id": self._number, "do": "kill"})
+
+    async def end(self, grace: float = 0.0) -> int:
+        """Close the program's input, ask it to go, end the tree after `grace` seconds for each."""
+        with suppress(TimeoutError):
+            if grace and self.code is None:
+                if self.stdin is not None:
+                    self.stdin.close()
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self.wait(), grace)
+                self.signal(signal.SIGTERM)
+                await asyncio.wait_for(self.wait(), grace)
+        self.kill()
+        code = await self.wait()
+        self.close()
+        return code
+
+    def close(self) -> None:
+        """Let go of the pipes."""
+        for pipe in self._pipes:
+            pipe.close()
+
+    def _hear(self, event: dict[str, Any]) -> None:
+        match event["event"]:
+            case "started":
+                self.pid = event["pid"]
+                if not self._started.done():
+                    self._started.set_result(self.pid)
+            case "failed" if not self._started.done():
+                number = event["number"]
+                problem = os.strerror(number) if number else event["problem"]
+                self._started.set_exception(OSError(number, problem))
+            case "ended":
+                self.reason, self.peak = event.get("reason"), event.get("peak", 0)
+                if not self._started.done():
+                    self._started.set_exception(OSError(0, f"not started: {self.reason}"))
+                if not self._ended.done():
+                    self._ended.set_result(event.get("code") or 0)
+
+    async def _connect(self, name: str, file: int, buffer: int) -> None:
+        """Make a stream of Keju's end of a pipe."""
+        loop = asyncio.get_running_loop()
+        pipe = os.fdopen(file, "wb" if name == "stdin" else "rb", buffering=0)
+        if name == "stdin":
+            flow, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
+            self.stdin = asyncio.StreamWriter(flow, protocol, None, loop)
+            self._pipes.append(flow)
+            return
+        reader = asyncio.StreamReader(limit=buffer)
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), pipe
+        )
+        setattr(self, name, reader)
+        self._pipes.append(transport)
+
+
+class Supervisor:
+    """One process that starts all others; it is started with the first of them.
+
+    >>> async with Supervisor() as supervisor:
+    ...     process = await supervisor.start(["cat"], env={})
+
+    Whatever ends Keju, kill -9 too, ends every tree.
+    """
+
+    def __init__(self) -> None:
+        self._link: socket.socket | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._heard = b""
+        self._processes: dict[int, Process] = {}
+        self._number = 0
+        self._gone: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def pid(self) -> int | None:
+        """The supervisor's own process id, while it runs."""
+        return self._child.pid if self._child is not None else None
+
+    async def start(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str | Path | None = None,
+        stdin: int = PIPE,
+        stdout: int = PIPE,
+        stderr: int = DEVNULL,
+        limits: Mapping[str, int] | None = None,
+        memory: int | None = None,
+        nice: int = 0,
+        after: Sequence[Sequence[str]] = (),
+        remove: Sequence[str | Path] = (),
+        buffer: int = 2**20,
+    ) -> Process:
+        """Start a program in a session of its own; OSError where it cannot be started.
+
+        `stdin`, `stdout` and `stderr` are PIPE, DEVNULL or an open file's number, which stays
+        open here. `env` is all that the program sees of an environment. `limits` are resource
+        limits by name (``{"nofile": 1024}``), `memory` bounds the bytes of the whole tree.
+        Commands `after` and the folders to `remove` clear up when the tree is gone, also where
+        Keju is gone by then. `buffer` is how much of an output is read ahead.
+        """
+        self._begin()
+        self._number += 1
+        process = self._processes[self._number] = Process(self, self._number)
+        theirs: dict[int, int] = {}
+        ours: dict[str, int] = {}
+        made: list[int] = []
+        for number, (name, wanted) in enumerate(
+            {"stdin": stdin, "stdout": stdout, "stderr": stderr}.items()
+        ):
+            if wanted == PIPE:
+                ends = os.pipe()
+                theirs[number], ours[name] = ends if name == "stdin" else ends[::-1]
+                made.append(theirs[number])
+            elif wanted != DEVNULL:
+                theirs[number] = wanted
+        order = {
+            **{"id": self._number, "do": "start", "argv": list(argv), "env": dict(env)},
+            **{"cwd": str(cwd) if cwd is not None else None, "fds": list(theirs)},
+            **{"limits": dict(limits or {}), "memory": memory, "nice": nice},
+            **{"after": [list(each) for each in after], "remove": [str(each) for each in remove]},
+        }
+        self._order(order, list(theirs.values()))
+        for file in made:
+            os.close(file)
+        try:
+            await process._started
+            for name in list(ours):
+                await process._connect(name, ours.pop(name), buffer)
+        except BaseException:
+            process.kill()
+            process.close()
+            for file in ours.values():
+                os.close(file)
+            raise
+        return process
+
+    async def close(self) -> None:
+        """End all trees, then the supervisor; returns when nothing is left of them."""
+        if self._link is None or self._child is None or self._gone is None:
+            return
+        self._link.shutdown(socket.SHUT_WR)
+        await self._gone
+        for process in self._processes.values():
+            process.close()
+
+    def _begin(self) -> None:
+        if self._link is not None:
+            return
+        ours, theirs = socket.socketpair()
+        with theirs:
+            path = Path(supervise.__file__)
+            self._child = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(path), str(theirs.fileno()), str(os.getpid())],
+                pass_fds=[theirs.fileno()],
+                env={},
+                cwd="/",
+                start_new_session=True,
+                stdin=DEVNULL,
+                stdout=DEVNULL,
+                stderr=DEVNULL,
+            )
+        loop = asyncio.get_running_loop()
+        self._link, self._gone, self._heard = ours, loop.create_future(), b""
+        loop.add_reader(ours, self._listen)
+
+    def _order(self, order: dict[str, Any], files: Sequence[int] = ()) -> None:
+        """Send an order; what is sent to a supervisor that is gone is lost with it."""
+        if self._link is not None:
+            data = json.dumps(order).encode() + b"\n"
+            with suppress(ConnectionError):
+                sent = socket.send_fds(self._link, [data], files)
+                self._link.sendall(data[sent:])
+
+    def _listen(self) -> None:
+        assert self._link is not None
+        data = b""
+        with suppress(ConnectionError):
+            data = self._link.recv(65536, socket.MSG_DONTWAIT)
+        *lines, self._heard = (self._heard + data).split(b"\n")
+        for event in map(json.loads, lines):
+            process = self._processes[event["id"]]
+            process._hear(event)
+            if event["event"] == "ended":
+                del self._processes[event["id"]]
+        if not data:
+            self._lost()
+
+    def _lost(self) -> None:
+        """The supervisor is gone, and with it, soon, all trees: their keepers hear of it."""
+        assert self._link is not None
+        assert self._child is not None
+        assert self._gone is not None
+        asyncio.get_running_loop().remove_reader(self._link)
+        self._link.close()
+        self._child.wait()
+        event = {"event": "ended", "code": -signal.SIGKILL, "reason": "supervisor_lost"}
+        for process in self._processes.values():
+            process._hear(event)
+            process.close()
+        self._processes.clear()
+        self._gone.set_result(None)
+        self._link = self._child = None

@@ -1,0 +1,298 @@
+"""Whatever ends Keju or a program: nothing of the program's tree is left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.solvers.sandbox.supervise import below, table
+from keju.solvers.sandbox.supervisor import DEVNULL, Process, Supervisor
+
+ENV = {"PATH": os.environ["PATH"]}
+MIB = 2**20
+
+# A grandchild that has left the session, ignores what can be ignored, and whose parent is gone.
+DAEMON = """
+import os, signal, sys, time
+if os.fork():
+    time.sleep({parent})
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+open({path!r}, "w").write(str(os.getpid()))
+time.sleep(600)
+"""
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, 60))
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", code]
+
+
+def alive(pid: int) -> bool:
+    seen = table().get(pid)
+    return seen is not None and seen.state != "Z"
+
+
+def wait_for(condition: Any) -> Any:
+    limit = time.monotonic() + 30
+    while time.monotonic() < limit:
+        with suppress(OSError, ValueError):
+            if found := condition():
+                return found
+        time.sleep(0.01)
+    raise AssertionError("it did not happen")
+
+
+async def soon(condition: Any) -> Any:
+    return await asyncio.to_thread(wait_for, condition)
+
+
+def number_in(path: Path) -> int:
+    return int(path.read_text())
+
+
+def test_a_program_talks_over_ordinary_pipes() -> None:
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            process = await supervisor.start(["cat"], env=ENV)
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(b"one\n" + b"x" * 300_000 + b"\n")
+            await process.stdin.drain()
+            assert await process.stdout.readline() == b"one\n"
+            assert len(await process.stdout.readline()) == 300_001
+            process.stdin.close()
+            assert await process.wait() == 0
+            assert process.reason is None
+            assert await process.stdout.read() == b""
+
+    run(work())
+
+
+def test_streams_may_be_files_and_the_environment_is_all_that_is_given(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            with (tmp_path / "errors").open("wb") as errors:
+                code = "import os, sys; print(dict(os.environ), os.getcwd(), file=sys.stderr)"
+                process = await supervisor.start(
+                    python(code), env={"A": "ü"}, cwd=tmp_path, stderr=errors.fileno()
+                )
+                assert await process.wait() == 0
+            told = (tmp_path / "errors").read_text("utf-8")
+            assert "'A': 'ü'" in told
+            assert "PATH" not in told
+            assert str(tmp_path) in told
+
+    run(work())
+
+
+@pytest.mark.parametrize("argv", [["/no/such/program"], ["/etc/passwd"]])
+def test_a_program_that_cannot_start_is_an_error_of_the_system(
+    argv: list[str], tmp_path: Path
+) -> None:
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            (tmp_path / "scratch").mkdir()
+            with pytest.raises((FileNotFoundError, PermissionError)):
+                await supervisor.start(argv, env=ENV, remove=[tmp_path / "scratch"])
+            await soon(lambda: not (tmp_path / "scratch").exists())
+            process = await supervisor.start(["true"], env=ENV, stdin=DEVNULL, stdout=DEVNULL)
+            assert await process.wait() == 0
+
+    run(work())
+
+
+def test_exit_codes_signals_and_limits() -> None:
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            process = await supervisor.start(python("import os; os._exit(7)"), env=ENV)
+            assert await process.wait() == 7
+            process = await supervisor.start(["sleep", "600"], env=ENV)
+            process.signal(signal.SIGTERM)
+            assert await process.wait() == -signal.SIGTERM
+            code = "import resource as r; print(r.getrlimit(r.RLIMIT_NOFILE), r.getrlimit(r.RLIMIT_CORE))"
+            limits = {"nofile": 99, "core": 0}
+            process = await supervisor.start(python(code), env=ENV, limits=limits)
+            assert process.stdout is not None
+            assert await process.stdout.read() == b"(99, 99) (0, 0)\n"
+
+    run(work())
+
+
+def test_a_killed_tree_takes_its_daemons_along_and_no_other_tree(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            other = await supervisor.start(["sleep", "600"], env=ENV)
+            path = tmp_path / "pid"
+            code = DAEMON.format(parent=600, path=str(path))
+            process = await supervisor.start(python(code), env=ENV)
+            daemon = await soon(lambda: number_in(path))
+            process.kill()
+            assert await process.wait() == -signal.SIGKILL
+            assert process.reason == "killed"
+            assert not alive(daemon)
+            assert not alive(process.pid)
+            assert alive(other.pid)
+
+    run(work())
+
+
+def test_a_program_that_ends_leaves_no_daemon(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            path = tmp_path / "pid"
+            code = DAEMON.format(parent=0.5, path=str(path))
+            process = await supervisor.start(python(code), env=ENV)
+            assert await process.wait() == 0
+            assert not alive(number_in(path))
+
+    run(work())
+
+
+def test_a_program_is_asked_before_it_is_killed(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            process = await supervisor.start(["cat"], env=ENV)
+            assert await process.end(grace=10) == 0
+            process = await supervisor.start(["sleep", "600"], env=ENV, stdin=DEVNULL)
+            assert await process.end(grace=10) == -signal.SIGTERM
+            code = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
+            process = await supervisor.start(python(code), env=ENV, stdin=DEVNULL)
+            assert process.stdout is not None
+            await process.stdout.readline()
+            assert await process.end(grace=0.1) == -signal.SIGKILL
+
+    run(work())
+
+
+def test_the_memory_of_a_whole_tree_is_bounded() -> None:
+    async def hog(supervisor: Supervisor, code: str) -> Process:
+        process = await supervisor.start(python(code), env=ENV, memory=200 * MIB)
+        await process.wait()
+        return process
+
+    # Each of four children stays below the bound; together they do not.
+    several = "import os, time\nfor _ in range(4): os.fork() or (globals().update(x=bytearray(90 << 20)), time.sleep(600))\ntime.sleep(600)"
+    # Memory that no process has mapped.
+    unseen = "import os, time\nf = os.memfd_create('x')\nfor _ in range(300): os.write(f, bytes(1 << 20))\ntime.sleep(600)"
+    # Shared pages count once.
+    shared = "import os, time\nx = bytearray(90 << 20)\np = [os.fork() or (time.sleep(1.5), os._exit(0)) for _ in range(4)]\nfor _ in p: os.wait()"
+
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            first, second, third = await asyncio.gather(
+                hog(supervisor, several), hog(supervisor, unseen), hog(supervisor, shared)
+            )
+            assert (first.reason, first.code) == ("memory", -9)
+            assert first.peak > 200 * MIB
+            assert (second.reason, second.code) == ("memory", -9)
+            assert (third.reason, third.code) == (None, 0)
+            assert third.peak > 80 * MIB
+
+    run(work())
+
+
+def test_what_belongs_to_a_program_is_cleared_up_after_it(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            (tmp_path / "scratch" / "deep").mkdir(parents=True)
+            process = await supervisor.start(
+                ["sleep", "600"],
+                env=ENV,
+                after=[["touch", str(tmp_path / "cleared")], ["/no/such/program"]],
+                remove=[tmp_path / "scratch"],
+            )
+            process.kill()
+            await process.wait()
+            assert (tmp_path / "cleared").exists()
+            assert not (tmp_path / "scratch").exists()
+
+    run(work())
+
+
+def test_closing_ends_everything(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            path = tmp_path / "pid"
+            code = DAEMON.format(parent=600, path=str(path))
+            process = await supervisor.start(python(code), env=ENV)
+            pids = [await soon(lambda: number_in(path)), process.pid, supervisor.pid or 0]
+        assert process.reason == "keju_gone"
+        assert not any(map(alive, pids))
+
+    run(work())
+
+
+@pytest.mark.parametrize("victim", ["supervisor", "keeper"])
+def test_the_death_of_its_guards_ends_a_tree(victim: str, tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            path = tmp_path / "pid"
+            process = await supervisor.start(
+                python(DAEMON.format(parent=600, path=str(path))), env=ENV
+            )
+            daemon = await soon(lambda: number_in(path))
+            guards = {"supervisor": supervisor.pid or 0, "keeper": table()[process.pid].parent}
+            os.kill(guards[victim], signal.SIGKILL)
+            assert await process.wait() == -signal.SIGKILL
+            assert process.reason == f"{victim}_lost"
+            await soon(lambda: not alive(daemon) and not alive(process.pid))
+            again = await supervisor.start(["true"], env=ENV)
+            assert await again.wait() == 0
+
+    run(work())
+
+
+KEJU = """
+import asyncio, os, sys, time
+from pathlib import Path
+from keju.solvers.sandbox.supervisor import Supervisor
+async def main():
+    async with Supervisor() as supervisor:
+        for _ in range(3):
+            await supervisor.start([sys.executable, "-c", {daemon!r}], env={{}}, remove=[{scratch!r}])
+        if os.fork() == 0:
+            time.sleep(5)  # A forked child holds the socket open.
+            os._exit(0)
+        Path({ready!r}).write_text(str(supervisor.pid))
+        await asyncio.sleep(600)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_when_keju_is_killed(number: int, tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    daemon = DAEMON.format(parent=600, path=str(tmp_path / "pid"))
+    ready, scratch = str(tmp_path / "ready"), str(tmp_path / "scratch")
+    code = KEJU.format(daemon=daemon, ready=ready, scratch=scratch)
+    keju = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    try:
+        supervisor = wait_for(lambda: number_in(tmp_path / "ready"))
+        wait_for(lambda: number_in(tmp_path / "pid"))
+        wait_for(lambda: len(below(supervisor, table())) == 12)  # keeper, program, zombie, daemon
+        tree = below(supervisor, table())
+        keju.send_signal(number)
+        keju.wait(30)
+    finally:
+        keju.kill()
+        keju.wait()
+    wait_for(lambda: not any(map(alive, [supervisor, *tree])))
+    assert not (tmp_path / "scratch").exists()
