@@ -367,6 +367,24 @@ TEXTS: dict[str, str] = {
     "server_variable_unset": "the environment variable {variable} is not set: set it, or write "
     "${{{variable}:-DEFAULT}}",
     "server_url_form": "must begin with http:// or https://",
+    "server_problem": "MCP server '{server}': {problem}",
+    "server_program_missing": "the program '{program}' is not found",
+    "server_headers_form": "{variable} must hold a JSON object of headers, or lines 'Name: value'",
+    "server_setup_slow": "MCP server '{server}': its setup_command took more than {seconds:g} s"
+    "{tail}",
+    "server_setup_failed": "MCP server '{server}': its setup_command ended with exit code {exit}"
+    "{tail}",
+    "server_floods": "MCP server '{server}' writes to its standard output without end{tail}",
+    "server_slow": "MCP server '{server}' was not ready after {seconds:g} s: raise "
+    "startup_timeout_ms, or look at its log{tail}",
+    "server_ended_at_once": "MCP server '{server}' ended before it was ready{tail}",
+    "server_unreachable": "MCP server '{server}' cannot be reached at {url}{tail}",
+    "server_not_started": "MCP server '{server}' cannot be used: {problem}{tail}",
+    "server_tools_collide": "MCP server '{server}': the tools '{first}' and '{second}' get the "
+    "same name for the model; deny one of them",
+    "server_tool_unknown": "MCP server '{server}' has no tool '{tool}' (tools.{setting}){hint}",
+    "server_no_tools": "MCP server '{server}' offers no tools: it lists {listed}",
+    "server_tools_drifted": "the tools of MCP server '{server}' changed during the run: {tools}",
     "server_one_way": "a server needs either a command (stdio) or a url (streamable HTTP)",
     "server_without_effect": "'{setting}' has no effect on a server that is reached by {way}",
     "server_workers": "'workers' has no effect with scope '{scope}': give scope: worker",

@@ -320,6 +320,22 @@ TEXTS: dict[str, str] = {
     "server_variable_unset": "环境变量 {variable} 没有设置：请设置它，"
     "或写成 ${{{variable}:-默认值}}",
     "server_url_form": "必须以 http:// 或 https:// 开头",
+    "server_problem": "MCP 服务器“{server}”：{problem}",
+    "server_program_missing": "找不到程序“{program}”",
+    "server_headers_form": "{variable} 应为请求头的 JSON 对象，或“Name: value”形式的行",
+    "server_setup_slow": "MCP 服务器“{server}”：setup_command 超过了 {seconds:g} 秒{tail}",
+    "server_setup_failed": "MCP 服务器“{server}”：setup_command 以退出码 {exit} 结束{tail}",
+    "server_floods": "MCP 服务器“{server}”不停地写标准输出{tail}",
+    "server_slow": "MCP 服务器“{server}”在 {seconds:g} 秒后仍未就绪：请增大 startup_timeout_ms，"
+    "或查看它的日志{tail}",
+    "server_ended_at_once": "MCP 服务器“{server}”在就绪之前就结束了{tail}",
+    "server_unreachable": "无法在 {url} 连接 MCP 服务器“{server}”{tail}",
+    "server_not_started": "MCP 服务器“{server}”无法使用：{problem}{tail}",
+    "server_tools_collide": "MCP 服务器“{server}”：工具“{first}”和“{second}”在模型那里同名；"
+    "请用 deny 去掉其中一个",
+    "server_tool_unknown": "MCP 服务器“{server}”没有工具“{tool}”（tools.{setting}）{hint}",
+    "server_no_tools": "MCP 服务器“{server}”不提供任何工具：它列出了 {listed} 个",
+    "server_tools_drifted": "MCP 服务器“{server}”的工具在运行期间变了：{tools}",
     "server_one_way": "服务器需要 command（stdio）或 url（streamable HTTP）之一",
     "server_without_effect": "“{setting}”对以 {way} 连接的服务器不起作用",
     "server_workers": "scope 为“{scope}”时 workers 不起作用：请写 scope: worker",

@@ -1,0 +1,39 @@
+"""Tools of MCP servers: started or reached, kept alive, and offered to the tool loop.
+
+launch       what a server is started with, variables and placeholders filled in
+transport    MCP's messages over the pipes of a process
+connection   one started server: a process, a session, the task that owns both
+shared       a server that many episodes call: restarts, retries one at a time
+wording      tools and results as a model is told them
+tools        the tools of one server as a source of an arm
+
+Python's `mcp` takes a second to import, so nothing here is imported before an arm has servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from keju.config.servers import Server
+from keju.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from keju.solvers.mcp.tools import ServerTools
+    from keju.solvers.sandbox.supervisor import Supervisor
+
+
+def server_tools(
+    server: Server,
+    supervisor: Supervisor,
+    environ: Mapping[str, str],
+    *,
+    listed_only: bool = False,
+) -> ServerTools:
+    """The tools of one server; with `listed_only` it is closed as soon as they are listed."""
+    if find_spec("mcp") is None or find_spec("mcp_types") is None:
+        raise MissingExtra("an MCP server", "mcp")
+    from keju.solvers.mcp.tools import ServerTools
+
+    return ServerTools(server, supervisor, environ, listed_only=listed_only)

@@ -1,0 +1,252 @@
+"""One started server: its process, its MCP session, and the one task that owns both.
+
+What `mcp` opens must be closed by the task that opened it, so a task of its own enters the
+session, waits until it is told to stop, and leaves it. Everybody else only calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import httpx2
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CONNECTION_CLOSED, CallToolResult, DiscoverResult, Tool
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from keju.config.address import shown_url
+from keju.errors import ConfigError
+from keju.solvers.mcp.launch import Launch
+from keju.solvers.mcp.transport import Pipes, over
+from keju.solvers.sandbox.supervisor import PIPE
+
+if TYPE_CHECKING:
+    from keju.config.servers import Server
+    from keju.solvers.sandbox.supervisor import Supervisor
+
+GRACE: Final = 1.0
+"""Seconds in which a server may end by itself, and again after it was asked to."""
+BEYOND: Final = 5.0
+"""Seconds after its time limit at which a call is given up that `mcp` itself did not give up."""
+MOST_PAGES: Final = 100
+
+logging.getLogger("mcp").addHandler(logging.NullHandler())  # else it writes between Keju's lines
+
+
+class Lost(Exception):
+    """The server is gone, and with it the call."""
+
+
+class Ways:
+    """How a server was spoken to when it worked: asking again costs up to ten seconds a start."""
+
+    mode = "auto"
+    discovered: DiscoverResult | None = None
+
+
+class Connection:
+    """A server from its start to its end; a restart is another connection."""
+
+    def __init__(self, server: Server, launch: Launch, supervisor: Supervisor, ways: Ways) -> None:
+        self.server, self.launch = server, launch
+        self.tools: tuple[Tool, ...] = ()
+        self.name = self.version = self.protocol = ""
+        self.seconds = 0.0
+        """What the start took."""
+        self.pipes: Pipes | None = None
+        self._supervisor, self._ways = supervisor, ways
+        self._client: Client | None = None
+        self._stop = asyncio.Event()
+        self._owner: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Start the server and list its tools; ConfigError says why it cannot be used."""
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        begun = monotonic()
+        self._owner = asyncio.create_task(self._own(ready))
+        try:
+            await ready
+        except ConfigError:
+            await self.close()
+            raise
+        except BaseException:
+            self._owner.cancel()
+            await self.close()
+            raise
+        self.seconds = monotonic() - begun
+
+    async def close(self) -> None:
+        """End the session and the process, and wait until both are gone."""
+        self._stop.set()
+        if self._owner is not None:
+            await asyncio.wait([self._owner])
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        """Call a tool; raises Lost, MCPError, TimeoutError, or what an unusable result is."""
+        if self._owner is None or self._owner.done() or self._client is None:
+            raise Lost
+        seconds = self.server.tool_timeout_ms / 1000
+        try:
+            async with asyncio.timeout(seconds + BEYOND):
+                return await self._client.call_tool(tool, arguments, seconds)
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED and await self._gone():
+                raise Lost from None
+            raise
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            raise Lost from None
+
+    async def _gone(self) -> bool:
+        """Whether the server is gone; some servers have other uses for the code that says so."""
+        if self.pipes is None:
+            return True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await self.pipes.ended.wait()
+        return self.pipes.ended.is_set()
+
+    @property
+    def tail(self) -> str:
+        """The end of what the server wrote to its standard error, secrets hidden."""
+        return self.launch.hide(self.pipes.tail) if self.pipes is not None else ""
+
+    @property
+    def tool_hash(self) -> str:
+        """A hash of the tools as the server lists them."""
+        listed = [[t.name, t.description, t.input_schema] for t in self.tools]
+        text = json.dumps(sorted(listed, key=lambda each: str(each[0])), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    async def _own(self, ready: asyncio.Future[None]) -> None:
+        """Open, say that all is ready, wait for the end, close."""
+        seconds = self.server.startup_timeout_ms / 1000
+        try:
+            if self.launch.setup is not None:
+                await self._set_up(self.launch.setup)
+            async with asyncio.timeout(seconds) as deadline, AsyncExitStack() as stack:
+                client = await self._client_on(stack, seconds)
+                await self._look_around(client)
+                deadline.reschedule(None)
+                self._client = client
+                if not ready.done():
+                    ready.set_result(None)
+                await self._stop.wait()
+        except ConfigError as error:
+            _tell(ready, error)
+        except Exception as error:  # a group of them, where tasks of `mcp` ended together
+            _tell(ready, self._not_started(error, seconds))
+        finally:
+            ready.cancel()
+            if self.pipes is not None:
+                self.pipes.ended.set()
+
+    async def _client_on(self, stack: AsyncExitStack, seconds: float) -> Client:
+        """A client whose process and connections end with `stack`."""
+        launch = self.launch
+        if launch.url:
+            http = httpx2.AsyncClient(
+                headers=dict(launch.headers), timeout=httpx2.Timeout(seconds, read=None)
+            )
+            await stack.enter_async_context(http)
+            transport = streamable_http_client(launch.url, http_client=http)
+        else:
+            process = await self._supervisor.start(
+                launch.argv,
+                env=launch.env,
+                cwd=launch.cwd,
+                stderr=PIPE,
+                remove=[launch.folder] if launch.folder else [],
+            )
+            self.pipes = Pipes(process)
+            stack.push_async_callback(process.end, GRACE)
+            transport = over(self.pipes)
+        client = Client(
+            transport,
+            read_timeout_seconds=seconds,
+            mode=self._ways.mode,
+            prior_discover=self._ways.discovered,
+            cache=None,
+        )
+        return await stack.enter_async_context(client)
+
+    async def _look_around(self, client: Client) -> None:
+        """Learn who the server is and what it offers."""
+        self.protocol = client.protocol_version
+        if client.server_info is not None:
+            self.name, self.version = client.server_info.name, client.server_info.version
+        tools: list[Tool] = []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            tools += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        self.tools = tuple(tools)
+        modern = self.protocol in MODERN_PROTOCOL_VERSIONS
+        self._ways.mode = self.protocol if modern else "legacy"
+        self._ways.discovered = client.session.discover_result if modern else None
+
+    async def _set_up(self, command: str) -> None:
+        """Run the server's setup command to its end."""
+        launch, seconds = self.launch, self.server.setup_timeout_ms / 1000
+        process = await self._supervisor.start(
+            ["/bin/sh", "-c", command], env=launch.env, cwd=launch.cwd, stderr=PIPE
+        )
+        pipes = self.pipes = Pipes(process)
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(pipes.listen(), _drained(pipes), process.wait())
+        except TimeoutError:
+            raise self._error("server_setup_slow", seconds=seconds) from None
+        finally:
+            code = await process.end()
+        if code:
+            raise self._error("server_setup_failed", exit=code)
+
+    def _not_started(self, error: Exception, seconds: float) -> ConfigError:
+        first = next(_leaves(error))
+        if self.pipes is not None and self.pipes.flooded:
+            return self._error("server_floods")
+        if isinstance(first, TimeoutError):
+            return self._error("server_slow", seconds=seconds)
+        if isinstance(first, MCPError) and first.code == CONNECTION_CLOSED:
+            return self._error("server_ended_at_once")
+        if isinstance(first, OSError | httpx2.TransportError) and self.launch.url:
+            return self._error("server_unreachable", url=shown_url(self.launch.url))
+        problem = self.launch.hide(f"{type(first).__name__}: {first}".removesuffix(": "))
+        return self._error("server_not_started", problem=problem)
+
+    def _error(self, code: str, **values: Any) -> ConfigError:
+        tail = " ".join(self.tail.split())[-500:]
+        values |= {"server": self.server.name, "tail": f"; its last words: {tail}" if tail else ""}
+        return ConfigError(code, **values)
+
+
+def _tell(ready: asyncio.Future[None], error: Exception) -> None:
+    """Give an error to whoever waits for the start; one that comes later is the callers' own."""
+    if not ready.done():
+        ready.set_exception(error)
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors in nested groups, those that say most first."""
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    found = [leaf for each in error.exceptions for leaf in _leaves(each)]
+    yield from sorted(found, key=lambda each: isinstance(each, anyio.BrokenResourceError))
+
+
+async def _drained(pipes: Pipes) -> None:
+    stream = pipes.process.stdout
+    while stream is not None and await stream.read(2**16):
+        pass

@@ -1,0 +1,137 @@
+"""A server that many episodes call at once, and what happens when it is lost.
+
+A crash interrupts every call in flight, and one of them may have caused it. So the server is
+started again once (its generation tells who has already seen to that), new calls wait, and the
+interrupted calls are made again one at a time: who loses the server a second time is the culprit,
+and all others get their results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from keju.errors import ConfigError
+from keju.solvers.mcp.connection import Connection, Lost
+from keju.solvers.toolbox import ToolsLost
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
+    from keju.config.servers import Server
+
+
+class Called(NamedTuple):
+    """What a call gave, and its times."""
+
+    result: CallToolResult | Exception
+    """An exception is a fault of this call alone."""
+    seconds: float
+    queued: float
+
+
+class SharedServer:
+    """One running server for all who call it."""
+
+    def __init__(
+        self,
+        server: Server,
+        start: Callable[[], Awaitable[Connection]],
+        *,
+        max_restarts: int,
+        restarted: Callable[[Connection], None] = lambda _: None,
+    ) -> None:
+        self.server = server
+        self.users = 0
+        """Episodes that use it."""
+        self.restarts = 0
+        self.connection: Connection | None = None
+        self._start, self._restarted, self._max_restarts = start, restarted, max_restarts
+        self._generation = 0
+        self._given_up = ""
+        most = server.max_in_flight
+        self._slots = asyncio.Semaphore(most) if most is not None else nullcontext()
+        self._interrupted = 0
+        """Calls that wait to be made again; new ones wait for them."""
+        self._calm = asyncio.Event()
+        self._calm.set()
+        self._one_at_a_time = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Start the server; ConfigError if it cannot be used."""
+        self.connection = await self._start()
+
+    async def close(self) -> None:
+        """End the server."""
+        if self.connection is not None:
+            await self.connection.close()
+
+    async def call(self, tool: str, arguments: dict[str, Any], *, again: bool) -> Called:
+        """Call a tool; with `again` a call that the server's end interrupted is repeated.
+
+        Raises ToolsLost where the call was interrupted and has no result in the end.
+        """
+        begun = monotonic()
+        async with self._slots:
+            while not self._calm.is_set():
+                await self._calm.wait()
+            queued, generation = monotonic() - begun, self._generation
+            try:
+                return await self._attempt(tool, arguments, queued)
+            except Lost:
+                self._interrupted += 1
+                self._calm.clear()
+        try:
+            async with self._one_at_a_time:
+                if self._generation == generation:
+                    await self._restart()
+                if not again:
+                    raise self._lost(tool, "it is not repeated, as it may have had an effect")
+                try:
+                    return await self._attempt(tool, arguments, monotonic() - begun)
+                except Lost:
+                    await self._restart()
+                    raise self._lost(tool, "twice") from None
+        finally:
+            self._interrupted -= 1
+            if not self._interrupted:
+                self._calm.set()
+
+    async def _attempt(self, tool: str, arguments: dict[str, Any], queued: float) -> Called:
+        if self._given_up or self.connection is None:
+            raise ToolsLost("server_lost", self._given_up)
+        begun = monotonic()
+        try:
+            result = await self.connection.call(tool, arguments)
+        except Lost:
+            raise
+        except Exception as error:
+            return Called(error, monotonic() - begun, queued)
+        return Called(result, monotonic() - begun, queued)
+
+    async def _restart(self) -> None:
+        """Start the server again; ToolsLost, from now on for all, when that is no longer done."""
+        assert self.connection is not None
+        gone = self.connection
+        if self.restarts >= self._max_restarts:
+            self._give_up(f"the server '{self.server.name}' ended {self.restarts + 1} times", gone)
+        self.restarts += 1
+        await gone.close()
+        try:
+            self.connection = await self._start()
+        except ConfigError as error:
+            self._give_up(str(error), gone)
+        self._generation += 1
+        self._restarted(self.connection)
+
+    def _give_up(self, problem: str, gone: Connection) -> None:
+        tail = " ".join(gone.tail.split())[-300:]
+        self._given_up = f"{problem}; its last words: {tail}" if tail else problem
+        raise ToolsLost("server_lost", self._given_up)
+
+    def _lost(self, tool: str, why: str) -> ToolsLost:
+        problem = f"the server '{self.server.name}' ended during a call of {tool} ({why})"
+        return ToolsLost("server_lost", problem)

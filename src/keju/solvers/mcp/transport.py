@@ -1,0 +1,119 @@
+"""MCP's messages over the pipes of a process: one JSON text a line.
+
+A server may print other things than messages to its standard output, as many do by accident; such
+lines are skipped and counted. One that prints without end is given up, so that it can take neither
+Keju's memory nor its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+    from keju.solvers.sandbox.supervisor import Process
+
+LONGEST_LINE: Final = 32 * 2**20
+"""Bytes of a message."""
+MOST_NOISE: Final = 64 * 2**20
+"""Bytes of lines that are no message, for one process."""
+CHUNK: Final = 256 * 1024
+LONGEST_TAIL: Final = 4000
+"""Bytes of standard error that are kept."""
+
+
+class Pipes:
+    """What came out of a process beside its messages."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.ended = asyncio.Event()
+        """Set when no further message can come."""
+        self.noise = 0
+        """Bytes of standard output that were no message."""
+        self.flooded = False
+        self._tail = bytearray()
+
+    @property
+    def tail(self) -> str:
+        """The end of its standard error."""
+        return self._tail.decode("utf-8", "replace").strip()
+
+    async def listen(self) -> None:
+        """Read standard error to its end, so that the server never waits for a reader."""
+        stream = self.process.stderr
+        while stream is not None and (chunk := await stream.read(CHUNK)):
+            self._tail += chunk
+            del self._tail[:-LONGEST_TAIL]
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """The lines of standard output that may be messages."""
+        rest = bytearray()
+        stream = self.process.stdout
+        while stream is not None and (chunk := await stream.read(CHUNK)):
+            rest += chunk
+            if b"\n" in chunk:
+                *lines, last = bytes(rest).split(b"\n")
+                rest = bytearray(last)
+                for line in lines:
+                    if line.lstrip().startswith(b"{"):
+                        yield line
+                    else:
+                        self.noise += len(line) + 1
+            if len(rest) > LONGEST_LINE or self.noise > MOST_NOISE:
+                self.flooded = True
+                return
+            await asyncio.sleep(0)  # a server that prints without end leaves others their turn
+
+
+@asynccontextmanager
+async def over(pipes: Pipes) -> AsyncIterator[TransportStreams]:
+    """A transport of `mcp` over a process that runs; ending the process is its owner's work."""
+    inbox, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outbox = anyio.create_memory_object_stream[SessionMessage](0)
+    closed = (anyio.ClosedResourceError, anyio.BrokenResourceError)
+
+    async def reading() -> None:
+        async with inbox:
+            try:
+                async for line in pipes.lines():
+                    try:
+                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ValueError:
+                        pipes.noise += len(line)
+                        continue
+                    await inbox.send(SessionMessage(message))
+            except (*closed, OSError):
+                pass
+            finally:
+                pipes.ended.set()
+
+    async def writing() -> None:
+        stream = pipes.process.stdin
+        assert stream is not None
+        async with outbox:
+            try:
+                async for each in outbox:
+                    text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    stream.write(text.encode("utf-8", "replace") + b"\n")
+                    await stream.drain()
+            except (*closed, OSError):
+                await inbox.aclose()  # nobody reads: what waits for a reply hears of it
+                pipes.ended.set()
+
+    async with read, write, anyio.create_task_group() as group:
+        group.start_soon(reading)
+        group.start_soon(writing)
+        group.start_soon(pipes.listen)
+        try:
+            yield read, write
+        finally:
+            group.cancel_scope.cancel()

@@ -1,0 +1,106 @@
+"""Tools and results of a server as a model is told them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from keju.errors import ConfigError
+from keju.types import CallKind, Tool
+
+if TYPE_CHECKING:
+    from mcp import MCPError
+    from mcp_types import CallToolResult
+    from mcp_types import Tool as ListedTool
+
+LONGEST_NAME: Final = 64
+"""Characters of a tool's name that endpoints take."""
+NOT_AVAILABLE: Final = "This tool is not available."
+"""What every call of a placebo's tools is answered."""
+
+# A character that no endpoint takes in a tool's name: the dot and the slash of `git/log.v2`.
+_OTHER = re.compile(r"[^A-Za-z0-9_-]")
+_INVALID_PARAMETERS: Final = -32602
+_REQUEST_TIMEOUT: Final = -32001
+
+
+def offered_tools(server: str, listed: tuple[ListedTool, ...]) -> dict[str, Tool]:
+    """The tools as the model gets them, by their names at the server."""
+    tools: dict[str, Tool] = {}
+    names: dict[str, str] = {}
+    for tool in listed:
+        name = _OTHER.sub("_", f"{server}__{tool.name}")[:LONGEST_NAME]
+        if name in names:
+            raise ConfigError(
+                "server_tools_collide", server=server, first=names[name], second=tool.name
+            )
+        names[name] = tool.name
+        schema = {"type": "object", "properties": {}} | tool.input_schema
+        schema.pop("$schema", None)
+        tools[tool.name] = Tool(name, tool.description or "", schema)
+    return tools
+
+
+def text_of_result(result: CallToolResult) -> str:
+    """What a call gave, in text: what is no text is said to be there, with its type and size."""
+    parts: list[str] = []
+    for block in result.content:
+        match block.type:
+            case "text":
+                parts.append(block.text)
+            case "image" | "audio":
+                size = len(block.data) * 3 // 4
+                parts.append(f"[{block.type}: {block.mime_type}, {size} bytes, not shown]")
+            case "resource":
+                parts.append(f"[resource: {_resource(block.resource)}, not shown]")
+            case "resource_link":
+                parts.append(f"[link to a resource: {block.uri}]")
+    if not any(block.type == "text" for block in result.content) and result.structured_content:
+        parts.append(json.dumps(result.structured_content, ensure_ascii=False))
+    return "\n".join(parts)
+
+
+def _resource(resource: Any) -> str:
+    text = getattr(resource, "text", None)
+    size = len(text.encode()) if text is not None else len(resource.blob) * 3 // 4
+    return f"{resource.uri}, {resource.mime_type or 'of unknown type'}, {size} bytes"
+
+
+def kind_of_result(result: CallToolResult, arguments: dict[str, Any], tool: Tool) -> CallKind:
+    """How a call ended that gave a result: servers of the SDK report bad arguments as errors."""
+    if not result.is_error:
+        return "ok"
+    return "tool_error" if arguments_fit(arguments, tool) else "bad_arguments"
+
+
+def kind_of_error(error: MCPError, *, listed: bool) -> CallKind:
+    """How a call ended that the server answered with an error of the protocol."""
+    if error.code == _REQUEST_TIMEOUT:
+        return "timeout"
+    if error.code == _INVALID_PARAMETERS:
+        return "bad_arguments" if listed else "unknown_tool"
+    return "protocol_error"
+
+
+def arguments_fit(arguments: dict[str, Any], tool: Tool) -> bool:
+    """Whether arguments are what the tool's schema asks for; a schema that is none asks nothing."""
+    import jsonschema
+
+    try:
+        jsonschema.validate(arguments, tool.parameters)
+    except jsonschema.ValidationError:
+        return False
+    except Exception:
+        return True
+    return True
+
+
+def schema_characters(tools: tuple[Tool, ...]) -> int:
+    """The length of the tools' definitions as every request of the arm carries them."""
+    definitions = [
+        {"type": "function", "function": {"name": t.name, "description": t.description}}
+        | {"parameters": t.parameters}
+        for t in tools
+    ]
+    return len(json.dumps(definitions, ensure_ascii=False, separators=(",", ":")))

@@ -1,0 +1,55 @@
+"""A server with faults on demand, started as users' servers are."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from keju.config.servers import Server
+from keju.solvers.mcp import server_tools
+from keju.solvers.mcp.tools import ServerTools
+from keju.solvers.sandbox.supervisor import Supervisor
+from keju.solvers.toolbox import Toolbox
+from keju.types import Sample
+
+PROGRAM = Path(__file__).parents[2] / "support" / "mcp_server.py"
+T = TypeVar("T")
+
+
+def faulty(*args: str, **settings: Any) -> Server:
+    """The settings of the server with faults."""
+    given: dict[str, Any] = {"name": "s", "command": sys.executable} | settings
+    return Server(**given, args=["-I", str(PROGRAM), *args])
+
+
+def sample(number: int = 0) -> Sample:
+    return Sample(id=f"q{number}", subset="s", index=number, text="?", target="!")
+
+
+@asynccontextmanager
+async def opened(
+    server: Server, environ: dict[str, str] | None = None, **more: Any
+) -> AsyncIterator[ServerTools]:
+    """The tools of a server, open for as long as the block lasts."""
+    async with Supervisor() as supervisor:
+        source = server_tools(server, supervisor, dict(os.environ) | (environ or {}), **more)
+        try:
+            await source.open()
+            yield source
+        finally:
+            await source.close()
+
+
+def run(work: Callable[[ServerTools, Toolbox], Awaitable[T]], server: Server, **more: Any) -> T:
+    """What `work` gives with the tools of one episode."""
+
+    async def whole() -> T:
+        async with opened(server, **more) as source, source.episode(sample(), 0) as box:
+            return await work(source, box)
+
+    return asyncio.run(whole())
