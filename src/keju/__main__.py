@@ -1,5 +1,10 @@
 """``python -m keju`` is the command ``keju``."""
 
-from keju.cli import main
+try:
+    from keju.cli import main
+except KeyboardInterrupt:  # Ctrl-C while this was imported
+    from keju.cli import interrupted
+
+    interrupted()
 
 main()

@@ -51,6 +51,22 @@ class KejuError(Exception):
         """The sentence in a language."""
         return text_of(self.code, self.values, language)
 
+    @property
+    def notice(self) -> Notice:
+        """The same as a file can hold it."""
+        from keju.types import Notice
+
+        return Notice(self.code, {name: _plain(value) for name, value in self.values.items()})
+
+
+def _plain(value: Any) -> Any:
+    """A value of an error as JSON has it; an error among them as a notice."""
+    if isinstance(value, KejuError):
+        return value.notice
+    if hasattr(value, "code"):  # a notice, whose values may be anything
+        return KejuError(value.code, **value.values).notice
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
 
 class UsageError(KejuError):
     """The command cannot be carried out as given."""

@@ -33,7 +33,7 @@ from keju.models.registry import is_local, make_model
 from keju.report.html import write_outputs
 from keju.results.export import read_table
 from keju.results.schema import Results, from_document, to_document
-from keju.results.summarise import build_results
+from keju.results.summarise import build_results, examples_of
 from keju.runs.folder import RESULTS, find_run, run_folder
 from keju.runs.journal import Journal
 from keju.runs.judged import GRADES, write_grades
@@ -274,12 +274,12 @@ def _shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
     faults = [fault for job in jobs for fault in job.errors.values()]
     if len(faults) <= limit * total:
         return None
-    (kind, count), *_ = Counter(fault.kind for fault in faults).most_common(1)
-    example = next(fault.message for fault in faults if fault.kind == kind)
-    values = {"part": len(faults), "whole": total, "limit": limit, "count": count, "kind": kind}
+    kinds, examples = Counter(fault.kind for fault in faults), examples_of(faults)
+    reasons = "; ".join(f"{many} {kind}: {examples[kind]}" for kind, many in kinds.most_common())
+    values = {"part": len(faults), "whole": total, "limit": limit, "reasons": reasons}
     if all(fault.kind in KEPT_FAULTS for fault in faults):
-        return FinalErrors("samples_failed_for_good", example=example, **values)
-    return RunIncomplete("samples_failed", example=example, **values)
+        return FinalErrors("samples_failed_for_good", **values)
+    return RunIncomplete("samples_failed", **values)
 
 
 def judge_run(

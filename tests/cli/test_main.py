@@ -238,3 +238,24 @@ def _raise(error: BaseException) -> object:
         raise error
 
     return raising
+
+
+def test_a_refusal_is_one_document_under_json(keju: Keju) -> None:
+    closed = ("eval", "-m", "m", "--api-url", "http://127.0.0.1:9/v1", "--datasets", "demo")
+    for argv, code, name in (
+        (("eval", "--json"), 2, "config_missing"),
+        (("nonsense", "--json"), 2, "cli_unknown_command"),
+        (("score", "absent", "--json"), 2, "UsageError"),
+        (("list", "runs", "--lim", "--json"), 2, "cli_unknown_option"),
+        ((*closed, "--attempts", "1", "--json"), 5, "endpoint_unreachable"),
+    ):
+        ran = keju(*argv)
+        assert ran.code == code, argv
+        error = ran.json["error"]
+        assert (error["code"], error["exit_code"]) == (name, code), argv
+        assert ran.err.endswith(f"keju: error: {error['message']}\n")
+
+
+def test_what_was_not_asked_for_as_json_leaves_stdout_empty(keju: Keju) -> None:
+    assert keju("score", "absent").out == ""
+    assert keju("score", "--", "--json").out == ""

@@ -131,6 +131,41 @@ def test_a_signal_during_imports_is_heard_though_a_destructor_swallows_it(
     assert asked <= 1  # the preflight at most
 
 
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == {place!r} and not hasattr(sys, "once"):
+            sys.once = True
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+"""
+"""Sends one Ctrl-C when a module is looked for, however early that is."""
+
+
+@pytest.mark.parametrize(
+    "place", ["keju.cli", "keju.cli.boundary", "keju.errors", "keju.messages", "keju.signals"]
+)
+def test_ctrl_c_before_anything_listens_is_one_line_and_one_document(
+    place: str, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTED.format(place=place))
+    path = os.pathsep.join((str(tmp_path), environment()["PYTHONPATH"]))
+    ran = subprocess.run(
+        [*KEJU, "list", "benchmarks", "--json"],
+        cwd=tmp_path,
+        env=environment() | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 130
+    assert ran.stderr == "keju: error: interrupted\n"
+    assert document(ran.stdout)["error"]["exit_code"] == 130
+
+
 def sat(folder: Path, endpoint: FaultyEndpoint, line: str, samples: int = 200) -> Any:
     """A run below a limit of the shell; how it ended."""
     settings = {"demo": {"size": samples, "subset_list": ["boolean_expressions"]}}

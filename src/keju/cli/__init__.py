@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 
 class Entry(NamedTuple):
@@ -71,12 +71,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     Without `argv` it is the console script: it takes the process's own arguments and ends the
     process itself, since the HTTP client's thread may abort an interpreter that shuts down.
     """
-    from keju.cli.boundary import guarded, leave, open_streams
-
     if argv is None:
-        open_streams()
-        leave(guarded(_listening, sys.argv[1:]))
+        _own_process()
+    from keju.cli.boundary import guarded
+
     return guarded(_dispatch, list(argv))
+
+
+def _own_process() -> NoReturn:
+    try:
+        from keju.cli.boundary import guarded, leave, open_streams
+
+        open_streams()
+        code = guarded(_listening, sys.argv[1:])
+    except KeyboardInterrupt:  # before anybody listened
+        interrupted()
+    leave(code)
+
+
+def interrupted() -> NoReturn:
+    """End the process as an interrupted command does."""
+    from keju.cli.boundary import guarded, leave
+
+    def interrupt(_: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    leave(guarded(interrupt, sys.argv[1:]))
 
 
 def _listening(words: list[str]) -> int:

@@ -10,15 +10,14 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Final, NoReturn
 
-from keju.errors import KejuError, UsageError
-from keju.messages import printable, text_of
+from keju.errors import Interrupted, KejuError, UsageError
+from keju.messages import printable
 from keju.signals import stop_listening
 
 INTERNAL_ERROR: Final = 70
 """EX_SOFTWARE of sysexits.h."""
 BROKEN_PIPE: Final = 141
 """What a shell reports for a program ended by SIGPIPE."""
-INTERRUPTED: Final = 130
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 """Why nothing more can be written, where no bug is to blame."""
 LONGEST_MESSAGE: Final = 1000
@@ -42,22 +41,25 @@ def open_streams() -> None:
 
 
 def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
-    """Run `run` and turn whatever it raises into an exit code and at most one line on stderr."""
+    """Run `run` and turn whatever it raises into an exit code and at most one line on stderr.
+
+    Under ``--json`` stdout gets one document all the same, which says what is wrong.
+    """
     try:
         code = run(argv)
         sys.stdout.flush()
     except KejuError as error:
-        return _complain(error, str(error), error.exit_code)
+        return _complain(error, error, argv)
     except KeyboardInterrupt as error:
         stop_listening()
-        return _complain(error, text_of("cli_interrupted", {}), INTERRUPTED)
+        return _complain(error, Interrupted("cli_interrupted"), argv)
     except (BrokenPipeError, SystemExit):  # rich ends so when the reader of stdout has gone away
         return BROKEN_PIPE
     except Exception as error:
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             values = {"place": error.filename or "the output", "problem": error.strerror}
-            return _complain(error, text_of("cli_cannot_write", values), UsageError.exit_code)
-        return _internal(error, argv)
+            return _complain(error, UsageError("cli_cannot_write", **values), argv)
+        return _complain(error, _internal(error, argv), argv)
     return code
 
 
@@ -75,20 +77,38 @@ def leave(code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _complain(error: BaseException, message: str, code: int) -> int:
+class InternalError(KejuError):
+    """A fault of Keju itself."""
+
+    exit_code = INTERNAL_ERROR
+
+
+def _complain(error: BaseException, told: KejuError, argv: list[str]) -> int:
+    """Say in one line what went wrong, and under ``--json`` as a document too."""
     if os.environ.get("KEJU_DEBUG"):
         import traceback
 
         traceback.print_exception(error)
+    message = str(told)
     if len(message) > LONGEST_MESSAGE:
         message = f"{message[: LONGEST_MESSAGE - 200]} … {message[-200:]}"
+    message = printable(message, one_line=True)
     with suppress(OSError):
-        sys.stderr.write(f"keju: error: {printable(message, one_line=True)}\n")
+        sys.stderr.write(f"keju: error: {message}\n")
         sys.stderr.flush()
-    return code
+    if "--json" in argv[: argv.index("--") if "--" in argv else None]:
+        import json
+
+        # A sentence that stands in place of a code is named by its kind: `DataError`.
+        code = told.code if told.code.isidentifier() else type(told).__name__
+        document = {"code": code, "message": message, "exit_code": told.exit_code}
+        with suppress(OSError):
+            sys.stdout.write(json.dumps({"error": document}, indent=2) + "\n")
+            sys.stdout.flush()
+    return told.exit_code
 
 
-def _internal(error: Exception, argv: list[str]) -> int:
+def _internal(error: Exception, argv: list[str]) -> InternalError:
     import tempfile
     import traceback
 
@@ -98,8 +118,7 @@ def _internal(error: Exception, argv: list[str]) -> int:
     ) as file:
         file.write(text)
     summary = _redacted(f"{type(error).__name__}: {error}", argv)
-    message = text_of("cli_internal_error", {"summary": summary, "file": file.name})
-    return _complain(error, message, INTERNAL_ERROR)
+    return InternalError("cli_internal_error", summary=summary, file=file.name)
 
 
 def _redacted(text: str, argv: list[str]) -> str:

@@ -5,7 +5,8 @@ English. A catalogue maps codes to templates::
 
     "cut_replies": "{part} of {whole} replies ({share:.1%}) were cut off before an answer"
 
-A room that knows sentences of its own, such as an exam's, adds them when it is imported.
+A number that may be 1 chooses its word: ``{lines} {lines:line|lines}``. A room that knows
+sentences of its own, such as an exam's, adds them when it is imported.
 """
 
 from __future__ import annotations
@@ -51,8 +52,36 @@ def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> 
     for tongue in dict.fromkeys((language, "en")):
         template = catalogue(tongue).get(code)
         if template is not None:
-            return template.format_map(_in_language(values, language))
+            return fill(template, _in_language(values, language))
     return code
+
+
+class _Choosing:
+    """A value that chooses between two words: ``{n:line|lines}`` is ``line`` for 1 alone."""
+
+    def __format__(self, spec: str) -> str:
+        one, bar, many = spec.partition("|")
+        if bar:
+            return one if str(self) == "1" else many
+        return super().__format__(spec)
+
+
+class _Number(_Choosing, int):
+    """A number in a sentence."""
+
+
+class _Words(_Choosing, str):
+    """A text in a sentence, or a number as it is shown: ``1,200``."""
+
+
+def fill(template: str, values: Mapping[str, Any]) -> str:
+    """A template with its values, which may choose words."""
+    return template.format_map({name: _choosing(value) for name, value in values.items()})
+
+
+def _choosing(value: Any) -> Any:
+    kinds = {int: _Number, str: _Words}
+    return kinds[type(value)](value) if type(value) in kinds else value
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
@@ -64,5 +93,11 @@ def printable(text: str, *, one_line: bool = False) -> str:
 
 
 def _in_language(values: Mapping[str, Any], language: Language) -> dict[str, Any]:
-    """The values; an error among them is said in the same language."""
-    return {k: v.text(language) if hasattr(v, "code") else v for k, v in values.items()}
+    """The values; an error among them, also as a file has it, is said in the same language."""
+    said = {"run": "RUN"} | dict(values)
+    for name, value in values.items():
+        if hasattr(value, "code"):
+            said[name] = value.text(language)
+        elif isinstance(value, Mapping) and "code" in value:
+            said[name] = text_of(value["code"], value.get("values", {}), language)
+    return said

@@ -203,9 +203,9 @@ TEXTS: dict[str, str] = {
     "({differences}): a run may grow and not shrink; choose another --run-id, or start over with "
     "--replace, which moves the stored run aside",
     "samples_failed": "{part} of {whole} samples ended in an error, more than the limit of "
-    "{limit:.1%} ({count} {kind}: {example})",
+    "{limit:.1%} ({reasons})",
     "samples_failed_for_good": "{part} of {whole} samples ended in an error, more than the limit "
-    "of {limit:.1%} ({count} {kind}: {example}); asking again would not change that",
+    "of {limit:.1%} ({reasons}); asking again would not change that",
     "samples_unanswered": "{part} of {whole} samples have no record",
     "too_many_units": (
         "{name}: {units} requests are more than one run can hold ({most}): lower "

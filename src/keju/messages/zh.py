@@ -174,10 +174,9 @@ TEXTS: dict[str, str] = {
     "run_not_moved": "无法将 {folder} 移到 {aside}：{problem}",
     "run_would_lose": "运行“{run}”中有 {replies} 条已存的回复将不再计入（{differences}）："
     "运行只能扩大，不能缩小；请另选 --run-id，或用 --replace 重新开始（原运行会被移到一旁）",
-    "samples_failed": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.1%}"
-    "（{count} 个 {kind}：{example}）",
+    "samples_failed": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.1%}（{reasons}）",
     "samples_failed_for_good": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.1%}"
-    "（{count} 个 {kind}：{example}）；重新提问也不会改变",
+    "（{reasons}）；重新提问也不会改变",
     "samples_unanswered": "{whole} 个样本中有 {part} 个没有记录",
     "too_many_units": "{name}：{units} 个请求超出单次运行的上限（{most}）：请减少 repeats 或 limit",
     "sampling_of_labels": "generation_config.{setting} 对 {name} 不起作用，因为它比较标签的"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from keju.benchmarks.base import Reference
-from keju.messages import Language, labels
+from keju.messages import Language, fill, labels
 from keju.messages import printable as printable
 from keju.results.schema import (
     BEST,
@@ -110,7 +110,7 @@ class Labels:
 
     def __call__(self, key: str, **values: Any) -> str:
         """The label `key` with its placeholders filled; an unknown key is a programming error."""
-        return self._texts[key].format(**values) if values else self._texts[key]
+        return fill(self._texts[key], values) if values else self._texts[key]
 
     def get(self, key: str, otherwise: str) -> str:
         """The label `key` if the catalogue has it, else `otherwise`."""
@@ -327,7 +327,8 @@ def occurring_outcomes(rows: Iterable[Row | Entry]) -> list[Outcome]:
 def ended_words(results: Results, labels: Labels) -> str:
     """Why the run is not complete, in one line; empty if it is."""
     if results.stopped:
-        return labels("stopped", why=results.stopped)
+        why = results.stop.text(labels.language) if results.stop else results.stopped
+        return labels("stopped", why=why)
     return labels("incomplete") if results.complete is False else ""
 
 
@@ -351,9 +352,12 @@ def error_words(errors: Errors | None, labels: Labels) -> str:
     if errors is None or not errors.kinds:
         return ""
     ranked = sorted(errors.kinds.items(), key=lambda item: -item[1])
-    kinds = [labels("error_kind", kind=kind, n=count(n)) for kind, n in ranked]
-    if example := shorten(errors.example, _EXAMPLE_LENGTH):
-        kinds[0] = labels("error_example", kind=kinds[0], example=example)
+    examples = {ranked[0][0]: errors.example} | errors.examples
+    kinds = []
+    for kind, n in ranked:
+        kinds.append(labels("error_kind", kind=kind, n=count(n)))
+        if example := shorten(examples.get(kind, ""), _EXAMPLE_LENGTH):
+            kinds[-1] = labels("error_example", kind=kinds[-1], example=example)
     return labels("errors_line", kinds=labels("list_separator").join(kinds))
 
 

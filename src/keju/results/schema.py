@@ -88,11 +88,14 @@ class Timing(msgspec.Struct, frozen=True, omit_defaults=True):
     latency_max: float | None = None
 
 
-class Errors(msgspec.Struct, frozen=True):
+class Errors(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why samples have no usable reply: counts by kind, and one of the commonest."""
 
     kinds: dict[str, int]
     example: str
+    """Of the commonest kind."""
+    examples: dict[str, str] = {}
+    """One of each kind."""
 
 
 class Errata(msgspec.Struct, frozen=True):
@@ -310,7 +313,9 @@ class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     complete: bool | None = None
     """Whether everything was asked and graded; None where nothing was to be asked."""
     stopped: str = ""
-    """Why a run ended early."""
+    """Why a run ended early, in English."""
+    stop: Notice | None = None
+    """The same as a code and values, for other languages."""
     created: str = ""
     """When the run was begun."""
     version: str = ""

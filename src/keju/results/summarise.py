@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
@@ -44,7 +44,7 @@ from keju.results.schema import (
 from keju.runs.manifest import Manifest, ManifestFile
 from keju.stats.intervals import FEW_CLUSTERS
 from keju.stats.paired import paired_difference
-from keju.types import UNGRADED
+from keju.types import UNGRADED, Fault
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
@@ -83,6 +83,7 @@ def build_results(
         benchmarks=tuple(entries),
         complete=stop is None,
         stopped="" if stop is None else str(stop),
+        stop=None if stop is None else stop.notice,
         comparisons=tuple(compare_arms(jobs, price)),
         **origin_of(file.manifest, file.path.parent),
     )
@@ -128,8 +129,8 @@ def entries_of(
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(job.exam, tally, reader=reader.name, usage=usage, timing=timing)
         if kinds := Counter(fault.kind for fault in job.errors.values()).most_common():
-            example = next(f for f in job.errors.values() if f.kind == kinds[0][0])
-            entry = replace(entry, errors=Errors(dict(kinds), example.message))
+            examples = examples_of(job.errors.values())
+            entry = replace(entry, errors=Errors(dict(kinds), examples[kinds[0][0]], examples))
         if job.sampling.temperature == 0 and job.epochs > 1:
             entry = entry.with_notices([Notice("repeats_at_temperature_0")])
         if entry.n and sum(job.outside) > MUCH_OUTSIDE * entry.n * job.epochs:
@@ -157,6 +158,14 @@ def entries_of(
         entry = replace(own, signs=robust.signs, order_decides=robust.order_decides)
         return [entry.with_metrics({f"accuracy_{name}": other})]
     return entries
+
+
+def examples_of(faults: Iterable[Fault]) -> dict[str, str]:
+    """What the first fault of each kind says."""
+    examples: dict[str, str] = {}
+    for fault in faults:
+        examples.setdefault(fault.kind, fault.message)
+    return examples
 
 
 def accuracy_of(exam: Exam, tally: Tally) -> Metric:
