@@ -16,7 +16,7 @@ import msgspec
 from keju.benchmarks import registry
 from keju.config import JudgeConfig, TaskConfig
 from keju.config.providers import provider_of
-from keju.engine.job import Job, make_jobs
+from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import (
     KEPT_FAULTS,
     JobRequests,
@@ -40,6 +40,7 @@ from keju.runs.judged import GRADES, write_grades
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
 from keju.runs.run import Run, open_run
 from keju.runs.sameness import differences, other_versions, refuse_another, refuse_imported
+from keju.solvers.arms import give_solvers
 
 if TYPE_CHECKING:
     from keju.engine.display import Display
@@ -112,6 +113,7 @@ def run_exams(
     if not asks:
         jobs = make_jobs(graded)
     model = make_model(config)
+    give_solvers(config, jobs)
     stage = judge_stage(config if asks else graded, jobs)
     if stage is not None and asks:
         stage.check()
@@ -122,7 +124,7 @@ def run_exams(
         display.note(Notice("run_replaced", {"aside": place.replaced}).text())
     try:
         with Journal(folder) as journal:
-            facts = [job.facts() for job in jobs]
+            facts = exams_of(jobs)
             manifest = ManifestFile(folder, config, facts, graded_by=None if asks else earlier)
             run, requests = Run(folder), JobRequests(jobs)
             notices = other_versions(manifest.before, facts)
@@ -300,7 +302,7 @@ def judge_run(
     with Journal(folder):
         own = Manifest.read(folder).config.get("judge")
         task = config.model_copy(update={"judge": JudgeConfig(**own) if own else None})
-        facts = [job.facts() for job in jobs]
+        facts = exams_of(jobs)
         file = ManifestFile(folder, task, facts, graded_by=config.judge)
         assert file.before is not None
         refuse_another(folder.name, differences(file.before, file.manifest), 0)

@@ -157,7 +157,7 @@ def test_a_fault_in_turn_seven_is_repeated_there_and_never_restarts_the_episode(
     async def episode(first: Request, channel: Channel) -> Exchange:
         faults: tuple[Fault, ...] = ()
         for turn in range(1, 11):
-            reply, more, _ = await channel.ask(request(f"turn {turn}"))
+            reply, more, *_ = await channel.ask(request(f"turn {turn}"))
             faults += more
         return Exchange(reply, faults)
 
@@ -165,7 +165,7 @@ def test_a_fault_in_turn_seven_is_repeated_there_and_never_restarts_the_episode(
         endpoint = Endpoint(lambda text, n: BUSY if text == "turn 7" and n < 3 else None)
         channel = make(endpoint, 1)
         async with channel.slot():
-            reply, faults, _ = await episode(request("start"), channel)
+            reply, faults, *_ = await episode(request("start"), channel)
         assert (reply.text, faults) == ("turn 10", (BUSY, BUSY))
         assert endpoint.asked == [f"turn {n}" for n in (1, 2, 3, 4, 5, 6, 7, 7, 7, 8, 9, 10)]
 
@@ -190,7 +190,7 @@ def test_never_more_in_flight_than_slots_whatever_fails() -> None:
 def test_attempts_are_counted_and_the_last_fault_is_the_reply() -> None:
     async def scenario() -> None:
         endpoint = Endpoint(lambda *_: Fault("server", "broken", 500))
-        reply, faults, _ = await solve(make(endpoint, 1, attempts=3), "x")
+        reply, faults, *_ = await solve(make(endpoint, 1, attempts=3), "x")
         assert reply.error == Fault("server", "broken", 500)
         assert len(faults) == 2
         assert len(endpoint.asked) == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -10,6 +10,13 @@ from keju.config.servers import Server
 from keju.config.strict import Count, Invalid, Seconds, StrictSettings, Whole
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+
+
+KEEPING = (
+    "env", "url", "headers_var", "cwd", "workers", "max_in_flight", "max_restarts",
+    "startup_timeout_ms", "setup_timeout_ms",
+)  # fmt: skip
+"""Settings of a server that may change between the sessions of a run."""
 
 
 class Arm(StrictSettings):
@@ -26,6 +33,14 @@ class Arm(StrictSettings):
     def acts(self) -> bool:
         """Whether the model has tools in this arm."""
         return bool(self.servers or self.tools)
+
+    def identity(self) -> dict[str, Any]:
+        """What makes the arm what it is: all but how its servers are reached and looked after."""
+        definition = self.model_dump(mode="json", exclude_defaults=True)
+        for server in definition.get("servers", ()):
+            for name in KEEPING:
+                server.pop(name, None)
+        return definition
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -56,6 +71,10 @@ class Agent(StrictSettings):
     """Leave out all notes of the environment but the last one (a notebook's older states)."""
     arm_order: Literal["random", "given"] = "random"
     """In which order the arms of one question come: drawn for each, or as they are listed."""
+
+    def identity(self) -> dict[str, Any]:
+        """The limits and the form under which a model acts; the order of arms is none of them."""
+        return self.model_dump(mode="json", exclude={"arm_order"})
 
 
 class Sandbox(StrictSettings):

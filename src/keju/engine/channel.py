@@ -150,6 +150,8 @@ class Exchange(NamedTuple):
     faults: tuple[Fault, ...] = ()
     readings: tuple[Reading, ...] = ()
     """What was read of the reply, where the solver had to read it; else the job does."""
+    seconds: float = 0.0
+    """What all attempts took, without the waits between them."""
 
 
 class Channel:
@@ -311,24 +313,34 @@ class Channel:
     # One request
 
     async def ask(
-        self, request: Request, check: Callable[[Reply], Reply] | None = None
+        self,
+        request: Request,
+        check: Callable[[Reply], Reply] | None = None,
+        *,
+        within: float | None = None,
     ) -> Exchange:
         """The reply to `request`; whoever asks holds a slot.
 
         A fault that may pass is followed by another attempt, as many as the limits allow. A fault
         that remains is the reply's `error`. Raises what stop_reason the channel, if anything did.
-        `check` sees each reply that came and may make a fault of it.
+        `check` sees each reply that came and may make a fault of it. `within` are the seconds that
+        all attempts may take, waits apart; none is begun when they are over.
         """
         faults: tuple[Fault, ...] = ()
+        seconds = 0.0
         while True:
             if self._metered or self.breaker.since is not None or self.stop_reason is not None:
                 await self._clearance()
             self.in_flight += 1
             self.spending.requests += 1
+            started, timeout = monotonic(), self.limits.timeout
+            if within is not None:
+                timeout = max(0.001, min(timeout, within - seconds))
             try:
-                reply = await self._attempt(request, check)
+                reply = await self._attempt(request, check, timeout)
             finally:
                 self.in_flight -= 1
+                seconds += monotonic() - started
                 if self._metered:
                     self._wake()
             fault = reply.error
@@ -356,7 +368,9 @@ class Channel:
             elif (wait := fault.retry_after or 0) > self.limits.give_up_after:
                 self.stop(RunIncomplete("endpoint_pauses", seconds=wait, problem=fault.message))
             # A request that never reached the endpoint is no attempt.
-            elif sum(each.sent for each in (*faults, fault)) >= self.limits.attempts:
+            elif sum(each.sent for each in (*faults, fault)) >= self.limits.attempts or (
+                within is not None and seconds >= within
+            ):
                 break
             if self.stop_reason is not None:
                 raise self.stop_reason
@@ -366,12 +380,14 @@ class Channel:
         self.spending.add(reply.usage)
         if self._tokens is not None:
             self._tokens.draw(reply.usage.input + reply.usage.output)
-        return Exchange(reply, faults)
+        return Exchange(reply, faults, seconds=seconds)
 
-    async def _attempt(self, request: Request, check: Callable[[Reply], Reply] | None) -> Reply:
+    async def _attempt(
+        self, request: Request, check: Callable[[Reply], Reply] | None, timeout: float
+    ) -> Reply:
         """One attempt; whatever breaks around its reply is a fault of this attempt alone."""
         try:
-            reply = await self.model.ask(request, timeout=self.limits.timeout)
+            reply = await self.model.ask(request, timeout=timeout)
             return check(reply) if check is not None and reply.error is None else reply
         except KejuError:
             raise
@@ -475,7 +491,7 @@ class Solver:
     async def open(self) -> None:
         """Make ready, once a session and before any model is asked; UsageError in one line."""
 
-    async def knock(self, channel: Channel) -> None:
+    async def knock(self, channel: Channel, sampling: Sampling) -> None:
         """Find out with a cheap call, after `open`, what the model cannot do; EndpointError."""
 
     def __call__(

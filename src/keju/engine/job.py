@@ -1,12 +1,13 @@
-"""One exam as work for the engine: its requests, their identity, and its scoreboards."""
+"""One exam in one arm as work for the engine: its requests, their identity, its scoreboards."""
 
 from __future__ import annotations
 
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import time
+from typing import Any
 
 import msgspec
 
@@ -67,8 +68,10 @@ class Job:
         filters: Filters | None = None,
         keep_answers: bool = False,
         arm: str = "",
+        setup: Mapping[str, Any] | None = None,
         repeat_seed: int = 0,
     ) -> None:
+        """`setup` is what makes the arm another one than its name alone: its tools and limits."""
         self.exam = exam
         self.sampling = sampling
         self.readers = tuple(readers)
@@ -101,8 +104,14 @@ class Job:
         self.watcher: Callable[[int, Record], None] | None = None
         """Sees each unit with its record when it is entered, and again when that is replaced."""
         identity = (exam.benchmark, model, arm, msgspec.to_builtins(sampling))
+        identity += (setup,) if setup else ()
         self._fingerprint = msgspec.json.encode(identity, order="deterministic")
         self._hashers: dict[int, tuple[Prefix, hashlib.blake2b]] = {}
+
+    @property
+    def title(self) -> str:
+        """The exam, and the arm where there are several: ``demo/calculator``."""
+        return f"{self.exam.benchmark}/{self.arm}" if self.arm else self.exam.benchmark
 
     def place(self, unit: int) -> tuple[Sample, int]:
         """The sample of a unit, and for which time it is asked."""
@@ -279,15 +288,36 @@ def make_jobs(config: TaskConfig) -> list[Job]:
             names = {"name": exam.benchmark, "protocol": exam.protocol.name}
             raise ConfigError("conversation_as_completion", **names)
         readers = choose_readers(exam, args.reader or config.reader)
-        jobs.append(
-            Job(
-                exam,
-                sampling,
-                readers,
-                model=model_name(config),
-                epochs=config.repeats,
-                filters=args.filters,
-                repeat_seed=config.seed,
+        for arm in config.arms or (None,):
+            acts = arm is not None and arm.acts
+            if acts:
+                _refuse_tools(exam, sampling)
+            jobs.append(
+                Job(
+                    exam,
+                    sampling,
+                    readers,
+                    model=model_name(config),
+                    epochs=config.repeats,
+                    filters=args.filters,
+                    arm=arm.name if arm is not None else "",
+                    setup=arm.identity() | config.agent.identity() if arm and acts else None,
+                    repeat_seed=config.seed,
+                )
             )
-        )
     return jobs
+
+
+def _refuse_tools(exam: Exam, sampling: Sampling) -> None:
+    """ConfigError where no conversation can follow the questions, so that no tool can be used."""
+    if sampling.form != "chat" or sampling.decode != "generate":
+        values = {"name": exam.benchmark, "protocol": exam.protocol.name}
+        raise ConfigError("tools_without_conversation", **values)
+    for name in ("tools", "tool_choice", "continue_final_message"):
+        if name in sampling.extra:
+            raise ConfigError("tools_in_extra_body", name=name)
+
+
+def exams_of(jobs: Iterable[Job]) -> list[StoredExam]:
+    """The exams of several jobs as a manifest describes them: one for all arms."""
+    return list({job.exam.benchmark: job.facts() for job in jobs}.values())

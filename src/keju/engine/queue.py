@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,9 +20,13 @@ class Unit(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """The units of one subset that are still to be asked; they share a prefix."""
+    """The units of one subset that are still to be asked; they share a prefix.
 
-    job: Job
+    `jobs` are the arms of its exam. Place p of `units` is unit ``p // len(jobs)`` of the arm
+    ``p % len(jobs)``.
+    """
+
+    jobs: Sequence[Job]
     units: array[int]
     taken: int = 0
     lanes: int = 0
@@ -41,22 +45,37 @@ class Queue:
     """
 
     def __init__(
-        self, jobs: Sequence[Job], done: Sequence[bytearray], *, seed: int, lanes: bool = False
+        self,
+        jobs: Sequence[Job],
+        done: Sequence[bytearray],
+        *,
+        seed: int,
+        lanes: bool = False,
+        draw_arms: bool = True,
     ) -> None:
+        """The arms of a unit come together, in an order that is drawn if `draw_arms`."""
         self._groups: list[_Group] = []
+        known = dict(zip(jobs, done, strict=True))
+        exams: dict[int, list[Job]] = {}
+        for job in jobs:
+            exams.setdefault(id(job.exam), []).append(job)
         # Exams come one after the other; the order of an exam's subsets, and of the units of each,
         # is drawn.
-        for job, known in zip(jobs, done, strict=True):
-            for subset in job.exam.subsets:
-                first, last = subset.start * job.epochs, subset.stop * job.epochs
-                units = array("I", (unit for unit in range(first, last) if not known[unit]))
-                if units:
-                    self._groups.append(_Group(job, units))
+        for arms in exams.values():
+            for subset in arms[0].exam.subsets:
+                first, last = subset.start * arms[0].epochs, subset.stop * arms[0].epochs
+                lacking = [known[arm] for arm in arms]
+                units = (u for u in range(first, last) if not all(arm[u] for arm in lacking))
+                if wanted := array("Q" if len(arms) > 1 else "I", units):
+                    self._groups.append(_Group(arms, wanted))
         random.Random(seed).shuffle(self._groups)
-        order = {id(job): position for position, job in enumerate(jobs)}
-        self._groups.sort(key=lambda group: order[id(group.job)])
+        order = {exam: position for position, exam in enumerate(exams)}
+        self._groups.sort(key=lambda group: order[id(group.jobs[0].exam)])
         for number, group in enumerate(self._groups):
-            random.Random(seed * 1_000_003 + number).shuffle(group.units)
+            draw = random.Random(seed * 1_000_003 + number)
+            draw.shuffle(group.units)
+            if len(group.jobs) > 1:
+                group.units = _arms_of_units(group, known, draw if draw_arms else None)
         self.left = sum(group.left for group in self._groups)
         """Units that nobody has taken yet."""
         self._lanes: dict[int, _Group] | None = {} if lanes else None
@@ -74,7 +93,8 @@ class Queue:
                 self._current += 1
             group = self._groups[self._current]
         group.taken += 1
-        return Unit(group.job, group.units[group.taken - 1])
+        unit, arm = divmod(group.units[group.taken - 1], len(group.jobs))
+        return Unit(group.jobs[arm], unit)
 
     def _group_of(self, lane: int, lanes: dict[int, _Group]) -> _Group:
         """The worker's own group; else one that nobody works on; else the fullest of all."""
@@ -87,3 +107,16 @@ class Queue:
         chosen.lanes += 1
         lanes[lane] = chosen
         return chosen
+
+
+def _arms_of_units(
+    group: _Group, known: Mapping[Job, bytearray], draw: random.Random | None
+) -> array[int]:
+    """The places of a group's units, those of one unit's arms side by side."""
+    arms = list(range(len(group.jobs)))
+    places = array("Q")
+    for unit in group.units:
+        if draw is not None:
+            draw.shuffle(arms)
+        places.extend(unit * len(arms) + arm for arm in arms if not known[group.jobs[arm]][unit])
+    return places

@@ -19,7 +19,7 @@ import msgspec
 from keju.benchmarks.choices import as_shown
 from keju.benchmarks.samples import DigestTable
 from keju.engine.budget import Meter
-from keju.engine.job import Job, make_jobs
+from keju.engine.job import Job, exams_of, make_jobs
 from keju.errors import Notice, UsageError
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import NEVER
@@ -113,7 +113,7 @@ def answers_of(run: Run, requests: JobRequests | None) -> Iterator[tuple[Sample 
         yield from ((None, record) for _, record in run.answers())
         return
     stored = StoredScores(
-        requests, run.records, run.manifest.believed_from([job.facts() for job in requests.jobs])
+        requests, run.records, run.manifest.believed_from(exams_of(requests.jobs))
     )
     for number, record in run.answers(requests, read=stored.read):
         position, unit = requests.place(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from keju.models.base import Model
 from keju.runs.journal import Journal
 from keju.runs.manifest import SessionLog, StoredSession, now
 from keju.signals import calling
+from keju.types import Sampling
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ def run_session(
     """
     total = sum(job.units for job in jobs)
     display = display or Silent()
-    display.start(total, recalled.count, [job.exam.benchmark for job in jobs])
+    display.start(total, recalled.count, [job.title for job in jobs])
     if recalled.damaged:
         display.note(Notice("damaged_lines_asked_again", {"lines": recalled.damaged}).text())
     try:
@@ -55,9 +56,10 @@ def run_session(
         spending = Spending(config.budget, config.price, spent, log.seconds)
         channel = Channel(model, Limits.of(config, model), spending, seed=config.seed)
         lanes = model.slots is not None and not model.batches
-        queue = Queue(jobs, recalled.done, seed=config.seed, lanes=lanes)
+        drawn = config.agent.arm_order == "random"
+        queue = Queue(jobs, recalled.done, seed=config.seed, lanes=lanes, draw_arms=drawn)
         lacking = [job for job, known in zip(jobs, recalled.done, strict=True) if known.count(0)]
-        solvers = list(dict.fromkeys(job.solver for job in lacking))
+        solvers = {job.solver: job.sampling for job in reversed(lacking)}
         session = _Session(jobs, solvers, channel, log, display)
         engine = Engine(channel, queue, journal, on_progress=session.show, on_session=session.note)
         return run_loop(lambda: session.run(engine), session.interrupt_from_outside)
@@ -71,12 +73,12 @@ class _Session:
     def __init__(
         self,
         jobs: Sequence[Job],
-        solvers: Sequence[Solver],
+        solvers: Mapping[Solver, Sampling],
         channel: Channel,
         log: SessionLog,
         display: Display,
     ) -> None:
-        """`solvers` are those of the jobs that still lack replies."""
+        """`solvers` are those of the jobs that still lack replies, with how they may ask."""
         self._jobs = jobs
         self._solvers = solvers
         self._channel = channel
@@ -124,8 +126,8 @@ class _Session:
             await solver.open()
         stack.push_async_callback(self._channel.close)
         await self._channel.open(job.sampling for job in self._jobs)
-        for solver in self._solvers:
-            await solver.knock(self._channel)
+        for solver, sampling in self._solvers.items():
+            await solver.knock(self._channel, sampling)
         facts = self._channel.model.facts()
         self._endpoint = str(facts.get("endpoint", ""))
         arms = {job.arm: told for job in self._jobs if (told := job.solver.facts())}
@@ -186,7 +188,7 @@ class _Session:
                 done=sum(counts),
                 total=sum(job.units for job in self._jobs),
                 exams=tuple(
-                    Standing(job.exam.benchmark, tally.total, tally.graded)
+                    Standing(job.title, tally.total, tally.graded)
                     for job, tally in zip(self._jobs, heads, strict=True)
                 ),
                 unparsed=unparsed,

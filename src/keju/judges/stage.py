@@ -103,7 +103,7 @@ class Panel:
         self.submissions = [[own[unit] for unit in sorted(own)] for own in self._collected]
         kind = self.judges[0].kind
         exams = [
-            JudgeExam(job.exam.benchmark, [each.question for each in own], kind)
+            JudgeExam(job.title, [each.question for each in own], kind)
             for job, own in zip(self.jobs, self.submissions, strict=True)
         ]
         if self.labelled is not None:

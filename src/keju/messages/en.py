@@ -311,6 +311,18 @@ TEXTS: dict[str, str] = {
     "config_missing": "{problem}: give --{flag}, '{field}:' in a file, or {variable}",
     "config_named_twice": "named twice: {names}",
     "config_stub_without_tools": "arm '{name}' has stub_tools, but no tools",
+    "arm_without_tools": "an arm's servers offer no tools: nothing would be compared",
+    "model_without_turns": "model '{model}' cannot use tools: it takes no conversation after the "
+    "prompt",
+    "history_is_fixed": "agent.hide_old_env_states cannot be used with model '{model}': it "
+    "refuses a history from which turns were left out",
+    "endpoint_without_tools": "the endpoint refuses requests with tools ({problem}): set "
+    "agent.protocol to text, or take a model that can call tools",
+    "tools_without_conversation": "{name}: tools need a protocol in chat form with free text; "
+    "'{protocol}' is another",
+    "tools_in_extra_body": "extra_body cannot set '{name}' where an arm has tools",
+    "arm_other_tools": "arm '{arm}' of run '{run}' was made with other tools under the same "
+    "names; choose another --run-id",
     "tool_named_twice": "two tools of one arm are called '{name}'",
     "config_no_extras": "unknown key 'extra_params.{key}' (this benchmark has none)",
     "config_nested_too_deep": "nested more than {levels} deep, or part of itself",

@@ -34,6 +34,11 @@ class Model(ABC):
     """It gathers what waits into batches of its own: `slots` requests are kept in flight, whatever
     the limit for endpoints is, and one subset follows the other."""
 
+    acts: bool = False
+    """Whether it takes requests with turns and tools."""
+    fixed_history: bool = False
+    """Whether it refuses a conversation from which earlier turns were left out."""
+
     async def start(self) -> None:
         """Open connections or load weights; raise EndpointError or UsageError in one line."""
 

@@ -102,11 +102,15 @@ class Redactor:
         texts: dict[str, Any] = {name: getattr(reply, name) for name in REPLY_TEXTS}
         if reply.tool_calls:
             texts["tool_calls"] = msgspec.json.encode(reply.tool_calls).decode()
+        if reply.native:
+            texts["native"] = reply.native.decode("utf-8", "replace")
         masked = {name: self._without_keys(text) for name, text in texts.items()}
         if masked == texts:
             return reply
         if reply.tool_calls:
             masked["tool_calls"] = tuple(msgspec.json.decode(masked["tool_calls"]))
+        if reply.native:
+            masked["native"] = masked["native"].encode()
         return msgspec.structs.replace(reply, **masked)
 
     def _without_keys(self, text: str) -> Any:

@@ -32,6 +32,8 @@ class ScriptedModel(Model):
     gave log-probabilities for get pseudo-random ones.
     """
 
+    acts = True
+
     def __init__(self, name: str = "scripted", *, script: Script | str | None = None) -> None:
         self.name = name
         self._script = script

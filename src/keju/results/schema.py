@@ -187,6 +187,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     grader: str = ""
     """``exact`` where open answers that no rule decides had to be the target's very text for lack
     of a judge: the accuracy is a lower bound then; its `bounds` end at what a judge may find."""
+    arm: str = ""
+    """Where the run has arms: with which tools, by the name of the arm."""
     repeats: int = 1
     signs: dict[Sign, int] = {}
     """How many replies show what `robust`, where it stands beside, or the reader itself noticed."""

@@ -17,7 +17,7 @@ from keju.benchmarks.choices import recorded_gold
 from keju.benchmarks.kit import refuse
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.samples import DigestTable, restrict, text_digest
-from keju.engine.job import Job, make_jobs
+from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, stored_replies
 from keju.engine.tally import Tally
 from keju.errors import ConfigError, DataError, Notice
@@ -70,12 +70,12 @@ def score_run(
     ]
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])
-    notices = other_versions(run.manifest, [job.facts() for job in jobs])
+    notices = other_versions(run.manifest, exams_of(jobs))
     if changed:
         notices.append(Notice("data_changed", {"file": changed[0]}))
     entries = [entry.with_notices([*notices, *run.notices]) for entry in entries]
     for job, rows in zip(jobs, joint, strict=True):
-        entries = _with_joint_metrics(job.exam, entries, [rows[unit] for unit in sorted(rows)])
+        entries = _with_joint_metrics(job, entries, [rows[unit] for unit in sorted(rows)])
     return Results(
         schema=SCHEMA,
         run=run.manifest.run,
@@ -139,7 +139,7 @@ def score_predictions(
             disagreements[unit] = list(_disagreement(sample, graded))
             joint.append(Joint(sample.target, graded))
     entries = entries_of(job, beside=readers is None)
-    entries = [golds.annotate(e) for e in _with_joint_metrics(exam, entries, joint)]
+    entries = [golds.annotate(e) for e in _with_joint_metrics(job, entries, joint)]
     missing = len(exam.samples) - len(rows)
     if missing:
         notice = Notice("missing_predictions", {"missing": missing, "whole": len(exam.samples)})
@@ -185,14 +185,15 @@ class Joint(NamedTuple):
     readings: Sequence[Reading]
 
 
-def _with_joint_metrics(exam: Exam, entries: Sequence[Entry], rows: Sequence[Joint]) -> list[Entry]:
+def _with_joint_metrics(job: Job, entries: Sequence[Entry], rows: Sequence[Joint]) -> list[Entry]:
     """`entries` with the exam's joint metrics; `rows` are in the order of the file or run."""
     answers: dict[str, list[str | None]] = {}
     for reading in (reading for row in rows for reading in row.readings):
         answers.setdefault(reading.reader, []).append(reading.answer.value)
-    metrics = exam.joint_metrics(answers, [row.target for row in rows]) if rows else {}
+    metrics = job.exam.joint_metrics(answers, [row.target for row in rows]) if rows else {}
+    own = (job.exam.benchmark, job.arm)
     return [
-        entry.with_metrics(metrics.get(entry.reader, {}) if entry.name == exam.benchmark else {})
+        entry.with_metrics(metrics.get(entry.reader, {}) if (entry.name, entry.arm) == own else {})
         for entry in entries
     ]
 

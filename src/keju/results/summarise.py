@@ -128,6 +128,7 @@ def entries_of(
     entries = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(job.exam, tally, reader=reader.name, usage=usage, timing=timing)
+        entry = replace(entry, arm=job.arm)
         if kinds := Counter(fault.kind for fault in job.errors.values()).most_common():
             examples = examples_of(job.errors.values())
             entry = replace(entry, errors=Errors(dict(kinds), examples[kinds[0][0]], examples))

@@ -37,6 +37,8 @@ FIXED_FACTS = {
     "label_space": "another label_space",
 }
 """Facts of a model in this process that its replies depend on; one run has one of each."""
+TOOLS_HASH = "tools_hash"
+"""The fact of an arm that tells its tools from others of the same names."""
 COMMANDS = ("replace", "resume")
 """Settings that say what a command does with a run, and nothing about the run."""
 NEVER = sys.maxsize
@@ -262,6 +264,10 @@ class ManifestFile(SessionLog):
                     f"run '{self.path.parent.name}' was made with {title} under the same name; "
                     "choose another --run-id"
                 )
+        for arm, told in (arms or {}).items():
+            before = (self.manifest.arms or {}).get(arm, {}).get(TOOLS_HASH)
+            if before not in (None, told.get(TOOLS_HASH)):
+                raise UsageError("arm_other_tools", arm=arm, run=self.path.parent.name)
         super().note_endpoint(facts, arms)
 
     def judge_log(self, model: str) -> SessionLog:

@@ -32,6 +32,8 @@ class ReplayModel(Model):
     positions of the records are kept in memory.
     """
 
+    acts = True
+
     def __init__(self, path: Path | str) -> None:
         path = Path(path)
         folder, file = (path, FILE) if path.is_dir() else (path.parent, path.name)

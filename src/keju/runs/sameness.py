@@ -1,7 +1,8 @@
 """One run is one thing: what a session may change of a run, and what makes it another run.
 
     a reply answers one request             model, protocol, sampling and data are those of the run
-    what was asked stays asked              limit, subsets, repeats and exams grow, and never shrink
+    what was asked stays asked              limit, subsets, repeats, exams and arms grow, and never
+                                            shrink; an arm stays what it was
     what is read can always be read anew    readers, filters and judges may change
 
 So a session is refused where the run was made with another model, protocol, sampling or data, and
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from keju.config import TaskConfig
+from keju.config import Agent, Arm, TaskConfig
 from keju.errors import Notice, UsageError
 from keju.runs.manifest import Manifest, StoredExam
 from keju.types import Sampling
@@ -48,6 +49,7 @@ def differences(before: Manifest, today: Manifest) -> list[Difference]:
     if set(stored) != set(asked):
         found += _changed("", {"datasets": stored}, {"datasets": asked})
     found += _changed("", _choosing(before.config), _choosing(today.config))
+    found += _of_arms(before.config, today.config)
     exams = {exam.name: exam for exam in before.benchmarks}
     for exam in today.benchmarks:
         if exam.name in exams:
@@ -67,6 +69,24 @@ def _args_of(exam: str, config: Mapping[str, Any], known: set[str]) -> dict[str,
     """The settings of an exam in a configuration, without those that are compared elsewhere."""
     args = config.get("dataset_args", {}).get(exam, {})
     return {name: value for name, value in args.items() if name not in known}
+
+
+def _of_arms(before: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[Difference]:
+    """Arms may be added; one that was there stays what it was, and so do the limits of episodes."""
+    stored, asked = ({a.name: a for a in _arms(config)} for config in (before, today))
+    if stored.keys() != asked.keys():
+        yield from _changed("", {"arms": [*stored]}, {"arms": [*asked]})
+    common = [name for name in stored if name in asked]
+    for name in common:
+        pair = stored[name].identity(), asked[name].identity()
+        yield from _changed(f"arm {name} ", *pair, decisive=True)
+    if any(stored[name].acts for name in common):
+        limits = (Agent(**config.get("agent", {})).identity() for config in (before, today))
+        yield from _changed("agent.", *limits, decisive=True)
+
+
+def _arms(config: Mapping[str, Any]) -> list[Arm]:
+    return [Arm(**arm) for arm in config.get("arms", ())]
 
 
 def _of_exam(before: StoredExam, today: StoredExam) -> Iterator[Difference]:

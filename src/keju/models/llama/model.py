@@ -126,6 +126,8 @@ class LlamaModel(Model):
     Ctrl-C) closes its connection, and llama.cpp stops it at its next token.
     """
 
+    acts = True
+
     def __init__(self, name: str, path: Path, settings: LlamaSettings | None = None) -> None:
         """Read the header of the file; DataError or ConfigError if it cannot be used."""
         self.name = name

@@ -297,6 +297,8 @@ class OpenAIModel(HttpModel):
     The form of a request's sampling decides which route it takes.
     """
 
+    acts = True
+
     def __init__(
         self,
         name: str,

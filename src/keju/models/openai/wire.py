@@ -2,7 +2,8 @@
 
 A body costs a concatenation: all questions of a subset share their worked examples and sampling
 parameters, so the JSON of those is made once and kept. What is escaped per request is the
-question's own text: the escape of a concatenation is the concatenation of the escapes.
+question's own text: the escape of a concatenation is the concatenation of the escapes. What follows
+where a model acts is in `keju.models.openai.conversation`.
 
 A reply has been paid for, so an odd token count, a byte-order mark or half an emoji never costs the
 answer: what the fast decoder refuses is decoded again with patience, and every field is taken only
@@ -24,6 +25,7 @@ from keju.errors import ConfigError
 from keju.models.base import seed_of
 from keju.models.faults import Redactor, error_of, kind_of, one_line
 from keju.models.labels import continues_cue, label_values
+from keju.models.openai.conversation import Conversation, native_message
 from keju.types import BROKEN_FINISHES, FILTERED, Fault, Prefix, Reply, Request, Sampling, Usage
 
 KEPT_PREFIXES = 256
@@ -78,6 +80,7 @@ class BodyBuilder:
     def __init__(self, model: str) -> None:
         self._model = model
         self._heads: dict[tuple[int, int, int, str], tuple[Prefix, Sampling, bytes]] = {}
+        self._conversation = Conversation()
         self.top_logprobs = MOST_LABELS
         """How many log-probabilities a labels request asks for."""
         self.further_looks: tuple[int, ...] = FURTHER_LOOKS
@@ -110,6 +113,10 @@ class BodyBuilder:
         if continues_cue(request) and sampling.form == "chat":
             closing = b'"},{"role":"assistant","content":' + _encode(prompt.cue) + b"}]"
         end = b"}" if seed is None else b',"seed":%d}' % seed
+        if request.turns:
+            closing = self._conversation.after_prompt(request.turns)
+        if request.tools:
+            end = self._conversation.offer(request) + end
         return b"".join((entry[2], _encode(prompt.tail)[1:-1], closing, end))
 
     def fields(self, sampling: Sampling, top: int = MOST_LABELS) -> dict[str, Any]:
@@ -172,7 +179,7 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
         values, outside = label_shares
     calls = (choice.get("message") or {}).get("tool_calls")
     model = document.get("model")
-    return as_reply(
+    reply = as_reply(
         text,
         reasoning=(reasoning,) if reasoning else (),
         finish=finish,
@@ -186,6 +193,9 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
         else (),
         refusal=refused,
     )
+    if request.tools and not (calls and len(reply.tool_calls) < len(calls)):
+        return msgspec.structs.replace(reply, native=native_message(body, reply))
+    return reply
 
 
 def _flat(value: Any, levels: int = 100) -> bool:

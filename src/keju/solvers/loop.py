@@ -1,0 +1,360 @@
+"""The tool loop: a model acts until it answers, or until a limit ends the episode.
+
+    prompt ──> reply ──> no calls: the answer                            stop `final`
+                 │
+               calls ──> all at the same time, answered in order ──> next reply
+                 │
+               `max_iterations` turns with calls: one more request, the same tools, none callable
+
+Every turn goes through the channel, which repeats what failed: a 429 in turn seven costs a wait and
+never the episode. The conversation only grows, so that the endpoint's prefix cache is hit in every
+turn. What went wrong with a call is told to the model; what went wrong with the tools themselves,
+or with the endpoint, makes the sample an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Coroutine, Sequence
+from time import monotonic
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from keju.config import Agent, Price
+from keju.engine.budget import Meter
+from keju.engine.channel import Channel, Exchange, Solver
+from keju.errors import ConfigError, EndpointError, KejuError
+from keju.models.faults import fault_text
+from keju.runs.manifest import TOOLS_HASH
+from keju.solvers.textual import Textual
+from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost, ToolSource
+from keju.types import (
+    CUT,
+    Episode,
+    Fault,
+    Prefix,
+    Prompt,
+    Reply,
+    Request,
+    Sample,
+    Sampling,
+    Stop,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    Turn,
+    Usage,
+)
+
+ANSWERED: frozenset[Stop] = frozenset(
+    {"final", "submitted", "no_tool_call", "forced_answer", "max_iterations_forced"}
+)
+"""Stop reasons of episodes that the model itself brought to their end."""
+MOST_CALLS = 64
+"""Calls of one turn that are carried out; the model is told that the rest were not."""
+CHARACTERS_PER_TOKEN = 4
+"""A rough count, for endpoints that do not say what the tools' definitions take."""
+PROBE = Prompt(Prefix(), "Say OK.")
+PROBE_TOKENS, PROBE_SECONDS = 16, 60.0
+
+
+class Native:
+    """Tool calls as the endpoint knows them."""
+
+    closing = ""
+
+    def asked(
+        self, request: Request, tools: tuple[Tool, ...], turns: tuple[Turn, ...], choice: ToolChoice
+    ) -> Request:
+        """The request of a turn."""
+        return replace(request, tools=tools, turns=turns, tool_choice=choice)
+
+    def said(self, reply: Reply) -> Turn:
+        """The model's own turn."""
+        return Turn(
+            role="assistant",
+            text=reply.text,
+            reasoning=reply.reasoning,
+            calls=reply.calls,
+            seconds=round(reply.seconds, 3),
+            usage=reply.usage,
+            native=reply.native,
+        )
+
+    def sent(self, turn: Turn) -> Turn:
+        """That turn as it is sent back."""
+        return turn
+
+    def told(self, answers: Sequence[Turn]) -> Sequence[Turn]:
+        """The results as they are sent."""
+        return answers
+
+
+class ToolLoop(Solver):
+    """Lets a model use the tools of a source, within the limits of `agent`."""
+
+    def __init__(self, source: ToolSource, agent: Agent, price: Price | None = None) -> None:
+        self.source = source
+        self.agent = agent
+        self.price = price
+        self.protocol = Textual() if agent.protocol == "text" else Native()
+        self._overhead: dict[str, Any] = {}
+
+    async def open(self) -> None:
+        """Start the tools; an arm without any is a mistake."""
+        await self.source.open()
+        if not self.source.tools:
+            raise ConfigError("arm_without_tools")
+
+    async def close(self) -> None:
+        """Stop the tools."""
+        await self.source.close()
+
+    async def knock(self, channel: Channel, sampling: Sampling) -> None:
+        """Find out whether the endpoint takes tools, and how many tokens their definitions take."""
+        model, tools = channel.model, self.source.tools
+        if not model.acts:
+            raise ConfigError("model_without_turns", model=model.name)
+        if self.agent.hide_old_env_states and model.fixed_history:
+            raise ConfigError("history_is_fixed", model=model.name)
+        estimate = len(msgspec.json.encode(tools)) // CHARACTERS_PER_TOKEN
+        self._overhead = {"schema_tokens": estimate, "schema_tokens_from": "estimate"}
+        if isinstance(self.protocol, Textual):
+            return
+        limited = replace(sampling, max_tokens=PROBE_TOKENS)
+        request = Request(PROBE, limited, hash="")
+        counts = []
+        for probe in (request, replace(request, tools=tools)):
+            reply = await model.ask(probe, timeout=PROBE_SECONDS)
+            if reply.error is not None and reply.error.kind == "bad_request" and probe.tools:
+                raise EndpointError("endpoint_without_tools", problem=fault_text(reply.error))
+            counts.append(reply.usage.input)
+        if 0 < counts[0] < counts[1]:
+            taken = counts[1] - counts[0]
+            self._overhead = {"schema_tokens": taken, "schema_tokens_from": "endpoint"}
+
+    def facts(self) -> dict[str, Any]:
+        """The tools by name, the hash of their definitions, and what their source tells."""
+        digest = hashlib.sha256(msgspec.json.encode(self.source.tools)).hexdigest()
+        names = [tool.name for tool in self.source.tools]
+        shown = {"tools": names, TOOLS_HASH: digest[:16], **self._overhead}
+        return shown | self.source.facts()
+
+    async def __call__(
+        self, request: Request, channel: Channel, sample: Sample, epoch: int
+    ) -> Exchange:
+        """One episode; an episode that its channel breaks off has no reply."""
+        self.begun += 1
+        episode = _Episode(self, request, channel)
+        try:
+            async with self.source.episode(sample, epoch) as box:
+                try:
+                    await episode.run(box)
+                finally:
+                    episode.facts = box.facts()
+        except ToolsLost as lost:
+            episode.fail(lost.stop, Fault("tools", lost.message))
+        except KejuError:
+            raise
+        except Exception as error:  # its text may hold a secret
+            problem = f"the tools broke down ({type(error).__name__})"
+            episode.fail("server_lost", Fault("tools", problem))
+        self.finished += 1
+        return episode.exchange()
+
+
+class _Episode:
+    """One sample in the hands of a model."""
+
+    def __init__(self, loop: ToolLoop, request: Request, channel: Channel) -> None:
+        self._agent, self._price, self._protocol = loop.agent, loop.price, loop.protocol
+        self._request, self._channel = request, channel
+        self._turns: list[Turn] = []
+        """The transcript."""
+        self._sent: list[Turn] = []
+        """What the model is sent of it."""
+        self._note: Turn | None = None
+        self._meter = Meter()
+        self._faults: tuple[Fault, ...] = ()
+        self._seconds = 0.0
+        self._reply = Reply()
+        self._stop: Stop | None = None
+        self._final: str | None = None
+        self.facts: dict[str, Any] = {}
+
+    async def run(self, box: Toolbox) -> None:
+        """Ask and call in turns until the episode ends."""
+        self._submits = box.submits
+        for _ in range(self._agent.max_iterations):
+            turn = await self._ask(box, "auto")
+            if turn is not None and not turn.calls:
+                self._end("no_tool_call" if box.submits else "final")
+            elif turn is not None:
+                await self._act(box, turn.calls)
+                self._look_at_limits()
+            if self._stop is not None:
+                return
+        closing = "\n\n".join(filter(None, (box.closing, self._protocol.closing)))
+        if closing:
+            self._say(Turn(role="user", text=closing))
+        if await self._ask(box, "none") is not None:
+            self._end("forced_answer" if box.submits else "max_iterations_forced")
+
+    async def _ask(self, box: Toolbox, choice: ToolChoice) -> Turn | None:
+        """The model's next turn; None if there is none, which ends the episode."""
+        request = self._protocol.asked(self._request, box.tools, tuple(self._sent), choice)
+        limit = self._agent.timeout_seconds
+        within = None if limit is None else limit - self._seconds
+        exchange = await self._channel.ask(request, within=within)
+        reply, fault = exchange.reply, exchange.reply.error
+        self._faults += exchange.faults
+        self._seconds += exchange.seconds
+        self._meter.add(reply.usage)
+        if fault is None:
+            self._reply = reply
+            turn = self._protocol.said(reply)
+            self._turns.append(turn)
+            self._sent.append(self._protocol.sent(turn))
+            return turn
+        if fault.kind == "context_length" and self._turns:
+            self._end("context_overflow")
+        elif fault.kind == "bad_request" and choice == "none":
+            self._end("max_iterations")  # an endpoint that knows no tool_choice
+        elif within is not None and exchange.seconds >= within:
+            self._end("episode_timeout" if self._submits else "timeout")
+        else:
+            self.fail("provider_error", fault)
+        return None
+
+    async def _act(self, box: Toolbox, calls: tuple[ToolCall, ...]) -> None:
+        """Carry out the calls of a turn at the same time, and answer each of them, in order."""
+        started = monotonic()
+        works = [self._call(box, number, call) for number, call in enumerate(calls)]
+        results = [await works[0]] if len(works) == 1 else await _together(works)
+        self._seconds += monotonic() - started
+        answers = [
+            Turn(
+                role="tool",
+                text=_capped(result.text, self._agent.max_result_chars),
+                call=call.id,
+                kind=result.kind,
+                seconds=round(result.seconds, 3),
+                queued=round(result.queued, 3),
+                images=result.images,
+            )
+            for call, result in zip(calls, results, strict=True)
+        ]
+        self._turns += answers
+        self._sent += self._protocol.told(answers)
+        self._final = next((r.final for r in results if r.final is not None), None)
+        if self._final is not None:
+            self._end("submitted")
+        elif (note := box.note()) is not None:
+            if self._note is not None and self._agent.hide_old_env_states:
+                self._sent.remove(self._note)
+            self._note = Turn(role="user", text=note)
+            self._say(self._note)
+
+    async def _call(self, box: Toolbox, number: int, call: ToolCall) -> ToolResult:
+        """Carry out one call; whatever is wrong with it is told to the model."""
+        names = [tool.name for tool in box.tools]
+        if number >= MOST_CALLS:
+            text = f"Not carried out: more than {MOST_CALLS} calls at once. Call it again."
+            return ToolResult(text, "tool_error")
+        if call.name not in names:
+            return ToolResult(
+                f"There is no tool '{call.name}'. The tools are: {', '.join(names)}.",
+                "unknown_tool",
+            )
+        try:
+            arguments = msgspec.json.decode(call.arguments or "{}")
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+            problem = str(error) or type(error).__name__
+            text = f"The arguments are not valid JSON ({problem}). Write the call again."
+            return ToolResult(text, "bad_arguments")
+        if not isinstance(arguments, dict):
+            text = "The arguments must be a JSON object. Write the call again."
+            return ToolResult(text, "bad_arguments")
+        limit, started = self._agent.timeout_seconds, monotonic()
+        if limit is None:
+            result = await box.call(call.name, arguments)
+        else:
+            try:
+                async with asyncio.timeout(max(0.0, limit - self._seconds)):
+                    result = await box.call(call.name, arguments)
+            except TimeoutError:
+                result = ToolResult("The call was broken off: the time is over.", "timeout")
+        return result if result.seconds else result._replace(seconds=monotonic() - started)
+
+    def _look_at_limits(self) -> None:
+        """End the episode where a limit is reached and it has not ended before."""
+        agent, meter = self._agent, self._meter
+        late: Stop = "episode_timeout" if self._submits else "timeout"
+        spent: list[tuple[float, float | None, Stop]] = [
+            (self._seconds, agent.timeout_seconds, late),
+            (meter.tokens, agent.max_tokens, "budget"),
+            (meter.cost(self._price) or 0.0, agent.max_cost, "budget"),
+        ]
+        for amount, most, stop in spent:
+            if most is not None and amount >= most and self._stop is None:
+                self._end(stop)
+
+    def _say(self, turn: Turn) -> None:
+        self._turns.append(turn)
+        self._sent.append(turn)
+
+    def _end(self, stop: Stop) -> None:
+        self._stop = stop
+
+    def fail(self, stop: Stop, fault: Fault) -> None:
+        """End the episode with an error, unless it had come to its end before."""
+        if self._stop is not None:
+            return
+        self._stop = stop
+        self._reply = replace(self._reply, error=fault)
+
+    def exchange(self) -> Exchange:
+        """The episode as a reply: its text is the answer, its usage that of all turns.
+
+        Where a limit ended it before the answer, what was said last is a reply that was cut off.
+        """
+        meter, reply = self._meter, self._reply
+        if reply.episode is not None:  # one that a stored run holds
+            return Exchange(reply, self._faults)
+        assert self._stop is not None
+        finish = reply.finish if self._stop in ANSWERED or reply.error is not None else CUT
+        turns = tuple(replace(turn, native=b"", images=()) for turn in self._turns)
+        told = Episode(turns, self._stop, meter.replies, self.facts)
+        reply = replace(
+            reply,
+            text=reply.text if self._final is None else self._final,
+            finish="stop" if self._final is not None else finish,
+            usage=Usage(meter.input, meter.output, meter.cached, meter.reasoning),
+            seconds=self._seconds,
+            tool_calls=(),
+            native=b"",
+            episode=told,
+        )
+        return Exchange(reply, self._faults, seconds=self._seconds)
+
+
+async def _together(works: Sequence[Coroutine[Any, Any, ToolResult]]) -> list[ToolResult]:
+    """The results of calls that run at the same time; none goes on where one ends the episode."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        left = [task for task in tasks if not task.done()]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+
+def _capped(text: str, most: int) -> str:
+    """A result of at most `most` characters; a note says what is missing."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n[cut here: {len(text) - most} of {len(text)} characters are left out]"

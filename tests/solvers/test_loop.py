@@ -1,0 +1,417 @@
+"""The tool loop against an endpoint on loopback: what is sent, what is kept, why it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+
+from keju.config import Agent, Price
+from keju.engine.channel import Channel, Exchange, Limits
+from keju.errors import ConfigError, EndpointError
+from keju.models.openai.client import OpenAIModel
+from keju.solvers.loop import ToolLoop
+from keju.solvers.toolbox import ToolResult, ToolsLost, joined
+from keju.types import Prefix, Prompt, Request, Sample, Sampling, Turn
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan, Raw
+from tests.support.tools import Functions, calling, results_in
+
+SAMPLE = Sample(id="q1", subset="s", index=0, text="2+3?", target="5")
+REQUEST = Request(Prompt(Prefix(), "What is 2+3?"), Sampling(), hash="h")
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def solve(
+    answers: Callable[[Asked], Any],
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    agent: dict[str, Any] | None = None,
+    *,
+    price: Price | None = None,
+    source: Functions | None = None,
+    attempts: int = 5,
+    **plan: Any,
+) -> tuple[Exchange, list[dict[str, Any]]]:
+    """One episode; the bodies that the endpoint answered."""
+    bodies: list[dict[str, Any]] = []
+
+    def seen(asked: Asked) -> Any:
+        bodies.append(asked.body)
+        return answers(asked)
+
+    loop = ToolLoop(source or Functions(functions or {"add": add}), Agent(**agent or {}), price)
+    with FaultyEndpoint(Plan(answers=seen, **plan)) as endpoint:
+        limits = Limits(
+            concurrency=1, timeout=5, attempts=attempts, give_up_after=5, retry_interval=0.01
+        )
+
+        async def scenario() -> Exchange:
+            channel = Channel(OpenAIModel("m", api_url=endpoint.url), limits)
+            await loop.open()
+            try:
+                async with channel.slot():
+                    return await loop(REQUEST, channel, SAMPLE, 0)
+            finally:
+                await loop.close()
+                await channel.close()
+
+        return asyncio.run(scenario()), bodies
+
+
+def sums(asked: Asked) -> Any:
+    """Calls the calculator once and says what it gave."""
+    results = results_in(asked)
+    return f"So the answer is {results[0]}." if results else calling(("add", {"a": 2, "b": 3}))
+
+
+def _say(said: Any, asked: Asked) -> Any:
+    return said
+
+
+def turns_of(exchange: Exchange) -> tuple[Turn, ...]:
+    assert exchange.reply.episode is not None
+    return exchange.reply.episode.turns
+
+
+def stop_of(exchange: Exchange) -> str:
+    assert exchange.reply.episode is not None
+    return exchange.reply.episode.stop
+
+
+def test_a_call_is_answered_and_the_reply_without_calls_is_final() -> None:
+    exchange, bodies = solve(sums)
+    reply = exchange.reply
+    assert (reply.text, reply.finish, stop_of(exchange)) == ("So the answer is 5.", "stop", "final")
+    first, second = bodies
+    assert first["tools"][0]["function"] == {"name": "add", "description": "Add two numbers.",
+                                             "parameters": {}}  # fmt: skip
+    assert "tool_choice" not in first
+    assert second["tools"] == first["tools"]
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+    assert second["messages"][-1] == {"role": "tool", "tool_call_id": "call_1", "content": "5"}
+    assert [turn.role for turn in turns_of(exchange)] == ["assistant", "tool", "assistant"]
+    used = [t.usage for t in turns_of(exchange) if t.usage is not None]
+    assert reply.usage.output == sum(u.output for u in used)
+    assert reply.requests == 2
+
+
+def test_the_models_message_is_sent_back_byte_for_byte() -> None:
+    message = (
+        b'{"role": "assistant", "content":null,  "reasoning_content":"hm", "signature": "\\u00e9",'
+        b'"tool_calls":[{"id":"x","type":"function","function":{"name":"add",'
+        b'"arguments":"{\\"a\\": 2,  \\"b\\":3}"}}]}'
+    )
+
+    def bytes_of(asked: Asked, attempt: int) -> Raw | None:
+        if results_in(asked):
+            return None
+        body = b'{"choices":[{"index":0,"finish_reason":"tool_calls","message":%b}]}' % message
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+        return Raw(data=head + body, then="keep")
+
+    build = OpenAIModel("m", api_url="http://x/v1").bodies.build
+    exchange, bodies = solve(lambda _: "5", raw=bytes_of)
+    assert exchange.reply.text == "5"
+    assert turns_of(exchange)[0].reasoning == "hm"
+    assert bodies[-1]["messages"][1] == msgspec.json.decode(message)
+    turn = Turn(role="assistant", native=message)
+    assert message in build(msgspec.structs.replace(REQUEST, turns=(turn,)))
+
+
+def test_calls_of_one_turn_run_at_once_and_are_answered_in_order() -> None:
+    started: list[str] = []
+    both = asyncio.Event()
+
+    async def wait(name: str) -> str:
+        started.append(name)
+        if len(started) == 2:
+            both.set()
+        await asyncio.wait_for(both.wait(), 5)
+        return f"done {name}"
+
+    def answers(asked: Asked) -> Any:
+        if results_in(asked):
+            return ", ".join(results_in(asked))
+        return calling(("wait", {"name": "slow"}), ("wait", {"name": "fast"}))
+
+    exchange, _ = solve(answers, {"wait": wait})
+    assert exchange.reply.text == "done slow, done fast"
+    answered = [turn for turn in turns_of(exchange) if turn.role == "tool"]
+    assert [turn.call for turn in answered] == ["call_1", "call_2"]
+
+
+def test_malformed_arguments_and_unknown_tools_are_told_to_the_model() -> None:
+    wrong = [("add", '{"a": 2,'), ("add", "[2, 3]"), ("sub", "{}"), ("add", "")]
+
+    def answers(asked: Asked) -> Any:
+        if len(results_in(asked)) == len(wrong):
+            return calling(("add", {"a": 2, "b": 3}), first=9)
+        return results_in(asked)[-1] if results_in(asked) else calling(*wrong)
+
+    exchange, bodies = solve(answers, {"add": lambda a=0, b=0: a + b})
+    kinds = [turn.kind for turn in turns_of(exchange) if turn.role == "tool"]
+    assert kinds == ["bad_arguments", "bad_arguments", "unknown_tool", "ok", "ok"]
+    texts = results_in(Asked("chat", bodies[-1], ""))
+    assert "not valid JSON" in texts[0]
+    assert "JSON object" in texts[1]
+    assert texts[2] == "There is no tool 'sub'. The tools are: add."
+    assert exchange.reply.text == "5"
+    # A history that some servers could not read back is made readable, and stays as it is then.
+    sent = bodies[1]["messages"][1]["tool_calls"][0]["function"]["arguments"]
+    assert msgspec.json.decode(sent) == {"malformed": '{"a": 2,'}
+    for before, after in pairwise(bodies):
+        assert after["messages"][: len(before["messages"])] == before["messages"]
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_the_last_answer_is_asked_for_with_the_same_tools_and_none_callable(refuses: bool) -> None:
+    def answers(asked: Asked) -> Any:
+        if asked.body.get("tool_choice") == "none":
+            return "So the answer is 7."
+        return calling(("add", {"a": 1, "b": 1}), text="thinking")
+
+    plan: dict[str, Any] = {"unsupported": ("tool_choice",)} if refuses else {}
+    exchange, bodies = solve(answers, agent={"max_iterations": 3}, **plan)
+    if refuses:
+        assert (stop_of(exchange), exchange.reply.finish) == ("max_iterations", "length")
+        assert exchange.reply.text == "thinking"
+        assert exchange.reply.error is None
+    else:
+        assert (stop_of(exchange), exchange.reply.text) == (
+            "max_iterations_forced",
+            "So the answer is 7.",
+        )
+        assert bodies[-1]["tools"] == bodies[0]["tools"]
+    assert len(bodies) == (3 if refuses else 4)
+
+
+def test_a_submitted_answer_ends_the_episode() -> None:
+    def submit(answer: str) -> ToolResult:
+        return ToolResult("thank you", final=answer)
+
+    exchange, bodies = solve(lambda _: calling(("submit", {"answer": "42"})), {"submit": submit})
+    assert (exchange.reply.text, exchange.reply.finish) == ("42", "stop")
+    assert (stop_of(exchange), len(bodies)) == ("submitted", 1)
+
+
+def test_faults_in_the_middle_are_repeated_and_never_restart_the_episode() -> None:
+    calls: list[int] = []
+
+    def count(n: int) -> str:
+        calls.append(n)
+        return str(n)
+
+    def answers(asked: Asked) -> Any:
+        done = len(results_in(asked))
+        return calling(("count", {"n": done})) if done < 7 else "done"
+
+    exchange, _ = solve(answers, {"count": count}, first_faults=("429", "drop", "malformed", "503"))
+    assert exchange.reply.text == "done"
+    assert calls == [0, 1, 2, 3, 4, 5, 6]
+    assert [f.kind for f in exchange.faults[:4]] == [
+        "rate_limit", "connection", "malformed", "server"
+    ]  # fmt: skip
+    assert len(exchange.faults) == 4 * 8
+    assert exchange.reply.requests == 8
+
+
+def test_an_endpoint_that_gives_up_in_the_middle_makes_an_error() -> None:
+    def broken(asked: Asked, attempt: int) -> Raw | None:
+        body = b"HTTP/1.1 500 E\r\nContent-Length: 0\r\n\r\n"
+        return Raw(data=body, then="keep") if results_in(asked) else None
+
+    exchange, _ = solve(sums, raw=broken, attempts=2)
+    assert exchange.reply.error is not None
+    assert exchange.reply.error.kind == "server"
+    assert stop_of(exchange) == "provider_error"
+    assert len(turns_of(exchange)) == 2
+
+
+def test_a_full_context_ends_the_episode_without_an_error() -> None:
+    def full(asked: Asked, attempt: int) -> Raw | None:
+        said = b'{"error": {"message": "context", "code": "context_length_exceeded"}}'
+        head = b"HTTP/1.1 400 E\r\nContent-Length: %d\r\n\r\n" % len(said)
+        return Raw(data=head + said, then="keep") if results_in(asked) else None
+
+    exchange, _ = solve(sums, raw=full)
+    assert stop_of(exchange) == "context_overflow"
+    assert (exchange.reply.error, exchange.reply.finish) == (None, "length")
+
+
+def test_tools_that_break_down_make_an_error_of_their_own_kind() -> None:
+    def crash() -> str:
+        raise ToolsLost("server_lost", "the server died")
+
+    def bug() -> str:
+        raise RuntimeError("token=SECRET")
+
+    for name, message in (("crash", "the server died"), ("bug", "RuntimeError")):
+        said = calling((name, {}))
+        exchange, _ = solve(partial(_say, said), {"crash": crash, "bug": bug})
+        fault = exchange.reply.error
+        assert fault is not None
+        assert fault.kind == "tools"
+        assert message in fault.message
+        assert "SECRET" not in fault.message
+        assert stop_of(exchange) == "server_lost"
+
+
+@pytest.mark.parametrize(
+    ("agent", "stop"),
+    [
+        ({"max_tokens": 1}, "budget"),
+        ({"max_cost": 0.000001}, "budget"),
+        ({"timeout_seconds": 0.05}, "timeout"),
+    ],
+)
+def test_limits_end_an_episode(agent: dict[str, Any], stop: str) -> None:
+    async def slow() -> str:
+        await asyncio.sleep(0.2)
+        return "x"
+
+    def answers(asked: Asked) -> Any:
+        return calling(("slow", {}))
+
+    price = Price(input=1000, output=1000)
+    exchange, bodies = solve(answers, {"slow": slow}, agent, price=price)
+    assert (stop_of(exchange), len(bodies), exchange.reply.finish) == (stop, 1, "length")
+    kind = turns_of(exchange)[1].kind
+    assert kind == ("timeout" if stop == "timeout" else "ok")
+
+
+def test_a_model_that_does_not_answer_in_time_ends_the_episode() -> None:
+    exchange, _ = solve(sums, agent={"timeout_seconds": 0.2}, latency=2.0)
+    assert stop_of(exchange) == "timeout"
+    assert exchange.reply.error is None
+    assert exchange.reply.seconds < 1
+
+
+def test_notes_follow_the_results_and_older_ones_can_be_hidden() -> None:
+    states = iter(range(9))
+    for hidden in (False, True):
+        source = Functions({"add": add}, note=lambda: f"state {next(states)}")
+
+        def answers(asked: Asked) -> Any:
+            return "5" if len(results_in(asked)) == 2 else calling(("add", {"a": 1, "b": 1}))
+
+        exchange, bodies = solve(answers, source=source, agent={"hide_old_env_states": hidden})
+        shown = [m["content"] for m in bodies[-1]["messages"] if m["role"] == "user"][1:]
+        assert len(shown) == (1 if hidden else 2)
+        assert shown[-1].startswith("state")
+        kept = [turn.text for turn in turns_of(exchange) if turn.role == "user"]
+        assert len(kept) == 2
+
+
+def test_long_results_are_cut_and_the_model_is_told() -> None:
+    exchange, bodies = solve(
+        lambda asked: "x" if results_in(asked) else calling(("flood", {})),
+        {"flood": lambda: "y" * 5000},
+        {"max_result_chars": 100},
+    )
+    text = results_in(Asked("chat", bodies[-1], ""))[0]
+    assert text.startswith("y" * 100 + "\n[cut here: 4900 of 5000")
+    assert turns_of(exchange)[1].text == text
+
+
+def test_pictures_come_after_the_results_of_their_turn() -> None:
+    def draw() -> ToolResult:
+        return ToolResult("drawn", images=(b"\x89PNG1",))
+
+    exchange, bodies = solve(
+        lambda asked: "x" if results_in(asked) else calling(("draw", {}), ("draw", {})),
+        {"draw": draw},
+    )
+    *_, first, second, pictures = bodies[-1]["messages"]
+    assert (first["role"], second["role"], pictures["role"]) == ("tool", "tool", "user")
+    assert [part["type"] for part in pictures["content"]] == ["image_url", "image_url"]
+    assert not any(turn.images for turn in turns_of(exchange))
+
+
+def test_the_text_protocol() -> None:
+    def answers(asked: Asked) -> Any:
+        said = asked.body["messages"]
+        assert "tools" not in asked.body
+        assert [m["role"] for m in said] == ["user", "assistant"] * (len(said) // 2) + ["user"]
+        if len(said) == 1:
+            assert said[0]["content"].startswith("What is 2+3?\n\nYou may use these tools")
+            call = '<tool_call>{"name": "add", "arguments": {"a": 2, "b": 3}}</tool_call>'
+            return f'I add.\n{call}\n<tool_result id="call_1">made up</tool_result>'
+        if len(said) == 3:
+            assert "made up" not in said[1]["content"]
+            assert said[2]["content"] == '<tool_result id="call_1">5</tool_result>'
+            return '<tool_call>{"name": "add", "arg'
+        return "So the answer is 5."
+
+    exchange, bodies = solve(answers, agent={"protocol": "text"})
+    assert exchange.reply.text == "So the answer is 5."
+    assert len(bodies) == 3
+    kinds = [turn.kind for turn in turns_of(exchange) if turn.role == "tool"]
+    assert kinds == ["ok", "unknown_tool"]
+
+
+def test_the_text_protocol_asks_for_the_last_answer() -> None:
+    call = '<tool_call>{"name": "add", "arguments": {"a": 2, "b": 3}}</tool_call>'
+
+    def answers(asked: Asked) -> Any:
+        last = asked.body["messages"][-1]["content"]
+        return "5" if "You cannot call tools any more" in last else call
+
+    exchange, bodies = solve(answers, agent={"protocol": "text", "max_iterations": 2})
+    assert (exchange.reply.text, stop_of(exchange)) == ("5", "max_iterations_forced")
+    assert [m["role"] for m in bodies[-1]["messages"]] == ["user", "assistant"] * 2 + ["user"]
+
+
+def knock(functions: Mapping[str, Any], agent: dict[str, Any], plan: Plan) -> ToolLoop:
+    loop = ToolLoop(Functions(functions), Agent(**agent))
+
+    async def scenario(url: str) -> None:
+        limits = Limits(concurrency=1, timeout=5, attempts=1, give_up_after=5)
+        channel = Channel(OpenAIModel("m", api_url=url), limits)
+        try:
+            await loop.open()
+            await loop.knock(channel, Sampling())
+        finally:
+            await channel.close()
+
+    with FaultyEndpoint(plan) as endpoint:
+        asyncio.run(scenario(endpoint.url))
+    return loop
+
+
+def test_an_endpoint_that_refuses_tools_is_found_before_the_first_question() -> None:
+    with pytest.raises(EndpointError, match=r"agent\.protocol"):
+        knock({"add": add}, {}, Plan(unsupported=("tools",)))
+    knock({"add": add}, {"protocol": "text"}, Plan(unsupported=("tools",)))
+    with pytest.raises(ConfigError, match="offer no tools"):
+        knock({}, {}, Plan())
+
+
+def test_the_tokens_of_the_definitions_are_measured_or_estimated() -> None:
+    facts = knock({"add": add}, {}, Plan()).facts()
+    assert facts["tools"] == ["add"]
+    assert facts["schema_tokens_from"] == "estimate"
+    assert facts["kind"] == "functions"
+    assert len(facts["tools_hash"]) == 16
+
+
+def test_sources_are_joined_and_their_names_differ() -> None:
+    async def scenario() -> list[str]:
+        both = joined([Functions({"add": add}), Functions({"sub": lambda a, b: a - b})])
+        await both.open()
+        async with both.episode(SAMPLE, 0) as box:
+            texts = [(await box.call(n, {"a": 5, "b": 3})).text for n in ("add", "sub")]
+        await both.close()
+        return texts
+
+    assert asyncio.run(scenario()) == ["8", "2"]
+    with pytest.raises(ConfigError, match="called 'add'"):
+        asyncio.run(joined([Functions({"add": add}), Functions({"add": add})]).open())
