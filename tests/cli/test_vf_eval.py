@@ -65,7 +65,7 @@ def test_the_agentic_line_is_refused_in_one_line(env: Keju) -> None:
     ran = env("vf-eval", "bixbench", "-a", args)
     assert ran.code == 2
     assert ran.err == (
-        "keju: error: -a: mode 'agentic' is not available yet: use mode 'zero_shot'\n"
+        "keju: error: bixbench: questions that are worked on in a notebook cannot be run yet\n"
     )
 
 
@@ -261,7 +261,7 @@ def test_any_benchmark_can_be_named(env: Keju) -> None:
     [
         (("bixbnech",), "unknown benchmark 'bixbnech' (did you mean 'bixbench'?)"),
         (("bixbench", "-a", "{"), "-a is not valid JSON"),
-        (("bixbench", "-a", '{"max_turns": 3}'), "has an effect only in agentic mode"),
+        (("bixbench", "-a", '{"max_turns": 3}'), "has an effect only with mode 'agentic'"),
         (("bixbench", "-a", '{"mod": "x"}'), "-a: unknown key 'mod' (did you mean 'mode'?)"),
         (("bixbench", "-r", "0"), "repeats: input should be greater than 0"),
     ],

@@ -40,6 +40,7 @@ from keju.types import Decode, Form, Outcome, Prompt, Reading, Reply, Sample
 if TYPE_CHECKING:
     from keju.benchmarks.facts import GoldenCheck, Modes, Submit
     from keju.benchmarks.kit import Questions, Setup
+    from keju.benchmarks.notebook import NotebookTask
     from keju.benchmarks.wording import Prompts, Wording
     from keju.sources.folder import DataFolder
     from keju.sources.layouts import Layout
@@ -234,6 +235,8 @@ class Exam:
     """Whether the exam's makers score answers to questions published without gold answers."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The effective settings that shaped the prompts, for the manifest."""
+    notebook: NotebookTask | None = None
+    """How its questions are worked on in a notebook, where they are not answered at once."""
 
     def __post_init__(self) -> None:
         if self.prompts is not None:

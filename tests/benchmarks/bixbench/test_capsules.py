@@ -58,6 +58,8 @@ CONTENT: dict[str, str | bytes] = {
     f"{DATA}/more.zip": packed({"solution/run.ipynb": NOTEBOOK}, "zip"),
     f"{DATA}/more.tar.gz": packed({"run.ipynb": NOTEBOOK}, "gz"),
     f"{DATA}/data.zip": packed({"rows.csv": "1"}, "zip"),
+    "metadata.json": json.dumps({"hypothesis": "?", "answer": True}),
+    f"{DATA}/q.json": json.dumps([{"question": "?", "ideal_answer": "42"}]),
     f"{SOLUTION}/run.ipynb": NOTEBOOK,
     f"{SOLUTION}/helper.R": "the solution's code",
 }

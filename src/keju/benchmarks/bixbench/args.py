@@ -20,7 +20,10 @@ JUDGE_SETTINGS = (
 )  # fmt: skip
 SPLIT = "train"
 """The only split, as the environment calls it."""
-AGENTIC_SETTINGS = ("max_turns", "enable_agentic_docker", "docker_image", "docker_timeout")
+AGENTIC_SETTINGS = (
+    "max_turns", "enable_agentic_docker", "docker_image", "docker_timeout", "capsule_dir", "images",
+    "rerun_all",
+)  # fmt: skip
 OPTION_SETTINGS = ("shuffle_options", "with_refusal", "compat_shuffle")
 FEW_SHOT_SETTINGS = ("few_shot_random", "few_shot_prompt_template")
 
@@ -66,6 +69,12 @@ class BixBenchArgs(DatasetArgs):
     """Agentic: the image of that container."""
     docker_timeout: StrictInt = Field(default=300, ge=1)
     """Agentic: seconds for the execution of one cell."""
+    capsule_dir: StrictStr | None = None
+    """Agentic: the folder of the capsules; by default ``capsules`` beside the questions."""
+    images: StrictBool = False
+    """Agentic: show the model the pictures that its cells draw."""
+    rerun_all: StrictBool = False
+    """Agentic: run the whole notebook after each edit, as the authors do, not one cell."""
 
     all_questions: StrictBool = False
     """Version 1.0: ask all questions of a capsule, not only its first."""
@@ -97,9 +106,10 @@ class BixBenchArgs(DatasetArgs):
 
     @model_validator(mode="after")
     def _has_effect(self) -> Self:
-        if self.mode == "agentic":
-            raise ConfigError("mode 'agentic' is not available yet: use mode 'zero_shot'")
-        self._refuse(AGENTIC_SETTINGS, "has an effect only in agentic mode, not available yet")
+        if self.mode != "agentic":
+            self._refuse(AGENTIC_SETTINGS, "has an effect only with mode 'agentic'")
+        elif not self.enable_agentic_docker:
+            self._refuse(("docker_image",), "has an effect only with enable_agentic_docker true")
         self._refuse(FEW_SHOT_SETTINGS, "refused: BixBench has no worked examples")
         if self.few_shot_num:
             raise ConfigError("few_shot_num must be 0: BixBench has no worked examples")

@@ -2,7 +2,8 @@
 
 A capsule is a zip file or a folder with a ``*Data*`` and a ``*Notebook*`` folder, as the authors
 publish it, one level deeper in some. The data moves up to the work folder; notebooks are the
-solution, so they stay out at any depth, under any name, and inside archives.
+solution, so they stay out at any depth, under any name, and inside archives, as do the authors'
+tables of answers.
 
     CapsuleFolder-33b8…/CapsuleData-33b8…/counts.csv     -> counts.csv
     CapsuleFolder-33b8…/CapsuleData-33b8…/old/try.ipynb  left out
@@ -30,10 +31,12 @@ from keju.types import Sample
 FOLDER = "capsules"
 """Where they lie below the exam's own data folder."""
 NOTEBOOK = ".ipynb"
-MARK = b'"nbformat"'
-"""What every notebook holds, whatever its file is called; it stands near the end."""
+MARKS = (b'"nbformat"', b'"ideal_answer"', b'"notebook_questions"')
+"""What notebooks hold, whatever their files are called, and the authors' tables of answers."""
+OF_THE_AUTHORS = ("metadata.json", "checksum")
+"""Files beside the data that say what the answers are."""
 LOOKED_AT = 1 << 16
-"""Bytes at both ends of a file in which the mark is looked for."""
+"""Bytes at both ends of a file in which the marks are looked for."""
 _LINK = 0o120000
 _KIND = 0o170000
 
@@ -165,7 +168,8 @@ def _data_of(files: Sequence[_File]) -> tuple[list[_File], list[str]]:
     left_out: list[str] = []
     for file in files:
         top = file.path.parts[0] if len(file.path.parts) > 1 else ""
-        if _named("notebook", top) or _is_notebook(file.path):
+        beside = len(file.path.parts) == 1 and file.path.name in OF_THE_AUTHORS
+        if beside or _named("notebook", top) or _is_notebook(file.path):
             left_out.append(str(file.path))
         else:
             kept.append(_File(_below(file.path), file.copy) if _named("data", top) else file)
@@ -189,11 +193,12 @@ def _is_notebook(path: PurePosixPath) -> bool:
 
 
 def _holds_notebook(path: Path) -> bool:
-    """Whether a file is a notebook under another name, or an archive with one inside."""
+    """Whether a file is a solution under another name, or an archive with a notebook inside."""
     with path.open("rb") as file:
         start = file.read(LOOKED_AT)
         file.seek(max(0, path.stat().st_size - LOOKED_AT))
-        if start.lstrip()[:1] == b"{" and MARK in start + file.read():
+        ends = start + file.read()
+        if start.lstrip()[:1] in (b"{", b"[") and any(mark in ends for mark in MARKS):
             return True
     try:
         if zipfile.is_zipfile(path):

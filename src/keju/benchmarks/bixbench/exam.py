@@ -16,7 +16,7 @@ import msgspec
 from keju import messages
 from keju.answers.thinking import split_any_thinking
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Reader, Scores, Subset
-from keju.benchmarks.bixbench import open_answers, readers
+from keju.benchmarks.bixbench import agentic, open_answers, readers
 from keju.benchmarks.bixbench.args import BixBenchArgs
 from keju.benchmarks.bixbench.data import Capsule, Table, read_table
 from keju.benchmarks.bixbench.facts import (
@@ -29,7 +29,7 @@ from keju.benchmarks.bixbench.facts import (
     VERSIONS,
 )
 from keju.benchmarks.bixbench.open_answers import EVAL_MODE
-from keju.benchmarks.bixbench.protocols import PROTOCOLS, BixBenchProtocol
+from keju.benchmarks.bixbench.protocols import AGENTIC, PROTOCOLS, BixBenchProtocol
 from keju.benchmarks.choices import recorded_gold, shuffle_order
 from keju.benchmarks.grading import EXACT, GRADED, LOST, REFUSAL
 from keju.benchmarks.kit import Questions, choose_protocol, count_warnings, fingerprint
@@ -45,6 +45,9 @@ RECORDED_SETTINGS = (
     "mode", "answer_mode", "question_source", "add_tf_legend", "max_episodes", "seed",
     "shuffle_options", "with_refusal", "use_think", "all_questions", "compat_shuffle", "no_judge",
 )  # fmt: skip
+AGENTIC_RECORDED = (
+    "max_turns", "enable_agentic_docker", "docker_image", "docker_timeout", "images", "rerun_all",
+)  # fmt: skip
 TRUTHS = ("True", "False")
 EXACT_WARNING = Notice("bixbench.exact")
 messages.add(
@@ -52,6 +55,8 @@ messages.add(
     {
         "bixbench.unknown_order": "without 'choices' its options are of an unknown order: only its "
         "own '{key}' can be compared (--gold recorded)",
+        "bixbench.mode_of_protocol": "protocol '{protocol}' does not go with mode '{mode}': leave "
+        "one of them out",
         "bixbench.exact": "no judge: open answers that no rule decides count as right only where "
         "they are the target's very text",
     },
@@ -59,6 +64,7 @@ messages.add(
 messages.add(
     "zh",
     {
+        "bixbench.mode_of_protocol": "协议 '{protocol}' 与模式 '{mode}' 不相配：去掉其中一个",
         "bixbench.exact": "没有评委：规则无法判定的开放题答案仅在与标准答案逐字相同时算对",
         "bixbench.unknown_order": "没有 'choices'，选项顺序未知：只能与该行自带的 '{key}' 比较"
         "（--gold recorded）",
@@ -149,8 +155,11 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
         own = BixBenchArgs(**args.model_dump(exclude_unset=True))
     if "seed" not in own.model_fields_set:
         own = own.model_copy(update={"seed": seed})
-    protocol = choose_protocol(BIXBENCH, own.protocol)
+    acts = own.mode == AGENTIC
+    protocol = choose_protocol(BIXBENCH, own.protocol or (AGENTIC if acts else None))
     assert isinstance(protocol, BixBenchProtocol)
+    if acts != (protocol.name == AGENTIC):
+        raise ConfigError("bixbench.mode_of_protocol", protocol=protocol.name, mode=own.mode)
     wording = protocol.word(own)
     table = read_table(folder, own.data_version)
     if own.all_questions and table.version == "1.5":
@@ -191,9 +200,13 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
         open_answers=not mcq,
         grader=EXACT if own.exact else "",
         warnings=(*questions.warnings, *([EXACT_WARNING] if own.exact else [])),
-        settings={name: getattr(own, name) for name in RECORDED_SETTINGS}
+        settings={
+            name: getattr(own, name)
+            for name in RECORDED_SETTINGS + (AGENTIC_RECORDED if acts else ())
+        }
         | {"prompt_template": wording.question, "system_prompt": wording.system_prompt},
         any_thinking=own.use_think,
+        notebook=agentic.notebook_task(own, folder.path) if acts else None,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keju.benchmarks.base import Protocol, by_name
+from keju.benchmarks.bixbench import agentic
 from keju.benchmarks.bixbench.args import BixBenchArgs
 from keju.benchmarks.choices import LabelStyle
 from keju.benchmarks.wording import Wording, check_template, fill, words
@@ -53,6 +54,10 @@ OFFICIAL_OPEN = (
     "Example Output: <answer> Your answer </answer>"
 )
 """Future-House/BixBench, the zero-shot script."""
+
+
+AGENTIC = "agentic"
+"""The mode with tools, and its protocol."""
 
 
 class Refusal(NamedTuple):
@@ -112,6 +117,13 @@ class BixBenchProtocol(Protocol):
         )
 
 
+class AgenticProtocol(BixBenchProtocol):
+    """The authors' notebook agent, whose prompts are put together from parts."""
+
+    def word(self, args: BixBenchArgs) -> Wording:
+        return agentic.wording(args)
+
+
 def legend(sample: Sample) -> str:
     """Which letters mean True and False, as the options are shown."""
     letters = dict(zip(sample.choices, sample.labels, strict=True))
@@ -150,5 +162,16 @@ PROTOCOLS: Mapping[str, BixBenchProtocol] = by_name(
         refusal=Refusal("Insufficient information to answer the question", last=False),
         hypotheses=False,
         tags_required=True,
+    ),
+    AgenticProtocol(
+        name=AGENTIC,
+        version="1",
+        reader="environment",
+        about="Future-House's notebook agent: data, cells and an answer to submit (mode agentic)",
+        temperature=1.0,
+        style="(A) text",
+        questions={},
+        systems={},
+        refusal=Refusal("Insufficient information to answer the question", last=False),
     ),
 )
