@@ -108,6 +108,9 @@ def run_exams(
     if stored is not None and config.resume:
         config = _with_protocols_of(stored, config)
     jobs, earlier = make_jobs(config), _earlier_judge(stored, config)
+    for job in jobs:
+        if job.exam.notebook is not None:
+            raise ConfigError("notebook_not_ready", name=job.exam.benchmark)
     graded = config.model_copy(update={"judge": earlier})
     asks = earlier is None or any(job.exam.judge for job in jobs)
     if not asks:

@@ -138,3 +138,20 @@ def test_verify_all_real_data(
     captured = capsys.readouterr()
     assert json.loads(captured.out)["sound"] is False
     assert captured.err == "keju: error: ceval: 155 ok, 1 missing (val/law)\n"
+
+
+@pytest.mark.parametrize("hub_name", ["huggingface"])
+def test_capsules_are_pulled_only_where_asked_for(
+    hub: LoopbackHub, capsys: pytest.CaptureFixture[str], hub_name: str
+) -> None:
+    questions = {"BixBench.jsonl": b"{}\n", "CapsuleFolder-1.zip": b"PK", "extra.zip": b"PK"}
+    hub.repos["futurehouse/BixBench"] = questions
+    words = ["data", "pull", "bixbench", "--from", hub_name, "--revision", COMMIT, "--json"]
+    assert main(words) == 0
+    assert set(document(capsys)["files"]) == {"BixBench.jsonl"}
+    assert main([*words, "--capsules"]) == 0
+    pulled = document(capsys)
+    assert set(pulled["files"]) == {"BixBench.jsonl", "CapsuleFolder-1.zip"}
+    assert (Path(pulled["path"]) / "CapsuleFolder-1.zip").read_bytes() == b"PK"
+    assert main(["data", "pull", "bbh", "--capsules"]) == 2
+    assert "--capsules has no effect on 'bbh'" in capsys.readouterr().err

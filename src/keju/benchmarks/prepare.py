@@ -70,7 +70,8 @@ def prepare_exam(
         if name not in settings.model_fields_set or getattr(settings, name) != getattr(given, name)
     ]
     of_alias = benchmark.alias_protocols.get(name)
-    chosen = choose_protocol(benchmark, settings.protocol or protocol or of_alias).name
+    asked = settings.protocol or protocol or of_alias or settings.implied_protocol
+    chosen = choose_protocol(benchmark, asked).name
     settings = settings.model_copy(update={"protocol": chosen})
     folder = locate(
         benchmark.name,
@@ -106,7 +107,7 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
     for name in config.datasets:
         exam, args = prepare_exam(
             name,
-            config.dataset_args.get(name),
+            _given(config, name),
             data_dir=config.data_dir,
             protocol=config.protocol,
             seed=config.seed,
@@ -135,6 +136,16 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
         names = ", ".join(exam.benchmark for exam, _ in prepared)
         raise ConfigError("unknown_ids", id=min(unknown), n=len(unknown), names=names)
     return prepared
+
+
+def _given(config: TaskConfig, name: str) -> dict[str, Any]:
+    """An exam's own settings, the folder of its capsules among them where the task names one."""
+    own = config.dataset_args.get(name) or {}
+    if config.capsules is None or "capsule_dir" in own:
+        return own
+    if "capsule_dir" not in registry.get(name).Args.model_fields:
+        raise ConfigError("capsules_unused", name=name)
+    return {**own, "capsule_dir": config.capsules}
 
 
 def prepare(

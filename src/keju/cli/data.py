@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from keju.benchmarks import registry
@@ -21,7 +22,7 @@ NOT_FOUND = "not found"
     "data pull",
     "keju data pull bbh",
     "keju data pull mmlu_pro --from modelscope",
-    "HF_ENDPOINT=https://MIRROR keju data pull bixbench",
+    "HF_ENDPOINT=https://MIRROR keju data pull bixbench --capsules",
 )
 def pull(
     name: str,
@@ -29,6 +30,7 @@ def pull(
     revision: str | None,
     repo: str | None,
     offline: bool,
+    capsules: bool,
 ) -> Output:
     """Pull a benchmark's data from a hub into the cache, where every command finds it.
 
@@ -40,9 +42,14 @@ def pull(
     from keju.sources import pull as pulling
 
     benchmark = registry.get(name)
+    layout = benchmark.layout
+    if capsules and (layout is None or not layout.capsules):
+        raise UsageError("capsules_unused", name=benchmark.name)
+    if capsules and layout is not None:
+        layout = replace(layout, with_capsules=True)
     receipt = pulling.pull(
         benchmark.name,
-        benchmark.layout,
+        layout,
         hub,
         repo=repo,
         revision=revision,

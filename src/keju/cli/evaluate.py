@@ -28,7 +28,7 @@ BYTES_PER_TOKEN = 4
     sets={
         MODEL: "model api_url api_key api headers ca_file model_args generation_config",
         EXAMS: "datasets dataset_args protocol reader limit total ids failed_of sample repeats "
-        "rotate_options seed data_dir dataset_hub offline judge",
+        "rotate_options seed data_dir capsules dataset_hub offline judge",
         PACE: "eval_batch_size timeout attempts retry_interval rpm tpm give_up_after error_limit "
         "budget price",
         RUN: "work_dir run_id resume replace use_cache language",

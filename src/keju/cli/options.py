@@ -104,6 +104,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("sample", "HOW", "Which questions a limit keeps: first, random or stratified."),
         _setting("repeats", "K", "Times each question is asked.", int),
         _setting("rotate_options", "K", "Ask under K rotations of the options.", int),
+        _setting("capsules", "DIR", "Folder of the data that questions are worked on with."),
         _setting("dataset_hub", "HUB", "huggingface or modelscope: for data not in --data-dir."),
         _setting("offline", "", "Open no socket but the model's.", bool),
         _setting("judge", MAPPING, "A model that grades open answers, e.g. model=NAME."),
@@ -160,6 +161,12 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         ),
         Option("revision", "R", "Branch, tag or commit; the pinned one by default."),
         Option("repo", "OWNER/NAME", "Another copy of the data set on the hub."),
+        Option(
+            "data pull.capsules",
+            "",
+            "Also the data that questions are worked on with (large).",
+            bool,
+        ),
         Option(
             "data pull.offline",
             "",

@@ -178,6 +178,11 @@ class DatasetArgs(StrictSettings):
     extra_params: dict[str, Any] = Field(default={})
     """The benchmark's own settings, as EvalScope spells them."""
 
+    @property
+    def implied_protocol(self) -> str | None:
+        """The protocol that goes with these settings where none is named; usually the default."""
+        return None
+
     def under_judge(self) -> Self:
         """These settings where the task names a judge, which takes the place of their own."""
         return self
@@ -314,6 +319,8 @@ class TaskConfig(StrictSettings):
     """Readers to score with; several stand side by side."""
     data_dir: str | None = None
     """Folder with one folder a benchmark (or KEJU_DATA_DIR)."""
+    capsules: str | None = None
+    """Folder of the data that questions are worked on with, for exams that have such data."""
     dataset_hub: Literal["huggingface", "modelscope"] | None = None
     """Where to look for data that is not in `data_dir`."""
     offline: bool = False

@@ -305,6 +305,8 @@ TEXTS: dict[str, str] = {
     "questions are asked",
     "config_headers_of_exam": "extra_headers belong to the endpoint: give them in the task's own "
     "generation_config",
+    "capsules_unused": "--capsules has no effect on '{name}': leave it out",
+    "notebook_not_ready": "{name}: questions that are worked on in a notebook cannot be run yet",
     "unknown_ids": "no question of {names} has the id '{id}' ({n} of the ids are unknown)",
     "nothing_failed": "{run} got every question right: nothing to ask again",
     "config_limit": "must be a whole number of at least 1, or a share between 0 and 1",

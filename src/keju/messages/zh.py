@@ -266,6 +266,8 @@ TEXTS: dict[str, str] = {
     "config_key_twice": "键“{key}”给出了两次",
     "config_two_choices": "{first} 与 {second} 不能同时使用：二者都决定问哪些题",
     "config_headers_of_exam": "extra_headers 属于接口：请写在任务自己的 generation_config 中",
+    "capsules_unused": "--capsules 对 '{name}' 不起作用：去掉它",
+    "notebook_not_ready": "{name}：需要在笔记本中作答的题目尚不能运行",
     "unknown_ids": "{names} 中没有编号为 '{id}' 的题目（共 {n} 个未知编号）",
     "nothing_failed": "{run} 全部答对：没有需要重问的题目",
     "config_limit": "必须是不小于 1 的整数，或 0 与 1 之间的比例",

@@ -80,20 +80,21 @@ def pull(
 def _checked(entry: RepoFile, folder: Path, source: HubRepo) -> Stored:
     """Compare a file with the listing's hash; a wrong one is thrown out of the cache."""
     file = folder / entry.path
-    content = file.read_bytes()
-    sha256 = hashlib.sha256(content).hexdigest()
+    size = file.stat().st_size
+    with file.open("rb") as content:
+        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
     if entry.lfs is not None:
         right = sha256 == entry.lfs.sha256
     else:
-        head = f"blob {len(content)}\0".encode()
-        right = hashlib.sha1(head + content, usedforsecurity=False).hexdigest() == entry.blob_id
+        blob = hashlib.sha1(f"blob {size}\0".encode() + file.read_bytes(), usedforsecurity=False)
+        right = blob.hexdigest() == entry.blob_id
     if not right:
         file.resolve().unlink(missing_ok=True)
         file.unlink(missing_ok=True)
         raise DataError(
             f"{entry.path} of {source.repo} arrived damaged (wrong checksum): pull it again"
         )
-    return Stored(size=len(content), sha256=sha256)
+    return Stored(size=size, sha256=sha256)
 
 
 @contextmanager

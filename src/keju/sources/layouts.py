@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -60,6 +61,9 @@ class Layout:
     """Zip files that may hold the tables."""
     texts: tuple[str, ...] = ()
     """Plain files that belong to a complete folder."""
+    capsules: str = ""
+    """A pattern for files that questions are worked on with; pulled only where asked for."""
+    with_capsules: bool = False
     folders: tuple[str, ...] = ()
     """Other names its folder goes by below a data directory."""
     hubs: Mapping[HubName, HubRepo] = field(default_factory=dict)
@@ -92,6 +96,8 @@ class Layout:
     def wants(self, path: str) -> bool:
         """Whether `path` of a repository is one of the files that the tables are read from."""
         own_name = path in self.archives or path in self.texts
+        if self.with_capsules and fnmatchcase(path, self.capsules):
+            return True
         return own_name or stem_of(path) in self._wanted_stems
 
     @cached_property

@@ -168,6 +168,10 @@ class BixBenchArgs(DatasetArgs):
         """Whether open answers that no rule decides are compared with the target's text."""
         return self.judged and self.no_judge == "exact" and not self.names_a_judge
 
+    @property
+    def implied_protocol(self) -> str | None:
+        return "agentic" if self.mode == "agentic" else None
+
     def under_judge(self) -> Self:
         kept = self.model_fields_set - {*JUDGE_SETTINGS, "no_judge"}
         settings = type(self)(**{name: getattr(self, name) for name in kept})

@@ -30,6 +30,8 @@ from keju.types import Sample
 
 FOLDER = "capsules"
 """Where they lie below the exam's own data folder."""
+PULLED = "CapsuleFolder-*.zip"
+"""What they are called where a hub put them beside the questions."""
 NOTEBOOK = ".ipynb"
 MARKS = (b'"nbformat"', b'"ideal_answer"', b'"notebook_questions"')
 """What notebooks hold, whatever their files are called, and the authors' tables of answers."""
@@ -98,6 +100,8 @@ class Capsules:
     def find(cls, asked: str | None, data: Path) -> Capsules:
         """The capsules in `asked`, or beside the exam's data; ConfigError if there are none."""
         folder = Path(asked).expanduser() if asked else data / FOLDER
+        if not asked and not folder.is_dir() and any(data.glob(PULLED)):
+            folder = data
         if not folder.is_dir():
             raise ConfigError("bixbench.no_capsules", folder=folder)
         return cls(folder)

@@ -156,7 +156,7 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
     if "seed" not in own.model_fields_set:
         own = own.model_copy(update={"seed": seed})
     acts = own.mode == AGENTIC
-    protocol = choose_protocol(BIXBENCH, own.protocol or (AGENTIC if acts else None))
+    protocol = choose_protocol(BIXBENCH, own.protocol or own.implied_protocol)
     assert isinstance(protocol, BixBenchProtocol)
     if acts != (protocol.name == AGENTIC):
         raise ConfigError("bixbench.mode_of_protocol", protocol=protocol.name, mode=own.mode)

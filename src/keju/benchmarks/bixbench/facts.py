@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from keju.benchmarks.base import Reference, ToolTask
+from keju.benchmarks.bixbench.capsules import PULLED
 from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Recorded, Sitting
 from keju.benchmarks.kit import Erratum
 from keju.sources.layouts import HubRepo, Layout
@@ -50,6 +51,7 @@ LAYOUT = Layout(
         "v1.0": ("BixBench_v1.0_rebuilt", "BixBench_v1.0"),
     },
     optional=frozenset({"v1.0"}),
+    capsules=PULLED,
     folders=("BixBench",),
     hubs={
         "huggingface": HubRepo("futurehouse/BixBench", "f8cc3bdcc6357c88b8c3648306522b9c422dc95a")
