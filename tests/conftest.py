@@ -52,3 +52,12 @@ def data_dir() -> Path:
     if not (folder / "bbh").is_dir():
         pytest.skip(f"no real data at {folder}: set KEJU_DATA_DIR to run this test")
     return folder
+
+
+@pytest.fixture(scope="session")
+def seeds() -> Path:
+    """The pages of other tools that users come from; tests skip where they are missing."""
+    folder = REPOSITORY.parent / "shared" / "seeds"
+    if not folder.is_dir():
+        pytest.skip(f"no pages at {folder}")
+    return folder

@@ -42,7 +42,7 @@ def test_values_of_variables_and_headers_are_never_stored() -> None:
         ({"command": "x", "headers_var": "H"}, "'headers_var' has no effect.*stdio"),
         ({"command": "x", "workers": 2}, "scope: worker"),
         ({"command": "x", "args": ["{instance_id}"], "scope": "run"}, "needs scope: sample"),
-        ({"command": "x", "name": "a b"}, "name: "),
+        ({"command": "x", "name": "a\nb"}, "name: "),
         ({"command": "x", "tool_timeout": 5}, r"unknown key 'tool_timeout' \(did you mean"),
         ({"command": "x", "tools": {"alow": []}}, "unknown key 'tools.alow'.*'allow'"),
     ],

@@ -65,7 +65,7 @@ class ToolChoice(StrictSettings):
 class Server(StrictSettings):
     """One MCP server of an arm: a command that speaks over stdio, or a URL (streamable HTTP)."""
 
-    name: str = Field(default="mcp", pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")
+    name: str = Field(default="mcp", pattern=r"^[^\x00-\x1f\x7f]{1,64}$")
     """What its tools' names begin with: ``NAME__tool``."""
     command: str | None = Field(default=None, min_length=1)
     args: list[str] = Field(default=[])

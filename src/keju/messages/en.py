@@ -377,6 +377,19 @@ TEXTS: dict[str, str] = {
     ),
     "config_yaml_grows": "its aliases make it grow without bounds",
     "config_yaml_at": "{where}{line}: {problem}",
+    # Config files of `keju run`.
+    "run_file_idle": "keys of mcpbr that have no effect in Keju: {keys}",
+    "run_file_circle": "'extends' goes round in a circle: {path}",
+    "run_file_strategy": "sampling_strategy: '{strategy}' is none{hint}",
+    "run_file_provider": "provider: Keju has no address of '{provider}': give its "
+    "OpenAI-compatible one as api_url",
+    "run_file_two_forms": "give either arms or mcp_server, not both",
+    "run_file_comparison": "comparison_mode needs mcp_server_a and mcp_server_b, and no mcp_server",
+    "run_file_one_server": "mcp_server_a and mcp_server_b need comparison_mode: true",
+    "run_file_server": "{key}: must be a mapping such as {{command: npx, args: [...]}}",
+    "run_no_tools": "-M asks for arms with tools, and there is none",
+    "run_no_file": "keju run needs a config file: -c config.yaml",
+    "run_no_benchmark": "which benchmark? Give --benchmark, or 'benchmark:' in {file}",
     # MCP servers.
     "server_variable_unset": "the environment variable {variable} is not set: set it, or write "
     "${{{variable}:-DEFAULT}}",

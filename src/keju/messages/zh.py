@@ -326,6 +326,19 @@ TEXTS: dict[str, str] = {
     "config_variable_mapping": "{variable}：“{field}”是一个映射，请在文件中或用对应的选项给出",
     "config_yaml_grows": "其中的别名使内容无限增长",
     "config_yaml_at": "{where}{line}：{problem}",
+    # `keju run` 的配置文件。
+    "run_file_idle": "mcpbr 的这些键在 Keju 中不起作用：{keys}",
+    "run_file_circle": "“extends”绕成了圈：{path}",
+    "run_file_strategy": "sampling_strategy：没有“{strategy}”{hint}",
+    "run_file_provider": "provider：Keju 没有“{provider}”的地址：请把它的 OpenAI 兼容地址"
+    "写成 api_url",
+    "run_file_two_forms": "arms 和 mcp_server 只能给出一个",
+    "run_file_comparison": "comparison_mode 需要 mcp_server_a 和 mcp_server_b，不能有 mcp_server",
+    "run_file_one_server": "mcp_server_a 和 mcp_server_b 需要 comparison_mode: true",
+    "run_file_server": "{key}：应为映射，例如 {{command: npx, args: [...]}}",
+    "run_no_tools": "-M 要求有工具的分支，但一个也没有",
+    "run_no_file": "keju run 需要配置文件：-c config.yaml",
+    "run_no_benchmark": "哪个基准？请给出 --benchmark，或在 {file} 中写“benchmark:”",
     # MCP 服务器。
     "server_variable_unset": "环境变量 {variable} 没有设置：请设置它，"
     "或写成 ${{{variable}:-默认值}}",

@@ -1,0 +1,209 @@
+"""Config files of ``keju run``: mcpbr's own, and Keju's form with a list of arms.
+
+Keys of mcpbr that have a meaning here become settings of a task; every other key that mcpbr knows
+is named as one without effect; what neither knows is refused. The form with arms may hold any
+setting of `TaskConfig` beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from keju.config.load import Layer, canonical, merge
+from keju.config.providers import SHORT_NAMES
+from keju.config.servers import expand_all
+from keju.config.task import TaskConfig
+from keju.config.text import document
+from keju.errors import ConfigError, Notice, did_you_mean
+
+BASELINE: Final = "baseline"
+WITH_SERVER: Final = "mcp"
+SERVERS: Final = ("mcp_server", "mcp_server_a", "mcp_server_b")
+STRATEGIES: Final = ("sequential", "random", "stratified")
+
+RENAMED: Final = {
+    "sample_size": "total",
+    "task_ids": "ids",
+    "max_concurrent": "eval_batch_size",
+    "output_dir": "work_dir",
+    "rate_limit_rpm": "rpm",
+    "timeout_seconds": "agent.timeout_seconds",
+    "max_iterations": "agent.max_iterations",
+    "arm_order": "agent.arm_order",
+    "random_seed": "seed",
+    "global_seed": "seed",
+}
+"""Keys that are settings of a task under another name."""
+EXAM_ARGS: Final = {"filter_category": "subset_list", "agent_prompt": "prompt_template"}
+"""Keys that are settings of the exam."""
+READ_HERE: Final = (
+    *("benchmark", "model", "provider", "comparison_mode", "sampling_strategy", "budget"),
+    *("sandbox", "extends", *SERVERS),
+)
+WITHOUT_EFFECT: Final = (
+    "agent_harness", "audit_enabled", "audit_log_file", "cache_dir", "cache_enabled",
+    "checkpoint_interval", "cloud_storage", "continue_on_error", "custom_metrics",
+    "cybergym_level", "data_retention_days", "deterministic_mode", "disable_logs",
+    "enable_profiling", "eval_timeout_seconds", "exclude_result_fields", "filter_difficulty",
+    "filter_tags", "github_token", "infrastructure", "max_failures", "notify_discord_webhook",
+    "notify_email", "notify_slack_webhook", "prompt_security", "rate_limit_strategy",
+    "record_environment", "redaction_level", "resume_from_checkpoint", "sandbox",
+    "slack_bot_token", "slack_channel", "stratify_field", "thinking_budget",
+    "use_prebuilt_images", "volumes", "wandb_enabled", "wandb_project",
+)  # fmt: skip
+"""Keys of mcpbr that Keju knows and has no use for."""
+OF_MODEL: Final = {"name": "model", "api_url": "api_url", "generation": "generation_config"}
+SHORT: Final = frozenset(name.partition(":")[2] for name in SHORT_NAMES)
+
+
+class Translated(NamedTuple):
+    """A config file of ``keju run`` as settings of a task."""
+
+    layer: Layer
+    notices: tuple[Notice, ...] = ()
+    strategy: str | None = None
+    """Which questions a number of them is made of, where the file says it as mcpbr does."""
+
+
+def read_run_file(path: Path, environ: Mapping[str, str], benchmark: str | None) -> Translated:
+    """The settings in a file, `benchmark` in place of the file's own where it is given."""
+    try:
+        return translate(_with_parents(path, ()), environ, benchmark)
+    except ConfigError as error:
+        raise ConfigError("config_from", origin=str(path), problem=error) from None
+
+
+def _with_parents(path: Path, below: tuple[Path, ...]) -> dict[str, Any]:
+    """The content of a file over that of the files that it extends."""
+    content = document(path)
+    parents = content.pop("extends", [])
+    merged: Layer = {}
+    for name in [parents] if isinstance(parents, str) else parents:
+        parent = (path.parent / str(name)).resolve()
+        if parent in below or parent == path.resolve():
+            raise ConfigError("run_file_circle", path=parent)
+        merged = merge(merged, _with_parents(parent, (*below, path.resolve())))
+    return merge(merged, content)
+
+
+def translate(
+    content: Mapping[str, Any], environ: Mapping[str, str], benchmark: str | None = None
+) -> Translated:
+    """The settings that the content of a file means."""
+    content = {str(key).replace("-", "_"): value for key, value in content.items()}
+    _refuse_unknown(content)
+    kept = {*SERVERS, "arms"}  # their variables are filled in when a server is started
+    given = {k: v if k in kept else expand_all(v, environ) for k, v in content.items()}
+    exam = benchmark or given.pop("benchmark", None)
+    given.pop("benchmark", None)
+    layer: Layer = {"datasets": [exam]} if exam is not None else {}
+    layer = merge(layer, _model(given, environ))
+    layer = merge(layer, _arms(given))
+    args = {EXAM_ARGS[key]: given.pop(key) for key in EXAM_ARGS if key in given}
+    if args and exam is not None:
+        layer["dataset_args"] = {str(exam): {k: v for k, v in args.items() if v is not None}}
+    strategy = given.pop("sampling_strategy", None)
+    if strategy is not None and strategy not in STRATEGIES:
+        hint = did_you_mean(str(strategy), STRATEGIES)
+        raise ConfigError("run_file_strategy", strategy=strategy, hint=hint)
+    if isinstance(given.get("budget"), int | float):
+        layer["budget"] = {"cost": given.pop("budget")}
+    idle = sorted(key for key in given if _is_idle(key, given[key]))
+    for key in idle:
+        del given[key]
+    for key, setting in RENAMED.items():
+        value = given.pop(key, None)
+        for part in reversed(setting.split(".")):
+            value = {part: value} if value is not None else None
+        layer = merge(layer, value or {})
+    layer = merge(layer, canonical({k: v for k, v in given.items() if v is not None}))
+    notices = (Notice("run_file_idle", {"keys": ", ".join(idle)}),) if idle else ()
+    return Translated(layer, notices, strategy)
+
+
+def _refuse_unknown(content: Mapping[str, Any]) -> None:
+    own = [*READ_HERE, *RENAMED, *EXAM_ARGS, *TaskConfig.model_fields]
+    for key in content:
+        if key not in own and key not in WITHOUT_EFFECT:
+            hint = did_you_mean(key, [*own, *WITHOUT_EFFECT])
+            raise ConfigError("config_unknown_key", origin="", path=key, hint=hint, more="")
+
+
+def _is_idle(key: str, value: Any) -> bool:
+    """Whether a key has no effect here; `sandbox` is also a setting of Keju's own."""
+    if key == "sandbox":
+        return isinstance(value, dict) and "level" in value
+    return key in WITHOUT_EFFECT
+
+
+def _model(given: dict[str, Any], environ: Mapping[str, str]) -> Layer:
+    """Which model is asked, and where: ``sonnet``, or a mapping with its name and address."""
+    provider, model = given.pop("provider", None), given.pop("model", None)
+    layer: Layer = {}
+    if isinstance(model, Mapping):
+        for key, value in model.items():
+            if key == "api_key_var":
+                if not environ.get(str(value)):
+                    raise ConfigError("server_variable_unset", variable=value)
+                layer["api_key"] = environ[str(value)]
+            elif key in OF_MODEL:
+                layer[OF_MODEL[key]] = value
+            else:
+                hint = did_you_mean(str(key), [*OF_MODEL, "api_key_var"])
+                values = {"origin": "", "path": f"model.{key}", "hint": hint, "more": ""}
+                raise ConfigError("config_unknown_key", **values)
+        model = layer.pop("model", None)
+    if model is None:
+        return layer
+    if provider not in (None, "anthropic", "openai") and "api_url" not in {*layer, *given}:
+        raise ConfigError("run_file_provider", provider=provider)
+    return layer | {"model": model_of_provider(str(model), provider)}
+
+
+def model_of_provider(model: str, provider: str | None = None) -> str:
+    """The name of a model as Keju knows it: mcpbr's are Anthropic's own, or short names of them."""
+    theirs = provider == "anthropic" or (
+        provider is None and (model in SHORT or model.startswith("claude-"))
+    )
+    return f"anthropic:{model}" if theirs and not model.startswith("anthropic:") else model
+
+
+def _arms(given: dict[str, Any]) -> Layer:
+    """The arms that mcpbr's keys mean: a server and the baseline, or two servers."""
+    servers = {name: given.pop(name, None) for name in SERVERS}
+    compares = given.pop("comparison_mode", False)
+    one, *two = servers.values()
+    if not compares and not any(servers.values()):
+        return {}
+    if "arms" in given:
+        raise ConfigError("run_file_two_forms")
+    if compares and not (all(two) and one is None):
+        raise ConfigError("run_file_comparison")
+    if not compares and any(two):
+        raise ConfigError("run_file_one_server")
+    arms = [
+        {"name": WITH_SERVER if not compares else key, "servers": [_named(key, server)]}
+        for key, server in servers.items()
+        if server
+    ]
+    return {"arms": [*arms, {"name": BASELINE}] if not compares else arms}
+
+
+def _named(key: str, server: Any) -> Any:
+    if not isinstance(server, Mapping):
+        raise ConfigError("run_file_server", key=key)
+    return {"name": "mcpbr"} | dict(server)
+
+
+def only_arms(arms: list[Any], *, with_tools: bool) -> list[Any]:
+    """The arms with tools, or those without; where there is none without, a baseline."""
+
+    def acts(arm: Any) -> bool:
+        return isinstance(arm, Mapping) and bool(arm.get("servers") or arm.get("tools"))
+
+    kept = [arm for arm in arms if acts(arm) == with_tools]
+    if not kept and with_tools:
+        raise ConfigError("run_no_tools")
+    return kept or [{"name": BASELINE}]
