@@ -19,7 +19,7 @@ help:
 	@echo "make test-fast     a broad part of the suite in less than a minute on two cores; no ruff, no mypy"
 	@echo "make check         ruff and mypy alone"
 	@echo "make test-hf       the tests that need torch and transformers"
-	@echo "make test-bridges  the tests against real verifiers environments"
+	@echo "make test-bridges  the tests against real verifiers environments and MCP servers"
 	@echo "make readers       how right readers are on labelled replies, Keju's and those of other tools"
 	@echo "make perf          measure Keju against bare loops, a peer and bounds"
 	@echo "make soak          attack Keju for a long time: odd endpoints, wrong inputs, kills; PARTS=kills for one part"
@@ -77,7 +77,21 @@ $(BRIDGES)/verifiers-%/.done: pyproject.toml
 	$(@D)/bin/python $(INSTALL) --editable . '$(PACKAGE)'
 	@touch $@
 
-test-bridges: $(VENV)/.dev $(BRIDGES)/verifiers-0.4/.done $(BRIDGES)/verifiers-0.3/.done
+# MCP servers, each in an environment of its own: Python's among them need other versions of mcp.
+MCP_SERVERS := mcp-calculator mcp-time mcp-node
+$(BRIDGES)/mcp-calculator/.done: PACKAGE := mcp-server-calculator==0.2.1 'mcp<2'
+$(BRIDGES)/mcp-time/.done: PACKAGE := mcp-server-time==2026.10.19
+$(BRIDGES)/mcp-node/.done: PACKAGE := $(foreach name,everything filesystem sequential-thinking memory,@modelcontextprotocol/server-$(name)@2026.8.31)
+$(BRIDGES)/mcp-node/.done: Makefile
+	mkdir -p $(@D)
+	npm install --silent --no-fund --no-audit --prefix $(@D) $(PACKAGE)
+	@touch $@
+$(BRIDGES)/mcp-%/.done: Makefile
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(INSTALL) $(PACKAGE)
+	@touch $@
+
+test-bridges: $(VENV)/.dev $(BRIDGES)/verifiers-0.4/.done $(BRIDGES)/verifiers-0.3/.done $(MCP_SERVERS:%=$(BRIDGES)/%/.done)
 	KEJU_BRIDGES_CACHE=$(BRIDGES) $(BIN)/python -m pytest -n auto tests/bridges
 
 perf: $(VENV)/.dev

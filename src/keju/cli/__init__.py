@@ -41,6 +41,7 @@ COMMANDS = (
     Entry("stats", "keju.cli.stats", "number of questions and prompt lengths", LOOK),
     Entry("data", "keju.cli.data", "find, check and pull the data of benchmarks", LOOK),
     Entry("model", "keju.cli.model", "find and pull the weights of the embedded model", LOOK),
+    Entry("mcp", "keju.cli.mcp", "start and check the MCP servers of a config file", LOOK),
     Entry("schema", "keju.cli.schema", "JSON Schema of the configuration", LOOK),
     Entry("verify", "keju.cli.verify", "score recorded outputs whose scores are known", LOOK),
     Entry("init", "keju.cli.init", "start a benchmark of your own, or a config file", LOOK),

@@ -73,6 +73,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
     PLAIN: (
         Option("wheel", "WHEEL", "Take them out of this wheel; no download.", spelling="--from"),
         Option("yes", "", "Do not ask.", bool, spelling="--yes -y"),
+        Option("call", "TOOL JSON...", "Call a tool, with these arguments.", list),
         Option("everything", "", "All benchmarks that are found.", bool, spelling="--all"),
     ),
     MODEL: (

@@ -388,7 +388,7 @@ TEXTS: dict[str, str] = {
     "run_file_one_server": "mcp_server_a and mcp_server_b need comparison_mode: true",
     "run_file_server": "{key}: must be a mapping such as {{command: npx, args: [...]}}",
     "run_no_tools": "-M asks for arms with tools, and there is none",
-    "run_no_file": "keju run needs a config file: -c config.yaml",
+    "run_no_file": "give a config file: -c config.yaml",
     "run_no_benchmark": "which benchmark? Give --benchmark, or 'benchmark:' in {file}",
     # MCP servers.
     "server_variable_unset": "the environment variable {variable} is not set: set it, or write "
@@ -412,6 +412,9 @@ TEXTS: dict[str, str] = {
     "server_tool_unknown": "MCP server '{server}' has no tool '{tool}' (tools.{setting}){hint}",
     "server_no_tools": "MCP server '{server}' offers no tools: it lists {listed}",
     "server_tools_drifted": "the tools of MCP server '{server}' changed during the run: {tools}",
+    "mcp_no_servers": "{path} names no MCP server",
+    "mcp_no_tool": "no server has a tool '{tool}'{hint}",
+    "cli_call_form": "--call takes a tool and one JSON object: --call NAME '{{\"key\": 1}}'",
     "server_one_way": "a server needs either a command (stdio) or a url (streamable HTTP)",
     "server_without_effect": "'{setting}' has no effect on a server that is reached by {way}",
     "server_workers": "'workers' has no effect with scope '{scope}': give scope: worker",

@@ -337,7 +337,7 @@ TEXTS: dict[str, str] = {
     "run_file_one_server": "mcp_server_a 和 mcp_server_b 需要 comparison_mode: true",
     "run_file_server": "{key}：应为映射，例如 {{command: npx, args: [...]}}",
     "run_no_tools": "-M 要求有工具的分支，但一个也没有",
-    "run_no_file": "keju run 需要配置文件：-c config.yaml",
+    "run_no_file": "请给出配置文件：-c config.yaml",
     "run_no_benchmark": "哪个基准？请给出 --benchmark，或在 {file} 中写“benchmark:”",
     # MCP 服务器。
     "server_variable_unset": "环境变量 {variable} 没有设置：请设置它，"
@@ -359,6 +359,9 @@ TEXTS: dict[str, str] = {
     "server_tool_unknown": "MCP 服务器“{server}”没有工具“{tool}”（tools.{setting}）{hint}",
     "server_no_tools": "MCP 服务器“{server}”不提供任何工具：它列出了 {listed} 个",
     "server_tools_drifted": "MCP 服务器“{server}”的工具在运行期间变了：{tools}",
+    "mcp_no_servers": "{path} 没有写任何 MCP 服务器",
+    "mcp_no_tool": "没有服务器有工具“{tool}”{hint}",
+    "cli_call_form": "--call 需要工具名和一个 JSON 对象：--call NAME '{{\"key\": 1}}'",
     "server_one_way": "服务器需要 command（stdio）或 url（streamable HTTP）之一",
     "server_without_effect": "“{setting}”对以 {way} 连接的服务器不起作用",
     "server_workers": "scope 为“{scope}”时 workers 不起作用：请写 scope: worker",

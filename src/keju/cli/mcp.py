@@ -1,0 +1,178 @@
+"""``keju mcp``: look at the MCP servers of a config file before a model is asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keju.cli.command import Output, command
+from keju.cli.common import print_lines
+from keju.errors import ConfigError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from keju.config.servers import Server
+    from keju.solvers.mcp.tools import ServerTools
+
+CHARACTERS_PER_TOKEN = 4
+"""A rough guide for JSON in English."""
+LONGEST_DESCRIPTION = 60
+
+
+@command(
+    "mcp check",
+    "keju mcp check -c config.yaml",
+    'keju mcp check -c config.yaml --call calculate \'{"expression": "2 + 3"}\'',
+    "keju mcp check -c config.yaml --json",
+)
+def check(config: str | None, call: list[str] | None) -> Output:
+    """Start the MCP servers of a config file, list their tools and what these cost a request.
+
+    With --call one tool is called as well, with JSON arguments. No model is asked. A server that
+    cannot be started is an error, with the last words of its standard error.
+    """
+    from keju.engine.session import run_loop
+
+    if config is None:
+        raise UsageError("run_no_file")
+    wanted = _wanted(call)
+    servers = _servers(Path(config))
+    found, called = run_loop(lambda: _look(servers, wanted))
+    document = {"servers": found} | ({"call": called} if called is not None else {})
+    failed = called is not None and called["kind"] != "ok"
+    problem = f"the call ended with: {called['kind']}" if called is not None and failed else ""
+    return Output(document, lambda: _show(found, called), problem, 2 if failed else 0)
+
+
+def _wanted(call: list[str] | None) -> tuple[str, dict[str, Any]] | None:
+    """The tool and its arguments in ``--call TOOL JSON``; no arguments are an empty object."""
+    from keju.config.text import mapping
+
+    if not call:
+        return None
+    if len(call) > 2:
+        raise UsageError("cli_call_form")
+    return call[0], mapping(call[1], "--call") if len(call) == 2 else {}
+
+
+def _servers(path: Path) -> list[tuple[str, Server]]:
+    """The servers of a file, each with the arm that has it; the same one is started once."""
+    from keju.config import Arm
+    from keju.config.load import MANIFEST, from_file
+    from keju.config.mcpbr import read_run_file
+
+    stored = path.name == MANIFEST
+    layer = from_file(path) if stored else read_run_file(path, os.environ, None).layer
+    arms = [arm if isinstance(arm, Arm) else Arm(**arm) for arm in layer.get("arms", [])]
+    servers: list[tuple[str, Server]] = []
+    for arm in arms:
+        for server in arm.servers:
+            if all(server != other for _, other in servers):
+                servers.append((arm.name, server))
+    if not servers:
+        raise ConfigError("mcp_no_servers", path=path)
+    return servers
+
+
+async def _look(
+    servers: Sequence[tuple[str, Server]], wanted: tuple[str, dict[str, Any]] | None
+) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """Start the servers one after the other, and call the tool that is asked for."""
+    from keju.solvers.mcp import server_tools
+    from keju.solvers.sandbox.supervisor import Supervisor
+
+    found: list[dict[str, Any]] = []
+    called: dict[str, Any] | None = None
+    offered: list[str] = []
+    async with Supervisor() as supervisor:
+        for arm, server in servers:
+            source = server_tools(server, supervisor, os.environ)
+            try:
+                await source.open()
+                found.append(_described(arm, source))
+                offered += source.listed
+                if wanted is not None and called is None:
+                    called = await _called(source, *wanted)
+            finally:
+                await source.close()
+    if wanted is not None and called is None:
+        raise UsageError("mcp_no_tool", tool=wanted[0], hint=did_you_mean(wanted[0], offered))
+    return found, called
+
+
+async def _called(source: ServerTools, tool: str, arguments: dict[str, Any]) -> Any:
+    """What a call gives, if the server has the tool, under its own name or the model's."""
+    from keju.solvers.toolbox import ToolsLost
+    from keju.types import Sample
+
+    names = {name: offered.name for name, offered in source.offered.items()}
+    name = names.get(tool, tool)
+    if name not in names.values():
+        return None
+    sample = Sample(id="check", subset="", index=0, text="", target="")
+    try:
+        async with source.episode(sample, 0) as box:
+            result = await box.call(name, arguments)
+    except ToolsLost as lost:
+        return {"tool": name, "kind": "server_crash", "text": lost.message, "seconds": None}
+    seconds = round(result.seconds, 4)
+    return {"tool": name, "kind": result.kind, "text": result.text, "seconds": seconds}
+
+
+def _described(arm: str, source: ServerTools) -> dict[str, Any]:
+    from keju.solvers.mcp.wording import schema_characters
+
+    facts = source.facts()[source.server.name]
+    figures = source.statistics()[source.server.name]
+    tools = [
+        {
+            "name": own,
+            "offered_as": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+            "tokens": schema_characters((tool,)) // CHARACTERS_PER_TOKEN,
+        }
+        for own, tool in source.offered.items()
+    ]
+    tokens = schema_characters(source.tools) // CHARACTERS_PER_TOKEN
+    about = {key: facts.get(key) for key in ("way", "server", "version", "protocol", "tool_hash")}
+    return {
+        "name": source.server.name,
+        "arm": arm,
+        **about,
+        "start_seconds": figures["start_seconds"],
+        "tools": tools,
+        "not_offered": facts["not_offered"],
+        "tokens": {"value": tokens, "how": "estimate"},
+    }
+
+
+def _show(found: Sequence[dict[str, Any]], called: dict[str, Any] | None) -> None:
+    from keju.report.table import render_table
+
+    for server in found:
+        print_lines(
+            f"{server['name']} (arm {server['arm']}, {server['way']}): {server['server']} "
+            f"{server['version']}, protocol {server['protocol']}, ready in "
+            f"{server['start_seconds']:.1f} s"
+        )
+        rows = []
+        for tool in server["tools"]:
+            described = " ".join(tool["description"].split())
+            if len(described) > LONGEST_DESCRIPTION:
+                described = described[: LONGEST_DESCRIPTION - 1] + "…"
+            parameters = ", ".join(tool["parameters"].get("properties", {}))
+            rows.append([tool["name"], parameters, described, str(tool["tokens"])])
+        render_table(["tool", "parameters", "what it does", "tokens"], rows)
+        if server["not_offered"]:
+            print_lines(f"not offered: {', '.join(server['not_offered'])}")
+        tokens = server["tokens"]["value"]
+        print_lines(
+            f"about {tokens:,} tokens in every request of the arm (an estimate: "
+            f"{CHARACTERS_PER_TOKEN} characters a token)",
+            "",
+        )
+    if called is not None:
+        seconds = f" after {called['seconds']:.2f} s" if called["seconds"] is not None else ""
+        print_lines(f"{called['tool']}: {called['kind']}{seconds}", called["text"])

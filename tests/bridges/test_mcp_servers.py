@@ -1,0 +1,196 @@
+"""Real MCP servers of npm and PyPI, each in an environment of its own, over stdio and HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.config.servers import Scope, Server
+from keju.errors import ConfigError
+from keju.solvers.mcp.tools import ServerTools
+from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost
+from tests.bridges.conftest import CACHE
+from tests.solvers.mcp.conftest import opened, run, sample
+
+NODE = "mcp-node/node_modules/.bin"
+PROGRAMS = {
+    "everything": (f"{NODE}/mcp-server-everything", 13),
+    "filesystem": (f"{NODE}/mcp-server-filesystem", 14),
+    "memory": (f"{NODE}/mcp-server-memory", 9),
+    "sequential-thinking": (f"{NODE}/mcp-server-sequential-thinking", 1),
+    "calculator": ("mcp-calculator/bin/mcp-server-calculator", 1),
+    "time": ("mcp-time/bin/mcp-server-time", 2),
+}
+
+
+def program(name: str) -> str:
+    """The program of a server; skips the test where it is missing."""
+    named = os.environ.get(CACHE)
+    if not named:
+        pytest.skip(f"{CACHE} is not set: run 'make test-bridges' to test against MCP servers")
+    path = Path(named).expanduser() / PROGRAMS[name][0]
+    if not path.exists():
+        pytest.skip(f"no {path}: run 'make test-bridges'")
+    return str(path)
+
+
+def calls(server: Server, *wanted: tuple[str, dict[str, Any]]) -> list[ToolResult]:
+    """The results of calls of one server, one after the other."""
+
+    async def work(source: ServerTools, box: Toolbox) -> list[ToolResult]:
+        assert len(source.tools) == PROGRAMS[server.name][1]
+        return [await box.call(f"{server.name}__{name}", args) for name, args in wanted]
+
+    return run(work, server)
+
+
+def test_everything() -> None:
+    echo, total, image, structured, wrong = calls(
+        Server(name="everything", command=program("everything")),
+        ("echo", {"message": "hi"}),
+        ("get-sum", {"a": 2, "b": 3}),
+        ("get-tiny-image", {}),
+        ("get-structured-content", {"location": "Chicago"}),
+        ("get-sum", {"a": "two"}),
+    )
+    assert (echo.kind, echo.text) == ("ok", "Echo: hi")
+    assert total.text == "The sum of 2 and 3 is 5."
+    assert "[image: image/png, 4035 bytes, not shown]" in image.text
+    assert '"humidity"' in structured.text
+    assert wrong.kind == "bad_arguments"
+
+
+def test_a_long_call_of_everything_times_out() -> None:
+    server = Server(name="everything", command=program("everything"), tool_timeout_ms=500)
+    slow, echo = calls(
+        server,
+        ("trigger-long-running-operation", {"duration": 30, "steps": 3}),
+        ("echo", {"message": "still there"}),
+    )
+    assert (slow.kind, echo.text) == ("timeout", "Echo: still there")
+
+
+def test_filesystem() -> None:
+    server = Server(name="filesystem", command=program("filesystem"), args=["{workdir}"])
+
+    async def work(_: ServerTools, box: Toolbox) -> None:
+        allowed = await box.call("filesystem__list_allowed_directories", {})
+        folder = allowed.text.splitlines()[-1]
+        arguments = {"path": f"{folder}/note.txt", "content": "written"}
+        assert (await box.call("filesystem__write_file", arguments)).kind == "ok"
+        read = await box.call("filesystem__read_text_file", {"path": f"{folder}/note.txt"})
+        assert read.text == "written"
+        outside = await box.call("filesystem__read_text_file", {"path": "/etc/hostname"})
+        assert outside.kind == "tool_error"
+
+    run(work, server)
+
+
+def test_memory_is_shared_by_the_run_or_the_question_s_own() -> None:
+    async def entities(scope: Scope) -> list[int]:
+        env: dict[str, str | None] = {"MEMORY_FILE_PATH": "{workdir}/memory.json"}
+        server = Server(name="memory", command=program("memory"), scope=scope, env=env)
+        entity = {"name": "it", "entityType": "thing", "observations": []}
+        counts = []
+        async with opened(server) as source:
+            for number in range(2):
+                async with source.episode(sample(number), 0) as box:
+                    before = await box.call("memory__read_graph", {})
+                    counts.append(before.text.count('"it"'))
+                    await box.call("memory__create_entities", {"entities": [entity]})
+        return counts
+
+    assert asyncio.run(entities("run")) == [0, 1]
+    assert asyncio.run(entities("sample")) == [0, 0]
+
+
+def test_sequential_thinking() -> None:
+    thought = {"thought": "a", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
+    server = Server(name="sequential-thinking", command=program("sequential-thinking"))
+    (result,) = calls(server, ("sequentialthinking", thought))
+    assert '"thoughtHistoryLength": 1' in result.text
+
+
+def test_calculator() -> None:
+    server = Server(name="calculator", command=program("calculator"))
+    expression = "((-5 + 9 * -4 - 0) * (4 + -7 + 0 * -5))"
+    value, wrong = calls(server, ("calculate", {"expression": expression}), ("calculate", {}))
+    assert (value.kind, value.text) == ("ok", "123")
+    assert wrong.kind == "bad_arguments"
+
+
+def test_time() -> None:
+    convert = {"source_timezone": "UTC", "time": "16:30", "target_timezone": "Asia/Tokyo"}
+    converted, wrong = calls(
+        Server(name="time", command=program("time")),
+        ("convert_time", convert),
+        ("get_current_time", {"timezone": "Nowhere"}),
+    )
+    assert '"time_difference": "+9.0h"' in converted.text
+    assert wrong.kind == "tool_error"
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def http_server(port: int) -> subprocess.Popen[bytes]:
+    """Everything's HTTP mode, ready to be asked."""
+    process = subprocess.Popen(
+        [program("everything"), "streamableHttp"],
+        env=os.environ | {"PORT": str(port)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    for _ in range(600):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return process
+        time.sleep(0.1)
+    raise AssertionError("it does not listen")
+
+
+@pytest.fixture
+def everything_over_http(port: int) -> Iterator[subprocess.Popen[bytes]]:
+    process = http_server(port)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_server_over_http(port: int, everything_over_http: subprocess.Popen[bytes]) -> None:
+    server = Server(name="everything", url=f"http://127.0.0.1:{port}/mcp", tool_timeout_ms=5000)
+
+    async def work(source: ServerTools, box: Toolbox) -> None:
+        texts = await asyncio.gather(
+            *(box.call("everything__echo", {"message": str(n)}) for n in range(20))
+        )
+        assert [each.text for each in texts] == [f"Echo: {n}" for n in range(20)]
+        assert source.facts()["everything"]["way"] == "http"
+        everything_over_http.kill()
+        everything_over_http.wait()
+        with pytest.raises(ToolsLost):
+            await box.call("everything__echo", {"message": "anybody?"})
+
+    run(work, server)
+
+
+def test_nobody_at_the_address(port: int) -> None:
+    program("everything")
+
+    async def work(_: ServerTools, __: Toolbox) -> None:
+        raise AssertionError("it started")
+
+    with pytest.raises(ConfigError, match=f"cannot be reached at http://127.0.0.1:{port}/mcp"):
+        run(work, Server(name="everything", url=f"http://127.0.0.1:{port}/mcp"))

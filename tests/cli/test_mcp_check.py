@@ -1,0 +1,57 @@
+"""``keju mcp check``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tests.cli.conftest import Keju
+from tests.solvers.mcp.conftest import PROGRAM
+
+
+def config(folder: Path, *args: str, **settings: object) -> str:
+    server = {"name": "s", "command": sys.executable, "args": ["-I", str(PROGRAM), *args]}
+    path = folder / "config.json"
+    path.write_text(json.dumps({"benchmark": "demo", "mcp_server": server | settings}))
+    return str(path)
+
+
+def test_servers_are_started_and_their_tools_listed(keju: Keju, tmp_path: Path) -> None:
+    file = config(tmp_path, tools={"allow": ["calculate", "echo"]})
+    ran = keju("mcp", "check", "-c", file)
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("s (arm mcp, stdio): support 1.2, protocol 2025-11-25, ready in ")
+    assert "calculate   expression   Compute an arithmetic expression." in ran.out
+    assert "not offered: arguments, count, crash" in ran.out
+    (server,) = keju("mcp", "check", "-c", file, "--json").json["servers"]
+    assert [tool["offered_as"] for tool in server["tools"]] == ["s__calculate", "s__echo"]
+    assert server["tools"][1]["parameters"]["required"] == ["text"]
+    assert server["tokens"]["how"] == "estimate"
+    assert server["tokens"]["value"] >= sum(tool["tokens"] for tool in server["tools"]) > 50
+
+
+def test_one_call_may_be_made(keju: Keju, tmp_path: Path) -> None:
+    file, given = config(tmp_path), '{"expression": "2 * (3 + 4)"}'
+    for tool in ("calculate", "s__calculate"):
+        ran = keju("mcp", "check", "-c", file, "--call", tool, given, "--json")
+        assert ran.code == 0, ran.err
+        assert ran.json["call"]["text"] == "14"
+    ran = keju("mcp", "check", "-c", file, "--call", "fail")
+    assert (ran.code, ran.err) == (2, "keju: error: the call ended with: tool_error\n")
+    assert ran.out.endswith("RuntimeError: it went wrong\n")
+    ran = keju("mcp", "check", "-c", file, "--call", "calcul")
+    assert ran.code == 2
+    assert "no server has a tool 'calcul' (did you mean 'calculate'?)" in ran.err
+    assert keju("mcp", "check", "-c", file, "--call", "echo", "{").code == 2
+
+
+def test_what_is_wrong_is_one_line(keju: Keju, tmp_path: Path) -> None:
+    ran = keju("mcp", "check", "-c", config(tmp_path, "--die"))
+    assert ran.code == 2
+    assert "MCP server 's' ended before it was ready; its last words: server started" in ran.err
+    assert ran.err.count("\n") == 1
+    ran = keju("mcp", "check")
+    assert (ran.code, ran.err) == (2, "keju: error: give a config file: -c config.yaml\n")
+    (tmp_path / "none.yaml").write_text("benchmark: demo\n")
+    assert "names no MCP server" in keju("mcp", "check", "-c", "none.yaml").err
