@@ -34,11 +34,11 @@ from keju.report.html import write_outputs
 from keju.results.export import read_table
 from keju.results.schema import Results, from_document, to_document
 from keju.results.summarise import build_results, examples_of
-from keju.runs.folder import RESULTS, find_run, run_folder
-from keju.runs.journal import Journal
+from keju.runs.folder import RESULTS, find_run, refuse_unknown_run, run_folder
+from keju.runs.journal import FILE, Journal
 from keju.runs.judged import GRADES, write_grades
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
-from keju.runs.run import Run, open_run
+from keju.runs.run import Run, damage_notices, open_run
 from keju.runs.sameness import differences, other_versions, refuse_another, refuse_imported
 from keju.solvers.arms import give_solvers
 
@@ -123,18 +123,23 @@ def run_exams(
     cache = find_run(config.use_cache, config.work_dir) if config.use_cache else None
     place = run_folder(config)
     folder = place.path
-    if place.replaced is not None and display is not None:
-        display.note(Notice("run_replaced", {"aside": place.replaced}).text())
+
+    def say(notice: Notice) -> None:
+        if display is not None:
+            display.note(notice.text())
+
+    if place.replaced is not None:
+        say(Notice("run_replaced", {"aside": place.replaced}))
     try:
         with Journal(folder) as journal:
             facts = exams_of(jobs)
             manifest = ManifestFile(folder, config, facts, graded_by=None if asks else earlier)
             run, requests = Run(folder), JobRequests(jobs)
-            notices = other_versions(manifest.before, facts)
+            notices, damaged = other_versions(manifest.before, facts), [0]
 
             def ask() -> KejuError | None:
-                recalled = _recalled(manifest, requests, journal, display)
-                notices[:0] = recalled.notices
+                recalled = _recalled(manifest, requests, journal.path, say)
+                damaged.append(recalled.damaged)
                 if cache is not None:
                     copy_cached(requests, recalled, cache, journal, ask_again=manifest.ask_again)
                 if stage is not None and asks and recalled.count < sum(job.units for job in jobs):
@@ -154,6 +159,7 @@ def run_exams(
                 stop = stop or judged
             if earlier is not None and not asks:
                 notices.append(Notice("judge_not_asked", {"judge": earlier.model}))
+            notices[:0] = damage_notices(damaged[-1], _missing(jobs))
             stop = stop or _shortfall(jobs, config.error_limit)
             results = build_results(jobs, manifest, stop, stage, notices)
             unsaved = _stopped(save)
@@ -189,25 +195,61 @@ def with_failed(config: TaskConfig) -> TaskConfig:
     if config.failed_of is None or config.ids is not None:
         return config
     run = open_run(config.failed_of, config.work_dir)
-    ids = [str(row["id"]) for row in read_table(run, None).rows if row["outcome"] != "correct"]
+    wanted = {registry.get(name).name for name in config.datasets}
+    sat = [exam.name for exam in run.manifest.benchmarks]
+    if wanted.isdisjoint(sat):
+        names = {"asked": ", ".join(sorted(wanted)), "sat": ", ".join(sat)}
+        raise ConfigError("failed_of_other_exam", run=run.id, **names)
+    rows = (row for row in read_table(run, None).rows if row["benchmark"] in wanted)
+    ids = [str(row["id"]) for row in rows if row["outcome"] != "correct"]
     if not ids:
         raise ConfigError("nothing_failed", run=run.id)
     return config.model_copy(update={"ids": list(dict.fromkeys(ids))})
 
 
+class Rehearsal(NamedTuple):
+    """What a task would do, found out without asking anybody or writing anything."""
+
+    jobs: list[Job]
+    known: int
+    """Replies that its run has already."""
+    notices: list[Notice]
+
+
+def rehearse(config: TaskConfig) -> Rehearsal:
+    """Make everything ready as `run_exams` does; whatever that refuses is refused."""
+    config = with_failed(config)
+    refuse_unknown_run(config)
+    stored = _stored(config)
+    if stored is not None and config.resume:
+        config = _with_protocols_of(stored, config)
+    jobs = make_jobs(config)
+    make_model(config)
+    give_solvers(config, jobs)
+    stage = judge_stage(config, jobs)
+    if stage is not None:
+        stage.check()
+    if stored is None:
+        return Rehearsal(jobs, 0, [])
+    folder = Path(config.work_dir, stored.run)
+    file, said = ManifestFile(folder, config, exams_of(jobs)), list[Notice]()
+    recalled = _recalled(file, JobRequests(jobs), folder / FILE, said.append)
+    return Rehearsal(jobs, recalled.count, said)
+
+
 def _recalled(
-    file: ManifestFile, requests: JobRequests, journal: Journal, display: Display | None
+    file: ManifestFile, requests: JobRequests, path: Path, say: Callable[[Notice], None]
 ) -> Recalled:
     """What the run has answered already; UsageError if it is not the run that is asked for.
 
-    Where the run grows, that is said and counted before anybody is asked.
+    Where the run grows, that is said and counted before anybody is asked. `path` is its journal.
     """
-    before = file.before
-    found = [] if before is None or not journal.size else differences(before, file.manifest)
+    before, is_empty = file.before, not path.is_file() or not path.stat().st_size
+    found = [] if before is None or is_empty else differences(before, file.manifest)
     refuse_another(file.manifest.run, found, 0)
     recalled = recall(
         requests,
-        journal.path,
+        path,
         believed_from=file.believed_from,
         ask_again=file.ask_again,
         find_unused=True,
@@ -221,9 +263,8 @@ def _recalled(
         notices.append(Notice("run_grows", {"differences": listed, **counts}))
     elif recalled.unused:
         notices.append(Notice("replies_unused", {"replies": recalled.unused}))
-    if display is not None:
-        for notice in notices:
-            display.note(notice.text())
+    for notice in notices:
+        say(notice)
     return recalled
 
 
@@ -270,11 +311,15 @@ class FinalErrors(RunIncomplete):
     """Too many samples ended in an error that asking again cannot mend."""
 
 
+def _missing(jobs: Sequence[Job]) -> int:
+    """How many questions have no record."""
+    return sum(job.units - job.tallies[0].done for job in jobs)
+
+
 def _shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
     """What is missing at the end of a session that nothing stopped."""
     total = sum(job.units for job in jobs)
-    unanswered = total - sum(job.tallies[0].done for job in jobs)
-    if unanswered:
+    if unanswered := _missing(jobs):
         return RunIncomplete("samples_unanswered", part=unanswered, whole=total)
     faults = [fault for job in jobs for fault in job.errors.values()]
     if len(faults) <= limit * total:
@@ -316,8 +361,9 @@ def judge_run(
         run, requests = Run(folder), JobRequests(jobs)
         for reply in stored_replies(run, requests):
             reply.enter()
+        notices = damage_notices(run.damaged, _missing(jobs))
         if display is not None:
-            for notice in run.notices:
+            for notice in notices:
                 display.note(notice.text())
         stop = None
         if stage is not None:
@@ -325,8 +371,8 @@ def judge_run(
         if stop is not None and earlier is not None:
             return _left_as_it_was(folder, earlier, stop, description.judge)
         _describe_results(file.manifest, description)
-        results = build_results(jobs, file, stop, stage, run.notices)
-        complete = stop is None and all(job.tallies[0].done == job.units for job in jobs)
+        results = build_results(jobs, file, stop, stage, notices)
+        complete = stop is None and not _missing(jobs)
         results = msgspec.structs.replace(results, complete=complete)
 
         def save() -> None:

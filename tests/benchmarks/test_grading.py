@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from keju import run_task
 from keju.benchmarks.base import Reader
@@ -47,6 +48,18 @@ class Letter(Reader):
 def test_outcome(reply: Reply, outcome: str, reason: str) -> None:
     reading = grade(reply, SAMPLE, Letter())
     assert (reading.score.outcome, reading.answer.reason) == (outcome, reason)
+
+
+def test_a_refusal_that_the_endpoint_tells_is_set_aside_unread() -> None:
+    class Broken(Letter):
+        def read(self, text: str, sample: Sample) -> Answer:
+            raise AssertionError(f"nobody may read {text!r}")
+
+    for target in ("B", ""):
+        sample = replace(SAMPLE, target=target)
+        reading = grade(Reply(text="I cannot. B", refusal="I cannot."), sample, Broken())
+        assert reading.answer == Answer(reason="refused_by_api")
+        assert reading.score.outcome == ("refused" if target else "unlabelled")
 
 
 @pytest.mark.parametrize("given", [{"B": -0.7, "A": -0.7}, {"A": -0.7, "B": -0.7}])

@@ -72,6 +72,6 @@ def test_a_function_grades_in_several_numbers() -> None:
 
     assert graded(marks, "0.5") == Score(0.5, "correct", parts={"first": 0.5, "second": 1.0})
     assert graded(marks, "0.25").outcome == "incorrect"
-    assert graded(marks, "?").outcome == "unparsed"
+    assert graded(marks, "?") == Score(0.0, "ungraded", "undecided")
     with pytest.raises(ValueError, match=r"not in \[0, 1\]"):
         graded(marks, "1.5")

@@ -56,6 +56,16 @@ def test_what_failed_is_asked_again(keju: Keju) -> None:
     assert resumed.json["benchmarks"][0]["n"] == again["n"], "the ids are the new run's own"
 
 
+def test_what_failed_of_another_exam_is_refused(keju: Keju, data_dir: Path) -> None:
+    keju(*DEMO, "--limit", "2", "--run-id", "first")
+    argv = ("eval", "-m", "scripted", "--datasets", "bbh", "--data-dir", str(data_dir))
+    ran = keju(*argv, "--failed-of", "first")
+    assert (ran.code, ran.err) == (
+        2,
+        "keju: error: --failed-of: run 'first' sat demo and not bbh\n",
+    )
+
+
 def test_limit_and_sampling_of_one_exam(keju: Keju, data_dir: Path) -> None:
     args = {
         "bbh": {"limit": 1, "generation_config": {"max_tokens": 77}},

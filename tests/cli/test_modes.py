@@ -127,3 +127,21 @@ def test_only_shared_questions_are_compared(keju: Keju, sit: object) -> None:
     found = keju("modes", "answer-only", "cot", "--json").json
     assert [row["n"] for row in found["subjects"]] == [2, 2]
     assert found["overall"]["n"] == 4
+
+
+def test_replies_that_nobody_can_read_are_told(
+    keju: Keju, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mute = ScriptedModel(script=lambda _: "我不知道。")
+    monkeypatch.setattr("keju.task.make_model", lambda _: mute)
+    for mode in ("answer-only", "cot"):
+        args = f'{{"ceval": {{"mode": "{mode}", "subset_list": {STEM}, "form": "chat"}}}}'
+        ran = keju(
+            "eval", "-m", "scripted", "--datasets", "ceval", "-q", "--no-report", "--run-id", mode,
+            "--protocol", "official", "--dataset-args", args, "--data-dir", str(data_dir),
+        )  # fmt: skip
+        assert ran.code == 0, ran.err
+    shown = keju("modes", "answer-only", "cot").out
+    assert "warning: 38 of 38 replies (100.0%) of run 'cot' hold no answer" in shown
+    codes = [n["code"] for n in keju("modes", "answer-only", "cot", "--json").json["notices"]]
+    assert "modes_unread" in codes

@@ -347,6 +347,42 @@ def test_edited_replies_are_found_out_and_asked_again(sit: Sit, keju: Keju) -> N
     resumed = sit("--limit", "20")
     assert sit.endpoint.stats.requests == asked + 8 + 1
     assert accuracy(resumed.json) == honest
+    for ran in (resumed, keju("score", "r", "--json"), sit("--limit", "20")):
+        (entry,) = ran.json["benchmarks"]
+        told = {notice["code"] for notice in entry["notices"]}
+        assert not told & {"damaged_lines", "replies_missing"}, "what was asked again is there"
+    assert "cannot be read" not in keju("export", "r", "-o", "r.csv").err
+
+
+def test_a_dry_run_says_that_a_run_would_be_refused_or_grow(sit: Sit) -> None:
+    assert sit("--limit", "5").code == 0
+    before, asked = contents(), sit.endpoint.stats.requests
+    refused = sit("--generation-config", "temperature=0.7", "--limit", "5", "--dry-run")
+    assert refused.code == 2
+    assert "demo temperature: stored 0.0, asked 0.7" in refused.err
+    grown = sit("--limit", "8", "--dry-run")
+    assert (grown.code, grown.json["known"], grown.json["requests"]) == (0, 5, 8)
+    assert grown.json["notices"][0]["code"] == "run_grows"
+    assert "5 of 8 replies are there, 3 will be asked" in grown.json["warnings"][0]
+    assert sit("--run-id", "absent", "--resume", "--dry-run").code == 2
+    assert (contents(), sit.endpoint.stats.requests) == (before, asked)
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "told"),
+    [
+        (("--total", "3"), ("--total", "7"), "total: stored 3, asked 7"),
+        (("--total", "3"), (), "total: stored 3, asked none"),
+        (("--ids", "demo_object_counting_0"), (), 'ids: stored ["demo_object_counting_0"]'),
+    ],
+)
+def test_growth_by_total_and_ids_is_said(
+    sit: Sit, first: tuple[str, ...], more: tuple[str, ...], told: str
+) -> None:
+    assert sit(*first).code == 0
+    grown = sit(*more)
+    assert grown.code == 0, grown.err
+    assert f"the run goes on ({told}" in grown.err
 
 
 def test_scores_of_0_1_are_never_believed(sit: Sit, keju: Keju) -> None:

@@ -50,6 +50,35 @@ def test_score_says_when_the_reader_makes_the_score(
     assert any(n["code"] == "readers_apart" for n in both["benchmarks"][0]["notices"])
 
 
+def test_one_reader_that_is_asked_for_has_the_other_beside_it(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    path = predictions(tmp_path, data_dir, 12)
+    argv = ("score", *BBH, "--predictions", str(path), "--data-dir", str(data_dir))
+    (entry,) = keju(*argv, "--reader", "paper", "--json").json["benchmarks"]
+    assert "readers_apart" in {notice["code"] for notice in entry["notices"]}
+    assert entry["metrics"]["accuracy_robust"]["value"] == 1
+    (alone,) = keju(*argv, "--reader", "robust", "--json").json["benchmarks"]
+    assert "accuracy_robust" not in alone["metrics"]
+
+
+def test_all_replies_that_make_the_difference_are_listed(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    """Not the first twenty, and not those that both readers find wrong in another way."""
+    path = predictions(tmp_path, data_dir, 30)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows[:4]:
+        row["output"] = "I cannot say."  # incorrect by one reader, unparsed by the other
+    path.write_text("\n".join(map(json.dumps, rows)))
+    argv = ("score", *BBH, "--predictions", str(path), "--data-dir", str(data_dir))
+    shown = keju(*argv, "--reader", "paper,robust").out
+    listed = [line.split()[0] for line in shown.splitlines() if line.startswith("bbh_snarks_")]
+    assert listed == [f"bbh_snarks_{index}" for index in range(4, 30)]
+    document = keju(*argv, "--reader", "paper,robust", "--json").json
+    assert [row["id"] for row in document["disagreements"]][:26] == listed
+
+
 def test_eval_says_so_and_its_command_lists_them(
     keju: Keju, monkeypatch: pytest.MonkeyPatch, data_dir: Path
 ) -> None:

@@ -102,14 +102,16 @@ def test_several_readers_stand_side_by_side_after_their_disagreements() -> None:
             "subset": "snarks",
             "answers": {"paper": None, "robust": "(A)"},
             "outcomes": {"paper": "unparsed", "robust": "correct"},
+            "scores": {"paper": 0.0, "robust": float(number < 30)},
             "target": "(A)",
         }
         for number in range(33)
     ]
     text = render(document(entry("paper"), other, disagreements=rows))
-    assert text.startswith("The readers disagree on 33 replies; the first 20 (--json prints all)")
-    assert "bbh_snarks_19 " in text
-    assert "bbh_snarks_20" not in text
+    told = "The readers disagree on 33 replies; here the 30 whose score depends on that"
+    assert text.startswith(told)
+    assert "bbh_snarks_29 " in text
+    assert "bbh_snarks_30" not in text
     assert "(A): correct" in text
     table = text[text.index("side by side") :].splitlines()
     assert table[1].split() == ["subset", "n", "paper", "robust"]

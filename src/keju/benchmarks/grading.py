@@ -46,6 +46,8 @@ GRADED = frozenset(code for code, name in enumerate(ALL_OUTCOMES) if name not in
 """The places in `ALL_OUTCOMES` of what counts as an answer."""
 EXACT = "exact"
 """Grader of an open answer that is, or for lack of a judge had to be, the target's very text."""
+UNDECIDED = "undecided"
+"""Grader of an answer that no rule decides; a judge may."""
 LOST = frozenset(code for code, name in enumerate(ALL_OUTCOMES) if name in UNGRADED)
 """The places in `ALL_OUTCOMES` of what lacks a grade."""
 PASS = 0.5
@@ -63,13 +65,13 @@ def grade(reply: Reply, sample: Sample, reader: Reader) -> Reading:
     fault = reply.fault
     if fault is not None:
         return Reading(reader.name, Answer(reason=fault.kind), Score(0.0, "error"))
-    answer = read(reply, sample, reader)
+    answer = Answer(reason=REFUSED) if reply.refused else read(reply, sample, reader)
     if reply.finish == FILTERED and not _is_whole(answer, reply.text, sample, reader):
         return Reading(reader.name, Answer(reason=FILTERED), Score(0.0, "error"))
     if not sample.target:
         return Reading(reader.name, answer, Score(0.0, "unlabelled"))
     if reply.refused:
-        return Reading(reader.name, Answer(reason=REFUSED), Score(0.0, "refused"))
+        return Reading(reader.name, answer, Score(0.0, "refused"))
     cut = reply.finish == CUT and reply.label_logprobs is None
     if cut and not _is_whole(answer, reply.text, sample, reader):
         return _cut_off(answer, sample, reader)
@@ -130,7 +132,7 @@ def _score(answer: Answer, sample: Sample, reader: Reader) -> Score:
         return Score(0.0, "refused")
     worth = reader.worth(answer.value, sample)
     if worth is None:
-        return Score(0.0, "unparsed")
+        return Score(0.0, "ungraded", UNDECIDED)
     parts: dict[str, float] = {}
     if type(worth) is not float and isinstance(worth, Mapping):  # one number, as usual, goes first
         parts = {name: float(part) for name, part in worth.items()}

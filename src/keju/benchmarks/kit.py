@@ -428,7 +428,7 @@ def grader(
     """Make a reader of a function that grades: from text and sample to a number in [0, 1].
 
     It may return several numbers by name. The first is the score; all of them become metrics with
-    intervals. None says that there is nothing to grade in the text.
+    intervals. None says that it cannot grade the text, which is then `ungraded`.
     """
 
     def make(worth: Worth) -> FunctionReader:

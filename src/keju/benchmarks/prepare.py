@@ -256,16 +256,19 @@ def read_examples(
 
 
 def choose_readers(exam: Exam, asked: list[str] | None) -> list[Reader]:
-    """The readers that were asked for; else the protocol's own and the one beside it."""
-    if asked is None:
-        own = exam.readers[exam.protocol.reader]
-        beside = exam.readers.get(exam.beside)
-        return [own] if beside is None or beside is own else [own, beside]
-    for name in asked:
+    """The readers that were asked for, by default the protocol's own.
+
+    One alone has the exam's other reader beside it, so that a score that depends on its reader is
+    never without a word.
+    """
+    names = list(dict.fromkeys(asked or [exam.protocol.reader]))
+    for name in names:
         if name not in exam.readers:
             hint = did_you_mean(name, exam.readers)
             raise ConfigError(f"{exam.benchmark} has no reader '{name}'{hint}")
-    return [exam.readers[name] for name in dict.fromkeys(asked)]
+    if len(names) == 1 and exam.beside in exam.readers and exam.beside not in names:
+        names.append(exam.beside)
+    return [exam.readers[name] for name in names]
 
 
 def generation_of(config: TaskConfig, own: GenerationConfig | None) -> GenerationConfig:

@@ -99,16 +99,9 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
     import msgspec
 
     from keju.config.address import shown_url
-    from keju.engine.job import make_jobs
-    from keju.judges import judge_stage
-    from keju.models.registry import make_model
-    from keju.task import with_failed
+    from keju.task import rehearse
 
-    jobs = make_jobs(with_failed(config))
-    make_model(config)
-    stage = judge_stage(config, jobs)
-    if stage is not None:
-        stage.check()
+    jobs, known, notices = rehearse(config)
     exams: list[dict[str, Any]] = []
     for job in jobs:
         exam = job.exam
@@ -137,8 +130,11 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
         "api_url": config.api_url and shown_url(config.api_url),
         "eval_batch_size": config.eval_batch_size,
         "requests": sum(exam["requests"] for exam in exams),
+        "known": known,
         "prompt_tokens_estimate": tokens,
         "benchmarks": exams,
+        "notices": [{"code": notice.code, "values": notice.values} for notice in notices],
+        "warnings": [notice.text() for notice in notices],
     }
     if config.price is not None:
         document["input_cost_estimate"] = round(tokens * config.price.input / 1e6, 4)
@@ -168,9 +164,12 @@ def _print_forecast(document: dict[str, Any]) -> None:
             for exam in document["benchmarks"]
         ],
     )
+    known, asked = document["known"], document["requests"] - document["known"]
+    there = f"{known:,} of {document['requests']:,} replies are there and " if known else ""
     print_lines(
         "",
-        f"dry run: everything is in place; {document['requests']:,} requests would go to "
+        *document["warnings"],
+        f"dry run: everything is in place; {there}{asked:,} requests would go to "
         f"{document['model']}, at most {document['eval_batch_size']} at once",
     )
     if "input_cost_estimate" in document:

@@ -42,6 +42,7 @@ def export(
     from keju.engine.job import make_jobs
     from keju.engine.resume import JobRequests
     from keju.results.export import read_table, write_prediction_files
+    from keju.runs.run import damage_notices
     from keju.types import Notice
 
     if form != "submission" and (fill is not None or partial):
@@ -70,9 +71,10 @@ def export(
     else:
         table = read_table(stored, JobRequests(jobs) if jobs else None, full_text=full_text)
         facts = {"rows": _write(table, form, target), "columns": list(table.columns)}
-    notices = stored.notices
     whole = sum(exam.samples * exam.epochs for exam in stored.manifest.benchmarks)
-    if facts["rows"] < whole:
+    missing = whole - facts["rows"]
+    notices = damage_notices(stored.damaged, missing)
+    if missing > 0:
         notices.append(Notice("replies_missing", {"part": facts["rows"], "whole": whole}))
     for notice in notices:
         note(f"keju: {notice.text()}")

@@ -25,6 +25,7 @@ def report(
     from keju.results.schema import from_document
     from keju.results.score import score_run
     from keju.runs.folder import REPORT
+    from keju.runs.run import damage_notices
 
     stored = stored_run(run, work_dir)
     current = stored.results_are_current
@@ -43,7 +44,7 @@ def report(
         for notice in entry.notices
         if notice.code == "replies_missing"
     ]
-    for notice in [*missing, *stored.notices]:
+    for notice in [*missing, *damage_notices(stored.damaged, len(missing))]:
         note(f"keju: {notice.text()}")
     document = {"run": stored.id, "report": str(target)}
     return Output(document, lambda: print_lines(f"wrote {target}"))

@@ -207,11 +207,14 @@ class Channel:
             except NotReady as error:
                 fault = error.fault
                 values = {"url": error.place, "problem": fault_text(fault)}
+                lasting = error.lasting
             if (wait := fault.retry_after or 0) > LONGEST_KNOCK_WAIT:
                 raise EndpointError("endpoint_asks_to_wait", seconds=wait, **values)
             damaged = fault.kind == "malformed"
             if failures < KNOCKS:  # a damaged reply says nothing of load: the wait stays short
                 await asyncio.sleep(self._backoff(fault, 1 if damaged else failures))
+        if lasting is not None:
+            raise lasting
         if damaged:
             raise EndpointError("endpoint_other_format", address="--api-url", **values)
         raise EndpointError("endpoint_not_ready", attempts=KNOCKS, **values)

@@ -20,10 +20,10 @@ from keju.benchmarks.choices import as_shown
 from keju.benchmarks.samples import DigestTable
 from keju.engine.budget import Meter
 from keju.engine.job import Job, exams_of, make_jobs
-from keju.errors import Notice, UsageError
+from keju.errors import UsageError
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import NEVER
-from keju.runs.run import Requests, Run, counting, damage_notices, key_digest
+from keju.runs.run import Requests, Run, counting, key_digest
 from keju.types import FaultKind, Reading, Record, Sample
 
 KEPT_FAULTS: frozenset[FaultKind] = frozenset({"context_length", "content_filter"})
@@ -182,11 +182,6 @@ class Recalled:
     def count(self) -> int:
         """How many units are known."""
         return sum(known.count(1) for known in self.done)
-
-    @property
-    def notices(self) -> list[Notice]:
-        """What a reader of the results must know: lines that could not be read."""
-        return damage_notices(self.damaged)
 
 
 def recall(

@@ -10,14 +10,13 @@ from msgspec.structs import replace
 from keju.answers.thinking import split_thinking
 from keju.benchmarks.base import Exam, Reader, Subset
 from keju.benchmarks.choices import as_shown
+from keju.benchmarks.grading import UNDECIDED
 from keju.engine.job import Job
 from keju.judges import earlier
 from keju.judges.prompts import ANSWER, EVAL_MODE, PROTOCOLS, Kind, render
 from keju.judges.verdicts import GRADER, VerdictReader, read_verdict, reading_of, score_of
 from keju.types import Answer, Prompt, Reading, Record, Reply, Sample, Score
 
-UNDECIDED = "undecided"
-"""Grader of an answer that no rule of an exam with open answers decides."""
 PREFIX = "judge:"
 
 

@@ -308,6 +308,7 @@ TEXTS: dict[str, str] = {
     "capsules_unused": "--capsules has no effect on '{name}': leave it out",
     "notebook_not_ready": "{name}: questions that are worked on in a notebook cannot be run yet",
     "unknown_ids": "no question of {names} has the id '{id}' ({n} of the ids are unknown)",
+    "failed_of_other_exam": "--failed-of: run '{run}' sat {sat} and not {asked}",
     "nothing_failed": "{run} got every question right: nothing to ask again",
     "config_limit": "must be a whole number of at least 1, or a share between 0 and 1",
     "config_missing": "{problem}: give --{flag}, '{field}:' in a file, or {variable}",
@@ -456,6 +457,8 @@ TEXTS: dict[str, str] = {
     # Two modes of an exam side by side.
     "modes_by_format": "format, not ability, makes the difference: {points:+.1f} points by the "
     "headline's reader, {robust:+.1f} by the robust one on the same replies",
+    "modes_unread": "{part} of {whole} replies ({share:.1%}) of run '{run}' hold no answer that "
+    "the headline's reader can find, and count as wrong: compare readers",
     "modes_differ": (
         "the runs cannot be compared: {name} is {first!r} in the first and {second!r} in the second"
     ),

@@ -269,6 +269,7 @@ TEXTS: dict[str, str] = {
     "capsules_unused": "--capsules 对 '{name}' 不起作用：去掉它",
     "notebook_not_ready": "{name}：需要在笔记本中作答的题目尚不能运行",
     "unknown_ids": "{names} 中没有编号为 '{id}' 的题目（共 {n} 个未知编号）",
+    "failed_of_other_exam": "--failed-of：运行 '{run}' 考的是 {sat}，不是 {asked}",
     "nothing_failed": "{run} 全部答对：没有需要重问的题目",
     "config_limit": "必须是不小于 1 的整数，或 0 与 1 之间的比例",
     "config_missing": "{problem}：请用 --{flag}、文件中的“{field}:”或变量 {variable} 给出",
@@ -396,6 +397,8 @@ TEXTS: dict[str, str] = {
     # 一场考试的两种模式并列。
     "modes_by_format": "差异来自格式而非能力：同样的回复，主读取器相差 {points:+.1f} 个百分点，"
     "robust 读取器相差 {robust:+.1f} 个百分点",
+    "modes_unread": "运行 '{run}' 的 {whole} 个回复中有 {part} 个（{share:.1%}）"
+    "未能由主读取器读出答案，按错计：请比较各读取器",
     "modes_differ": ("这两次运行不能比较：{name} 在前者中是 {first!r}，在后者中是 {second!r}"),
     "modes_no_exam": "运行“{run}”没有考 {benchmarks}",
     "modes_nothing_shared": "两次运行没有共同评过分的题目：无从比较",

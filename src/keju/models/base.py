@@ -11,12 +11,16 @@ from keju.types import Fault, Reply, Request, Sampling
 
 
 class NotReady(EndpointError):
-    """The endpoint at `place` does not work at present; `fault` may pass."""
+    """The endpoint at `place` does not work at present; `fault` may pass.
 
-    def __init__(self, place: str, fault: Fault) -> None:
+    `lasting` is what is wrong where it does not.
+    """
+
+    def __init__(self, place: str, fault: Fault, lasting: EndpointError | None = None) -> None:
         super().__init__(f"{place} is not ready ({fault_text(fault)})")
         self.place = place
         self.fault = fault
+        self.lasting = lasting
 
 
 class Model(ABC):

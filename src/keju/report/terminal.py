@@ -223,13 +223,13 @@ def _readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> None:
 
 
 def _disagreements(screen: Screen, disagreements: Sequence[Disagreement]) -> None:
-    """The replies that the readers read or score differently, the first of them in full."""
+    """The replies that the readers score differently, all of them; the others are counted."""
     total = len(disagreements)
-    shown = disagreements[: fmt.DISAGREEMENTS_SHOWN]
-    readers = list(dict.fromkeys(name for d in shown for name in d.answers))
+    shown = [row for row in disagreements if row.decides]
+    readers = list(dict.fromkeys(name for d in disagreements for name in d.answers))
     title = f"The readers disagree on {count(total)} replies"
     if len(shown) < total:
-        title += f"; the first {len(shown)} (--json prints all)"
+        title += f"; here the {count(len(shown))} whose score depends on that (--json prints all)"
     columns = [Column("id"), *(Column(name, fold=True) for name in ("target", *readers))]
     rows: list[list[Cell]] = []
     for row in shown:

@@ -8,19 +8,20 @@ a subject may have only a dozen questions, so the difference has an interval.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.engine.resume import graded_records
 from keju.errors import Notice, UsageError
+from keju.results.summarise import WARN_ABOVE
 from keju.runs.run import list_runs
 from keju.stats.distributions import student_t_quantile
 from keju.stats.intervals import Interval, Moments
 from keju.stats.paired import in_range, paired_difference
-from keju.types import UNSCORED
+from keju.types import UNSCORED, Outcome
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark
@@ -71,25 +72,26 @@ class Comparison(NamedTuple):
     """In the published order."""
     categories: list[ModesRow]
     """Means over their subjects; only those of which all subjects are there."""
+    unread: tuple[Notice, ...] = ()
+    """Runs whose replies hold no answer that the headline's reader can find."""
 
     def with_robust(self, other: Comparison) -> Comparison:
         """This comparison with that of another reader beside each of its rows."""
         rows = {row.subject: row for row in (*other.subjects, *other.categories)}
-        return Comparison(
-            self.overall._replace(robust=other.overall),
-            *(
-                [row._replace(robust=rows.get(row.subject)) for row in own]
-                for own in (self.subjects, self.categories)
-            ),
+        subjects, categories = (
+            [row._replace(robust=rows.get(row.subject)) for row in own]
+            for own in (self.subjects, self.categories)
         )
+        overall = self.overall._replace(robust=other.overall)
+        return Comparison(overall, subjects, categories, self.unread)
 
     def notices(self) -> list[Notice]:
         """What could mislead about the difference."""
         own, other = self.overall, self.overall.robust
         if other is None or not own.by_format:
-            return []
+            return [*self.unread]
         points = {"points": 100 * own.difference, "robust": 100 * other.difference}
-        return [Notice("modes_by_format", points)]
+        return [Notice("modes_by_format", points), *self.unread]
 
 
 class ModesExam(NamedTuple):
@@ -128,13 +130,13 @@ def compare_runs(direct: Run, reasoned: Run) -> Comparison:
     assert first is not None
     if unlike := difference_of(direct.manifest, reasoned.manifest):
         raise UsageError("modes_differ", **unlike._asdict())
-    (one, robust), (other, other_robust) = (
-        _scores(run, first.exam.name) for run in (direct, reasoned)
-    )
-    comparison = compare_modes(first.modes, one, other)
-    if not robust or not other_robust:
+    one, other = (_scores(run, first.exam.name) for run in (direct, reasoned))
+    comparison = compare_modes(first.modes, one.own, other.own)
+    unread = [*one.unread(direct), *other.unread(reasoned)]
+    comparison = comparison._replace(unread=tuple(unread))
+    if not one.beside or not other.beside:
         return comparison
-    return comparison.with_robust(compare_modes(first.modes, robust, other_robust))
+    return comparison.with_robust(compare_modes(first.modes, one.beside, other.beside))
 
 
 class Pair(NamedTuple):
@@ -196,15 +198,33 @@ def _conditions(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _scores(run: Run, benchmark: str) -> tuple[dict[str, float], dict[str, float]]:
-    """The score of each graded question of a run: the headline's, and the reader's beside it.
+class _Scores(NamedTuple):
+    """The score of each graded question of a run: the headline's, and the reader's beside it."""
 
-    It is the mean over repeats and rotations. Errors and what has no grade are left out.
+    own: dict[str, float]
+    beside: dict[str, float]
+    outcomes: Counter[Outcome]
+    """Of the replies, by the headline's reader."""
+
+    def unread(self, run: Run) -> Iterator[Notice]:
+        """The notice that answers were not found in many replies: they count as wrong."""
+        part, whole = self.outcomes["unparsed"], self.outcomes.total()
+        if part > WARN_ABOVE * whole:
+            values = {"part": part, "whole": whole, "share": part / whole}
+            yield Notice("modes_unread", {"run": run.id, **values})
+
+
+def _scores(run: Run, benchmark: str) -> _Scores:
+    """The scores of a run, means over repeats and rotations.
+
+    Errors and what has no grade are left out.
     """
     own: dict[str, list[float]] = defaultdict(list)
     beside: dict[str, list[float]] = defaultdict(list)
+    outcomes: Counter[Outcome] = Counter()
     for record in graded_records(run):
         if record.bench == benchmark:
+            outcomes.update(reading.score.outcome for reading in record.readings[:1])
             for place, reading in enumerate(record.readings):
                 known = reading.score.outcome not in UNSCORED
                 if known and (place == 0 or reading.reader == Exam.beside):
@@ -213,7 +233,7 @@ def _scores(run: Run, benchmark: str) -> tuple[dict[str, float], dict[str, float
     first, second = (
         {name: sum(each) / len(each) for name, each in values.items()} for values in (own, beside)
     )
-    return first, second
+    return _Scores(first, second, outcomes)
 
 
 def compare_modes(

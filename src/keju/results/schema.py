@@ -303,6 +303,12 @@ class Disagreement(msgspec.Struct, frozen=True):
     answers: dict[str, str | None]
     """By reader."""
     outcomes: dict[str, Outcome]
+    scores: dict[str, float] = {}
+
+    @property
+    def decides(self) -> bool:
+        """Whether the score, not only the outcome, depends on the reader."""
+        return len(set(self.scores.values())) > 1
 
 
 class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

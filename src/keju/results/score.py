@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -27,7 +27,7 @@ from keju.models.openai.wire import finish_of
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results
 from keju.results.summarise import accuracy_of, entries_of, origin_of
 from keju.runs.manifest import Manifest
-from keju.runs.run import Run
+from keju.runs.run import Run, damage_notices
 from keju.runs.sameness import other_versions
 from keju.types import Reading, Reply, Sample, Sampling
 
@@ -65,15 +65,15 @@ def score_run(
             joint[jobs.index(reply.job)][reply.unit] = Joint(sample.target, readings)
     if stage is not None:
         stage.grade(run.folder, None)
-    entries = [
-        entry for job in jobs for entry in entries_of(job, beside=readers is None, stage=stage)
-    ]
+    entries = [entry for job in jobs for entry in entries_of(job, beside=not several, stage=stage)]
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])
     notices = other_versions(run.manifest, exams_of(jobs))
     if changed:
         notices.append(Notice("data_changed", {"file": changed[0]}))
-    entries = [entry.with_notices([*notices, *run.notices]) for entry in entries]
+    missing = sum(job.units - job.tallies[0].done for job in jobs)
+    notices += damage_notices(run.damaged, missing)
+    entries = [entry.with_notices(notices) for entry in entries]
     for job, rows in zip(jobs, joint, strict=True):
         entries = _with_joint_metrics(job, entries, [rows[unit] for unit in sorted(rows)])
     return Results(
@@ -81,10 +81,8 @@ def score_run(
         run=run.manifest.run,
         model=run.manifest.model,
         benchmarks=tuple(entries),
-        complete=None
-        if run.manifest.imported is True
-        else all(job.tallies[0].done == job.units for job in jobs),
-        disagreements=tuple(disagreements) if several else None,
+        complete=None if run.manifest.imported is True else not missing,
+        disagreements=_weightiest_first(disagreements) if several else None,
         **origin_of(run.manifest, run.folder),
     )
 
@@ -138,7 +136,7 @@ def score_predictions(
         if several:
             disagreements[unit] = list(_disagreement(sample, graded))
             joint.append(Joint(sample.target, graded))
-    entries = entries_of(job, beside=readers is None)
+    entries = entries_of(job, beside=not several)
     entries = [golds.annotate(e) for e in _with_joint_metrics(job, entries, joint)]
     missing = len(exam.samples) - len(rows)
     if missing:
@@ -149,7 +147,9 @@ def score_predictions(
         run=predictions.name,
         model=predictions.name,
         benchmarks=tuple(entries),
-        disagreements=tuple(row for unit in sorted(disagreements) for row in disagreements[unit])
+        disagreements=_weightiest_first(
+            row for unit in sorted(disagreements) for row in disagreements[unit]
+        )
         if several
         else None,
     )
@@ -175,7 +175,13 @@ def _disagreement(sample: Sample, readings: Sequence[Reading]) -> Iterator[Disag
             sample.target,
             {reading.reader: reading.answer.value for reading in readings},
             {reading.reader: reading.score.outcome for reading in readings},
+            {reading.reader: reading.score.value for reading in readings},
         )
+
+
+def _weightiest_first(rows: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
+    """Those first whose score depends on the reader, each in the order of the exam."""
+    return tuple(sorted(rows, key=lambda row: not row.decides))
 
 
 class Joint(NamedTuple):

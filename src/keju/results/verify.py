@@ -112,7 +112,8 @@ def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -
         data_dir=str(recorded.data_dir),
         protocol=sitting.protocol,
     )
-    readers = choose_readers(exam, list(sitting.readers or [exam.protocol.reader]))
+    names = list(sitting.readers or [exam.protocol.reader])
+    readers = choose_readers(exam, names)[: len(names)]
     job = Job(exam, Sampling(), readers, model="")
     rows = []
     for index, row, _ in Predictions(exam, recorded.predictions, check.letter):

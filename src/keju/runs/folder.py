@@ -52,17 +52,13 @@ class RunFolder(NamedTuple):
 
 def run_folder(config: TaskConfig) -> RunFolder:
     """The folder of a run, made if need be: the one it names, or a new one of its own."""
+    refuse_unknown_run(config)
     work_dir = Path(config.work_dir)
     if config.run_id is not None:
         folder = work_dir / config.run_id
-        if config.resume and not (folder / MANIFEST).is_file():
-            hint = _nearest(config.run_id, work_dir)
-            raise UsageError(f"no run '{config.run_id}' in {config.work_dir} to resume{hint}")
         replaced = _moved_aside(folder) if config.replace else None
         existed = folder.exists()
         return RunFolder(_create(folder, exist_ok=True), new=not existed, replaced=replaced)
-    if config.resume:
-        raise UsageError("--resume needs the run's --run-id, or --config RUN/manifest.json")
     name = new_run_id(config.model, config.datasets)
     for number in range(1, 1000):  # others may start in the same second
         folder = work_dir / (name if number == 1 else f"{name}-{number}")
@@ -71,6 +67,18 @@ def run_folder(config: TaskConfig) -> RunFolder:
         except FileExistsError:
             continue
     raise UsageError(f"{work_dir} holds too many runs called {name}")
+
+
+def refuse_unknown_run(config: TaskConfig) -> None:
+    """UsageError where a run is to be resumed that is not there."""
+    if not config.resume:
+        return
+    if config.run_id is None:
+        raise UsageError("--resume needs the run's --run-id, or --config RUN/manifest.json")
+    work_dir = Path(config.work_dir)
+    if not (work_dir / config.run_id / MANIFEST).is_file():
+        hint = _nearest(config.run_id, work_dir)
+        raise UsageError(f"no run '{config.run_id}' in {config.work_dir} to resume{hint}")
 
 
 def _moved_aside(folder: Path) -> Path | None:

@@ -135,11 +135,6 @@ class Run:
         """Lines of the journal that could not be read, as far as it was read."""
         return self.records.damaged
 
-    @property
-    def notices(self) -> list[Notice]:
-        """What a reader of the run must know: lines of its journal that could not be read."""
-        return damage_notices(self.damaged)
-
     def config(self, data_dir: str | None = None) -> TaskConfig:
         """The settings that its results were made with; `data_dir` goes before the run's own."""
         judge = self.manifest.judge
@@ -198,9 +193,12 @@ class Run:
         return zip(numbers, graded(self.folder, records), strict=True)
 
 
-def damage_notices(lines: int) -> list[Notice]:
-    """The notice that so many lines of a journal could not be read; none if all could."""
-    return [Notice("damaged_lines", {"lines": lines})] if lines else []
+def damage_notices(lines: int, missing: int) -> list[Notice]:
+    """The notice that lines of a journal could not be read, and that replies are `missing`.
+
+    A line that was asked again is missed by nobody.
+    """
+    return [Notice("damaged_lines", {"lines": lines})] if lines and missing else []
 
 
 def open_run(name: str | Path, work_dir: str = "runs") -> Run:

@@ -14,7 +14,7 @@ from keju.models.openai.client import OpenAIModel
 from keju.types import Sampling
 from tests.models.helpers import KEY, ask, request_of, use
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Plan
+from tests.support.replies import Plan, Raw
 
 LABELS = Sampling(decode="labels")
 
@@ -173,6 +173,15 @@ def test_fewer_log_probabilities_are_taken_where_20_are_refused(form: Any) -> No
 @pytest.mark.parametrize("logprobs", ["missing", "refused"])
 def test_lacking_log_probabilities_are_found_out(logprobs: Any) -> None:
     assert refusal(Plan(logprobs=logprobs), LABELS).startswith("URL gives no log-probabilities: ")
+
+
+def test_one_reply_without_log_probabilities_is_no_endpoint_without_them() -> None:
+    body = b'{"model": "m", "choices": [{"index": 0, "message": {"content": "A"}}]}'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    once = Raw(data=head % len(body) + body)
+    with FaultyEndpoint(Plan(raw=lambda _, attempt: once if attempt < 2 else None)) as endpoint:
+        fly(endpoint.url, LABELS)
+        assert endpoint.stats.requests == 3
 
 
 def test_facts() -> None:

@@ -76,8 +76,10 @@ async def _attempt(model: OpenAIModel, request: Request) -> HttpReply | Fault:
     sampling = msgspec.structs.replace(request.sampling, decode="generate")
     as_text = msgspec.structs.replace(request, sampling=sampling)
     fault = model.read(reply, as_text).error
-    if fault is None and model.read(reply, request).error is not None:
-        raise endpoint_error("endpoint_no_logprobs", model, Notice("logprobs_left_out"))
+    lacking = model.read(reply, request).error
+    if fault is None and lacking is not None:  # by chance, or always
+        lasting = endpoint_error("endpoint_no_logprobs", model, Notice("logprobs_left_out"))
+        raise NotReady(model.address.shown, lacking, lasting)
     return reply if fault is None else fault
 
 
