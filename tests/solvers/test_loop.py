@@ -16,7 +16,7 @@ from keju.engine.channel import Channel, Exchange, Limits
 from keju.errors import ConfigError, EndpointError
 from keju.models.openai.client import OpenAIModel
 from keju.solvers.loop import ToolLoop
-from keju.solvers.toolbox import ToolResult, ToolsLost, joined
+from keju.solvers.toolbox import Joined, ToolResult, ToolsLost
 from keju.types import Prefix, Prompt, Request, Sample, Sampling, Turn
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Asked, Plan, Raw
@@ -399,13 +399,13 @@ def test_the_tokens_of_the_definitions_are_measured_or_estimated() -> None:
     facts = knock({"add": add}, {}, Plan()).facts()
     assert facts["tools"] == ["add"]
     assert facts["schema_tokens_from"] == "estimate"
-    assert facts["kind"] == "functions"
+    assert facts["sources"] == {"kind": "functions"}
     assert len(facts["tools_hash"]) == 16
 
 
 def test_sources_are_joined_and_their_names_differ() -> None:
     async def scenario() -> list[str]:
-        both = joined([Functions({"add": add}), Functions({"sub": lambda a, b: a - b})])
+        both = Joined([Functions({"add": add}), Functions({"sub": lambda a, b: a - b})])
         await both.open()
         async with both.episode(SAMPLE, 0) as box:
             texts = [(await box.call(n, {"a": 5, "b": 3})).text for n in ("add", "sub")]
@@ -414,4 +414,4 @@ def test_sources_are_joined_and_their_names_differ() -> None:
 
     assert asyncio.run(scenario()) == ["8", "2"]
     with pytest.raises(ConfigError, match="called 'add'"):
-        asyncio.run(joined([Functions({"add": add}), Functions({"add": add})]).open())
+        asyncio.run(Joined([Functions({"add": add}), Functions({"add": add})]).open())

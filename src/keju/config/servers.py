@@ -70,14 +70,14 @@ class Server(StrictSettings):
     command: str | None = Field(default=None, min_length=1)
     args: list[str] = Field(default=[])
     """Arguments of the command; ``{workdir}`` and ``{instance_id}`` are filled in."""
-    env: dict[str, str | None] = Field(default={})
+    env: dict[str, str | None] = Field(default={}, repr=False)
     """Further environment variables; null takes the value of Keju's own variable of that name.
     Beside them the server gets HOME, LOGNAME, PATH, SHELL, TERM and USER. Values are never stored;
     what is written as ``${VAR}`` is stored as it is written."""
     cwd: str | None = None
     """Folder to start in; Keju's own by default."""
     url: str | None = None
-    headers: dict[str, str] = Field(default={}, exclude=True)
+    headers: dict[str, str] = Field(default={}, exclude=True, repr=False)
     """Request headers for the URL; never stored."""
     headers_var: str | None = None
     """A variable that holds the headers: a JSON object, or lines ``Name: value``."""

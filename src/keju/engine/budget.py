@@ -41,6 +41,11 @@ class Meter:
             if isinstance(value, int):
                 setattr(self, name, getattr(self, name) + value)
 
+    def raise_to(self, **least: int) -> None:
+        """Let counts be no less than these."""
+        for name, value in least.items():
+            setattr(self, name, max(value, getattr(self, name)))
+
     @property
     def tokens(self) -> int:
         """Input and output tokens."""

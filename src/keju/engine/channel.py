@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from keju.config import Budget, TaskConfig
 from keju.engine.budget import Spending
-from keju.errors import EndpointError, KejuError, RunIncomplete
+from keju.errors import EndpointError, KejuError, Notice, RunIncomplete
 from keju.models.base import Model, NotReady
 from keju.models.faults import fault_text
 from keju.types import Fault, FaultKind, Reading, Reply, Request, Sample, Sampling
@@ -487,7 +487,7 @@ class Solver:
     """Turns a request into a reply by asking a channel: once, or as those below it do."""
 
     begun = 0
-    """Episodes that were begun, where a reply takes several requests."""
+    """Episodes whose first reply has come, where a reply takes several requests."""
     finished = 0
     """Those of them that have their reply."""
 
@@ -509,3 +509,12 @@ class Solver:
     def facts(self) -> dict[str, Any]:
         """What determines the replies, for the manifest: never a secret."""
         return {}
+
+    def statistics(self) -> dict[str, Any]:
+        """What the session was like beside its records, for the manifest; asked at its end."""
+        return {}
+
+    @property
+    def notices(self) -> list[Notice]:
+        """What a reader of the results must know of the session."""
+        return []

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from typing import Any, TypeVar
 
 from keju.config import TaskConfig
 from keju.engine.budget import Meter, Spending
-from keju.engine.channel import Channel, Limits, Solver
+from keju.engine.channel import Channel, Limits
 from keju.engine.display import Display, Progress, Silent, Standing
 from keju.engine.job import Job
 from keju.engine.loop import Engine
@@ -23,7 +23,6 @@ from keju.models.base import Model
 from keju.runs.journal import Journal
 from keju.runs.manifest import SessionLog, StoredSession, now
 from keju.signals import calling
-from keju.types import Sampling
 
 T = TypeVar("T")
 
@@ -51,16 +50,16 @@ def run_session(
         if recalled.count == total:
             return None
         spent = Meter()
-        spent.include(already or Meter())
         spent.include(recalled.spent)
+        spent.raise_to(**log.spent)  # episodes that were broken off are in no journal
+        spent.include(already or Meter())
         spending = Spending(config.budget, config.price, spent, log.seconds)
         channel = Channel(model, Limits.of(config, model), spending, seed=config.seed)
         lanes = model.slots is not None and not model.batches
         drawn = config.agent.arm_order == "random"
         queue = Queue(jobs, recalled.done, seed=config.seed, lanes=lanes, draw_arms=drawn)
         lacking = [job for job, known in zip(jobs, recalled.done, strict=True) if known.count(0)]
-        solvers = {job.solver: job.sampling for job in reversed(lacking)}
-        session = _Session(jobs, solvers, channel, log, display)
+        session = _Session(jobs, lacking, channel, log, display)
         engine = Engine(channel, queue, journal, on_progress=session.show, on_session=session.note)
         return run_loop(lambda: session.run(engine), session.interrupt_from_outside)
     finally:
@@ -73,14 +72,15 @@ class _Session:
     def __init__(
         self,
         jobs: Sequence[Job],
-        solvers: Mapping[Solver, Sampling],
+        lacking: Sequence[Job],
         channel: Channel,
         log: SessionLog,
         display: Display,
     ) -> None:
-        """`solvers` are those of the jobs that still lack replies, with how they may ask."""
+        """`lacking` are the jobs that still lack replies."""
         self._jobs = jobs
-        self._solvers = solvers
+        self._arms = {job.arm: job.solver for job in lacking}
+        self._solvers = {job.solver: job.sampling for job in reversed(lacking)}
         self._channel = channel
         self._log = log
         self._display = display
@@ -130,8 +130,10 @@ class _Session:
             await solver.knock(self._channel, sampling)
         facts = self._channel.model.facts()
         self._endpoint = str(facts.get("endpoint", ""))
-        arms = {job.arm: told for job in self._jobs if (told := job.solver.facts())}
-        self._log.note_endpoint(facts, arms)
+        self._log.note_endpoint(facts)
+        for arm, solver in self._arms.items():
+            if told := solver.facts():
+                self._log.note_arm(arm, told)
 
     def interrupt(self) -> None:
         """The first call lets what is in flight finish, the second stops at once."""
@@ -171,6 +173,7 @@ class _Session:
         if begun := sum(solver.begun for solver in self._solvers):
             session.episodes_begun = begun
             session.episodes_finished = sum(solver.finished for solver in self._solvers)
+            session.tools = {arm: solver.statistics() for arm, solver in self._arms.items()}
         self._log.note_session(session)
 
     def _reported(self) -> Counter[str]:

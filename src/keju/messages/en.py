@@ -326,6 +326,8 @@ TEXTS: dict[str, str] = {
     "tools_in_extra_body": "extra_body cannot set '{name}' where an arm has tools",
     "arm_other_tools": "arm '{arm}' of run '{run}' was made with other tools under the same "
     "names; choose another --run-id",
+    "episodes_broken_off": "{episodes} episodes were broken off and had to start again; what they "
+    "had spent is in no usage below",
     "tool_named_twice": "two tools of one arm are called '{name}'",
     "config_no_extras": "unknown key 'extra_params.{key}' (this benchmark has none)",
     "config_nested_too_deep": "nested more than {levels} deep, or part of itself",

@@ -98,9 +98,11 @@ class StoredSession(msgspec.Struct, kw_only=True):
     output_tokens: int = 0
     cost: float | UnsetType = UNSET
     episodes_begun: int | UnsetType = UNSET
-    """Where models act: the episodes that were begun, and those that came to their reply. One that
-    a kill broke off starts again on resume."""
+    """Where models act: the episodes whose first reply came, and those that came to their end. One
+    that a kill broke off starts again on resume."""
     episodes_finished: int | UnsetType = UNSET
+    tools: dict[str, Any] | UnsetType = UNSET
+    """What happened to the tools of each arm that no transcript tells: starts, restarts."""
 
 
 class StoredJudge(msgspec.Struct):
@@ -187,12 +189,29 @@ class SessionLog:
         """How long all sessions took."""
         return sum(session.seconds for session in self._entry.sessions)
 
-    def note_endpoint(self, facts: dict[str, Any], arms: dict[str, Any] | None = None) -> None:
-        """Write what is known of the endpoint and of the arms' tools, before the first question."""
+    @property
+    def spent(self) -> dict[str, int]:
+        """What all sessions have sent and been sent, replies that were lost with them included."""
+        sessions = self._entry.sessions
+        return {
+            "requests": sum(session.requests for session in sessions),
+            "input": sum(session.input_tokens for session in sessions),
+            "output": sum(session.output_tokens for session in sessions),
+        }
+
+    @property
+    def broken_off(self) -> int:
+        """Episodes that earlier sessions began and did not finish; they were begun again."""
+        told = [s for s in self._entry.sessions if s.episodes_begun is not UNSET]
+        return sum((s.episodes_begun or 0) - (s.episodes_finished or 0) for s in told)
+
+    def note_endpoint(self, facts: dict[str, Any]) -> None:
+        """Write what is known of the endpoint, before the first question."""
         self._entry.endpoint = facts
-        if arms and isinstance(self._entry, Manifest):
-            self._entry.arms = (self._entry.arms or {}) | arms
         self.write()
+
+    def note_arm(self, arm: str, facts: dict[str, Any]) -> None:
+        """Write what is known of an arm's tools, before the first question; a judge has none."""
 
     def note_session(self, session: StoredSession) -> None:
         """Write what the session has taken and spent so far, so that a kill leaves a trace."""
@@ -252,8 +271,8 @@ class ManifestFile(SessionLog):
         same = all(before.get(key) == today.get(key) for key in ("api_url", "model_args"))
         return frozenset() if same else frozenset({"context_length"})
 
-    def note_endpoint(self, facts: dict[str, Any], arms: dict[str, Any] | None = None) -> None:
-        """Write what is known of the endpoint and of the arms' tools, before the first question.
+    def note_endpoint(self, facts: dict[str, Any]) -> None:
+        """Write what is known of the endpoint, before the first question.
 
         A local model must be the very file that earlier replies came from, used in the same way.
         """
@@ -264,11 +283,15 @@ class ManifestFile(SessionLog):
                     f"run '{self.path.parent.name}' was made with {title} under the same name; "
                     "choose another --run-id"
                 )
-        for arm, told in (arms or {}).items():
-            before = (self.manifest.arms or {}).get(arm, {}).get(TOOLS_HASH)
-            if before not in (None, told.get(TOOLS_HASH)):
-                raise UsageError("arm_other_tools", arm=arm, run=self.path.parent.name)
-        super().note_endpoint(facts, arms)
+        super().note_endpoint(facts)
+
+    def note_arm(self, arm: str, facts: dict[str, Any]) -> None:
+        """Write what is known of an arm's tools; UsageError if they were others before."""
+        stored = self.manifest.arms or {}
+        if stored.get(arm, facts).get(TOOLS_HASH) != facts.get(TOOLS_HASH):
+            raise UsageError("arm_other_tools", arm=arm, run=self.path.parent.name)
+        self.manifest.arms = stored | {arm: facts}
+        self.write()
 
     def judge_log(self, model: str) -> SessionLog:
         """Where the sessions of a judge are written."""

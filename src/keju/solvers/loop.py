@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from keju.config import Agent, Price
 from keju.engine.budget import Meter
 from keju.engine.channel import Channel, Exchange, Solver
-from keju.errors import ConfigError, EndpointError, KejuError
+from keju.errors import ConfigError, EndpointError, KejuError, Notice
 from keju.models.faults import fault_text
 from keju.runs.manifest import TOOLS_HASH
 from keju.solvers.textual import Textual
@@ -141,13 +141,21 @@ class ToolLoop(Solver):
         digest = hashlib.sha256(msgspec.json.encode(self.source.tools)).hexdigest()
         names = [tool.name for tool in self.source.tools]
         shown = {"tools": names, TOOLS_HASH: digest[:16], **self._overhead}
-        return shown | self.source.facts()
+        return shown | {"sources": self.source.facts()}
+
+    def statistics(self) -> dict[str, Any]:
+        """What the session was like for the tools."""
+        return self.source.statistics()
+
+    @property
+    def notices(self) -> list[Notice]:
+        """What a reader of the results must know of the tools."""
+        return self.source.notices
 
     async def __call__(
         self, request: Request, channel: Channel, sample: Sample, epoch: int
     ) -> Exchange:
         """One episode; an episode that its channel breaks off has no reply."""
-        self.begun += 1
         episode = _Episode(self, request, channel)
         try:
             async with self.source.episode(sample, epoch) as box:
@@ -162,14 +170,16 @@ class ToolLoop(Solver):
         except Exception as error:  # its text may hold a secret
             problem = f"the tools broke down ({type(error).__name__})"
             episode.fail("server_lost", Fault("tools", problem))
-        self.finished += 1
-        return episode.exchange()
+        exchange = episode.exchange()
+        self.finished += exchange.reply.requests > 0
+        return exchange
 
 
 class _Episode:
     """One sample in the hands of a model."""
 
     def __init__(self, loop: ToolLoop, request: Request, channel: Channel) -> None:
+        self._loop = loop
         self._agent, self._price, self._protocol = loop.agent, loop.price, loop.protocol
         self._request, self._channel = request, channel
         self._turns: list[Turn] = []
@@ -209,6 +219,7 @@ class _Episode:
         limit = self._agent.timeout_seconds
         within = None if limit is None else limit - self._seconds
         exchange = await self._channel.ask(request, within=within)
+        self._loop.begun += not self._meter.replies
         reply, fault = exchange.reply, exchange.reply.error
         self._faults += exchange.faults
         self._seconds += exchange.seconds

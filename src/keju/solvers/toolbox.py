@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, NamedTuple
 
-from keju.errors import ConfigError
+from keju.errors import ConfigError, Notice
 from keju.types import CallKind, Sample, Stop, Tool
 
 
@@ -93,6 +93,11 @@ class ToolSource:
         """What happened in the session that no transcript tells: restarts, start times."""
         return {}
 
+    @property
+    def notices(self) -> list[Notice]:
+        """What a reader of the results must know of the session."""
+        return []
+
 
 class Joined(ToolSource):
     """Several sources as one; the names of all their tools differ."""
@@ -134,6 +139,11 @@ class Joined(ToolSource):
         """What each of them says."""
         return {name: n for source in self.sources for name, n in source.statistics().items()}
 
+    @property
+    def notices(self) -> list[Notice]:
+        """What each of them says."""
+        return [notice for source in self.sources for notice in source.notices]
+
 
 class _JoinedBox(Toolbox):
     def __init__(self, boxes: Sequence[Toolbox]) -> None:
@@ -151,8 +161,3 @@ class _JoinedBox(Toolbox):
 
     def facts(self) -> dict[str, Any]:
         return {name: fact for box in self._boxes for name, fact in box.facts().items()}
-
-
-def joined(sources: Sequence[ToolSource]) -> ToolSource:
-    """Several sources as one; one alone is itself."""
-    return sources[0] if len(sources) == 1 else Joined(sources)

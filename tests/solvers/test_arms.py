@@ -1,0 +1,348 @@
+"""Runs with arms: the same questions with and without tools, side by side in one run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.benchmarks import registry
+from keju.cli import main
+from keju.config import TaskConfig
+from keju.errors import ConfigError, UsageError
+from keju.runs.journal import FILE, Records
+from keju.solvers import arms
+from keju.solvers.toolbox import ToolsLost
+from keju.task import Finished, run_exams
+from keju.types import Record, Sample
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.judged import verdict
+from tests.support.replies import Asked, Plan, draw
+from tests.support.tools import Functions, calling, results_in
+from tests.test_task import FAULTS
+
+ARMS: list[dict[str, Any]] = [{"name": "baseline"}, {"name": "calc", "tools": ["python"]}]
+
+
+def lookup(sample: Sample) -> str:
+    """Look the answer up."""
+    return sample.target
+
+
+def answers(asked: Asked) -> Any:
+    """Right where it has a tool and calls it; else (A)."""
+    if "tools" in asked.body and not results_in(asked):
+        return calling(("lookup", {}))
+    label = results_in(asked)[-1] if results_in(asked) else "A"
+    return f"So the answer is ({label})."
+
+
+@pytest.fixture
+def source(monkeypatch: pytest.MonkeyPatch) -> Functions:
+    """The tools of every arm that has any."""
+    functions = Functions({"lookup": lookup})
+    monkeypatch.setattr(arms, "sources_of", lambda arm, _: [functions] if arm.tools else [])
+    return functions
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FaultyEndpoint]:
+    with FaultyEndpoint(Plan(answers=answers)) as running:
+        yield running
+
+
+def config(endpoint: FaultyEndpoint, folder: Path, **more: Any) -> TaskConfig:
+    settings: dict[str, Any] = {
+        "model": "m",
+        "api_url": endpoint.url,
+        "datasets": ["demo"],
+        "dataset_args": {"demo": {"size": 4}},
+        "work_dir": str(folder),
+        "run_id": "r",
+        "eval_batch_size": 8,
+        "retry_interval": 0.02,
+        "arms": ARMS,
+    }
+    return TaskConfig(**(settings | more))
+
+
+def records(folder: Path) -> list[Record]:
+    return list(Records(folder / "r"))
+
+
+def by_arm(finished: Finished) -> dict[str, dict[str, Any]]:
+    return {entry["arm"]: entry for entry in finished.document["benchmarks"]}
+
+
+@pytest.mark.usefixtures("source")
+def test_each_arm_has_its_entry_and_they_are_compared(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    finished = run_exams(config(endpoint, tmp_path))
+    assert finished.exit_code == 0
+    entries = by_arm(finished)
+    assert list(entries) == ["baseline", "calc"]
+    assert entries["calc"]["metrics"]["accuracy"]["value"] == 1.0
+    assert entries["baseline"]["metrics"]["accuracy"]["value"] < 1.0
+    assert entries["baseline"]["usage"]["requests"] == 24
+    assert entries["calc"]["usage"]["requests"] == 48
+    (comparison,) = finished.document["comparisons"]
+    assert (comparison["base"], comparison["arm"], comparison["n"]) == ("baseline", "calc", 24)
+    manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
+    assert len(manifest["benchmarks"]) == 1
+    assert manifest["arms"]["calc"]["tools"] == ["lookup"]
+    assert manifest["sessions"][0]["episodes_begun"] == 24
+    assert manifest["sessions"][0]["episodes_finished"] == 24
+
+
+def test_prompts_are_the_same_bytes_and_the_transcript_repeats_none(
+    source: Functions, tmp_path: Path
+) -> None:
+    prompts: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+
+    def seen(asked: Asked) -> Any:
+        if not results_in(asked):
+            prompts["tools" in asked.body][json.dumps(asked.body["messages"])] += 1
+        return answers(asked)
+
+    with FaultyEndpoint(Plan(answers=seen)) as endpoint:
+        run_exams(config(endpoint, tmp_path))
+    for probes in prompts.values():  # the preflight's calls
+        probes.pop(next(p for p in probes if "one letter" in p or "Say OK" in p), None)
+    assert len(prompts[True] & prompts[False]) >= 24
+    assert source.events[0] == "open"
+    assert source.events[-1] == "close"
+    acted = [r for r in records(tmp_path) if r.arm == "calc"]
+    for record in acted:
+        assert record.reply.episode is not None
+        assert [t.role for t in record.reply.episode.turns] == ["assistant", "tool", "assistant"]
+    lines = (tmp_path / "r" / FILE).read_text().splitlines()
+    assert not [line for line in lines if "Answer with the letter" in line]
+
+
+@pytest.mark.usefixtures("source")
+def test_arms_of_a_question_come_together_in_an_order_drawn_for_each(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    run_exams(config(endpoint, tmp_path, eval_batch_size=1))
+    order = [(record.id, record.arm) for record in records(tmp_path)]
+    pairs = [order[i : i + 2] for i in range(0, len(order), 2)]
+    assert all(first[0] == second[0] for first, second in pairs)
+    assert {first[1] for first, _ in pairs} == {"baseline", "calc"}
+
+
+@pytest.mark.usefixtures("source")
+def test_a_new_arm_is_growth_and_a_changed_one_is_refused(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    run_exams(config(endpoint, tmp_path, arms=ARMS[:1]))
+    grown = run_exams(config(endpoint, tmp_path))
+    assert len(records(tmp_path)) == 48
+    assert list(by_arm(grown)) == ["baseline", "calc"]
+    asked = endpoint.stats.requests
+    run_exams(config(endpoint, tmp_path))
+    assert endpoint.stats.requests == asked
+    stub = [ARMS[0], ARMS[1] | {"stub_tools": True}]
+    with pytest.raises(UsageError, match="arm calc stub_tools: stored none, asked true"):
+        run_exams(config(endpoint, tmp_path, arms=stub))
+    with pytest.raises(UsageError, match=r"agent\.max_iterations: stored 15, asked 3"):
+        run_exams(config(endpoint, tmp_path, agent={"max_iterations": 3}))
+    with pytest.raises(UsageError, match="arms: stored"):
+        run_exams(config(endpoint, tmp_path, arms=ARMS[:1]))
+
+
+def test_other_tools_under_the_same_names_are_another_run(
+    source: Functions, endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    run_exams(config(endpoint, tmp_path))
+    source.tools = (*source.tools, source.tools[0].__class__("more"))
+    with pytest.raises(UsageError, match="other tools"):
+        run_exams(config(endpoint, tmp_path, dataset_args={"demo": {"size": 5}}))
+
+
+def test_values_of_variables_are_not_stored(tmp_path: Path) -> None:
+    from keju.runs.manifest import ManifestFile
+
+    server = {"name": "s", "command": "x", "env": {"TOKEN": "SECRET-1", "OTHER": "${HOME}"}}
+    with FaultyEndpoint(Plan(answers=answers)) as endpoint:
+        task = config(endpoint, tmp_path, arms=[{"name": "a", "servers": [server]}])
+    stored = json.dumps(ManifestFile(tmp_path, task, []).manifest.config)
+    assert "SECRET-1" not in stored
+    assert "${HOME}" in stored
+    assert "TOKEN" in stored
+    assert "SECRET-1" not in repr(task)
+
+
+@pytest.mark.usefixtures("source")
+def test_stored_runs_with_arms_can_be_read_in_every_way(
+    endpoint: FaultyEndpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished = run_exams(config(endpoint, tmp_path))
+    run = str(tmp_path / "r")
+    assert main(["score", run, "--json"]) == 0
+    scored = json.loads(capsys.readouterr().out)
+    for before, after in zip(finished.document["benchmarks"], scored["benchmarks"], strict=True):
+        assert after["arm"] == before["arm"]
+        assert after["metrics"]["accuracy"] == before["metrics"]["accuracy"]
+    for form in ("csv", "jsonl"):
+        table = tmp_path / f"table.{form}"
+        assert main(["export", run, "--format", form, "--output", str(table)]) == 0
+        assert table.read_text().count("calc") == 24
+    assert main(["report", run]) == 0
+
+
+@pytest.mark.usefixtures("source")
+def test_a_run_with_arms_is_said_again(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
+    first = run_exams(config(endpoint, tmp_path))
+    again = {"model": f"replay:{tmp_path / 'r'}", "api_url": None, "run_id": "again"}
+    second = run_exams(config(endpoint, tmp_path, **again))
+    for arm, entry in by_arm(first).items():
+        assert by_arm(second)[arm]["metrics"] == entry["metrics"]
+    stored = {(r.id, r.arm): r.reply.text for r in records(tmp_path)}
+    for record in Records(tmp_path / "again"):
+        assert stored[record.id, record.arm] == record.reply.text
+        assert (record.reply.episode is not None) == (record.arm == "calc")
+
+
+def test_one_crash_among_many_samples_at_once_is_one_error(
+    source: Functions, tmp_path: Path
+) -> None:
+    waiting: list[str] = []
+
+    async def crash(sample: Sample) -> str:
+        """Break down for one question, while all the others are being served."""
+        waiting.append(sample.id)
+        while len(waiting) < 41:
+            await asyncio.sleep(0.001)
+        if sample.index == 17:
+            raise ToolsLost("server_lost", "the server died")
+        return sample.target
+
+    source.functions = {"lookup": crash}
+    with FaultyEndpoint(Plan(answers=answers)) as endpoint:
+        task = config(
+            endpoint,
+            tmp_path,
+            arms=ARMS[1:],
+            eval_batch_size=41,
+            dataset_args={"demo": {"size": 41, "subset_list": ["object_counting"]}},
+            error_limit=0.5,
+        )
+        finished = run_exams(task)
+    (entry,) = finished.document["benchmarks"]
+    assert entry["outcomes"]["correct"] == 40
+    assert entry["outcomes"]["error"] == 1
+    assert entry["errors"]["kinds"] == {"tools": 1}
+    (failed,) = [r for r in records(tmp_path) if r.reply.error is not None]
+    assert failed.id.endswith("_17")
+    assert failed.reply.episode is not None
+    assert failed.reply.episode.stop == "server_lost"
+    # What the tools broke is asked again.
+    source.functions = {"lookup": lookup}
+    with FaultyEndpoint(Plan(answers=answers)) as endpoint:
+        task = task.model_copy(update={"api_url": endpoint.url})
+        assert run_exams(task).document["benchmarks"][0]["outcomes"]["correct"] == 41
+
+
+def many_calls(wanted: int, asked: Asked) -> Any:
+    """Calls several times, alone and in pairs, and only then answers."""
+    done = len(results_in(asked))
+    if "tools" not in asked.body or done >= wanted:
+        return answers(asked)
+    calls = 1 + int(draw(asked.text, done) * 2)
+    return calling(*[("lookup", {})] * calls, first=done)
+
+
+@pytest.mark.usefixtures("source")
+def test_no_fault_of_the_endpoint_in_the_middle_of_episodes_changes_a_score(
+    tmp_path: Path,
+) -> None:
+    said = partial(many_calls, 6)
+    plan = Plan(answers=said, faults=FAULTS, seed=3, retry_after="0.05", stall=1.0)
+    with FaultyEndpoint(plan) as faulty:
+        task = config(faulty, tmp_path, timeout=0.5, attempts=12, eval_batch_size=16)
+        finished = run_exams(task)
+        assert set(faulty.stats.faults) == set(FAULTS)
+    with FaultyEndpoint(Plan(answers=said)) as good:
+        clean = run_exams(config(good, tmp_path / "clean"))
+    assert finished.exit_code == 0
+    for arm, entry in by_arm(clean).items():
+        assert by_arm(finished)[arm]["metrics"] == entry["metrics"]
+    transcripts = [
+        {
+            (r.id, r.arm): [(t.role, t.text, t.kind) for t in r.reply.episode.turns]
+            for r in records(folder)
+            if r.reply.episode is not None
+        }
+        for folder in (tmp_path, tmp_path / "clean")
+    ]
+    assert transcripts[0] == transcripts[1]
+
+
+@pytest.mark.usefixtures("source")
+def test_a_budget_is_looked_at_in_every_turn(tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(answers=partial(many_calls, 8))) as endpoint:
+        task = config(endpoint, tmp_path, arms=ARMS[1:], budget={"requests": 30})
+        finished = run_exams(task)
+        assert finished.exit_code == 4
+        assert endpoint.stats.requests <= 30 + 8 + 3
+        sessions = json.loads((tmp_path / "r" / "manifest.json").read_text())["sessions"]
+        broken_off = sessions[0]["episodes_begun"] - sessions[0]["episodes_finished"]
+        assert 0 < broken_off <= 8
+        assert len(records(tmp_path)) == sessions[0]["episodes_finished"]
+        # What broken episodes have spent is spent: the same budget allows nothing more.
+        asked = endpoint.stats.requests
+        assert run_exams(task).exit_code == 4
+        assert endpoint.stats.requests - asked <= 3
+        resumed = run_exams(task.model_copy(update={"budget": type(task.budget)()}))
+    assert by_arm(resumed)["calc"]["n"] == 24
+    (told,) = [n for n in by_arm(resumed)["calc"]["notices"] if n["code"] == "episodes_broken_off"]
+    assert told["values"] == {"episodes": broken_off}
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"protocol": "letters"}, "chat form"),
+    ({"generation_config": {"extra_body": {"tools": []}}}, "extra_body"),
+    ({"arms": [{"name": "a"}, {"name": "a"}]}, "named twice: a"),
+    ({"arms": [{"name": "a", "stub_tools": True}]}, "no tools"),
+    ({"arms": [{"name": "a", "tool": []}]}, r"arms\.0\.tool.*tools"),
+    ({"agent": {"max_cost": 1}}, "price"),
+]
+
+
+@pytest.mark.parametrize(("settings", "told"), REFUSED)
+@pytest.mark.usefixtures("source")
+def test_what_cannot_be_carried_out_is_refused(
+    settings: dict[str, Any], told: str, endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        run_exams(config(endpoint, tmp_path, **settings))
+    assert endpoint.stats.requests == 0
+
+
+@pytest.mark.usefixtures("source")
+def test_judged_exams_have_arms_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
+
+    def said(asked: Asked) -> Any:
+        if asked.body["model"] == "judge":
+            return verdict(asked)
+        if "tools" in asked.body and not results_in(asked):
+            return calling(("lookup", {}))
+        return f"It is {results_in(asked)[-1]}." if results_in(asked) else "No idea."
+
+    with FaultyEndpoint(Plan(answers=said)) as endpoint:
+        judge = {"model": "judge", "api_url": endpoint.url}
+        more = {"datasets": ["open"], "dataset_args": {}, "limit": 6, "judge": judge}
+        finished = run_exams(config(endpoint, tmp_path, **more))
+    assert finished.exit_code == 0
+    entries = by_arm(finished)
+    assert [entries[arm]["judge"]["judged"] for arm in ("baseline", "calc")] == [6, 6]
+    assert entries["calc"]["outcomes"]["correct"] == 6
+    assert entries["baseline"]["outcomes"]["incorrect"] == 6
