@@ -1,4 +1,4 @@
-"""Settings of models that act: arms and their tools, the loop's limits, the sandbox."""
+"""Settings of models that act: arms and their tools, the loop's limits."""
 
 from __future__ import annotations
 
@@ -75,21 +75,6 @@ class Agent(StrictSettings):
     def identity(self) -> dict[str, Any]:
         """The limits and the form under which a model acts; the order of arms is none of them."""
         return self.model_dump(mode="json", exclude={"arm_order"})
-
-
-class Sandbox(StrictSettings):
-    """Where code of a model runs."""
-
-    backend: Literal["auto", "bwrap", "docker", "podman", "none"] = "auto"
-    network: Literal["none", "host"] = "none"
-    memory: str | None = None
-    """Of the whole tree of an episode, as ``4GiB``."""
-    cell_timeout: Seconds = 600.0
-    image: str | None = None
-    """Of containers."""
-    venv: str | None = None
-    """A Python environment for kernels."""
-    max_work_bytes: Whole = 1 << 30
 
 
 def _names_differ(arms: list[Arm]) -> list[Arm]:

@@ -20,9 +20,10 @@ from pydantic import (
     model_validator,
 )
 
-from keju.config.arms import Agent, Arms, Sandbox
+from keju.config.arms import Agent, Arms
 from keju.config.patterns import compiled
 from keju.config.providers import full_name
+from keju.config.sandbox import Sandbox
 from keju.config.strict import LARGEST, Count, Invalid, Seconds, Seed, StrictSettings, Whole
 from keju.errors import ConfigError, did_you_mean
 

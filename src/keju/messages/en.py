@@ -313,6 +313,17 @@ TEXTS: dict[str, str] = {
     "config_limit": "must be a whole number of at least 1, or a share between 0 and 1",
     "config_missing": "{problem}: give --{flag}, '{field}:' in a file, or {variable}",
     "config_named_twice": "named twice: {names}",
+    "config_not_size": "'{value}' is no size: write bytes, or 4GiB",
+    "config_sandbox_none": "backend 'none' runs the model's code unprotected: say so with "
+    "--unsafe-no-sandbox (sandbox.unsafe)",
+    "config_sandbox_both": "backend '{backend}' and --unsafe-no-sandbox contradict each other: "
+    "leave one of them out",
+    "config_sandbox_image": "image has an effect only with backend 'docker' or 'podman'",
+    "sandbox_does_not_work": "code of a model cannot be run: the sandbox {backend} does not work "
+    "({problem}); install bubblewrap (package bubblewrap), name another sandbox.backend, or accept "
+    "the risk with --unsafe-no-sandbox",
+    "sandbox_fewer_at_once": "memory is enough for {episodes} episodes with code at once, not for "
+    "{asked}: that many run at once",
     "config_stub_without_tools": "arm '{name}' has stub_tools, but no tools",
     "arm_without_tools": "an arm's servers offer no tools: nothing would be compared",
     "model_without_turns": "model '{model}' cannot use tools: it takes no conversation after the "

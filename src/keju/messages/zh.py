@@ -274,6 +274,16 @@ TEXTS: dict[str, str] = {
     "config_limit": "必须是不小于 1 的整数，或 0 与 1 之间的比例",
     "config_missing": "{problem}：请用 --{flag}、文件中的“{field}:”或变量 {variable} 给出",
     "config_named_twice": "重复列出：{names}",
+    "config_not_size": "“{value}”不是大小：请写字节数，或如 4GiB",
+    "config_sandbox_none": "backend“none”会在没有保护的情况下运行模型的代码："
+    "请用 --unsafe-no-sandbox（sandbox.unsafe）明确说明",
+    "config_sandbox_both": "backend“{backend}”与 --unsafe-no-sandbox 互相矛盾：请去掉其中之一",
+    "config_sandbox_image": "image 只在 backend 为“docker”或“podman”时有效",
+    "sandbox_does_not_work": "无法运行模型的代码：沙箱 {backend} 不可用（{problem}）；"
+    "请安装 bubblewrap（软件包 bubblewrap），"
+    "或指定其他 sandbox.backend，或用 --unsafe-no-sandbox 接受风险",
+    "sandbox_fewer_at_once": "内存只够同时运行 {episodes} 个带代码的回合，不够 {asked} 个："
+    "同时运行的数目以此为限",
     "config_stub_without_tools": "组“{name}”设了 stub_tools，却没有工具",
     "arm_without_tools": "一个组的服务器没有提供任何工具：没有可比较的内容",
     "model_without_turns": "模型“{model}”不能使用工具：它不接受提示之后的对话",

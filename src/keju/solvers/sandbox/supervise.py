@@ -217,7 +217,9 @@ class Keeper:
 
     def clear_up(self) -> None:
         """Run the commands and remove the folders that belong to the program."""
-        for argv in self.order.get("after", ()):
+        # The folders may be nested deeper than Python could walk.
+        folders = [["/bin/rm", "-rf", "--", *self.order.get("remove", ())]]
+        for argv in (*self.order.get("after", ()), *folders):
             pid = os.fork()
             if pid == 0:
                 try:
@@ -230,10 +232,6 @@ class Keeper:
             while time.monotonic() < limit and pid not in dict(reaped()):
                 time.sleep(0.01)
             end_tree()
-        for folder in self.order.get("remove", ()):
-            import shutil
-
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def close_all_but(wanted: set[int]) -> None:

@@ -1,0 +1,297 @@
+"""How a program is shut in: bubblewrap, a container of Docker or Podman, or not at all.
+
+A backend turns a command into one that runs shut in. It was tried before anything relies on it:
+`keju.solvers.sandbox.probe` runs a program through it and looks at what comes back.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from keju.config.sandbox import Sandbox as Settings
+
+WORK: Final = "/workspace"
+RUN: Final = "/run/kernel"
+NOBODY: Final = 65534
+UIDS: Final = range(1_900_000_000, 2_000_000_000)
+"""User ids that no system gives away: one of them for each kernel, where Keju is root."""
+LABEL: Final = "keju.process"
+"""Of containers: the process id of the Keju that started them."""
+SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin")
+CONFIGURATION = (
+    "/etc/ld.so.cache", "/etc/alternatives", "/etc/R", "/etc/fonts", "/etc/localtime",
+)  # fmt: skip
+NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki")
+ENGINE_VARIABLES = (
+    "PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+    "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG",
+    "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST",
+)  # fmt: skip
+"""What the client of an engine may see of Keju's environment."""
+
+
+class Room(NamedTuple):
+    """Where one program runs."""
+
+    work: Path
+    run: Path
+    """A short, fresh folder for its sockets."""
+    owner: int | None
+    """The user that both folders belong to and the program runs as; None: Keju's own."""
+    memory: int
+    name: str
+    """Of its container."""
+
+
+class Launch(NamedTuple):
+    """What the supervisor is told."""
+
+    argv: list[str]
+    env: dict[str, str]
+    after: tuple[tuple[str, ...], ...] = ()
+    cwd: str = "/"
+
+
+def owner() -> int | None:
+    """A user id for one program: a fresh one where Keju is root and may give it away."""
+    if os.getuid() != 0:
+        return None
+    given = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    last = max((int(first) + int(count) for first, _, count in given), default=0)
+    return random.choice(UIDS) if last > UIDS[-1] else NOBODY
+
+
+def folders_of_python(venv: str | None) -> list[str]:
+    """An environment and the installation that it is made from."""
+    found = [sys.prefix, sys.base_prefix]
+    if venv is not None:
+        found = [venv]
+        file = Path(venv) / "pyvenv.cfg"
+        for line in file.read_text("utf-8").splitlines() if file.is_file() else ():
+            name, _, value = line.partition("=")
+            if name.strip() == "home":  # ``home = /opt/python/bin``
+                found.append(str(Path(value.strip()).parent))
+    return [path for path in dict.fromkeys(found) if path != "/"]
+
+
+class Backend:
+    """A way to run a program; this one shuts nothing in."""
+
+    name = "none"
+    binary: str | None = None
+    """What must be installed."""
+
+    def __init__(self, settings: Settings, *, run_id: str = "", runtime: str = "") -> None:
+        self.settings, self.run_id, self.runtime = settings, run_id, runtime
+
+    @property
+    def python(self) -> str:
+        """The interpreter, as the program's surroundings call it."""
+        return str(Path(self.settings.venv or sys.prefix) / "bin" / "python")
+
+    def inside(self, room: Room) -> tuple[str, str]:
+        """The work folder and the run folder, as the program sees them."""
+        return str(room.work), str(room.run)
+
+    def environment(self, room: Room) -> dict[str, str]:
+        """All variables that the program sees."""
+        path = f"{Path(self.python).parent}:/usr/local/bin:/usr/bin:/bin"
+        return {
+            **{"PATH": path, "HOME": self.inside(room)[0], "USER": "nobody", "LANG": "C.UTF-8"},
+            **{"MPLCONFIGDIR": "/tmp/mpl", "IPYTHONDIR": "/tmp/ipy", "JUPYTER_PLATFORM_DIRS": "1"},
+            **{"MPLBACKEND": "module://matplotlib_inline.backend_inline"},
+            **{"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        }
+
+    def limits(self, memory: int) -> dict[str, str]:
+        """Limits of each process, by the names of ``prlimit``."""
+        settings = self.settings
+        return {
+            # Not the address space, of which each thread reserves far more than it uses.
+            **{"data": str(memory), "core": "0", "nofile": str(settings.open_files)},
+            # The first number is a warning that ends most programs, the second a certain end.
+            "cpu": f"{settings.cpu_seconds}:{settings.cpu_seconds + 5}",
+            "fsize": str(settings.max_file_bytes),
+        }
+
+    def launch(self, room: Room, command: Sequence[str]) -> Launch:
+        """The command that runs a command in its place."""
+        limits = [f"--{name}={value}" for name, value in self.limits(room.memory).items()]
+        argv = ["prlimit", *limits, "--", *command]
+        return Launch(argv, self.environment(room), cwd=str(room.work))
+
+
+class Bubblewrap(Backend):
+    """Namespaces for files, processes, users, messages, names and the network.
+
+    Where Keju is root a first bubblewrap makes everything reachable for a user who may reach
+    nothing (a home is private), `setpriv` becomes that user, and the second one shuts it in.
+    """
+
+    name = binary = "bwrap"
+
+    def inside(self, room: Room) -> tuple[str, str]:
+        return WORK, RUN
+
+    def limits(self, memory: int) -> dict[str, str]:
+        # Set inside, where the user namespace counts the processes of this sandbox alone.
+        return super().limits(memory) | {"nproc": str(self.settings.processes)}
+
+    def launch(self, room: Room, command: Sequence[str]) -> Launch:
+        limits = [f"--{name}={value}" for name, value in self.limits(room.memory).items()]
+        inner = ["bwrap", *self._inner(room), "--", "prlimit", *limits, "--", *command]
+        if room.owner is None:
+            return Launch(inner, {"PATH": os.environ.get("PATH", "/usr/bin:/bin")})
+        user = f"--reuid={room.owner}", f"--regid={room.owner}", "--clear-groups"
+        folders = *self._folders(room), *self._binds((room.work, WORK), (room.run, RUN))
+        outer = ["bwrap", "--tmpfs", "/tmp", *folders]
+        outer += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--die-with-parent"]
+        inner = ["setpriv", *user, "--", *inner]
+        return Launch([*outer, "--", *inner], {"PATH": os.environ.get("PATH", "/usr/bin:/bin")})
+
+    def _inner(self, room: Room) -> Iterator[str]:
+        size = "--size", str(self.settings.scratch_bytes)
+        yield from (*size, "--tmpfs", "/tmp")  # first, or it hides binds below it
+        yield from self._folders(room)
+        yield from ("--proc", "/proc", "--dev", "/dev", *size, "--tmpfs", "/dev/shm")
+        moved = room.owner is not None  # the outer bubblewrap has put them in their places
+        work, run = (WORK, RUN) if moved else (str(room.work), str(room.run))
+        yield from self._binds((work, WORK), (run, RUN))
+        # What bubblewrap makes itself is memory without a bound, unless nothing can be written.
+        yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK)
+        yield from ("--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY), "--unshare-pid")
+        yield from ("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", *self._optional())
+        if self.settings.network == "none":
+            yield "--unshare-net"
+        yield from ("--hostname", "sandbox", "--cap-drop", "ALL", "--new-session")
+        yield from ("--die-with-parent", "--clearenv")
+        for name, value in self.environment(room).items():
+            yield from ("--setenv", name, value)
+
+    def _optional(self) -> Iterator[str]:
+        """``--disable-userns``, which older ones lack, is tried by the probe as a "runtime"."""
+        if self.runtime:
+            yield self.runtime
+
+    def _folders(self, room: Room) -> Iterator[str]:
+        """What can be read: the system, the Python environment, what the settings name."""
+        online = NETWORK if self.settings.network == "host" else ()
+        own = [*folders_of_python(self.settings.venv), *self.settings.read_only]
+        paths = dict.fromkeys((*SYSTEM, *CONFIGURATION, *online, *own))
+        below = [path for path in paths if not _within(path, SYSTEM)]
+        # Bubblewrap would make parents that only root can enter.
+        parents = {str(up) for path in (*below, RUN) for up in Path(path).parents} - {"/"}
+        for parent in sorted(parents):
+            yield from ("--dir", parent)
+        for path in (*SYSTEM, *below):
+            yield from ("--ro-bind-try", path, path)
+
+    def _binds(self, *pairs: tuple[object, str]) -> Iterator[str]:
+        for source, place in pairs:
+            yield from ("--bind", str(source), place)
+
+
+def _within(path: str, folders: Sequence[str]) -> bool:
+    return any(Path(path).is_relative_to(folder) for folder in folders)
+
+
+class Container(Backend):
+    """A container that runs attached, so that it ends with the client that started it."""
+
+    @property
+    def python(self) -> str:
+        return super().python if self.settings.venv else "python"
+
+    def inside(self, room: Room) -> tuple[str, str]:
+        return WORK, RUN
+
+    def environment(self, room: Room) -> dict[str, str]:
+        known = super().environment(room)
+        if not self.settings.venv:
+            del known["PATH"]  # the image knows better
+        return known
+
+    def launch(self, room: Room, command: Sequence[str]) -> Launch:
+        settings = self.settings
+        user = room.owner if room.owner is not None else os.getuid()
+        limits = self.limits(room.memory)
+        limits |= {"nproc": str(settings.processes)}
+        argv = [
+            *(self.name, *self._engine(), "run", "--rm", "--name", room.name, "--pull", "never"),
+            *("--label", f"{LABEL}={os.getpid()}", "--label", f"keju.run={self.run_id}"),
+            *("--network", settings.network, "--memory", str(room.memory)),
+            *("--memory-swap", str(room.memory), "--pids-limit", str(settings.processes)),
+            *("--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only"),
+            *("--tmpfs", f"/tmp:rw,nosuid,nodev,size={settings.scratch_bytes}"),
+            *("--shm-size", str(settings.scratch_bytes), "--ipc", "private"),
+            *("--hostname", "sandbox", "--user", f"{user}:{user}", "--workdir", WORK),
+            *("--volume", f"{room.work}:{WORK}", "--volume", f"{room.run}:{RUN}"),
+        ]
+        readable = folders_of_python(settings.venv) if settings.venv else []
+        for path in dict.fromkeys((*settings.read_only, *readable)):
+            argv += ["--volume", f"{path}:{path}:ro"]
+        for name, value in limits.items():
+            argv += ["--ulimit", f"{name}={value if ':' in value else f'{value}:{value}'}"]
+        for name, value in (self.environment(room) | self._hidden()).items():
+            argv += ["--env", f"{name}={value}"]
+        seen = {name: os.environ[name] for name in ENGINE_VARIABLES if name in os.environ}
+        argv += [settings.image or "", *command]
+        return Launch(argv, seen, ((self.name, "rm", "--force", *self._at_once(), room.name),))
+
+    def _engine(self) -> tuple[str, ...]:
+        return ()
+
+    def _hidden(self) -> dict[str, str]:
+        """Variables that the engine would hand on by itself."""
+        return {}
+
+    def _at_once(self) -> tuple[str, ...]:
+        return ()
+
+
+class Docker(Container):
+    """Docker's daemon owns the container: it is removed by name."""
+
+    name = binary = "docker"
+
+    def _hidden(self) -> dict[str, str]:
+        names = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY")
+        return {spelt: "" for name in names for spelt in (name, name.lower())}
+
+
+class Podman(Container):
+    """Podman needs no daemon; it works with one of two runtimes."""
+
+    name = binary = "podman"
+
+    def _engine(self) -> tuple[str, ...]:
+        return ("--runtime", self.runtime) if self.runtime else ()
+
+    def _at_once(self) -> tuple[str, ...]:
+        return ("--time", "0")
+
+    def launch(self, room: Room, command: Sequence[str]) -> Launch:
+        launch = super().launch(room, command)
+        place = launch.argv.index("run") + 1
+        more = ["--http-proxy=false", *(["--userns", "keep-id"] if room.owner is None else [])]
+        return launch._replace(argv=[*launch.argv[:place], *more, *launch.argv[place:]])
+
+
+BACKENDS: dict[str, type[Backend]] = {
+    each.name: each for each in (Bubblewrap, Docker, Podman, Backend)
+}
+RUNTIMES: dict[str, tuple[str, ...]] = {
+    "bwrap": ("--disable-userns", ""),
+    "podman": ("crun", "runc"),
+}
+"""What a backend is tried with, in this order; the first that works is used."""
+
+
+def installed(backend: type[Backend]) -> bool:
+    return backend.binary is None or shutil.which(backend.binary) is not None

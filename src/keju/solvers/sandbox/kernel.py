@@ -1,0 +1,387 @@
+"""A Jupyter kernel that runs shut in: cells with a time limit, restarts, deaths with a name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from keju.solvers.sandbox.backends import Bubblewrap, owner
+from keju.solvers.sandbox.output import CellResult, Output
+from keju.solvers.sandbox.supervise import below, table
+from keju.solvers.sandbox.supervisor import Process
+from keju.solvers.sandbox.wire import Channel
+
+if TYPE_CHECKING:
+    from keju.solvers.sandbox.sandbox import Sandbox
+
+Language = Literal["python", "r"]
+Death = Literal[
+    "exit", "killed", "signal", "memory", "host_memory", "cpu", "work_size", "output", "start"
+]
+"""Why a kernel died: it ended itself, was killed from inside or by another signal, took too much
+memory, processor time, disk or output, or never started; ``host_memory``: the host ran out."""
+
+GRACE: Final = 5.0
+"""Seconds in which an interrupted cell may end."""
+LATE: Final = 2.0
+"""Seconds that the last output may come after the reply."""
+SETTLING: Final = 0.05
+"""Seconds for what child processes wrote: the kernel reads it beside the cell's own output."""
+MOST_OUTPUT: Final = 256 * 2**20
+"""Bytes that one cell may send before its kernel is ended."""
+MOST_ENTRIES: Final = 200_000
+DEEPEST: Final = 3500
+"""Characters of a path; what lies deeper could not be looked at."""
+BLOCK: Final = 4096
+"""What an entry of a folder takes at least."""
+
+
+class KernelDied(Exception):
+    """The kernel is gone and is not started again; `reason` says why by name."""
+
+    def __init__(self, reason: Death, message: str, text: str = "") -> None:
+        super().__init__(message)
+        self.reason: Death = reason
+        self.text = text
+        """What the last cell had written."""
+
+
+class Cell:
+    """A cell that is being run."""
+
+    def __init__(self, most: int) -> None:
+        self.id = ""
+        self.output = Output(most)
+        self.idle = asyncio.Event()
+        self.replied = asyncio.Event()
+
+    async def done(self) -> None:
+        """Wait for the cell's end: all output is there, or the reply came and the rest did not."""
+        await self.replied.wait()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.idle.wait(), LATE)
+            await asyncio.sleep(SETTLING)
+
+
+class Kernel:
+    """One kernel of one episode; `Sandbox.kernel` makes it."""
+
+    def __init__(self, sandbox: Sandbox, work: Path, language: Language) -> None:
+        self._sandbox, self.work, self.language = sandbox, work, language
+        self._settings = sandbox.settings
+        self._user = owner()
+        self._cell: Cell | None = None
+        self._late = Output(self._settings.max_cell_chars)
+        """What earlier cells have written after their end."""
+        self._process: Process | None = None
+        self._channels: list[Channel] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._trouble: Death | None = None
+        self._errors = b""
+        self._started = time.time()
+        self.cells = self.timeouts = self.restarts = self.deaths = 0
+        self.peak_work = self.peak_memory = 0
+        self.exit: str | None = None
+        give_away(work, self._user)
+
+    async def start(self) -> None:
+        """Start the process and wait until it answers; KernelDied where it does not."""
+        room = self._sandbox.room(self.work, self._user)
+        backend, key = self._sandbox.backend, secrets.token_hex(32)
+        _, run = backend.inside(room)
+        ports = {f"{name}_port": number for number, name in enumerate(SOCKETS, 1)}
+        known = {**ports, "transport": "ipc", "ip": f"{run}/k", "key": key}
+        file = room.run / "kernel.json"
+        file.write_text(json.dumps(known | {"signature_scheme": "hmac-sha256"}))
+        give_away(room.run, self._user)
+        commands: dict[Language, list[str]] = {
+            "python": [backend.python, *PYTHON_KERNEL, f"{run}/{file.name}"],
+            "r": [*R_KERNEL, f"{run}/{file.name}"],
+        }
+        launch = backend.launch(room, commands[self.language])
+        self._trouble, self._errors = None, b""
+        try:
+            self._process = await self._sandbox.start(launch, room)
+        except OSError as error:
+            raise KernelDied("start", f"the kernel did not start: {error.strerror}") from None
+        watched = self._keep_errors(), self._watch_folders(room.run)
+        self._tasks = [asyncio.create_task(each) for each in watched]
+        try:
+            async with asyncio.timeout(self._settings.start_timeout):
+                await self._connect(str(room.run / "k"), key.encode())
+        except (TimeoutError, OSError, EOFError):
+            code = self._process.code
+            said = self._errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"]
+            await self._end("start")
+            problem = said[-1][:300] if code is not None else "no answer in time"
+            raise KernelDied("start", f"the kernel did not start: {problem}") from None
+
+    async def stop(self) -> None:
+        """End the kernel and all that came of it."""
+        await self._end("closed")
+
+    async def run(self, code: str, timeout: float | None = None) -> CellResult:
+        """Run a cell; what it does is a result, only a death beyond all restarts is raised."""
+        begun = time.monotonic()
+        limit = timeout or self._settings.cell_timeout
+        process, cell = self._process, Cell(self._settings.max_cell_chars)
+        if process is None:
+            raise KernelDied("start", "the kernel is closed")
+        self.cells += 1
+        shell, _, control = self._channels
+        if process.code is not None:
+            return await self._died(cell, "before this cell, which was not run", begun)
+        if late := self._late.text:
+            cell.output.write(f"[output of earlier cells]\n{late}\n[output of this cell]\n")
+            self._late = Output(self._settings.max_cell_chars)
+        content = {"code": code, "allow_stdin": False, "stop_on_error": False}
+        silent = {"silent": False, "store_history": True, "user_expressions": {}}
+        heard, self._cell = self._channels[1].heard, cell
+        cell.id = shell.send("execute_request", content | silent)
+        flood = asyncio.create_task(self._flooded(heard))
+        try:
+            ended = await self._first(cell, process, limit)
+            if ended == "time":
+                self.timeouts += 1
+                cell.output.write(f"\n[the cell ran for {limit:g} s and was interrupted]\n")
+                self._interrupt(control, process)
+                ended = await self._first(cell, process, GRACE)
+                if ended == "time":
+                    return await self._hung(cell, begun)
+                if ended == "done":
+                    return self._result(cell, begun, timed_out=True)
+        finally:
+            flood.cancel()
+            self._cell = None
+        if ended == "death":
+            return await self._died(cell, "while it ran this cell", begun)
+        return self._result(cell, begun)
+
+    def facts(self) -> dict[str, Any]:
+        """What is recorded of the episode; the limits stand with the session."""
+        probe = self._sandbox.probed
+        return {
+            **{"backend": self._sandbox.settings.chosen, "language": self.language},
+            **{"version": probe.version if probe else "", "unsafe": self._settings.unsafe},
+            **{"network": self._settings.network, "memory": self._sandbox.memory},
+            **{"started": self._started, "cells": self.cells, "timeouts": self.timeouts},
+            **{"restarts": self.restarts, "deaths": self.deaths, "peak_work": self.peak_work},
+            **{"peak_memory": self.peak_memory, "exit": self.exit},
+        }
+
+    def _result(self, cell: Cell, begun: float, **values: Any) -> CellResult:
+        output, seconds = cell.output, time.monotonic() - begun
+        images = tuple(output.images)
+        return CellResult(output.text, images, output.error, seconds=seconds, **values)
+
+    async def _first(self, cell: Cell, process: Process, limit: float) -> str:
+        """What comes first: the cell is ``done``, the kernel's ``death``, or its ``time`` is up."""
+        done = asyncio.create_task(cell.done())
+        death = asyncio.create_task(process.wait())
+        wanted = {done, death}
+        try:
+            await asyncio.wait(wanted, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            return "done" if done.done() else "death" if death.done() else "time"
+        finally:
+            for task in wanted:
+                task.cancel()
+
+    async def _hung(self, cell: Cell, begun: float) -> CellResult:
+        """A cell that cannot be interrupted costs its kernel."""
+        await self._end("cell_timeout")
+        self.restarts += 1
+        await self.start()
+        cell.output.write(f"{NEW_KERNEL}\n")
+        return self._result(cell, begun, timed_out=True, restarted=True)
+
+    async def _died(self, cell: Cell, when: str, begun: float) -> CellResult:
+        """A kernel that died is started again, as often as the settings allow."""
+        self.deaths += 1
+        reason = self._reason()
+        await self._end(reason)
+        message = f"the kernel died {when} ({DEATHS[reason]})"
+        if reason == "work_size" or self.deaths > self._settings.max_kernel_restarts:
+            raise KernelDied(reason, message, cell.output.text)
+        self.restarts += 1
+        await self.start()
+        cell.output.write(f"\n[{message}]\n{NEW_KERNEL}\n")
+        return self._result(cell, begun, restarted=True, died=reason)
+
+    def _reason(self) -> Death:
+        """Why the process is gone, from what the supervisor and its exit code say."""
+        process = self._process
+        assert process is not None
+        if self._trouble is not None:
+            return self._trouble
+        if process.reason in ("memory", "host_memory"):
+            return process.reason
+        code = process.code or 0
+        number = -code if code < 0 else code - 128 if code > 128 else 0
+        if number == signal.SIGXCPU:
+            return "cpu"
+        if number == signal.SIGKILL:
+            return "memory" if process.peak > 0.9 * self._sandbox.memory else "killed"
+        return "signal" if number else "exit"
+
+    def _interrupt(self, control: Channel, process: Process) -> None:
+        if self.language == "python":
+            control.send("interrupt_request", {})
+        elif isinstance(self._sandbox.backend, Bubblewrap):
+            # IRkernel does not listen for the message: a signal, to all but bubblewrap itself.
+            for pid in below(process.pid, table()):
+                with suppress(OSError):
+                    if Path(f"/proc/{pid}/comm").read_text().strip() != "bwrap":
+                        os.kill(pid, signal.SIGINT)
+
+    async def _connect(self, prefix: str, key: bytes) -> None:
+        """Connect as soon as the kernel listens, and wait until it is heard on all channels."""
+        kinds: tuple[tuple[int, Literal["DEALER", "SUB"]], ...]
+        kinds = (1, "DEALER"), (2, "SUB"), (4, "DEALER")
+        for number, kind in kinds:
+            while True:
+                self._check()
+                try:
+                    channel = await Channel.connect(f"{prefix}-{number}", kind, key)
+                except (FileNotFoundError, ConnectionRefusedError):
+                    await asyncio.sleep(0.02)
+                else:
+                    self._channels.append(channel)
+                    break
+        shell, iopub, _ = self._channels
+        self._cell = cell = Cell(0)
+        self._tasks += [asyncio.create_task(self._listen(each)) for each in (shell, iopub)]
+        while not cell.idle.is_set():
+            self._check()
+            cell.id = shell.send("kernel_info_request", {})
+            with suppress(TimeoutError):
+                await asyncio.wait_for(cell.idle.wait(), 0.5)
+        self._cell = None
+
+    def _check(self) -> None:
+        if self._process is None or self._process.code is not None:
+            raise EOFError
+
+    async def _listen(self, channel: Channel) -> None:
+        """Give what the kernel says to the cell that it belongs to; read past the rest."""
+        with suppress(OSError, EOFError):
+            while True:
+                message = await channel.receive()
+                cell = self._cell
+                if cell is None or message.parent != cell.id:
+                    if message.kind == "stream":
+                        self._late.take(message)
+                    continue
+                if message.kind.endswith("_reply"):
+                    cell.replied.set()
+                elif message.kind == "status":
+                    if message.content.get("execution_state") == "idle":
+                        cell.idle.set()
+                else:
+                    cell.output.take(message)
+
+    async def _flooded(self, heard: int) -> None:
+        """End a kernel whose cell sends without end."""
+        while self._channels[1].heard - heard < MOST_OUTPUT:
+            await asyncio.sleep(0.25)
+        self._stop_for("output")
+
+    def _stop_for(self, reason: Death) -> None:
+        self._trouble = reason
+        if self._process is not None:
+            self._process.kill()
+
+    async def _keep_errors(self) -> None:
+        """Keep the end of what the process says outside of its cells."""
+        assert self._process is not None
+        assert self._process.stderr is not None
+        while data := await self._process.stderr.read(2**16):
+            self._errors = (self._errors + data)[-4096:]
+
+    async def _watch_folders(self, run: Path) -> None:
+        """Look how large the folders are; too large ends the kernel."""
+        while True:
+            begun = time.monotonic()
+            most = self._settings.max_work_bytes
+            size = await asyncio.to_thread(size_of, (self.work, run), most)
+            self.peak_work = max(self.peak_work, size)
+            if size > most:
+                self._stop_for("work_size")
+            await asyncio.sleep(max(1.0, 10 * (time.monotonic() - begun)))
+
+    async def _end(self, reason: str) -> None:
+        """Let go of everything."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        self.exit = reason
+        await process.end()
+        self.peak_memory = max(self.peak_memory, process.peak)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for channel in self._channels:
+            channel.close()
+        self._tasks, self._channels = [], []
+        size = await asyncio.to_thread(size_of, (self.work,), self._settings.max_work_bytes)
+        self.peak_work = max(self.peak_work, size)
+
+
+SOCKETS = ("shell", "iopub", "stdin", "control", "hb")
+# Without its debugger a kernel starts in three quarters of the time.
+LAUNCHER = """
+import runpy, sys
+sys.modules["debugpy"] = None
+runpy.run_module("ipykernel_launcher", run_name="__main__")
+"""
+PYTHON_KERNEL = ("-c", LAUNCHER, "--HistoryManager.enabled=False", "-f")
+R_KERNEL = ("R", "--slave", "-e", "IRkernel::main()", "--args")
+NEW_KERNEL = "[a new kernel was started: all variables and imports are gone, files are still there]"
+DEATHS: dict[Death, str] = {
+    "exit": "it ended itself",
+    "killed": "it was killed",
+    "signal": "a signal ended it",
+    "memory": "it took too much memory",
+    "host_memory": "the host ran out of memory",
+    "cpu": "it took too much processor time",
+    "work_size": "the work folder grew too large",
+    "output": "it wrote too much output",
+    "start": "it did not start",
+}
+
+
+def size_of(folders: tuple[Path, ...], most: int) -> int:
+    """Bytes on disk below folders, counted no further than `most`; links are not followed."""
+    size = entries = 0
+    waiting = [os.fspath(folder) for folder in folders]
+    while waiting:
+        folder = waiting.pop()
+        if len(folder) > DEEPEST:
+            return most + 1
+        with suppress(OSError), os.scandir(folder) as found:
+            for entry in found:
+                entries += 1
+                with suppress(OSError):
+                    size += max(entry.stat(follow_symlinks=False).st_blocks * 512, BLOCK)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                if size > most or entries > MOST_ENTRIES:
+                    return max(size, most + 1)
+    return size
+
+
+def give_away(folder: Path, user: int | None) -> None:
+    """Make a folder and all in it a user's own; links stay what they are."""
+    if user is None:
+        return
+    os.chown(folder, user, user, follow_symlinks=False)
+    for place, folders, files, descriptor in os.fwalk(folder):
+        del place
+        for name in (*folders, *files):
+            os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)

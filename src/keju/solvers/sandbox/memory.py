@@ -1,0 +1,56 @@
+"""How much memory an episode may take, and how many episodes fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from keju.solvers.sandbox.supervise import host_memory
+
+GIB: Final = 2**30
+MOST: Final = 8 * GIB
+LEAST: Final = GIB
+SHARE: Final = 0.6
+"""Of what is available, for all episodes together."""
+
+
+def available() -> int:
+    """Bytes that are free for use, on the host and within the limits of our own cgroups."""
+    return min([host_memory()[1], *_cgroup_room()])
+
+
+def _cgroup_room() -> list[int]:
+    found = []
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "memory":
+            folder, names = (
+                Path("/sys/fs/cgroup/memory" + path),
+                ("limit_in_bytes", "usage_in_bytes"),
+            )
+        elif not controllers:
+            folder, names = Path("/sys/fs/cgroup" + path), ("max", "current")
+        else:
+            continue
+        try:
+            most, used = (int(Path(f"{folder}/memory.{n}").read_text()) for n in names)
+        except (OSError, ValueError):  # no such file, or ``max``
+            continue
+        found.append(max(0, most - used))
+    return found
+
+
+def shares(asked: int | None, concurrency: int, free: int) -> tuple[int, int]:
+    """Bytes for each episode, and how many may run at once.
+
+    >>> shares(None, 4, 20 * GIB) == (3 * GIB, 4)
+    True
+    >>> shares(None, 16, 10 * GIB) == (GIB, 6)
+    True
+    """
+    if asked is not None:
+        return asked, concurrency
+    room = int(SHARE * free)
+    if room // concurrency < LEAST:
+        concurrency = max(1, room // LEAST)
+    return min(MOST, room // concurrency), concurrency

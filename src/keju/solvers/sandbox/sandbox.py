@@ -1,0 +1,293 @@
+"""The sandbox of a session: a backend that was seen to work, and the kernels that run in it.
+
+>>> sandbox = Sandbox(settings, concurrency=8)
+>>> await sandbox.open()                        UsageError where no backend works
+>>> async with sandbox.kernel(work) as kernel:
+...     result = await kernel.run("1 + 1", timeout=60)
+>>> await sandbox.close()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, Self
+
+from keju.config.sandbox import Sandbox as Settings
+from keju.errors import Notice, UsageError
+from keju.solvers.sandbox import memory
+from keju.solvers.sandbox.backends import (
+    BACKENDS,
+    RUNTIMES,
+    Backend,
+    Container,
+    Launch,
+    Room,
+    owner,
+)
+from keju.solvers.sandbox.kernel import Kernel, Language
+from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, Process, Supervisor
+
+PREFIX: Final = "keju-kernel-"
+"""Of run folders; the process id of their Keju follows."""
+TRIAL_SECONDS: Final = 60.0
+NICE: Final = 5
+"""Keju itself comes first."""
+# Says what Python and which packages there are, where a kernel can be started.
+PYTHON_TRIAL = """
+import importlib.metadata as known, json, sys
+import ipykernel
+packages = {each.name: each.version for each in known.distributions()}
+print(json.dumps({"python": sys.version.split()[0], "packages": dict(sorted(packages.items()))}))
+"""
+R_TRIAL = "library(IRkernel); cat(R.version.string)"
+
+
+class Probe(NamedTuple):
+    """What came of trying a backend."""
+
+    backend: str
+    ok: bool
+    version: str = ""
+    runtime: str = ""
+    """What it works with: Podman's runtime, an option of bubblewrap."""
+    problem: str = ""
+    image: str = ""
+    """The digest of the image."""
+    python: str = ""
+    packages: Mapping[str, str] = MappingProxyType({})
+    cgroup: bool = False
+    """Whether memory and processes are bounded by the system's own groups."""
+
+
+class Ran(NamedTuple):
+    """What a program said before it ended."""
+
+    code: int
+    out: str
+    problem: str
+
+
+class Sandbox:
+    """Runs kernels; see the first lines of this file."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        supervisor: Supervisor | None = None,
+        *,
+        concurrency: int = 1,
+        run_id: str = "",
+    ) -> None:
+        self.settings, self.run_id = settings, run_id
+        self._own = None if supervisor else Supervisor()
+        self.supervisor = supervisor or self._own or Supervisor()
+        self.memory, self.concurrency = memory.shares(
+            settings.memory, concurrency, memory.available()
+        )
+        self.notices: list[Notice] = []
+        if self.concurrency < concurrency:
+            values = {"asked": concurrency, "episodes": self.concurrency}
+            self.notices.append(Notice("sandbox_fewer_at_once", values))
+        self._slots = asyncio.Semaphore(self.concurrency)
+        self.backend: Backend = BACKENDS[settings.chosen](settings, run_id=run_id)
+        self.probed: Probe | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Try the backend; UsageError, in one line, where it does not work."""
+        probe = await self.probe()
+        if not probe.ok:
+            values = {"backend": probe.backend, "problem": probe.problem}
+            raise UsageError("sandbox_does_not_work", **values)
+
+    async def close(self) -> None:
+        """End everything."""
+        if self._own is not None:
+            await self._own.close()
+
+    async def probe(self) -> Probe:
+        """Run a program in the backend, once; with each of its runtimes until one works."""
+        if self.probed is None:
+            self.probed = await self._probe()
+        return self.probed
+
+    async def _probe(self) -> Probe:
+        name = self.settings.chosen
+        if (binary := self.backend.binary) and shutil.which(binary) is None:
+            return Probe(name, False, problem=f"{binary} is not installed")
+        version, image = await self._version(), ""
+        if isinstance(self.backend, Container):
+            if not version:
+                return Probe(name, False, problem=f"{name} has no engine that answers")
+            if self.settings.image is None:
+                return Probe(name, False, version, problem="sandbox.image names no image")
+            look = [name, "image", "inspect", "--format", "{{.Id}}", self.settings.image]
+            image = (await self._outside(look)).out.strip()
+            if not image:
+                problem = f"there is no image {self.settings.image}: {name} pull it first"
+                return Probe(name, False, version, problem=problem)
+        problems = []
+        for runtime in RUNTIMES.get(name, ("",)):
+            self.backend.runtime = runtime
+            ran = await self._inside([self.backend.python, "-c", PYTHON_TRIAL])
+            with suppress(ValueError, KeyError):
+                told = json.loads(ran.out) if ran.code == 0 else {}
+                known = told["python"], told["packages"], await self._has_cgroups()
+                return Probe(name, True, version, runtime, "", image, *known)
+            problems.append(f"{ran.problem or f'exit code {ran.code}'}")
+        return Probe(name, False, version, problem="; ".join(dict.fromkeys(problems)))
+
+    async def speaks(self, language: Language) -> bool:
+        """Whether kernels of a language can be started."""
+        if language == "python":
+            return (await self.probe()).ok
+        return (await self._inside(["Rscript", "-e", R_TRIAL])).code == 0
+
+    @asynccontextmanager
+    async def kernel(self, work: Path, language: Language = "python") -> AsyncIterator[Kernel]:
+        """A kernel whose current folder is `work`, for as long as the block lasts.
+
+        What is in the folder belongs to the kernel's user from then on. Code may have put links
+        into it: whoever reads it later must not follow them.
+        """
+        await self.probe()
+        async with self._slots:
+            kernel = Kernel(self, work.absolute(), language)
+            try:
+                await kernel.start()
+                yield kernel
+            finally:
+                await kernel.stop()
+
+    def room(self, work: Path, user: int | None) -> Room:
+        """A fresh run folder beside a work folder."""
+        run = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=short_folder()))
+        if user is not None:
+            os.chown(run, user, user)
+        return Room(work, run, user, self.memory, f"keju-{os.getpid()}-{secrets.token_hex(6)}")
+
+    async def start(self, launch: Launch, room: Room) -> Process:
+        """Start what a backend has shut in, with its memory bounded."""
+        bounded = self.probed is not None and self.probed.cgroup
+        wrapped = bounded and not isinstance(self.backend, Container)
+        prefix = scope(room.memory, self.settings.processes + 8) if wrapped else []
+        return await self.supervisor.start(
+            [*prefix, *launch.argv],
+            env=launch.env,
+            cwd=launch.cwd,
+            stdin=DEVNULL,
+            stdout=DEVNULL,
+            stderr=PIPE,
+            memory=room.memory,
+            nice=NICE,
+            after=launch.after,
+            remove=[room.run],
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """What the manifest says about the sandbox."""
+        probe = self.probed or Probe(self.settings.chosen, False)
+        named = ("network", "image", "venv", "read_only", "processes", "open_files", "cpu_seconds")
+        sizes = ("max_file_bytes", "max_work_bytes", "scratch_bytes", "cell_timeout")
+        limits = {name: getattr(self.settings, name) for name in (*named, *sizes)}
+        return {
+            **{"backend": probe.backend, "version": probe.version, "runtime": probe.runtime},
+            **{"unsafe": self.settings.unsafe, "image_digest": probe.image, "python": probe.python},
+            **{
+                "packages": dict(probe.packages),
+                "memory": self.memory,
+                "at_once": self.concurrency,
+            },
+            **{"memory_bound": "cgroup" if probe.cgroup else "polled"},
+            **limits,
+        }
+
+    async def _version(self) -> str:
+        name = self.settings.chosen
+        asked = {
+            "bwrap": ["bwrap", "--version"],
+            "docker": ["docker", "version", "--format", "{{.Server.Version}}"],
+            "podman": ["podman", "version", "--format", "{{.Client.Version}}"],
+        }
+        if name not in asked:
+            return ""
+        ran = await self._outside(asked[name])
+        return ran.out.strip().removeprefix("bubblewrap ") if ran.code == 0 else ""
+
+    async def _has_cgroups(self) -> bool:
+        if isinstance(self.backend, Container):
+            return True
+        argv = scope(2**28, 64)
+        return bool(argv) and (await self._outside([*argv, "true"])).code == 0
+
+    async def _outside(self, argv: Sequence[str]) -> Ran:
+        return await self._run(list(argv), dict(os.environ), "/", (), ())
+
+    async def _inside(self, argv: Sequence[str]) -> Ran:
+        work = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+        user = owner()
+        if user is not None:
+            os.chown(work, user, user)
+        room = self.room(work, user)
+        launch = self.backend.launch(room, argv)
+        folders = (work, room.run)
+        return await self._run(launch.argv, launch.env, launch.cwd, launch.after, folders)
+
+    async def _run(
+        self,
+        argv: list[str],
+        env: dict[str, str],
+        cwd: str,
+        after: Sequence[Sequence[str]],
+        remove: Sequence[Path],
+    ) -> Ran:
+        """Run a program to its end, or for as long as a trial may take."""
+        try:
+            process = await self.supervisor.start(
+                argv, env=env, cwd=cwd, stdin=DEVNULL, stderr=PIPE, after=after, remove=remove
+            )
+        except OSError as error:
+            return Ran(127, "", f"{argv[0]}: {error.strerror}")
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            async with asyncio.timeout(TRIAL_SECONDS):
+                out, said = await asyncio.gather(process.stdout.read(), process.stderr.read())
+                code = await process.wait()
+        except TimeoutError:
+            return Ran(124, "", f"no answer within {TRIAL_SECONDS:.0f} s")
+        finally:
+            await process.end()
+        lines = said.decode("utf-8", "replace").strip().splitlines() or [""]
+        return Ran(code, out.decode("utf-8", "replace"), lines[-1][:300])
+
+
+def scope(size: int, processes: int) -> list[str]:
+    """A prefix that runs a command in a group of its own, bounded by the system; [] without one."""
+    if shutil.which("systemd-run") is None:
+        return []
+    whose: Literal["--system", "--user"] = "--system" if os.getuid() == 0 else "--user"
+    bounds = f"MemoryMax={size}", "MemorySwapMax=0", f"TasksMax={processes}"
+    properties = [word for bound in bounds for word in ("--property", bound)]
+    return ["systemd-run", whose, "--scope", "--quiet", "--collect", *properties, "--"]
+
+
+def short_folder() -> str:
+    """A folder for run folders: a socket's whole path has at most 107 bytes."""
+    folder = tempfile.gettempdir()
+    return folder if len(os.fsencode(folder)) <= 60 else "/tmp"

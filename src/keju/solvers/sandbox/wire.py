@@ -1,0 +1,143 @@
+"""Jupyter's messages over ZeroMQ's wire protocol, as far as a client of one kernel needs them.
+
+The other side may be a stranger's code, which can send frames without number or end; the usual
+library takes all of them into memory. Here a frame is measured before it is read, what is too
+large is read past, and nothing is ever connected anew: the path of a socket may be a link by then.
+
+The protocol (ZMTP 3.0) is small. Both sides greet and say their type of socket; then come frames::
+
+    ff 00×8 7f  03 00  "NULL"+0×16  00  0×31          the greeting, 64 bytes
+    04 len "\x05READY" "\x0bSocket-Type" 0000 0006 "DEALER"
+    flags length body                                flags: 1 more frames, 2 long length, 4 command
+
+A message of Jupyter is ``[topic…] <IDS|MSG> signature header parent metadata content [buffers…]``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import struct
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+GREETING = b"\xff" + bytes(8) + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
+DELIMITER = b"<IDS|MSG>"
+MORE, LONG, COMMAND = 1, 2, 4
+MOST = 16 * 2**20
+"""Bytes of a frame that are kept."""
+KEPT = 12
+"""Frames of a message that are kept: a topic, the delimiter, five parts, and room."""
+
+
+class Message(NamedTuple):
+    """What a kernel says; `content` is empty where it was too large, see `left_out`."""
+
+    kind: str
+    parent: str
+    content: dict[str, Any]
+    left_out: int = 0
+    """Bytes that were not kept."""
+
+
+class Channel:
+    """One socket of a kernel."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes
+    ) -> None:
+        self._reader, self._writer, self._key = reader, writer, key
+        self.heard = 0
+        """Bytes received so far."""
+
+    @classmethod
+    async def connect(cls, path: str, kind: Literal["DEALER", "SUB"], key: bytes) -> Channel:
+        """Connect to a socket that a kernel listens on; OSError where none does."""
+        reader, writer = await asyncio.open_unix_connection(path)
+        channel = cls(reader, writer, key)
+        ready = b"\x05READY\x0bSocket-Type" + struct.pack(">I", len(kind)) + kind.encode()
+        writer.write(GREETING + _frame(ready, COMMAND))
+        await reader.readexactly(len(GREETING))
+        while not (await channel._frame())[0] & COMMAND:
+            pass
+        if kind == "SUB":
+            writer.write(_frame(b"\x01"))  # subscribes to everything
+        return channel
+
+    def send(self, kind: str, content: dict[str, Any]) -> str:
+        """Send a message; returns its id."""
+        number = uuid.uuid4().hex
+        header = {
+            **{"msg_id": number, "msg_type": kind, "session": "keju", "username": "keju"},
+            **{"date": "2026-01-01T00:00:00Z", "version": "5.4"},
+        }
+        parts = [msgspec.json.encode(part) for part in (header, {}, {}, content)]
+        frames = [DELIMITER, self._sign(parts), *parts]
+        for place, frame in enumerate(frames, 1):
+            self._writer.write(_frame(frame, MORE if place < len(frames) else 0))
+        return number
+
+    async def receive(self) -> Message:
+        """The next message with a valid signature; EOFError or OSError where the kernel is gone."""
+        while True:
+            frames: list[bytes] = []
+            left_out, more = 0, True
+            while more:
+                flags, body, lost = await self._frame()
+                if flags & COMMAND:
+                    continue
+                more = bool(flags & MORE)
+                if len(frames) < KEPT:
+                    frames.append(body)
+                    left_out += lost
+                else:
+                    left_out += lost + len(body)
+            if (message := self._read(frames, left_out)) is not None:
+                return message
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _sign(self, parts: Sequence[bytes]) -> bytes:
+        return hmac.new(self._key, b"".join(parts), "sha256").hexdigest().encode()
+
+    async def _frame(self) -> tuple[int, bytes, int]:
+        """Flags and body of the next frame, and how many bytes of it were too many."""
+        (flags,) = await self._reader.readexactly(1)
+        size = int.from_bytes(await self._reader.readexactly(8 if flags & LONG else 1))
+        self.heard += size
+        if size <= MOST:
+            return flags, await self._reader.readexactly(size), 0
+        left = size
+        while left:
+            chunk = await self._reader.read(min(left, 2**20))
+            if not chunk:
+                raise asyncio.IncompleteReadError(b"", left)
+            left -= len(chunk)
+        return flags, b"", size
+
+    def _read(self, frames: list[bytes], left_out: int) -> Message | None:
+        """The message in these frames; None where they hold none."""
+        with suppress(msgspec.DecodeError, RecursionError, ValueError, KeyError, TypeError):
+            start = frames.index(DELIMITER) + 1
+            signature, *parts = frames[start : start + 5]
+            # The signature of a message that was cut cannot be checked; its content is not used.
+            if left_out == 0 and not hmac.compare_digest(signature, self._sign(parts)):
+                return None
+            header, parent, _, content = (
+                msgspec.json.decode(part or b"{}", type=dict[str, Any]) for part in parts
+            )
+            if left_out:
+                content = {}
+            return Message(str(header["msg_type"]), str(parent.get("msg_id")), content, left_out)
+        return None
+
+
+def _frame(body: bytes, flags: int = 0) -> bytes:
+    if len(body) > 255:
+        return struct.pack(">BQ", flags | LONG, len(body)) + body
+    return struct.pack(">BB", flags, len(body)) + body

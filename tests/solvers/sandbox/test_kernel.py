@@ -1,0 +1,261 @@
+"""Cells of a kernel that is shut in by bubblewrap: state, limits, pictures, deaths, records."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.config.sandbox import Sandbox as Settings
+from keju.errors import ConfigError, UsageError
+from keju.solvers.sandbox import memory
+from keju.solvers.sandbox.backends import BACKENDS
+from keju.solvers.sandbox.kernel import Kernel, KernelDied
+from keju.solvers.sandbox.sandbox import PREFIX, Sandbox
+from tests.solvers.sandbox.rooms import SMALL, in_kernel, opened, run
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def test_cells_share_their_state_and_give_text_pictures_and_errors(tmp_path: Path) -> None:
+    async def body(kernel: Kernel) -> None:
+        assert (await kernel.run("x = 20")).text == ""
+        assert (await kernel.run("print('twice:'); x * 2")).text == "twice:\n40\n"
+        result = await kernel.run("1 / 0")
+        assert result.error == "ZeroDivisionError: division by zero"
+        assert "----> 1 1 / 0" in result.text
+        assert "\x1b" not in result.text
+        code = f"from IPython.display import Image; import base64\nImage(base64.b64decode('{PIXEL}'), format='png')"
+        (picture,) = (await kernel.run(code)).images
+        assert picture.startswith(b"\x89PNG")
+        result = await kernel.run("input('name? ')")
+        assert result.error is not None
+        assert "does not support input" in result.error
+        result = await kernel.run(
+            "import sys, subprocess; subprocess.run(['echo', 'child']); print('err', file=sys.stderr)"
+        )
+        said = result.text + (await kernel.run("for n in range(3): print(n, end='\\r')")).text
+        assert {"child", "err", "2"} <= set(said.split())
+        assert "1" not in said.split()
+
+    kernel = in_kernel(SMALL, tmp_path, body)
+    facts = kernel.facts()
+    assert (facts["backend"], facts["network"], facts["unsafe"]) == ("bwrap", "none", False)
+    assert (facts["cells"], facts["timeouts"], facts["restarts"]) == (7, 0, 0)
+    assert (facts["exit"], facts["memory"]) == ("closed", 400 * 2**20)
+
+
+def test_what_comes_after_the_end_of_a_cell_stands_before_the_next(tmp_path: Path) -> None:
+    async def body(kernel: Kernel) -> None:
+        code = "import threading, time\ndef later():\n    time.sleep(0.3); print('late', flush=True)\nthreading.Thread(target=later).start()"
+        assert (await kernel.run(code)).text == ""
+        await asyncio.sleep(1)
+        text = (await kernel.run("'now'")).text
+        assert text == "[output of earlier cells]\nlate\n\n[output of this cell]\n'now'\n"
+
+    in_kernel(SMALL, tmp_path, body)
+
+
+def test_a_loop_is_interrupted_and_the_state_survives(tmp_path: Path) -> None:
+    async def body(kernel: Kernel) -> None:
+        await kernel.run("x = 1")
+        for code in (
+            "while True: pass",
+            "import time; time.sleep(600)",
+            "import subprocess; subprocess.run(['sleep', '600'])",
+        ):
+            result = await kernel.run(code, timeout=0.5)
+            assert (result.timed_out, result.restarted) == (True, False), code
+            assert "[the cell ran for 0.5 s and was interrupted]" in result.text
+        assert (await kernel.run("x")).text == "1\n"
+
+    assert in_kernel(SMALL, tmp_path, body).timeouts == 3
+
+
+def test_a_cell_that_cannot_be_interrupted_costs_its_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keju.solvers.sandbox.kernel.GRACE", 0.5)
+
+    async def body(kernel: Kernel) -> None:
+        await kernel.run("x = 1; open('kept', 'w').write('y')")
+        code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
+        result = await kernel.run(code, timeout=0.5)
+        assert (result.timed_out, result.restarted) == (True, True)
+        assert "all variables and imports are gone" in result.text
+        assert (await kernel.run("x")).error == "NameError: name 'x' is not defined"
+        assert (await kernel.run("open('kept').read()")).text == "'y'\n"
+
+    assert in_kernel(SMALL, tmp_path, body).restarts == 1
+
+
+def test_a_death_has_a_name_and_is_forgiven_once(tmp_path: Path) -> None:
+    async def body(kernel: Kernel) -> None:
+        result = await kernel.run("print('bye', flush=True)\nimport os; os._exit(3)")
+        assert (result.died, result.restarted) == ("exit", True)
+        assert "[the kernel died while it ran this cell (it ended itself)]" in result.text
+        assert (await kernel.run("1 + 1")).text == "2\n"
+        with pytest.raises(KernelDied) as death:
+            await kernel.run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+        assert death.value.reason == "signal"
+
+    kernel = in_kernel(SMALL, tmp_path, body)
+    assert (kernel.exit, kernel.deaths, kernel.restarts) == ("signal", 2, 1)
+
+
+def test_a_kernel_that_died_between_cells_is_noticed(tmp_path: Path) -> None:
+    async def body(kernel: Kernel) -> None:
+        await kernel.run("import os, threading; threading.Timer(0.2, os._exit, (4,)).start()")
+        assert kernel._process is not None
+        await kernel._process.wait()
+        result = await kernel.run("1 + 1")
+        assert (result.died, result.restarted) == ("exit", True)
+        assert "before this cell, which was not run" in result.text
+
+    in_kernel(SMALL, tmp_path, body)
+
+
+def test_long_output_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
+    async def body(kernel: Kernel) -> None:
+        result = await kernel.run("for n in range(100_000): print(n)")
+        assert result.text.startswith("0\n1\n")
+        assert result.text.endswith("\n99999\n")
+        assert "characters left out" in result.text
+        assert len(result.text) < SMALL.max_cell_chars + 100
+
+    in_kernel(SMALL, tmp_path, body)
+
+
+def test_kernels_do_not_see_each_other_and_leave_nothing(tmp_path: Path) -> None:
+    before = set(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))
+
+    async def two() -> None:
+        sandbox = await opened(SMALL, concurrency=2)
+        works = [tmp_path / "a", tmp_path / "b"]
+        for work in works:
+            work.mkdir()
+            (work / "given").write_text(work.name)
+        async with sandbox, sandbox.kernel(works[0]) as one, sandbox.kernel(works[1]) as other:
+            for kernel in (one, other):
+                assert (await kernel.run("open('given').read()")).text == f"'{kernel.work.name}'\n"
+            await one.run("open('secret', 'w').write('s'); open('/tmp/secret', 'w').write('s')")
+            code = "import os; sorted(os.listdir()), os.listdir('/tmp'), [p for p in os.listdir('/proc') if p.isdigit()]"
+            listed = await other.run(code)
+            assert "secret" not in listed.text
+            assert len(listed.text.split("[")[-1].split(",")) <= 4
+
+    run(two())
+    assert (tmp_path / "a" / "secret").read_text() == "s"
+    assert set(Path(tempfile.gettempdir()).glob(f"{PREFIX}*")) <= before
+
+
+def test_no_more_kernels_run_at_once_than_memory_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gib = 2**30
+    assert memory.shares(None, 1, 100 * gib) == (8 * gib, 1)
+    assert memory.shares(None, 4, 20 * gib) == (3 * gib, 4)
+    assert memory.shares(None, 16, 10 * gib) == (gib, 6)
+    assert memory.shares(None, 4, gib) == (int(0.6 * gib), 1)
+    assert memory.shares(gib // 4, 4, gib) == (gib // 4, 4)
+    assert 0 < memory.available() < 2**50
+    monkeypatch.setattr(memory, "available", lambda: 2 * gib)
+
+    async def many() -> None:
+        sandbox = Sandbox(Settings(), concurrency=8)
+        assert sandbox.concurrency == 1
+        (notice,) = sandbox.notices
+        assert notice.code == "sandbox_fewer_at_once"
+        assert notice.values == {"asked": 8, "episodes": 1}
+        assert sandbox._slots._value == 1
+        await sandbox.close()
+
+    run(many())
+
+
+def test_the_environment_is_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-key-1234")
+    monkeypatch.setenv("JPY_PARENT_PID", str(os.getpid()))
+
+    async def body(kernel: Kernel) -> None:
+        told = (await kernel.run("import os; dict(os.environ)")).text
+        assert "secret-key" not in told
+        assert "'HOME': '/workspace'" in told
+
+    in_kernel(SMALL, tmp_path, body)
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"backend": "none"}, "unsafe-no-sandbox"),
+        ({"backend": "bwrap", "unsafe": True}, "contradict"),
+        ({"image": "x"}, "image has an effect only"),
+        ({"memory": "much"}, "is no size"),
+        ({"memory": 0}, "greater than 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(values: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        Settings(**values)
+
+
+@pytest.mark.parametrize(
+    ("written", "size"), [("4GiB", 4 * 2**30), ("512m", 2**29), ("1.5 GB", 15 * 10**8), ("77", 77)]
+)
+def test_sizes(written: str, size: int) -> None:
+    assert Settings.model_validate({"memory": written}).memory == size
+
+
+@pytest.mark.parametrize("backend", ["bwrap", "docker", "podman"])
+def test_a_backend_that_does_not_work_is_refused_in_one_line(
+    backend: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # A client without an engine, a bubblewrap without user namespaces.
+    for name in BACKENDS:
+        (tmp_path / name).write_text("#!/bin/sh\necho 'no permissions' >&2\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    async def refused() -> None:
+        values = {"backend": backend, "image": None if backend == "bwrap" else "i"}
+        sandbox = Sandbox(Settings.model_validate(values))
+        with pytest.raises(UsageError) as error:
+            await sandbox.open()
+        assert len(str(error.value).splitlines()) == 1
+        assert ("no permissions" if backend == "bwrap" else "no engine") in str(error.value)
+        await sandbox.close()
+
+    run(refused())
+
+
+def test_without_a_sandbox_only_where_it_was_asked_for(tmp_path: Path) -> None:
+    async def body(kernel: Kernel) -> None:
+        assert (await kernel.run("import os; os.getcwd()")).text == f"'{tmp_path}'\n"
+        assert (await kernel.run("import os; os._exit(1)")).died == "exit"
+
+    facts = in_kernel(Settings(unsafe=True), tmp_path, body).facts()
+    assert (facts["backend"], facts["unsafe"]) == ("none", True)
+
+
+def test_a_cancelled_episode_leaves_nothing(tmp_path: Path) -> None:
+    async def cancelled() -> None:
+        async with await opened(SMALL) as sandbox:
+            for delay in (0.0, 0.02, 0.1, 0.3, 1.5):
+
+                async def episode() -> None:
+                    async with sandbox.kernel(tmp_path) as kernel:
+                        await kernel.run("import time; time.sleep(600)")
+
+                task = asyncio.create_task(episode())
+                await asyncio.sleep(delay)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            assert not list(Path(tempfile.gettempdir()).glob(f"{PREFIX}{os.getpid()}-*"))
+
+    run(cancelled())
