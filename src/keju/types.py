@@ -188,6 +188,8 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The part of `input` that came from the server's prefix cache."""
     reasoning: int = 0
     """The part of `output` that was hidden reasoning."""
+    written: int = 0
+    """The part of `input` that the server's prefix cache has kept for later requests."""
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -269,6 +271,8 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Seconds the endpoint asked us to wait."""
     sent: bool = True
     """False where no connection could be made, so that the endpoint never saw the request."""
+    request_id: str = ""
+    """What the endpoint calls the request, where it says so in a header."""
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -294,6 +298,8 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     error: Fault | None = None
     refusal: str = ""
     """What the endpoint gave as the model's refusal to answer, apart from any text."""
+    request_id: str = ""
+    """What the endpoint calls the request, where it says so in a header."""
     native: bytes = b""
     """The message as received, in JSON, where the request had tools and it can be sent back."""
     episode: Episode | None = None

@@ -75,7 +75,8 @@ class Protocol:
     """Which metric the publication reports."""
     decode: Decode = "generate"
     form: Form = "chat"
-    temperature: float = 0.0
+    temperature: float | None = None
+    """As published; None where Keju's default of 0 holds."""
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     """Used in completion form only: chat replies are cut on our side."""

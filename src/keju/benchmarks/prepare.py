@@ -280,7 +280,10 @@ def generation_of(config: TaskConfig, own: GenerationConfig | None) -> Generatio
 def resolve_sampling(
     protocol: Protocol, config: TaskConfig, own: GenerationConfig | None = None
 ) -> Sampling:
-    """How the model decodes: the user's word per key, else the protocol's, else the default."""
+    """How the model is to decode: the user's word per key, else the protocol's, else none.
+
+    What a model is sent where nobody says a temperature is decided by its kind.
+    """
     asked = generation_of(config, own)
     form = protocol.form
     if config.api != "auto":

@@ -45,12 +45,17 @@ def doctor(
     from keju.report.table import render_table
 
     checks = [*_software(), *_data(data_dir), *_folders(work_dir)]
-    if api_url is not None:
+    from keju.config.providers import OPENAI, provider_of
+
+    provider = provider_of(model)
+    if api_url is not None or provider != OPENAI:  # the others have an address of their own
         import asyncio
 
-        key = api_key or os.environ.get("KEJU_API_KEY") or os.environ.get("OPENAI_API_KEY")
+        variables = ("KEJU_API_KEY", provider.key_variable)
+        key = api_key or next(filter(None, map(os.environ.get, variables)), None)
+        place = api_url or os.environ.get(provider.url_variable) or provider.home
         try:
-            checks.append(Check("endpoint", True, asyncio.run(_reach(api_url, key, model))))
+            checks.append(Check("endpoint", True, asyncio.run(_reach(place, key, model))))
         except KejuError as error:
             code = error.exit_code
             checks.append(Check("endpoint", False, "no", str(error), False, exit_code=code))
@@ -129,19 +134,29 @@ def _folders(work_dir: str | None) -> Iterator[Check]:
 
 async def _reach(api_url: str, api_key: str | None, name: str | None) -> str:
     """Ask the model for a word, or the endpoint for its list of models, which costs nothing."""
+    from pydantic import SecretStr
+
+    from keju.config import TaskConfig
     from keju.engine.channel import Channel, Limits
     from keju.models.faults import refusal
-    from keju.models.openai.client import OpenAIModel, TransportError
+    from keju.models.openai.client import HttpModel, TransportError
+    from keju.models.registry import fit_sampling, make_model
     from keju.types import Sampling
 
-    model = OpenAIModel(name or "", api_url=api_url, api_key=api_key, preflight_timeout=SECONDS)
+    key = SecretStr(api_key) if api_key else None
+    config = TaskConfig(
+        model=name or "any", api_url=api_url, api_key=key, timeout=SECONDS, datasets=["any"]
+    )
+    model = make_model(config)
+    assert isinstance(model, HttpModel)
     shown = model.address.shown
     limits = Limits(concurrency=1, timeout=SECONDS, attempts=1, give_up_after=SECONDS)
     channel = Channel(model, limits)
     try:
-        await channel.open([Sampling()] if name else ())
+        sampling, _ = fit_sampling(config, Sampling(temperature=None))
+        await channel.open([sampling] if name else ())
         if name:
-            return f"{shown} answers as {name}"
+            return f"{shown} answers as {model.name}"
         reply = await model.transport.get(model.address.models, SECONDS)
     except TransportError as error:
         problem = model.redact(error.message)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from dataclasses import dataclass, replace
+from urllib.parse import quote, unquote, urlsplit
 
 from keju.errors import ConfigError
 from keju.types import Form
@@ -27,6 +27,15 @@ class Address:
     def route(self, form: Form) -> str:
         """The address that answers prompts of this form."""
         return self.base + PATHS[form] + self.query
+
+    @property
+    def messages(self) -> str:
+        """The address of Anthropic's Messages API."""
+        return f"{self.base}/messages{self.query}"
+
+    def model(self, name: str) -> str:
+        """The address that describes one model."""
+        return f"{self.base}/models/{quote(name, safe='')}{self.query}"
 
     @property
     def models(self) -> str:
@@ -64,6 +73,19 @@ def parse_address(api_url: str) -> Address:
     typed += [pair.partition("=")[2] for pair in parts.query.split("&") if pair]
     secrets = tuple(dict.fromkeys([*typed, *map(unquote, typed)]))  # the server gets the latter
     return Address(f"{parts.scheme}://{parts.netloc}{path}", query, shown, secrets)
+
+
+def messages_address(api_url: str) -> Address:
+    """The address of Anthropic's API, which ends in ``/v1`` whether or not that is said.
+
+    ``https://there``, ``https://there/v1`` and ``https://there/v1/messages`` are one.
+    """
+    address = parse_address(api_url)
+
+    def whole(base: str) -> str:
+        return base.removesuffix("/messages").removesuffix(DEFAULT_VERSION) + DEFAULT_VERSION
+
+    return replace(address, base=whole(address.base), shown=whole(address.shown))
 
 
 def shown_url(url: str) -> str:

@@ -234,6 +234,8 @@ class Price(StrictSettings):
     output: float = Field(default=0.0, ge=0)
     cached: float | None = Field(default=None, ge=0)
     """Input tokens served from a cache; as `input` if not given."""
+    written: float | None = Field(default=None, ge=0)
+    """Input tokens that a cache keeps for later requests; as `input` if not given."""
 
 
 class Budget(StrictSettings):

@@ -9,6 +9,9 @@ from keju.config import Budget, Price
 from keju.errors import RunIncomplete
 from keju.types import Fault, Reply, Usage
 
+COUNTED = ("input", "output", "cached", "written")
+"""The counts of tokens that money depends on."""
+
 
 class Meter:
     """Requests and tokens, added up."""
@@ -21,6 +24,7 @@ class Meter:
         self.output = 0
         self.cached = 0
         self.reasoning = 0
+        self.written = 0
 
     def add(self, usage: Usage, replies: int = 1) -> None:
         """Count the tokens of one reply, or of several."""
@@ -29,6 +33,7 @@ class Meter:
         self.output += usage.output
         self.cached += usage.cached
         self.reasoning += usage.reasoning
+        self.written += usage.written
 
     def count(self, reply: Reply, faults: Sequence[Fault]) -> None:
         """Count one record: its reply, and the attempts that failed before it."""
@@ -53,33 +58,37 @@ class Meter:
 
     def cost(self, price: Price | None) -> float | None:
         """Money, where a price is known."""
-        return None if price is None else _cost(self.input, self.output, self.cached, price)
+        return None if price is None else _cost(self, price)
 
 
-def _cost(input_: float, output: float, cached: float, price: Price) -> float:
-    """Money for so many tokens; `cached` is a part of the input."""
-    cheap = price.cached if price.cached is not None else price.input
-    return ((input_ - cached) * price.input + cached * cheap + output * price.output) / 1e6
+def _cost(tokens: Usage | Meter, price: Price) -> float:
+    """Money for so many tokens; what a cache gave or kept is a part of the input."""
+    cached = price.cached if price.cached is not None else price.input
+    written = price.written if price.written is not None else price.input
+    plain = tokens.input - tokens.cached - tokens.written
+    money = plain * price.input + tokens.cached * cached + tokens.written * written
+    return (money + tokens.output * price.output) / 1e6
 
 
 class Ledger:
     """Tokens by unit, so that what two arms take can be compared question by question."""
 
     def __init__(self, units: int) -> None:
-        self._input, self._output, self._cached = (array("d", [0.0]) * units for _ in range(3))
+        self._counts = {name: array("d", [0.0]) * units for name in COUNTED}
 
     def enter(self, unit: int, usage: Usage) -> None:
         """Note what a unit's reply took; a later reply of it replaces that."""
-        self._input[unit], self._output[unit] = usage.input, usage.output
-        self._cached[unit] = usage.cached
+        for name, counts in self._counts.items():
+            counts[unit] = getattr(usage, name)
 
     def tokens(self, unit: int) -> float:
         """Input and output tokens."""
-        return self._input[unit] + self._output[unit]
+        return self._counts["input"][unit] + self._counts["output"][unit]
 
     def cost(self, unit: int, price: Price) -> float:
         """Money."""
-        return _cost(self._input[unit], self._output[unit], self._cached[unit], price)
+        counts = {name: int(counts[unit]) for name, counts in self._counts.items()}
+        return _cost(Usage(**counts), price)
 
 
 class Spending(Meter):

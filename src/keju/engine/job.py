@@ -21,7 +21,7 @@ from keju.engine.budget import Ledger, Meter
 from keju.engine.channel import Exchange, Solver
 from keju.engine.tally import Tally, in_own_order
 from keju.errors import ConfigError
-from keju.models.registry import model_name
+from keju.models.registry import fit_sampling, model_name
 from keju.runs.manifest import StoredData, StoredExam, StoredProtocol
 from keju.types import (
     FILTERED,
@@ -273,7 +273,12 @@ def make_jobs(config: TaskConfig) -> list[Job]:
     """The exams of a run as work for the engine; refuses whatever cannot be carried out."""
     jobs = []
     for exam, args in prepare_exams(config):
-        sampling = resolve_sampling(exam.protocol, config, args.generation_config)
+        asked = resolve_sampling(exam.protocol, config, args.generation_config)
+        try:
+            sampling, notices = fit_sampling(config, asked)
+        except ConfigError as error:
+            raise ConfigError("sampling_refused", name=exam.benchmark, problem=error) from None
+        exam.warnings = (*exam.warnings, *notices)
         if not exam.samples and config.ids is not None:
             continue
         if not exam.samples:

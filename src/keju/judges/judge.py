@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from keju.judges.exam import JudgeExam
 from keju.judges.prompts import PROTOCOLS, VERSION, Kind
 from keju.judges.verdicts import TWO_VERDICTS, read_verdict, reading_of, settled
 from keju.models.base import Model
-from keju.models.registry import is_local, make_model, model_name
+from keju.models.registry import fit_sampling, is_local, make_model, model_name
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import SessionLog
 from keju.runs.run import counting
@@ -88,8 +89,20 @@ class Judge(Solver):
 
     @property
     def sampling(self) -> Sampling:
-        """How the judge decodes: at temperature 0 unless its settings say otherwise."""
-        return resolve_sampling(PROTOCOLS[self.kind], self.task)
+        """How the judge decodes: at temperature 0 unless its settings or its API say otherwise."""
+        return self._fitted[0]
+
+    @cached_property
+    def _fitted(self) -> tuple[Sampling, tuple[Notice, ...]]:
+        try:
+            return fit_sampling(self.task, resolve_sampling(PROTOCOLS[self.kind], self.task))
+        except ConfigError as error:
+            raise ConfigError("judge_unusable", problem=error) from None
+
+    def told(self) -> Iterator[Notice]:
+        """What its API makes of its settings."""
+        for notice in self._fitted[1]:
+            yield Notice("judge_told", {"judge": self.task.model, "notice": notice})
 
     def job(self, exam: JudgeExam) -> Job:
         """The answers of an exam as work for this judge."""

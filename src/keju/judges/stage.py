@@ -91,6 +91,7 @@ class Panel:
         """What is to be known about the judges, whatever they say."""
         for judge in self.judges:
             yield from judge.kinship()
+            yield from judge.told()
         first = self.judges[0]
         missing = first.missing_key()
         if missing is not None and any(judge.asked for judge in self.judges):

@@ -171,6 +171,46 @@ TEXTS: dict[str, str] = {
     "endpoint_refuses_all": "the endpoint refuses every request: {problem}",
     "endpoint_refuses_more": "the endpoint refuses to go on: {problem}",
     "endpoint_stayed_down": "the endpoint stayed down for more than {seconds:g} s",
+    # Anthropic's API.
+    "anthropic_no_name": "anthropic: names no model: give its id after the colon, or sonnet, opus, "
+    "haiku",
+    "anthropic_like_unknown": "model_args.like: '{like}' is no model whose settings are known here",
+    "anthropic_no_logprobs": "choosing among labels needs log-probabilities, which Anthropic's API "
+    "does not give: take a protocol in which the model writes its answer (keju list protocols)",
+    "anthropic_no_completions": "the protocol is a text to continue, and Anthropic's API takes "
+    "conversations alone: give --api chat to put it as one",
+    "anthropic_no_field": "Anthropic's API has no {name}: leave it out",
+    "anthropic_too_long": "{model} writes at most {most} tokens, and max_tokens is {tokens}",
+    "anthropic_no_prefill": "{model} does not go on from a turn that was begun for it: leave "
+    "continue_final_message out",
+    "anthropic_no_effort": "{model} takes no reasoning_effort: leave it out",
+    "anthropic_thinking_form": "extra_body.thinking is a mapping with a type: adaptive, enabled, "
+    "disabled or between_tools",
+    "anthropic_thinking_kind": "{model} does not take thinking '{kind}', only: {kinds}",
+    "anthropic_thinking_effort": "{model} takes thinking '{kind}' with an effort of at most high, "
+    "not {effort}",
+    "anthropic_thinking_budget": "thinking.budget_tokens must be a number from {least} to below "
+    "max_tokens ({most})",
+    "anthropic_no_sampling": "{setting} {value} is asked for, and Anthropic's API has none since "
+    "version {since} (this is {version}): leave it out, or take model_args.api_version=2023-06-01 "
+    "with a model of the 4.5 or 4.6 family",
+    "anthropic_model_no_sampling": "{setting} {value} is asked for, and {model} refuses it: leave "
+    "it out, or take a model of the 4.5 or 4.6 family",
+    "anthropic_thinking_sampling": "{setting} {value} is asked for, and {model} takes none but a "
+    "temperature of 1 while it thinks",
+    "anthropic_one_of_two": "Anthropic's API takes temperature or top_p, not both",
+    "anthropic_temperature_range": "Anthropic's API takes temperatures from 0 to 1, not "
+    "{temperature:g}",
+    "sampling_refused": "{name}: {problem}",
+    "temperature_not_sent": "no temperature was sent, since {model} takes none in version "
+    "{version} of its API: replies are sampled as the service chooses, and differ between runs",
+    "stop_cut_here": "the endpoint takes no stop of white space alone ({stops}): replies were cut "
+    "there after they had come, and paid for whole",
+    "long_without_stream": "replies of up to {tokens} tokens may take more than ten minutes, after "
+    "which networks cut silent connections: at most {most} are safe",
+    "thinking_in_limit": "{model} thinks before it answers, and its thinking counts towards the "
+    "{tokens} tokens of max_tokens: raise it where replies are cut off",
+    "judge_told": "judge {judge}: {notice}",
     # Runs.
     "budget_of_cost": "the budget of {most:g} in cost is used up: give a larger one to go on",
     "budget_of_requests": "the budget of {most} requests is used up: give a larger one to go on",
@@ -695,6 +735,7 @@ LABELS: dict[str, str] = {
     "usage.output_tokens": "Output tokens",
     "usage.cached_tokens": "of the input, from the prefix cache",
     "usage.reasoning_tokens": "of the output, reasoning",
+    "usage.written_tokens": "of the input, written to the prefix cache",
     "timing.seconds": "Whole run, seconds",
     "timing.latency_p50": "Median time of a reply, seconds",
     "timing.latency_p95": "95th percentile of the time of a reply, seconds",

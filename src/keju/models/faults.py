@@ -22,7 +22,7 @@ SHORTEST_SECRET = 4
 SHORTEST_KEY = 8
 """Shorter keys are placeholders such as ``EMPTY``, which an answer may well hold."""
 REDACTED = "[redacted]"
-REPLY_TEXTS = ("text", "reasoning", "raw", "model", "finish")
+REPLY_TEXTS = ("text", "reasoning", "raw", "model", "finish", "refusal", "request_id")
 """What a model or its endpoint wrote of a reply, beside the tool calls."""
 
 BY_STATUS: dict[int, FaultKind] = {

@@ -7,18 +7,23 @@ is what stands before the colon of a model's name, its object is a `ModelKind`.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from operator import attrgetter
-from typing import cast
+from typing import Any, Final, cast
+
+import msgspec
 
 from keju.config import TaskConfig
-from keju.errors import ConfigError, MissingExtra
+from keju.errors import ConfigError, MissingExtra, Notice
 from keju.models.base import Model
+from keju.types import Sampling
 
 ENTRY_POINTS = "keju.models"
+DEFAULT_TEMPERATURE: Final = 0.0
 OF_ENDPOINTS = ("api_url", "api_key", "ca_file", "headers", "generation_config.extra_headers")
 """Settings that mean nothing to a model without an endpoint."""
 
@@ -62,6 +67,9 @@ class ModelKind:
     """It needs no endpoint, so the settings of endpoints are refused."""
     takes_args: bool = False
     """``model_args`` are its settings; otherwise they are refused."""
+    fit: str = ""
+    """``module:function`` of a kind whose API has sampling of its own: it takes the `TaskConfig`
+    and the sampling as asked for, and returns it as it is sent, with notices for the results."""
     names_itself: bool = False
     """Results bear the name that the model gives itself, not the one it was asked for by."""
     extra: Extra | None = None
@@ -86,6 +94,16 @@ ENDPOINT = ModelKind(
 
 KINDS = (
     ENDPOINT,
+    ModelKind(
+        name="anthropic",
+        argument="NAME",
+        about="a model of Anthropic's Messages API, by id or as sonnet, opus, haiku; its key is "
+        "in ANTHROPIC_API_KEY",
+        factory="keju.models.anthropic.client:make",
+        local=False,
+        takes_args=True,
+        fit="keju.models.anthropic.sampling:fit",
+    ),
     ModelKind(
         name="scripted",
         about="answers by rule, without any model: for trying things out",
@@ -161,13 +179,31 @@ def make_model(config: TaskConfig) -> Model:
     for setting in idle:
         if attrgetter(setting)(config):
             raise ConfigError(f"{setting} has no effect on model '{name}': leave it out")
-    module, _, function = kind.factory.partition(":")
     try:
-        return cast(Model, getattr(importlib.import_module(module), function)(config))
+        return cast(Model, _function(kind.factory)(config))
     except ModuleNotFoundError:
         if kind.extra is None:
             raise
         raise MissingExtra(f"model '{config.model}'", kind.extra.name) from None
+
+
+def fit_sampling(config: TaskConfig, asked: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
+    """Sampling as the model is sent it, and what results must say of it.
+
+    A temperature that nobody asked for, which is None in `asked`, is 0 unless the kind of model
+    has no place for one. ConfigError for what the model refuses.
+    """
+    kind = kind_of(config.model)
+    if kind.fit:
+        return cast(tuple[Sampling, tuple[Notice, ...]], _function(kind.fit)(config, asked))
+    usual = DEFAULT_TEMPERATURE if asked.temperature is None else asked.temperature
+    return msgspec.structs.replace(asked, temperature=usual), ()
+
+
+def _function(place: str) -> Callable[..., Any]:
+    """What ``module:function`` names."""
+    module, _, function = place.partition(":")
+    return cast(Callable[..., Any], getattr(importlib.import_module(module), function))
 
 
 def model_name(config: TaskConfig) -> str:

@@ -73,6 +73,8 @@ class Usage(msgspec.Struct, frozen=True):
     """Of the input, what came from the prefix cache."""
     reasoning_tokens: int = 0
     """Of the output, hidden reasoning."""
+    written_tokens: int | msgspec.UnsetType = msgspec.UNSET
+    """Of the input, what the prefix cache has kept for later requests, where it tells."""
     retries: int | msgspec.UnsetType = msgspec.UNSET
     """Of the requests, those that followed a failed attempt."""
     cost: float | msgspec.UnsetType = msgspec.UNSET

@@ -118,6 +118,7 @@ def entries_of(
         meter.output,
         meter.cached,
         meter.reasoning,
+        meter.written or msgspec.UNSET,
         retries=meter.requests - meter.replies,
         cost=msgspec.UNSET if cost is None else round(cost, 6),
     )

@@ -231,16 +231,16 @@ class HttpModel(Model):
         self,
         name: str,
         address: Address,
-        key_headers: Mapping[str, str],
+        own_headers: Mapping[str, str],
         headers: Mapping[str, str] | None = None,
         ca_file: str | None = None,
         preflight_timeout: float = PREFLIGHT_SECONDS,
     ) -> None:
-        """`key_headers` carry the key, where there is one; `headers` are the user's own."""
+        """`own_headers` are the API's, the key among them; `headers` are the user's."""
         self.name = name
         self.address = address
         self.preflight_timeout = preflight_timeout
-        sent = {"Content-Type": "application/json"} | dict(key_headers) | dict(headers or {})
+        sent = {"Content-Type": "application/json"} | dict(own_headers) | dict(headers or {})
         keys = [v for n, v in sent.items() if CREDENTIAL.search(n)] + [*self.address.secrets]
         self.has_key = any(n.lower() in KEY_HEADERS for n in sent)
         self.redact = Redactor([*keys, *(headers or {}).values()], keys)

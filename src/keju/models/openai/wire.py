@@ -149,11 +149,7 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
     try:
         document = document_of(body)
     except ValueError:
-        start = body[:200].decode("utf-8", "replace")
-        page = start.lstrip("\ufeff \t\r\n").startswith("<")
-        what = "an HTML page" if page else "not valid JSON"
-        message = one_line(redact(f"the reply is {what}, it begins: {start[:80]}"))
-        return Reply(seconds=seconds, error=Fault("malformed", message))
+        return Reply(seconds=seconds, error=unreadable(body, redact))
     choices = document.get("choices") if isinstance(document, dict) else ()
     if not isinstance(choices, list) or not choices or document.get("error"):
         return Reply(seconds=seconds, error=_no_answer(document, redact))
@@ -196,6 +192,14 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
     if request.tools and not (calls and len(reply.tool_calls) < len(calls)):
         return msgspec.structs.replace(reply, native=native_message(body, reply))
     return reply
+
+
+def unreadable(body: bytes, redact: Redactor) -> Fault:
+    """What is wrong with a body that is no JSON."""
+    start = body[:200].decode("utf-8", "replace")
+    page = start.lstrip("\ufeff \t\r\n").startswith("<")
+    what = "an HTML page" if page else "not valid JSON"
+    return Fault("malformed", one_line(redact(f"the reply is {what}, it begins: {start[:80]}")))
 
 
 def _flat(value: Any, levels: int = 100) -> bool:
@@ -320,14 +324,14 @@ def _usage(usage: Any) -> Usage:
     cached = inputs.get("cached_tokens") if isinstance(inputs, dict) else None
     reasoning = outputs.get("reasoning_tokens") if isinstance(outputs, dict) else None
     return Usage(
-        _count(usage.get("prompt_tokens")),
-        _count(usage.get("completion_tokens")),
-        _count(cached or usage.get("prompt_cache_hit_tokens")),  # DeepSeek's name
-        _count(reasoning),
+        count(usage.get("prompt_tokens")),
+        count(usage.get("completion_tokens")),
+        count(cached or usage.get("prompt_cache_hit_tokens")),  # DeepSeek's name
+        count(reasoning),
     )
 
 
-def _count(value: Any) -> int:
+def count(value: Any) -> int:
     """A number of tokens, even one written as a text; 0 where it could not be true."""
     if value is None or type(value) is int:
         return value if value and 0 < value < MOST_TOKENS else 0

@@ -1,0 +1,262 @@
+"""A model behind Anthropic's Messages API: one attempt a call."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import msgspec
+
+from keju.config import TaskConfig
+from keju.config.address import messages_address
+from keju.config.providers import ANTHROPIC
+from keju.config.providers import AS_OF as NAMES_AS_OF
+from keju.errors import EndpointError, Notice, nearest
+from keju.models.anthropic import gates
+from keju.models.anthropic.sampling import UNSTREAMED_TOKENS, Settings, settings_of
+from keju.models.anthropic.wire import PAUSED, Body, Unsendable, body_of, joined, normalise, say
+from keju.models.base import NotReady
+from keju.models.faults import fault_text
+from keju.models.openai.client import (
+    PREFLIGHT_SECONDS,
+    HttpModel,
+    HttpReply,
+    TransportError,
+)
+from keju.models.openai.preflight import LISTED_MODELS, TRANSIENT, endpoint_error
+from keju.models.openai.wire import document_of
+from keju.types import Fault, FaultKind, Prefix, Prompt, Reply, Request, Sampling
+
+MOST_PAUSES: Final = 8
+"""How often a reply that paused is sent back before it is given up."""
+KEPT_PREFIXES: Final = 256
+WORTH_A_WAIT: Final = 2000
+"""Characters of a shared part from which on the service may keep it: 512 tokens and more."""
+INFO: Final = ("display_name", "lifecycle", "deprecated_at", "retires_at", "max_input_tokens",
+               "max_tokens")  # fmt: skip
+"""What is kept of what the service says about a model."""
+BY_CODE: Final[dict[str, FaultKind]] = {
+    "enforced_spend_limit_reached": "auth",
+    "ramp_limit_exceeded": "rate_limit",
+    "overloaded_error": "rate_limit",
+}
+"""Codes and types of errors that say more than the status does."""
+PASSING: Final[tuple[FaultKind, ...]] = ("server", "timeout", "rate_limit")
+REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
+PROMPT: Final = Prompt(Prefix(), "Answer with one letter, A or B.")
+
+
+class AnthropicModel(HttpModel):
+    """``POST /v1/messages``, without streaming.
+
+    The first request of each shared part goes ahead alone: what the service keeps of a prompt can
+    be read once its first reply has begun.
+    """
+
+    provider = ANTHROPIC
+    acts = True
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        api_url: str | None = None,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        ca_file: str | None = None,
+        preflight_timeout: float = PREFLIGHT_SECONDS,
+    ) -> None:
+        key = (api_key or "").strip()
+        old = settings.version < gates.NO_SAMPLING_SINCE
+        credentials = {"x-api-key": key} if old else {"Authorization": f"Bearer {key}"}
+        super().__init__(
+            settings.id,
+            messages_address(api_url or ANTHROPIC.home),
+            {"anthropic-version": settings.version} | (credentials if key else {}),
+            headers,
+            ca_file,
+            preflight_timeout,
+        )
+        self.settings = settings
+        self.fixed_history = settings.gate is None or settings.gate.bound
+        self._info: dict[str, Any] | None = None
+        self._kept: dict[int, tuple[Prefix, asyncio.Event]] = {}
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        """Make one attempt; a reply that pauses is sent back until it ends."""
+        try:
+            body = body_of(self.name, request)
+        except Unsendable as error:
+            return Reply(error=Fault("bad_request", str(error), sent=False))
+        # The user's seconds are for a reply of usual length.
+        longer = (request.sampling.max_tokens or 0) / UNSTREAMED_TOKENS
+        timeout *= max(1.0, longer)
+        async with self._in_turn(request.prompt.prefix):
+            return await self._attempt(body, request, timeout)
+
+    async def _attempt(self, body: Body, request: Request, timeout: float) -> Reply:
+        whole = reply = await self.attempt(self.post(body, timeout), request)
+        for _ in range(MOST_PAUSES):
+            if reply.finish != PAUSED or not reply.native:
+                return whole
+            say(body.turns, "assistant", *msgspec.json.decode(reply.native, type=list[msgspec.Raw]))
+            reply = await self.attempt(self.post(body, timeout), request)
+            whole = joined(whole, reply)
+        problem = f"the reply paused {MOST_PAUSES} times and did not end"
+        return Reply(usage=whole.usage, seconds=whole.seconds, error=Fault("server", problem))
+
+    async def post(self, body: Body, timeout: float) -> HttpReply:
+        """Send one request as it is."""
+        return await self.transport.post(self.address.messages, body.encoded(), timeout)
+
+    @asynccontextmanager
+    async def _in_turn(self, prefix: Prefix) -> AsyncIterator[None]:
+        """Let the first request with a long shared part end before the others begin."""
+        size = len(prefix.lead) + sum(len(message.content) for message in prefix.messages)
+        if size < WORTH_A_WAIT:
+            yield
+            return
+        entry = self._kept.get(id(prefix))
+        if entry is not None:
+            await entry[1].wait()
+            yield
+            return
+        if len(self._kept) >= KEPT_PREFIXES:
+            del self._kept[next(iter(self._kept))]
+        # The prefix is kept beside its event, so that no other object gets its id.
+        ended = asyncio.Event()
+        self._kept[id(prefix)] = (prefix, ended)
+        try:
+            yield
+        finally:
+            ended.set()
+
+    def normalise(self, reply: HttpReply, request: Request, seconds: float) -> Reply:
+        """The reply in the body of a successful call."""
+        return normalise(reply.body, request, seconds, self.redact, self._number(reply))
+
+    def _number(self, reply: HttpReply) -> str:
+        """What the service calls the request: ``req_011C…``; nothing where it is no such word."""
+        number = self.redact(reply.header("request-id") or "")
+        return number if REQUEST_ID.fullmatch(number) else ""
+
+    def refusal(self, reply: HttpReply) -> Fault:
+        """The fault behind a reply whose status is not a success."""
+        fault = super().refusal(reply)
+        kind = next((BY_CODE[code] for code in _codes(reply.body) if code in BY_CODE), fault.kind)
+        should = (reply.header("x-should-retry") or "").lower()
+        if should == "false" and kind in PASSING:
+            kind = "bad_request"
+        elif should == "true" and kind == "bad_request":
+            kind = "server"
+        return msgspec.structs.replace(fault, kind=kind, request_id=self._number(reply))
+
+    async def preflight(self, sampling: Sampling) -> None:
+        """Find a wrong address, key, model or parameter before the run, in one line."""
+        if self._info is None:
+            self._info = await self._model_info()
+        info = self._info
+        most = info.get("max_tokens")
+        if isinstance(most, int) and (sampling.max_tokens or 0) > most:
+            values = {"model": self.name, "tokens": sampling.max_tokens, "most": most}
+            raise EndpointError("anthropic_too_long", **values)
+        thinking = sampling.extra.get("thinking") or {}
+        limit = thinking.get("budget_tokens", 0) + 1
+        trial = msgspec.structs.replace(sampling, max_tokens=limit)
+        request = Request(PROMPT, trial, hash="")
+        try:
+            reply = await self.post(body_of(self.name, request), self.preflight_timeout)
+        except TransportError as error:
+            raise self._unreached(error) from None
+        read = self.read(reply, request)
+        if read.error is not None:
+            raise await self._explained(read.error)
+        self._facts |= {
+            "api_version": self.settings.version,
+            "reported_model": read.model,
+            "table": gates.AS_OF,
+            "short_names": NAMES_AS_OF,
+            "known": self.settings.gate is not None,
+            "reasoning": "summary",
+        } | ({"model_info": info} if info else {})
+        if self.settings.gate is not None:
+            effort = (sampling.extra.get("output_config") or {}).get("effort")
+            self._facts["effort"] = effort or self.settings.gate.default_effort
+
+    async def _model_info(self) -> dict[str, Any]:
+        """What the service says of the model, where it does; a gateway may not."""
+        try:
+            url = self.address.model(self.name)
+            reply = await self.transport.get(url, self.preflight_timeout)
+            document = document_of(reply.body) if reply.status == 200 else None
+        except (TransportError, ValueError):
+            document = None
+        told = document if isinstance(document, dict) else {}
+        return {name: told[name] for name in INFO if isinstance(told.get(name), str | int)}
+
+    def _unreached(self, error: TransportError) -> EndpointError:
+        message = self.redact(error.message)
+        if error.reached:
+            return NotReady(self.address.shown, Fault(error.kind, message))
+        code = "endpoint_distrusted" if error.distrusted else "endpoint_unreachable"
+        return endpoint_error(code, self, message)
+
+    async def _explained(self, fault: Fault) -> EndpointError:
+        """Say what to change; NotReady for a failure that may pass."""
+        if fault.kind in TRANSIENT:
+            return NotReady(self.address.shown, fault)
+        if fault.kind == "auth" and fault.status in (401, 403):
+            code = "endpoint_refused_key" if self.has_key else "endpoint_wants_key"
+            return endpoint_error(code, self, fault.message, status=fault.status)
+        if fault.kind == "not_found" and fault.status < 400:
+            return endpoint_error("endpoint_elsewhere", self, fault.message)
+        if fault.kind != "not_found":
+            return endpoint_error("endpoint_refused_request", self, fault_text(fault))
+        offered = await self._offered()
+        if self.name in offered or not offered:
+            code = "endpoint_without_model_or_route"
+            return endpoint_error(code, self, fault_text(fault), model=self.name)
+        near = nearest(self.name, offered)
+        return endpoint_error(
+            "endpoint_without_model",
+            self,
+            "",
+            model=self.name,
+            hint=Notice("did_you_mean", {"name": near}) if near else "",
+            names=", ".join(offered[:LISTED_MODELS]),
+            more=Notice("in_all", {"n": len(offered)}) if len(offered) > LISTED_MODELS else "",
+        )
+
+    async def _offered(self) -> list[str]:
+        """The models that the service lists; none where it does not tell."""
+        try:
+            reply = await self.transport.get(self.address.models, self.preflight_timeout)
+            listed = document_of(reply.body)["data"]
+            return [entry["id"] for entry in listed if isinstance(entry["id"], str)]
+        except (TransportError, ValueError, LookupError, TypeError):
+            return []
+
+
+def _codes(body: bytes) -> list[str]:
+    """The code and the type of an error: ``ramp_limit_exceeded``, ``rate_limit_error``."""
+    try:
+        error = msgspec.json.decode(body)["error"]
+        details = error.get("details") or {}
+        return [str(details.get("error_code")), str(error.get("type"))]
+    except (msgspec.DecodeError, LookupError, TypeError, AttributeError, UnicodeDecodeError):
+        return []
+
+
+def make(config: TaskConfig) -> AnthropicModel:
+    """The model that `config` names."""
+    return AnthropicModel(
+        settings_of(config),
+        api_url=config.api_url,
+        api_key=config.api_key.get_secret_value() if config.api_key is not None else None,
+        headers=config.headers | config.generation_config.extra_headers,
+        ca_file=config.ca_file,
+        preflight_timeout=min(config.timeout, PREFLIGHT_SECONDS),
+    )

@@ -1,0 +1,310 @@
+"""Requests and replies of Anthropic's Messages API, as JSON.
+
+A conversation is a list of turns whose roles alternate; a turn is a list of blocks. What all
+questions of a subset share ends with a mark, up to which the service keeps what it has read:
+
+    system    [worked examples' instructions]
+    user      [an example]   assistant [its solution, marked]   user [the question]
+    user      [examples in one text, marked] [the question]
+
+A model that acts gets what it said back byte for byte, and then one turn of the user with the
+results of all its calls, in order, before anything else. Such a conversation only grows, so it is
+marked at its end as well.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from keju.answers.thinking import as_reply
+from keju.models.anthropic.sampling import ONLY_CLIENT
+from keju.models.faults import Redactor, error_of, kind_of, one_line
+from keju.models.labels import continues_cue
+from keju.models.openai.wire import count, document_of, unreadable
+from keju.types import CUT, REFUSAL_FINISH, Fault, Reply, Request, Tool, ToolCall, Turn, Usage
+
+FINISHES: Final = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": CUT,
+    "model_context_window_exceeded": CUT,
+    "tool_use": "tool_calls",
+    "refusal": REFUSAL_FINISH,
+}
+"""The API's words for why a reply ended, in those of the house; others stay as they are."""
+PAUSED: Final = "pause_turn"
+"""Why a reply ended that goes on when it is sent back."""
+MARK: Final = {"type": "ephemeral"}
+"""Stands on the last block of what is to be kept for the next request."""
+
+Block = dict[str, Any]
+_encode = msgspec.json.encode
+PICTURES: Final = {
+    b"\x89PNG": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"RIFF": "image/webp",
+}
+"""Media types by the first bytes of a file."""
+
+
+class _Message(msgspec.Struct):
+    """A reply whose content is kept as it was written."""
+
+    content: msgspec.Raw
+
+
+class Unsendable(Exception):
+    """A prompt that the API has no form for."""
+
+
+class Body(NamedTuple):
+    """A request's body, and the turns in it, for whoever goes on with them."""
+
+    fields: dict[str, Any]
+    turns: list[dict[str, Any]]
+
+    def encoded(self) -> bytes:
+        """The JSON that is sent; equal requests give equal bytes."""
+        return _encode(self.fields | {"messages": self.turns})
+
+
+def body_of(model: str, request: Request) -> Body:
+    """What is sent for `request`; raises Unsendable."""
+    prompt, sampling = request.prompt, request.sampling
+    system: list[Block] = []
+    turns: list[dict[str, Any]] = []
+    shared: list[Block] = []
+    for message in prompt.prefix.messages:
+        if message.role == "system" and turns:
+            raise Unsendable("Anthropic's API takes a system message at the beginning alone")
+        if message.content.strip():
+            block = _text(message.content)
+            (system.append(block) if message.role == "system" else say(turns, message.role, block))
+            shared = [block]
+    lead, tail = prompt.prefix.lead, prompt.tail
+    if lead.strip() and tail.strip():
+        block = _text(lead)
+        say(turns, "user", block)
+        shared = [block]
+    else:  # blocks of nothing but white space are refused
+        tail = lead + tail
+    if not tail.strip():
+        raise Unsendable("the prompt is empty")
+    say(turns, "user", _text(tail))
+    if turns[0]["role"] != "user":
+        raise Unsendable("Anthropic's API wants a conversation that the user begins")
+    for block in shared:
+        block["cache_control"] = MARK
+    if request.turns:
+        _continue(turns, request)
+    elif continues_cue(request) and prompt.cue.strip():
+        say(turns, "assistant", _text(prompt.cue.rstrip()))
+    fields: dict[str, Any] = {"model": model, "max_tokens": sampling.max_tokens}
+    fields |= {"temperature": sampling.temperature, "top_p": sampling.top_p}
+    fields |= {"stop_sequences": [stop for stop in sampling.stop if stop.strip()]}
+    fields |= {"system": system}
+    fields = {name: value for name, value in fields.items() if value not in (None, [])}
+    extra = {name: value for name, value in sampling.extra.items() if name != ONLY_CLIENT}
+    if request.tools:
+        extra |= {
+            "tools": [*map(_tool, request.tools)],
+            "tool_choice": {"type": request.tool_choice},
+        }
+        extra["cache_control"] = MARK
+    return Body(fields | extra, turns)
+
+
+def say(turns: list[dict[str, Any]], role: str, *blocks: Any) -> None:
+    """Add blocks to a conversation; neighbours of one role are one turn."""
+    if turns and turns[-1]["role"] == role:
+        turns[-1]["content"] = [*turns[-1]["content"], *blocks]
+    else:
+        turns.append({"role": role, "content": [*blocks]})
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": text}
+
+
+def _continue(turns: list[dict[str, Any]], request: Request) -> None:
+    """Add what was said after the prompt."""
+    for turn in request.turns:
+        if turn.role == "assistant" and turn.native:
+            turns.append({"role": "assistant", "content": msgspec.Raw(turn.native)})
+        elif turn.role == "assistant":
+            said = [_text(turn.text)] if turn.text.strip() else []
+            say(turns, "assistant", *said, *map(_tool_use, turn.calls))
+        elif turn.role == "tool":
+            say(turns, "user", _tool_result(turn))
+        else:
+            say(turns, "user", *([_text(turn.text)] if turn.text.strip() else []), *_pictures(turn))
+
+
+def _tool(tool: Tool) -> Block:
+    schema = {"type": "object"} | tool.parameters
+    described = {"description": tool.description} if tool.description else {}
+    return {"name": tool.name, **described, "input_schema": schema}
+
+
+def _tool_use(call: ToolCall) -> Block:
+    """A call that did not come from this API; malformed arguments become none."""
+    try:
+        given = msgspec.json.decode(call.arguments)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        given = None
+    given = given if isinstance(given, dict) else {}
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
+
+
+def _tool_result(turn: Turn) -> Block:
+    result: Block = {"type": "tool_result", "tool_use_id": turn.call}
+    if content := [*([_text(turn.text)] if turn.text.strip() else []), *_pictures(turn)]:
+        result["content"] = content
+    return result | ({"is_error": True} if turn.kind != "ok" else {})
+
+
+def _pictures(turn: Turn) -> list[Block]:
+    """The pictures of a turn; one of an unknown kind is left out."""
+    blocks = []
+    for picture in turn.images:
+        kind = next((kind for start, kind in PICTURES.items() if picture.startswith(start)), None)
+        if kind is not None:
+            data = b64encode(picture).decode()
+            source = {"type": "base64", "media_type": kind, "data": data}
+            blocks.append({"type": "image", "source": source})
+    return blocks
+
+
+def normalise(
+    body: bytes, request: Request, seconds: float, redact: Redactor, request_id: str = ""
+) -> Reply:
+    """Turn the body of a successful call into a reply; what cannot be used is a fault."""
+    document: Any
+    try:
+        document = document_of(body)
+    except ValueError:
+        return Reply(seconds=seconds, error=unreadable(body, redact))
+    if not isinstance(document, dict) or not isinstance(document.get("content"), list):
+        return Reply(seconds=seconds, error=_no_message(document, redact, request_id))
+    blocks = [block for block in document["content"] if isinstance(block, dict)]
+    word = document.get("stop_reason")
+    finish = FINISHES.get(word, word) if isinstance(word, str) else ""
+    text, finish = _stopped(_joined(blocks, "text"), finish, document, request.sampling.stop)
+    model = document.get("model")
+    runs = finish not in (CUT, REFUSAL_FINISH)  # what was cut off or refused is not run
+    calls = _calls(blocks) if runs else ()
+    return as_reply(
+        text,
+        reasoning=[thought for thought in _texts(blocks, "thinking") if thought],
+        finish="tool_calls" if calls and finish == "stop" else finish,
+        usage=usage_of(document.get("usage")),
+        seconds=seconds,
+        model=model if isinstance(model, str) else "",
+        refusal=_refusal(document) if finish == REFUSAL_FINISH else "",
+        request_id=request_id,
+        tool_calls=calls,
+        native=_native(body, document) if request.tools or finish == PAUSED else b"",
+    )
+
+
+def _calls(blocks: Iterable[Block]) -> tuple[dict[str, Any], ...]:
+    """The calls of a reply in the shape of the house."""
+    calls = []
+    for block in blocks:
+        name = block.get("name")
+        if block.get("type") == "tool_use" and isinstance(name, str):
+            arguments = json.dumps(block.get("input"), ensure_ascii=False)
+            function = {"name": name, "arguments": arguments}
+            calls.append({"id": block.get("id"), "type": "function", "function": function})
+    return tuple(calls)
+
+
+def _native(body: bytes, document: Mapping[str, Any]) -> bytes:
+    """The content of a reply as it was written, to be sent back; nothing where there is none."""
+    if not document["content"]:
+        return b""
+    try:
+        return bytes(msgspec.json.decode(body, type=_Message).content)
+    except msgspec.DecodeError:  # what only the patient decoder reads
+        return _encode(document["content"])
+
+
+def _texts(blocks: Iterable[Block], kind: str) -> list[str]:
+    """The texts of all blocks of one type; what any other block holds is no answer."""
+    found = [block.get(kind) for block in blocks if block.get("type") == kind]
+    return [text for text in found if isinstance(text, str)]
+
+
+def _joined(blocks: Iterable[Block], kind: str) -> str:
+    return "".join(_texts(blocks, kind))
+
+
+def _stopped(
+    text: str, finish: str, document: Mapping[str, Any], stops: Iterable[str]
+) -> tuple[str, str]:
+    """A text without the sequence that ended it, and why it ended.
+
+    Stops of nothing but white space are refused by the API, so the text is cut at them here.
+    """
+    sequence = document.get("stop_sequence")
+    if isinstance(sequence, str) and sequence:
+        text = text.removesuffix(sequence)
+    places = [text.find(stop) for stop in stops if not stop.strip()]
+    if cuts := [place for place in places if place >= 0]:
+        return text[: min(cuts)], "stop"
+    return text, finish
+
+
+def _refusal(document: Mapping[str, Any]) -> str:
+    """What the API says of a refusal: ``cyber: the request asks for …``."""
+    details = document.get("stop_details")
+    told = details if isinstance(details, dict) else {}
+    words = [told.get(name) for name in ("category", "explanation")]
+    return ": ".join(word for word in words if isinstance(word, str) and word)
+
+
+def _no_message(document: Any, redact: Redactor, request_id: str) -> Fault:
+    """What is wrong with a reply that is no message; some gateways report an error as success."""
+    if not isinstance(document, dict) or not document.get("error"):
+        return Fault("malformed", "not a reply of Anthropic's API: it holds no list of content")
+    message, code = error_of(_encode(document))
+    kind = kind_of(500, message, code)
+    return Fault(kind, one_line(redact(message)), 500, request_id=request_id)
+
+
+def usage_of(usage: Any) -> Usage:
+    """The token counts of a reply: the prompt's are all that was read, written or neither."""
+    if not isinstance(usage, dict):
+        return Usage()
+    details = usage.get("output_tokens_details")
+    written = count(usage.get("cache_creation_input_tokens"))
+    read = count(usage.get("cache_read_input_tokens"))
+    return Usage(
+        count(usage.get("input_tokens")) + written + read,
+        count(usage.get("output_tokens")),
+        read,
+        count(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
+        written,
+    )
+
+
+def joined(first: Reply, second: Reply) -> Reply:
+    """A reply that paused, and how it went on, as one reply."""
+    if second.error is not None:
+        return second
+    pairs = zip(
+        msgspec.structs.astuple(first.usage), msgspec.structs.astuple(second.usage), strict=True
+    )
+    return msgspec.structs.replace(
+        second,
+        text=first.text + second.text,
+        reasoning="\n".join(filter(None, (first.reasoning, second.reasoning))),
+        usage=Usage(*(a + b for a, b in pairs)),
+        seconds=first.seconds + second.seconds,
+    )
