@@ -284,3 +284,25 @@ def test_the_kind_is_listed_and_examined(server: AnthropicServer, keju: Keju) ->
     assert row["status"] == "ok", row
     assert row["found"] == f"{server.url}/v1 answers as claude-sonnet-5-5"
     assert KEY not in ran.out
+
+
+def test_a_run_is_replayed_with_the_sampling_it_had(
+    server: AnthropicServer, keju: Keju, tmp_path: Path
+) -> None:
+    words = ("-m", "anthropic:sonnet", "--run-id", "r")
+    asked = keju("eval", *words, *DEMO).json["benchmarks"][0]
+    count = len(server.bodies)
+    ran = keju("eval", "-m", "replay:r", *DEMO)
+    assert ran.code == 0, ran.err
+    again = ran.json["benchmarks"][0]
+    assert again["metrics"] == asked["metrics"]
+    assert again["outcomes"]["error"] == 0
+    assert len(server.bodies) == count
+    assert keju("score", "runs/r", "--json").json["benchmarks"][0]["metrics"] == asked["metrics"]
+
+
+def test_another_program_at_the_address_is_named(server: AnthropicServer, keju: Keju) -> None:
+    server.plan.answer = lambda *_: Raw(200, b"<html>hello</html>")
+    ran = keju("eval", "-m", "anthropic:sonnet", "--retry-interval", "0.001", *DEMO)
+    assert ran.code == 5
+    assert "is no endpoint of Anthropic's API (" in ran.err

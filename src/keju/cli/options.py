@@ -83,8 +83,10 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "Name at the endpoint, or scripted, replay:RUN, embedded, gguf:PATH, hf:NAME.",
             spelling="--model -m",
         ),
-        _setting("api_url", "URL", "OpenAI-compatible endpoint (or OPENAI_BASE_URL)."),
-        _setting("api_key", "KEY", "Its key (or OPENAI_API_KEY); never stored."),
+        _setting(
+            "api_url", "URL", "Address of the endpoint (or OPENAI_BASE_URL, ANTHROPIC_BASE_URL)."
+        ),
+        _setting("api_key", "KEY", "Its key (or OPENAI_API_KEY, ANTHROPIC_API_KEY); never stored."),
         _setting("api", "ROUTE", "auto (the protocol's own), chat or completions."),
         _setting("headers", MAPPING, "Further request headers; never stored."),
         _setting("ca_file", "FILE", "Certificate authority to trust, in PEM."),
@@ -94,7 +96,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
     ENDPOINT: (
         Option("doctor.model", "NAME", "Ask it.", spelling="--model -m"),
         Option("doctor.api_url", "URL", "Endpoint to reach."),
-        Option("doctor.api_key", "KEY", "Its key (or OPENAI_API_KEY)."),
+        Option("doctor.api_key", "KEY", "Its key (or OPENAI_API_KEY, ANTHROPIC_API_KEY)."),
     ),
     EXAMS: (
         _setting("datasets", "NAME...", "Benchmarks: a b, a,b, or repeated.", list),

@@ -56,6 +56,11 @@ class Meter:
         """Input and output tokens."""
         return self.input + self.output
 
+    @property
+    def usage(self) -> Usage:
+        """The tokens as those of one reply."""
+        return Usage(self.input, self.output, self.cached, self.reasoning, self.written)
+
     def cost(self, price: Price | None) -> float | None:
         """Money, where a price is known."""
         return None if price is None else _cost(self, price)

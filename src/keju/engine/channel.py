@@ -216,7 +216,8 @@ class Channel:
         if lasting is not None:
             raise lasting
         if damaged:
-            raise EndpointError("endpoint_other_format", address="--api-url", **values)
+            api = Notice(self.model.api)
+            raise EndpointError("endpoint_other_format", api=api, address="--api-url", **values)
         raise EndpointError("endpoint_not_ready", attempts=KNOCKS, **values)
 
     async def close(self) -> None:

@@ -156,7 +156,9 @@ TEXTS: dict[str, str] = {
     "endpoint_no_logprobs": "{url} gives no log-probabilities: {problem}; choosing among labels "
     "needs them, so take another endpoint, or let the model write its answer (decode: generate)",
     "endpoint_not_ready": "{url} is not ready after {attempts} attempts ({problem})",
-    "endpoint_other_format": "{url} is no OpenAI-compatible endpoint ({problem}): check {address}",
+    "endpoint_of_openai": "OpenAI-compatible endpoint",
+    "endpoint_of_anthropic": "endpoint of Anthropic's API",
+    "endpoint_other_format": "{url} is no {api} ({problem}): check {address}",
     "endpoint_refused_key": "{url} refused the key ({status}): set {key}; {problem}",
     "endpoint_refused_request": "{url} refuses the request ({problem})",
     "endpoint_refused_route": "{url} refuses the route ({problem}): try --api {other}",

@@ -179,7 +179,9 @@ TEXTS: dict[str, str] = {
     "endpoint_no_logprobs": "{url} 不提供对数概率：{problem}；在标签之间选择需要对数概率，"
     "请换一个接口，或让模型写出答案（decode: generate）",
     "endpoint_not_ready": "{url} 尝试 {attempts} 次后仍未就绪（{problem}）",
-    "endpoint_other_format": "{url} 不是与 OpenAI 兼容的接口（{problem}）：请检查 {address}",
+    "endpoint_of_openai": "与 OpenAI 兼容的接口",
+    "endpoint_of_anthropic": "Anthropic 的 API 接口",
+    "endpoint_other_format": "{url} 不是{api}（{problem}）：请检查 {address}",
     "endpoint_refused_key": "{url} 拒绝了密钥（{status}）：请设置 {key}；{problem}",
     "endpoint_refused_request": "{url} 拒绝了请求（{problem}）",
     "endpoint_refused_route": "{url} 拒绝了该路径（{problem}）：请试用 --api {other}",

@@ -5,9 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+import msgspec
+
 from keju.errors import EndpointError
 from keju.models.faults import fault_text
 from keju.types import Fault, Reply, Request, Sampling
+
+BRIEF = 16
+"""Tokens of a reply that only shows that a request is taken."""
 
 
 class NotReady(EndpointError):
@@ -38,6 +43,8 @@ class Model(ABC):
     """It gathers what waits into batches of its own: `slots` requests are kept in flight, whatever
     the limit for endpoints is, and one subset follows the other."""
 
+    api: str = "endpoint_of_openai"
+    """What it expects at its address, as a code of the catalogues."""
     acts: bool = False
     """Whether it takes requests with turns and tools."""
     fixed_history: bool = False
@@ -52,6 +59,10 @@ class Model(ABC):
         With ``sampling.decode`` of ``labels`` it also shows that log-probabilities are given.
         Raises EndpointError with one line that names the cause; NotReady where it may pass.
         """
+
+    def briefly(self, sampling: Sampling) -> Sampling:
+        """`sampling` for a reply of a few words, where only the call itself matters."""
+        return msgspec.structs.replace(sampling, max_tokens=BRIEF)
 
     @abstractmethod
     async def ask(self, request: Request, *, timeout: float) -> Reply:

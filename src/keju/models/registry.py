@@ -114,6 +114,7 @@ KINDS = (
         argument="RUN",
         about="the stored replies of a run",
         factory="keju.runs.replay:make",
+        fit="keju.runs.replay:fit",
         names_itself=True,
     ),
     ModelKind(

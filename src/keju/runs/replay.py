@@ -8,21 +8,30 @@ from typing import Any
 
 from keju.benchmarks.samples import DigestTable, hash_digest
 from keju.config import TaskConfig
-from keju.errors import ConfigError, DataError, UsageError
+from keju.errors import ConfigError, DataError, Notice, UsageError
 from keju.models.base import Model
+from keju.models.registry import fit_sampling, kind_of
 from keju.runs.journal import FILE, Records
 from keju.runs.manifest import Manifest
 from keju.runs.run import counting
-from keju.types import Fault, Reply, Request
+from keju.types import Fault, Reply, Request, Sampling
 
 
-def make(config: TaskConfig) -> Model:
+def make(config: TaskConfig) -> ReplayModel:
     """The model of ``replay:RUN``, a folder or an id below the folder of runs."""
     run = config.model.strip().partition(":")[2]
     for place in (Path(run).expanduser(), Path(config.work_dir) / run) if run else ():
         if (place / FILE).is_file() or place.is_file():
             return ReplayModel(place)
     raise ConfigError(f"no stored run '{run}', neither as a folder nor below {config.work_dir}")
+
+
+def fit(config: TaskConfig, asked: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
+    """Sampling as the recorded model was sent it, since that is part of a request's hash."""
+    stored = make(config)
+    name = "" if kind_of(stored.name).names_itself else stored.name
+    recorded = {"model": name, "model_args": stored.model_args}
+    return fit_sampling(config.model_copy(update=recorded), asked)
 
 
 class ReplayModel(Model):
@@ -42,9 +51,12 @@ class ReplayModel(Model):
         self._table: DigestTable | None = None
         self._starts = array("q")
         try:
-            self.name = Manifest.read(folder).model or f"replay:{self._run}"
+            manifest = Manifest.read(folder)
         except DataError:
-            self.name = f"replay:{self._run}"
+            manifest = Manifest()
+        self.name = manifest.model or f"replay:{self._run}"
+        self.model_args: dict[str, Any] = manifest.config.get("model_args", {})
+        """The settings of the recorded model."""
 
     async def start(self) -> None:
         """Index the journal; DataError if there is none or it is broken."""

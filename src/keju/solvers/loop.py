@@ -46,7 +46,6 @@ from keju.types import (
     ToolCall,
     ToolChoice,
     Turn,
-    Usage,
 )
 
 ANSWERED: frozenset[Stop] = frozenset(
@@ -58,7 +57,7 @@ MOST_CALLS = 64
 CHARACTERS_PER_TOKEN = 4
 """A rough count, for endpoints that do not say what the tools' definitions take."""
 PROBE = Prompt(Prefix(), "Say OK.")
-PROBE_TOKENS, PROBE_SECONDS = 16, 60.0
+PROBE_SECONDS = 60.0
 
 
 class Native:
@@ -124,8 +123,7 @@ class ToolLoop(Solver):
         self._overhead = {"schema_tokens": estimate, "schema_tokens_from": "estimate"}
         if isinstance(self.protocol, Textual):
             return
-        limited = replace(sampling, max_tokens=PROBE_TOKENS)
-        request = Request(PROBE, limited, hash="")
+        request = Request(PROBE, model.briefly(sampling), hash="")
         counts = []
         for probe in (request, replace(request, tools=tools)):
             reply = await model.ask(probe, timeout=PROBE_SECONDS)
@@ -343,7 +341,7 @@ class _Episode:
             reply,
             text=reply.text if self._final is None else self._final,
             finish="stop" if self._final is not None else finish,
-            usage=Usage(meter.input, meter.output, meter.cached, meter.reasoning),
+            usage=meter.usage,
             seconds=self._seconds,
             tool_calls=(),
             native=b"",

@@ -18,7 +18,7 @@ from keju.errors import EndpointError, Notice, nearest
 from keju.models.anthropic import gates
 from keju.models.anthropic.sampling import UNSTREAMED_TOKENS, Settings, settings_of
 from keju.models.anthropic.wire import PAUSED, Body, Unsendable, body_of, joined, normalise, say
-from keju.models.base import NotReady
+from keju.models.base import BRIEF, NotReady
 from keju.models.faults import fault_text
 from keju.models.openai.client import (
     PREFLIGHT_SECONDS,
@@ -57,6 +57,7 @@ class AnthropicModel(HttpModel):
     """
 
     provider = ANTHROPIC
+    api = "endpoint_of_anthropic"
     acts = True
 
     def __init__(
@@ -84,6 +85,11 @@ class AnthropicModel(HttpModel):
         self.fixed_history = settings.gate is None or settings.gate.bound
         self._info: dict[str, Any] | None = None
         self._kept: dict[int, tuple[Prefix, asyncio.Event]] = {}
+
+    def briefly(self, sampling: Sampling) -> Sampling:
+        """`sampling` for a short reply, which has room for the thinking that is asked for."""
+        budget = (sampling.extra.get("thinking") or {}).get("budget_tokens", 0)
+        return msgspec.structs.replace(sampling, max_tokens=budget + BRIEF)
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Make one attempt; a reply that pauses is sent back until it ends."""
@@ -163,10 +169,7 @@ class AnthropicModel(HttpModel):
         if isinstance(most, int) and (sampling.max_tokens or 0) > most:
             values = {"model": self.name, "tokens": sampling.max_tokens, "most": most}
             raise EndpointError("anthropic_too_long", **values)
-        thinking = sampling.extra.get("thinking") or {}
-        limit = thinking.get("budget_tokens", 0) + 1
-        trial = msgspec.structs.replace(sampling, max_tokens=limit)
-        request = Request(PROMPT, trial, hash="")
+        request = Request(PROMPT, self.briefly(sampling), hash="")
         try:
             reply = await self.post(body_of(self.name, request), self.preflight_timeout)
         except TransportError as error:
