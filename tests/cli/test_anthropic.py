@@ -306,3 +306,12 @@ def test_another_program_at_the_address_is_named(server: AnthropicServer, keju: 
     ran = keju("eval", "-m", "anthropic:sonnet", "--retry-interval", "0.001", *DEMO)
     assert ran.code == 5
     assert "is no endpoint of Anthropic's API (" in ran.err
+
+
+def test_one_run_has_one_version_of_the_api(server: AnthropicServer, keju: Keju) -> None:
+    words = ("-m", "anthropic:claude-opus-4-8", "--run-id", "r", "--datasets", "demo", "-q")
+    assert keju("eval", *words, "--limit", "1").code == 0
+    other = ("-s", f"model_args.api_version={OLD}", "--limit", "2")
+    ran = keju("eval", *words, *other)
+    assert ran.code == 2
+    assert "made with another version of the API" in ran.err

@@ -194,8 +194,8 @@ TEXTS: dict[str, str] = {
     "anthropic_thinking_budget": "thinking.budget_tokens must be a number from {least} to below "
     "max_tokens ({most})",
     "anthropic_no_sampling": "{setting} {value} is asked for, and Anthropic's API has none since "
-    "version {since} (this is {version}): leave it out, or take model_args.api_version=2023-06-01 "
-    "with a model of the 4.5 or 4.6 family",
+    "version {since} (this is {version}): leave it out (or take another protocol, where that asks "
+    "for it), or take model_args.api_version=2023-06-01 with a model of the 4.5 or 4.6 family",
     "anthropic_model_no_sampling": "{setting} {value} is asked for, and {model} refuses it: leave "
     "it out, or take a model of the 4.5 or 4.6 family",
     "anthropic_thinking_sampling": "{setting} {value} is asked for, and {model} takes none but a "

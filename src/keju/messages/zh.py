@@ -131,42 +131,37 @@ TEXTS: dict[str, str] = {
     "anthropic_no_name": "anthropic: 后没有模型：请在冒号后写出模型编号，或 sonnet、opus、haiku",
     "anthropic_like_unknown": "model_args.like：这里不了解模型“{like}”接受哪些设置",
     "anthropic_no_logprobs": "在标签间选择需要对数概率，而 Anthropic 的 API 不提供：请选用由模型"
-    "写出"
-    "答案的协议（keju list protocols）",
+    "写出答案的协议（keju list protocols）",
     "anthropic_no_completions": "该协议是一段待续写的文本，而 Anthropic 的 API 只接受对话：用 "
-    "--api chat "
-    "以对话方式提问",
+    "--api chat 以对话方式提问",
     "anthropic_no_field": "Anthropic 的 API 没有 {name}：请去掉它",
     "anthropic_too_long": "{model} 最多写 {most} 个词元，而 max_tokens 为 {tokens}",
     "anthropic_no_prefill": "{model} 不能接着已开头的回合往下写：请去掉 continue_final_message",
     "anthropic_no_effort": "{model} 不接受 reasoning_effort：请去掉它",
-    "anthropic_thinking_form": "extra_body.thinking 是带 type 的映射：adaptive、enabled、disabled"
-    " 或 "
-    "between_tools",
+    "anthropic_thinking_form": "extra_body.thinking 是带 type 的映射：adaptive、enabled、"
+    "disabled 或 between_tools",
     "anthropic_thinking_kind": "{model} 不接受思考方式“{kind}”，只接受：{kinds}",
     "anthropic_thinking_effort": "{model} 的思考方式“{kind}”只能配 high 及以下的 effort，不能配 "
     "{effort}",
     "anthropic_thinking_budget": "thinking.budget_tokens 必须不小于 {least} 且小于 max_tokens（"
     "{most}）",
-    "anthropic_no_sampling": "要求了 {setting} {value}，而 Anthropic 的 API 自版本 {since} 起没有"
-    "该参数"
-    "（当前为 {version}）：请去掉它，或用 model_args.api_version=2023-06-01 和 4.5、4.6 系列的模型",
-    "anthropic_model_no_sampling": "要求了 {setting} {value}，而 {model} 拒绝它：请去掉它，或选用"
-    " 4.5、"
-    "4.6 系列的模型",
+    "anthropic_no_sampling": "要求了 {setting} {value}，而 Anthropic 的 API 自版本 {since} 起没"
+    "有该参数（当前为 {version}）：请去掉它（若由协议要求，请换用其他协议），或用 "
+    "model_args.api_version=2023-06-01 和 4.5、4.6 系列的模型",
+    "anthropic_model_no_sampling": "要求了 {setting} {value}，而 {model} 拒绝它：请去掉它，或选"
+    "用 4.5、4.6 系列的模型",
     "anthropic_thinking_sampling": "要求了 {setting} {value}，而 {model} 思考时只接受温度 1",
     "anthropic_one_of_two": "Anthropic 的 API 只接受 temperature 和 top_p 之一",
     "anthropic_temperature_range": "Anthropic 的 API 接受 0 到 1 的温度，不接受 {temperature:g}",
     "sampling_refused": "{name}：{problem}",
     "temperature_not_sent": "没有发送温度，因为 {model} 在其 API 的 {version} 版本中不接受温度："
-    "回复按"
-    "服务方的方式抽样，各次运行会有差异",
-    "stop_cut_here": "端点不接受只含空白的停止序列（{stops}）：回复在收到后才于该处截断，费用按全"
-    "文计",
+    "回复按服务方的方式抽样，各次运行会有差异",
+    "stop_cut_here": "端点不接受只含空白的停止序列（{stops}）：回复在收到后才于该处截断，费用按"
+    "全文计",
     "long_without_stream": "长达 {tokens} 个词元的回复可能超过十分钟，之后网络会切断无声的连接："
     "不超过 {most} 个才稳妥",
-    "thinking_in_limit": "{model} 先思考再作答，思考也计入 max_tokens 的 {tokens} 个词元："
-    "若回复被截断，请调高该值",
+    "thinking_in_limit": "{model} 先思考再作答，思考也计入 max_tokens 的 {tokens} 个词元：若回复"
+    "被截断，请调高该值",
     "judge_told": "评委 {judge}：{notice}",
     # Endpoints.
     "key_setting": "{variable} 或 --api-key",

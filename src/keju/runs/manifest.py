@@ -35,8 +35,9 @@ FIXED_FACTS = {
     "attention": "another attention",
     "flash_attention": "another flash_attention",
     "label_space": "another label_space",
+    "api_version": "another version of the API",
 }
-"""Facts of a model in this process that its replies depend on; one run has one of each."""
+"""Facts of a model that its replies depend on; one run has one of each."""
 TOOLS_HASH = "tools_hash"
 """The fact of an arm that tells its tools from others of the same names."""
 COMMANDS = ("replace", "resume")

@@ -280,6 +280,11 @@ def test_a_reply_that_never_ends_is_given_up() -> None:
         (Raw(404, error("not_found_error", "m")), "not_found", None),
         (Raw(400, error("invalid_request_error", "prompt is too long")), "context_length", None),
         (Raw(400, error("invalid_request_error", "m")), "bad_request", None),
+        (
+            Raw(400, error("invalid_request_error", "You have reached your API usage limits.")),
+            "auth",
+            None,
+        ),
         (Raw(200, error("overloaded_error", "m")), "server", None),
         (Raw(200, b"<html>"), "malformed", None),
         (Raw(200, b"[]"), "malformed", None),

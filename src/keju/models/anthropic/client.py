@@ -44,6 +44,9 @@ BY_CODE: Final[dict[str, FaultKind]] = {
     "overloaded_error": "rate_limit",
 }
 """Codes and types of errors that say more than the status does."""
+# "Your credit balance is too low", "You have reached your specified API usage limits": under 400,
+# as if the request were to blame.
+SPENT: Final = re.compile(r"credit balance|(usage|spend(ing)?) limits?\b", re.IGNORECASE)
 PASSING: Final[tuple[FaultKind, ...]] = ("server", "timeout", "rate_limit")
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 PROMPT: Final = Prompt(Prefix(), "Answer with one letter, A or B.")
@@ -153,6 +156,8 @@ class AnthropicModel(HttpModel):
         """The fault behind a reply whose status is not a success."""
         fault = super().refusal(reply)
         kind = next((BY_CODE[code] for code in _codes(reply.body) if code in BY_CODE), fault.kind)
+        if kind == "bad_request" and SPENT.search(fault.message):
+            kind = "auth"
         should = (reply.header("x-should-retry") or "").lower()
         if should == "false" and kind in PASSING:
             kind = "bad_request"

@@ -38,6 +38,8 @@ LONGEST_REPLY = 16 << 20
 damage. Reading stops there, since 64 endless replies at once must fit into memory."""
 CONNECT_SECONDS = 30.0
 """An address that does not even answer the handshake by then is down."""
+KEEP_ALIVE_SECONDS = 60.0
+"""After so long without a byte a sign of life is sent: networks cut what is silent for minutes."""
 IDLE_CONNECTIONS = 4096
 """More than any run has in flight: no connection is closed to be opened again."""
 PREFLIGHT_SECONDS = 60.0
@@ -132,6 +134,7 @@ class Transport:
             .referer(False)
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .connect_timeout(timedelta(seconds=CONNECT_SECONDS))
+            .tcp_keepalive(timedelta(seconds=KEEP_ALIVE_SECONDS))
         )
         if not self._proxies:
             builder = builder.no_proxy()
