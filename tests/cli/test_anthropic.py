@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import keju as package
 from keju.errors import EndpointError
 from tests.cli.conftest import Keju
 from tests.support.anthropic_schema import OLD
-from tests.support.anthropic_server import KEY, AnthropicServer, Raw, Said, error
+from tests.support.anthropic_server import KEY, AnthropicServer, Raw, Said, error, tool_use
 
 OPENAI_KEY = "sk-openai-never-sent-anywhere"
 DEMO = ("--datasets", "demo", "--limit", "2", "-q", "--json")
@@ -315,3 +316,34 @@ def test_one_run_has_one_version_of_the_api(server: AnthropicServer, keju: Keju)
     ran = keju("eval", *words, *other)
     assert ran.code == 2
     assert "made with another version of the API" in ran.err
+
+
+def test_arms_with_a_real_server_of_tools(
+    server: AnthropicServer, keju: Keju, tmp_path: Path
+) -> None:
+    """The thinking of every turn goes back unchanged, and the same prompt goes to both arms."""
+
+    def answer(document: dict[str, Any], number: int) -> Any:
+        turns = document["messages"]
+        if document.get("tools") and turns[-1]["content"][0]["type"] != "tool_result":
+            names = [tool["name"] for tool in document["tools"]]
+            (name,) = [each for each in names if each.endswith("__calculate")]
+            call = tool_use(name, {"expression": f"{number} + 1"}, f"toolu_{number}")
+            return Said([call], thinks=f"Thought {number}.")
+        return Said("So the answer is (A).", thinks="Done.")
+
+    server.plan.answer = answer
+    program = Path(__file__).parents[1] / "support" / "mcp_server.py"
+    calc = {"name": "calc", "servers": [{"command": sys.executable, "args": [str(program)]}]}
+    Path("arms.yaml").write_text(json.dumps({"arms": [{"name": "baseline"}, calc]}))
+    ran = keju("eval", "-c", "arms.yaml", "-m", "anthropic:sonnet", *DEMO)
+    assert ran.code == 0, ran.err
+    assert server.refused == []
+    episodes = [r["reply"] for r in records_of(tmp_path) if r["arm"] == "calc"]
+    assert len(episodes) == 12
+    for reply in episodes:
+        called, result, final = reply["episode"]["turns"]
+        assert called["reasoning"].startswith("Thought ")
+        assert result["text"] == str(int(called["calls"][0]["id"].removeprefix("toolu_")) + 1)
+        assert final["text"] == "So the answer is (A)."
+        assert reply["usage"]["cached"] > 0

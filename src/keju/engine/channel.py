@@ -337,7 +337,8 @@ class Channel:
                 await self._clearance()
             self.in_flight += 1
             self.spending.requests += 1
-            started, timeout = monotonic(), self.limits.timeout
+            started = monotonic()
+            timeout = self.model.patience(request.sampling, self.limits.timeout)
             if within is not None:
                 timeout = max(0.001, min(timeout, within - seconds))
             try:

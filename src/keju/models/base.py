@@ -64,6 +64,10 @@ class Model(ABC):
         """`sampling` for a reply of a few words, where only the call itself matters."""
         return msgspec.structs.replace(sampling, max_tokens=BRIEF)
 
+    def patience(self, sampling: Sampling, usual: float) -> float:
+        """Seconds for one attempt, where the user allows `usual` ones."""
+        return usual
+
     @abstractmethod
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Make one attempt, within `timeout` seconds."""

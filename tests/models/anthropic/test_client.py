@@ -13,7 +13,7 @@ import pytest
 from keju.config import TaskConfig
 from keju.models.anthropic.client import MOST_PAUSES, AnthropicModel
 from keju.models.anthropic.client import make as make_anthropic
-from keju.models.anthropic.sampling import fit
+from keju.models.anthropic.sampling import Settings, fit
 from keju.types import Message, Prefix, Prompt, Reply, Request, Sampling, Tool, Turn
 from tests.support.anthropic_schema import NEW, OLD
 from tests.support.anthropic_server import (
@@ -309,19 +309,8 @@ def test_no_key_in_any_header_comes_back(version: str) -> None:
 
 
 def test_a_longer_limit_has_more_time() -> None:
-    times: list[float] = []
-
-    class Clock(AnthropicModel):
-        async def _attempt(self, body: Any, request: Request, timeout: float) -> Reply:
-            times.append(timeout)
-            return Reply()
-
-    with AnthropicServer() as server:
-        config = task(server, "claude-opus-4-8")
-        made = make_anthropic(config)
-        model = Clock(made.settings, api_url=server.url)
-        for tokens in (1000, 21_333, 42_666):
-            asyncio.run(model.ask(request_of(max_tokens=tokens), timeout=600.0))
+    model = AnthropicModel(Settings("claude-opus-4-8", NEW, None))
+    times = [model.patience(Sampling(max_tokens=n), 600.0) for n in (1000, 21_333, 42_666)]
     assert times == [600.0, 600.0, 1200.0]
 
 

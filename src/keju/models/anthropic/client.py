@@ -87,12 +87,16 @@ class AnthropicModel(HttpModel):
         self.settings = settings
         self.fixed_history = settings.gate is None or settings.gate.bound
         self._info: dict[str, Any] | None = None
-        self._kept: dict[int, tuple[Prefix, asyncio.Event]] = {}
+        self._kept: dict[tuple[int, bool], tuple[Prefix, asyncio.Event]] = {}
 
     def briefly(self, sampling: Sampling) -> Sampling:
         """`sampling` for a short reply, which has room for the thinking that is asked for."""
         budget = (sampling.extra.get("thinking") or {}).get("budget_tokens", 0)
         return msgspec.structs.replace(sampling, max_tokens=budget + BRIEF)
+
+    def patience(self, sampling: Sampling, usual: float) -> float:
+        """Seconds for one attempt: more than usual for a reply that may be longer than usual."""
+        return usual * max(1.0, (sampling.max_tokens or 0) / UNSTREAMED_TOKENS)
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Make one attempt; a reply that pauses is sent back until it ends."""
@@ -100,10 +104,7 @@ class AnthropicModel(HttpModel):
             body = body_of(self.name, request)
         except Unsendable as error:
             return Reply(error=Fault("bad_request", str(error), sent=False))
-        # The user's seconds are for a reply of usual length.
-        longer = (request.sampling.max_tokens or 0) / UNSTREAMED_TOKENS
-        timeout *= max(1.0, longer)
-        async with self._in_turn(request.prompt.prefix):
+        async with self._in_turn(request):
             return await self._attempt(body, request, timeout)
 
     async def _attempt(self, body: Body, request: Request, timeout: float) -> Reply:
@@ -122,13 +123,15 @@ class AnthropicModel(HttpModel):
         return await self.transport.post(self.address.messages, body.encoded(), timeout)
 
     @asynccontextmanager
-    async def _in_turn(self, prefix: Prefix) -> AsyncIterator[None]:
+    async def _in_turn(self, request: Request) -> AsyncIterator[None]:
         """Let the first request with a long shared part end before the others begin."""
+        prefix = request.prompt.prefix
         size = len(prefix.lead) + sum(len(message.content) for message in prefix.messages)
         if size < WORTH_A_WAIT:
             yield
             return
-        entry = self._kept.get(id(prefix))
+        key = (id(prefix), bool(request.tools))  # tools stand before all else
+        entry = self._kept.get(key)
         if entry is not None:
             await entry[1].wait()
             yield
@@ -137,7 +140,7 @@ class AnthropicModel(HttpModel):
             del self._kept[next(iter(self._kept))]
         # The prefix is kept beside its event, so that no other object gets its id.
         ended = asyncio.Event()
-        self._kept[id(prefix)] = (prefix, ended)
+        self._kept[key] = (prefix, ended)
         try:
             yield
         finally:
