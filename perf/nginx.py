@@ -8,9 +8,10 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from perf.measure import NotMeasured
 
@@ -43,8 +44,8 @@ http {{
 
 
 @contextmanager
-def constant_endpoint() -> Iterator[str]:
-    """Serve the constant reply; gives the base URL."""
+def constant_endpoint(reply: Mapping[str, Any] = REPLY) -> Iterator[str]:
+    """Serve a constant reply; gives the base URL."""
     binary = shutil.which("nginx") or "/usr/sbin/nginx"
     if not Path(binary).is_file():
         raise NotMeasured("needs nginx: apt-get install nginx-light")
@@ -53,7 +54,7 @@ def constant_endpoint() -> Iterator[str]:
         port = probe.getsockname()[1]
         probe.close()
         config = Path(folder, "nginx.conf")
-        config.write_text(CONFIG.format(folder=folder, port=port, reply=json.dumps(REPLY)))
+        config.write_text(CONFIG.format(folder=folder, port=port, reply=json.dumps(reply)))
         server = subprocess.Popen([binary, "-c", str(config), "-p", folder])
         try:
             _wait_until_it_listens(port)
