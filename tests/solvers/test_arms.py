@@ -306,6 +306,23 @@ def test_a_budget_is_looked_at_in_every_turn(tmp_path: Path) -> None:
     assert told["values"] == {"episodes": broken_off}
 
 
+def test_a_run_that_stops_waits_for_no_tool(
+    source: Functions, endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    async def never(sample: Sample) -> str:
+        """Hang, but for the first question."""
+        if source.calls["lookup"] > 1:
+            await asyncio.sleep(600)
+        return sample.target
+
+    source.functions = {"lookup": never}
+    finished = run_exams(config(endpoint, tmp_path, arms=ARMS[1:], budget={"requests": 9}))
+    assert finished.exit_code == 4
+    assert source.events[-1] == "close"
+    begun, ended = ({e[1:] for e in source.events if e[0] == sign} for sign in "+-")
+    assert begun == ended
+
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"protocol": "letters"}, "chat form"),
     ({"generation_config": {"extra_body": {"tools": []}}}, "extra_body"),

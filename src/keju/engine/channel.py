@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, NamedTuple
@@ -178,6 +178,7 @@ class Channel:
         self._returning: deque[asyncio.Future[None]] = deque()
         self._newcomers: deque[asyncio.Future[None]] = deque()
         self._due: list[float] = []
+        self._beside: set[asyncio.Task[Any]] = set()
         self._changed = asyncio.Event()
         self._stopping = asyncio.Event()
         self._rate_limited = 0
@@ -258,9 +259,32 @@ class Channel:
             self.stop_reason = reason
         self._stopping.set()
         self._wake()
+        while self._beside:
+            self._beside.pop().cancel()
         for turn in (*self._returning, *self._newcomers):
             if not turn.done():
                 turn.set_exception(self.stop_reason)
+
+    @contextmanager
+    def while_open(self) -> Iterator[None]:
+        """Work beside the endpoint, of somebody who will ask again.
+
+        It is broken off where the channel stops, and raises the reason, as `ask` would.
+        """
+        if self.stop_reason is not None:
+            raise self.stop_reason
+        task = asyncio.current_task()
+        assert task is not None
+        self._beside.add(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            # One that `stop` took out was cancelled by it, unless somebody else did so too.
+            if task in self._beside or self.stop_reason is None or task.uncancel():
+                raise
+            raise self.stop_reason from None
+        finally:
+            self._beside.discard(task)
 
     # Slots
 

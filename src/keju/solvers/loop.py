@@ -123,15 +123,15 @@ class ToolLoop(Solver):
         self._overhead = {"schema_tokens": estimate, "schema_tokens_from": "estimate"}
         if isinstance(self.protocol, Textual):
             return
-        request = Request(PROBE, model.briefly(sampling), hash="")
-        counts = []
-        for probe in (request, replace(request, tools=tools)):
-            reply = await model.ask(probe, timeout=PROBE_SECONDS)
-            if reply.error is not None and reply.error.kind == "bad_request" and probe.tools:
-                raise EndpointError("endpoint_without_tools", problem=fault_text(reply.error))
-            counts.append(reply.usage.input)
-        if 0 < counts[0] < counts[1]:
-            taken = counts[1] - counts[0]
+        probe = Request(PROBE, model.briefly(sampling), hash="")
+        plain = await model.ask(probe, timeout=PROBE_SECONDS)
+        if plain.error is not None:
+            return  # what is wrong with it has nothing to do with tools
+        offered = await model.ask(replace(probe, tools=tools), timeout=PROBE_SECONDS)
+        if offered.error is not None and offered.error.kind == "bad_request":
+            raise EndpointError("endpoint_without_tools", problem=fault_text(offered.error))
+        if 0 < plain.usage.input < offered.usage.input:
+            taken = offered.usage.input - plain.usage.input
             self._overhead = {"schema_tokens": taken, "schema_tokens_from": "endpoint"}
 
     def facts(self) -> dict[str, Any]:
@@ -230,6 +230,8 @@ class _Episode:
             return turn
         if fault.kind == "context_length" and self._turns:
             self._end("context_overflow")
+        elif fault.kind == "context_length":  # the question alone does not fit
+            self.fail("context_overflow", fault)
         elif fault.kind == "bad_request" and choice == "none":
             self._end("max_iterations")  # an endpoint that knows no tool_choice
         elif within is not None and exchange.seconds >= within:
@@ -241,8 +243,9 @@ class _Episode:
     async def _act(self, box: Toolbox, calls: tuple[ToolCall, ...]) -> None:
         """Carry out the calls of a turn at the same time, and answer each of them, in order."""
         started = monotonic()
-        works = [self._call(box, number, call) for number, call in enumerate(calls)]
-        results = [await works[0]] if len(works) == 1 else await _together(works)
+        with self._channel.while_open():
+            works = [self._call(box, number, call) for number, call in enumerate(calls)]
+            results = [await works[0]] if len(works) == 1 else await _together(works)
         self._seconds += monotonic() - started
         answers = [
             Turn(
@@ -292,9 +295,11 @@ class _Episode:
             result = await box.call(call.name, arguments)
         else:
             try:
-                async with asyncio.timeout(max(0.0, limit - self._seconds)):
+                async with asyncio.timeout(max(0.0, limit - self._seconds)) as time:
                     result = await box.call(call.name, arguments)
             except TimeoutError:
+                if not time.expired():
+                    raise
                 result = ToolResult("The call was broken off: the time is over.", "timeout")
         return result if result.seconds else result._replace(seconds=monotonic() - started)
 
