@@ -82,6 +82,8 @@ def run_task(task_cfg: TaskConfig | dict[str, Any] | str | Path) -> dict[str, An
 
     if isinstance(task_cfg, TaskConfig):
         fields = task_cfg.model_dump(exclude_unset=True) | {"headers": task_cfg.headers}
+        if "arms" in fields:  # as they are: what is stored of servers lacks their secrets
+            fields["arms"] = task_cfg.arms
         if task_cfg.api_key is not None:
             fields["api_key"] = task_cfg.api_key.get_secret_value()
         config = load(flags=fields, is_local=is_local)

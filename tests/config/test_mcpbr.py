@@ -30,7 +30,7 @@ def test_the_page_of_mcpbr_says_what_is_run(seeds: Path) -> None:
     assert config.dataset_args["bigbench-hard"]["subset_list"][0] == "boolean_expressions"
     assert (config.total, config.agent.max_iterations) == (10, 15)
     assert config.agent.timeout_seconds == 180
-    with_server, baseline = config.arms
+    baseline, with_server = config.arms
     assert (with_server.name, baseline.name, baseline.servers) == ("mcp", "baseline", [])
     (server,) = with_server.servers
     assert (server.command, server.name) == ("npx", "mcpbr")
@@ -79,7 +79,7 @@ def test_keys_without_a_meaning_are_named_in_one_line() -> None:
         ({"max_iteration": 3}, r"unknown key 'max_iteration' \(did you mean 'max_iterations'\?\)"),
         ({"model": {"nam": "m"}}, r"unknown key 'model.nam' \(did you mean 'name'\?\)"),
         ({"model": {"name": "m", "api_key_var": "NOT_SET"}}, "NOT_SET is not set"),
-        ({"mcp_server": {"comand": "x"}}, r"unknown key 'arms.0.servers.0.comand'.*'command'"),
+        ({"mcp_server": {"comand": "x"}}, r"unknown key 'arms.1.servers.0.comand'.*'command'"),
         ({"mcp_server": "npx"}, "mcp_server: must be a mapping"),
         ({"mcp_server_a": SERVER}, "need comparison_mode"),
         ({"comparison_mode": True}, "needs mcp_server_a and mcp_server_b"),
@@ -100,7 +100,7 @@ def test_variables_of_servers_stay_as_they_are_written() -> None:
     content = OWN | {"output_dir": "${PLACE:-runs}/${USER}"}
     config = task(content, {"USER": "me", "TOKEN": "secret"})
     assert config.work_dir == "runs/me"
-    assert config.arms[0].servers[0].args[1] == "${TOKEN}"
+    assert config.arms[1].servers[0].args[1] == "${TOKEN}"
     assert "secret" not in config.model_dump_json()
 
 

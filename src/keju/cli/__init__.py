@@ -26,6 +26,7 @@ EXAMINE, UNDERSTAND, LOOK = "Examine a model", "Understand results", "Look aroun
 
 COMMANDS = (
     Entry("eval", "keju.cli.evaluate", "sit a model for one or more benchmarks", EXAMINE),
+    Entry("run", "keju.cli.run", "with and without MCP servers, as mcpbr does", EXAMINE),
     Entry("vf-eval", "keju.cli.vf_eval", "sit a benchmark as verifiers' vf-eval does", EXAMINE),
     Entry("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
     Entry("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),

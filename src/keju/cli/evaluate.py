@@ -61,10 +61,10 @@ def evaluate(
     from keju.task import run_exams
 
     finished = run_exams(task, display=make_display(sys.stderr, quiet=quiet), report=not no_report)
-    return session_output(finished, lambda: _print_next_steps(finished))
+    return session_output(finished, lambda: print_next_steps(finished))
 
 
-def _print_next_steps(finished: Finished) -> None:
+def print_next_steps(finished: Finished) -> None:
     """Print where the run is, and commands that do something useful with this very run."""
     from keju.config.load import runs_folder
     from keju.results.modes import counterpart

@@ -216,6 +216,70 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "Check everything, show the first prompts and a forecast; ask nothing.",
             bool,
         ),
+        # The names that mcpbr has for them.
+        Option(
+            "run.config",
+            "FILE",
+            "mcpbr's config file, or Keju's with arms, as YAML or JSON.",
+            spelling="--config -c",
+        ),
+        Option(
+            "run.benchmark", "NAME", "Benchmark, in place of the file's.", spelling="--benchmark -b"
+        ),
+        Option(
+            "size",
+            "N",
+            "Questions in all, spread over the subsets; in place of the file's.",
+            int,
+            spelling="--sample -n",
+        ),
+        Option(
+            "filter_category",
+            "S",
+            "Only this subset; repeatable, in place of the file's.",
+            list,
+        ),
+        Option(
+            "task",
+            "ID",
+            "Only this question, by its id; repeatable, in place of the file's.",
+            list,
+            spelling="--task -t",
+        ),
+        Option(
+            "sampling_strategy",
+            "",
+            "Which questions -n takes: mcpbr's first ones, or random ones of all or of each "
+            "subset; by default the first of each subset.",
+            ("sequential", "random", "stratified"),
+        ),
+        Option(
+            "run.seed",
+            "S",
+            "Seed of whatever is drawn.",
+            int,
+            spelling="--random-seed --seed",
+            field="seed",
+        ),
+        Option("mcp_only", "", "Only the arms with tools.", bool, spelling="--mcp-only -M"),
+        Option(
+            "baseline_only", "", "Only the arm without tools.", bool, spelling="--baseline-only -B"
+        ),
+        Option(
+            "run.eval_batch_size",
+            "C",
+            "Questions at once.",
+            int,
+            spelling="--max-concurrent",
+            field="eval_batch_size",
+        ),
+        Option(
+            "run.output",
+            "FILE",
+            "Write the results in mcpbr's form as well.",
+            spelling="--output -o",
+        ),
+        Option("verbose", "", "A line for each question.", bool, spelling="--verbose -v"),
         # The names that verifiers' vf-eval has for them.
         Option("env_args", MAPPING, "Its settings.", spelling="--env-args -a"),
         Option("vf-eval.model", "NAME", "The model.", spelling="--model -m", field="model"),

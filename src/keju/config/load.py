@@ -59,6 +59,7 @@ def load(
     *,
     is_local: Callable[[object], bool] = lambda _: False,
     say: Callable[[str], None] = lambda _: None,
+    read: Callable[[Path], Layer] | None = None,
 ) -> TaskConfig:
     """Merge all sources into one checked configuration; ConfigError says which source is wrong.
 
@@ -66,10 +67,11 @@ def load(
     environment unless another is passed. Relative paths in a file are relative to the current
     directory. The manifest of a run outranks the environment: what is resumed is that run.
     `is_local` tells which models need no endpoint (`keju.models.registry.is_local`); `say` is told
-    of a variable and a file that set the same thing to two values.
+    of a variable and a file that set the same thing to two values; `read` is how a file in another
+    form than Keju's own is read.
     """
     environ = os.environ if environ is None else environ
-    stored = (str(file), from_file(Path(file)) if file is not None else {})
+    stored = (str(file), (read or from_file)(Path(file)) if file is not None else {})
     resumes = file is not None and Path(file).name == MANIFEST
     above = [("-s", from_overrides(overrides)), ("", canonical(flags or {}))]
     around = (ENVIRONMENT, from_environment(environ))

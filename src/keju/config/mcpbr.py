@@ -188,7 +188,7 @@ def _arms(given: dict[str, Any]) -> Layer:
         for key, server in servers.items()
         if server
     ]
-    return {"arms": [*arms, {"name": BASELINE}] if not compares else arms}
+    return {"arms": arms if compares else [{"name": BASELINE}, *arms]}
 
 
 def _named(key: str, server: Any) -> Any:

@@ -418,7 +418,7 @@ class TaskConfig(StrictSettings):
             raise ConfigError("config_cost_without_price", path="agent.max_cost")
         if self.replace and (self.resume or self.run_id is None):
             raise ConfigError("config_replace", path="replace")
-        if self.sample != "first" and self.limit is None:
+        if self.sample != "first" and self.limit is None and self.total is None:
             raise ConfigError("config_sample_without_limit", path="sample", sample=self.sample)
         for name in self.dataset_args:
             if name not in self.datasets:

@@ -411,7 +411,7 @@ TEXTS: dict[str, str] = {
     "config_replace": "replace needs the run_id of a run, and has no place beside resume",
     "config_required": "'{path}' is required{more}",
     "config_sample_without_limit": (
-        "sample: '{sample}' has an effect only with limit: give --limit N"
+        "sample: '{sample}' has an effect only with limit or total: give --limit N"
     ),
     "config_too_deep": "{path}, line 1: nested too deep",
     "config_two_spellings": "{origin}'{path}' is given twice, in two spellings",
@@ -444,6 +444,10 @@ TEXTS: dict[str, str] = {
     "run_file_one_server": "mcp_server_a and mcp_server_b need comparison_mode: true",
     "run_file_server": "{key}: must be a mapping such as {{command: npx, args: [...]}}",
     "run_no_tools": "-M asks for arms with tools, and there is none",
+    "run_both_only": "-M and -B together leave no arm",
+    "run_no_folder": "there is no folder {folder} to write to",
+    "run_spread": "{n} questions, spread over {subsets} subsets in proportion to their size (mcpbr "
+    "would take the first {n} of all: --sampling-strategy sequential)",
     "run_no_file": "give a config file: -c config.yaml",
     "run_no_benchmark": "which benchmark? Give --benchmark, or 'benchmark:' in {file}",
     # MCP servers.

@@ -387,6 +387,10 @@ TEXTS: dict[str, str] = {
     "run_file_one_server": "mcp_server_a 和 mcp_server_b 需要 comparison_mode: true",
     "run_file_server": "{key}：应为映射，例如 {{command: npx, args: [...]}}",
     "run_no_tools": "-M 要求有工具的分支，但一个也没有",
+    "run_both_only": "-M 和 -B 同时给出，一个分支也不剩",
+    "run_no_folder": "没有可写入的文件夹 {folder}",
+    "run_spread": "{n} 道题，按大小分布在 {subsets} 个子集上（mcpbr 会取全部中的前 {n} 道："
+    "--sampling-strategy sequential）",
     "run_no_file": "请给出配置文件：-c config.yaml",
     "run_no_benchmark": "哪个基准？请给出 --benchmark，或在 {file} 中写“benchmark:”",
     # MCP 服务器。

@@ -137,7 +137,7 @@ def test_answer_only_prompts_beside_the_data(small: Path) -> None:
         ([], "holds no examples"),
         ([3], "holds no list of rows"),
         ({"examples": [{"input": 3, "target": "x"}]}, "is not a BBH file"),
-        ({"examples": [{"input": "x"}]}, "is not a BBH file"),
+        ({"examples": [{"input": "x"}]}, "row 1: the target is empty"),
         ({"examples": []}, "holds no examples"),
     ],
 )
@@ -207,3 +207,22 @@ def test_a_prompt_file_with_nothing_after_its_dashes_is_refused(small: Path) -> 
     _write(small, "answer_only_prompts.json", {"word_sorting": " "})
     with pytest.raises(DataError, match="the prompt for 'word_sorting' is empty"):
         _prepare(small, protocol="answer-only")
+
+
+def test_mcpbr_leaves_out_what_cannot_be_read_and_says_so(small: Path) -> None:
+    exam = _prepare(small, protocol="mcpbr", subset_list=["word_sorting", "snarks"])
+    assert [subset.name for subset in exam.subsets] == ["word_sorting"]
+    told = exam.warnings[0].text()
+    assert told.startswith(
+        "Failed to load BBH subtask snarks, which is left out: bbh: no questions"
+    )
+    with pytest.raises(DataError, match="no questions for 'snarks'"):
+        _prepare(small, protocol="mcpbr", subset_list=["snarks"])
+
+
+def test_mcpbr_asks_rows_without_a_target_and_others_refuse_them(small: Path) -> None:
+    _write(small, "bbh/word_sorting.json", {"examples": [{"input": "List: b a"}]})
+    (sample,) = _prepare(small, protocol="mcpbr").samples
+    assert sample.target == ""
+    with pytest.raises(DataError, match="row 1: the target is empty"):
+        _prepare(small)

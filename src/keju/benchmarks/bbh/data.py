@@ -34,11 +34,16 @@ _FREE_FORM = {"task_type": "free_form"}
 
 class _Row(msgspec.Struct):
     input: str
-    target: str
+    target: str | None = None
 
 
-def load_questions(folder: DataFolder, names: Sequence[str]) -> Iterator[Sample]:
-    """Read the subsets `names`; a missing or broken file or row is a DataError that names it."""
+def load_questions(
+    folder: DataFolder, names: Sequence[str], *, unlabelled: bool = False
+) -> Iterator[Sample]:
+    """Read the subsets `names`; a missing or broken file or row is a DataError that names it.
+
+    With `unlabelled` a row may be without a target.
+    """
     for name in names:
         if not folder.has(name):
             raise DataError(
@@ -59,11 +64,12 @@ def load_questions(folder: DataFolder, names: Sequence[str]) -> Iterator[Sample]
                 subset=name,
                 index=index,
                 text=row.input,
-                target=row.target,
+                target=row.target or "",
                 choices=parse_options(row.input) if choice else (),
                 metadata=_MULTIPLE_CHOICE if choice else _FREE_FORM,
             )
-            check_row(sample, f"{where}, row {index + 1}")
+            if not unlabelled or sample.target.strip():
+                check_row(sample, f"{where}, row {index + 1}")
             yield sample
 
 

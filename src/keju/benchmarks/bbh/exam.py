@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from keju import messages
 from keju.benchmarks.base import Benchmark, Exam
 from keju.benchmarks.bbh.data import load_questions
 from keju.benchmarks.bbh.facts import (
@@ -23,8 +24,14 @@ from keju.benchmarks.bbh.protocols import PROTOCOLS, BBHArgs, BBHProtocol
 from keju.benchmarks.bbh.readers import READERS
 from keju.benchmarks.kit import Questions, Setup, arrange
 from keju.benchmarks.wording import Wording
-from keju.errors import ConfigError
-from keju.types import Sample
+from keju.errors import ConfigError, DataError
+from keju.types import Notice, Sample
+
+messages.add(
+    "en",
+    {"bbh_subset_left_out": "Failed to load BBH subtask {subset}, which is left out: {problem}"},
+)
+messages.add("zh", {"bbh_subset_left_out": "无法读取 BBH 子任务 {subset}，已略去：{problem}"})
 
 
 class BBHExam(Exam):
@@ -54,8 +61,21 @@ def questions(setup: Setup) -> Questions:
         raise ConfigError(
             f"bbh: final_line belongs to protocol mcpbr, not to {setup.protocol.name}"
         )
-    made = arrange("bbh", load_questions(setup.folder, setup.subsets), setup.subsets)
+    lenient = setup.protocol.lenient
+    names: list[str] = []
+    read: list[Sample] = []
+    notices: list[Notice] = []
+    for name in setup.subsets:
+        try:
+            read += load_questions(setup.folder, [name], unlabelled=lenient)
+            names.append(name)
+        except DataError as error:
+            if not lenient or len(notices) + 1 == len(setup.subsets):
+                raise
+            notices.append(Notice("bbh_subset_left_out", {"subset": name, "problem": str(error)}))
+    made = arrange("bbh", read, names)
     made.version = f"BIG-Bench-Hard, errata {ERRATA_VERSION}"
+    made.warnings = notices
     return made
 
 

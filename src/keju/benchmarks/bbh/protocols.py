@@ -69,6 +69,9 @@ class BBHProtocol(Protocol):
     """The target as ``keju show`` prints it."""
     final_line: bool = False
     """Whether the setting of that name has an effect."""
+    lenient: bool = False
+    """Whether a subset that cannot be read is left out with a warning, and a row without a target
+    is asked and has no score; otherwise both are errors."""
 
 
 QUESTION: dict[str, Word] = {"question": words()["question"]}
@@ -156,5 +159,6 @@ PROTOCOLS: dict[str, BBHProtocol] = by_name(
         shot_choices=(0,),
         wording=ProblemWording(question=MCPBR_PROMPT),
         final_line=True,
+        lenient=True,
     ),
 )

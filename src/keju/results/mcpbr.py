@@ -1,0 +1,152 @@
+"""A run with arms in the shape of mcpbr's results file: `metadata`, `summary`, `tasks`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from keju.config import Price
+from keju.engine.budget import Meter
+from keju.files import natural_key
+from keju.results.schema import Entry, Results
+from keju.results.tools import ToolUse, calls_of, iterations_of
+from keju.runs.manifest import Manifest, now
+from keju.types import Record
+
+NO_TARGET = "No target answer available"
+WITHOUT_ARM = "baseline"
+"""What the only arm of a run without arms is called."""
+
+
+def mcpbr_document(
+    results: Results,
+    manifest: Manifest,
+    records: Iterable[Record],
+    price: Price | None = None,
+) -> dict[str, Any]:
+    """The whole file; `records` are the ones that count, graded."""
+    arms = {str(arm["name"]): arm for arm in manifest.config.get("arms", [])}
+    told: Mapping[str, Any] = manifest.arms if isinstance(manifest.arms, dict) else {}
+    uses = {
+        name: ToolUse(told.get(name, {}).get("tools", ())) for name in arms or {WITHOUT_ARM: None}
+    }
+    tasks: dict[tuple[str, int], dict[str, Any]] = {}
+    for record in records:
+        arm = record.arm or WITHOUT_ARM
+        uses[arm].add(record)
+        task = tasks.setdefault((record.id, record.epoch), {"instance_id": record.id})
+        if record.epoch:
+            task["repeat"] = record.epoch
+        task[arm] = _task(record, price)
+    sessions = [session.tools for session in manifest.sessions if session.tools]
+    servers: Mapping[str, Any] = sessions[-1] if sessions else {}
+    entries = {entry.arm or WITHOUT_ARM: entry for entry in reversed(results.benchmarks)}
+    summary: dict[str, Any] = {
+        name: _summary(entry, uses[name], told.get(name, {}), servers.get(name))
+        for name, entry in reversed(entries.items())
+        if name in uses
+    }
+    if results.comparisons:
+        summary["paired"] = msgspec.to_builtins(results.comparisons)
+    return {
+        "metadata": _metadata(results, manifest, arms),
+        "summary": summary,
+        "tasks": [
+            tasks[key] for key in sorted(tasks, key=lambda key: (natural_key(key[0]), key[1]))
+        ],
+    }
+
+
+def _metadata(
+    results: Results, manifest: Manifest, arms: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    servers = {name: arm["servers"] for name, arm in arms.items() if arm.get("servers")}
+    named: dict[str, Any] = {"mcp_servers": servers}
+    if len(servers) == 1:
+        named = {"mcp_server": next(iter(servers.values()))[0]}
+    elif all(name.startswith("mcp_server_") for name in servers):
+        named = {name: own[0] for name, own in servers.items()}
+    return {
+        "timestamp": now(),
+        "config": manifest.config,
+        **(named if servers else {}),
+        "run": results.run,
+        "model": results.model,
+        "complete": results.complete,
+    }
+
+
+def _summary(entry: Entry, use: ToolUse, told: Mapping[str, Any], servers: Any) -> dict[str, Any]:
+    """The figures of one arm under the headline's reader; `servers` is how its latest one went."""
+    counts = entry.outcomes
+    unscored = sum(counts.get(name, 0) for name in ("error", "ungraded", "unlabelled"))
+    total, resolved = sum(counts.values()), counts["correct"]
+    scored, usage = total - unscored, entry.usage
+    metric = entry.metrics.get("accuracy")
+    figures: dict[str, Any] = {
+        "resolved": resolved,
+        "total": total,
+        "scored": scored,
+        "errors": counts["error"],
+        "rate": resolved / scored if scored else None,
+        "ci95": list(metric.ci95) if metric is not None and metric.ci95 is not None else None,
+        "outcomes": dict(counts),
+        "tokens": {"input": usage.input_tokens, "output": usage.output_tokens},
+        "cost": usage.cost if usage.cost is not msgspec.UNSET else None,
+        "warnings": list(entry.warnings),
+    }
+    if isinstance(figures["cost"], float):
+        figures["cost_per_resolved"] = figures["cost"] / resolved if resolved else None
+    if use.offered:
+        shown = {key: told[key] for key in ("schema_tokens", "schema_tokens_from") if key in told}
+        figures["tool_stats"] = use.document() | shown
+        if servers:
+            figures["servers"] = servers
+    return figures
+
+
+def _task(record: Record, price: Price | None) -> dict[str, Any]:
+    """One task in one arm."""
+    reply, reading = record.reply, record.readings[0]
+    outcome, episode = reading.score.outcome, record.reply.episode
+    calls = list(calls_of(reply))
+    usage = Counter(name for name, _ in calls)
+    failures = Counter(name for name, turn in calls if turn.kind != "ok")
+    told: dict[str, Any] = {"resolved": outcome == "correct"}
+    if outcome == "unlabelled":
+        told["error"] = NO_TARGET
+    else:
+        told |= {"agent_answer": reply.text, "target": record.target}
+        told["extracted"] = reading.answer.value
+    if reply.fault is not None:
+        told["error"] = reply.fault.message
+    tokens = reply.usage
+    told |= {
+        "outcome": outcome,
+        "tokens": {"input": tokens.input, "output": tokens.output},
+        "iterations": iterations_of(reply),
+        "tool_calls": usage.total(),
+        "tool_usage": dict(usage),
+        "tool_failures": dict(failures),
+        "runtime_seconds": round(reply.seconds, 3),
+        "stop_reason": episode.stop if episode is not None else reply.finish,
+    }
+    meter = Meter()
+    meter.add(tokens)
+    if (cost := meter.cost(price)) is not None:
+        told["cost"] = cost
+    return told
+
+
+def task_line(task: Mapping[str, Any], arms: Sequence[str]) -> str:
+    """One task in a line for people."""
+    parts = []
+    for arm in arms:
+        told = task.get(arm)
+        if told is not None:
+            word = "resolved" if told["resolved"] else told["outcome"]
+            parts.append(f"{arm}: {word} ({told['tool_calls']} calls)")
+    return f"{task['instance_id']}  {', '.join(parts)}"

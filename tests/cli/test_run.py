@@ -1,0 +1,434 @@
+"""``keju run``: mcpbr's page, arms side by side, and servers that break down during a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Keju, Ran
+from tests.solvers.mcp.conftest import PROGRAM
+from tests.support import anthropic_server
+from tests.support.anthropic_server import AnthropicServer, tool_use
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan
+from tests.support.tools import calling, results_in
+from tests.test_kill import environment
+
+SUBSET = "multistep_arithmetic_two"
+CALCULATOR = {"name": "calc", "command": sys.executable, "args": ["-I", str(PROGRAM)]}
+EXPRESSION = re.compile(r"(\(\(.*\)\)) =")
+NOT_KNOWN = "I cannot say"
+
+
+def expression_in(asked: Asked) -> str:
+    found = EXPRESSION.search(asked.text)
+    return found[1] if found else ""
+
+
+def calculates(asked: Asked) -> Any:
+    """Solves arithmetic only with a calculator; alone only where the expression is short."""
+    results, tools = results_in(asked), asked.body.get("tools", [])
+    names = [t["function"]["name"] for t in tools if "calculate" in t["function"]["name"]]
+    expression = expression_in(asked)
+    if not expression:
+        return "OK"
+    if results:
+        value = results[-1]
+        return f"It computes.\n{value}" if re.fullmatch(r"-?\d+", value) else NOT_KNOWN
+    return calling((names[0], {"expression": expression})) if names else NOT_KNOWN
+
+
+@contextmanager
+def endpoint(answers: Callable[[Asked], Any], **plan: Any) -> Iterator[FaultyEndpoint]:
+    with FaultyEndpoint(Plan(answers=answers, **plan)) as running:
+        yield running
+
+
+def write(folder: Path, served: FaultyEndpoint, **content: Any) -> str:
+    """A config file in the current folder for the model at an endpoint."""
+    base = {"benchmark": "bigbench-hard", "model": "m", "api_url": served.url}
+    path = folder / "config.yaml"
+    path.write_text(json.dumps(base | content), "utf-8")
+    return str(path)
+
+
+def arms(*names: str) -> list[dict[str, Any]]:
+    """A baseline, the calculator and its placebo, as far as they are named."""
+    known: dict[str, dict[str, Any]] = {
+        "baseline": {"name": "baseline"},
+        "calc": {"name": "calc", "servers": [CALCULATOR | {"tools": {"allow": ["calculate"]}}]},
+        "placebo": {"name": "placebo", "servers": [CALCULATOR], "stub_tools": True},
+    }
+    return [known[name] for name in names]
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def npx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program called npx that starts the server of the tests, whatever package it is given."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "npx"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -I {PROGRAM} -- "$@"\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return program
+
+
+def commands_of(page: str) -> list[list[str]]:
+    """Every command line of a page, for Keju."""
+    blocks = re.findall(r"```bash\n(.*?)```", page.replace("> ", ""), re.DOTALL)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    found = [shlex.split(line) for line in lines if line.startswith("mcpbr run")]
+    return [words[1:] for words in found]
+
+
+def test_every_command_of_mcpbr_s_page(
+    keju: Keju, seeds: Path, data_dir: Path, npx: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (seeds / "mcpbr-bigbench-hard.md").read_text("utf-8")
+    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    Path("config.yaml").write_text(text, "utf-8")
+    commands = commands_of(page)
+    assert len(commands) == 7
+
+    def answer(body: dict[str, Any], number: int) -> Any:
+        """Calls a tool where it has any, once, and then answers."""
+        if "tools" in body and len(body["messages"]) == 1:
+            return [tool_use("mcpbr__echo", {"text": "x"}, f"toolu_{number}")]
+        return "Thinking.\nTrue"
+
+    ran: list[Ran] = []
+    with AnthropicServer(anthropic_server.Plan(answer)) as served:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", served.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", anthropic_server.KEY)
+        monkeypatch.setenv("KEJU_DATA_DIR", str(data_dir))
+        for words in commands:
+            ran.append(keju(*words, "--json") if "-v" not in words else keju(*words))
+    for words, each in zip(commands, ran, strict=True):
+        assert each.code == 0, (words, each.err)
+    sizes = [r.json["benchmarks"][0]["n"] for r in ran if r.out.startswith("{")]
+    assert sizes == [20, 10, 20, 10, 10, 2]
+    assert {entry["arm"] for entry in ran[0].json["benchmarks"]} == {"baseline", "mcp"}
+    filtered = {subset["name"] for subset in ran[3].json["benchmarks"][0]["subsets"]}
+    assert filtered == {"boolean_expressions", "date_understanding"}
+    assert "spread over 3 subsets in proportion" in ran[0].err
+    assert "bbh_boolean_expressions_0  baseline: " in ran[5].out
+    document = json.loads(Path("results.json").read_text("utf-8"))
+    assert list(document) == ["metadata", "summary", "tasks"]
+    assert list(document["summary"]) == ["baseline", "mcp", "paired"]
+    assert document["metadata"]["mcp_server"]["command"] == "npx"
+    assert len(document["tasks"]) == 100
+    first = document["tasks"][0]
+    assert first["instance_id"] == "bbh_boolean_expressions_0"
+    told = first["mcp"]
+    assert (told["agent_answer"], told["extracted"]) == ("Thinking.\nTrue", "true")
+    assert told["resolved"] is (told["target"] == "True")
+    assert (told["tool_calls"], first["baseline"]["tool_calls"]) == (1, 0)
+    assert ran[0].json["model"] == document["metadata"]["model"] == "anthropic:claude-sonnet-5-5"
+    # Every arm gets the same prompt, and only one of them gets tools.
+    asked = [body for body in served.bodies if "Solve the following" in str(body["messages"][0])]
+    first_turns = [body for body in asked if len(body["messages"]) == 1]
+    prompts = Counter(json.dumps(body["messages"]) for body in first_turns if "tools" in body)
+    others = Counter(json.dumps(body["messages"]) for body in first_turns if "tools" not in body)
+    assert prompts == others
+    assert len(prompts) >= 100
+
+
+# --- arms side by side --------------------------------------------------------------------------
+
+
+def test_a_calculator_helps_and_its_placebo_does_not(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    with endpoint(calculates) as served:
+        file = write(
+            tmp_path,
+            served,
+            arms=arms("baseline", "calc", "placebo"),
+            filter_category=[SUBSET],
+            data_dir=str(data_dir),
+        )
+        ran = keju("run", "-c", file, "-n", "12", "-o", "out.json", "--json")
+    assert ran.code == 0, ran.err
+    by_arm = {entry["arm"]: entry["outcomes"] for entry in ran.json["benchmarks"]}
+    assert {arm: counts["correct"] for arm, counts in by_arm.items()} == {
+        "baseline": 0,
+        "calc": 12,
+        "placebo": 0,
+    }
+    pairs = {(pair["base"], pair["arm"]): pair for pair in ran.json["comparisons"]}
+    helped = pairs["baseline", "calc"]
+    assert (helped["arm_only"], helped["base_only"], helped["difference"]) == (12, 0, 1.0)
+    assert helped["p"] == pytest.approx(2 * 0.5**12)  # exact McNemar: twelve of twelve
+    assert (pairs["baseline", "placebo"]["difference"], pairs["baseline", "placebo"]["p"]) == (0, 1)
+    document = json.loads(Path("out.json").read_text())
+    summary = document["summary"]
+    assert (summary["calc"]["resolved"], summary["calc"]["rate"]) == (12, 1.0)
+    used = summary["calc"]["tool_stats"]
+    assert (used["calls"], used["coverage"], used["samples_with_calls"]) == (12, 1.0, 12)
+    assert used["tools"]["calc__calculate"]["kinds"] == {"ok": 12}
+    assert used["schema_tokens"] > 0
+    placebo = summary["placebo"]["tool_stats"]
+    assert placebo["tools"]["calc__calculate"]["kinds"] == {"tool_error": 12}
+    assert placebo["coverage"] == 1 / 16
+    task = document["tasks"][0]
+    assert task["calc"]["tool_usage"] == {"calc__calculate": 1}
+    assert (task["calc"]["iterations"], task["calc"]["stop_reason"]) == (2, "final")
+    assert task["placebo"]["tool_failures"] == {"calc__calculate": 1}
+    manifest = json.loads(next(Path("runs").glob("*/manifest.json")).read_text())
+    assert manifest["arms"]["calc"]["sources"]["calc"]["server"] == "support"
+    assert manifest["sessions"][-1]["tools"]["calc"]["calc"]["restarts"] == 0
+
+
+def test_one_arm_alone(keju: Keju, tmp_path: Path, data_dir: Path) -> None:
+    with endpoint(calculates) as served:
+        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 2}
+        file = write(tmp_path, served, mcp_server=CALCULATOR, **more)
+        only = {
+            flag: [
+                entry["arm"] for entry in keju("run", "-c", file, flag, "--json").json["benchmarks"]
+            ]
+            for flag in ("-M", "-B")
+        }
+        assert only == {"-M": ["mcp"], "-B": ["baseline"]}
+        assert keju("run", "-c", file, "-M", "-B").code == 2
+
+
+def test_which_questions_a_number_takes(keju: Keju, tmp_path: Path, data_dir: Path) -> None:
+    with endpoint(lambda _: "x") as served:
+        file = write(tmp_path, served, data_dir=str(data_dir), sample_size=60)
+
+        def subsets(*flags: str) -> dict[str, int]:
+            ran = keju("run", "-c", file, "--json", *flags)
+            assert ran.code == 0, ran.err
+            (entry,) = ran.json["benchmarks"]
+            return {subset["name"]: subset["n"] for subset in entry["subsets"]}
+
+        assert len(subsets()) == 27
+        assert subsets("--sampling-strategy", "sequential") == {"boolean_expressions": 60}
+        drawn = subsets("--sampling-strategy", "random", "--random-seed", "5")
+        assert sum(drawn.values()) == 60
+        assert len(drawn) > 10
+
+
+# --- servers that break down --------------------------------------------------------------------
+
+
+def test_one_crashing_call_among_41_questions(keju: Keju, tmp_path: Path, data_dir: Path) -> None:
+    numbers: dict[str, int] = {}
+
+    def answers(asked: Asked) -> Any:
+        if not expression_in(asked):
+            return "OK"
+        number = numbers.setdefault(asked.text, len(numbers))
+        if results_in(asked):
+            return f"{results_in(asked)[-1]} is {number}"
+        return calling(("calc__crash_on", {"n": number}))
+
+    with endpoint(answers) as served:
+        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "max_concurrent": 41}
+        file = write(tmp_path, served, mcp_server=CALCULATOR, error_limit=0.5, **more)
+        ran = keju("run", "-c", file, "-n", "41", "-M", "-o", "out.json", "--json")
+    assert ran.code == 0, ran.err
+    tasks = [task["mcp"] for task in json.loads(Path("out.json").read_text())["tasks"]]
+    lost = [task for task in tasks if task["outcome"] == "error"]
+    assert [task["stop_reason"] for task in lost] == ["server_lost"]
+    assert "ended during a call of crash_on (twice)" in lost[0]["error"]
+    answered = {task["agent_answer"] for task in tasks if task["outcome"] != "error"}
+    assert answered == {f"{n} is {n}" for n in range(41) if n != 13}
+
+
+def test_a_server_that_ends_too_often_leaves_the_run_incomplete(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    def answers(asked: Asked) -> Any:
+        return calling(("calc__crash", {})) if expression_in(asked) else "OK"
+
+    with endpoint(answers) as served:
+        server = CALCULATOR | {"max_restarts": 1}
+        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 6}
+        ran = keju("run", "-c", write(tmp_path, served, mcp_server=server, **more), "-M")
+    assert ran.code == 4
+    assert "6 tools: " in ran.err
+
+
+def test_a_server_that_does_not_start_costs_no_request(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    with endpoint(lambda _: "x") as served:
+        server = CALCULATOR | {"args": [*CALCULATOR["args"], "--die"]}
+        ran = keju("run", "-c", write(tmp_path, served, mcp_server=server, data_dir=str(data_dir)))
+        assert served.stats.requests == 0
+    assert ran.code == 2
+    assert "MCP server 'calc' ended before it was ready; its last words:" in ran.err
+
+
+def test_endpoint_faults_in_the_middle_of_episodes(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    faults = {"429": 0.1, "500": 0.1, "drop": 0.05, "malformed": 0.05}
+    with endpoint(calculates, faults=faults) as served:
+        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "retry_interval": 0.01}
+        more |= {"attempts": 20}
+        file = write(tmp_path, served, arms=arms("baseline", "calc"), **more)
+        ran = keju("run", "-c", file, "-n", "40", "--json")
+    assert ran.code == 0, ran.err
+    correct = {entry["arm"]: entry["outcomes"]["correct"] for entry in ran.json["benchmarks"]}
+    assert correct == {"baseline": 0, "calc": 40}
+
+
+def test_nothing_is_left_after_kill_9(tmp_path: Path, data_dir: Path) -> None:
+    def answers(asked: Asked) -> Any:
+        return calling(("calc__sleep", {"n": 60})) if expression_in(asked) else "OK"
+
+    folder = tmp_path / "started"
+    folder.mkdir()
+    with endpoint(answers) as served:
+        server = CALCULATOR | {"args": [*CALCULATOR["args"], "{workdir}", str(folder)]}
+        server["setup_command"] = f"echo {{workdir}} > {folder}/workdir"
+        more = {"data_dir": str(data_dir), "filter_category": [SUBSET]}
+        file = write(tmp_path, served, mcp_server=server, **more)
+        words = [sys.executable, "-m", "keju", "run", "-c", file, "-n", "4", "-M", "--quiet"]
+        process = subprocess.Popen(words, cwd=tmp_path, env=environment())
+        for _ in range(600):
+            if (folder / "workdir").exists() and _processes(str(folder)):
+                break
+            time.sleep(0.1)
+        time.sleep(1)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        for _ in range(300):
+            if not _processes(str(folder)):
+                break
+            time.sleep(0.1)
+    assert _processes(str(folder)) == []
+    for _ in range(100):
+        if not Path((folder / "workdir").read_text().strip()).exists():
+            break
+        time.sleep(0.1)
+    assert not Path((folder / "workdir").read_text().strip()).exists()
+
+
+def _processes(word: str) -> list[int]:
+    """The processes that have this word among their arguments."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if word.encode() in words and PROGRAM.name.encode() in b" ".join(words):
+            found.append(int(entry.name))
+    return found
+
+
+# --- what is wrong, and what is missing ---------------------------------------------------------
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """Two subsets of which one cannot be read, and a row without a target."""
+    folder = tmp_path / "data" / "bbh" / "bbh"
+    folder.mkdir(parents=True)
+    examples = [{"input": "not True is", "target": "False"}, {"input": "not False is"}]
+    (folder / "boolean_expressions.json").write_text(json.dumps({"examples": examples}))
+    (folder / "navigate.json").write_text("{")
+    return tmp_path / "data"
+
+
+def test_a_subset_that_cannot_be_read_is_left_out_with_a_warning(
+    keju: Keju, tmp_path: Path, rows: Path
+) -> None:
+    with endpoint(lambda _: "So:\nFalse") as served:
+        both = ["boolean_expressions", "navigate"]
+        file = write(tmp_path, served, data_dir=str(rows), filter_category=both)
+        ran = keju("run", "-c", file, "-o", "out.json")
+        alone = keju("run", "-c", file, "--filter-category", "navigate")
+    assert ran.code == 0, ran.err
+    assert "Failed to load BBH subtask navigate, which is left out" in ran.out + ran.err
+    assert (alone.code, "navigate.json" in alone.err) == (2, True)
+    document = json.loads(Path("out.json").read_text())
+    first, second = (task["baseline"] for task in document["tasks"])
+    shown = {key: first[key] for key in ("resolved", "agent_answer", "target")}
+    assert shown == {"resolved": True, "agent_answer": "So:\nFalse", "target": "False"}
+    assert (second["resolved"], second["error"]) == (False, "No target answer available")
+    assert (
+        document["summary"]["baseline"]["scored"],
+        document["summary"]["baseline"]["total"],
+    ) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "flags", "problem"),
+    [
+        ({}, ["--filter-category", "boolean_expresions"], "did you mean 'boolean_expressions'"),
+        (
+            {"filter_category": ["zzz"]},
+            [],
+            "bbh has no subset 'zzz' (valid: temporal_sequences, disam",
+        ),
+        ({}, ["-t", "bbh_boolean_expressions_9999"], "bbh_boolean_expressions_9999"),
+        ({"maxiterations": 3}, [], "unknown key 'maxiterations' (did you mean 'max_iterations'?)"),
+        ({"mcp_server": {"command": "no-such-thing"}}, [], "'no-such-thing' is not found"),
+        ({}, ["-o", "missing/out.json"], "there is no folder missing"),
+        ({}, ["-n", "2", "-t", "bbh_navigate_1"], "-n and -t cannot be used together"),
+        ({"benchmark": "bigbench-hardd"}, [], "did you mean 'bigbench-hard'"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_asked(
+    content: dict[str, Any],
+    flags: list[str],
+    problem: str,
+    keju: Keju,
+    tmp_path: Path,
+    data_dir: Path,
+) -> None:
+    with endpoint(lambda _: "x") as served:
+        file = write(tmp_path, served, **({"data_dir": str(data_dir)} | content))
+        ran = keju("run", "-c", file, *flags)
+        assert served.stats.requests == 0
+    assert ran.code == 2
+    assert problem in ran.err
+
+
+def test_keys_without_effect_are_named_and_secrets_are_nowhere(
+    keju: Keju, tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LICENCE_KEY", "s3cr3t-licence")
+
+    def answers(asked: Asked) -> Any:
+        if not expression_in(asked):
+            return "OK"
+        told = results_in(asked)
+        return told[0] if told else calling(("calc__variable", {"text": "LICENCE"}))
+
+    with endpoint(answers) as served:
+        env = {"LICENCE": "${LICENCE_KEY}", "OTHER": "an0ther-secret"}
+        server = CALCULATOR | {"env": env, "args": [*CALCULATOR["args"], "--", "-k=${LICENCE_KEY}"]}
+        more = {"data_dir": str(data_dir), "thinking_budget": 2000, "filter_category": [SUBSET]}
+        file = write(tmp_path, served, mcp_server=server, **more)
+        ran = keju("run", "-c", file, "-n", "2", "-M", "-o", "out.json", "-v")
+        assert ran.code == 0, ran.err
+    assert "no effect in Keju: thinking_budget" in ran.err
+    files = [path for path in Path("runs").rglob("*") if path.is_file()] + [Path("out.json")]
+    for path in files:
+        assert b"s3cr3t" not in path.read_bytes(), path
+        assert b"an0ther" not in path.read_bytes(), path
+    assert "***" in Path("out.json").read_text()
