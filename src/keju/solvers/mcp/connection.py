@@ -91,21 +91,31 @@ class Connection:
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
         """Call a tool; raises Lost, MCPError, TimeoutError, or what an unusable result is."""
-        if self._owner is None or self._owner.done() or self._client is None:
+        if self._closed or self._client is None:
             raise Lost
         seconds = self.server.tool_timeout_ms / 1000
         try:
             async with asyncio.timeout(seconds + BEYOND):
                 return await self._client.call_tool(tool, arguments, seconds)
-        except MCPError as error:
-            if error.code == CONNECTION_CLOSED and await self._gone():
+        except Exception as error:
+            if await self._is_loss(error):
                 raise Lost from None
             raise
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            raise Lost from None
 
-    async def _gone(self) -> bool:
-        """Whether the server is gone; some servers have other uses for the code that says so."""
+    @property
+    def _closed(self) -> bool:
+        return self._stop.is_set() or self._owner is None or self._owner.done()
+
+    async def _is_loss(self, error: Exception) -> bool:
+        """Whether a call failed because the server is gone.
+
+        Some servers have other uses for the code that says so; their pipes stay open.
+        """
+        closed = isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
+        if self._closed or closed:
+            return True
+        if not isinstance(error, MCPError) or error.code != CONNECTION_CLOSED:
+            return False
         if self.pipes is None:
             return True
         with suppress(TimeoutError):
