@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keju.config import Budget, Price
-from keju.engine.budget import Meter, Spending
+from keju.engine.budget import Ledger, Meter, Spending
 from keju.types import Usage
 
 
@@ -48,3 +48,17 @@ def test_cached_tokens_have_their_own_price() -> None:
     assert meter.cost(Price(input=2, output=8, cached=0.5)) == pytest.approx(1.2 + 0.2 + 4)
     assert meter.cost(Price(input=2, output=8)) == pytest.approx(2 + 4)
     assert meter.cost(None) is None
+
+
+def test_what_a_cache_keeps_and_gives_has_prices_of_its_own() -> None:
+    usage = Usage(input=11_100, output=10, cached=10_000, written=1000)
+    price = Price(input=10, output=100, cached=1, written=12.5)
+    meter, ledger = Meter(), Ledger(1)
+    meter.add(usage)
+    ledger.enter(0, usage)
+    money = (100 * 10 + 10_000 * 1 + 1000 * 12.5 + 10 * 100) / 1e6
+    assert meter.cost(price) == pytest.approx(money)
+    assert ledger.cost(0, price) == pytest.approx(money)
+    assert meter.usage == usage
+    plain = Price(input=10, output=100)
+    assert meter.cost(plain) == pytest.approx((11_100 * 10 + 10 * 100) / 1e6)
