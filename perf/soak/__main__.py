@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from time import monotonic
 
-from perf.soak.case import PARTS, cases_of, problems
+from perf.soak.case import PARTS, cases_of, problems, told
 
 
 def main() -> int:
@@ -30,7 +30,8 @@ def main() -> int:
                 print(f"  {problem}", flush=True)
                 wrong += 1
         took = monotonic() - started
-        print(f"{part}: {len(cases)} cases, {wrong} went wrong, {took:.0f} s", flush=True)
+        line = f"{part}: {len(cases)} cases{told(part)}, {wrong} went wrong, {took:.0f} s"
+        print(line, flush=True)
         failed += wrong
     return 1 if failed else 0
 

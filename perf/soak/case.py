@@ -1,7 +1,8 @@
 """What a part of the soak is made of: cases, each of which says what went wrong, or nothing.
 
-A part is a module of this package with a function ``cases()``; its name stands in `PARTS`. The
-tests run a seeded tenth of every part, ``make soak`` all of it.
+A part is a module of this package with a function ``cases()``, and ``told()`` where it has more to
+tell than how many of them went wrong; its name stands in `PARTS`. The tests run a seeded tenth of
+every part, ``make soak`` all of it.
 """
 
 from __future__ import annotations
@@ -78,6 +79,12 @@ def cases_of(part: str, share: float = 1.0, seed: int = 0) -> list[Case]:
     cases: Sequence[Case] = importlib.import_module(f"perf.soak.{part}").cases()
     count = max(1, round(share * len(cases)))
     return [cases[i] for i in sorted(random.Random(seed).sample(range(len(cases)), count))]
+
+
+def told(part: str) -> str:
+    """What a part has to tell beyond its cases: its function ``told``, where it has one."""
+    module = importlib.import_module(f"perf.soak.{part}")
+    return f" ({module.told()})" if hasattr(module, "told") else ""
 
 
 def problems(cases: Sequence[Case], folder: Path, workers: int = 2) -> Iterator[str]:

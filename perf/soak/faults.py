@@ -16,8 +16,9 @@ from typing import Any, Final
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Asked, Plan, Raw
 
-from perf.soak.case import Case, keju
+from perf.soak.case import Case
 from perf.soak.wire import TEXT, Fate, Mode, modes
+from perf.soak.zygote import keju
 
 QUESTIONS: Final = 4
 EXITS: Final[dict[Fate, int]] = {"answer": 0, "retry": 0, "final": 4, "stop": 5}

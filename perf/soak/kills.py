@@ -103,6 +103,13 @@ class Reference(NamedTuple):
 
 
 _lock = threading.Lock()
+_killed: Counter[str] = Counter()
+
+
+def told() -> str:
+    """How many kills met a command that was still at work, by command."""
+    parts = ", ".join(f"{attack.name} {_killed[attack.name]}" for attack in ATTACKS)
+    return f"{_killed.total()} kills: {parts}"
 
 
 @functools.cache
@@ -162,7 +169,10 @@ def _chain(attack: Attack, number: int, folder: Path) -> str:
             written = _lines(journal)
             how = _moment(attack, folder, known.journalled, chance)
             ended = keju(folder, *words, moment=how)
-            kills += ended.code not in (0, 3)
+            if ended.code not in (0, 3):
+                kills += 1
+                with _lock:
+                    _killed[attack.name] += 1
             if problem := ended.broken or _ending(ended, how):
                 return f"{how}: {problem}"
             lines = _lines(journal)

@@ -163,6 +163,14 @@ def _fields(sample: Sample) -> dict[str, Any]:
     return {name: getattr(sample, name) for name in Sample.__struct_fields__}
 
 
+def test_consistency_has_the_bounds_that_replies_without_a_grade_leave() -> None:
+    turned = rotated(asked({"a": 10}, [4] * 10), 2)
+    tally = make_tally("11" * 7 + "00" + "1e" + "0e", answers="A" * 20)
+    metric = turned.metrics(tally)["rotation_consistency"]
+    assert (metric.value, metric.n) == (7 / 9, 9), "a wrong one is enough to know it"
+    assert metric.bounds == (7 / 10, 8 / 10)
+
+
 def test_exams_without_labelled_options_are_refused() -> None:
     exam = make_exam({"a": 2})
     with pytest.raises(ConfigError, match="the options stand in the question's text"):

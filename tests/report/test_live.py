@@ -48,6 +48,20 @@ def test_a_log_of_a_long_run_is_never_silent_for_minutes_nor_chatty() -> None:
     assert 60 <= len(stream.getvalue().splitlines()) <= 100
 
 
+def test_repeats_of_a_question_are_no_further_questions() -> None:
+    shown = []
+    for repeats in (1, 4, 40):
+        stream = io.StringIO()
+        display = make_display(stream)
+        display.start(100, 0, ["bbh"])
+        display.update(at(0.1, 100, total=100, exams=(Standing("bbh", 80.0, 100, repeats),)))
+        shown.append(stream.getvalue())
+    for questions, line in zip((100, 25), shown, strict=False):
+        low, high = wilson(0.8, questions)
+        assert f"accuracy 80.0 % ({low * 100:.1f}–{high * 100:.1f})" in line
+    assert "accuracy 80.0 %, " in shown[2], "fewer than five questions have no interval"
+
+
 def test_the_last_state_is_printed_once() -> None:
     stream = io.StringIO()
     display = make_display(stream)

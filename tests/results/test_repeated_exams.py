@@ -56,8 +56,9 @@ def test_errors_shorten_an_item_and_pending_repeats_do_not_count() -> None:
     assert metrics["accuracy"]["value"] is None
     assert metrics["accuracy_worst"]["value"] == pytest.approx((0.5 + 0.5 + 0 + 1) / 4)
     assert metrics["accuracy_best"]["value"] == pytest.approx((1 + 0.5 + 1 + 1) / 4)
-    assert metrics["pass@2"]["n"] == 1
-    assert metrics["pass@2"]["value"] == 1
+    assert metrics["pass@2"]["n"] == 2, "one right repeat of two is enough to know it"
+    assert metrics["pass@2"]["value"] is None
+    assert metrics["pass@2"]["bounds"] == [2 / 3, 1]
 
 
 def test_majority_vote() -> None:
@@ -74,6 +75,22 @@ def test_majority_vote() -> None:
     assert metrics["agreement"]["n"] == 4
     pairs = [(1 + 4 * 0.5 + 0) / 6, 3 * 0.5 / 6, (0.5 + 1 + 1 + 0 + 0 + 0) / 6, 0, 0]
     assert metrics["majority_vote@2"]["value"] == pytest.approx(sum(pairs) / 5)
+
+
+def test_votes_and_passes_have_the_bounds_that_replies_without_a_grade_leave() -> None:
+    outcomes = "1111" + "0000" + "110e" + "e001" + "1111" * 6
+    answers = [*"AAAA", *"BBBB", "A", "A", "B", None, None, "B", "B", "A", *"AAAA" * 6]
+    tally = make_tally(outcomes, epochs=4, answers=answers)
+    metrics = entry_of(make_exam({"a": 10}), tally)["metrics"]
+    vote = metrics["majority_vote"]
+    assert vote["value"] == pytest.approx(8 / 10)
+    # Items 3 and 4 have 2 votes of 3 for A and for B: the lost one may tie the vote.
+    assert vote["bounds"] == [pytest.approx(7.5 / 10), pytest.approx(8.5 / 10)]
+    # One repeat of four is lost, and yet it is known that one is right and that not all are.
+    assert (metrics["pass@4"]["value"], metrics["pass@4"]["n"]) == (pytest.approx(9 / 10), 10)
+    assert (metrics["pass^4"]["value"], metrics["pass^4"]["n"]) == (pytest.approx(7 / 10), 10)
+    assert metrics["pass@1"]["value"] == pytest.approx(0.8)
+    assert metrics["pass@1"]["bounds"] == [pytest.approx(0.775), pytest.approx(0.825)]
 
 
 def test_a_refusal_is_an_option_that_can_win() -> None:

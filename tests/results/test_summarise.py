@@ -16,6 +16,7 @@ from keju.benchmarks.base import Mean, Scores, Subset
 from keju.engine.tally import CODE, Tally
 from keju.results.schema import Timing, Usage
 from keju.results.summarise import summarise
+from keju.stats.distributions import student_t_quantile
 from keju.stats.estimate import Estimate
 from keju.stats.intervals import wilson
 from keju.types import OUTCOMES, Answer, Outcome, Reading, Sample, Score
@@ -187,7 +188,7 @@ def test_clustered_exam() -> None:
     assert accuracy["se"] == pytest.approx(0.1943651, rel=1e-6)
     assert accuracy["deff"] == pytest.approx(2.2037037, rel=1e-6)
     assert accuracy["n_eff"] == pytest.approx(6.8067227, rel=1e-6)
-    assert accuracy["ci95"] == pytest.approx([0.1803831, 0.9078318], abs=1e-6)  # Student's t of 4
+    assert accuracy["ci95"] == pytest.approx([0.1838085, 0.8969052], abs=1e-6)  # Student's t of 4
     assert accuracy["t_interval"] == pytest.approx([0.0603561, 1.1396439], rel=1e-6)
     assert any("only 5 clusters" in warning for warning in entry["warnings"])
 
@@ -198,12 +199,15 @@ def test_bounds_of_a_clustered_exam_are_as_unsure_as_its_accuracy() -> None:
     clustered = entry_of(exam, tally)["metrics"]
     exam.clustered = False
     independent = entry_of(exam, tally)["metrics"]
-    deff = clustered["accuracy"]["deff"]
-    assert deff == pytest.approx(4.3, abs=0.1)
     for name, value in (("accuracy_worst", 24 / 48), ("accuracy_best", 28 / 48)):
         assert clustered[name]["value"] == independent[name]["value"] == value
         assert independent[name]["ci95"] == pytest.approx(list(wilson(value, 48)))
-        assert clustered[name]["ci95"] == pytest.approx(list(wilson(value, 48 / deff)))
+        assert clustered[name]["clusters"] == 12
+        assert clustered[name]["deff"] == pytest.approx(4.3, abs=0.2)
+        low, high = clustered[name]["ci95"]
+        size = 48 / clustered[name]["deff"]
+        apart = wilson(value, size, student_t_quantile(0.975, 11))
+        assert high - low == pytest.approx(apart.high - apart.low, rel=0.02)
 
 
 def test_subsets_of_one_question_have_the_interval_of_one_pot() -> None:
@@ -224,12 +228,24 @@ def test_small_subsets_near_all_right_are_no_wider_than_one_pot() -> None:
 
 def test_ten_clusters_do_not_warn_and_one_has_no_interval() -> None:
     assert entry_of(clustered_exam([2] * 10), make_tally("10" * 10))["warnings"] == []
-    alone = entry_of(clustered_exam([4]), make_tally("1100"))
+    alone = entry_of(clustered_exam([6]), make_tally("110010"))
     assert alone["metrics"]["accuracy"]["value"] == 0.5
     assert alone["metrics"]["accuracy"]["ci95"] is None
     assert alone["metrics"]["accuracy"]["withheld"] == alone["notices"][0]["code"] == "one_cluster"
     assert alone["subsets"][0]["withheld"] == "one_cluster"
     assert any("one context" in warning for warning in alone["warnings"])
+
+
+def test_fewer_than_five_questions_have_no_interval_and_a_reason() -> None:
+    few = entry_of(make_exam({"a": 4, "b": 4}), make_tally("1100" + "0010"))
+    assert few["metrics"]["accuracy"]["ci95"] is not None
+    assert [(row["ci95"], row["withheld"]) for row in few["subsets"]] == [
+        (None, "few_questions")
+    ] * 2
+    alone = entry_of(make_exam({"a": 4}), make_tally("1100"))
+    assert alone["metrics"]["accuracy"]["withheld"] == alone["notices"][0]["code"]
+    assert alone["notices"][0]["code"] == "few_questions"
+    assert any("fewer than 5 questions" in warning for warning in alone["warnings"])
 
 
 def test_samples_without_a_group_are_clusters_of_their_own() -> None:

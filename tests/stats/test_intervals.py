@@ -14,7 +14,13 @@ from scipy import stats as oracle  # type: ignore[import-untyped]
 
 from keju.stats.distributions import student_t_quantile
 from keju.stats.estimate import Gathered
-from keju.stats.intervals import Interval, Moments, bunched_wilson, wilson
+from keju.stats.intervals import (
+    FEARED_CORRELATION,
+    Interval,
+    Moments,
+    bunched_wilson,
+    wilson,
+)
 from keju.stats.strata import StratifiedMean, stratified_mean
 
 
@@ -125,13 +131,11 @@ def test_clustered_vector() -> None:
 
 def test_few_clusters_that_differ_have_students_t() -> None:
     mean = mean_of(FIVE_CLUSTERS, [place // 3 for place in range(15)])
-    t = student_t_quantile(0.975, 4)
-    assert mean.interval == pytest.approx(
-        bunched_wilson(mean.value, 15, 5, 15 / mean.n_eff, t), rel=1e-12
-    )
+    wide, narrow = (wilson(0.6, mean.n_eff, student_t_quantile(p, 4)) for p in (0.975, 0.95))
+    assert mean.interval == bunched_wilson(mean.value, 15, 5, 15 / mean.n_eff, df=4)
     assert mean.interval is not None
-    assert mean.interval.high == pytest.approx(wilson(0.6, mean.n_eff, t).high)
-    assert mean.interval.low < wilson(0.6, mean.n_eff, t).low
+    assert narrow.high < mean.interval.high < wide.high
+    assert mean.interval.low < wide.low
 
 
 def test_design_effect_below_one_never_adds_items() -> None:
@@ -141,7 +145,7 @@ def test_design_effect_below_one_never_adds_items() -> None:
     assert 0 < mean.deff < 1
     assert mean.n_eff == pytest.approx(20)
     assert mean.interval is not None
-    assert mean.interval.high == pytest.approx(wilson(0.55, 20).high)
+    assert mean.interval.high == pytest.approx(wilson(0.55, 20).high, abs=0.001)
 
 
 def test_one_rare_answer_cannot_show_that_clusters_hold_nothing_together() -> None:
@@ -150,7 +154,7 @@ def test_one_rare_answer_cannot_show_that_clusters_hold_nothing_together() -> No
     assert mean.deff == pytest.approx(1, abs=1e-3)
     assert mean.interval is not None
     assert mean.interval.high == pytest.approx(wilson(0.999, 1000).high)
-    assert mean.interval.low < 0.8 < wilson(0.999, 1000).low
+    assert mean.interval.low < 0.9 < wilson(0.999, 1000).low
 
 
 def test_clusters_keep_what_repeats_gain() -> None:
@@ -170,7 +174,7 @@ def test_clusters_keep_what_repeats_gain() -> None:
 
 
 def test_one_cluster_gives_no_interval_and_says_why() -> None:
-    mean = mean_of([1, 0, 1], ["a"] * 3)
+    mean = mean_of([1, 0, 1, 1, 0], ["a"] * 5)
     assert (mean.se, mean.interval, mean.t_interval) == (None, None, None)
     gathered = Gathered(clustered=True)
     gathered.add(1.0, "a", many=7)
@@ -178,10 +182,22 @@ def test_one_cluster_gives_no_interval_and_says_why() -> None:
     assert gathered.estimate().withheld == "one_cluster"
 
 
-def test_all_right_in_clusters_counts_clusters_as_items() -> None:
+def test_all_right_in_clusters_is_as_unsure_as_a_feared_correlation_leaves_it() -> None:
     mean = mean_of([1.0] * 12, [i % 4 for i in range(12)])
     assert mean.deff is None
-    assert mean.interval == wilson(1.0, 4)
+    assert mean.interval == wilson(1.0, 12 / (1 + 2 * FEARED_CORRELATION))
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_fewer_than_five_items_have_no_interval_and_say_why(clustered: bool) -> None:
+    gathered = Gathered(clustered=clustered)
+    for place in range(4):
+        gathered.add(float(place % 2), str(place // 2))
+    few = gathered.estimate()
+    assert (few.value, few.ci95, few.withheld) == (0.5, None, "few_questions")
+    gathered.add(1.0, "2")
+    assert gathered.estimate().ci95 is not None
+    assert gathered.estimate().withheld == ""
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=60))
@@ -221,7 +237,7 @@ def test_mean_of_equal_values_is_never_certain() -> None:
     assert mean.interval.high - mean.interval.low > 0.15
 
 
-@given(st.lists(st.integers(0, 8), min_size=2, max_size=50))
+@given(st.lists(st.integers(0, 8), min_size=5, max_size=50))
 def test_the_mean_lies_inside_its_interval(correct: list[int]) -> None:
     mean = mean_of([c / 8 for c in correct], draws=8)
     assert mean.interval is not None

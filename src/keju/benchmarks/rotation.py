@@ -16,10 +16,10 @@ import msgspec
 
 from keju.benchmarks.base import Exam, Scores
 from keju.benchmarks.choices import moved_refusal, permuted, rotate_order
-from keju.benchmarks.grading import GRADED, PASS
+from keju.benchmarks.grading import GRADED, LOST, PASS
 from keju.benchmarks.samples import LazySamples
 from keju.errors import ConfigError, Notice
-from keju.stats.estimate import Estimate, Gathered
+from keju.stats.estimate import Bounded, Estimate
 from keju.stats.options import place_bias, recall_spread
 from keju.types import LABELS, Sample
 
@@ -119,7 +119,7 @@ def rotation_metrics(
 def _consistency(scores: Scores, rotations: int) -> Estimate | None:
     """The share of questions that are right in all their rotations, and accuracy by rotation."""
     turn_units = rotations * scores.epochs
-    whole = Gathered(clustered=False)
+    whole = Bounded(clustered=False)
     right, graded = [0] * rotations, [0] * rotations
     for first in range(0, scores.samples * scores.epochs, turn_units):
         outcomes = scores.outcomes[first : first + turn_units]
@@ -127,9 +127,12 @@ def _consistency(scores: Scores, rotations: int) -> Estimate | None:
         for unit, outcome in enumerate(outcomes):
             right[unit // scores.epochs] += outcome in GRADED and values[unit] >= PASS
             graded[unit // scores.epochs] += outcome in GRADED
-        if all(outcome in GRADED for outcome in outcomes):
-            whole.add(float(min(values) >= PASS))
-    if not whole.counts:
+        if all(outcome in GRADED or outcome in LOST for outcome in outcomes):
+            seen = [value for o, value in zip(outcomes, values, strict=True) if o in GRADED]
+            best = float(min(seen, default=1.0) >= PASS)
+            worst = best if len(seen) == turn_units else 0.0
+            whole.add(best if worst == best else None, (worst, best))
+    if not whole.best.counts:
         return None
     by_rotation = [r / g if g else None for r, g in zip(right, graded, strict=True)]
     title = f"right in all {rotations} rotations"

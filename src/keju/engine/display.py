@@ -14,6 +14,8 @@ class Standing(NamedTuple):
     score: float
     """Sum of the scores of the graded answers."""
     graded: int
+    repeats: int = 1
+    """Answers to one question: of its repeats and of the rotations of its options."""
 
 
 @dataclass(frozen=True, slots=True)

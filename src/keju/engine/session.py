@@ -191,7 +191,12 @@ class _Session:
                 done=sum(counts),
                 total=sum(job.units for job in self._jobs),
                 exams=tuple(
-                    Standing(job.title, tally.total, tally.graded)
+                    Standing(
+                        job.title,
+                        tally.total,
+                        tally.graded,
+                        tally.epochs * job.exam.rotations,
+                    )
                     for job, tally in zip(self._jobs, heads, strict=True)
                 ),
                 unparsed=unparsed,

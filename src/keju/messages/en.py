@@ -61,6 +61,7 @@ TEXTS: dict[str, str] = {
     "arms_worse": "{arm} does harm: {points:+.1f} points against {base} on {n} questions "
     "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
     "one_cluster": "all questions share one context: no interval can be given",
+    "few_questions": "fewer than {fewest} questions have a grade: no interval is given",
     "few_clusters": "only {clusters} clusters: the interval is itself unsure",
     "repeats_at_temperature_0": "repeats at temperature 0 measure the endpoint's noise, not the "
     "model's spread",

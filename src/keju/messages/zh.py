@@ -59,6 +59,7 @@ TEXTS: dict[str, str] = {
     "arms_worse": "{arm} 有害：在 {n} 道题上比 {base} 低 {points:+.1f} 个百分点"
     "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
     "one_cluster": "所有题目共用同一上下文：无法给出区间",
+    "few_questions": "有评分的题目不足 {fewest} 道：不给出区间",
     "few_clusters": "只有 {clusters} 个聚类：区间本身并不可靠",
     "repeats_at_temperature_0": "温度为 0 时的重复衡量的是接口的噪声，而不是模型的离散程度",
     "probability_outside_labels": "{share:.1%} 的概率落在所比较的标签之外：模型本会写别的内容",

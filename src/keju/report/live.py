@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 from keju.engine.display import Display, Progress, Silent
 from keju.report.format import compact, count, duration, interval, money, percent, printable
 from keju.stats.intervals import wilson
+from keju.stats.strata import FEWEST
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -86,11 +87,13 @@ class Rates:
 def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], list[str]]:
     """The state in words: quality, speed, and what is to come."""
     quality: list[str] = []
-    for exam, score, graded in snapshot.exams:
+    for exam, score, graded, repeats in snapshot.exams:
         if graded:  # a mean over several exams would be one of nothing that was asked
             name = f"{exam} accuracy" if len(snapshot.exams) > 1 else "accuracy"
             share = min(1.0, max(0.0, score / graded))
-            quality.append(f"{name} {percent(share, 1)} ({interval(wilson(share, graded), 1)})")
+            questions = graded / repeats  # answers to one question are hardly independent
+            ends = f" ({interval(wilson(share, questions), 1)})" if questions >= FEWEST else ""
+            quality.append(f"{name} {percent(share, 1)}{ends}")
     for name in ("unparsed", "truncated", "refused", "errors"):
         if value := getattr(snapshot, name):
             quality.append(f"{name} {count(value)}")

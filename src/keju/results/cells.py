@@ -54,22 +54,25 @@ class ItemState(NamedTuple):
         return (self.total - self.cut) / self.graded if self.graded else None
 
     @property
+    def gradable(self) -> int:
+        """Repeats that have a grade or lack one."""
+        return self.graded + self.lost
+
+    @property
     def worst(self) -> float | None:
         """The score if everything without a grade were wrong."""
-        gradable = self.graded + self.lost
-        return self.total / gradable if gradable else None
+        return self.total / self.gradable if self.gradable else None
 
     @property
     def best(self) -> float | None:
         """The score if everything without a grade were right."""
-        gradable = self.graded + self.lost
-        return (self.total + self.lost) / gradable if gradable else None
+        return (self.total + self.lost) / self.gradable if self.gradable else None
 
     @property
     def ceiling(self) -> float | None:
         """The best score if a judge also found everything right that is left to one."""
-        gradable = self.graded + self.lost
-        return (self.total + self.lost + self.for_judge) / gradable if gradable else None
+        most = self.total + self.lost + self.for_judge
+        return most / self.gradable if self.gradable else None
 
 
 @dataclass(frozen=True)
@@ -101,14 +104,18 @@ class Cell:
         """Whether no answer is partly right, so that an item is so many answers of yes or no."""
         return all(state.total == state.right for _, state in self.states)
 
-    def gather(self, value: Callable[[ItemState], float | None]) -> Gathered:
-        """Collect a value of each item; items for which it is None are left out."""
+    def gather(
+        self,
+        value: Callable[[ItemState], float | None],
+        draws: Callable[[ItemState], int] = attrgetter("graded"),
+    ) -> Gathered:
+        """Collect a value of each item, made of `draws` answers; without items where it is None."""
         gathered = Gathered(clustered=self.clustered)
         for (group, state), many in self.states.items():
             worth = value(state)
             if worth is not None:
-                draws = state.graded if self.all_or_nothing else 0
-                gathered.add(worth, group, many=many, draws=draws)
+                answers = draws(state) if self.all_or_nothing else 0
+                gathered.add(worth, group, many=many, draws=answers)
         return gathered
 
     def shares(self) -> Gathered:

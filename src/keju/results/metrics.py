@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from keju.benchmarks.base import Mean
-from keju.benchmarks.grading import GRADED, PASS
+from keju.benchmarks.grading import GRADED, LOST, PASS
 from keju.results.cells import Cell, cluster_of
 from keju.results.schema import BEST, CUT_AS_WRONG, MACRO, WORST, Metric
 from keju.stats.agreement import self_consistency
-from keju.stats.estimate import Gathered, estimate
-from keju.stats.intervals import wilson
+from keju.stats.estimate import Bounded, Gathered, estimate
 from keju.stats.repeats import ladder, majority_vote, pass_all_k, pass_at_k, variance_parts
 from keju.stats.strata import Stratum, micro_weights
 from keju.types import UNGRADED, Sample
@@ -40,14 +39,12 @@ def metrics_of(
     chances: Mapping[str, Chance],
 ) -> dict[str, Metric]:
     """All metrics of one exam under one reader, in the order in which they are shown."""
-    plain = overall.shares().estimate()
     metrics = {"accuracy": overall.accuracy()}
     if any(overall.outcomes[outcome] for outcome in UNGRADED):
-        deff = max(1.0, plain.deff if isinstance(plain.deff, float) else 1.0)
         for name, score in ((WORST, attrgetter("worst")), (BEST, attrgetter("best"))):
-            if moments := overall.gather(score).moments():
-                interval = wilson(moments.mean, moments.n / deff)
-                metrics[name] = Metric(moments.mean, interval.clipped(), moments.n)
+            metric = overall.gather(score, attrgetter("gradable")).estimate()
+            if metric.n:
+                metrics[name] = metric
     if tally.for_judge and (value := metrics["accuracy"].value) is not None:
         worst, _ = metrics["accuracy"].bounds or (value, value)
         ceiling = overall.gather(attrgetter("ceiling")).moments()
@@ -189,10 +186,18 @@ def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric
     """pass@k, pass^k (for one sample the same), majority votes and the agreement of repeats."""
 
     def mean_chance(chance: Callable[[int, int, int], float], k: int) -> Metric:
-        """The mean over the items that have enough graded repeats."""
-        return overall.gather(
-            lambda state: chance(state.graded, state.right, k) if state.graded >= k else None
-        ).estimate()
+        """The mean over the items of which enough repeats are graded to know it."""
+        bounded = Bounded(clustered=overall.clustered)
+        for (group, state), many in overall.states.items():
+            if state.gradable >= k:
+                right = (state.right, state.right + state.lost)
+                worst, best = (chance(state.gradable, own, k) for own in right)
+                value = worst if worst == best else None
+                if state.graded >= k:
+                    value = chance(state.graded, state.right, k)
+                draws = state.graded if overall.all_or_nothing else 0
+                bounded.add(value, (worst, best), group, many=many, draws=draws)
+        return bounded.estimate()
 
     rungs = ladder(tally.epochs)
     metrics = {f"pass@{k}": mean_chance(pass_at_k, k) for k in rungs}
@@ -208,16 +213,18 @@ def _repeat_metrics(exam: Exam, tally: Tally, overall: Cell) -> dict[str, Metric
 def _vote_metrics(exam: Exam, tally: Tally, answers: Sequence[str | None]) -> dict[str, Metric]:
     epochs = tally.epochs
     sizes = [k for k in ladder(epochs) if 1 < k < epochs]
-    *smaller, full, agreement = (Gathered(clustered=exam.clustered) for _ in range(len(sizes) + 2))
+    voted = {k: Bounded(clustered=exam.clustered) for k in (*sizes, epochs)}
+    agreement = Gathered(clustered=exam.clustered)
     for item in range(tally.samples):
         units = slice(item * epochs, (item + 1) * epochs)
         sample = exam.samples[item]
         votes: Counter[str] = Counter()
         right: set[str] = set()
-        graded = 0
+        graded = lost = 0
         for code, value, answer in zip(
             tally.outcomes[units], tally.values[units], answers[units], strict=True
         ):
+            lost += code in LOST
             if code not in GRADED:
                 continue
             graded += 1
@@ -226,25 +233,44 @@ def _vote_metrics(exam: Exam, tally: Tally, answers: Sequence[str | None]) -> di
                 votes[option] += 1
                 if value >= PASS:
                     right.add(option)
-        if not graded:
-            continue
-        ballot = (
+        ballot = Ballot(
             [n for option, n in votes.items() if option in right],
             [n for option, n in votes.items() if option not in right],
             graded - votes.total(),
         )
         group = cluster_of(exam, item)
-        full.add(majority_vote(*ballot, graded), group, draws=graded)
-        for k, gathered in zip(sizes, smaller, strict=True):
-            if graded >= k:
-                gathered.add(majority_vote(*ballot, k), group, draws=graded)
+        for k, bounded in voted.items():
+            # The whole vote is held among as many as there are, a smaller one only among k.
+            size, most = (k, k) if k < epochs else (graded, graded + lost)
+            if 0 < most <= graded + lost:
+                share = majority_vote(*ballot, size) if 0 < size <= graded else None
+                worst, best = (majority_vote(*own, most) for own in ballot.bounds(lost))
+                bounded.add(share, (worst, best), group, draws=graded)
         if (same := self_consistency(votes.values())) is not None:
             agreement.add(same, group, draws=graded)
-    named = zip(sizes, smaller, strict=True)
-    return {f"majority_vote@{k}": gathered.estimate() for k, gathered in named} | {
-        "majority_vote": full.estimate(),
+    whole = voted.pop(epochs)
+    return {f"majority_vote@{k}": bounded.estimate() for k, bounded in voted.items()} | {
+        "majority_vote": whole.estimate(),
         "agreement": agreement.estimate(of="answers"),
     }
+
+
+class Ballot(NamedTuple):
+    """The votes for each right option, for each wrong one, and how many cast none."""
+
+    right: list[int]
+    wrong: list[int]
+    abstained: int
+
+    def bounds(self, lost: int) -> tuple[Ballot, Ballot]:
+        """With the votes of replies without a grade: all for one wrong option, all for a right."""
+
+        def joined(votes: list[int]) -> list[int]:
+            first, *others = sorted(votes, reverse=True) or [0]
+            return [first + lost, *others]
+
+        worst, best = joined(self.wrong), joined(self.right)
+        return self._replace(wrong=worst), self._replace(right=best)
 
 
 def option_identity(sample: Sample, answer: str) -> str:

@@ -42,8 +42,10 @@ from keju.results.schema import (
     Usage,
 )
 from keju.runs.manifest import Manifest, ManifestFile
+from keju.stats.estimate import FEW_QUESTIONS
 from keju.stats.intervals import FEW_CLUSTERS
 from keju.stats.paired import paired_difference
+from keju.stats.strata import FEWEST
 from keju.types import UNGRADED, Fault
 
 if TYPE_CHECKING:
@@ -338,7 +340,9 @@ def _notices(
         yield share("refused_replies", overall.outcomes["refused"])
     if overall.outcomes["unparsed"] > WARN_ABOVE * whole:
         yield share("unread_replies", overall.outcomes["unparsed"])
-    if accuracy.clusters == 1:
-        yield Notice("one_cluster")
+    if accuracy.withheld == FEW_QUESTIONS:
+        yield Notice(FEW_QUESTIONS, {"fewest": FEWEST})
+    elif accuracy.withheld:
+        yield Notice(accuracy.withheld)
     elif accuracy.clusters is not None and accuracy.clusters < FEW_CLUSTERS:
         yield Notice("few_clusters", {"clusters": accuracy.clusters})

@@ -11,14 +11,12 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from keju.stats.intervals import Cluster, Moments
-from keju.stats.strata import Stratum, stratified_mean
+from keju.stats.strata import FEWEST, Stratum, stratified_mean
 
 Ends = tuple[float, float]
 """Both ends of an interval."""
-ONE_CLUSTER = "one_cluster"
-"""Why there is no interval: all items share one context."""
-
-
+ONE_CLUSTER, FEW_QUESTIONS = "one_cluster", "few_questions"
+"""Why there is no interval: all items share one context, or there are too few of them."""
 MOST_UNGRADED = 0.2
 """Share of replies without a grade above which a mean over the others is not given."""
 ROUNDING = 1e-9
@@ -76,7 +74,15 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
         bounded = msgspec.structs.replace(self, bounds=(worst, best))
         if best - worst <= MOST_UNGRADED + ROUNDING:
             return bounded
-        return Estimate(None, None, self.n, title=self.title, bounds=(worst, best), of=self.of)
+        return Estimate(
+            None,
+            None,
+            self.n,
+            title=self.title,
+            bounds=(worst, best),
+            of=self.of,
+            details=self.details,
+        )
 
 
 class Gathered:
@@ -131,9 +137,37 @@ def estimate(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,), **mor
         if not several:
             more |= {"t_interval": mean.t_interval, "t_df": mean.clusters - 1}
     if mean.interval is None:
-        more["withheld"] = ONE_CLUSTER
+        more["withheld"] = FEW_QUESTIONS if mean.n < FEWEST else ONE_CLUSTER
     more["finite_population"] = mean.finite
     return Estimate(mean.value, mean.interval, mean.n, method, mean.se, **more)
+
+
+class Bounded:
+    """The values of items, and what they come to if all that lacks a grade is wrong, or right."""
+
+    def __init__(self, *, clustered: bool) -> None:
+        self.seen = Gathered(clustered=clustered)
+        self.worst, self.best = Gathered(clustered=False), Gathered(clustered=False)
+
+    def add(
+        self,
+        value: float | None,
+        bounds: tuple[float, float],
+        group: str = "",
+        *,
+        many: int = 1,
+        draws: int = 1,
+    ) -> None:
+        """Take in `many` items; the value is None where too little of an item has a grade."""
+        if value is not None:
+            self.seen.add(value, group, many=many, draws=draws)
+        for end, worth in zip((self.worst, self.best), bounds, strict=True):
+            end.add(worth, many=many)
+
+    def estimate(self, **more: Any) -> Estimate:
+        """The mean over items within its bounds; `more` are further fields of the estimate."""
+        worst, best = self.worst.moments(), self.best.moments()
+        return self.seen.estimate(**more).within(worst and worst.mean, best and best.mean)
 
 
 class Repeats(NamedTuple):
@@ -149,14 +183,11 @@ def mean_of_items(items: Iterable[Repeats], *, clustered: bool, draws: bool = Fa
 
     With `draws` values are answers of yes or no.
     """
-    graded = Gathered(clustered=clustered)
-    worst, best = Gathered(clustered=False), Gathered(clustered=False)
+    bounded = Bounded(clustered=clustered)
     for group, values, lost in items:
         total, size = math.fsum(values), len(values) + lost
-        if values:
-            graded.add(total / len(values), group, draws=len(values) if draws else 0)
         if size:
-            worst.add(total / size)
-            best.add((total + lost) / size)
-    low, high = worst.moments(), best.moments()
-    return graded.estimate().within(low and low.mean, high and high.mean)
+            mean = total / len(values) if values else None
+            bounds = (total / size, (total + lost) / size)
+            bounded.add(mean, bounds, group, draws=len(values) if draws else 0)
+    return bounded.estimate()

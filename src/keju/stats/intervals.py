@@ -11,10 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Self
 
-from keju.stats.distributions import Z95
+from keju.stats.distributions import Z95, student_t_quantile
 
 FEW_CLUSTERS = 10
 """Below this number of clusters the clustered standard error is itself unsure."""
+FEARED_CORRELATION = 0.4
+"""How much the answers of one bunch may have in common where the data cannot tell."""
+_RAREST = -math.log(0.95)
 _NOISE = 1e-15
 """Variances below this are rounding noise of values in [0, 1]."""
 
@@ -77,7 +80,7 @@ def wilson(share: float, n: float, z: float = Z95) -> Interval:
     Where only one item is right, or wrong, the end on that side lies too near to it: of 30 items
     with a true share of 0.0058 one in six has a right one, and Wilson's intervals of all of these
     leave the truth out. There the end is the share that gives one or more such items with the
-    chance that an interval may err (Brown, Cai and DasGupta 2001).
+    chance that an interval may err, 5 % (Brown, Cai and DasGupta 2001).
     """
     if n <= 0:
         raise ValueError("a proportion of nothing has no interval")
@@ -85,9 +88,8 @@ def wilson(share: float, n: float, z: float = Z95) -> Interval:
     centre = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     low, high = centre - half, centre + half
-    rarest = -math.log(math.erf(z / math.sqrt(2)))  # 0.0513 for 95 %
-    low -= max(0.0, low - rarest * share) * _rarity(share * n)
-    high += max(0.0, 1 - rarest * (1 - share) - high) * _rarity((1 - share) * n)
+    low -= max(0.0, low - _RAREST * share) * _rarity(share * n)
+    high += max(0.0, 1 - _RAREST * (1 - share) - high) * _rarity((1 - share) * n)
     return Interval(0.0 if share == 0 else low, 1.0 if share == 1 else high).clipped()
 
 
@@ -97,18 +99,27 @@ def _rarity(items: float) -> float:
 
 
 def bunched_wilson(
-    share: float, size: float, bunches: float, deff: float, z: float = Z95
+    share: float, size: float, bunches: float, deff: float, df: float = math.inf
 ) -> Interval:
     """Wilson's interval of `size` answers that come in bunches: of one item, or one context.
 
-    `deff` is the estimated design effect, by which the bunches lower the size. A single rare answer
-    cannot show whether such answers come in bunches. So towards the middle, where more of them may
-    hide, the effect is drawn towards the largest possible one (each bunch counts as one answer) by
-    the share of one answer among the rare ones.
+    `deff` is the estimated design effect, by which the bunches lower the size; `df` are the degrees
+    of freedom of the estimate. Few rare answers cannot show whether such answers come in bunches.
+    So towards the middle, where more of them may hide, a correlation of `FEARED_CORRELATION` is
+    added to the effect, by the share of one answer among the rare ones.
+
+    The end that is moved outwards so hardly ever errs, the less the fewer bunches there are. The
+    other one takes over its part of the 5 %: it goes from the quantile of 97.5 % towards that of
+    95 %, else five contexts would hold the truth in 99 of 100 cases.
     """
-    rare = min(share, 1 - share) * size
-    feared = deff + max(0.0, size / bunches - deff) / (rare + 1)
-    near, far = wilson(share, size / deff, z), wilson(share, size / feared, z)
+    z = student_t_quantile(0.975, df)
+    hidden = abs(1 - 2 * share) / (min(share, 1 - share) * size / deff + 1)
+    most = max(1.0, size / bunches)
+    feared = min(deff + FEARED_CORRELATION * (most - 1) * hidden, max(deff, most))
+    few = student_t_quantile(0.975, max(1.0, bunches - 1)) / Z95
+    spared = 1 - (1 + (feared / deff - 1) * few**6) ** -3
+    eased = z - spared * (z - student_t_quantile(0.95, df))
+    near, far = wilson(share, size / deff, eased), wilson(share, size / feared, z)
     return Interval(near.low, far.high) if share <= 0.5 else Interval(far.low, near.high)
 
 

@@ -10,9 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from keju.stats.distributions import Z95, student_t_quantile
+from keju.stats.distributions import student_t_quantile
 from keju.stats.intervals import Cluster, Interval, Moments, bunched_wilson
 
+FEWEST = 5
+"""Below this number of items no interval is given: hardly any share would lie outside."""
 BORROWED = 0.5
 """Items like those of the whole exam that each stratum is given when its variance is estimated."""
 
@@ -41,7 +43,8 @@ class StratifiedMean(NamedTuple):
     se: float | None
     """None for a single item or a single cluster."""
     interval: Interval | None
-    """Inside [0, 1]; None for a single cluster, which shows no spread between clusters."""
+    """Inside [0, 1]; None for a single cluster, which shows no spread between clusters, and for
+    fewer than `FEWEST` items."""
     n: int
     n_eff: float
     """The number of independent yes-or-no items that would leave the mean as unsure as it is."""
@@ -80,21 +83,20 @@ def stratified_mean(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,)
     scale = [w * w * left / s.moments.n for (w, s), left in zip(parts, unseen, strict=True)]
     sizes = _sizes(parts, value, scale, lent)
     binary = all(stratum.moments.binary for stratum in strata)
-    quantile = Z95 if binary or n < 2 else student_t_quantile(0.975, n - 1)
+    df = math.inf if binary or n < 2 else n - 1
     variances = [seen or given for seen, given in zip(own, lent, strict=True)]
     spread = math.fsum(each * v for each, v in zip(scale, variances, strict=True))
     alone = StratifiedMean(
         value,
         math.sqrt(spread) if n > 1 else None,
-        bunched_wilson(
-            value, sizes.answers, sizes.items, sizes.answers / sizes.effective, quantile
-        ),
+        bunched_wilson(value, sizes.answers, sizes.items, sizes.answers / sizes.effective, df),
         n,
         sizes.effective,
         sum(not variance for variance in own),
         any(left < 1 for left in unseen),
     )
-    return _with_clusters(alone, sizes, clusters, quantile) if bunched else alone
+    mean = _with_clusters(alone, sizes, clusters, df) if bunched else alone
+    return mean if n >= FEWEST else mean._replace(interval=None, t_interval=None)
 
 
 def _lent_variances(parts: Sequence[tuple[float, Stratum]]) -> list[float]:
@@ -174,7 +176,7 @@ def _residuals(parts: Sequence[tuple[float, Stratum]]) -> dict[str, float]:
 
 
 def _with_clusters(
-    alone: StratifiedMean, sizes: _Sizes, residuals: Mapping[str, float], quantile: float
+    alone: StratifiedMean, sizes: _Sizes, residuals: Mapping[str, float], df: float
 ) -> StratifiedMean:
     """The mean as its clusters leave it; `alone` is the same mean of items without contexts.
 
@@ -189,12 +191,12 @@ def _with_clusters(
     deff = (se / alone.se) ** 2 if alone.se else None
     t = student_t_quantile(0.975, count - 1)
     if deff is not None and deff > 1 + 1e-9:
-        quantile = max(quantile, t)
-    size = float(count) if deff is None else alone.n_eff / max(1.0, deff)
+        df = min(df, count - 1)
+    size = alone.n_eff / max(1.0, deff or 1.0)
     return alone._replace(
         se=se,
-        interval=bunched_wilson(value, sizes.answers, count, sizes.answers / size, quantile),
-        n_eff=size,
+        interval=bunched_wilson(value, sizes.answers, count, sizes.answers / size, df),
+        n_eff=float(count) if deff is None else size,
         clusters=count,
         deff=deff,
         t_interval=Interval(value - t * se, value + t * se),
