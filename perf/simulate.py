@@ -3,11 +3,12 @@
 `python -m perf.simulate` prints a row for each exam of the grid. An exam has questions in subsets
 or in clusters, asked once or four times. For each of fifty true shares from 0.005 to 0.5 (the
 estimator treats right and wrong alike, so the other half is the same) the exam is sat `--draws`
-times, and its interval is looked at by Keju's own estimator. One subset asked once needs no luck:
-its coverage is a sum over all numbers of right answers.
+times. The intervals of all draws are computed at once with numpy; Keju's own estimator computes
+those of the first draws too, and both must be the same. One subset asked once needs no luck: its
+coverage is a sum over all numbers of right answers.
 
 A row gives the least coverage at a single true share, and the least and the largest mean over the
-true shares within 0.05 of one.
+true shares within 0.05 of one. The last table joins the rows of one kind, as in docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ import argparse
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator, default_rng
 
-from keju.stats.estimate import Gathered
-from keju.stats.intervals import Interval
+from keju.stats.distributions import Z95, student_t_quantile
+from keju.stats.estimate import Gathered, estimate
+from keju.stats.intervals import FEARED_CORRELATION
 from keju.stats.judge import JudgeQuality, rogan_gladen
-from keju.stats.strata import Stratum, stratified_mean
+from keju.stats.strata import BORROWED
 
 SHARES = (0.005, *(step / 100 for step in range(1, 51)))
 SIZES = (10, 30, 100, 250, 1000)
@@ -36,6 +38,8 @@ REPEATS = 4
 ALIKE = 0.5
 """Intraclass correlation of the repeats of one question."""
 WINDOW = 0.05
+CHECKED = 3
+"""Draws of each exam and true share that Keju's own estimator computes as well."""
 SEED = 20_261_116
 
 
@@ -56,18 +60,29 @@ class Exam(NamedTuple):
     repeats: int = 1
 
     @property
-    def name(self) -> str:
-        """The exam in a few words."""
-        words = [f"n {self.n}"]
-        if self.strata > 1:
-            words.append(f"{self.strata} subsets")
-        if self.limit:
-            words.append(f"limit {self.limit}")
-        if self.clusters:
-            words.append(f"{self.clusters} clusters")
+    def parts(self) -> int:
+        """Clusters, or else subsets."""
+        return self.clusters or self.strata
+
+    @property
+    def drawn_from(self) -> bool:
+        """Whether a part of each known subset is asked, so that only the rest is unsure."""
+        return self.limit > 0 and self.repeats == 1
+
+    @property
+    def kind(self) -> str:
+        """The exam in a few words, without its size."""
+        words = [f"{self.clusters} clusters" if self.clusters else f"{self.strata} subsets"]
         if self.strata > 1 or self.clusters:
             words.append(f"correlation {self.spread:g}")
+        else:
+            words = ["one subset"]
         return ", ".join([*words, *([f"{self.repeats} repeats"] if self.repeats > 1 else [])])
+
+    @property
+    def name(self) -> str:
+        """The exam in a few words."""
+        return f"n {self.n}, {f'limit {self.limit}, ' if self.limit else ''}{self.kind}"
 
 
 class Judged(NamedTuple):
@@ -80,17 +95,21 @@ class Judged(NamedTuple):
     negatives: int
 
     @property
+    def kind(self) -> str:
+        """The exam in a few words, without its size."""
+        rates = f"sensitivity {self.sensitivity:g}, specificity {self.specificity:g}"
+        return f"judge: {rates}, {self.positives} + {self.negatives} labelled"
+
+    @property
     def name(self) -> str:
         """The exam in a few words."""
-        rates = f"sensitivity {self.sensitivity:g}, specificity {self.specificity:g}"
-        return f"n {self.n}, judge: {rates}, {self.positives} + {self.negatives} labelled"
+        return f"n {self.n}, {self.kind}"
 
 
 class Coverage(NamedTuple):
     """How often the intervals of one exam hold the truth."""
 
-    name: str
-    n: int
+    exam: Exam | Judged
     at: list[float]
     """By true share, as in `SHARES`."""
 
@@ -108,7 +127,22 @@ class Coverage(NamedTuple):
     def row(self) -> str:
         """The row of the table."""
         low, high = min(self.windows), max(self.windows)
-        return f"| {self.name} | {min(self.at):.1%} | {low:.1%} | {high:.1%} |"
+        return f"| {self.exam.name} | {min(self.at):.1%} | {low:.1%} | {high:.1%} |"
+
+
+def joined(found: Sequence[Coverage]) -> Iterator[str]:
+    """The rows of the table in which exams of one kind are one."""
+    kinds: dict[str, list[Coverage]] = {}
+    for own in found:
+        kinds.setdefault(own.exam.kind, []).append(own)
+    for kind, rows in kinds.items():
+        sizes = ", ".join(f"{n:,}" for n in sorted({own.exam.n for own in rows}))
+        least = min((min(own.at) for own in rows if own.exam.n >= 10), default=math.nan)
+        ranges = []
+        for part in ([o for o in rows if o.exam.n >= 30], [o for o in rows if o.exam.n < 30]):
+            means = [mean for own in part for mean in own.windows]
+            ranges.append(f"{100 * min(means):.1f}–{100 * max(means):.1f} %" if means else "")
+        yield f"| {kind} | {sizes} | {100 * least:.1f} % | {' | '.join(ranges)} |"
 
 
 def grid() -> Iterator[Exam | Judged]:
@@ -121,12 +155,12 @@ def grid() -> Iterator[Exam | Judged]:
                 for limit in (1, 2, 5, 10):
                     yield Exam(strata * limit, strata, limit, spread=spread, repeats=repeats)
                 for n in SIZES:
-                    if n >= 2 * strata:
+                    if n >= strata:  # else some subsets would have no question
                         yield Exam(n, strata, spread=spread, repeats=repeats)
         for clusters in (5, 20, 54):
             for spread in (0.0, 0.1, 0.2, 0.3):
                 for n in SIZES:
-                    if n > clusters:
+                    if n > clusters:  # else each question would be a cluster
                         yield Exam(n, clusters=clusters, spread=spread, repeats=repeats)
     for n in SIZES:
         yield Judged(n, 0.92, 0.88, 60, 40)
@@ -141,9 +175,8 @@ def coverage(exam: Exam | Judged, *, draws: int, seed: int = SEED) -> Coverage:
     elif exam == Exam(exam.n):
         at = _exact(exam.n)
     else:
-        sit = _in_clusters if exam.clusters else _in_strata
-        at = [_share_of(draws, partial(sit, exam, share, chance)) for share in SHARES]
-    return Coverage(exam.name, exam.n, at)
+        at = [_covered(exam, share, draws, chance) for share in SHARES]
+    return Coverage(exam, at)
 
 
 def _share_of(draws: int, sit: Callable[[], bool]) -> float:
@@ -155,7 +188,7 @@ def _exact(n: int) -> list[float]:
     counts = np.arange(n + 1)
     logs = np.array([math.lgamma(k + 1) for k in range(n + 1)])
     ways = logs[n] - logs - logs[::-1]
-    ends = [stratified_mean([_stratum((k, n - k))]).interval or (0.0, 1.0) for k in range(n + 1)]
+    ends = [_own_ends(Exam(n), [[1.0] * k + [0.0] * (n - k)]) for k in range(n + 1)]
     lows, highs = (np.array(own) for own in zip(*ends, strict=True))
     covered = []
     for share in SHARES:
@@ -164,46 +197,52 @@ def _exact(n: int) -> list[float]:
     return covered
 
 
-@lru_cache(5_000)
-def _stratum(by_right: tuple[int, ...], population: int = 0) -> Stratum:
-    """A subset of so many items with all, …, no answers right."""
-    gathered = Gathered(clustered=False)
-    _enter(gathered, by_right)
-    stratum = gathered.stratum(population)
-    assert stratum is not None
-    return stratum
+def _covered(exam: Exam, share: float, draws: int, chance: Generator) -> float:
+    """How often the interval holds the truth; the first draws are given to Keju's estimator too."""
+    truth, values = _sat(exam, share, draws, chance)
+    lows, highs = ends(exam, values)
+    starts = np.cumsum(_sizes(exam.n, exam.parts))[:-1]
+    for place in range(min(CHECKED, draws)):
+        own = _own_ends(exam, [part.tolist() for part in np.split(values[place], starts)])
+        if not np.allclose(own, (lows[place], highs[place]), rtol=1e-9, atol=1e-12):
+            raise AssertionError(f"{exam.name}: {own} is Keju's, not {lows[place], highs[place]}")
+    return float(((lows <= truth) & (truth <= highs)).mean())
 
 
-def _enter(gathered: Gathered, by_right: Sequence[int], group: str = "") -> None:
-    repeats = len(by_right) - 1
-    for wrong, many in enumerate(by_right):
-        if many:
-            gathered.add(1 - wrong / repeats, group, many=many, draws=repeats)
+def _sat(exam: Exam, share: float, draws: int, chance: Generator) -> tuple[float, Floats]:
+    """The true mean, and the scores of all items (draws by items), part after part.
 
-
-def _shares(share: float, spread: float, chance: Generator, size: int) -> Floats:
-    """Chances with this mean and intraclass correlation."""
-    return _around(np.full(size, share), spread, chance)
+    Subsets are the same in all draws, clusters are drawn anew.
+    """
+    sizes = _sizes(exam.n, exam.parts)
+    if exam.clusters:
+        parts = _around(np.full((draws, exam.clusters), share), exam.spread, chance)
+        truth = share
+    else:
+        fixed = default_rng([SEED, exam.strata, round(1000 * share)])
+        parts = _around(np.full((1, exam.strata), share), exam.spread, fixed)
+        if exam.drawn_from:
+            parts = np.rint(parts * POPULATION) / POPULATION
+        truth = float(parts.mean())
+        parts = np.broadcast_to(parts, (draws, exam.strata))
+    if exam.repeats > 1:
+        items = _around(np.repeat(parts, sizes, axis=1), ALIKE, chance)
+        return truth, chance.binomial(exam.repeats, items) / exam.repeats
+    if exam.drawn_from:
+        good = np.rint(parts * POPULATION).astype(int)
+        right = chance.hypergeometric(good, POPULATION - good, sizes)
+    else:
+        right = chance.binomial(sizes, parts)
+    within = np.concatenate([np.arange(size) for size in sizes])
+    return truth, (within < np.repeat(right, sizes, axis=1)).astype(float)
 
 
 def _around(shares: Floats, spread: float, chance: Generator) -> Floats:
+    """Chances with these means and this intraclass correlation."""
     if not spread:
         return shares
     weight, inside = (1 - spread) / spread, shares.clip(1e-6, 1 - 1e-6)
     return chance.beta(inside * weight, (1 - inside) * weight)
-
-
-def _by_right(exam: Exam, shares: Floats, chance: Generator) -> list[tuple[int, ...]]:
-    """How many items have all, …, no answers right, for each subset or cluster."""
-    sizes = _sizes(exam.n, len(shares))
-    if exam.repeats == 1:
-        right = chance.binomial(sizes, shares)
-        return [tuple(pair) for pair in np.stack([right, sizes - right], 1).tolist()]
-    items = _around(np.repeat(shares, sizes), ALIKE, chance)
-    wrong = exam.repeats - chance.binomial(exam.repeats, items)
-    counts = np.zeros((len(shares), exam.repeats + 1), int)
-    np.add.at(counts, (np.repeat(np.arange(len(shares)), sizes), wrong), 1)
-    return [tuple(row) for row in counts.tolist()]
 
 
 def _sizes(n: int, parts: int) -> Ints:
@@ -211,45 +250,96 @@ def _sizes(n: int, parts: int) -> Ints:
     return np.full(parts, n // parts) + (np.arange(parts) < n % parts)
 
 
-def _in_strata(exam: Exam, share: float, chance: Generator) -> bool:
-    """Whether the interval of the mean over subsets holds it; subsets are the same in all draws."""
-    fixed = default_rng([SEED, exam.strata, round(1000 * share)])
-    shares = _shares(share, exam.spread, fixed, exam.strata)
-    population = POPULATION if exam.limit and exam.repeats == 1 else 0
-    if population:
-        good = np.rint(shares * population).astype(int)
-        shares, sizes = good / population, _sizes(exam.n, exam.strata)
-        right = chance.hypergeometric(good, population - good, sizes)
-        drawn = [tuple(pair) for pair in np.stack([right, sizes - right], 1).tolist()]
-    else:
-        drawn = _by_right(exam, shares, chance)
-    interval = _interval(tuple(sorted(drawn)), population)
-    return interval.low <= float(shares.mean()) <= interval.high
-
-
-@lru_cache(5_000)
-def _interval(drawn: tuple[tuple[int, ...], ...], population: int) -> Interval:
-    strata = [_stratum(by_right, population) for by_right in drawn]
-    interval = stratified_mean(strata, [1 / len(strata)] * len(strata)).interval
+def _own_ends(exam: Exam, parts: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """Keju's own interval of the scores of each part."""
+    population = POPULATION if exam.drawn_from else 0
+    gathered = [Gathered(clustered=bool(exam.clusters)) for _ in range(exam.strata)]
+    for place, values in enumerate(parts):
+        for value in values:
+            gathered[0 if exam.clusters else place].add(value, str(place), draws=exam.repeats)
+    strata = [own for each in gathered if (own := each.stratum(population)) is not None]
+    interval = estimate(strata, [1 / len(strata)] * len(strata)).ci95
     assert interval is not None
     return interval
 
 
-def _in_clusters(exam: Exam, share: float, chance: Generator) -> bool:
-    """Whether the interval holds the share; clusters are drawn anew."""
-    shares = _shares(share, exam.spread, chance, exam.clusters)
-    low, high = _clustered_ends(tuple(sorted(_by_right(exam, shares, chance))))
-    return low <= share <= high
+# `keju.stats.strata.stratified_mean` for many draws at once; `_covered` compares the two.
 
 
-@lru_cache(5_000)
-def _clustered_ends(drawn: tuple[tuple[int, ...], ...]) -> tuple[float, float]:
-    gathered = Gathered(clustered=True)
-    for place, by_right in enumerate(drawn):
-        _enter(gathered, by_right, str(place))
-    ends = gathered.estimate().ci95
-    assert ends is not None
-    return ends
+def ends(exam: Exam, values: Floats) -> tuple[Floats, Floats]:
+    """The ends of the intervals of many draws (rows) of an exam."""
+    parts = np.ones(1, int) * exam.n if exam.clusters else _sizes(exam.n, exam.strata)
+    weight = 1 / len(parts)
+    means, seconds = (_sums(own, parts) / parts for own in (values, values**2))
+    value = means.mean(1)
+    alike = float((weight**2 / parts).sum())
+    total = parts + BORROWED
+    centre = (parts * means + BORROWED * value[:, None]) / total
+    spread = (parts * seconds + BORROWED * seconds.mean(1)[:, None]) / total - centre**2
+    left = 1 - (parts + 2 * BORROWED * weight + BORROWED**2 * alike) / total**2
+    lent = np.maximum(0, spread) / left
+    unseen = 1 - parts / POPULATION if exam.drawn_from else np.ones(len(parts))
+    scale = weight**2 * unseen / parts
+    items, variance = 1 / scale.sum(), (scale * lent).sum(1)
+    answers = np.full(len(value), items * exam.repeats)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = value * (1 - value) / (1 - alike) / variance
+    size = np.where(np.isclose(size, items, rtol=1e-12, atol=0), items, size)
+    binary = ((values == 0) | (values == 1)).all(1)
+    size = np.where(binary, size, np.minimum(size, answers))
+    size = np.where(variance < 1e-15, answers, size)
+    certain = (value < 1e-12) | (value > 1 - 1e-12)
+    effective = np.where(certain, items, size)
+    answers = np.where(certain, answers, np.maximum(answers, size))
+    df = np.where(binary, math.inf, exam.n - 1)
+    if not exam.clusters:
+        return bunched_ends(value, answers, items, answers / effective, df)
+    sizes, count = _sizes(exam.n, exam.clusters), exam.clusters
+    apart = (_sums(values, sizes) - sizes * value[:, None]) / exam.n
+    alone = (seconds[:, 0] - value**2) / (exam.n - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deff = count / (count - 1) * (apart**2).sum(1) / alone
+    deff = np.where(certain | (alone < 1e-15), 1.0, deff)
+    df = np.where(deff > 1 + 1e-9, np.minimum(df, count - 1), df)
+    return bunched_ends(value, answers, count, answers / (effective / deff.clip(1)), df)
+
+
+def _sums(values: Floats, sizes: Ints) -> Floats:
+    """The sums of each part of the columns."""
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    return np.asarray(np.add.reduceat(values, starts, axis=1), float)
+
+
+def bunched_ends(
+    share: Floats, size: Floats, bunches: float, deff: Floats, df: Floats
+) -> tuple[Floats, Floats]:
+    """`keju.stats.intervals.bunched_wilson` of many draws at once."""
+    both = np.unique(df)
+    z, low_z = (
+        np.array([student_t_quantile(p, float(each)) for each in both])[np.searchsorted(both, df)]
+        for p in (0.975, 0.95)
+    )
+    hidden = abs(1 - 2 * share) / (np.minimum(share, 1 - share) * size / deff + 1)
+    most = np.maximum(1, size / bunches)
+    feared = np.minimum(deff + FEARED_CORRELATION * (most - 1) * hidden, np.maximum(deff, most))
+    few = student_t_quantile(0.975, max(1.0, bunches - 1)) / Z95
+    spared = 1 - (1 + (feared / deff - 1) * few**6) ** -3
+    near = _wilson_ends(share, size / deff, z - spared * (z - low_z))
+    far = _wilson_ends(share, size / feared, z)
+    below = share <= 0.5
+    return np.where(below, near[0], far[0]), np.where(below, far[1], near[1])
+
+
+def _wilson_ends(share: Floats, n: Floats, z: Floats) -> tuple[Floats, Floats]:
+    spread = z * z / n
+    centre = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    low, high, rarest = centre - half, centre + half, -math.log(0.95)
+    low = low - np.maximum(0, low - rarest * share) * (2 - share * n).clip(0, 1)
+    rest = 1 - share
+    high = high + np.maximum(0, 1 - rarest * rest - high) * (2 - rest * n).clip(0, 1)
+    low, high = np.where(share == 0, 0.0, low), np.where(share == 1, 1.0, high)
+    return low.clip(0, 1), high.clip(0, 1)
 
 
 def _judged(exam: Judged, share: float, chance: Generator) -> bool:
@@ -268,7 +358,7 @@ def _judged(exam: Judged, share: float, chance: Generator) -> bool:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--draws", type=int, default=200, help="sittings for each true share")
+    parser.add_argument("--draws", type=int, default=1000, help="sittings for each true share")
     parser.add_argument("--every", type=int, default=1, help="only every so many exams")
     parser.add_argument("--only", default="", help="exams whose name holds this text")
     parser.add_argument("--workers", type=int, default=2)
@@ -277,8 +367,12 @@ def main() -> None:
     print("|---|---|---|---|")
     with ProcessPoolExecutor(args.workers) as pool:
         exams = [exam for exam in grid() if args.only in exam.name][:: args.every]
+        found = []
         for own in pool.map(partial(coverage, draws=args.draws), exams):
             print(own.row(), flush=True)
+            found.append(own)
+    print("\n| exams | sizes | least at one share (n ≥ 10) | means, n ≥ 30 | means, n < 30 |")
+    print("|---|---|---|---|---|", *joined(found), sep="\n")
 
 
 if __name__ == "__main__":

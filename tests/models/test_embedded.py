@@ -104,6 +104,16 @@ def test_a_prompt_beyond_the_context_is_that_samples_fault(model: LlamaModel) ->
         assert "model_args.n_ctx" in reply.error.message
 
 
+def test_the_context_in_force_is_recorded(tmp_path: Path) -> None:
+    """llama.cpp rounds 288 tokens up: a prompt of some 400 is read, and the facts say why."""
+    rounded = load(tmp_path, LlamaSettings(n_ctx=288))
+    assert ask(rounded, "x " * 400, TEXT).error is None
+    too_long = ask(rounded, "x " * 600, TEXT).error
+    assert too_long is not None
+    assert rounded.facts()["context"] == 512
+    assert "512" in too_long.message
+
+
 def test_all_labels_have_values_and_the_ids_are_told(model: LlamaModel) -> None:
     reply = ask(model, Prompt(SHARED, "(A) 40 (B) 43\nAnswer: ("), LABELS, labels="AB")
     assert reply.error is None

@@ -8,9 +8,9 @@ import pytest
 from perf.simulate import Exam, Judged, coverage, grid
 
 TENTH = random.Random(6).sample(list(grid()), k=len(list(grid())) // 10)
-DRAWS = 40
-NOISE = 0.02
-"""Three standard errors of a mean over the eleven true shares of a window."""
+DRAWS = 400
+NOISE = 0.012
+"""Three standard errors of a mean over the seven to eleven true shares of a window."""
 
 
 @pytest.mark.parametrize("exam", TENTH, ids=lambda exam: exam.name)
@@ -19,7 +19,7 @@ def test_intervals_cover_as_stated(exam: Exam | Judged) -> None:
     least = 0.94 if exam.n >= 30 else 0.93
     assert min(found.windows) > least - NOISE
     assert sum(found.at) / len(found.at) > least
-    if isinstance(exam, Exam) and exam.clusters != 5:
+    if exam.n >= 30:
         assert sum(found.at) / len(found.at) < 0.98
 
 

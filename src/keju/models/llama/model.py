@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http
 import os
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -157,6 +158,7 @@ class LlamaModel(Model):
             headers = {"Content-Type": "application/json", "Authorization": key}
             self._transport = Transport(headers, proxies=False)
             self._server = server
+            await self._look_at_context(server)
 
     async def preflight(self, sampling: Sampling) -> None:
         """Refuse settings that would do nothing, and let the model say one token."""
@@ -186,6 +188,12 @@ class LlamaModel(Model):
         except ValueError as error:
             fault = Fault("bad_request", one_line(f"the prompt is refused: {error}"))
         return Reply(seconds=perf_counter() - started, error=fault)
+
+    async def _look_at_context(self, server: LlamaServer) -> None:
+        """Record the context in force: llama.cpp rounds up, e.g. 288 tokens to 512."""
+        with suppress(TransportError, msgspec.MsgspecError):
+            told = await self._transport.get(f"{server.address}/props", TRIAL_SECONDS)
+            self._facts["context"] = msgspec.json.decode(told.body, type=_Props).settings.n_ctx
 
     async def close(self) -> None:
         """Let go of connections and weights."""
@@ -391,6 +399,16 @@ def labels_alone(body: bytes, ids: dict[int, str]) -> bytes:
     }
     reply = {"choices": [labelled], "usage": document.usage, "model": document.model}
     return msgspec.json.encode(reply)
+
+
+class _Slot(msgspec.Struct):
+    n_ctx: int
+
+
+class _Props(msgspec.Struct):
+    """What a llama.cpp server tells about itself, as far as it is recorded."""
+
+    settings: _Slot = msgspec.field(name="default_generation_settings")
 
 
 def _template(setting: str | None) -> str | None:
