@@ -210,6 +210,18 @@ def test_internal_error_is_one_line_with_the_details_in_a_file(
     details.unlink()
 
 
+@pytest.mark.parametrize("variable", ["KEJU_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"])
+def test_no_key_of_the_environment_is_in_an_internal_error(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "sk-marked-secret")
+    monkeypatch.setattr("keju.config.load.load", _raise(RuntimeError("with sk-marked-secret")))
+    ran = keju("eval", "--model", "x")
+    details = Path(ran.err.split()[-1])
+    assert "marked" not in ran.err + details.read_text()
+    details.unlink()
+
+
 def test_debug_shows_the_traceback(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEJU_DEBUG", "1")
     ran = keju("evl")

@@ -148,3 +148,19 @@ def test_the_knock_fits_the_schema(extra: dict[str, Any]) -> None:
 def test_old_states_cannot_be_hidden_where_thinking_is_tied_to_them() -> None:
     with AnthropicServer() as server, pytest.raises(ConfigError):
         solve(server, "claude-sonnet-5-5", knock=True, hide_old_env_states=True)
+
+
+def test_thinking_that_is_hidden_goes_back_as_it_came() -> None:
+    hidden = {"type": "redacted_thinking", "data": "b3BhcXVl/+=="}
+
+    def answer(document: dict[str, Any], number: int) -> Any:
+        if number == 0:
+            return Said([hidden, tool_use("add", {"a": 2, "b": 3}, "toolu_a")])
+        return Said([hidden, {"type": "text", "text": "So the answer is 5."}])
+
+    with AnthropicServer(Plan(answer)) as server:
+        exchange = solve(server, "claude-opus-5-5")
+        assert server.refused == []
+        assert server.bodies[1]["messages"][1]["content"][0] == hidden
+    assert exchange.reply.text == "So the answer is 5."
+    assert exchange.reply.reasoning == ""

@@ -308,6 +308,13 @@ def test_no_key_in_any_header_comes_back(version: str) -> None:
     assert said.text == "Your key is [redacted]."
 
 
+def test_no_key_in_what_a_model_shows_of_itself() -> None:
+    model = AnthropicModel(Settings("m", NEW, None), api_key=KEY, api_url="https://u:pw@there")
+    assert repr(model) == "AnthropicModel('m', api_url='https://there/v1')"
+    assert KEY not in str(model.facts())
+    assert "pw" not in str(model.facts())
+
+
 def test_a_longer_limit_has_more_time() -> None:
     model = AnthropicModel(Settings("claude-opus-4-8", NEW, None))
     times = [model.patience(Sampling(max_tokens=n), 600.0) for n in (1000, 21_333, 42_666)]
