@@ -231,15 +231,20 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     if stored is not None and config.resume:
         config = _with_protocols_of(stored, config)
     jobs = make_jobs(config)
-    make_model(config)
+    model = make_model(config)
     give_solvers(config, jobs)
+    for job in jobs:
+        job.solver.check(model)
     stage = judge_stage(config, jobs)
     if stage is not None:
         stage.check()
+    said: list[Notice] = []
+    if any(arm.acts for arm in config.arms):
+        said.append(Notice("dry_run_episodes", {"most": config.agent.max_iterations + 1}))
     if stored is None:
-        return Rehearsal(jobs, 0, [])
+        return Rehearsal(jobs, 0, said)
     folder = Path(config.work_dir, stored.run)
-    file, said = ManifestFile(folder, config, exams_of(jobs)), list[Notice]()
+    file = ManifestFile(folder, config, exams_of(jobs))
     recalled = _recalled(file, JobRequests(jobs), folder / FILE, said.append)
     return Rehearsal(jobs, recalled.count, said)
 

@@ -197,7 +197,9 @@ class Tool(msgspec.Struct, frozen=True):
 
     name: str
     description: str = ""
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] = msgspec.field(
+        default_factory=lambda: {"type": "object", "properties": {}}
+    )
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False):

@@ -16,6 +16,7 @@ from keju.benchmarks import registry
 from keju.cli import main
 from keju.config import TaskConfig
 from keju.errors import ConfigError, UsageError
+from keju.models.openai.client import OpenAIModel
 from keju.runs.journal import FILE, Records
 from keju.solvers import arms
 from keju.solvers.toolbox import ToolsLost
@@ -195,6 +196,34 @@ def test_stored_runs_with_arms_can_be_read_in_every_way(
         assert main(["export", run, "--format", form, "--output", str(table)]) == 0
         assert table.read_text().count("calc") == 24
     assert main(["report", run]) == 0
+
+
+@pytest.mark.usefixtures("source")
+def test_a_dry_run_names_the_arms(
+    endpoint: FaultyEndpoint, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "task.json"
+    task = {"model": "m", "api_url": endpoint.url, "datasets": ["demo"], "arms": ARMS}
+    file.write_text(json.dumps(task))
+    assert main(["eval", "--config", str(file), "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert "demo/calc" in told
+    assert told.count("first prompt of demo") == 1
+    assert "1 to 16 requests" in told
+
+
+def test_a_model_that_takes_no_conversation_is_refused_before_anything_starts(
+    source: Functions, monkeypatch: pytest.MonkeyPatch, endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(OpenAIModel, "acts", False)
+    with pytest.raises(ConfigError, match="cannot use tools"):
+        run_exams(config(endpoint, tmp_path))
+    monkeypatch.setattr(OpenAIModel, "acts", True)
+    monkeypatch.setattr(OpenAIModel, "fixed_history", True)
+    with pytest.raises(ConfigError, match="hide_old_env_states"):
+        run_exams(config(endpoint, tmp_path, agent={"hide_old_env_states": True}))
+    assert source.events == []
+    assert endpoint.stats.requests == 0
 
 
 @pytest.mark.usefixtures("source")

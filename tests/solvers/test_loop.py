@@ -93,7 +93,7 @@ def test_a_call_is_answered_and_the_reply_without_calls_is_final() -> None:
     assert (reply.text, reply.finish, stop_of(exchange)) == ("So the answer is 5.", "stop", "final")
     first, second = bodies
     assert first["tools"][0]["function"] == {"name": "add", "description": "Add two numbers.",
-                                             "parameters": {}}  # fmt: skip
+                                             "parameters": {"type": "object", "properties": {}}}  # fmt: skip
     assert "tool_choice" not in first
     assert second["tools"] == first["tools"]
     assert second["messages"][: len(first["messages"])] == first["messages"]
@@ -320,6 +320,16 @@ def test_long_results_are_cut_and_the_model_is_told() -> None:
     text = results_in(Asked("chat", bodies[-1], ""))[0]
     assert text.startswith("y" * 100 + "\n[cut here: 4900 of 5000")
     assert turns_of(exchange)[1].text == text
+
+
+def test_a_transcript_that_no_context_holds_ends() -> None:
+    exchange, bodies = solve(
+        lambda _: calling(*[("flood", {})] * 20),
+        {"flood": lambda: "y" * 500_000},
+        {"max_result_chars": 500_000},
+    )
+    assert stop_of(exchange) == "context_overflow"
+    assert len(bodies) == 1
 
 
 def test_pictures_come_after_the_results_of_their_turn() -> None:

@@ -113,6 +113,7 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
         exams.append(
             {
                 "name": exam.benchmark,
+                **({"arm": job.arm} if job.arm else {}),
                 "protocol": exam.protocol.name,
                 "readers": [reader.name for reader in job.readers],
                 "n": len(exam.samples),
@@ -145,7 +146,8 @@ def _print_forecast(document: dict[str, Any]) -> None:
     from keju.report.format import compact, printable
     from keju.report.table import render_table
 
-    for exam in document["benchmarks"]:
+    shown = {exam["name"]: exam for exam in document["benchmarks"]}  # arms have the same prompts
+    for exam in shown.values():
         print_lines(f"first prompt of {exam['name']}, protocol {exam['protocol']}:")
         for message in exam["first_prompt"]:
             print_lines(f"--- {message['role']} ---", printable(message["content"]))
@@ -154,7 +156,7 @@ def _print_forecast(document: dict[str, Any]) -> None:
         ["benchmark", "protocol", "readers", "questions", "requests", "input tokens"],
         [
             (
-                exam["name"],
+                "/".join(filter(None, (exam["name"], exam.get("arm")))),
                 exam["protocol"],
                 ", ".join(exam["readers"]),
                 exam["n"],

@@ -517,6 +517,9 @@ class Solver:
     finished = 0
     """Those of them that have their reply."""
 
+    def check(self, model: Model) -> None:
+        """ConfigError where the model cannot be asked in this way; before anything is opened."""
+
     async def open(self) -> None:
         """Make ready, once a session and before any model is asked; UsageError in one line."""
 

@@ -122,6 +122,8 @@ class _Session:
         written before the first question is asked.
         """
         for solver in self._solvers:
+            solver.check(self._channel.model)
+        for solver in self._solvers:
             stack.push_async_callback(solver.close)
             await solver.open()
         stack.push_async_callback(self._channel.close)

@@ -273,13 +273,21 @@ def submission_of(
     UsageError for an exam without such a site, and where a question has more than one answer. A
     question that ended in an error counts as not asked.
     """
-    job = next((job for job in jobs if job.exam.submitted), None)
+    job = _only_job([job for job in jobs if job.exam.submitted])
     submission = registry.get(job.exam.benchmark).submission if job else None
     if job is None or submission is None:
         able = ", ".join(name for name in registry.names() if registry.get(name).submission)
         exams = ", ".join(job.exam.benchmark for job in jobs)
         raise UsageError("submission_no_format", able=able, exams=exams)
     return submission(job.exam, _only_answers(run, job), fill, partial=partial)
+
+
+def _only_job(jobs: Sequence[Job]) -> Job | None:
+    """The first of the jobs; UsageError where it has other arms beside it."""
+    arms = [job.arm for job in jobs if job.exam is jobs[0].exam]
+    if len(arms) > 1:
+        raise UsageError("submission_arms", arms=", ".join(arms))
+    return jobs[0] if jobs else None
 
 
 def _only_answers(run: Run, job: Job) -> dict[str, str | None]:
@@ -296,7 +304,7 @@ def _only_answers(run: Run, job: Job) -> dict[str, str | None]:
 def write_prediction_files(run: Run, jobs: Sequence[Job], form: str, folder: Path) -> list[Path]:
     """The exam's own files with a column of predictions; UsageError where no exam has them."""
     name = form.partition("-")[0]
-    job = next((job for job in jobs if job.exam.benchmark == name), None)
+    job = _only_job([job for job in jobs if job.exam.benchmark == name])
     make = registry.get(name).prediction_files
     if job is None or make is None:
         exams = ", ".join(job.exam.benchmark for job in jobs)

@@ -120,6 +120,8 @@ def compare_runs(direct: Run, reasoned: Run) -> Comparison:
     """Compare the run that answered at once with the one that reasoned; UsageError says why not."""
     first, second = (modes_exam(run.manifest) for run in (direct, reasoned))
     for run, own in ((direct, first), (reasoned, second)):
+        if run.manifest.config.get("arms"):
+            raise UsageError("modes_arms", run=run.id)
         if own is None:
             names = ", ".join(n for n in registry.names() if registry.get(n).modes is not None)
             raise UsageError("modes_no_exam", run=run.id, benchmarks=names)

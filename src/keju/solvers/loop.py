@@ -27,6 +27,7 @@ from keju.config import Agent, Price
 from keju.engine.budget import Meter
 from keju.engine.channel import Channel, Exchange, Solver
 from keju.errors import ConfigError, EndpointError, KejuError, Notice
+from keju.models.base import Model
 from keju.models.faults import fault_text
 from keju.runs.manifest import TOOLS_HASH
 from keju.solvers.textual import Textual
@@ -52,6 +53,9 @@ ANSWERED: frozenset[Stop] = frozenset(
     {"final", "submitted", "no_tool_call", "forced_answer", "max_iterations_forced"}
 )
 """Stop reasons of episodes that the model itself brought to their end."""
+LONGEST = 8 << 20
+"""Characters of a transcript: more than any context holds, and as much as a journal's line should.
+"""
 MOST_CALLS = 64
 """Calls of one turn that are carried out; the model is told that the rest were not."""
 CHARACTERS_PER_TOKEN = 4
@@ -102,6 +106,13 @@ class ToolLoop(Solver):
         self.protocol = Textual() if agent.protocol == "text" else Native()
         self._overhead: dict[str, Any] = {}
 
+    def check(self, model: Model) -> None:
+        """ConfigError where the model cannot act as the settings say."""
+        if not model.acts:
+            raise ConfigError("model_without_turns", model=model.name)
+        if self.agent.hide_old_env_states and model.fixed_history:
+            raise ConfigError("history_is_fixed", model=model.name)
+
     async def open(self) -> None:
         """Start the tools; an arm without any is a mistake."""
         await self.source.open()
@@ -115,10 +126,6 @@ class ToolLoop(Solver):
     async def knock(self, channel: Channel, sampling: Sampling) -> None:
         """Find out whether the endpoint takes tools, and how many tokens their definitions take."""
         model, tools = channel.model, self.source.tools
-        if not model.acts:
-            raise ConfigError("model_without_turns", model=model.name)
-        if self.agent.hide_old_env_states and model.fixed_history:
-            raise ConfigError("history_is_fixed", model=model.name)
         estimate = len(msgspec.json.encode(tools)) // CHARACTERS_PER_TOKEN
         self._overhead = {"schema_tokens": estimate, "schema_tokens_from": "estimate"}
         if isinstance(self.protocol, Textual):
@@ -188,6 +195,8 @@ class _Episode:
         self._meter = Meter()
         self._faults: tuple[Fault, ...] = ()
         self._seconds = 0.0
+        self._size = 0
+        """Characters of the transcript."""
         self._reply = Reply()
         self._stop: Stop | None = None
         self._final: str | None = None
@@ -227,6 +236,7 @@ class _Episode:
             turn = self._protocol.said(reply)
             self._turns.append(turn)
             self._sent.append(self._protocol.sent(turn))
+            self._size += len(turn.text) + len(turn.reasoning)
             return turn
         if fault.kind == "context_length" and self._turns:
             self._end("context_overflow")
@@ -260,6 +270,7 @@ class _Episode:
             for call, result in zip(calls, results, strict=True)
         ]
         self._turns += answers
+        self._size += sum(len(answer.text) for answer in answers)
         self._sent += self._protocol.told(answers)
         self._final = next((r.final for r in results if r.final is not None), None)
         if self._final is not None:
@@ -311,6 +322,7 @@ class _Episode:
             (self._seconds, agent.timeout_seconds, late),
             (meter.tokens, agent.max_tokens, "budget"),
             (meter.cost(self._price) or 0.0, agent.max_cost, "budget"),
+            (self._size, LONGEST, "context_overflow"),
         ]
         for amount, most, stop in spent:
             if most is not None and amount >= most and self._stop is None:
