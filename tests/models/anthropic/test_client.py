@@ -254,6 +254,20 @@ def test_a_reply_that_pauses_is_sent_back_and_goes_on() -> None:
     assert reply.usage.output > 20  # of both
 
 
+@pytest.mark.parametrize(
+    ("stop", "finish"),
+    [("end_turn", "stop"), ("max_tokens", "stop"), ("refusal", "refusal")],
+)
+def test_a_cut_at_white_space_makes_no_answer_of_anything_else(stop: str, finish: str) -> None:
+    said = [text("B\n\nmore"), *CALLS]
+    reply = answered(Said(said, stop), request_of(stop=("\n\n",)))
+    assert (reply.text, reply.refused) == ("B", stop == "refusal")
+    if stop == "end_turn":
+        assert len(reply.calls) == 2
+    else:
+        assert (reply.finish, reply.calls) == (finish, ())
+
+
 def test_a_reply_that_never_ends_is_given_up() -> None:
     with AnthropicServer(Plan(lambda *_: Said([SEARCH], "pause_turn"))) as server:
         (reply,) = ask(server, request_of())
@@ -408,9 +422,9 @@ def test_a_cut_call_is_not_run() -> None:
 
 def test_a_turn_of_another_api_is_put_as_blocks() -> None:
     """A turn without the service's own words, as a text protocol or another model leaves it."""
-    turn = Turn(role="assistant", text="I think.")
+    turn, empty = Turn(role="assistant", text="I think."), Turn(role="user", text=" ")
     request = msgspec.structs.replace(
-        request_of(), turns=(turn, Turn(role="user", text="Tool said 4."))
+        request_of(), turns=(turn, empty, Turn(role="user", text="Tool said 4."))
     )
     body = sent(request)
     assert body["messages"][-2]["content"] == [text("I think.")]

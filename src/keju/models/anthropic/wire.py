@@ -121,7 +121,9 @@ def body_of(model: str, request: Request) -> Body:
 
 
 def say(turns: list[dict[str, Any]], role: str, *blocks: Any) -> None:
-    """Add blocks to a conversation; neighbours of one role are one turn."""
+    """Add blocks to a conversation; neighbours of one role are one turn, and nothing is none."""
+    if not blocks:
+        return
     if turns and turns[-1]["role"] == role:
         turns[-1]["content"] = [*turns[-1]["content"], *blocks]
     else:
@@ -195,9 +197,9 @@ def normalise(
     blocks = [block for block in document["content"] if isinstance(block, dict)]
     word = document.get("stop_reason")
     finish = FINISHES.get(word, word) if isinstance(word, str) else ""
+    runs = finish not in (CUT, REFUSAL_FINISH)  # what was cut off or refused is not run
     text, finish = _stopped(_joined(blocks, "text"), finish, document, request.sampling.stop)
     model = document.get("model")
-    runs = finish not in (CUT, REFUSAL_FINISH)  # what was cut off or refused is not run
     calls = _calls(blocks) if runs else ()
     return as_reply(
         text,
@@ -257,7 +259,7 @@ def _stopped(
         text = text.removesuffix(sequence)
     places = [text.find(stop) for stop in stops if not stop.strip()]
     if cuts := [place for place in places if place >= 0]:
-        return text[: min(cuts)], "stop"
+        return text[: min(cuts)], "stop" if finish == CUT else finish
     return text, finish
 
 
