@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from keju.types import Sample
 
@@ -31,4 +31,4 @@ class NotebookTask:
     """Whether the model is shown the pictures that cells draw."""
     rerun_all: bool = False
     """Run the whole notebook after each edit, as upstream does, not the edited cell alone."""
-    language: str = "python"
+    language: Literal["python", "r"] = "python"

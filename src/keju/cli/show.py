@@ -80,6 +80,8 @@ def stored_reply(name: str, sample_id: str, work_dir: str | None, data_dir: str 
     import msgspec
 
     from keju.judges.verdicts import GRADER as JUDGE
+    from keju.report.arms import printable_steps
+    from keju.report.format import Labels
 
     run = stored_run(name, work_dir)
     records = [record for _, record in run.answers() if record.id == sample_id]
@@ -98,8 +100,12 @@ def stored_reply(name: str, sample_id: str, work_dir: str | None, data_dir: str 
     for record in records:
         reply = record.reply
         title = "reply" if record.epoch == 0 else f"reply {record.epoch + 1}"
+        title += f" in arm {record.arm}" if record.arm else ""
         if reply.reasoning:
             lines += [f"--- reasoning of {title} ---", reply.reasoning]
+        if reply.episode is not None:
+            for step in printable_steps(reply.episode, Labels()):
+                lines += [f"--- {step.title} ---", step.text]
         lines += [f"--- {title} ---", reply.text]
         if reply.error is not None:
             lines.append(f"error: {reply.error.kind}: {reply.error.message}")

@@ -20,6 +20,7 @@ from keju.config.patterns import compiled
 from keju.engine.budget import Ledger, Meter
 from keju.engine.channel import Exchange, Solver
 from keju.engine.tally import Tally, in_own_order
+from keju.engine.tooluse import ToolUse, tool_use
 from keju.errors import ConfigError
 from keju.models.registry import fit_sampling, model_name
 from keju.runs.manifest import StoredData, StoredExam, StoredProtocol
@@ -84,6 +85,8 @@ class Job:
             Tally(len(exam.samples), epochs, keep_answers=keep_answers) for _ in self.readers
         ]
         self.units = len(exam.samples) * epochs
+        self.uses: dict[int, ToolUse] = {}
+        """What the episodes did with their tools, by unit, where the model acts."""
         self.meter = Meter()
         """What the records that count have cost."""
         self.ledger = Ledger(self.units if arm else 0)
@@ -199,6 +202,8 @@ class Job:
         self.meter.count(reply, faults)
         if self.arm:
             self.ledger.enter(unit, reply.usage)
+        if reply.episode is not None:
+            self.uses[unit] = tool_use(reply.episode)
         self._note_reporter(unit, reply.model)
 
     def _note_reporter(self, unit: int, name: str) -> None:

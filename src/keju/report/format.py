@@ -307,10 +307,10 @@ def protocol_line(entry: Entry) -> str:
 
 
 def families(results: Results) -> list[list[Entry]]:
-    """Entries of the same benchmark and protocol together: one for each reader."""
-    together: dict[tuple[str, str], list[Entry]] = {}
+    """Entries of the same benchmark, protocol and arm together: one for each reader."""
+    together: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in results.benchmarks:
-        together.setdefault((entry.name, protocol_line(entry)), []).append(entry)
+        together.setdefault((entry.name, protocol_line(entry), entry.arm), []).append(entry)
     return list(together.values())
 
 

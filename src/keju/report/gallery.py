@@ -12,7 +12,8 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from keju.files import natural_key
-from keju.report.format import printable, without_canary
+from keju.report.arms import transcript
+from keju.report.format import Labels, printable, without_canary
 from keju.results.schema import Entry
 from keju.types import Record, Sample
 
@@ -51,6 +52,8 @@ class Case(NamedTuple):
     reply: Excerpt
     reasoning: Excerpt
     reasoning_length: int
+    steps: tuple[tuple[str, Excerpt, bool], ...] = ()
+    """The transcript of a model that acted: title, text and whether it failed."""
 
     @property
     def texts(self) -> tuple[Excerpt, ...]:
@@ -99,11 +102,16 @@ def _by_rank(held: tuple[bytes, _Key, Case]) -> tuple[bytes, _Key]:
     return held[:2]
 
 
-def choose(answers: Iterable[tuple[Sample | None, Record]], entries: Sequence[Entry]) -> Gallery:
+def choose(
+    answers: Iterable[tuple[Sample | None, Record]],
+    entries: Sequence[Entry],
+    labels: Labels | None = None,
+) -> Gallery:
     """Draw what to show from the records that count, each after its question where it is known.
 
     Memory depends on the quotas, not on the number of records.
     """
+    labels = labels or Labels()
     rights: dict[_Bucket, int] = {}  # by the first reader's results
     failures: dict[_Bucket, int] = {}
     for entry in entries:
@@ -120,7 +128,7 @@ def choose(answers: Iterable[tuple[Sample | None, Record]], entries: Sequence[En
         subset = sample.subset if sample else name if (record.bench, name) in rights else ""
         correct = bool(record.readings) and record.readings[0].score.outcome == "correct"
         (right if correct else failed).offer(
-            (record.bench, subset), key, partial(_case, record, sample, subset)
+            (record.bench, subset), key, partial(_case, record, sample, subset, labels)
         )
     places = {bucket: place for place, bucket in enumerate(rights)}
 
@@ -159,10 +167,11 @@ def excerpt(text: str, limit: int = TEXT_LIMIT) -> Excerpt:
     return Excerpt(text[: limit - TAIL], len(text) - limit, text[len(text) - TAIL :])
 
 
-def _case(record: Record, sample: Sample | None, subset: str) -> Case:
+def _case(record: Record, sample: Sample | None, subset: str, labels: Labels) -> Case:
     """An answer with its texts cut, and its options in the order in which the model saw them."""
     reply = record.reply
-    bare = replace(reply, text="", reasoning="", raw="", tool_calls=())
+    bare = replace(reply, text="", reasoning="", raw="", tool_calls=(), episode=None)
+    steps = transcript(reply.episode, labels) if reply.episode is not None else ()
     choices = sample.choices if sample else ()
     if sample and all(choice in sample.text for choice in choices):
         choices = ()  # the question holds them
@@ -180,4 +189,5 @@ def _case(record: Record, sample: Sample | None, subset: str) -> Case:
         reply=excerpt(reply.text),
         reasoning=excerpt(reply.reasoning),
         reasoning_length=len(reply.reasoning),
+        steps=tuple((step.title, excerpt(step.text), step.failed) for step in steps),
     )

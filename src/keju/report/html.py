@@ -15,6 +15,7 @@ from keju.config.address import shown_url
 from keju.engine.resume import JobRequests, answers_of
 from keju.files import whole_file, write_json
 from keju.messages import Language
+from keju.report import arms
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import Case, Gallery, choose
@@ -68,8 +69,9 @@ def write_report(
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    gallery = choose(answers, results.benchmarks)
-    context = _context(results, gallery, manifest, Labels(language))
+    labels = Labels(language)
+    gallery = choose(answers, results.benchmarks, labels)
+    context = _context(results, gallery, manifest, labels)
     environment = Environment(
         loader=PackageLoader("keju.report"),
         autoescape=True,
@@ -116,6 +118,9 @@ def _context(
             for n, entry in enumerate(results.benchmarks)
         ],
         "overview": fmt.overview(results, labels),
+        "arms": arms.arm_table(results, labels),
+        "arm_pairs": arms.pair_table(results, labels),
+        "arm_lines": list(arms.pair_lines(results, labels)),
         "several_readers": any(len(family) > 1 for family in families),
         "disagreements": [
             {
@@ -153,6 +158,7 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
     chance = entry.metrics.get("chance")
     total = sum(entry.outcomes.values())
     notes = (
+        arms.tool_words(entry, labels),
         fmt.sign_words(entry, labels),
         fmt.error_words(entry.errors, labels),
         fmt.judge_words(entry.judge, labels),
@@ -191,6 +197,7 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
         "has_chance": any(row.chance is not None for row in entry.subsets),
         "usage": _amounts("usage", entry.usage, labels),
         "timing": _amounts("timing", entry.timing, labels),
+        "tools": arms.tool_table(entry, labels),
     }
 
 

@@ -7,6 +7,7 @@ from typing import TextIO
 
 from msgspec import UNSET
 
+from keju.report import arms
 from keju.report import format as fmt
 from keju.report.format import UNKNOWN, Labels, Shown, count, interval, percent, share, shorten
 from keju.report.table import Cell, Column, Screen
@@ -28,6 +29,7 @@ def render_results(
     labels = Labels("en")
     screen = Screen(file, width)
     _overview(screen, results, labels)
+    _arms(screen, results, labels)
     if results.disagreements:
         _disagreements(screen, results.disagreements)
     for family in fmt.families(results):
@@ -72,9 +74,20 @@ def _overview(screen: Screen, results: Results, labels: Labels) -> None:
     _table(screen, columns, rows)
 
 
+def _arms(screen: Screen, results: Results, labels: Labels) -> None:
+    """The arms side by side, each pair compared, and what that shows."""
+    for table in (arms.arm_table(results, labels), arms.pair_table(results, labels)):
+        _table(screen, list(table.titles), [list(row) for row in table.rows])
+    for line in arms.pair_lines(results, labels):
+        screen.line(line, style="bold")
+    if results.comparisons:
+        screen.line()
+
+
 def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> None:
     """One reader's results on one benchmark, without its subsets and groups."""
-    parts = [entry.name, f"protocol {fmt.protocol_line(entry)}", f"reader {entry.reader}"]
+    name = f"{entry.name} · arm {entry.arm}" if entry.arm else entry.name
+    parts = [name, f"protocol {fmt.protocol_line(entry)}", f"reader {entry.reader}"]
     if results.model:
         parts.append(f"model {results.model}")
     screen.line(" · ".join([*parts, f"n {count(entry.n)}"]), style="bold")
@@ -90,6 +103,7 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
         " · ".join(fmt.outcome_words(entry.outcomes, labels)),
         fmt.sign_words(entry, labels),
         fmt.judge_words(entry.judge, labels),
+        arms.tool_words(entry, labels),
         fmt.spent_words(entry, labels),
         fmt.error_words(entry.errors, labels),
         *fmt.left_out_words(entry, labels),
@@ -101,6 +115,8 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
     for warning in entry.warnings:
         screen.line(f"warning: {warning}", style="yellow", indent=_INDENT)
     screen.line()
+    tools = arms.tool_table(entry, labels)
+    _table(screen, list(tools.titles), [list(row) for row in tools.rows])
     for kind, metric, rows in fmt.breakdowns(entry, labels):
         columns = [kind, "n", metric.lower(), "95 % interval"]
         cells: list[list[Cell]] = [

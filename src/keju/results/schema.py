@@ -164,6 +164,50 @@ class Judge(msgspec.Struct, frozen=True, omit_defaults=True):
     quality: Quality | None = None
 
 
+class ToolRow(msgspec.Struct, frozen=True, kw_only=True):
+    """How one tool was used."""
+
+    name: str
+    calls: int
+    samples: int
+    """Episodes with at least one call of it."""
+    kinds: dict[str, int]
+    """Calls by how they ended."""
+    seconds_p50: float | None
+    seconds_p95: float | None
+    seconds_max: float | None
+    queued: float
+    """Seconds that its calls waited for their turn, all together."""
+    result_chars: int
+
+
+class ToolStats(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """How the tools of an arm were used."""
+
+    offered: int
+    used: int
+    """Of the tools offered, those that were called at least once."""
+    episodes: int
+    with_calls: int
+    """Episodes with at least one call."""
+    calls: int
+    failed: int
+    """Calls that did not end well, whosever fault it was."""
+    requests: int
+    stops: dict[str, int]
+    """Why the episodes ended."""
+    unknown: int = 0
+    """Calls of tools that do not exist."""
+    tools: tuple[ToolRow, ...] = ()
+    score_with_calls: float | None = None
+    """Accuracy of the episodes that called a tool; descriptive, as harder questions call more."""
+    score_without_calls: float | None = None
+    schema_tokens: int | None = None
+    """Tokens that the tools' definitions add to each request."""
+    schema_tokens_from: str = ""
+    """Who says so: the ``endpoint``, or an ``estimate``."""
+
+
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What one reader makes of one exam."""
 
@@ -191,6 +235,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     of a judge: the accuracy is a lower bound then; its `bounds` end at what a judge may find."""
     arm: str = ""
     """Where the run has arms: with which tools, by the name of the arm."""
+    tools: ToolStats | None = None
+    """How they were used."""
     repeats: int = 1
     signs: dict[Sign, int] = {}
     """How many replies show what `robust`, where it stands beside, or the reader itself noticed."""

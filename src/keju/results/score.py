@@ -24,8 +24,9 @@ from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_rows
 from keju.judges import judge_stage
 from keju.models.openai.wire import finish_of
+from keju.results.arms import compare_arms
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results
-from keju.results.summarise import accuracy_of, entries_of, origin_of
+from keju.results.summarise import accuracy_of, entries_of, origin_of, tools_of
 from keju.runs.manifest import Manifest
 from keju.runs.run import Run, damage_notices
 from keju.runs.sameness import other_versions
@@ -65,7 +66,13 @@ def score_run(
             joint[jobs.index(reply.job)][reply.unit] = Joint(sample.target, readings)
     if stage is not None:
         stage.grade(run.folder, None)
-    entries = [entry for job in jobs for entry in entries_of(job, beside=not several, stage=stage)]
+    entries = [
+        entry
+        for job in jobs
+        for entry in entries_of(
+            job, beside=not several, stage=stage, tools=tools_of(run.manifest, job)
+        )
+    ]
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])
     notices = other_versions(run.manifest, exams_of(jobs))
@@ -83,6 +90,7 @@ def score_run(
         benchmarks=tuple(entries),
         complete=None if run.manifest.imported is True else not missing,
         disagreements=_weightiest_first(disagreements) if several else None,
+        comparisons=tuple(compare_arms(jobs)),
         **origin_of(run.manifest, run.folder),
     )
 

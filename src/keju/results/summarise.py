@@ -41,6 +41,7 @@ from keju.results.schema import (
     Timing,
     Usage,
 )
+from keju.results.tool_stats import tool_notices, tool_stats
 from keju.runs.manifest import Manifest, ManifestFile
 from keju.stats.estimate import FEW_QUESTIONS
 from keju.stats.intervals import FEW_CLUSTERS
@@ -76,7 +77,13 @@ def build_results(
     entries = [
         entry.with_notices(notices)
         for job in jobs
-        for entry in entries_of(job, seconds=file.seconds, stage=stage, price=price)
+        for entry in entries_of(
+            job,
+            seconds=file.seconds,
+            stage=stage,
+            price=price,
+            tools=tools_of(file.manifest, job),
+        )
     ]
     return Results(
         schema=SCHEMA,
@@ -89,6 +96,12 @@ def build_results(
         comparisons=tuple(compare_arms(jobs, price)),
         **origin_of(file.manifest, file.path.parent),
     )
+
+
+def tools_of(manifest: Manifest, job: Job) -> Mapping[str, Any]:
+    """What a manifest tells of the tools of a job's arm."""
+    arms: Mapping[str, Mapping[str, Any]] = manifest.arms or {}
+    return arms.get(job.arm, {})
 
 
 def origin_of(manifest: Manifest, folder: Path) -> dict[str, Any]:
@@ -105,6 +118,7 @@ def entries_of(
     beside: bool = True,
     stage: JudgeStage | None = None,
     price: Price | None = None,
+    tools: Mapping[str, Any] | None = None,
 ) -> list[Entry]:
     """One entry for each reader; with `beside` the second stands as a metric of the first.
 
@@ -131,7 +145,8 @@ def entries_of(
     entries = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(job.exam, tally, reader=reader.name, usage=usage, timing=timing)
-        entry = replace(entry, arm=job.arm)
+        stats = tool_stats(job, tools or {})
+        entry = replace(entry, arm=job.arm, tools=stats).with_notices(tool_notices(stats))
         if kinds := Counter(fault.kind for fault in job.errors.values()).most_common():
             examples = examples_of(job.errors.values())
             entry = replace(entry, errors=Errors(dict(kinds), examples[kinds[0][0]], examples))

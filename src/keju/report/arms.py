@@ -1,0 +1,192 @@
+"""Arms and transcripts in words, once for the terminal and the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from msgspec import UNSET
+
+from keju.report import format as fmt
+from keju.report.format import UNKNOWN, Labels, count, duration, interval, money, share
+from keju.results.schema import Comparison, Entry, Results
+from keju.types import Episode
+
+Shown = list[str]
+
+
+class Table(NamedTuple):
+    """A table: the titles of its columns, the first a name, and its rows."""
+
+    titles: Shown
+    rows: list[Shown]
+
+
+def arm_table(results: Results, labels: Labels) -> Table:
+    """A row for each arm: how often it is right, and what that takes."""
+    titles = [
+        labels(f"arms.{name}")
+        for name in [
+            "arm",
+            "rate",
+            "interval",
+            "n",
+            "calls",
+            "failed",
+            "latency",
+            "tokens",
+            "cost",
+            "solved",
+        ]
+    ]
+    rows = [_arm_row(entry) for entry in results.benchmarks if entry.arm]
+    priced = any(row[-1] != UNKNOWN for row in rows)
+    end = len(titles) if priced else -2
+    return Table(titles[:end], [row[:end] for row in rows])
+
+
+def _arm_row(entry: Entry) -> Shown:
+    metric, tools, usage = entry.metrics[entry.headline], entry.tools, entry.usage
+    right = entry.outcomes["correct"]
+    cost = None if usage.cost is UNSET else usage.cost
+    asked = max(1, entry.n * entry.repeats)
+    return [
+        f"{entry.name} · {entry.arm}",
+        share(metric.value, metric.bounds),
+        interval(metric.ci95),
+        count(entry.n),
+        count(tools.calls) if tools else "0",
+        count(tools.failed) if tools else "0",
+        duration(entry.timing.latency_p50),
+        count(round((usage.input_tokens + usage.output_tokens) / asked)),
+        UNKNOWN if cost is None else money(cost),
+        UNKNOWN if cost is None or not right else money(cost / right),
+    ]
+
+
+def pair_table(results: Results, labels: Labels) -> Table:
+    """A row for each pair of arms: the table of pairs, the difference, its interval and p."""
+    names = ("pair", "both", "arm_only", "base_only", "neither", "difference", "interval", "p")
+    rows = [_pair_row(each) for each in results.comparisons]
+    return Table([labels(f"arms.{name}") for name in names], rows)
+
+
+def _pair_row(pair: Comparison) -> Shown:
+    ends = pair.ci95
+    return [
+        f"{pair.exam} · {pair.arm} − {pair.base}",
+        count(pair.both),
+        count(pair.arm_only),
+        count(pair.base_only),
+        count(pair.neither),
+        UNKNOWN if pair.difference is None else f"{100 * pair.difference:+.2f}",
+        UNKNOWN if ends is None else f"{100 * ends[0]:+.2f} … {100 * ends[1]:+.2f}",
+        UNKNOWN if pair.p is None else f"{pair.p:.3g}",
+    ]
+
+
+def pair_lines(results: Results, labels: Labels) -> Iterator[str]:
+    """What each pair of arms shows, in a sentence, and what stands beside it."""
+    for pair in results.comparisons:
+        yield pair.conclusion.text(labels.language)
+        clear = [each for each in pair.subsets if each.p_adjusted < 0.05]
+        if clear:
+            listed = ", ".join(f"{each.name} {100 * each.difference:+.1f}" for each in clear)
+            yield labels("arms.subsets", listed=listed)
+        if pair.left_out:
+            yield labels("arms.left_out", n=count(pair.left_out))
+
+
+def tool_table(entry: Entry, labels: Labels) -> Table:
+    """A row for each tool of an arm."""
+    names = ("tool", "calls", "samples", "kinds", "p50", "p95", "chars")
+    rows = [
+        [
+            row.name,
+            count(row.calls),
+            count(row.samples),
+            ", ".join(f"{kind} {n}" for kind, n in row.kinds.items() if kind != "ok") or UNKNOWN,
+            _span(row.seconds_p50),
+            _span(row.seconds_p95),
+            count(row.result_chars),
+        ]
+        for row in (entry.tools.tools if entry.tools else ())
+    ]
+    return Table([labels(f"tools.{name}") for name in names], rows)
+
+
+def tool_words(entry: Entry, labels: Labels) -> str:
+    """How the tools of an arm were used, in one line; empty without any."""
+    tools = entry.tools
+    if tools is None:
+        return ""
+    stops = ", ".join(f"{stop} {n}" for stop, n in tools.stops.items())
+    parts = [
+        labels("tools.used", part=tools.with_calls, whole=tools.episodes, calls=tools.calls),
+        labels("tools.coverage", used=tools.used, offered=tools.offered),
+        labels("tools.stops", stops=stops),
+    ]
+    if tools.schema_tokens is not None:
+        parts.append(
+            labels(f"tools.schema_{tools.schema_tokens_from or 'estimate'}", n=tools.schema_tokens)
+        )
+    return " · ".join(parts)
+
+
+def _span(seconds: float | None) -> str:
+    return UNKNOWN if seconds is None else f"{seconds:.3g} s"
+
+
+class Step(NamedTuple):
+    """One step of a transcript."""
+
+    title: str
+    text: str
+    failed: bool = False
+
+
+def transcript(episode: Episode, labels: Labels) -> Iterator[Step]:
+    """An episode step by step: what the model said and called, and what it was told."""
+    names: dict[str, str] = {}
+    for turn in episode.turns:
+        if turn.role == "assistant":
+            if turn.reasoning:
+                yield Step(labels("step.reasoning"), turn.reasoning)
+            if turn.text:
+                yield Step(labels("step.model"), turn.text)
+            for call in turn.calls:
+                names[call.id] = call.name
+                yield Step(labels("step.call", tool=call.name), _arguments(call.arguments))
+        elif turn.role == "tool":
+            ok = turn.kind == "ok"
+            title = labels("step.result", tool=names.get(turn.call, "?"), seconds=turn.seconds)
+            yield Step(title if ok else f"{title} · {turn.kind}", turn.text, not ok)
+        else:
+            yield Step(labels("step.user"), turn.text)
+    yield Step(labels("step.stop"), episode.stop)
+
+
+def _arguments(text: str) -> str:
+    """Arguments as people read them: code as code, not as one line of JSON."""
+    try:
+        given = json.loads(text or "{}")
+    except ValueError:
+        return text
+    if not isinstance(given, dict):
+        return text
+    if len(given) == 1 and isinstance(only := next(iter(given.values())), str):
+        return only
+    return "\n".join(
+        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in given.items()
+    )
+
+
+def printable_steps(episode: Episode, labels: Labels) -> Iterator[Step]:
+    """The same without control characters and canaries."""
+    for step in transcript(episode, labels):
+        yield step._replace(
+            title=fmt.printable(step.title, one_line=True),
+            text=fmt.printable(fmt.without_canary(step.text)),
+        )

@@ -1,0 +1,89 @@
+"""How the tools of an arm were used: counts by tool, times, errors, and what they cost."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keju.benchmarks.grading import GRADED
+from keju.engine.job import Job
+from keju.engine.tooluse import Call
+from keju.errors import Notice
+from keju.results.schema import ToolRow, ToolStats
+
+RARELY = 0.05
+"""Share of episodes with a call below which tools that were offered hardly matter."""
+UNKNOWN = "unknown_tool"
+"""The kind of calls of tools that do not exist; they are counted, and no row of a tool has them."""
+
+
+def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats | None:
+    """How an arm's tools were used; None where it has none.
+
+    `facts` is what the manifest tells of the arm: the names of its tools, what they cost.
+    """
+    if not job.uses:
+        return None
+    offered = [str(name) for name in facts.get("tools", ())]
+    uses = job.uses.values()
+    by_tool: dict[str, list[Call]] = defaultdict(list)
+    users: Counter[str] = Counter()
+    for use in uses:
+        for call in use.calls:
+            by_tool[call.tool].append(call)
+        users.update({call.tool for call in use.calls})
+    known = [name for name in by_tool if name in offered or not offered]
+    with_calls = sum(bool(use.calls) for use in uses)
+    tally = job.tallies[0]
+    scores: dict[bool, list[float]] = {True: [], False: []}
+    for unit, use in job.uses.items():
+        if tally.outcomes[unit] in GRADED:
+            scores[bool(use.calls)].append(tally.values[unit])
+    return ToolStats(
+        offered=len(offered),
+        used=len(known),
+        episodes=len(job.uses),
+        with_calls=with_calls,
+        calls=sum(len(use.calls) for use in uses),
+        failed=sum(call.kind != "ok" for use in uses for call in use.calls),
+        requests=sum(use.requests for use in uses),
+        stops=dict(Counter(use.stop for use in uses).most_common()),
+        unknown=sum(call.kind == UNKNOWN for calls in by_tool.values() for call in calls),
+        tools=tuple(_row(name, by_tool.get(name, []), users[name]) for name in offered or known),
+        score_with_calls=_mean(scores[True]),
+        score_without_calls=_mean(scores[False]),
+        schema_tokens=facts.get("schema_tokens"),
+        schema_tokens_from=str(facts.get("schema_tokens_from", "")),
+    )
+
+
+def tool_notices(stats: ToolStats | None) -> list[Notice]:
+    """What could mislead about an arm with tools."""
+    if stats is not None and stats.offered and stats.with_calls < RARELY * stats.episodes:
+        values = {"part": stats.with_calls, "whole": stats.episodes}
+        return [Notice("tools_hardly_used", values)]
+    return []
+
+
+def _row(name: str, calls: Sequence[Call], users: int) -> ToolRow:
+    spans = sorted(call.seconds for call in calls)
+    return ToolRow(
+        name=name,
+        calls=len(calls),
+        samples=users,
+        kinds=dict(Counter(call.kind for call in calls).most_common()),
+        seconds_p50=_quantile(spans, 0.5),
+        seconds_p95=_quantile(spans, 0.95),
+        seconds_max=spans[-1] if spans else None,
+        queued=sum(call.queued for call in calls),
+        result_chars=sum(call.size for call in calls),
+    )
+
+
+def _quantile(values: Sequence[float], q: float) -> float | None:
+    return values[int(q * (len(values) - 1))] if values else None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
