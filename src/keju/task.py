@@ -110,26 +110,25 @@ def run_exams(
     if stored is not None and config.resume:
         config = _with_protocols_of(stored, config)
     jobs, earlier = make_jobs(config), _earlier_judge(stored, config)
-    for job in jobs:
-        if job.exam.notebook is not None:
-            raise ConfigError("notebook_not_ready", name=job.exam.benchmark)
     graded = config.model_copy(update={"judge": earlier})
     asks = earlier is None or any(job.exam.judge for job in jobs)
     if not asks:
         jobs = make_jobs(graded)
     model = make_model(config)
-    give_solvers(config, jobs)
     stage = judge_stage(config if asks else graded, jobs)
     if stage is not None and asks:
         stage.check()
     cache = find_run(config.use_cache, config.work_dir) if config.use_cache else None
     place = run_folder(config)
     folder = place.path
+    acting = give_solvers(config, jobs, folder)
 
     def say(notice: Notice) -> None:
         if display is not None:
             display.note(notice.text())
 
+    for notice in acting:
+        say(notice)
     if place.replaced is not None:
         say(Notice("run_replaced", {"aside": place.replaced}))
     try:
@@ -232,7 +231,7 @@ def rehearse(config: TaskConfig) -> Rehearsal:
         config = _with_protocols_of(stored, config)
     jobs = make_jobs(config)
     model = make_model(config)
-    give_solvers(config, jobs)
+    give_solvers(config, jobs, Path(config.work_dir))
     for job in jobs:
         job.solver.check(model)
     stage = judge_stage(config, jobs)

@@ -13,6 +13,7 @@ from keju.cli.command import COMMANDS, Command
 from keju.cli.options import MAPPING, OPTIONS, Option
 from keju.cli.parser import collect, parse, spread
 from keju.config import JudgeConfig, TaskConfig
+from keju.config.sandbox import Sandbox
 from keju.errors import UsageError
 from keju.messages import catalogue
 from tests.cli.conftest import Keju
@@ -66,10 +67,11 @@ def test_every_setting_is_a_field_of_the_configuration() -> None:
     for row in OPTIONS.values():
         if row.field:
             field, _, below = row.field.partition(".")
-            models = {"judge": JudgeConfig.model_fields} if below else {}
+            models = {"judge": JudgeConfig.model_fields, "sandbox": Sandbox.model_fields}
             assert field in TaskConfig.model_fields
             assert not below or below in models.get(field, {"temperature", "max_tokens"})
-    settings = {COMMANDS["eval"].rows[name].field for name in COMMANDS["eval"].settings}
+    rows = COMMANDS["eval"].rows
+    settings = {rows[name].field.partition(".")[0] for name in COMMANDS["eval"].settings}
     assert settings == set(TaskConfig.model_fields)
 
 

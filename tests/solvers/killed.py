@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from keju.cli import main
 from keju.config import Arm
-from keju.solvers import arms
-from keju.solvers.sandbox.supervisor import Supervisor
+from keju.solvers import workshop as shop
 from keju.solvers.toolbox import ToolSource
 from keju.types import Sample
 from tests.support.tools import Functions
@@ -24,10 +23,10 @@ async def lookup(sample: Sample) -> str:
     return sample.target
 
 
-def sources_of(arm: Arm, supervisor: Supervisor) -> Iterator[ToolSource]:
+def sources_of(arm: Arm, workshop: shop.Workshop) -> Iterator[ToolSource]:
     yield Functions({"lookup": lookup})
 
 
 if __name__ == "__main__":
-    arms.sources_of = sources_of
+    shop.sources_of = sources_of
     sys.exit(main(sys.argv[1:]))

@@ -18,7 +18,7 @@ from keju.config import TaskConfig
 from keju.errors import ConfigError, UsageError
 from keju.models.openai.client import OpenAIModel
 from keju.runs.journal import FILE, Records
-from keju.solvers import arms
+from keju.solvers import workshop
 from keju.solvers.toolbox import ToolsLost
 from keju.task import Finished, run_exams
 from keju.types import Record, Sample
@@ -48,7 +48,7 @@ def answers(asked: Asked) -> Any:
 def source(monkeypatch: pytest.MonkeyPatch) -> Functions:
     """The tools of every arm that has any."""
     functions = Functions({"lookup": lookup})
-    monkeypatch.setattr(arms, "sources_of", lambda arm, _: [functions] if arm.tools else [])
+    monkeypatch.setattr(workshop, "sources_of", lambda arm, _: [functions] if arm.tools else [])
     return functions
 
 

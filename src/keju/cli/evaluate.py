@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import Output, command
 from keju.cli.common import note, print_lines, session_output
-from keju.cli.options import EXAMS, MODEL, PACE, RUN
+from keju.cli.options import EXAMS, MODEL, PACE, RUN, TOOLS
+from keju.errors import UsageError
 
 if TYPE_CHECKING:
     from keju.config import TaskConfig
@@ -24,11 +25,13 @@ BYTES_PER_TOKEN = 4
     "eval",
     "keju eval --model NAME --api-url http://localhost:8000/v1 --datasets bbh mmlu_pro --limit 10",
     "keju eval -c config.yaml -s generation_config.temperature=0.6 --run-id tuesday",
+    "keju eval -m NAME --datasets bbh --limit 5 --tools python",
     "keju eval -m scripted --datasets ceval --protocol tutorial --dry-run",
     sets={
         MODEL: "model api_url api_key api headers ca_file model_args generation_config",
         EXAMS: "datasets dataset_args protocol reader limit total ids failed_of sample repeats "
         "rotate_options seed data_dir capsules dataset_hub offline judge",
+        TOOLS: "arms agent sandbox unsafe_no_sandbox",
         PACE: "eval_batch_size timeout attempts retry_interval rpm tpm give_up_after error_limit "
         "budget price",
         RUN: "work_dir run_id resume replace use_cache language",
@@ -40,6 +43,7 @@ def evaluate(
     dry_run: bool,
     no_report: bool,
     quiet: bool,
+    tools: list[str] | None,
     **settings: Any,
 ) -> Output:
     """Sit a model for one or more benchmarks.
@@ -53,6 +57,10 @@ def evaluate(
     from keju.config.load import load
     from keju.models.registry import is_local
 
+    if tools:
+        if "arms" in settings:
+            raise UsageError("cli_tools_and_arms")
+        settings["arms"] = [{"name": "baseline"}, {"name": "+".join(tools), "tools": tools}]
     task = load(config, overrides or (), settings, is_local=is_local, say=note)
     if dry_run:
         forecast = _rehearse(task)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-MODEL, EXAMS, PACE, RUN = "Model", "Exams", "Pace and limits", "Run"
+MODEL, EXAMS, TOOLS, PACE, RUN = "Model", "Exams", "Tools", "Pace and limits", "Run"
 ARGUMENTS, PLAIN = "Arguments", "Options"
 DATA, ENDPOINT, JUDGE, OUTPUT = "Data", "Endpoint", "Judge", "Output"
 MAPPING = "JSON"
 """Metavar of the flags whose value is a mapping, in JSON or as ``key=value,key=value``."""
+MAPPINGS = "JSON,..."
+"""Metavar of the flags whose value is a JSON list of mappings."""
 
 
 class Option(NamedTuple):
@@ -111,6 +113,19 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("dataset_hub", "HUB", "huggingface or modelscope: for data not in --data-dir."),
         _setting("offline", "", "Open no socket but the model's.", bool),
         _setting("judge", MAPPING, "A model that grades open answers, e.g. model=NAME."),
+    ),
+    TOOLS: (
+        Option("tools", "NAME", "Also with a tool of Keju's own: python, in a sandbox.", list),
+        _setting("arms", MAPPINGS, "The arms to compare: names, servers, tools."),
+        _setting("agent", MAPPING, "Limits of an episode, e.g. max_iterations=15."),
+        _setting("sandbox", MAPPING, "Where code of a model runs, e.g. memory=4GiB."),
+        Option(
+            "unsafe_no_sandbox",
+            "",
+            "Run code of a model without any sandbox; every result says so.",
+            bool,
+            field="sandbox.unsafe",
+        ),
     ),
     DATA: (
         _setting("dataset_args", MAPPING, 'Settings by benchmark: {"bbh": {"few_shot_num": 0}}.'),

@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from keju.cli.command import Command, Output
 from keju.cli.common import names, note, print_json
-from keju.cli.options import MAPPING, Option
+from keju.cli.options import MAPPING, MAPPINGS, Option
 from keju.errors import UsageError, nearest
 
 USAGE_ERRORS: type[Exception] = typer.BadParameter.__mro__[1]
@@ -78,7 +78,7 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
 def collect(values: dict[Option, Any]) -> dict[str, Any]:
     """The fields of `TaskConfig` that flags set: mappings parsed, lists split at commas."""
     from keju.config.load import merge
-    from keju.config.text import mapping
+    from keju.config.text import mapping, mappings
 
     settings: dict[str, Any] = {}
     # A mapping comes before the flags that set single keys of it: --judge before --model.
@@ -87,6 +87,8 @@ def collect(values: dict[Option, Any]) -> dict[str, Any]:
             continue
         if row.metavar == MAPPING:
             value = mapping(value, row.flags[0], plain=row.name == "headers")
+        elif row.metavar == MAPPINGS:
+            value = mappings(value, row.flags[0])
         elif row.kind is list:
             value = [name for text in value for name in names(text, row.flags[0])]
         for part in reversed(row.field.split(".")):

@@ -39,7 +39,7 @@ class Rewards(NamedTuple):
     'keju vf-eval bixbench -a \'{"answer_mode": "open", "max_episodes": 8}\' -s',
     'keju vf-eval bixbench -a \'{"question_source": "hypothesis", "with_refusal": true}\'',
     sets="model api_url rollouts concurrency temperature max_tokens run_id replace seed data_dir "
-    "capsules work_dir",
+    "capsules agent sandbox unsafe_no_sandbox work_dir",
 )
 def vf_eval(
     env: str,

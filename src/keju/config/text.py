@@ -62,8 +62,23 @@ def mapping(text: str, flag: str, *, plain: bool = False) -> dict[str, Any]:
     """
     if not text.lstrip().startswith(("{", "[", '"')) and "=" in text:
         return _pairs(text, flag, plain=plain)
+    value = _json(text, flag)
+    if not isinstance(value, dict):
+        raise ConfigError("config_flag_not_object", flag=flag, text=text[:20])
+    return value
+
+
+def mappings(text: str, flag: str) -> list[Any]:
+    """The JSON list in a flag; one mapping alone is a list of it."""
+    value = _json(text, flag)
+    if not isinstance(value, list | dict):
+        raise ConfigError("config_flag_not_object", flag=flag, text=text[:20])
+    return value if isinstance(value, list) else [value]
+
+
+def _json(text: str, flag: str) -> Any:
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         position, problem = error.pos + 1, error.msg.lower()
         raise ConfigError(
@@ -73,9 +88,6 @@ def mapping(text: str, flag: str, *, plain: bool = False) -> dict[str, Any]:
         raise ConfigError("config_flag_unusable", flag=flag, problem=error) from None
     except ValueError:  # a number of more digits than Python reads
         raise ConfigError("config_number_too_long", where=flag) from None
-    if not isinstance(value, dict):
-        raise ConfigError("config_flag_not_object", flag=flag, text=text[:20])
-    return value
 
 
 def _pairs(text: str, flag: str, *, plain: bool) -> dict[str, Any]:

@@ -299,6 +299,7 @@ TEXTS: dict[str, str] = {
     "cli_endpoint_answers": "{url} answers {status}: {problem}; check --api-url",
     "cli_examples": "-n must be at least 1, or {all} for all, not {examples}",
     "cli_file_exists": "{path} exists; choose another place with -o FILE",
+    "cli_tools_and_arms": "--tools makes arms of its own: give either --tools or --arms",
     "cli_flag_twice": "{flag} is given twice but takes one value; see 'keju {command} --help'",
     "cli_folder_not_empty": "{folder} exists and is not empty; choose another with --dir",
     "cli_internal_error": "internal error: {summary}; details in {file}",
@@ -351,7 +352,6 @@ TEXTS: dict[str, str] = {
     "config_headers_of_exam": "extra_headers belong to the endpoint: give them in the task's own "
     "generation_config",
     "capsules_unused": "--capsules has no effect on '{name}': leave it out",
-    "notebook_not_ready": "{name}: questions that are worked on in a notebook cannot be run yet",
     "unknown_ids": "no question of {names} has the id '{id}' ({n} of the ids are unknown)",
     "failed_of_other_exam": "--failed-of: run '{run}' sat {sat} and not {asked}",
     "nothing_failed": "{run} got every question right: nothing to ask again",

@@ -56,6 +56,8 @@ ANSWERED: frozenset[Stop] = frozenset(
 LONGEST = 8 << 20
 """Characters of a transcript: more than any context holds, and as much as a journal's line should.
 """
+SILENT_TURNS = 3
+"""Replies without a call, in one episode, after which a model that has to submit gives up."""
 MOST_CALLS = 64
 """Calls of one turn that are carried out; the model is told that the rest were not."""
 CHARACTERS_PER_TOKEN = 4
@@ -205,9 +207,14 @@ class _Episode:
     async def run(self, box: Toolbox) -> None:
         """Ask and call in turns until the episode ends."""
         self._submits = box.submits
+        silent = 0
         for _ in range(self._agent.max_iterations):
             turn = await self._ask(box, "auto")
             if turn is not None and not turn.calls:
+                silent += 1
+                if box.reminder and silent < SILENT_TURNS:
+                    self._say(Turn(role="user", text=box.reminder))
+                    continue
                 self._end("no_tool_call" if box.submits else "final")
             elif turn is not None:
                 await self._act(box, turn.calls)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from keju.errors import ConfigError, Notice
 from keju.types import CallKind, Sample, Stop, Tool
@@ -50,6 +50,8 @@ class Toolbox:
     """The same from the first turn to the last."""
     submits = False
     """Whether the answer is submitted by a tool, rather than said in the last reply."""
+    reminder = ""
+    """What the user says to a reply without a call, where the answer has to be submitted."""
     closing = ""
     """What the user says before the last answer is asked for without tools; usually nothing."""
 
@@ -97,6 +99,32 @@ class ToolSource:
     def notices(self) -> list[Notice]:
         """What a reader of the results must know of the session."""
         return []
+
+
+NOT_AVAILABLE: Final = "This tool is not available."
+
+
+class Stub(ToolSource):
+    """A placebo: tools that are listed and answer every call with the same refusal."""
+
+    def __init__(self, tools: tuple[Tool, ...]) -> None:
+        self.tools = tools
+
+    @asynccontextmanager
+    async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
+        """The same for every episode."""
+        yield StubBox(self.tools)
+
+
+class StubBox(Toolbox):
+    """The tools of a placebo."""
+
+    def __init__(self, tools: tuple[Tool, ...]) -> None:
+        self.tools = tools
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Say that the tool is not available."""
+        return ToolResult(NOT_AVAILABLE, "tool_error")
 
 
 class Joined(ToolSource):
@@ -152,6 +180,7 @@ class _JoinedBox(Toolbox):
         self.tools = tuple(tool for box in boxes for tool in box.tools)
         self.submits = any(box.submits for box in boxes)
         self.closing = "\n\n".join(filter(None, (box.closing for box in boxes)))
+        self.reminder = "\n\n".join(filter(None, (box.reminder for box in boxes)))
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         return await self._owners[name].call(name, arguments)

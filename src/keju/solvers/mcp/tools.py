@@ -19,13 +19,12 @@ from keju.solvers.mcp.connection import Connection, Ways
 from keju.solvers.mcp.launch import Launch, launch_of
 from keju.solvers.mcp.shared import SharedServer
 from keju.solvers.mcp.wording import (
-    NOT_AVAILABLE,
     kind_of_error,
     kind_of_result,
     offered_tools,
     text_of_result,
 )
-from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost, ToolSource
+from keju.solvers.toolbox import StubBox, Toolbox, ToolResult, ToolsLost, ToolSource
 from keju.types import Sample
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class ServerTools(ToolSource):
     async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
         """The tools for one question."""
         if self._listed_only:
-            yield Placebo(self)
+            yield StubBox(self.tools)
         elif self.server.scope != "sample":
             shared = min(self._running, key=lambda each: each.users)
             shared.users += 1
@@ -266,14 +265,3 @@ class ServerBox(Toolbox):
 
 _TIMEOUT = "Error: the tool did not answer in time."
 _UNUSABLE = "Error: the tool's result is not valid."
-
-
-class Placebo(Toolbox):
-    """The same tools, none of which does anything."""
-
-    def __init__(self, source: ServerTools) -> None:
-        self.tools = source.tools
-
-    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Say that the tool is not available."""
-        return ToolResult(NOT_AVAILABLE, "tool_error")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 LONGEST_NAME: Final = 64
 """Characters of a tool's name that endpoints take."""
-NOT_AVAILABLE: Final = "This tool is not available."
-"""What every call of a placebo's tools is answered."""
 
 # A character that no endpoint takes in a tool's name: the dot and the slash of `git/log.v2`.
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")

@@ -1,0 +1,105 @@
+"""A notebook: its cells, what a model is shown of them, and the file that is kept."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+SHOWN_EACH_END: Final = 1500
+"""Characters of an output that are shown from its beginning, and from its end."""
+NAME: Final = "notebook.ipynb"
+
+
+@dataclass
+class Cell:
+    """A code cell and what it gave when it ran last."""
+
+    source: str
+    output: str = ""
+    images: tuple[bytes, ...] = field(default=(), repr=False)
+    """PNG."""
+    ran: int = 0
+    """How many cells had run when this one did; 0 if it never ran."""
+
+
+class Notebook:
+    """The cells of one episode."""
+
+    def __init__(self, language: str = "python") -> None:
+        self.language = language
+        self.cells: list[Cell] = []
+
+    def put(self, source: str, index: int | None) -> int:
+        """Replace the cell at `index`, or append one where there is none; return its place."""
+        if index is None or index >= len(self.cells):
+            self.cells.append(Cell(source))
+            return len(self.cells) - 1
+        self.cells[index] = Cell(source)
+        return index
+
+    def markdown(self) -> str:
+        """All cells with their outputs, each output shortened."""
+        parts = []
+        for place, cell in enumerate(self.cells):
+            parts.append(f"### Cell {place}:\n{_fenced(cell.source, self.language)}")
+            if shown := shortened(cell.output):
+                parts.append(f"### Output {place}:\n{_fenced(shown)}")
+        return "\n".join(parts)
+
+    def document(self) -> dict[str, Any]:
+        """The notebook as Jupyter stores it, format 4.5."""
+        names = {"python": ("python3", "Python 3"), "r": ("ir", "R")}
+        name, title = names[self.language]
+        spec = {"name": name, "display_name": title, "language": self.language}
+        return {
+            "nbformat": 4,
+            "nbformat_minor": 5,
+            "metadata": {"kernelspec": spec, "language_info": {"name": self.language}},
+            "cells": [_stored(place, cell) for place, cell in enumerate(self.cells)],
+        }
+
+
+def _stored(place: int, cell: Cell) -> dict[str, Any]:
+    outputs: list[dict[str, Any]] = []
+    if cell.output:
+        outputs.append({"output_type": "stream", "name": "stdout", "text": _lines(cell.output)})
+    for image in cell.images:
+        data = {"image/png": base64.b64encode(image).decode()}
+        outputs.append({"output_type": "display_data", "metadata": {}, "data": data})
+    return {
+        "cell_type": "code",
+        "id": f"cell-{place}",
+        "metadata": {},
+        "execution_count": cell.ran or None,
+        "source": _lines(cell.source),
+        "outputs": outputs,
+    }
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
+def _fenced(text: str, language: str = "") -> str:
+    """`text` in a fence that is longer than any inside it."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def shortened(text: str) -> str:
+    """`text` with the middle left out where it is long, and how much that was."""
+    text = text.strip("\n")
+    left_out = len(text) - 2 * SHOWN_EACH_END
+    if left_out <= 0:
+        return text
+    start, end = text[:SHOWN_EACH_END], text[-SHOWN_EACH_END:]
+    return f"{start}\n[… {left_out} characters left out …]\n{end}"
+
+
+def listing(tree: dict[str, Any]) -> str:
+    """A folder as nested JSON: the names of its files, and its folders by name."""
+    return json.dumps(tree, indent=2, ensure_ascii=False)

@@ -1,0 +1,110 @@
+"""Where episodes work: a sandbox, and a fresh folder each that nothing of outlives the session."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from keju.errors import KejuError
+from keju.solvers.sandbox.kernel import Kernel, KernelDied, Language
+from keju.solvers.sandbox.output import CellResult
+from keju.solvers.sandbox.sandbox import Sandbox
+from keju.solvers.sandbox.supervisor import DEVNULL, PIPE
+from keju.solvers.toolbox import ToolsLost
+
+HOST_DEATHS: Final = ("start", "host_memory")
+"""Deaths of a kernel that no code inside is to blame for."""
+GONE: Final = (
+    "The kernel is gone and is not started again ({reason}). No code can be run any more: give your"
+    " answer."
+)
+
+
+class Workplaces:
+    """The sandbox of a session and its work folders."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self._root: Path | None = None
+        self._numbers = count()
+
+    async def open(self) -> None:
+        """See that the sandbox works, and make the place for work folders.
+
+        A program that only waits stands for that place: when it ends, and it ends with Keju
+        whatever happens, the supervisor removes the folders.
+        """
+        await self.sandbox.open()
+        self._root = Path(tempfile.mkdtemp(prefix="keju-work-"))
+        self._root.chmod(0o711)
+        await self.sandbox.supervisor.start(
+            ["/bin/cat"], env={}, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, remove=[self._root]
+        )
+
+    async def close(self) -> None:
+        """End every kernel and remove every folder."""
+        await self.sandbox.close()
+        if self._root is not None:
+            await asyncio.to_thread(shutil.rmtree, self._root, ignore_errors=True)
+
+    @asynccontextmanager
+    async def episode(
+        self,
+        prepare: Callable[[Path], Mapping[str, Any]] = lambda _: {},
+        language: Language = "python",
+        timeout: float | None = None,
+    ) -> AsyncIterator[Bench]:
+        """A folder that `prepare` has filled, and a kernel that works in it."""
+        assert self._root is not None
+        work = self._root / str(next(self._numbers))
+        work.mkdir(mode=0o700)
+        try:
+            try:
+                data = await asyncio.to_thread(prepare, work)
+            except (KejuError, OSError) as error:  # this question's data, not the run, is to blame
+                raise ToolsLost("server_lost", str(error)) from None
+            async with self.sandbox.kernel(work, language) as kernel:
+                yield Bench(kernel, work, data, timeout)
+        except KernelDied as died:
+            raise ToolsLost("kernel_died", str(died)) from None
+        finally:
+            await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
+
+
+class Bench:
+    """One episode's kernel, folder and data."""
+
+    def __init__(
+        self, kernel: Kernel, work: Path, data: Mapping[str, Any], timeout: float | None
+    ) -> None:
+        self.work, self.data = work, data
+        self._kernel, self._timeout = kernel, timeout
+        self._dead = ""
+        # Calls of one turn come at the same time; a kernel runs one cell after the other.
+        self.turn = asyncio.Lock()
+
+    async def run(self, code: str) -> CellResult:
+        """Run a cell. Code that kills its kernel for good has itself to blame: it may still answer.
+
+        ToolsLost where the host is to blame.
+        """
+        if self._dead:
+            return CellResult(GONE.format(reason=self._dead), error="KernelDied")
+        try:
+            return await self._kernel.run(code, self._timeout)
+        except KernelDied as died:
+            if died.reason in HOST_DEATHS:
+                raise ToolsLost("kernel_died", str(died)) from None
+            self._dead = died.reason
+            text = "\n".join(filter(None, (died.text, GONE.format(reason=died))))
+            return CellResult(text, error="KernelDied", died=died.reason)
+
+    def facts(self) -> dict[str, Any]:
+        """What there was to work with, and what became of the kernel."""
+        return {"data": self.data, "kernel": self._kernel.facts()}

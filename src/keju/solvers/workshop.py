@@ -1,0 +1,122 @@
+"""What models that act work with: a supervisor, servers, sandboxes, and the solvers over them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from keju.benchmarks.notebook import NotebookTask
+from keju.config import Arm, TaskConfig
+from keju.config.sandbox import Sandbox as SandboxSettings
+from keju.engine.job import Job
+from keju.errors import Notice
+from keju.solvers.loop import ToolLoop
+from keju.solvers.mcp import server_tools
+from keju.solvers.notebook.episode import PYTHON, NotebookSource, PythonSource
+from keju.solvers.notebook.workplaces import Workplaces
+from keju.solvers.sandbox.sandbox import Sandbox
+from keju.solvers.sandbox.supervisor import Supervisor
+from keju.solvers.toolbox import Joined, Stub, ToolSource
+
+EPISODES = "episodes"
+"""Below a run's folder: the notebooks of its episodes."""
+
+
+class Workshop:
+    """What all that acts in a session shares; the last one that leaves closes it."""
+
+    def __init__(self, config: TaskConfig) -> None:
+        self.config = config
+        self.supervisor = Supervisor()
+        self.users = 0
+        self.notices: list[Notice] = []
+
+    def workplaces(self, settings: SandboxSettings) -> Workplaces:
+        """Places to run code in."""
+        at_once = self.config.eval_batch_size
+        sandbox = Sandbox(
+            settings, self.supervisor, concurrency=at_once, run_id=self.config.run_id or ""
+        )
+        self.notices += sandbox.notices
+        return Workplaces(sandbox)
+
+    async def leave(self) -> None:
+        """One user less."""
+        self.users -= 1
+        if not self.users:
+            await self.supervisor.close()
+
+
+class ArmTools(Joined):
+    """The tools of one solver."""
+
+    def __init__(self, sources: Iterator[ToolSource], workshop: Workshop) -> None:
+        super().__init__(list(sources))
+        self._workshop = workshop
+
+    async def open(self) -> None:
+        """Start all of them."""
+        self._workshop.users += 1
+        await super().open()
+
+    async def close(self) -> None:
+        """Stop all of them, and what they share with others if this is the last one."""
+        try:
+            await super().close()
+        finally:
+            await self._workshop.leave()
+
+
+def equip(config: TaskConfig, jobs: Sequence[Job], folder: Path) -> list[Notice]:
+    """Give every job that acts its solver; return what the user has to know.
+
+    Exams of one arm share its tools; an exam that works in notebooks has its own beside them.
+    """
+    workshop = Workshop(config)
+    arms = {arm.name: arm for arm in config.arms if arm.acts}
+    shared: dict[str, ToolLoop] = {}
+    for job in jobs:
+        arm, task = arms.get(job.arm), job.exam.notebook
+        if task is not None:
+            place = folder / EPISODES / job.arm
+            tools = ArmTools(notebook_tools(job, task, arm, workshop, place), workshop)
+            agent = config.agent
+            if "max_iterations" not in agent.model_fields_set:
+                agent = agent.model_copy(update={"max_iterations": task.max_turns})
+            job.solver = ToolLoop(tools, agent, config.price)
+        elif arm is not None:
+            if arm.name not in shared:
+                tools = ArmTools(sources_of(arm, workshop), workshop)
+                shared[arm.name] = ToolLoop(tools, config.agent, config.price)
+            job.solver = shared[arm.name]
+    return workshop.notices
+
+
+def sources_of(arm: Arm, workshop: Workshop) -> Iterator[ToolSource]:
+    """The sources of an arm's tools, not yet started."""
+    for server in arm.servers:
+        yield server_tools(server, workshop.supervisor, os.environ, listed_only=arm.stub_tools)
+    if "python" in arm.tools:
+        sandbox = workshop.config.sandbox
+        yield Stub((PYTHON,)) if arm.stub_tools else PythonSource(workshop.workplaces(sandbox))
+
+
+def notebook_tools(
+    job: Job, task: NotebookTask, arm: Arm | None, workshop: Workshop, place: Path
+) -> Iterator[ToolSource]:
+    """The notebook of an exam, and an arm's tools beside it."""
+    settings = workshop.config.sandbox
+    if task.image and settings.image is None:
+        engine = settings.backend if settings.backend in ("docker", "podman") else _engine()
+        settings = settings.model_copy(update={"backend": engine, "image": task.image})
+    yield NotebookSource(task, job.exam.samples, workshop.workplaces(settings), place)
+    if arm is not None:
+        yield from sources_of(arm, workshop)
+
+
+def _engine() -> str:
+    """The container engine that is meant where none is named: Docker, unless it cannot answer."""
+    answers = os.environ.get("DOCKER_HOST") or Path("/var/run/docker.sock").exists()
+    return "podman" if shutil.which("podman") and not answers else "docker"

@@ -1,0 +1,278 @@
+"""BixBench's agentic mode from end to end: capsules, cells in the real sandbox, answers, grades."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from keju.config.sandbox import Sandbox as Settings
+from keju.solvers.sandbox.sandbox import Sandbox
+from tests.benchmarks.bixbench.conftest import flat, write
+from tests.cli.conftest import Keju, Ran
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan
+from tests.support.tools import calling, results_in
+
+ROWS = [
+    flat("bix-1-q1", "42", ["41", "40", "39"], question="What is the sum of column a?"),
+    flat("bix-1-q2", "(13.5,14.5)", ["(1,2)", "(3,4)", "(5,6)"], eval_mode="range_verifier",
+         question="What is the mean of column a?"),
+    flat("bix-2-q1", "beta", ["alpha", "gamma", "delta"], question="Which gene is second?"),
+]  # fmt: skip
+SUM = "import csv\nrows = list(csv.DictReader(open('table.csv')))"
+
+
+async def _works() -> str:
+    async with Sandbox(Settings()) as sandbox:
+        return (await sandbox.probe()).problem
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_a_sandbox() -> None:
+    try:
+        asyncio.run(_works())
+    except Exception as error:
+        pytest.skip(f"no sandbox works here: {error}")
+
+
+class Model:
+    """A scripted model: an episode is a list of turns, chosen by the question."""
+
+    def __init__(self) -> None:
+        self.script: Callable[[str, list[str]], Any] = analyst
+        self.bodies: list[dict[str, Any]] = []
+
+    def __call__(self, asked: Asked) -> Any:
+        self.bodies.append(asked.body)
+        question = next(m["content"] for m in asked.body["messages"] if m["role"] == "user")
+        return self.script(question, results_in(asked))
+
+
+def analyst(question: str, results: list[str]) -> Any:
+    """Looks at the data in three cells and submits what it computed."""
+    turns = [
+        calling(("list_workdir", {})),
+        calling(("edit_cell", {"contents": SUM})),
+        calling(
+            ("edit_cell", {"contents": "values = [int(row['a']) for row in rows]; len(values)"})
+        ),
+        calling(("edit_cell", {"contents": conclusion(question)})),
+    ]
+    if len(results) < len(turns):
+        return turns[len(results)]
+    found = results[-1].splitlines()[-1].strip("'")
+    if "<hypothesis>" in question:
+        found = "False"
+    elif "(A)" in question:
+        options = [line for line in question.splitlines() if line[:1] == "(" and line[2:3] == ")"]
+        known = "13.5" if "mean" in question else found
+        found = next(line[1] for line in options if known in line)
+    return calling(("submit_answer", {"answer": found}))
+
+
+def conclusion(question: str) -> str:
+    if "mean" in question:
+        return "sum(values) / len(values)"
+    return "rows[1]['gene']" if "gene" in question else "sum(values)"
+
+
+@pytest.fixture
+def model() -> Model:
+    return Model()
+
+
+@pytest.fixture
+def env(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Model
+) -> Iterator[Keju]:
+    """The command with two capsules and the scripted model."""
+    data = tmp_path / "data" / "bixbench"
+    for short in ("bix-1", "bix-2"):
+        folder = data / "capsules" / short
+        (folder / "Data").mkdir(parents=True)
+        (folder / "Notebook").mkdir()
+        (folder / "Data" / "table.csv").write_text("gene,a\nalpha,10\nbeta,12\ngamma,20\n")
+        (folder / "Notebook" / "solution.ipynb").write_text("{}")
+    write(data / "BixBench_v1.5.jsonl", ROWS)
+    monkeypatch.setenv("KEJU_DATA_DIR", str(tmp_path / "data"))
+    with FaultyEndpoint(Plan(answers=model)) as endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+        yield keju
+
+
+def sit(env: Keju, *more: str, **settings: Any) -> Ran:
+    args = json.dumps({"mode": "agentic", **settings})
+    return env("vf-eval", "bixbench", "-a", args, "-n", "-1", "-r", "1", "--json", *more)
+
+
+def entry(ran: Ran) -> dict[str, Any]:
+    assert ran.code == 0, ran.err
+    found: dict[str, Any] = ran.json["benchmarks"][0]
+    return found
+
+
+def records(ran: Ran) -> list[dict[str, Any]]:
+    lines = Path(ran.json["folder"], "records.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def stops(ran: Ran) -> list[str]:
+    return [record["reply"]["episode"]["stop"] for record in records(ran)]
+
+
+def test_the_line_of_the_readme_works(env: Keju) -> None:
+    line = '{"mode": "agentic", "max_episodes": 2, "max_turns": 10}'
+    ran = env("vf-eval", "bixbench", "-a", line)
+    assert ran.code == 0, ran.err
+    assert "mode=agentic" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("settings", "n"),
+    [
+        ({}, 3),
+        ({"answer_mode": "open"}, 3),
+        ({"question_source": "hypothesis", "answer_mode": "open"}, 2),
+    ],
+)
+def test_a_model_that_analyses_is_right(env: Keju, settings: dict[str, Any], n: int) -> None:
+    if "question_source" in settings:
+        rows = [row | {"answer": False} for row in ROWS]
+        write(Path("data/bixbench/BixBench_v1.5.jsonl"), rows)
+    ran = sit(env, **settings)
+    assert entry(ran)["outcomes"]["correct"] == n
+    assert stops(ran) == ["submitted"] * n
+
+
+def test_the_episode_is_kept_with_its_notebook_and_its_facts(env: Keju) -> None:
+    ran = sit(env, max_episodes=1)
+    (record,) = records(ran)
+    episode = record["reply"]["episode"]
+    assert [turn["role"] for turn in episode["turns"]][:4] == [
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+    ]
+    listed = json.loads(episode["turns"][1]["text"])
+    assert listed == {"files": ["table.csv"]}
+    facts = episode["facts"]
+    assert facts["cells"] == 3
+    assert facts["data"]["left_out"] == ["Notebook/solution.ipynb"]
+    assert facts["kernel"]["backend"] == "bwrap"
+    assert facts["kernel"]["network"] == "none"
+    place = Path(ran.json["folder"], "episodes", f"{record['id']}.0", "notebook.ipynb")
+    notebook = nbformat.read(place, as_version=4)
+    nbformat.validate(notebook)
+    assert notebook.cells[0].source == SUM
+    assert "42" in str(notebook.cells[2].outputs)
+
+
+def test_the_notebook_is_shown_after_each_turn_and_nothing_of_the_gold(
+    env: Keju, model: Model
+) -> None:
+    sit(env, max_episodes=1, answer_mode="open")
+    last = json.dumps(model.bodies[-1])
+    assert "### Cell 2:" in last
+    assert "### Output 2:" in last
+    assert "the solution" not in last
+    assert "0.0002" not in last
+
+
+def test_at_the_limit_of_turns_the_answer_is_asked_for_in_text(env: Keju, model: Model) -> None:
+    def never(question: str, results: list[str]) -> Any:
+        if model.bodies[-1].get("tool_choice") == "none":
+            return "42"
+        return calling(("edit_cell", {"contents": "1"}))
+
+    model.script = never
+    ran = sit(env, max_turns=2, max_episodes=1, answer_mode="open")
+    assert stops(ran) == ["forced_answer"]
+    assert entry(ran)["outcomes"]["correct"] == 1
+    last = model.bodies[-1]
+    assert all(body["tools"] == last["tools"] for body in model.bodies[2:])
+
+
+def test_a_model_that_calls_no_tool_is_reminded_and_then_done(env: Keju, model: Model) -> None:
+    def talker(question: str, results: list[str]) -> Any:
+        return "The answer is 42."
+
+    model.script = talker
+    ran = sit(env, max_episodes=1, answer_mode="open")
+    assert stops(ran) == ["no_tool_call"]
+    assert 1 < len(model.bodies) < 10
+
+
+def test_a_wrong_tool_and_a_wrong_answer_are_sent_back(env: Keju, model: Model) -> None:
+    def clumsy(question: str, results: list[str]) -> Any:
+        turns = [
+            calling(("run_shell", {"command": "ls"})),
+            calling(("edit_cell", {"cell": "1"})),
+            calling(("submit_answer", {"answer": "no idea"})),
+            calling(("submit_answer", {"answer": "no idea"})),
+        ]
+        return turns[len(results)]
+
+    model.script = clumsy
+    ran = sit(env, max_episodes=1)
+    turns = records(ran)[0]["reply"]["episode"]["turns"]
+    kinds = [turn.get("kind", "ok") for turn in turns if turn["role"] == "tool"]
+    assert kinds == ["unknown_tool", "bad_arguments", "bad_arguments", "ok"]
+    assert entry(ran)["outcomes"]["correct"] == 0
+
+
+def test_a_cell_that_takes_too_long_is_interrupted_and_the_episode_goes_on(
+    env: Keju, model: Model
+) -> None:
+    def slow(question: str, results: list[str]) -> Any:
+        turns = [
+            calling(("edit_cell", {"contents": "kept = 42"})),
+            calling(("edit_cell", {"contents": "while True: pass"})),
+            calling(("edit_cell", {"contents": "print(kept)"})),
+        ]
+        if len(results) < 3:
+            return turns[len(results)]
+        return calling(("submit_answer", {"answer": results[-1].splitlines()[-1]}))
+
+    model.script = slow
+    ran = sit(env, max_episodes=1, docker_timeout=1, answer_mode="open")
+    assert entry(ran)["outcomes"]["correct"] == 1
+    assert records(ran)[0]["reply"]["episode"]["facts"]["kernel"]["timeouts"] == 1
+
+
+def test_code_that_kills_its_kernel_is_no_error_of_the_exam(env: Keju, model: Model) -> None:
+    def suicidal(question: str, results: list[str]) -> Any:
+        if len(results) < 3:
+            return calling(("edit_cell", {"contents": "import os; os._exit(3)"}))
+        return calling(("submit_answer", {"answer": "42"}))
+
+    model.script = suicidal
+    ran = sit(env, max_episodes=1, answer_mode="open")
+    assert entry(ran)["outcomes"]["correct"] == 1
+    assert "not started again" in json.dumps(model.bodies[-1])
+
+
+def test_missing_capsules_are_one_line_with_the_command_that_gets_them(env: Keju) -> None:
+    Path("data/bixbench/capsules").rename("elsewhere")
+    ran = sit(env)
+    assert ran.code == 2
+    assert "keju data pull bixbench --capsules" in ran.err
+    assert not list(Path().glob("runs/*"))
+    ran = sit(env, "--capsules", "elsewhere")
+    assert entry(ran)["outcomes"]["correct"] == 3
+
+
+def test_a_broken_capsule_is_an_error_of_its_questions_alone(env: Keju) -> None:
+    Path("data/bixbench/capsules/bix-2/Data/link").symlink_to("/etc")
+    ran = sit(env)
+    document = json.loads(ran.out)["benchmarks"][0]
+    assert ran.code == 4
+    assert document["outcomes"]["error"] == 1
+    assert document["outcomes"]["correct"] == 2
+    assert "is a link" in document["errors"]["example"]

@@ -1,0 +1,50 @@
+"""What a model is shown of its notebook, and the file that is kept of it."""
+
+from __future__ import annotations
+
+import json
+
+import nbformat
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keju.solvers.notebook.cells import Cell, Notebook, shortened
+
+
+def test_cells_are_appended_or_replaced_by_their_index() -> None:
+    notebook = Notebook()
+    assert [notebook.put("a", None), notebook.put("b", None), notebook.put("c", 7)] == [0, 1, 2]
+    assert notebook.put("B", 1) == 1
+    assert [cell.source for cell in notebook.cells] == ["a", "B", "c"]
+
+
+def test_the_model_sees_code_and_outputs_in_order() -> None:
+    notebook = Notebook()
+    notebook.cells = [Cell("x = 1"), Cell("print(x)\n", "1\n")]
+    assert notebook.markdown() == (
+        "### Cell 0:\n```python\nx = 1\n```\n"
+        "### Cell 1:\n```python\nprint(x)\n```\n### Output 1:\n```\n1\n```"
+    )
+
+
+def test_a_fence_inside_an_output_does_not_end_it() -> None:
+    notebook = Notebook()
+    notebook.cells = [Cell("1", "```\n### Cell 9:\n````")]
+    assert notebook.markdown().endswith("`````\n```\n### Cell 9:\n````\n`````")
+
+
+def test_long_outputs_keep_both_ends_and_say_what_is_left_out() -> None:
+    text = "a" * 1500 + "b" * 100 + "c" * 1500
+    shown = shortened(text)
+    assert shown == "a" * 1500 + "\n[… 100 characters left out …]\n" + "c" * 1500
+    assert shortened("a" * 3000) == "a" * 3000
+
+
+@given(st.lists(st.tuples(st.text(), st.text(), st.binary(max_size=9)), max_size=4))
+def test_the_file_is_a_notebook_whatever_the_cells_hold(rows: list[tuple[str, str, bytes]]) -> None:
+    notebook = Notebook()
+    notebook.cells = [Cell(source, output, images=(image,)) for source, output, image in rows]
+    text = json.dumps(notebook.document())
+    stored = nbformat.reads(text, as_version=4)
+    nbformat.validate(stored)
+    assert ["".join(cell["source"]) for cell in stored.cells] == [source for source, _, _ in rows]
