@@ -60,14 +60,6 @@ def test_every_line_of_the_readme_works(env: Keju, line: tuple[str, ...]) -> Non
     assert bool(REWARD.search(ran.out)) == ("-s" in line)
 
 
-def test_the_agentic_line_is_refused_in_one_line(env: Keju) -> None:
-    args = '{"mode": "agentic", "max_episodes": 2, "max_turns": 10}'
-    ran = env("vf-eval", "bixbench", "-a", args)
-    assert ran.code == 2
-    said = "keju: error: bixbench: questions that are worked on in a notebook cannot be run yet\n"
-    assert ran.err.endswith(said)
-
-
 def test_the_two_lines_of_the_readme(env: Keju, endpoint: FaultyEndpoint) -> None:
     ran = env("vf-eval", "bixbench", "-m", "deepseek-chat", "-b", endpoint.url, "-r", "1", "-s")
     first = (
