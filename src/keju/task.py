@@ -121,17 +121,16 @@ def run_exams(
     cache = find_run(config.use_cache, config.work_dir) if config.use_cache else None
     place = run_folder(config)
     folder = place.path
-    acting = give_solvers(config, jobs, folder)
 
     def say(notice: Notice) -> None:
         if display is not None:
             display.note(notice.text())
 
-    for notice in acting:
-        say(notice)
     if place.replaced is not None:
         say(Notice("run_replaced", {"aside": place.replaced}))
     try:
+        for notice in give_solvers(config, jobs, folder):
+            say(notice)
         with Journal(folder) as journal:
             facts = exams_of(jobs)
             manifest = ManifestFile(folder, config, facts, graded_by=None if asks else earlier)
