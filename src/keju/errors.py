@@ -130,7 +130,7 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the nearest valid name, or the list of valid ones."""
-    names = list(valid)
+    names = sorted(valid) if isinstance(valid, set | frozenset) else list(valid)
     if near := nearest(name, names):
         return f" (did you mean '{near}'?)"
     if len(names) <= 30:

@@ -310,7 +310,7 @@ def test_questions_without_labels_have_no_score_and_no_ungraded_replies(
         )
     assert ran.code == 0, ran.err
     assert "no score: no labels" in ran.out
-    assert "no score: no labels (keju export r --format submission)" in ran.out
+    assert "no score: no labels (keju export r --format submission --partial)" in ran.out
     again = keju("score", "runs/r", "--json")
     entry = again.json["benchmarks"][0]
     assert (again.code, entry["outcomes"]["ungraded"]) == (0, 0)

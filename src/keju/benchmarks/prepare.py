@@ -7,8 +7,10 @@ prepare         the steps of an exam that is described by its data
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from traceback import extract_tb
 from typing import Any, Literal
 
 import msgspec
@@ -35,7 +37,7 @@ from keju.benchmarks.kit import (
 from keju.benchmarks.rotation import rotated
 from keju.benchmarks.samples import ShuffledSamples, select, with_ids
 from keju.config import DatasetArgs, GenerationConfig, TaskConfig
-from keju.errors import ConfigError, DataError, Notice, did_you_mean
+from keju.errors import ConfigError, DataError, KejuError, Notice, did_you_mean
 from keju.sources.folder import DataFolder
 from keju.sources.locate import locate
 from keju.types import Sample, Sampling
@@ -174,6 +176,7 @@ def prepare(
         )
     shot_count = choose_shot_count(name, protocol, args)
     refuse_templates(benchmark, protocol, args)
+    protocol.wording.check(f"{name}: protocol '{protocol.name}'")
     wording = protocol.wording.adapted(args, bool(shot_count))
     setup = Setup(
         benchmark=benchmark,
@@ -221,8 +224,9 @@ def read_questions(setup: Setup) -> Questions:
     """The questions of the chosen subsets; DataError where one of these has none."""
     name, wanted = setup.benchmark.name, setup.args.subset_list
     assert setup.benchmark.questions is not None  # else the benchmark has a `make` of its own
-    made = setup.benchmark.questions(setup)
-    questions = made if isinstance(made, Questions) else arrange(name, made, setup.subsets)
+    with _blaming(name, setup.benchmark.questions):
+        made = setup.benchmark.questions(setup)
+        questions = made if isinstance(made, Questions) else arrange(name, made, setup.subsets)
     if wanted is not None and not setup.benchmark.subset_names:
         subsets = choose_subsets(name, wanted, [subset.name for subset in questions.subsets])
         questions = arrange(name, questions.samples, subsets)
@@ -234,6 +238,24 @@ def read_questions(setup: Setup) -> Questions:
     return questions
 
 
+@contextmanager
+def _blaming(exam: str, function: Callable[..., Any]) -> Iterator[None]:
+    """Say in one line where a function of somebody else's exam broke down."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, KejuError) or function.__module__.partition(".")[0] == "keju":
+            raise
+        code = function.__code__
+        lines = [
+            f.lineno for f in extract_tb(error.__traceback__) if f.filename == code.co_filename
+        ]
+        where = f"{code.co_filename}, line {lines[-1] if lines else code.co_firstlineno}"
+        problem = f"{type(error).__name__}: {error}"
+        values = {"exam": exam, "function": function.__name__, "where": where}
+        raise DataError("exam_broke_down", problem=problem, **values) from error
+
+
 def read_examples(
     setup: Setup, subsets: Sequence[str]
 ) -> tuple[Mapping[str, Sequence[Sample]], Mapping[str, str]]:
@@ -241,7 +263,9 @@ def read_examples(
     benchmark = setup.benchmark
     if not setup.shots or benchmark.examples is None:
         return {}, {}
-    pool = benchmark.examples(setup)
+    with _blaming(benchmark.name, benchmark.examples):
+        pool = benchmark.examples(setup)
+        pool = pool if isinstance(pool, Mapping) else list(pool)
     if isinstance(pool, Mapping):
         return {}, pool
     shots = choose_shots(

@@ -129,6 +129,19 @@ class Wording:
     examples: str = "examples"
     """What the placeholder of the worked examples is called."""
 
+    def check(self, place: str) -> None:
+        """Refuse a placeholder that these templates do not know, such as a misspelt one."""
+        known = {*self.words, *self.constants, *self.shared}
+        of_shots = {*known, *ANSWERED, *(self.shot_words or ())}
+        for names, fields in (
+            (known, ("question", "bare", "system")),
+            ({*known, self.examples}, ("head", "whole")),
+            (of_shots, ("shot", "reply")),
+        ):
+            for field_name in fields:
+                template, setting = getattr(self, field_name), f"{place}: {field_name}"
+                check_template(template, known=names, setting=setting)
+
     def adapted(self, args: DatasetArgs, shots: bool) -> Wording:
         """With the user's templates and system message; one without effect is refused."""
         question, whole = args.prompt_template, args.few_shot_prompt_template

@@ -77,7 +77,7 @@ def stored_run(run: str, work_dir: str | None) -> Run:
 
 def names(text: str, flag: str) -> list[str]:
     """The names in ``R,R2``, of which there is one at least."""
-    listed = [name for name in text.split(",") if name]
+    listed = [name.strip() for name in text.split(",") if name.strip()]
     if not listed:
         raise UsageError("cli_value_missing", flag=flag)
     return listed

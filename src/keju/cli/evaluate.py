@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -74,16 +73,15 @@ def evaluate(
 
 def print_next_steps(finished: Finished) -> None:
     """Print where the run is, and commands that do something useful with this very run."""
-    from keju.config.load import runs_folder
     from keju.results.modes import counterpart
-    from keju.runs.folder import REPORT
+    from keju.runs.folder import REPORT, command_name
     from keju.runs.run import Run
 
     folder, report = finished.folder, finished.folder / REPORT
     print_lines(f"run folder: {folder}")
     if finished.exit_code:
         return
-    run = shlex.quote(folder.name if folder.parent == runs_folder(None) else str(folder))
+    run = command_name(folder)
     entries = finished.results.benchmarks
     steps = []
     if all(f"accuracy_{BESIDE}" in entry.metrics for entry in entries):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FILES = "-csv"
 """How the forms end that are folders of an exam's own files; the exam's name goes before it."""
+SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
+"""The formats by the names of their files."""
 LOG = "exports.jsonl"
 """The file of a run's folder that says which submissions were made of it, and how."""
 
@@ -29,7 +31,7 @@ LOG = "exports.jsonl"
 )
 def export(
     run: str,
-    form: str,
+    form: str | None,
     output: str | None,
     full_text: bool,
     fill: str | None,
@@ -45,6 +47,10 @@ def export(
     from keju.runs.run import damage_notices
     from keju.types import Notice
 
+    named = SUFFIXES.get(Path(output or "").suffix)
+    if form in SUFFIXES.values() and named not in (None, form):
+        raise UsageError("cli_format_and_suffix", file=output, form=form)
+    form = form or _form_of(output)
     if form != "submission" and (fill is not None or partial):
         flag = "--fill" if fill is not None else "--partial"
         raise UsageError("cli_only_submission", flag=flag, form=form)
@@ -83,6 +89,14 @@ def export(
         print_json({"run": stored.id, "format": form, "file": output} | facts | told)
     elif target:
         note(f"keju: wrote {facts['rows']} rows to {target}")
+
+
+def _form_of(output: str | None) -> str:
+    """The format that the name of a file asks for; UsageError where it asks for none."""
+    suffix = Path(output or "").suffix
+    if suffix and suffix not in SUFFIXES:
+        raise UsageError("cli_unknown_suffix", file=output, suffixes=", ".join(SUFFIXES))
+    return SUFFIXES.get(suffix, "csv")
 
 
 def _write(table: Table, form: str, target: Path | None) -> int:

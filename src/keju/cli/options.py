@@ -432,10 +432,10 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option(
             "form",
             "",
+            "By default that of -o's suffix, else csv. "
             "Submission: the JSON that the exam's own site takes; ceval-csv: the exam's own files "
             "with a column of predictions, in the folder -o.",
             ("csv", "jsonl", "parquet", "submission", "ceval-csv"),
-            "csv",
             spelling="--format",
         ),
         Option(

@@ -39,6 +39,8 @@ def show(
     from keju.benchmarks import registry
     from keju.report.format import printable
 
+    if name not in registry.names():
+        _refuse_run(name, work_dir)
     exam = exam_for(name, **settings)
     if subset is not None:  # the benchmark may know it by another name
         subset = registry.get(name).subset_name(subset) or subset
@@ -57,6 +59,16 @@ def show(
     if sample.id in exam.errata:
         lines.append(f"erratum: {exam.errata[sample.id]}")
     return Output(exam.describe(sample), lambda: print_lines(*lines))
+
+
+def _refuse_run(name: str, work_dir: str | None) -> None:
+    """UsageError that says what to give where `name` is a stored run and no benchmark."""
+    try:
+        run = stored_run(name, work_dir)
+    except UsageError:
+        return
+    first = next((record.id for _, record in run.answers()), "ID")
+    raise UsageError("cli_show_needs_sample", name=name, id=first)
 
 
 def find_sample(exam: Exam, name: str | None, index: int) -> Sample:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 TEXTS: dict[str, str] = {
-    "damaged_lines": "{lines} lines of the journal cannot be read: they count as not asked",
+    "damaged_lines": "{lines} {lines:line|lines} of the journal cannot be read: "
+    "{lines:it counts|they count} as not asked",
     "file_unreadable": "cannot read {where}: {problem}",
     "file_not_json": "{where} is not valid JSON: {problem}",
     "file_no_object": "{where} holds no JSON object",
@@ -32,7 +33,9 @@ TEXTS: dict[str, str] = {
     # What a reader of results must know.
     "no_gold": "no score: no labels",
     "no_gold_submission": "no score: no labels; export the answers for the makers' site with "
-    "keju export RUN --format submission",
+    "keju export {run} --format submission",
+    "no_gold_partial": "no score: no labels; export the answers for the makers' site with "
+    "keju export {run} --format submission --partial, since not all of its questions were asked",
     "unlabelled_questions": "{part} of {whole} replies ({share:.1%}) answer questions without a "
     "published answer and have no score",
     "inconclusive": "inconclusive: more than half of the replies to {names} have no grade",
@@ -48,7 +51,7 @@ TEXTS: dict[str, str] = {
     "find: compare readers",
     "readers_apart": "the score depends on the reader: '{reader}' is {points:+.1f} points from "
     "'{other}' on the same {whole} replies; only '{reader}' finds {first_only} right, only "
-    "'{other}' {second_only} (p {p:.2g}): keju score RUN --reader {reader},{other} lists them",
+    "'{other}' {second_only} (p {p:.2g}): keju score {run} --reader {reader},{other} lists them",
     "tools_hardly_used": "tools were offered, but only {part} of {whole} episodes called one: the "
     "arm says little about them",
     "arms_not_compared": "{arm} and {base} share no question that has a score in both",
@@ -64,12 +67,12 @@ TEXTS: dict[str, str] = {
     "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
     "one_cluster": "all questions share one context: no interval can be given",
     "few_questions": "fewer than {fewest} questions have a grade: no interval is given",
-    "few_clusters": "only {clusters} clusters: the interval is itself unsure",
+    "few_clusters": "only {clusters} {clusters:cluster|clusters}: the interval is itself unsure",
     "repeats_at_temperature_0": "repeats at temperature 0 measure the endpoint's noise, not the "
     "model's spread",
     "probability_outside_labels": "{share:.1%} of the probability lies outside the labels that are "
     "compared: the model would write something else there",
-    "missing_predictions": "{missing} of {whole} questions have no prediction",
+    "missing_predictions": "{missing} of {whole} questions {missing:has|have} no prediction",
     "data_changed": "the data has changed since the run ({file}): what no longer fits is left out",
     "replies_missing": "{part} of {whole} replies are there: the numbers are of these alone",
     "reported_models": "the replies come from {models} models by what the endpoint called them: "
@@ -78,7 +81,8 @@ TEXTS: dict[str, str] = {
     "imported": "imported from {origin}: the prompts are its own",
     "rows_missing": "{missing} of the {whole} rows that the tool scored are not in the log: the "
     "figure that it reports is about all of them",
-    "unmatched_rows": "{rows} rows of the log answer no question of the data",
+    "unmatched_rows": "{rows} {rows:row|rows} of the log {rows:answers|answer} no question of "
+    "the data",
     # Exams.
     "not_published_rows": "not the published rows, so scores are not comparable: {rows}",
     "not_published_rows_more": "not the published rows, so scores are not comparable: {rows} and "
@@ -102,8 +106,8 @@ TEXTS: dict[str, str] = {
     "sent",
     "judge_with_candidates_key": "the judge's api_key_var names {variable}, which is not set: the "
     "candidate's key was sent",
-    "judge_without_verdict": "the judge has no verdict on {missing} of {whole} answers; 'keju "
-    "judge' with this run asks again",
+    "judge_without_verdict": "the judge has no verdict on {missing} of {whole} answers; "
+    "keju judge {run} asks again",
     "second_judge_without_verdict": "the second judge has no verdict on {missing} of {whole} "
     "answers: agreement is measured without them",
     "judge_repeats_at_temperature_0": "repeats of the judge at temperature 0 measure its "
@@ -128,7 +132,7 @@ TEXTS: dict[str, str] = {
     "judge_unusable": "judge: {problem}",
     "judge_setting_invalid": "judge.{name}: {problem}",
     "judge_not_asked": "this command names no judge: the stored verdicts of '{judge}' count, and "
-    "it was not asked; keju judge RUN asks it",
+    "it was not asked; keju judge {run} asks it",
     "judge_not_named": "no judge is named: give --model NAME, or --judge with its settings",
     "judge_named_not_asked": "strategy 'rule' asks no judge: leave out the strategy or the model",
     "judge_twice": "judge.second is the judge itself: use judge.repeats for repeats",
@@ -274,14 +278,15 @@ TEXTS: dict[str, str] = {
     "environment_no_verdict": "the judge '{name}' has no verdict on {id}: {problem}",
     "environment_unknown_tool": "tools: unknown tool '{name}'{hint}",
     # What a run says while it goes on.
-    "replies_unused": "{replies} questions have stored replies to other requests than today's, "
-    "which do not count",
+    "replies_unused": "{replies} {replies:question has|questions have} stored replies to other "
+    "requests than today's, which do not count",
     "run_grows": "the run goes on ({differences}): {known} of {whole} replies are there, {asked} "
     "will be asked",
     "run_replaced": "the earlier run is kept as {aside}",
-    "damaged_lines_asked_again": "{lines} journal lines were unreadable and are asked again",
-    "stopping": "stopping: {requests} requests in flight will finish and be saved; press Ctrl-C "
-    "again to stop at once",
+    "damaged_lines_asked_again": "{lines} journal {lines:line was unreadable and is|lines were "
+    "unreadable and are} asked again",
+    "stopping": "stopping: {requests} {requests:request|requests} in flight will finish "
+    "and be saved; press Ctrl-C again to stop at once",
     # config and command line
     "cli_args_not_mapping": "--dataset-args: the settings of '{name}' must be a mapping",
     "cli_args_of_other": "--dataset-args names '{name}', which is not asked for{hint}",
@@ -329,7 +334,15 @@ TEXTS: dict[str, str] = {
     ),
     "cli_rm_needs_yes": "deleting {run} needs --yes where nobody can be asked",
     "cli_no_reply": "run '{run}' has no reply to '{id}'{hint}",
-    "chosen_questions": "only {n} chosen questions were asked: this is no score of the whole exam",
+    "chosen_questions": "only {n} chosen {n:question was|questions were} asked: this is no "
+    "score of the whole exam",
+    "exam_broke_down": "{exam}: '{function}' broke down ({where}): {problem}",
+    "cli_format_and_suffix": "{file} is named for another format than --format {form}: give one "
+    "of them",
+    "cli_unknown_suffix": "{file}: its suffix is of no format that Keju writes ({suffixes}): "
+    "give --format",
+    "cli_show_needs_sample": "'{name}' is a run: give the id of one of its questions, such as "
+    "--sample {id}",
     "cli_usage": "{problem}; see 'keju {command} --help'",
     "cli_value_missing": "{flag} needs a value",
     "cli_verify_needs_data": "give the folder that holds the recorded outputs with --data-dir",
@@ -543,7 +556,7 @@ LABELS: dict[str, str] = {
     "protocol": "Protocol",
     "protocol_version": "version {version}",
     "reader": "Reader",
-    "n_questions": "{n} questions",
+    "n_questions": "{n} {n:question|questions}",
     "overview": "Overview",
     "exam": "Exam",
     "headline": "Headline",
@@ -776,7 +789,8 @@ LABELS: dict[str, str] = {
     "setting.versions": "Versions",
     "setting.created": "Started",
     "files_together": "{n} files, together",
-    "spent_requests": "{requests} requests ({retries} of them retries)",
+    "spent_requests": "{requests} {requests:request|requests} ({retries} of them "
+    "{retries:a retry|retries})",
     "spent_tokens": " · {input} tokens in, {output} out",
     "spent_cost": " · cost {cost}",
     "spent_time": " · {time} for the whole run",

@@ -32,7 +32,9 @@ TEXTS: dict[str, str] = {
     # What a reader of results must know.
     "no_gold": "无得分：没有标准答案",
     "no_gold_submission": "无得分：没有标准答案；"
-    "用 keju export RUN --format submission 导出提交文件",
+    "用 keju export {run} --format submission 导出提交文件",
+    "no_gold_partial": "无得分：没有标准答案；并非所有题目都已作答，可用 "
+    "keju export {run} --format submission --partial 导出答案，提交到出题方网站",
     "unlabelled_questions": "{whole} 个回复中有 {part} 个（{share:.1%}）对应的题目没有公布答案，"
     "没有得分",
     "inconclusive": "没有定论：{names} 超过一半的回复没有评分",
@@ -47,7 +49,7 @@ TEXTS: dict[str, str] = {
     "readers_apart": "分数取决于读取器：同样的 {whole} 个回复，"
     "“{reader}”与“{other}”相差 {points:+.1f} 个百分点；"
     "仅“{reader}”判对 {first_only} 个，仅“{other}”判对 {second_only} 个（p {p:.2g}）："
-    "keju score RUN --reader {reader},{other} 可逐条列出",
+    "keju score {run} --reader {reader},{other} 可逐条列出",
     "tools_hardly_used": "提供了工具，但 {whole} 个回合中只有 {part} 个调用过："
     "该实验组说明不了什么",
     "arms_not_compared": "{arm} 与 {base} 没有两边都有分数的题目",
@@ -90,8 +92,8 @@ TEXTS: dict[str, str] = {
     "judge_without_key": "评委的 api_key_var 指定的变量 {variable} 未设置：未发送密钥",
     "judge_with_candidates_key": "评委的 api_key_var 指定的变量 {variable} 未设置："
     "发送的是考生的密钥",
-    "judge_without_verdict": "评委对 {whole} 个答案中的 {missing} 个没有裁决：对本次运行执行 "
-    "keju judge 可再次询问",
+    "judge_without_verdict": "评委对 {whole} 个答案中的 {missing} 个没有裁决：执行 "
+    "keju judge {run} 可再次询问",
     "second_judge_without_verdict": "第二评委对 {whole} 个答案中的 {missing} 个没有裁决：一致性"
     "不包含这些答案",
     "judge_repeats_at_temperature_0": "温度为 0 时评委的重复衡量的是其接口的噪声，而不是评委的把握",
@@ -112,7 +114,7 @@ TEXTS: dict[str, str] = {
     "judge_unusable": "judge：{problem}",
     "judge_setting_invalid": "judge.{name}：{problem}",
     "judge_not_asked": "此命令没有指定评委：“{judge}”已存的裁决仍然有效，但没有向它提问；"
-    "可用 keju judge RUN 提问",
+    "可用 keju judge {run} 提问",
     "judge_not_named": "没有指定评委：请用 --model NAME，或用 --judge 给出设置",
     "judge_named_not_asked": "strategy 为 'rule' 时不询问评委：请去掉 strategy 或 model",
     "judge_twice": "judge.second 就是评委本身：需要重复时请用 judge.repeats",
@@ -289,6 +291,10 @@ TEXTS: dict[str, str] = {
     "cli_rm_needs_yes": "无法询问时，删除 {run} 需要 --yes",
     "cli_no_reply": "运行 '{run}' 中没有 '{id}' 的回复{hint}",
     "chosen_questions": "只问了选出的 {n} 道题：这不是整个考试的分数",
+    "exam_broke_down": "{exam}：'{function}' 出错（{where}）：{problem}",
+    "cli_format_and_suffix": "{file} 的后缀与 --format {form} 不符：只给其中之一",
+    "cli_unknown_suffix": "{file}：后缀不是 Keju 能写的格式（{suffixes}）：请给出 --format",
+    "cli_show_needs_sample": "'{name}' 是一次运行：请给出其中一题的编号，例如 --sample {id}",
     "cli_usage": "{problem}；参见“keju {command} --help”",
     "cli_value_missing": "{flag} 需要一个值",
     "cli_verify_needs_data": "请用 --data-dir 给出存放已记录输出的文件夹",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from keju.benchmarks.base import Reference
@@ -24,6 +25,7 @@ from keju.results.schema import (
     Results,
     Row,
 )
+from keju.runs.folder import command_name
 from keju.stats.estimate import Ends
 from keju.types import ALL_OUTCOMES, OUTCOMES, UNGRADED, Outcome
 
@@ -70,6 +72,8 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return UNKNOWN
     whole = round(seconds)
+    if seconds < 10:
+        return f"{seconds:.1f} s"
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
@@ -208,8 +212,9 @@ def headline_of(entry: Entry, run: str, labels: Labels) -> Headline:
     if not answered([entry]):
         return Headline("", labels("no_answers"), "")
     if entry.gold == NO_GOLD:
-        submitted = any(notice.code == "no_gold_submission" for notice in entry.notices)
-        note = f"keju export {run or 'RUN'} --format submission" if submitted else ""
+        flags = {"no_gold_submission": "", "no_gold_partial": " --partial"}
+        told = next((flags[each.code] for each in entry.notices if each.code in flags), None)
+        note = "" if told is None else f"keju export {run or 'RUN'} --format submission{told}"
         return Headline("", labels("no_score"), note)
     if entry.grader and bounds and metric.value is not None:
         best = percent(bounds[1])
@@ -228,6 +233,11 @@ def headline_of(entry: Entry, run: str, labels: Labels) -> Headline:
     return Headline(share(metric.value, bounds), shown.title, note)
 
 
+def named_run(results: Results) -> str:
+    """What commands call the run of these results; a document that stands alone has its id."""
+    return command_name(Path(results.folder)) if results.folder else results.run
+
+
 class Glance(NamedTuple):
     """One exam in the overview of several."""
 
@@ -243,7 +253,10 @@ def overview(results: Results, labels: Labels) -> list[Glance]:
     """The headlines of several exams; nothing where there is one exam alone."""
     rows = []
     for entry in results.benchmarks if len(families(results)) > 1 else ():
-        headline, shown = headline_of(entry, results.run, labels), shown_metrics(entry, labels)[0]
+        headline, shown = (
+            headline_of(entry, named_run(results), labels),
+            shown_metrics(entry, labels)[0],
+        )
         metric = shown.name if headline.title == shown.title else headline.title
         if not headline.figure:
             rows.append(Glance(entry, headline.title, None, ""))

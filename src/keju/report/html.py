@@ -113,7 +113,7 @@ def _context(
         "run": fmt.printable(results.run, one_line=True),
         "ended": fmt.ended_words(results, labels),
         "sections": [
-            _section(entry, labels, n, results.run)
+            _section(entry, labels, n, fmt.named_run(results))
             | {"links": links.get(entry.name, {}) if entry in firsts else {}}
             for n, entry in enumerate(results.benchmarks)
         ],

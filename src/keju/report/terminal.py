@@ -94,7 +94,7 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
     first, *others = fmt.alike(fmt.shown_metrics(entry, labels))
     if entry.gold == NO_GOLD:
         first, others = first[:1], []
-    headline = _headline(entry, results.run, labels) + _same(first)
+    headline = _headline(entry, fmt.named_run(results), labels) + _same(first)
     screen.line(headline, style="bold green", indent=_INDENT)
     chance = entry.metrics.get("chance")
     lines = [

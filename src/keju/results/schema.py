@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from keju.benchmarks.base import Reference
 from keju.errors import DataError, Notice
+from keju.messages import catalogue
 from keju.stats.estimate import Ends, Estimate
 from keju.types import OUTCOMES, UNGRADED, Outcome, Sign
 
@@ -263,6 +264,18 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             notices=self.notices + more,
             warnings=self.warnings + tuple(notice.text() for notice in more),
         )
+
+    def told_of(self, run: str) -> Entry:
+        """This entry with the name of its run in the commands that its notices give."""
+        templates = catalogue("en")
+        notices = [
+            msgspec.structs.replace(notice, values={"run": run} | notice.values)
+            if "{run}" in templates.get(notice.code, "")
+            else notice
+            for notice in self.notices
+        ]
+        bare = msgspec.structs.replace(self, notices=(), warnings=())
+        return bare.with_notices(notices)
 
     def with_metrics(self, metrics: Mapping[str, Metric]) -> Entry:
         """This entry with further metrics."""

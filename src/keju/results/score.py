@@ -17,6 +17,7 @@ from keju.benchmarks.choices import recorded_gold
 from keju.benchmarks.kit import refuse
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.samples import DigestTable, restrict, text_digest
+from keju.engine.budget import Meter
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, stored_replies
 from keju.engine.tally import Tally
@@ -27,6 +28,7 @@ from keju.models.openai.wire import finish_of
 from keju.results.arms import compare_arms
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results
 from keju.results.summarise import accuracy_of, entries_of, origin_of, tools_of
+from keju.runs.folder import command_name
 from keju.runs.manifest import Manifest
 from keju.runs.run import Run, damage_notices
 from keju.runs.sameness import other_versions
@@ -80,7 +82,8 @@ def score_run(
         notices.append(Notice("data_changed", {"file": changed[0]}))
     missing = sum(job.units - job.tallies[0].done for job in jobs)
     notices += damage_notices(run.damaged, missing)
-    entries = [entry.with_notices(notices) for entry in entries]
+    name = command_name(run.folder)
+    entries = [entry.with_notices(notices).told_of(name) for entry in entries]
     for job, rows in zip(jobs, joint, strict=True):
         entries = _with_joint_metrics(job, entries, [rows[unit] for unit in sorted(rows)])
     return Results(
@@ -144,6 +147,7 @@ def score_predictions(
         if several:
             disagreements[unit] = list(_disagreement(sample, graded))
             joint.append(Joint(sample.target, graded))
+    job.meter = Meter()  # nobody was asked
     entries = entries_of(job, beside=not several)
     entries = [golds.annotate(e) for e in _with_joint_metrics(job, entries, joint)]
     missing = len(exam.samples) - len(rows)

@@ -42,6 +42,7 @@ from keju.results.schema import (
     Usage,
 )
 from keju.results.tool_stats import tool_notices, tool_stats
+from keju.runs.folder import command_name
 from keju.runs.manifest import Manifest, ManifestFile
 from keju.stats.estimate import FEW_QUESTIONS
 from keju.stats.intervals import FEW_CLUSTERS
@@ -75,7 +76,7 @@ def build_results(
     asked = file.manifest.config.get("price")
     price = Price(**asked) if asked else None
     entries = [
-        entry.with_notices(notices)
+        entry.with_notices(notices).told_of(command_name(file.path.parent))
         for job in jobs
         for entry in entries_of(
             job,
@@ -332,6 +333,13 @@ def _group_rows(
         )
 
 
+def _is_part(exam: Exam) -> bool:
+    """Whether not all published questions of an exam are asked."""
+    asked = {subset.name for subset in exam.subsets}
+    published = {name for mean in exam.means() for task in mean.tasks for name in task}
+    return not published <= asked or any(subset.population for subset in exam.subsets)
+
+
 def _notices(
     exam: Exam, overall: Cell, lost: int, accuracy: Metric, goldless: bool
 ) -> Iterator[Notice]:
@@ -342,7 +350,8 @@ def _notices(
         return Notice(code, {"part": part, "whole": whole, "share": part / whole})
 
     if goldless:
-        yield Notice("no_gold_submission" if exam.submitted else "no_gold")
+        part = "no_gold_partial" if _is_part(exam) else "no_gold_submission"
+        yield Notice(part if exam.submitted else "no_gold")
     elif whole and lost == whole:
         yield Notice("nothing_graded", {"whole": whole})
     elif lost:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 from keju.config import TaskConfig
+from keju.config.load import runs_folder
 from keju.errors import UsageError, did_you_mean
 from keju.runs.journal import FILE, Journal
 from keju.runs.manifest import MANIFEST
@@ -67,6 +69,12 @@ def run_folder(config: TaskConfig) -> RunFolder:
         except FileExistsError:
             continue
     raise UsageError(f"{work_dir} holds too many runs called {name}")
+
+
+def command_name(folder: Path) -> str:
+    """What a command calls the run in `folder`: its id where runs usually are, else its path."""
+    usual = folder.parent == runs_folder(None)
+    return shlex.quote(folder.name if usual else str(folder))
 
 
 def refuse_unknown_run(config: TaskConfig) -> None:

@@ -295,7 +295,7 @@ def test_subsets_are_named_in_any_case(lay: Lay) -> None:
 def test_the_reader_of_letters_reports_its_own_name(lay: Lay) -> None:
     exam = prepare(lay({"capitals.csv": CAPITALS}))
     for name in ("letter", "robust"):
-        (reader,) = choose_readers(exam, [name])
+        reader, *_ = choose_readers(exam, [name])
         reading = exam.grade(Reply("ANSWER: A"), exam.samples[0], reader)
         assert (reading.reader, reading.score.outcome) == (name, "correct")
     assert [reader.name for reader in choose_readers(exam, None)] == ["letter"]

@@ -157,7 +157,9 @@ PROTOCOLS: dict[str, BBHProtocol] = by_name(
         reader="mcpbr",
         about="mcpbr's bigbench-hard: 0-shot, the last line must be the bare answer",
         shot_choices=(0,),
-        wording=ProblemWording(question=MCPBR_PROMPT),
+        wording=ProblemWording(
+            question=MCPBR_PROMPT, words={"problem_statement": QUESTION["question"]}
+        ),
         final_line=True,
         lenient=True,
     ),

@@ -1,0 +1,133 @@
+"""What commands say: numbers and words that fit, names that can be typed, files as they are named."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from keju.benchmarks import registry
+from keju.errors import Notice, did_you_mean
+from tests.cli.conftest import Keju
+
+DEMO = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--limit", "2")
+
+
+def test_one_is_said_as_one() -> None:
+    one, two = (Notice("damaged_lines", {"lines": lines}).text() for lines in (1, 2))
+    assert one == "1 line of the journal cannot be read: it counts as not asked"
+    assert two == "2 lines of the journal cannot be read: they count as not asked"
+    assert "1 题没有预测" in Notice("missing_predictions", {"missing": 1, "whole": 2}).text("zh")
+
+
+def test_what_is_valid_is_listed_in_one_order() -> None:
+    assert did_you_mean("zzz", {"b", "c", "a"}) == " (valid: a, b, c)"
+
+
+def test_names_of_a_list_may_have_blanks(keju: Keju) -> None:
+    ran = keju("eval", "-m", "scripted", "--datasets", "demo, nonsense", "-q")
+    assert ran.err.startswith("keju: error: unknown benchmark 'nonsense'")
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (("-o", "a.jsonl", "--format", "csv"), "a.jsonl is named for another format than"),
+        (("-o", "a.xlsx"), "a.xlsx: its suffix is of no format that Keju writes"),
+    ],
+)
+def test_a_file_that_is_named_for_another_format_is_refused(
+    keju: Keju, argv: tuple[str, ...], told: str
+) -> None:
+    keju(*DEMO, "--run-id", "r")
+    ran = keju("export", "r", *argv)
+    assert (ran.code, told in ran.err, Path(argv[1]).exists()) == (2, True, False)
+
+
+def test_the_suffix_of_a_file_is_its_format(keju: Keju) -> None:
+    keju(*DEMO, "--run-id", "r")
+    for name in ("a.jsonl", "a.csv", "plain"):
+        assert keju("export", "r", "-o", name).code == 0
+    rows = [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()]
+    assert len(rows) == 12
+    assert Path("a.csv").read_bytes() == Path("plain").read_bytes()
+
+
+def test_a_run_without_a_sample_says_what_to_give(keju: Keju) -> None:
+    keju(*DEMO, "--run-id", "r")
+    ran = keju("show", "r")
+    assert ran.code == 2
+    words = shlex.split(ran.err.strip().rpartition("such as ")[2])
+    assert keju("show", "r", *words).code == 0
+    assert "unknown benchmark 'nonsense'" in keju("show", "nonsense").err
+
+
+def test_warnings_name_the_run_itself(keju: Keju, data_dir: Path, tmp_path: Path) -> None:
+    """The command in a warning can be typed as it stands, wherever the run is."""
+    args = '{"ceval": {"split": "test", "subset_list": ["logic"]}}'
+    ran = keju(
+        "eval", "-m", "scripted", "--datasets", "ceval", "--dataset-args", args, "-q", "--limit", "2",
+        "--data-dir", str(data_dir), "--work-dir", "other runs", "--run-id", "r", "--no-report",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    (line,) = [line for line in ran.out.splitlines() if "warning: no score" in line]
+    command = line.partition("with ")[2].partition(", since")[0]
+    assert command == "keju export 'other runs/r' --format submission --partial"
+    assert keju(*shlex.split(command)[1:], "-o", "s.json").code == 0
+    assert "RUN" not in ran.out
+
+
+def test_nobody_was_asked_for_a_file_of_predictions(keju: Keju) -> None:
+    Path("p.jsonl").write_text('{"subset": "word_sorting", "index": 0, "output": "(A)"}')
+    argv = ("score", "--datasets", "demo", "--predictions", "p.jsonl")
+    assert keju(*argv, "--json").json["benchmarks"][0]["usage"]["requests"] == 0
+    assert "request" not in keju(*argv).out
+
+
+def test_a_short_run_took_some_time(keju: Keju) -> None:
+    shown = keju(*DEMO, "--run-id", "r").out
+    assert "12 requests (0 of them retries)" in shown
+    assert " 0 s for the whole run" not in shown
+
+
+PLUGIN = """
+from keju import Benchmark, Protocol, Question, Wording, by_name, reader
+
+@reader
+def whole(text, sample):
+    return text.strip()
+
+def questions(setup):
+    yield Question("1 + 1?", "2")
+    {body}
+
+SUMS = Benchmark(
+    name="sums", title="Sums", about="additions", questions=questions, readers=by_name(whole),
+    protocols=by_name(Protocol(
+        name="plain", version="1", reader="whole", about="as it is",
+        wording=Wording(question="{template}"),
+    )),
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "template", "told"),
+    [
+        ("raise ValueError('odd')", "{question}", "(sums_exam.py, line 10): ValueError: odd"),
+        ("pass", "{qestion}", "question: unknown placeholder '{qestion}' (did you mean"),
+    ],
+)
+def test_a_plug_in_that_is_wrong_is_one_line(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, body: str, template: str, told: str
+) -> None:
+    text = PLUGIN.replace("{body}", body).replace("{template}", template)
+    names = {"__name__": "sums_exam"}
+    exec(compile(text, "sums_exam.py", "exec"), names)
+    monkeypatch.setattr(registry, "get", lambda _: names["SUMS"])
+    ran = keju("eval", "-m", "scripted", "--datasets", "sums", "-q")
+    assert ran.code == 2, ran.err
+    assert told in ran.err
+    assert len(ran.err.splitlines()) == 1
