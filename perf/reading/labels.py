@@ -85,7 +85,7 @@ def write_texts(data: Path, out: Path) -> None:
     for model in models():
         replies = replies_of(model, data)
         for row in rows_of(model):
-            if row.known is msgspec.UNSET:
+            if row.known is msgspec.UNSET or row.key not in replies:
                 continue
             reply = replies[row.key]
             sample, kind = reply.sample, kind_of(reply.sample)

@@ -1,11 +1,13 @@
 """Recorded replies by key: the text of a reply, and the question as its model saw it.
 
-A key is ``MODEL/SAMPLE``, e.g. ``code-davinci-002/bbh_snarks_3``. The repository holds keys and
-labels; texts come from the folder of real data.
+A key is ``MODEL/SAMPLE``, e.g. ``code-davinci-002/bbh_snarks_3``, with the protocol between them
+where a model was asked in several ways, e.g. ``embedded/mcpbr/bbh_snarks_3``. The
+repository holds keys and labels; texts come from the folder of real data.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,7 +24,9 @@ from perf.measure import ROOT
 
 CORPUS = ROOT / "tests" / "readers" / "corpus"
 EMBEDDED = CORPUS / "embedded-texts.jsonl"
-"""Replies of the embedded model: key, exam, protocol, shots and text."""
+"""Replies of the embedded model: key, exam, protocol, shots (null: the protocol's own) and text."""
+MORE = "KEJU_EMBEDDED_TEXTS"
+"""Names a file with more of them, which the repository does not hold."""
 
 
 class Written(NamedTuple):
@@ -87,9 +91,11 @@ def exam_of(benchmark: str, protocol: str, data: Path, **args: Any) -> Exam:
 
 
 def embedded(data: Path) -> Iterator[Written]:
-    """The replies of the embedded model, which stand in the repository."""
-    for row in map(msgspec.json.decode, EMBEDDED.read_bytes().splitlines()):
-        exam = exam_of(row["benchmark"], row["protocol"], data, few_shot_num=row["shots"])
+    """The replies of the embedded model whose texts are here."""
+    files = [EMBEDDED, *map(Path, filter(None, [os.environ.get(MORE)]))]
+    for row in (msgspec.json.decode(line) for f in files for line in f.read_bytes().splitlines()):
+        args = {} if row["shots"] is None else {"few_shot_num": row["shots"]}
+        exam = exam_of(row["benchmark"], row["protocol"], data, **args)
         sample = samples_of(exam)[row["key"].rpartition("/")[2]]
         yield Written(row["key"], row["text"], sample, exam)
 

@@ -9,11 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
-ROWS: list[dict[str, Any]] = [
-    msgspec.json.decode(line)
-    for line in (Path(__file__).parent / "written.jsonl").read_bytes().splitlines()
-]
+
+def rows_of(name: str) -> list[dict[str, Any]]:
+    lines = (Path(__file__).parent / name).read_bytes().splitlines()
+    return [msgspec.json.decode(line) for line in lines]
+
+
+SPLIT = rows_of("written.jsonl")
+"""Half of them for tuning, half for the report."""
+REPORTED = rows_of("written_reported.jsonl")
+"""Written later, for the report alone."""
+ROWS = SPLIT + REPORTED
 
 BENCHMARKS = {"bbh", "mmlu_pro", "ceval", "bixbench"}
 
@@ -36,11 +44,12 @@ def is_chinese(row: dict[str, Any]) -> bool:
     return re.search("[\u4e00-\u9fff]", row["question"] + row["output"]) is not None
 
 
-def test_there_are_enough_rows_in_both_languages() -> None:
-    chinese = sum(map(is_chinese, ROWS))
-    assert len(ROWS) >= 300
-    assert 0.4 <= chinese / len(ROWS) <= 0.6
-    assert {row["benchmark"] for row in ROWS} == BENCHMARKS
+@pytest.mark.parametrize("rows", [SPLIT, REPORTED], ids=["split", "reported"])
+def test_there_are_enough_rows_in_both_languages(rows: list[dict[str, Any]]) -> None:
+    chinese = sum(map(is_chinese, rows))
+    assert len(rows) >= 300
+    assert 0.4 <= chinese / len(rows) <= 0.6
+    assert {row["benchmark"] for row in rows} == BENCHMARKS
 
 
 def test_no_row_stands_twice() -> None:
@@ -50,7 +59,8 @@ def test_no_row_stands_twice() -> None:
 
 
 def test_the_half_follows_from_the_id() -> None:
-    for row in ROWS:
+    assert {row["half"] for row in REPORTED} == {"reported"}
+    for row in SPLIT:
         odd = hashlib.sha256(row["id"].encode()).digest()[-1] % 2
         assert row["half"] == ("reported" if odd else "tuning"), row["id"]
 
@@ -72,7 +82,8 @@ def test_questions_have_the_form_of_their_exam() -> None:
             assert "List: " in row["question"], row["id"]
 
 
-def test_about_a_quarter_states_no_single_answer() -> None:
+def test_many_state_no_single_answer() -> None:
     """An exam of readers that rewards only finding answers would reward guessing."""
-    open_ended = sum(row["label"] in (None, "ambiguous") for row in ROWS)
-    assert 0.2 <= open_ended / len(ROWS) <= 0.3
+    for rows, least, most in ((SPLIT, 0.2, 0.3), (REPORTED, 0.15, 0.3)):
+        open_ended = sum(row["label"] in (None, "ambiguous") for row in rows)
+        assert least <= open_ended / len(rows) <= most
