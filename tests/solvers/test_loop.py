@@ -406,7 +406,9 @@ def test_an_endpoint_that_refuses_tools_is_found_before_the_first_question() -> 
 
 
 def test_the_tokens_of_the_definitions_are_measured_or_estimated() -> None:
-    facts = knock({"add": add}, {}, Plan()).facts()
+    loop = knock({"add": add}, {}, Plan())
+    assert [notice.code for notice in loop.notices] == ["tools_take_no_tokens"]
+    facts = loop.facts()
     assert facts["tools"] == ["add"]
     assert facts["schema_tokens_from"] == "estimate"
     assert facts["sources"] == {"kind": "functions"}

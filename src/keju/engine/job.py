@@ -320,7 +320,8 @@ def make_jobs(config: TaskConfig) -> list[Job]:
 
 def _refuse_tools(exam: Exam, sampling: Sampling) -> None:
     """ConfigError where no conversation can follow the questions, so that no tool can be used."""
-    if sampling.form != "chat" or sampling.decode != "generate":
+    cued = exam.render(exam.samples[0]).cue
+    if sampling.form != "chat" or sampling.decode != "generate" or cued:
         values = {"name": exam.benchmark, "protocol": exam.protocol.name}
         raise ConfigError("tools_without_conversation", **values)
     for name in ("tools", "tool_choice", "continue_final_message"):

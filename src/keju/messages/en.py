@@ -397,6 +397,8 @@ TEXTS: dict[str, str] = {
     "names; choose another --run-id",
     "episodes_broken_off": "{episodes} episodes were broken off and had to start again; what they "
     "had spent is in no usage below",
+    "tools_take_no_tokens": "the endpoint counts as many tokens with tools as without: the "
+    "model may never have seen them (with agent.protocol text it does)",
     "tool_named_twice": "two tools of one arm are called '{name}'",
     "config_no_extras": "unknown key 'extra_params.{key}' (this benchmark has none)",
     "config_nested_too_deep": "nested more than {levels} deep, or part of itself",

@@ -342,6 +342,8 @@ TEXTS: dict[str, str] = {
     "tools_in_extra_body": "有工具的组中，extra_body 不能设置“{name}”",
     "arm_other_tools": "运行“{run}”的组“{arm}”在同样的名称下用的是别的工具；请另选 --run-id",
     "episodes_broken_off": "{episodes} 次作答中途中断，须重新开始；其消耗未计入下面的用量",
+    "tools_take_no_tokens": "接口对带工具与不带工具的请求计数相同：模型可能从未看到工具"
+    "（agent.protocol 设为 text 则会看到）",
     "tool_named_twice": "同一组中有两个工具都叫“{name}”",
     "config_no_extras": "未知的键“extra_params.{key}”（此基准没有自己的设置）",
     "config_nested_too_deep": "嵌套超过 {levels} 层，或包含自身",

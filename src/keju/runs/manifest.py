@@ -192,19 +192,8 @@ class SessionLog:
 
     @property
     def spent(self) -> dict[str, int]:
-        """What all sessions have sent and been sent, replies that were lost with them included."""
-        sessions = self._entry.sessions
-        return {
-            "requests": sum(session.requests for session in sessions),
-            "input": sum(session.input_tokens for session in sessions),
-            "output": sum(session.output_tokens for session in sessions),
-        }
-
-    @property
-    def broken_off(self) -> int:
-        """Episodes that earlier sessions began and did not finish; they were begun again."""
-        told = [s for s in self._entry.sessions if s.episodes_begun is not UNSET]
-        return sum((s.episodes_begun or 0) - (s.episodes_finished or 0) for s in told)
+        """What has been spent beside the lines of the journal, as far as it counts."""
+        return {}
 
     def note_endpoint(self, facts: dict[str, Any]) -> None:
         """Write what is known of the endpoint, before the first question."""
@@ -262,6 +251,22 @@ class ManifestFile(SessionLog):
         # A folder that was removed during the run is not made again: its records are gone.
         write = partial(write_json, self.path, self.manifest, make_folder=False)
         super().__init__(self.manifest, write)
+
+    @property
+    def spent(self) -> dict[str, int]:
+        """What all sessions have sent and been sent, also for episodes that have no line."""
+        sessions = self.manifest.sessions
+        return {
+            "requests": sum(session.requests for session in sessions),
+            "input": sum(session.input_tokens for session in sessions),
+            "output": sum(session.output_tokens for session in sessions),
+        }
+
+    @property
+    def broken_off(self) -> int:
+        """Episodes that earlier sessions began and did not finish; they were begun again."""
+        told = [s for s in self.manifest.sessions if s.episodes_begun is not UNSET]
+        return sum((s.episodes_begun or 0) - (s.episodes_finished or 0) for s in told)
 
     @property
     def ask_again(self) -> frozenset[FaultKind]:

@@ -107,6 +107,7 @@ class ToolLoop(Solver):
         self.price = price
         self.protocol = Textual() if agent.protocol == "text" else Native()
         self._overhead: dict[str, Any] = {}
+        self._unseen: list[Notice] = []
 
     def check(self, model: Model) -> None:
         """ConfigError where the model cannot act as the settings say."""
@@ -139,8 +140,10 @@ class ToolLoop(Solver):
         offered = await model.ask(replace(probe, tools=tools), timeout=PROBE_SECONDS)
         if offered.error is not None and offered.error.kind == "bad_request":
             raise EndpointError("endpoint_without_tools", problem=fault_text(offered.error))
-        if 0 < plain.usage.input < offered.usage.input:
-            taken = offered.usage.input - plain.usage.input
+        taken = offered.usage.input - plain.usage.input
+        if offered.error is None and not taken and plain.usage.input:
+            self._unseen = [Notice("tools_take_no_tokens")]
+        elif plain.usage.input and taken > 0:
             self._overhead = {"schema_tokens": taken, "schema_tokens_from": "endpoint"}
 
     def facts(self) -> dict[str, Any]:
@@ -157,7 +160,7 @@ class ToolLoop(Solver):
     @property
     def notices(self) -> list[Notice]:
         """What a reader of the results must know of the tools."""
-        return self.source.notices
+        return self._unseen + self.source.notices
 
     async def __call__(
         self, request: Request, channel: Channel, sample: Sample, epoch: int
