@@ -146,8 +146,14 @@ def test_the_knock_fits_the_schema(extra: dict[str, Any]) -> None:
 
 
 def test_old_states_cannot_be_hidden_where_thinking_is_tied_to_them() -> None:
-    with AnthropicServer() as server, pytest.raises(ConfigError):
-        solve(server, "claude-sonnet-5-5", knock=True, hide_old_env_states=True)
+    loop = ToolLoop(Functions({"add": add}), Agent(hide_old_env_states=True))
+    free, bound = (
+        make(TaskConfig(model=f"anthropic:{name}", datasets=["demo"]))
+        for name in ("claude-opus-4-8", "claude-sonnet-5-5")
+    )
+    loop.check(free)
+    with pytest.raises(ConfigError, match="hide_old_env_states"):
+        loop.check(bound)
 
 
 def test_thinking_that_is_hidden_goes_back_as_it_came() -> None:
