@@ -168,7 +168,8 @@ def test_the_episode_is_kept_with_its_notebook_and_its_facts(env: Keju) -> None:
     assert facts["kernel"]["backend"] == "bwrap"
     assert facts["kernel"]["network"] == "none"
     place = Path(ran.json["folder"], "episodes", f"{record['id']}.0", "notebook.ipynb")
-    notebook = nbformat.read(place, as_version=4)
+    read: Any = nbformat.read
+    notebook = read(place, as_version=4)
     nbformat.validate(notebook)
     assert notebook.cells[0].source == SUM
     assert "42" in str(notebook.cells[2].outputs)

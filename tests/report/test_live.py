@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import io
 
-from keju.engine.display import Progress, Standing
-from keju.report.live import make_display
+from keju.engine.display import ArmStanding, Progress, Standing
+from keju.report.live import arm_rows, make_display
 from keju.stats.intervals import wilson
 
 
@@ -178,3 +178,15 @@ def test_an_interrupted_start_leaves_nothing_to_finish() -> None:
     display.note("before the start")
     display.finish()
     assert stream.getvalue() == "before the start\n"
+
+
+def test_arms_stand_in_a_table_of_their_own() -> None:
+    arms = [
+        Standing("bbh", 3.0, 4, arm=ArmStanding("bbh · baseline", 4, 10, 0, 0, 0, 0.01)),
+        Standing("bbh", 0.0, 0, arm=ArmStanding("bbh · calc", 2, 10, 7, 1, 2, 0.02)),
+    ]
+    titles, first, second = arm_rows(Progress(done=6, total=20, exams=tuple(arms)))
+    assert titles == ["arm", "done", "right", "tool calls", "failed", "errors", "cost"]
+    assert first == ["bbh · baseline", "4/10", "75.0 %", "0", "0", "0", "0.0100"]
+    assert second == ["bbh · calc", "2/10", "–", "7", "1", "2", "0.0200"]
+    assert arm_rows(Progress(done=1, total=2, exams=(Standing("bbh", 1.0, 1),))) == []

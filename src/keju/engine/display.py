@@ -7,6 +7,21 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 
+class ArmStanding(NamedTuple):
+    """How one arm of an exam stands."""
+
+    name: str
+    done: int
+    units: int
+    calls: int
+    """Calls of tools."""
+    failed: int
+    """Calls that did not end well."""
+    errors: int
+    """Answers that were lost to a fault."""
+    cost: float | None
+
+
 class Standing(NamedTuple):
     """How one exam stands."""
 
@@ -16,6 +31,8 @@ class Standing(NamedTuple):
     graded: int
     repeats: int = 1
     """Answers to one question: of its repeats and of the rotations of its options."""
+    arm: ArmStanding | None = None
+    """Where the exam is sat in several arms."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,7 @@ class Job:
         self.units = len(exam.samples) * epochs
         self.uses: dict[int, ToolUse] = {}
         """What the episodes did with their tools, by unit, where the model acts."""
+        self.calls = self.failed_calls = 0
         self.meter = Meter()
         """What the records that count have cost."""
         self.ledger = Ledger(self.units if arm else 0)
@@ -203,8 +204,16 @@ class Job:
         if self.arm:
             self.ledger.enter(unit, reply.usage)
         if reply.episode is not None:
-            self.uses[unit] = tool_use(reply.episode)
+            self._note_tools(unit, tool_use(reply.episode))
         self._note_reporter(unit, reply.model)
+
+    def _note_tools(self, unit: int, use: ToolUse) -> None:
+        """Keep what an episode did; a later episode of the unit replaces it."""
+        for known, sign in ((self.uses.get(unit), -1), (use, 1)):
+            if known is not None:
+                self.calls += sign * len(known.calls)
+                self.failed_calls += sign * sum(call.kind != "ok" for call in known.calls)
+        self.uses[unit] = use
 
     def _note_reporter(self, unit: int, name: str) -> None:
         """Count the name that came with a reply; a later reply of the unit replaces it."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from keju.config import TaskConfig
 from keju.engine.budget import Meter, Spending
 from keju.engine.channel import Channel, Limits
-from keju.engine.display import Display, Progress, Silent, Standing
+from keju.engine.display import ArmStanding, Display, Progress, Silent, Standing
 from keju.engine.job import Job
 from keju.engine.loop import Engine
 from keju.engine.queue import Queue
@@ -182,6 +182,11 @@ class _Session:
         """What the model was called in the replies that count, earlier sessions' among them."""
         return sum((job.reported for job in self._jobs), Counter())
 
+    def _arm(self, job: Job) -> ArmStanding:
+        done, errors = job.tallies[0].done, len(job.errors)
+        cost = job.meter.cost(self._channel.spending.price)
+        return ArmStanding(job.title, done, job.units, job.calls, job.failed_calls, errors, cost)
+
     def show(self) -> None:
         """Show how far the session is."""
         channel, spent = self._channel, self._channel.spending
@@ -198,6 +203,7 @@ class _Session:
                         tally.total,
                         tally.graded,
                         tally.epochs * job.exam.rotations,
+                        self._arm(job) if job.arm else None,
                     )
                     for job, tally in zip(self._jobs, heads, strict=True)
                 ),

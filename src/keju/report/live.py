@@ -14,7 +14,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, TextIO
 
 from keju.engine.display import Display, Progress, Silent
-from keju.report.format import compact, count, duration, interval, money, percent, printable
+from keju.report.format import (
+    UNKNOWN,
+    compact,
+    count,
+    duration,
+    interval,
+    money,
+    percent,
+    printable,
+)
 from keju.stats.intervals import wilson
 from keju.stats.strata import FEWEST
 
@@ -87,7 +96,7 @@ class Rates:
 def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], list[str]]:
     """The state in words: quality, speed, and what is to come."""
     quality: list[str] = []
-    for exam, score, graded, repeats in snapshot.exams:
+    for exam, score, graded, repeats, _ in snapshot.exams:
         if graded:  # a mean over several exams would be one of nothing that was asked
             name = f"{exam} accuracy" if len(snapshot.exams) > 1 else "accuracy"
             share = min(1.0, max(0.0, score / graded))
@@ -113,6 +122,21 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
     if snapshot.waiting:
         outlook.append(f"waiting: {printable(snapshot.waiting, one_line=True)}")
     return quality, speed, outlook
+
+
+def arm_rows(snapshot: Progress) -> list[list[str]]:
+    """The arms of a run, a row each under their titles; none in a run without arms."""
+    rows = []
+    for standing in snapshot.exams:
+        if (arm := standing.arm) is not None:
+            share = percent(standing.score / standing.graded, 1) if standing.graded else UNKNOWN
+            row = [arm.name, f"{count(arm.done)}/{count(arm.units)}", share, count(arm.calls)]
+            row += [count(arm.failed), count(arm.errors)]
+            rows.append([*row, *([money(arm.cost)] if arm.cost is not None else [])])
+    if not rows:
+        return []
+    titles = ["arm", "done", "right", "tool calls", "failed", "errors", "cost"]
+    return [titles[: len(rows[0])], *rows]
 
 
 def _opening(total: int, reused: int, benchmarks: Sequence[str]) -> str:
@@ -236,7 +260,13 @@ class LiveDisplay:
         lines = [Text(quality, style="bold"), Text(speed), Text(outlook)]
         if snapshot.waiting:
             lines[-1].stylize("yellow")
-        return Group(Text(self._title), bar, *(line for line in lines if line.plain))
+        shown: list[RenderableType] = [line for line in lines if line.plain]
+        if rows := arm_rows(snapshot):
+            arms = Table.grid(padding=(0, 3))
+            for row in rows:
+                arms.add_row(*row)
+            shown[:1] = [arms]
+        return Group(Text(self._title), bar, *shown)
 
 
 def _write_line(stream: TextIO, line: str) -> None:
