@@ -365,7 +365,7 @@ def test_the_text_protocol() -> None:
     assert exchange.reply.text == "So the answer is 5."
     assert len(bodies) == 3
     kinds = [turn.kind for turn in turns_of(exchange) if turn.role == "tool"]
-    assert kinds == ["ok", "unknown_tool"]
+    assert kinds == ["ok", "bad_arguments"]
 
 
 def test_the_text_protocol_asks_for_the_last_answer() -> None:

@@ -213,15 +213,15 @@ class _Episode:
         silent = 0
         for _ in range(self._agent.max_iterations):
             turn = await self._ask(box, "auto")
-            if turn is not None and not turn.calls:
+            if turn is not None and turn.calls:
+                await self._act(box, turn.calls)
+            elif turn is not None:
                 silent += 1
                 if box.reminder and silent < SILENT_TURNS:
                     self._say(Turn(role="user", text=box.reminder))
-                    continue
-                self._end("no_tool_call" if box.submits else "final")
-            elif turn is not None:
-                await self._act(box, turn.calls)
-                self._look_at_limits()
+                else:
+                    self._end("no_tool_call" if box.submits else "final")
+            self._look_at_limits()
             if self._stop is not None:
                 return
         closing = "\n\n".join(filter(None, (box.closing, self._protocol.closing)))
@@ -297,6 +297,9 @@ class _Episode:
         if number >= MOST_CALLS:
             text = f"Not carried out: more than {MOST_CALLS} calls at once. Call it again."
             return ToolResult(text, "tool_error")
+        if not call.name:
+            text = "The call names no tool, or is not valid JSON. Write it again."
+            return ToolResult(text, "bad_arguments")
         if call.name not in names:
             return ToolResult(
                 f"There is no tool '{call.name}'. The tools are: {', '.join(names)}.",
