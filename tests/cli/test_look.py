@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from keju.cli.stats import Lengths
 from keju.models.registry import Extra
+from keju.solvers.sandbox.sandbox import PREFIX
 from tests.cli.conftest import Keju
 
 SHAPE = {"n", "mean", "min", "max"}
@@ -186,3 +188,18 @@ def test_an_answer_in_yaml_stays_as_it_is_written(written: str, keju: Keju, tmp_
     (tmp_path / "quiz").mkdir()
     (tmp_path / "quiz" / "q.yaml").write_text(f"- question: Which?\n  answer: {written}\n")
     assert keju("show", "./quiz", "--json").json["target"] == written
+
+
+def test_doctor_lists_what_sandboxes_left_behind(keju: Keju) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    for owner, listed in ((gone.pid, True), (os.getpid(), False)):
+        folder = Path(tempfile.gettempdir()) / f"{PREFIX}{owner}-test"
+        folder.mkdir()
+        try:
+            checks = keju("doctor", "--json").json["checks"]
+            found = [check for check in checks if str(folder) in check["found"]]
+            assert [check["status"] for check in found] == ["left over"] * listed
+        finally:
+            folder.rmdir()
+    assert {"sandbox bwrap", "sandbox docker", "sandbox podman"} <= {c["name"] for c in checks}

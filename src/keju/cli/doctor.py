@@ -26,6 +26,8 @@ class Check(NamedTuple):
     """What to do where it is missing."""
     optional: bool = True
     exit_code: int = 2
+    fault: str = "missing"
+    """What is wrong, in a word."""
 
 
 @command(
@@ -44,7 +46,7 @@ def doctor(
     """Examine the installation: versions, optional parts, data, folders, the endpoint."""
     from keju.report.table import render_table
 
-    checks = [*_software(), *_data(data_dir), *_folders(work_dir)]
+    checks = [*_software(), *_data(data_dir), *_folders(work_dir), *_sandboxes()]
     from keju.config.providers import OPENAI, provider_of
 
     provider = provider_of(model)
@@ -62,7 +64,7 @@ def doctor(
     rows = [
         {
             "name": check.name,
-            "status": "ok" if check.ok else "missing",
+            "status": "ok" if check.ok else check.fault,
             "found": check.state,
             "remedy": check.remedy,
         }
@@ -84,6 +86,10 @@ def _software() -> Iterator[Check]:
         Extra("data", ("duckdb", "huggingface_hub"), "Parquet files and downloads from hubs"),
         *dict.fromkeys(kind.extra for kind in KINDS if kind.extra is not None),
         Extra("logs", ("zstandard",), "logs of other tools that are packed with Zstandard"),
+        Extra("mcp", ("mcp",), "MCP servers as tools"),
+        Extra(
+            "agent", ("ipykernel", "jupyter_client", "nbformat"), "notebooks and Python as tools"
+        ),
     )
     yield Check("python", True, platform.python_version())
     for package in CORE:
@@ -130,6 +136,36 @@ def _folders(work_dir: str | None) -> Iterator[Check]:
         usable = existing.is_dir() and os.access(existing, os.W_OK)
         remedy = "" if usable else f"choose another with {choice}"
         yield Check(name, usable, str(folder), remedy, optional=False)
+
+
+def _sandboxes() -> Iterator[Check]:
+    """Try each backend, and look for what sandboxes have left behind."""
+    import asyncio
+
+    from keju.config.sandbox import Sandbox as Settings
+    from keju.solvers.sandbox.leftovers import leftovers
+    from keju.solvers.sandbox.sandbox import Probe, Sandbox
+    from keju.solvers.sandbox.supervisor import Supervisor
+
+    async def tried() -> list[Probe]:
+        async with Supervisor() as supervisor:
+            chosen = [Settings.model_validate({"backend": name}) for name in names]
+            return await asyncio.gather(*(Sandbox(s, supervisor).probe() for s in chosen))
+
+    names = ("bwrap", "docker", "podman")
+    for probe in asyncio.run(tried()):
+        name = f"sandbox {probe.backend}"
+        if probe.ok:
+            with_ = probe.runtime or "without --disable-userns"
+            yield Check(name, True, f"{probe.version} works ({with_})")
+        elif probe.backend == "bwrap":
+            remedy = "install bubblewrap (package bubblewrap) and keju[agent] to run code of models"
+            yield Check(name, False, probe.problem, remedy)
+        else:  # it needs an image, which only a run names
+            state = f"{probe.version} answers" if probe.version else probe.problem
+            yield Check(name, bool(probe.version), state)
+    for left in leftovers():
+        yield Check("sandbox", False, left.what, left.remedy, fault="left over")
 
 
 async def _reach(api_url: str, api_key: str | None, name: str | None) -> str:

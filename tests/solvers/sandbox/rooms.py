@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +15,8 @@ import pytest
 
 from keju.config.sandbox import Sandbox as Settings
 from keju.solvers.sandbox.kernel import Kernel
-from keju.solvers.sandbox.sandbox import Probe, Sandbox
+from keju.solvers.sandbox.sandbox import PREFIX, Probe, Sandbox
+from keju.solvers.sandbox.supervise import below, table
 
 SIZES = {
     **{"memory": "400MiB", "max_file_bytes": "40MiB", "max_work_bytes": "60MiB"},
@@ -57,3 +62,48 @@ def in_kernel(
 
     run(with_kernel(), limit)
     return kept[0]
+
+
+# A Keju with two kernels that run cells, one of which has left a daemon behind.
+KEJU = """
+import asyncio, os, sys
+from pathlib import Path
+from keju.config.sandbox import Sandbox as Settings
+from keju.solvers.sandbox.sandbox import Sandbox
+
+DAEMON = "import os, time\\nif os.fork() == 0:\\n    os.setsid()\\n    time.sleep(600)\\n"
+
+async def work(sandbox, folder):
+    folder.mkdir()
+    async with sandbox.kernel(folder) as kernel:
+        await kernel.run(DAEMON)
+        print(kernel._user, flush=True)
+        await kernel.run("while True: pass")
+
+async def main():
+    settings = Settings.model_validate_json(sys.argv[1])
+    async with Sandbox(settings, concurrency=2) as sandbox:
+        await asyncio.gather(*(work(sandbox, Path(sys.argv[2]) / str(n)) for n in range(2)))
+
+asyncio.run(main())
+"""
+
+
+def kill_with_kernels(settings: Settings, folder: Path) -> int:
+    """kill -9 a Keju in the middle of two cells; its id, when all that it started is gone."""
+    argv = [sys.executable, "-c", KEJU, settings.model_dump_json(), str(folder)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as keju:
+        assert keju.stdout is not None
+        users = [keju.stdout.readline().strip() for _ in range(2)]
+        tree = below(keju.pid, table())
+        keju.kill()
+    assert all(users)
+    assert len(tree) > 6
+    limit = time.monotonic() + 60
+    folders = f"{PREFIX}{keju.pid}-*"
+    while time.monotonic() < limit:
+        left = {pid for pid, seen in table().items() if seen.state != "Z"} & set(tree)
+        if not left and not list(Path(tempfile.gettempdir()).glob(folders)):
+            return keju.pid
+        time.sleep(0.05)
+    raise AssertionError(f"left behind: {left}, {folders}")

@@ -16,7 +16,7 @@ from keju.solvers.sandbox import memory
 from keju.solvers.sandbox.backends import BACKENDS
 from keju.solvers.sandbox.kernel import Kernel, KernelDied
 from keju.solvers.sandbox.sandbox import PREFIX, Sandbox
-from tests.solvers.sandbox.rooms import SMALL, in_kernel, opened, run
+from tests.solvers.sandbox.rooms import SMALL, in_kernel, kill_with_kernels, opened, run
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -259,3 +259,11 @@ def test_a_cancelled_episode_leaves_nothing(tmp_path: Path) -> None:
             assert not list(Path(tempfile.gettempdir()).glob(f"{PREFIX}{os.getpid()}-*"))
 
     run(cancelled())
+
+
+def test_a_killed_keju_leaves_neither_processes_nor_folders(tmp_path: Path) -> None:
+    async def works() -> None:
+        await (await opened(SMALL)).close()
+
+    run(works())
+    kill_with_kernels(SMALL, tmp_path)

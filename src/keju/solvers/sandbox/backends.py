@@ -228,7 +228,7 @@ class Container(Backend):
             *("--network", settings.network, "--memory", str(room.memory)),
             *("--memory-swap", str(room.memory), "--pids-limit", str(settings.processes)),
             *("--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only"),
-            *("--tmpfs", f"/tmp:rw,nosuid,nodev,size={settings.scratch_bytes}"),
+            *("--tmpfs", f"/tmp:rw,nosuid,nodev,mode=1777,size={settings.scratch_bytes}"),
             *("--shm-size", str(settings.scratch_bytes), "--ipc", "private"),
             *("--hostname", "sandbox", "--user", f"{user}:{user}", "--workdir", WORK),
             *("--volume", f"{room.work}:{WORK}", "--volume", f"{room.run}:{RUN}"),
@@ -279,7 +279,8 @@ class Podman(Container):
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
         launch = super().launch(room, command)
         place = launch.argv.index("run") + 1
-        more = ["--http-proxy=false", *(["--userns", "keep-id"] if room.owner is None else [])]
+        more = ["--http-proxy=false", "--read-only-tmpfs=false"]
+        more += ["--userns", "keep-id"] if room.owner is None else []
         return launch._replace(argv=[*launch.argv[:place], *more, *launch.argv[place:]])
 
 

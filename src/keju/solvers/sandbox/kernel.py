@@ -334,9 +334,16 @@ class Kernel:
 
 
 SOCKETS = ("shell", "iopub", "stdin", "control", "hb")
-# Without its debugger a kernel starts in three quarters of the time.
+# As the first process of a container a kernel could be neither interrupted nor killed: it becomes
+# the second. Without its debugger it starts in three quarters of the time.
 LAUNCHER = """
-import runpy, sys
+import os, runpy, sys
+kernel = os.fork() if os.getpid() == 1 else 0
+while kernel:
+    pid, status = os.wait()
+    if pid == kernel:
+        code = os.waitstatus_to_exitcode(status)
+        os._exit(code if code >= 0 else 128 - code)
 sys.modules["debugpy"] = None
 runpy.run_module("ipykernel_launcher", run_name="__main__")
 """

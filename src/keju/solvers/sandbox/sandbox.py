@@ -39,7 +39,7 @@ from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, Process, Supervisor
 PREFIX: Final = "keju-kernel-"
 """Of run folders; the process id of their Keju follows."""
 TRIAL_SECONDS: Final = 60.0
-NICE: Final = 5
+NICE: Final = 2
 """Keju itself comes first."""
 # Says what Python and which packages there are, where a kernel can be started.
 PYTHON_TRIAL = """

@@ -1,0 +1,55 @@
+"""What sandboxes of a Keju that is gone have left behind: where its supervisor was killed too."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from keju.solvers.sandbox.backends import LABEL
+from keju.solvers.sandbox.sandbox import PREFIX
+
+_OWNER = re.compile(rb"(?:keju-kernel-|keju-)(\d+)-")
+"""``keju-kernel-4711-x7f2`` (a folder), ``keju-4711-a07f`` (a container): Keju was process 4711."""
+
+
+class Leftover(NamedTuple):
+    """A folder, a container or a process."""
+
+    what: str
+    remedy: str
+
+
+def leftovers() -> Iterator[Leftover]:
+    """All that belongs to no living Keju."""
+    for root in {tempfile.gettempdir(), "/tmp"}:
+        for folder in sorted(Path(root).glob(f"{PREFIX}*")):
+            if _orphaned(folder.name.encode()):
+                yield Leftover(f"folder {folder}", f"rm -rf {folder}")
+    for engine in ("podman", "docker"):
+        for name in _containers(engine) if shutil.which(engine) else ():
+            if _orphaned(name.encode()):
+                yield Leftover(f"container {name}", f"{engine} rm --force {name}")
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            command = path.read_bytes()
+            if PREFIX.encode() in command and _orphaned(command):
+                yield Leftover(f"process {path.parent.name}", f"kill -9 {path.parent.name}")
+
+
+def _orphaned(text: bytes) -> bool:
+    found = _OWNER.search(text)
+    return found is not None and not Path(f"/proc/{found[1].decode()}").exists()
+
+
+def _containers(engine: str) -> list[str]:
+    argv = [engine, "ps", "--all", "--filter", f"label={LABEL}", "--format", "{{.Names}}"]
+    with suppress(OSError, subprocess.TimeoutExpired):
+        asked = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+        return asked.stdout.split()
+    return []

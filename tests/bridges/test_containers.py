@@ -1,0 +1,92 @@
+"""Kernels in containers of Podman, with an image that the test packs itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keju.config.sandbox import Sandbox as Settings
+from keju.solvers.sandbox.leftovers import leftovers
+from keju.solvers.sandbox.sandbox import PREFIX
+from tests.solvers.sandbox.attempts import documented, host, try_all
+from tests.solvers.sandbox.rooms import SIZES, kill_with_kernels, opened, run
+
+IMAGE = f"localhost/keju-test:{os.getpid()}"
+FOLDERS = "usr lib lib64 bin etc tmp proc dev sys workspace run/kernel"
+"""An image without a program: the host's own are mounted."""
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    if shutil.which("podman") is None:
+        pytest.skip("podman is not installed")
+    root = tmp_path_factory.mktemp("image")
+    for name in FOLDERS.split():
+        (root / name).mkdir(parents=True)
+    (root / "tmp").chmod(0o1777)
+    packed = subprocess.run(["tar", "-C", str(root), "-c", "."], capture_output=True, check=True)
+    made = subprocess.run(
+        ["podman", "import", "-", IMAGE], input=packed.stdout, capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"podman cannot import an image: {made.stderr.decode()[-200:]}")
+    mounted = ["/usr", "/lib", "/lib64", "/bin"]
+    values = {"backend": "podman", "image": IMAGE, "venv": sys.prefix, "read_only": mounted}
+    yield Settings.model_validate(SIZES | values)
+    subprocess.run(["podman", "rmi", IMAGE], capture_output=True, check=False)
+
+
+def containers() -> str:
+    listing = ["podman", "ps", "--all", "--format", "{{.Names}}", "--filter", "label=keju.process"]
+    return subprocess.run(listing, capture_output=True, text=True, check=True).stdout
+
+
+def test_what_code_tries_has_the_documented_result(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keju.solvers.sandbox.kernel.MOST_OUTPUT", 80 * 2**20)
+
+    async def battery() -> None:
+        sandbox = await opened(settings)
+        with host(tmp_path) as target:
+            async with sandbox:
+                results = await try_all(settings, sandbox, tmp_path, target)
+                facts = sandbox.facts()
+        assert facts["runtime"] in ("crun", "runc")
+        assert facts["memory_bound"] == "cgroup"
+        assert facts["image_digest"]
+        wanted = documented("podman")
+        different = {t: (results[t], wanted.get(t)) for t in results if results[t] != wanted.get(t)}
+        assert different == {}
+
+    try:
+        run(battery(), 400)
+    finally:
+        subprocess.run(["rm", "-rf", *map(str, tmp_path.iterdir())], check=True)
+    assert f"keju-{os.getpid()}-" not in containers()
+    assert not list(Path(tempfile.gettempdir()).glob(f"{PREFIX}{os.getpid()}-*"))
+
+
+def test_a_killed_keju_leaves_no_container(settings: Settings, tmp_path: Path) -> None:
+    killed = kill_with_kernels(settings, tmp_path)
+    assert f"keju-{killed}-" not in containers()
+
+
+def test_containers_that_crashes_left_are_listed(settings: Settings) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    name = f"keju-{gone.pid}-test"
+    label = f"keju.process={gone.pid}"
+    make = ["podman", "--runtime", "runc", "create", "--name", name, "--label", label, IMAGE, "x"]
+    subprocess.run(make, check=True, capture_output=True)
+    try:
+        assert (f"container {name}", f"podman rm --force {name}") in list(leftovers())
+    finally:
+        subprocess.run(["podman", "rm", "--force", name], check=True, capture_output=True)

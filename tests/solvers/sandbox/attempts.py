@@ -1,0 +1,211 @@
+"""Attempts of code to get out, to do harm and to stay; each is one cell and has one result.
+
+``docs/security.md`` holds the result of each, and the tests compare what happens with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import secrets
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from keju.config.sandbox import Sandbox as Settings
+from keju.solvers.sandbox.kernel import Kernel, KernelDied
+from keju.solvers.sandbox.output import CellResult
+from keju.solvers.sandbox.sandbox import Sandbox
+from keju.solvers.sandbox.supervise import table
+
+SECRET = "host-secret-71c9"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "security.md"
+
+# What the cells say of themselves: one line ``-> not there``.
+PRELUDE = """
+import ctypes, errno, os, resource, signal, socket, subprocess, sys, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+WORDS = {
+    "ENOENT": "not there", "ENOTDIR": "not there", "EROFS": "read-only", "EPERM": "not permitted",
+    "EACCES": "not permitted", "ENETUNREACH": "no network", "ECONNREFUSED": "nobody listens",
+    "ENOMEM": "no memory", "EAGAIN": "no more processes", "EMFILE": "no more open files",
+    "EFBIG": "file too large", "ENOSPC": "no space", "ESRCH": "no such process",
+    "EXDEV": "not on the same disk", "EINVAL": "no such user", "ENOTTY": "no terminal", "ENXIO": "no terminal",
+}
+def checked(value):
+    if value < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+    return value
+def attempt(action):
+    try:
+        word = action() or "it worked"
+    except MemoryError:
+        word = "no memory"
+    except socket.gaierror:
+        word = "no network"
+    except OSError as error:
+        name = errno.errorcode.get(error.errno, str(error))
+        word = WORDS.get(name, name)
+    except ValueError:
+        word = "not permitted"
+    except Exception as error:
+        word = type(error).__name__
+    print(f"\\n-> {word}", flush=True)
+def look(paths, wanted):
+    found = []
+    for path in paths:
+        try:
+            if wanted in open(path, "rb").read(10**6):
+                found.append(path)
+        except OSError:
+            pass
+    return f"found in {found}" if found else "nothing found"
+"""
+
+
+class Attempt(NamedTuple):
+    group: str
+    tried: str
+    code: str
+    timeout: float = 20.0
+    alone: bool = False
+    """Whether it costs the episode: it gets a kernel of its own."""
+
+
+def _attempts() -> Iterator[Attempt]:
+    """``=== files | read something | 60 s | alone`` and the code below it."""
+    text = (Path(__file__).parent / "attempts.txt").read_text("utf-8")
+    for part in text.split("=== ")[1:]:
+        head, _, code = part.partition("\n")
+        group, tried, *more = head.split(" | ")
+        seconds = [float(word.removesuffix(" s")) for word in more if word != "alone"]
+        yield Attempt(group, tried, code, seconds[0] if seconds else 20.0, "alone" in more)
+
+
+ATTEMPTS = tuple(_attempts())
+
+
+class Host:
+    """What the attempts are aimed at."""
+
+    def __init__(self, folder: Path) -> None:
+        self.secret = folder / "secret.txt"
+        self.secret.write_text(SECRET)
+        self.reached = 0
+        self.servers = [socket.create_server(("127.0.0.1", 0))]
+        names = str(folder / "socket"), f"\0keju-test-{secrets.token_hex(8)}"
+        for name in names:
+            server = socket.socket(socket.AF_UNIX)
+            server.bind(name)
+            server.listen()
+            self.servers.append(server)
+        values = {
+            **{"SECRET_FILE": str(self.secret), "HOME": str(Path.home()), "KEJU": os.getpid()},
+            **{"PORT": self.servers[0].getsockname()[1]},
+            **{"SOCKET_FILE": names[0], "ABSTRACT": names[1]},
+        }
+        told = "".join(f"{name} = {value!r}\n" for name, value in values.items())
+        # The secret itself stands in no code: a traceback would show it.
+        self.settings = f"{told}SECRET = bytes({list(SECRET.encode())})\n"
+        for server in self.servers:
+            threading.Thread(target=self.serve, args=(server,), daemon=True).start()
+
+    def serve(self, server: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                server.accept()[0].close()
+                self.reached += 1
+
+    def unharmed(self) -> bool:
+        return self.secret.read_text() == SECRET and self.reached == 0
+
+
+@contextmanager
+def host(folder: Path) -> Iterator[Host]:
+    """A host with a secret and servers that nobody must reach."""
+    found = Host(folder)
+    os.environ["KEJU_TEST_SECRET"] = SECRET
+    try:
+        yield found
+    finally:
+        del os.environ["KEJU_TEST_SECRET"]
+        for server in found.servers:
+            server.shutdown(socket.SHUT_RDWR)
+            server.close()
+
+
+def word(result: CellResult) -> str:
+    """The result of an attempt in words."""
+    if result.died:
+        return f"kernel ended: {result.died}"
+    if result.timed_out:
+        return "new kernel" if result.restarted else "interrupted"
+    said = re.findall(r"^-> (.+)$", result.text, re.MULTILINE)
+    return said[-1] if said else f"unexpected: {result.text[-300:]}"
+
+
+async def try_all(
+    settings: Settings, sandbox: Sandbox, folder: Path, target: Host
+) -> dict[str, str]:
+    """The result of each attempt by what was tried; the kernel answers after each."""
+    results = {}
+    patient = settings.model_copy(update={"max_kernel_restarts": 99})
+    sandbox.settings = sandbox.backend.settings = patient
+    work = folder / "work"
+    work.mkdir()
+    users = []
+    async with sandbox.kernel(work) as kernel:
+        for each in ATTEMPTS:
+            if not each.alone:
+                result = await kernel.run(PRELUDE + target.settings + each.code, each.timeout)
+                results[each.tried] = word(result)
+                assert "\x1b" not in result.text
+                assert SECRET not in result.text
+                assert len(result.text) < 30_000
+                assert target.unharmed(), each.tried
+                lives = await kernel.run("1 + 1")
+                assert lives.text.endswith("2\n"), (each.tried, lives)
+        users.append(kernel._user)
+    assert kernel.exit == "closed"
+    for each in ATTEMPTS:
+        if each.alone:
+            results[each.tried] = await alone(sandbox, folder / each.tried[:20], target, each)
+            assert target.unharmed(), each.tried
+    assert not await asyncio.to_thread(processes_of, users)
+    return results
+
+
+async def alone(sandbox: Sandbox, work: Path, target: Host, each: Attempt) -> str:
+    work.mkdir()
+    kept: Kernel | None = None
+    try:
+        async with sandbox.kernel(work) as kernel:
+            kept = kernel
+            result = await kernel.run(PRELUDE + target.settings + each.code, each.timeout)
+            return word(result)
+    except KernelDied as death:
+        same = kept is not None and kept.exit == death.reason
+        return f"episode ended: {death.reason if same else death}"
+
+
+def processes_of(users: list[int | None]) -> list[int]:
+    """Processes of users that no longer have any; empty where Keju is not root."""
+    found = []
+    for pid in table():
+        with suppress(OSError):
+            if Path(f"/proc/{pid}").stat().st_uid in users:
+                found.append(pid)
+    return found
+
+
+def documented(backend: str) -> dict[str, str]:
+    """The results that docs/security.md tells for a backend."""
+    rows = [line.strip("| ").split(" | ") for line in DOCUMENT.read_text("utf-8").splitlines()]
+    (head,) = [row for row in rows if row[:2] == ["group", "tried by code in a cell"]]
+    column = head.index(backend)
+    groups = {each.group for each in ATTEMPTS}
+    return {row[1]: row[column] for row in rows if row[0] in groups and len(row) == len(head)}
