@@ -1,9 +1,10 @@
-"""The labels of the corpus: which answer a reply states, as people read it.
+"""The labels of the corpus: which answer a reply states, read one by one, by no rule.
 
-A row of ``MODEL.jsonl`` holds the key, the stratum, the labels of two people who did not know each
-other's (``a``, ``b``), and ``label``: theirs where they agree, else that of a third. ``python -m
-perf.reading.labels LABELS`` enters the files ``LABELS/PACKET.a.jsonl`` and so on, by opaque name;
-``python -m perf.reading.labels --texts DATA OUT`` writes both halves with their texts.
+A row of ``MODEL.jsonl`` holds the key, the stratum, the labels of two readers who did not know each
+other's (``a``, ``b``), and ``label``: theirs where they agree, else that of a further reading, with
+both in sight. ``python -m perf.reading.labels LABELS`` enters the files ``LABELS/PACKET.a.jsonl``
+and so on, by opaque name; ``python -m perf.reading.labels --texts DATA OUT`` writes both halves
+with their texts.
 """
 
 from __future__ import annotations
