@@ -8,7 +8,18 @@ import sys
 
 from perf.measure import NotMeasured, Row
 
-NAMES = ("overhead", "peer", "slots", "tools", "memory", "resume", "startup", "readers", "install")
+NAMES = (
+    "overhead",
+    "peer",
+    "slots",
+    "tools",
+    "memory",
+    "resume",
+    "startup",
+    "readers",
+    "robust",
+    "install",
+)
 LINE = "{:<64} {:>16}  {:<26} {:>6}  {}"
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.answers.labels import bare_label, flatten_options, option_by_text, read_label
+from keju.answers.labels import bare_label, read_label
+from keju.answers.options import flatten_options, option_by_text
 from keju.answers.segments import AMBIGUOUS, NO_LABEL, Statement
 
 LABELS = "ABCDE"
@@ -96,6 +97,11 @@ def test_a_label_is_read(segment: str, label: str) -> None:
 )  # fmt: skip
 def test_two_labels_are_ambiguous(segment: str) -> None:
     assert read_label(segment, LABELS, CHOICES) == AMBIGUOUS
+
+
+@pytest.mark.parametrize("segment", ["(B) 6pm to 9pm", "B. Bernoulli.", "B: the owl, since it is"])
+def test_the_letter_counts_where_the_caller_says_so(segment: str) -> None:
+    assert read_label(segment, LABELS, CHOICES, letter_counts=True) == Statement("B")
 
 
 @pytest.mark.parametrize("segment", ["(R)", "R", "F.", "(z)", "Z"])

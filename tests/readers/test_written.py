@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from pathlib import Path
@@ -18,7 +17,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 
 SPLIT = rows_of("written.jsonl")
-"""Half of them for tuning, half for the report."""
+"""All of them for tuning."""
 REPORTED = rows_of("written_reported.jsonl")
 """Written later, for the report alone."""
 ROWS = SPLIT + REPORTED
@@ -58,11 +57,10 @@ def test_no_row_stands_twice() -> None:
         assert [value for value, count in counts.items() if count > 1] == []
 
 
-def test_the_half_follows_from_the_id() -> None:
+def test_the_half_is_that_of_the_file() -> None:
+    """Readers were tuned on all of the first file, so that only the other one is reported."""
+    assert {row["half"] for row in SPLIT} == {"tuning"}
     assert {row["half"] for row in REPORTED} == {"reported"}
-    for row in SPLIT:
-        odd = hashlib.sha256(row["id"].encode()).digest()[-1] % 2
-        assert row["half"] == ("reported" if odd else "tuning"), row["id"]
 
 
 def test_every_label_fits_its_question() -> None:

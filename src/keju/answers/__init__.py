@@ -8,7 +8,10 @@
 | an option that is named without an announcement: ``I'd go with B``, a verdict | `plain` |
 | which of several answers counts, what corrects an answer | `decision` |
 | what denies, supposes or rejects an answer, or joins a second one to it | `negation` |
-| labels of options and options named by their text | `labels` |
+| an option that a sentence names, by label or text, and whether it asserts it | `mentions` |
+| what the last sentence concludes, for the other kinds of answer | `endings` |
+| labels of options | `labels` |
+| options by their text, in any spelling, and by value | `options` |
 | numbers: how they are written, what makes one part of something else | `numbers` |
 | another kind of answer, or how a kind is read and compared | `kinds` |
 | the order of the steps, and replies that end with an answer without announcing it | `robust` |

@@ -61,12 +61,34 @@ CORRECTION = re.compile(
     r"|instead of (?:\(?[A-Z]\)?|my))\b"
     r"|\bhold on\b|\btake that back\b|\bI['’]d rather\b"
     r"|(?:\A|[.!?…\n*_>]\s{0,3})(?:but |oh,? |well,? )?(?:actually\b|no\b\s?[,.:;!—–-])"
-    r"|其实|哦不|回头检查|弄混"
+    r"|其实|哦不|回头检查|弄混|反思|复核|复查|核对一|判断有误|想错"
     r"|等等|等一下|不对[,，。!！]|更正|修正|纠正|重新|再(?:想|看|检查|分析|确认)|我(?:刚才"
     r"|之前)?(?:算|看|弄|搞|写)?错"
     r"|抱歉|对不起|改(?:为|选|成)|(?:上述|上面|刚才|之前)[^。\n]{0,10}(?:错|误)|仔细(?:想|看|分析)",
     re.IGNORECASE,
 )
+# One of these, in small letters, is part of every English match of `CORRECTION`; whether they are
+# there is quicker to see.
+_STEMS = (
+    "wait", "hmm", "oops", "orrection", "scratch", "typo", "apolog", "sorry", "misread", "mistake",
+    "second thought", "reflection", "inspection", "review", "examination", "check", "re-", "recons",
+    "reeval", "reexam", "recalc", "recomp", "reread", "rethink", "revis", "reass", "reverif",
+    "double", "let me ", "let us ", "let's ", "let’s ", "error", "slip", "not right", "not correct",
+    "not true", "not it", "wrong", "incorrect", "chang", "updat", "fix", "corrected", "correcting",
+    "new answer", "new final", "instead of", "hold on", "take that back", "d rather", "actually",
+    "no,", "no.", "no:", "no;", "no!", "no ", "no-", "no—", "no–",
+)  # fmt: skip
+
+
+def correction_in(text: str) -> re.Match[str] | None:
+    """The first word of correction in `text`."""
+    if text.isascii():
+        small = text.lower()
+        if not any(stem in small for stem in _STEMS):
+            return None
+    return CORRECTION.search(text)
+
+
 # Right after an answer's own sentence: `. However, `, `. But since`; `。但是`.
 _HOWEVER = re.compile(
     r"[^\n.。]{0,80}[.。]?\s*+(?:however|but|yet)\b|[^\n。]{0,40}[。,，]\s*但是?", re.I
@@ -98,6 +120,8 @@ _FIRST_PART = re.compile(
 )
 # `. 2. The `: a list of the answers to several tasks goes on.
 _NUMBERED = re.compile(r"[.)\n] ?\(?[2-9][.)、] ?[^\n]{0,12}\Z")
+# ` or, if activities count, `; `或者`: the next answer is offered beside the last.
+_OR = re.compile(r"[\s$})*,.](?:or|alternatively)\b[^.;\n。]*\Z|或[^。\n]*\Z", re.IGNORECASE)
 _SIDE_BY_SIDE = 40
 """Two answers in a line with no more than this between them have no reasoning between them."""
 
@@ -141,7 +165,7 @@ def relation_of(
     if end - begin > 2 * _REACH:
         between = text[begin : begin + _REACH] + "\n" + text[end - _REACH : end]
     before = text[max(0, chosen.start - _BEFORE) : chosen.start]
-    if CORRECTION.search(between) or _HOWEVER.match(between) or _is_tentative(before):
+    if correction_in(between) or _HOWEVER.match(between) or _is_tentative(before):
         return "corrected"
     if _PART.search(between) and _FIRST_PART.search(
         text, max(0, chosen.start - _REACH), chosen.end
@@ -150,6 +174,8 @@ def relation_of(
     if same_line:
         if _NUMBERED.search(between):
             return "run-on"
+        if _OR.search(between):
+            return "beside"
         side_by_side = len(between) <= _SIDE_BY_SIDE and previous.statement.value is not None
         return "beside" if side_by_side else "corrected"
     if _FINAL.search(text[max(0, end - _BEFORE) : end]) and not _FINAL.search(before):

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from keju.answers.labels import labels_of_texts
 from keju.answers.numbers import NUMBER_WORDS, numbers_in, plain_numerals
-from keju.answers.segments import DRESSING, NO_ANSWER, NO_LABEL, Statement
+from keju.answers.segments import DRESSING, NO_ANSWER, Statement
 from keju.types import Sample
 
 SHORT = 200
@@ -28,7 +27,7 @@ _CLAUSE_END = re.compile(
 _AROUND = DRESSING + ".。!！,，:：✅✔️✓☑🎯👍🙂😊()（）[]【】"
 
 # `So `, `Thus, `, `i.e. `, `Conclusion: `; `所以`, `因此`, `即`: a conclusion begins.
-_CONCLUDES = re.compile(
+CONCLUDES = re.compile(
     r"\b(?:so|therefore|thus|hence|consequently|then|conclusion|in short|i\.e\.|namely|finally"
     r"|final)"
     r"(?![A-Za-z])|所以|因此|因而|故|综上|可见|即|可知|得出|也就是",
@@ -36,17 +35,19 @@ _CONCLUDES = re.compile(
 )
 # What takes a conclusion back, hedges it, or sets it beside another: `not`, `either`, `if`; `不`.
 _UNSURE = re.compile(
-    r"\b(?:not|cannot|never|neither|nor|impossible|either|or|if|whether|maybe|perhaps|might|may"
-    r"|could"
-    r"|unless|between|except|unlike|than|wrong|incorrect|false|eliminat\w*|rul(?:e|es|ed"
+    r"\b(?:not|cannot|never|neither|nor|impossible|either|or|if|whether"
+    r"|was going to|was about to|tempted|tempting"
+    r"|unless|between|except|unlike|than|wrong|incorrect|false|eliminat(?:e|es|ed|ing)|rul(?:e|es"
+    r"|ed"
     r"|ing) out|without"
     r"|consider(?:ing)?|look(?:ing)? at|first|rather|instead|unclear|unsure|doubt\w*)\b"
-    r"|n[’']t\b|[?？]|不|非|无法|或|如果|是否|错|可能|排除|未必|假设",
+    r"|n[’']t\b|[?？]|不|非|无法|或|如果|是否|错|排除|未必|假设",
     re.IGNORECASE,
 )
 # `, rather than the`, `,而不是`: what follows is set against the answer before.
-_CONTRAST = re.compile(
+CONTRAST = re.compile(
     r"[,，]?\s*(?:而不是|而非|而不|\brather than\b|\binstead of\b|\bnot the\b|\bnot\b)"
+    r"|[,，]\s*(?:并?不是|并非|不选)"
 )
 
 
@@ -73,160 +74,37 @@ def last_sentences(text: str, n: int = 1) -> list[str]:
 _ANNOUNCES = re.compile(r"nswer(?: is\b|:)|答案[是为:]", re.IGNORECASE)
 
 
+HEDGES = re.compile(r"\b(?:maybe|perhaps|might|may|could)\b|可能", re.IGNORECASE)
+"""What makes of an answer one that could be: it counts where there is no other."""
+ASKS_WRONG = re.compile(
+    r"\b(?:NOT|EXCEPT|LEAST)\b|\b(?:incorrect|false|except|not (?:true|correct))\b"
+    r"|不正确|错误|不属于|不符合|不是|不包括|有误|不恰当|不可能|不能|不合|不当|不准确|不一致"
+    r"|除了|无关|不宜"
+)
+"""The question asks for the option that is wrong: ``NOT``, ``EXCEPT``; ``不正确的是``."""
+_WRONG_WORDS = frozenset({"不", "错", "not", "wrong", "incorrect", "false", "except", "非"})
+
+
 def is_unsure(clause: str, sample: Sample) -> bool:
     """Whether a clause takes back what it says; words of the question itself do not count."""
+    wrong_is_right = ASKS_WRONG.search(sample.text) is not None
     for match in _UNSURE.finditer(clause):
+        if wrong_is_right and match[0].casefold() in _WRONG_WORDS:
+            continue
         around = clause[match.start() : match.end() + 3].strip()
         if len(around) < 3 or around not in sample.text:
             return True
     return False
 
 
-# --- options -------------------------------------------------------------------------------------
-
-# A label that ends a sentence, in brackets or bold (1) or after what leads to it (2):
-# `= 20$. **D**`, `so C`, `: D`, `I lean toward A`; `是B`, `那就 E 吧`, `,D`; not `vitamin C`.
-_LAST_LABEL = re.compile(
-    r"(?:(?:\*\*|(?<!\w)\*{0,2}[(\[])\s?(?:[Oo]ption "
-    r"|选项 ?)?([A-Z])\s?(?:选?项)?(?:[)\]]\*{0,2}|\*\*)"
-    r"|(?:(?:\b(?:so|is|be|with|on|towards?|guess|pick|choose|say|option|answer|choice"
-    r"|therefore|thus"
-    r"|hence|then|only)|[:→—–])\s+|[。→是为选即就于到改剩下成]\s?|[:,，]|\A)[\"“「『]?(?:选项 ?)?"
-    r"([A-Z])[\"”」』]?(?: ?选?项)?)"
-    r"(?:吧|了|呢|无疑|才对|才是正确的)?\Z"
-)
-# `J it is`, `(E), final answer`, `B is my pick`, `Only B survives`, `D 选项才是我最终的选择`.
-_NAMED_SO = re.compile(
-    r"(?:\A|[\s(*])([A-Z])[)*]{0,3}(?: it is|,? final answer|,? is (?:it"
-    r"|my (?:final )?(?:answer|choice"
-    r"|pick|guess))| ?选?项?[^,，]{0,12}才是[^,，]{0,8}(?:选择|答案))\Z"
-    r"|\b[Oo]nly (?:option )?[(*]{0,2}([A-Z])[)*]{0,2} (?:survives|remains|fits|works|is left"
-    r"|holds)\b"
-)
-
-
-# The `Grade: ` of `Grade: B`.
-_ONE_WORD = re.compile(r"[\s*_]*[A-Za-z]+[:：,][\s*_(\[]*")
-
-
-def last_label(text: str, sample: Sample) -> Statement:
-    """The label that ends the last sentence, alone or with its own option's text."""
-    said = last_sentences(text, 2)
-    if not said or len(said[0]) > 2 * SHORT:
-        return NO_LABEL
-    sentence = said[0].strip("\"'”’ .。!！✅✔️✓☑")
-    if named := _NAMED_SO.search(sentence):
-        label = named[1] or named[2]
-        return Statement(label) if label in sample.labels else NO_LABEL
-    bare = sentence.rstrip("*_ ") if not sentence.endswith("**") else sentence
-    for index, label in enumerate(sample.labels):
-        own = sample.choices[index].strip(_AROUND)
-        folded = bare.casefold().rstrip('*_ )）"”')
-        if own and folded.endswith(own.casefold()):
-            before = folded[: len(folded) - len(own)].rstrip(' .,:、*_($（)-–—="“')
-            if before.endswith(label.casefold()) and not before[-2:-1].isalnum():
-                head = before[:-1]
-                if labels_of_texts(head, sample.choices):
-                    return NO_LABEL
-                clause = head[max(map(head.rfind, ",，:：;")) + 1 :]
-                return NO_LABEL if is_unsure(clause, sample) else Statement(label)
-    ending = _LAST_LABEL.search(bare)
-    if ending is None or (label := ending[1] or ending[2]) not in sample.labels:
-        return NO_LABEL
-    head = bare[: ending.start()]
-    clause = head[max(map(head.rfind, ",，:：;")) + 1 :]
-    if _ONE_WORD.fullmatch(bare[: ending.start(1) if ending[1] else ending.start(2)]):
-        return NO_LABEL
-    if is_unsure(clause[-80:], sample) or re.search(r"(?<![A-Za-z0-9])[A-Z][)\]*\s,，、]*\Z", head):
-        return NO_LABEL
-    if re.search(r"[(\[][A-Z][)\]]|\b[Oo]ptions? [A-Z]\b", clause):
-        return NO_LABEL
-    texts = labels_of_texts(clause, sample.choices)
-    return NO_LABEL if texts and label not in texts else Statement(label)
-
-
-# The end of `25 %, is my final answer`.
-_IS_MY_ANSWER = re.compile(r",? (?:is|would be) (?:my|the) (?:final )?(?:answer|choice|pick)\Z")
-
-
-def last_text(text: str, sample: Sample) -> Statement:
-    """The option whose text ends the last sentence: ``The stapler is mauve.``"""
-    said = last_sentences(text)
-    if not sample.choices or not said or len(said[0]) > 2 * SHORT:
-        return NO_LABEL
-    sentence = said[0]
-    if contrast := _CONTRAST.search(sentence, 8):
-        sentence = sentence[: contrast.start()]
-    sentence = _IS_MY_ANSWER.sub("", sentence.strip(_AROUND)).strip(_AROUND)
-    is_bold = said[0].rstrip(" .。!✔✅").endswith("**")
-    if len(text.strip()) > BRIEF and not (_CONCLUDES.search(sentence) or is_bold):
-        return NO_LABEL
-    head, clause = _final_clause(sentence)
-    labels = labels_of_texts(sentence, sample.choices)
-    if labels and len({_plain(label, sample) for label in sample.labels}) < len(sample.labels):
-        return NO_LABEL  # two options say the same
-    ends = [label for label in labels if _ends_with(sentence, label, sample)]
-    starts = len(labels) == 1 and len(last_sentences(text, 2)) == 1
-    if len(ends) != 1:
-        opens = starts and sentence.casefold().startswith(_plain(labels[0], sample))
-        if not opens or is_unsure(sentence[len(_plain(labels[0], sample)) :], sample):
-            return NO_LABEL
-        return Statement(labels[0])
-    (label,) = ends
-    own = _plain(label, sample)
-    rest = clause[: len(clause) - len(own)] if clause.casefold().endswith(own) else clause
-    if _OTHER_LABEL.search(rest):
-        return NO_LABEL
-    others = [each for each in labels_of_texts(rest, sample.choices) if each != label]
-    if others or is_unsure(rest, sample) or (head and _leads_to_two(head, rest)):
-        return NO_LABEL
-    return Statement(label)
-
-
-# `, `, `，`, `: `; not the comma of `1,000`.
-_COMMA = re.compile(r"[,，:：](?!\d)")
-
-
-def _final_clause(sentence: str) -> tuple[str, str]:
-    """What stands before the last comma of a sentence, and after it."""
-    commas = list(_COMMA.finditer(sentence))
-    if not commas:
-        return "", sentence
-    return sentence[: commas[-1].start()], sentence[commas[-1].end() :].strip()
-
-
-# The end of `C) `, `(C) `: the text of another option's label follows.
-_OTHER_LABEL = re.compile(r"(?<![A-Za-z0-9])[A-Z][)\].:、*]{1,3}\s*\Z")
-
-
-def _leads_to_two(head: str, rest: str) -> bool:
-    """Whether the last clause only goes on with a list: ``copper, zinc, or gold``."""
-    return bool(re.match(r"(?:or|and)\b|[或和]", rest.strip(), re.IGNORECASE)) and bool(head)
-
-
-def _plain(label: str, sample: Sample) -> str:
-    """An option's text as it stands in a sentence, letter case aside."""
-    return sample.choices[sample.labels.index(label)].strip(_AROUND).casefold()
-
-
-def _ends_with(sentence: str, label: str, sample: Sample) -> bool:
-    own = _plain(label, sample)
-    folded = sentence.casefold().strip(_AROUND)
-    if not own or not folded.endswith(own):
-        return False
-    before = folded[len(folded) - len(own) - 1 : len(folded) - len(own)]
-    return not (
-        before.isascii() and own[0].isascii() and (before.isalnum() or (before in "-." and before))
-    )
-
-
 # --- verdicts, numbers, words ---------------------------------------------------------------------
 
 # Before a verdict word: `say `, `is **`, `: `, `→ `, `so `; `即为`.
 _LEADS = re.compile(
-    r"(?:\A|[:：→>—–,，(（✅✔❌]|\b(?:say|is|be|are|so|therefore|thus|answer|with|indeed|hence"
+    r"(?:\A|[:：→>—–,，(（✅✔❌]|['’]s\b|\bi\.e\.,?|\b(?:namely|get|got|gives?|yields?|say|is|be"
+    r"|are|so|therefore|thus|answer|with|indeed|hence"
     r"|verdict)\b"
-    r"|[是为即得])[\s*_\"'“:：（(]*\Z",
+    r"|[是为即得答假真])[\s*_`\"'“:：（(]*\Z",
     re.IGNORECASE,
 )
 
@@ -236,14 +114,29 @@ def last_verdict(
     word: re.Pattern[str],
     values: Mapping[str, str],
     at: Callable[[str, int], re.Match[str] | None],
+    phrases: Sequence[tuple[re.Pattern[str], str]] = (),
+    question: str = "",
 ) -> Statement:
     """The one verdict of the last sentence that has one: ``It is invalid.``, ``→ **No**``.
 
-    `at` says whether a word is a verdict where it stands.
+    `at` says whether a word is a verdict where it stands; `phrases` say one without its word. A
+    sentence that only supposes is passed over; farther back only a conclusion counts.
     """
-    for sentence in last_sentences(text, 2):
-        if len(sentence) > 2 * SHORT:
+    if text.rstrip("*_ \n").endswith((":", "：")):
+        return NO_ANSWER  # what it announces never came
+    text = without_stub(text).rstrip()
+    ended = ENDED.search(text) is not None
+    asked = set(_NAME.findall(question[question.rfind(".", 0, len(question) - 2) :]))
+    for number, sentence in enumerate(last_sentences(text, 12)):
+        if len(sentence) > 2 * SHORT or (number and not ended):
             break
+        if number > 1 and not CONCLUDES.search(sentence):
+            continue
+        if sentence.endswith(("?", "？")) or _SUPPOSED.search(sentence):
+            continue
+        about_it = not asked or any(name in sentence for name in asked)
+        if about_it and (value := _phrase(sentence, phrases, ended=ended)):
+            return Statement(value)
         found = [
             match
             for match in word.finditer(sentence)
@@ -253,18 +146,71 @@ def last_verdict(
             continue
         last = found[-1]
         given = {values[match[1].lower()] for match in found}
-        if len(given) > 1 and not _CONCLUDES.search(sentence[found[-2].end() : last.start()]):
+        if len(given) > 1 and not CONCLUDES.search(sentence[found[-2].end() : last.start()]):
             return NO_ANSWER
         before = sentence[max(0, last.start() - 40) : last.start()]
         clause = before[max(map(before.rfind, ",，:：;→")) + 1 :]
         after = sentence[last.end() :].strip(_AROUND)
-        is_end = not after or sentence[last.end() : last.end() + 1] in ",，.。—"
+        is_end = not after or _GOES_ON.match(sentence, last.end())
         if not _LEADS.search(before) or _DENIES.search(clause) or _UNSETTLED.search(after):
             return NO_ANSWER
-        if not (is_end or _CONCLUDES.search(before)):
+        if not (is_end or CONCLUDES.search(before)):
             return NO_ANSWER
         return Statement(values[last[1].lower()])
     return NO_ANSWER
+
+
+# `, which`, ` here.`, ` as the value`: after a verdict that stands.
+_GOES_ON = re.compile(
+    r"[*_`\"'”’)]*(?:[,，.。—:：;]|\s(?:here|as|because|since|for|overall|in (?:this|the) \w+"
+    r"|then)\b)"
+)
+# `If `, `may be `; `如果`, `可能`: a sentence that says what could be.
+_SUPPOSED = re.compile(
+    r"\A\W*(?:if(?! I (?:have|had|must))|unless|suppose|assuming|some|others|one might|people)\b"
+    r"|\b(?:may|might|could) (?:still )?be\b"
+    r"|\A\W*(?:如果|假如|若|假设|所谓)|(?<!不)可能",
+    re.IGNORECASE,
+)
+# The beginning of a sentence that broke off before it said anything: ` So the`, `\nTherefore,`.
+_STUB = re.compile(
+    r"(?<=[.!?\n。])\s*(?:(?:[Ss]o|[Tt]hus|[Tt]herefore|[Hh]ence)?,?\s?(?:[Tt]he)?\s?"
+    r"(?:correct |final )?(?:answer|option|choice)?)(?: is)?\s*(?:因此|所以|综上)?\Z"
+)
+
+
+# What ends a reply that was not broken off, and a name in the middle of a sentence.
+ENDED = re.compile(r"[.!?。！？)\]}*\"'”’`$✅✔✓吧呢啦]\Z")
+_NAME = re.compile(r"(?<=[a-z] )[A-Z][a-z]+")
+
+
+_LONGEST_STUB = 50
+
+
+def without_stub(text: str) -> str:
+    """`text` without the beginning of a sentence that broke off before it said anything."""
+    at = max(0, len(text) - _LONGEST_STUB)
+    stub = _STUB.search(text, at)
+    return text[: stub.start()] if stub else text
+
+
+def _phrase(
+    sentence: str, phrases: Sequence[tuple[re.Pattern[str], str]], *, ended: bool
+) -> str | None:
+    """The value of the phrase that comes last in a sentence; of two at one place the longer.
+
+    A sentence that did not end must end with it.
+    """
+    found = [
+        (match.end(), -match.start(), value)
+        for pattern, value in phrases
+        for match in pattern.finditer(sentence)
+        if not _ASKED.search(sentence[max(0, match.start() - 30) : match.start()])
+    ]
+    return max(found)[2] if found and (ended or max(found)[0] == len(sentence)) else None
+
+
+_ASKED = re.compile(r"\b(?:whether|if|neither|nor|or)\b[^,]*\Z|是否|或", re.IGNORECASE)
 
 
 # `not`, `cannot be called`, `whether it`: what stands before a verdict takes it back.
@@ -288,10 +234,13 @@ def _stands_alone(sentence: str, match: re.Match[str]) -> bool:
 _COUNTS = re.compile(
     r"\b(?:so|therefore|thus|hence|altogether|in all|in total|totals?|sum|count|result"
     r"|settle on|i\.e\."
-    r"|comes to|which (?:is|gives|makes|leaves)|leaving|make)\b|所以|因此|一共|总共|总数|合计"
-    r"|共|即|结果",
+    r"|comes to|which (?:is|gives|makes|leaves)|leaving|makes?|values?|equals|evaluates to"
+    r"|there are"
+    r"|(?:you|I|we) (?:have|get|count)|giving|number|expression)\b"
+    r"|所以|因此|一共|总共|总数|合计|共|即|结果|等于|值[为是]|总计|答",
     re.IGNORECASE,
 )
+_COUNTS_OR_EQUALS = re.compile(rf"{_COUNTS.pattern}|=", re.IGNORECASE)
 _NUMBER_WORD = re.compile(rf"\b({'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
 
 
@@ -299,22 +248,45 @@ _NUMBER_WORD = re.compile(rf"\b({'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
 _BESIDE_DIGITS = re.compile(r"(?<=[\u4e00-\u9fff])(?=[-\d])|(?<=\d)(?=[\u4e00-\u9fff])")
 
 
+# `合计: 7`, `等于 2,416`: a number that ends a reply without a full stop; not `There are 24`.
+_ENDS_WITH_NUMBER = re.compile(r"[:：=是为有于得共]\s*[*_]*-?\d[\d,]*[*_]*\Z")
+
+
 def last_count(text: str) -> str | None:
     """The one number that follows the last word of a conclusion: ``so I have ten vegetables``."""
-    for sentence in last_sentences(text, 2):
-        plain = _BESIDE_DIGITS.sub(" ", plain_numerals(sentence))
-        found = list(_COUNTS.finditer(plain))
-        if not found:
+    if text.rstrip("*_ \n").endswith((":", "：")):
+        return None
+    for number, sentence in enumerate(last_sentences(without_stub(text), 2)):
+        if not (ENDED.search(text[-8:].rstrip()) or _ENDS_WITH_NUMBER.search(sentence)):
+            return None  # it breaks off
+        if sentence.endswith(("?", "？")):
             continue
-        rest = plain[found[-1].end() :]
-        all_numbers = numbers_in(rest)
-        numbers = [each.plain for each in all_numbers if each.clear and not each.percent]
-        words = [str(NUMBER_WORDS[each.lower()]) for each in _NUMBER_WORD.findall(rest)]
-        given = numbers or words
-        if len(set(given)) != 1 or len(all_numbers) > len(numbers) or _DENIES.search(rest):
-            return None
-        return given[0]
+        plain = _BESIDE_DIGITS.sub(" ", plain_numerals(sentence))
+        if plain.count("(") > plain.count(")"):
+            return None  # it breaks off inside an expression
+        if behind := _IN_TOTAL.search(plain):
+            return str(NUMBER_WORDS.get(behind[1].lower(), behind[1]))
+        found = list((_COUNTS if number else _COUNTS_OR_EQUALS).finditer(plain))
+        for cue in reversed(found):
+            rest = plain[cue.end() :]
+            all_numbers = numbers_in(rest)
+            numbers = [each.plain for each in all_numbers if each.clear and not each.percent]
+            words = [str(NUMBER_WORDS[each.lower()]) for each in _NUMBER_WORD.findall(rest)]
+            given = numbers or words
+            if not given and not all_numbers:
+                continue
+            if len(set(given)) != 1 or len(all_numbers) > len(numbers) or _DENIES.search(rest):
+                return None
+            return given[0]
     return None
+
+
+# `seven in total`, `7 instruments altogether.`
+_IN_TOTAL = re.compile(
+    rf"(?<![\w.-])(-?\d+|{'|'.join(NUMBER_WORDS)})(?: [a-z]+){{0,3}},? (?:in total|altogether"
+    rf"|in all|overall)\W*\Z",
+    re.IGNORECASE,
+)
 
 
 def last_words(words: Sequence[str], wanted: Sequence[str]) -> str | None:

@@ -11,7 +11,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
-from keju.answers.endings import last_count, last_sentences, last_verdict, last_words
+from keju.answers.endings import (
+    last_count,
+    last_sentences,
+    last_verdict,
+    last_words,
+    without_stub,
+)
 from keju.answers.labels import bare_label, read_label
 from keju.answers.negation import FINAL, LINK, counts_as_second, strength_of
 from keju.answers.numbers import (
@@ -69,6 +75,10 @@ class Kind(ABC):
     def whole(self, text: str, sample: Sample) -> str | None:
         """The answer of a line or a reply that is nothing but an answer; None for any other."""
 
+    def leading(self, sentence: str, sample: Sample) -> str | None:
+        """The answer of a first sentence that is nothing else, perhaps with its reason."""
+        return self.whole(sentence, sample)
+
     def plainly(self, text: str, sample: Sample) -> Statement:
         """The answer that a text names without announcing it, by rules of this kind."""
         return NO_ANSWER
@@ -86,7 +96,7 @@ class Choice(Kind):
     listed = many = True
 
     def read(self, segment: str, sample: Sample) -> Statement:
-        statement = read_label(segment, sample.labels, sample.choices)
+        statement = read_label(segment, sample.labels, sample.choices, letter_counts=True)
         if statement != NO_LABEL:
             return statement
         label = bare_label(segment, sample.labels, sample.choices)
@@ -95,8 +105,21 @@ class Choice(Kind):
     def whole(self, text: str, sample: Sample) -> str | None:
         return bare_label(text, sample.labels, sample.choices)
 
+    def leading(self, sentence: str, sample: Sample) -> str | None:
+        if reasoned := _WITH_REASON.match(sentence):
+            return reasoned[1] if reasoned[1] in sample.labels else None
+        return self.whole(sentence, sample)
+
     def plainly(self, text: str, sample: Sample) -> Statement:
         return plainly_stated(text, sample)
+
+
+# A label and its reason: `D。因为`, `B: since`, `**C** — because`.
+_WITH_REASON = re.compile(
+    r"\W{0,4}([A-Z])[)\]*]{0,3}\s?(?:[.。:：,，、;—–-]\W{0,4})?"
+    r"(?:because|since|the reason|reason|explanation|因为|由于|理由|解析|原因)",
+    re.IGNORECASE,
+)
 
 
 SOLVED = re.compile(r"####(?<![^\n]####)(?!#)")
@@ -205,11 +228,17 @@ class Number(Kind):
     def whole(self, text: str, sample: Sample) -> str | None:
         if self.anywhere:
             return None if "\n" in text else _last_number(text)
+        if text.isascii() and text.strip().isdigit():
+            return text.strip().lstrip("0") or "0"
         bare = _plain_number(text)
         if bare[:1] in ("(", "[") and not bare.endswith((")", "]")):
             return None
         number = leading_number(bare)
-        is_all = number and not number.percent and not bare[number.end :].strip(" )]")
+        rest = bare[number.end :].strip(" )]") if number else ""
+        counted = rest and number and number.clear and len(rest) < 30 and not _FIGURE.search(rest)
+        if counted and all(word in sample.text for word in rest.split()):
+            rest = ""  # `7 instruments`
+        is_all = number and not number.percent and not rest
         return number.plain if number and is_all else None
 
     def plainly(self, text: str, sample: Sample) -> Statement:
@@ -221,6 +250,9 @@ class Number(Kind):
             return True
         first, second = number_of(value), number_of(target)
         return first is not None and second is not None and same_number(first, second)
+
+
+_FIGURE = re.compile(r"[^A-Za-z ]")
 
 
 def _plain_number(segment: str) -> str:
@@ -240,6 +272,8 @@ def _last_number(text: str) -> str | None:
 
 # `**?`: the verdict is asked about.
 _QUESTION_MARK = re.compile(r"[*_\"'”’]{0,3}\?")
+# `. `, `, `, ` — `: what sets a leading verdict off from its reasons.
+_SET_OFF = re.compile(r"[*_\"'”’]{0,3}(?:[.,;:!。，：]|\s[-–—]|\s(?:because|since|as)\b)")
 # ` longer`: the word after `no`.
 _NEXT_WORD = re.compile(r"\s+([A-Za-z’']+)")
 _AFTER_NO = frozenset({
@@ -247,7 +281,7 @@ _AFTER_NO = frozenset({
     "from", "given", "he", "i", "if", "in", "is", "it", "its", "not", "on", "or", "per", "she",
     "since", "so", "that", "the", "there", "therefore", "these", "they", "this", "though", "under",
     "unless", "versus", "vs", "we", "when", "which", "while", "with", "you", "yes", "otherwise",
-    "alternatively", "maybe", "perhaps", "plausible", "implausible",
+    "alternatively", "here", "maybe", "perhaps", "plausible", "implausible",
 })  # fmt: skip
 """Words that can follow the verdict ``No``; before any other it counts things: ``no answer``."""
 
@@ -258,10 +292,21 @@ class Verdict(Kind):
     listed = True
 
     def __init__(
-        self, values: Mapping[str, str], lead: str = "", *, equations: bool = False
+        self,
+        values: Mapping[str, str],
+        lead: str = "",
+        *,
+        equations: bool = False,
+        phrases: Mapping[str, str] | None = None,
     ) -> None:
-        """With `equations` the value after the last ``=`` counts."""
+        """With `equations` the value after the last ``=`` counts.
+
+        `phrases` are patterns that say a value without its word: ``does not follow``.
+        """
         self._values = values
+        self._phrases = [
+            (re.compile(phrase, re.IGNORECASE), value) for phrase, value in (phrases or {}).items()
+        ]
         self.equations = equations
         words = "|".join(sorted(values, key=len, reverse=True))
         # `True`, `deductively valid`; not `true-ish`, `validity`.
@@ -275,6 +320,8 @@ class Verdict(Kind):
 
     def read(self, segment: str, sample: Sample) -> Statement:
         """The value of the leading word; two words of different value are ambiguous."""
+        if value := self._values.get(segment.removesuffix(".").lower()):  # the usual case, at once
+            return Statement(value)
         bare = without_lead(clean_segment(segment))
         if self.equations and "=" in bare:
             bare = bare.rpartition("=")[2].lstrip(DRESSING)
@@ -306,20 +353,61 @@ class Verdict(Kind):
         return None if word and word[1].lower() not in _AFTER_NO else match
 
     def whole(self, text: str, sample: Sample) -> str | None:
+        if value := self._values.get(text.strip().lower()):
+            return value
         match = self._pattern.fullmatch(clean_segment(text).strip("[]() "))
         return self._values[match[1].lower()] if match else None
 
+    def leading(self, sentence: str, sample: Sample) -> str | None:
+        match = self._match_at(sentence, len(sentence) - len(sentence.lstrip(DRESSING)))
+        is_set_off = match and _SET_OFF.match(sentence, match.end())
+        return self._values[match[1].lower()] if match and is_set_off else None
+
     def plainly(self, text: str, sample: Sample) -> Statement:
-        return last_verdict(text, self._pattern, self._values, self._match_at)
+        return last_verdict(
+            text, self._pattern, self._values, self._match_at, self._phrases, sample.text
+        )
 
     def same(self, value: str, target: str) -> bool:
         return value.lower() == target.strip().lower()
 
 
 BOOL = Verdict({"true": "True", "false": "False"}, equations=True)
-YES_NO = Verdict({"yes": "Yes", "no": "No"})
+YES_NO = Verdict(
+    {"yes": "Yes", "no": "No"},
+    phrases={
+        # back at the starting point or not
+        r"\b(?:not|never|n[’']t)\b[^,.]{0,30}\b(?:return|back|end up|start|starting point"
+        r"|origin)\b": "No",
+        r"(?:没有?|不能?|未能?|无法|回不)(?:再|会|能)?(?:回到|在|到)[^,，。]{0,4}(?:起点|原点"
+        r"|出发点|原处)": "No",
+        r"\b(?:return|returns|back|end up|ends up|ending up|is|are"
+        r"|be)\b(?: (?!from)\w+){0,3}? (?:to|at|on|where)\b(?: \w+){0,2}? (?:start|starting"
+        r"|origin|started|began)\b": "Yes",
+        r"\b(?:steps?|units?|away) from\b[^,.]*\b(?:start\w*|origin|began)\b": "No",
+        r"(?<![没不未能])(?:回到了?|在|正好在)[^,，。不]{0,3}(?:起点|原点|出发点|原处)": "Yes",
+        # who tells the truth
+        r"\b(?:does(?: not|n[’']t) tell|is(?: not|n[’']t) telling) the truth|\bis (?:lying"
+        r"|a liar)\b|\b[A-Z]\w+ lies\b|说谎|撒谎|说的?是?假话|没有?说真话|不(?:是)?说真话": "No",
+        r"\b(?:tells|(?<!not )(?<!n't )telling) the truth\b|\bis truthful\b|(?<![没不有])(?:说"
+        r"|讲)的?(?:是)?(?:真话|实话)": "Yes",
+        # what caused what
+        r"\b(?:did|does|was|is)(?: not|n[’']t)\b[^,.]{0,30}\b(?:cause|caused|causing"
+        r"|intentional\w*|because of)\b|没有(?:导致|造成|引起)|不是[^,，。]{0,12}原因|并非故意"
+        r"|不是故意": "No",
+        r"(?<!not )\b(?:did (?:\w+ )?cause|caused|was the cause|was intentional"
+        r"|acted intentionally)\b|(?<!没有)(?:导致|造成)了": "Yes",
+    },
+)
 PLAUSIBLE = Verdict(
-    {"yes": "yes", "no": "no", "plausible": "yes", "implausible": "no", "not plausible": "no"}
+    {"yes": "yes", "no": "no", "plausible": "yes", "implausible": "no", "not plausible": "no"},
+    phrases={
+        r"不(?:太)?合理|不合逻辑|说不通|讲不通|不可能|不现实": "no",
+        r"(?<![不否太])合理|说得通|讲得通": "yes",
+        r"\bmakes? no sense|\b(?:does|do)(?: not|n[’']t) make sense|\bis(?: not"
+        r"|n[’']t) (?:\w+ )?(?:plausible|possible|realistic)": "no",
+        r"\bmakes? (?:perfect )?sense\b": "yes",
+    },
 )
 VALID = Verdict(
     {
@@ -329,7 +417,19 @@ VALID = Verdict(
         "not deductively valid": "invalid",
         "not logically valid": "invalid",
     },
-    lead="deductively |logically ",
+    lead=r"(?:deductively|logically)\s[*_]*",
+    phrases={
+        r"\b(?:does|do|did)(?: not|n[’']t) (?:\w+ ){0,2}(?:follow|hold)\b"
+        r"|\bnon sequitur\b": "invalid",
+        r"\b(?:is|be|are)(?: not|n[’']t) (?:an? )?(?:\w+ly )?[*_]*valid\b"
+        r"|\bcannot be (?:\w+ly )?inferred\b": "invalid",
+        r"\bcommits? the fallacy\b|\bis (?:a fallacy|fallacious)\b": "invalid",
+        r"(?:不|并非|不是|不具|不能(?:算|说|称))(?:\w{0,6})有效|无效|不成立|(?:不能|无法"
+        r"|推不)(?:必然)?(?:推|得)?出": "invalid",
+        r"\b(?:conclusion|it) (?:\w+ )?follows (?:\w+ly )?from\b": "valid",
+        r"(?<![不无])(?:演绎|逻辑上?)有效|论证是?(?:演绎)?有效|是有效的|(?<!不)(?:能够?"
+        r"|可以)推出": "valid",
+    },
 )
 
 
@@ -345,6 +445,17 @@ _WRAPPER = re.compile(r"[\s$*]*+\\(?:boxed|fbox|text|texttt|mathrm|mathtt|textbf
 _DELIMITER = re.compile(r"[\s*]*+\\([(\[])")
 # `, or `: a second run of brackets is offered.
 _ANOTHER_RUN = re.compile(r"[\s,;|]*+(?:or|vs|versus|alternatively|otherwise)\b", re.IGNORECASE)
+# What says that the rest follows: `so you need `, `append`, `补上:`.
+_NEEDED = re.compile(
+    r"\b(?:needs?|add|append|clos(?:e|es|ed|ing)|missing|remaining|complet\w+|requires?|end with"
+    r"|ends with)\b"
+    r"|补[上全齐]|添加|加上|闭合|缺少?|需要|剩余",
+    re.IGNORECASE,
+)
+# `)]`, "`] }`", `")", "]"`: closing brackets that no word touches.
+_CLOSING_RUN = re.compile(
+    r"(?<![\w(\[{<)\]}>])[)\]}>](?:[\s,、，\"'`“”]*(?:and\s+)?[\"'`“”]?[)\]}>])*(?![\w(\[{<])"
+)
 _DEEPEST = 4
 """Wrappers around brackets that are peeled off; nobody means more."""
 
@@ -379,11 +490,18 @@ class Brackets(Kind):
         return " ".join(brackets.removeprefix(self._opened(sample).replace(" ", ""))) or None
 
     def plainly(self, text: str, sample: Sample) -> Statement:
-        line = text.rstrip()[text.rstrip().rfind("\n") + 1 :]
+        text = without_stub(text).rstrip()
+        line = text[text.rfind("\n") + 1 :]
         _, colon, rest = line.replace("：", ":").rpartition(":")
         opened = self._opened(sample)  # only the whole sequence is told from a step on the way
-        value = self.whole(rest, sample) if colon and rest.strip().startswith(opened) else None
-        return Statement(value) if value else NO_ANSWER
+        if colon and rest.strip().startswith(opened) and (value := self.whole(rest, sample)):
+            return Statement(value)
+        needed = _NEEDED.search(line)
+        runs = {
+            run[0].translate(_NOT_BRACKETS)
+            for run in _CLOSING_RUN.finditer(line, needed.end() if needed else len(line))
+        }
+        return Statement(" ".join(runs.pop())) if len(runs) == 1 else NO_ANSWER
 
     def same(self, value: str, target: str) -> bool:
         return value.replace(" ", "") == target.replace(" ", "")
@@ -415,7 +533,7 @@ def _leading_brackets(segment: str) -> tuple[str, str]:
 # --- words -------------------------------------------------------------------------------------
 
 # `alpha`, `2.`, `(beta)`: what blanks, commas and semicolons separate.
-_TOKEN = re.compile(r"[^\s,;]+")
+_TOKEN = re.compile(r"[^\s,;、，；]+")
 # What may stand between words to show their order: `alpha < beta`, `alpha -> beta`.
 _ORDER_SIGN = re.compile(r"\s*+(?:->|=>|<=?|[→⟶➔➜⇒≤|])\s*+")
 # `-`, `•`, `2.`, `(3)`.
@@ -463,6 +581,10 @@ class Words(Kind):
             list_part = _plain_list(sentence.rpartition(":")[2])
             words = [word for word, _ in _words(list_part, wanted, LONGEST_LAST_LINE)]
             if (value := last_words(words, wanted)) and value.split() != wanted:
+                return Statement(value)
+        for paragraph in reversed(text.split("\n\n")):  # a closing remark may follow the list
+            value = self.whole(paragraph, sample) if len(wanted) > 1 else None
+            if value and value.split() != wanted:
                 return Statement(value)
         return NO_ANSWER
 

@@ -20,6 +20,7 @@ from keju.answers.negation import (
     SENTENCE_END,
     counts_as_second,
 )
+from keju.answers.options import labels_of_texts, option_by_text, option_texts, own_text, plain_text
 from keju.answers.segments import (
     ADVERBS,
     AMBIGUOUS,
@@ -29,6 +30,7 @@ from keju.answers.segments import (
     Statement,
     clean_segment,
 )
+from keju.answers.wordings import FIELD
 
 _WIDE = {
     wide: wide - 0xFEE0
@@ -82,7 +84,7 @@ _NEXT_WORD = re.compile(r"\s+(rather than|instead of|[A-Za-z’']+)", re.IGNOREC
 # ` and II`, `, III`: the `I` before is a number.
 _ROMAN = re.compile(r"[,]?(?: and| or| &)?,? (?:II|III|IV)\b")
 # `**)?`: the label is asked about; not `. Why?`.
-_QUESTION_MARK = re.compile(r"[*_)\]\s]{0,4}\?")
+_QUESTION_MARK = re.compile(r"[*_)\]\s]{0,4}(?:\?|吗|么[?？])")
 # `) **`, `. "`: from a label to the text that follows it; then a dash, where it is not the sign of
 # a number: `B - two`, not `B -2`.
 _GAP = re.compile(r"[)\]}*_`]*+[.:,]?[)*_`\s$\"'“‘]*+")
@@ -110,16 +112,21 @@ class _LabelSpan(NamedTuple):
     bracketed: bool
 
 
-def read_label(segment: str, labels: str, choices: Sequence[str] = ()) -> Statement:
+def read_label(
+    segment: str, labels: str, choices: Sequence[str] = (), *, letter_counts: bool = False
+) -> Statement:
     r"""Return the one label of `labels` that `segment` begins with, or whose text it is.
 
     Accepted are ``(B)``, ``[B]``, ``B)``, ``B.``, ``B:`` and a bare capital that no letter or
     apostrophe follows, full-width forms, and a bullet, a word of emphasis or ``the option`` before
     it. A lower-case label counts only in brackets, in ``\boxed{}`` or as the whole segment, and is
     ambiguous where it is another option's text. Two labels in one sentence are ambiguous unless one
-    is rejected (``B, not C``) or only discussed, and so is a label with the text of another option.
-    Otherwise a segment that is the text of exactly one of the `choices` stands for that choice.
+    is rejected (``B, not C``) or only discussed. So is a label with the text of another option,
+    unless `letter_counts`. Otherwise a segment that is the text of exactly one of the `choices`
+    stands for that choice.
     """
+    if segment[:1] == "{" and (field := FIELD.search(segment)):
+        segment = segment[field.end() :].partition(",")[0].strip(' "}\n')
     if segment[:1] == "(" and segment[2:] in (")", ").") and segment[1] in labels:
         return Statement(segment[1])
     normal = segment if segment.isascii() else segment.translate(_WIDE)
@@ -151,7 +158,9 @@ def read_label(segment: str, labels: str, choices: Sequence[str] = ()) -> Statem
     if named.end < len(bare):
         if _QUESTION_MARK.match(bare, named.end) or NEGATIVE.match(bare, named.end):
             return NO_LABEL
-        if _has_text_of_another(bare, named, choices) or _is_joined(bare, named, labels, choices):
+        if _is_joined(bare, named, labels, choices) or (
+            not letter_counts and _has_text_of_another(bare, named, choices)
+        ):
             return AMBIGUOUS
     return _label(named.raw, segment, choices)
 
@@ -168,10 +177,10 @@ def _leading_text(bare: str, choices: Sequence[str], labels: str) -> str | None:
     ``24, since …``; not ``increase, then …`` where other options begin with the same words.
     """
     end = _GOES_ON.search(bare) if choices else None
-    if end is None or not (lead := _plain_text(bare[: end.start()])):
+    if end is None or not (lead := plain_text(bare[: end.start()])):
         return None
     rest = bare[end.start() :]
-    texts = _option_texts(tuple(choices))[2]
+    texts = option_texts(tuple(choices)).plain
     if sum(text.startswith(lead) for text in texts) != 1 or OFFERS.search(rest) or _OR.match(rest):
         return None
     return option_by_text(lead, choices, labels)
@@ -217,43 +226,14 @@ _TAKES_BACK = re.compile(
 )
 
 
-def labels_of_texts(sentence: str, choices: Sequence[str]) -> list[str]:
-    """The labels of the options whose whole text stands in `sentence`, longer texts first."""
-    if not choices:
-        return []
-    folded = sentence.casefold()
-    found: list[str] = []
-    plain = _option_texts(tuple(choices))[2]
-    for index in sorted(range(len(plain)), key=lambda i: -len(plain[i])):
-        text = plain[index]
-        at = folded.find(text) if text else -1
-        while at >= 0:
-            end = at + len(text)
-            is_word = not (
-                (at and _in_word(folded[at - 1], text[0]))
-                or _in_word(folded[end : end + 1], text[-1])
-            )
-            if is_word:
-                found.append(chr(ord("A") + index))
-                folded = folded[:at] + "\0" * len(text) + folded[end:]
-                break
-            at = folded.find(text, at + 1)
-    return found
-
-
-def _in_word(beside: str, edge: str) -> bool:
-    """Whether a character beside an option's text goes on with its word: ``18`` in ``180``."""
-    if not (beside and beside.isascii() and edge.isascii()):
-        return False
-    return beside.isalnum() or (edge.isdigit() and beside in ".-")
-
-
 def bare_label(line: str, labels: str, choices: Sequence[str] = ()) -> str | None:
     """The label of a line that is nothing but an answer, or None.
 
     That is a label alone, a label and its own option's text, or the text of exactly one option. The
     line is looked at as it stands too, since cleaning may take LaTeX off an option's text.
     """
+    if len(line) == 3 and line[0] == "(" and line[2] == ")" and line[1] in labels:
+        return line[1]
     if line.rstrip().endswith((":", "：")):  # `A:`, which begins something
         return None
     for form in (clean_segment(line if line.isascii() else line.translate(_WIDE)), line):
@@ -278,84 +258,10 @@ def _label(letter: str, segment: str, choices: Sequence[str]) -> Statement:
     return Statement(label)
 
 
-# --- options by their text ---------------------------------------------------------------------
-
-
-def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> str | None:
-    """The label of the one choice whose text is `segment`: as shown, or dressing and case aside.
-
-    Some exams tell options apart by letter case alone (``BB`` and ``Bb``), so the very text counts
-    first. None where no choice or more than one has that text. `labels` are A, B, C, … by default.
-    """
-    if not choices:
-        return None
-    shown, folded, plain = _option_texts(tuple(choices))
-    wanted = segment.strip()
-    for texts, text in (
-        (shown, wanted),
-        (shown, wanted.removesuffix(".")),
-        (folded, wanted.casefold()),
-        (plain, _plain_text(segment)),
-    ):
-        if text in texts and (text or texts is not plain):
-            index = texts.index(text)
-            label = labels[index] if labels else chr(ord("A") + index)
-            return label if texts.count(text) == 1 else None
-    return None
-
-
-def _plain_text(option: str) -> str:
-    """An option's text as far as it counts: no dressing, letter case or final full stops."""
-    return clean_segment(option).rstrip(".…。 ").casefold()
-
-
-@lru_cache(maxsize=1024)
-def _option_texts(choices: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """The options' texts as shown, with letter case aside, and plain."""
-    shown = tuple(choice.strip() for choice in choices)
-    return shown, tuple(map(str.casefold, shown)), tuple(map(_plain_text, choices))
-
-
-def echoes_options(text: str, choices: Sequence[str]) -> bool:
-    """Whether `text` repeats its options: labelled lines, one after the other, with their texts."""
-    if len(choices) < 2:
-        return False
-    first, second = choices[0].strip(), choices[1].strip()
-    at = text.find(first) if first else -1
-    while at >= 0:
-        gap = _NEXT_OPTION.match(text, at + len(first))
-        if gap and text.startswith(second, gap.end()):
-            return True
-        at = text.find(first, at + 1)
-    return False
-
-
-# From the text of option A to that of B: `.\n(B) `, `\n- **B.** `, ` (B) `.
-_NEXT_OPTION = re.compile(r"[.;,|\s*]{0,3}[\n ][\s\-(*\[]{0,5}B[)\].:、*]{1,4}\s?")
-
-
-def flatten_options(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """`text` and `choices` with the options of several lines written on one.
-
-    What is announced ends with its line; only a flat option can be found there as a whole.
-    """
-    flat = tuple(" ".join(choice.split()) if "\n" in choice else choice for choice in choices)
-    for choice, line in zip(choices, flat, strict=True):
-        if choice is not line and choice.strip():
-            text = text.replace(choice.strip(), line)
-    return text, flat
-
-
 @lru_cache(maxsize=1024)
 def _has_parts(choices: tuple[str, ...]) -> bool:
     """Whether options answer the parts of a question: ``(a) all tall, (b) half tall``."""
     return any("(a)" in choice or choice.startswith("a)") for choice in choices)
-
-
-def _own_text(label: str, choices: Sequence[str]) -> str:
-    """The plain text of the option `label`; empty where it is not known."""
-    index = ord(label) - ord("A")
-    return _option_texts(tuple(choices))[2][index] if index < len(choices) else ""
 
 
 # --- labels inside a segment -------------------------------------------------------------------
@@ -376,7 +282,7 @@ def _label_at(bare: str, position: int, choices: Sequence[str]) -> _LabelSpan | 
             return None
         word = _NEXT_WORD.match(bare, end) if letter in "AI" else None
         if word is not None and word[1].casefold() not in _AFTER_LABEL:
-            option = _own_text(letter, choices)
+            option = own_text(letter, choices)
             start = word.start(1)
             if not option or bare[start : start + len(option)].casefold() != option:
                 return None
@@ -391,9 +297,9 @@ def _text_starts(bare: str, position: int) -> tuple[int, ...]:
     return (start, dash.end()) if dash else (start,)
 
 
-def _after_own_text(bare: str, label: str, position: int, choices: Sequence[str]) -> int:
+def _afterown_text(bare: str, label: str, position: int, choices: Sequence[str]) -> int:
     """The position after the option's own text where that follows the label, else `position`."""
-    option = _own_text(label, choices) if choices else ""
+    option = own_text(label, choices) if choices else ""
     if option:
         for start in _text_starts(bare, position):
             end = start + len(option)
@@ -414,7 +320,7 @@ def _has_text_of_another(bare: str, named: _LabelSpan, choices: Sequence[str]) -
     for start in _text_starts(bare, named.end):
         rest = bare[start:]
         folded = rest.casefold()
-        for index, text in enumerate(_option_texts(tuple(choices))[2]) if rest else ():
+        for index, text in enumerate(option_texts(tuple(choices)).plain) if rest else ():
             if text and folded.startswith(text) and _TEXT_ENDS.match(folded, len(text)):
                 exact = rest.startswith(choices[index].strip())
                 if (rank := (start + len(text), exact, index == own)) > farthest:
@@ -427,14 +333,14 @@ def _is_joined(bare: str, named: _LabelSpan, labels: str, choices: Sequence[str]
 
     It may be joined to it (``B or C``), or be offered later on, neither rejected nor discussed.
     """
-    position = begin = _after_own_text(bare, named.label, named.end, choices)
+    position = begin = _afterown_text(bare, named.label, named.end, choices)
     while position < len(bare):
         link = LINK.match(bare, position)
         end = link.end() if link else position
         other = _label_at(bare, end, choices)
         if other is None or (end == position and not other.bracketed):
             break
-        after = _after_own_text(bare, other.label, other.end, choices)
+        after = _afterown_text(bare, other.label, other.end, choices)
         if other.label != named.label:
             is_label = other.raw.isupper() if named.raw.isupper() else other.bracketed
             if not is_label or not (other.bracketed or other.label in labels):

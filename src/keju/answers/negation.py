@@ -46,6 +46,16 @@ _SAYING = (
     r"(?:\s+(?:really|necessarily|to|be)\b)*+\s+(?:think|believe|say|mean|claim|agree|suggest"
     r"|conclude|expect|feel|know|sure|certain|convinced|saying|thinking)"
 )
+# Somebody else's answer: `Some readers will say`, `you might think`; `很多人会`, `考生容易`.
+OTHERS = (
+    r"\b(?:one|some|others?|you|people|many|most|students?|someone|somebody|readers?|critics?)"
+    r"(?: (?:people|readers|students|of us))? (?:might|may|could|would|will|often|tend to)\b"
+    r"|\b(?:some|many|other|few|several) (?:students|people|readers|candidates|sources|textbooks"
+    r"|authors)\b"
+    r"|(?:很多|不少|许多|有些?|有的|部分|某些|大多数?)(?:人|同学|考生|学生|读者)|考生|同学们?"
+    r"|易错|误选|误以为"
+    r"|容易(?:错|误|选|认为|混淆)|易误"
+)
 # Line by line: `do not believe that the`, `not say the`, `is not the`; `the wrong `; `unlikely that
 # the`; `if it were the`; `我不认为正确`, `如果`; `不应该`, `无法直接`. Not `it is not D, so the`.
 _DENIAL = re.compile(
@@ -55,10 +65,14 @@ _DENIAL = re.compile(
     rf"(?:\s+to\s+\w{{1,10}})?\s+that{_THE}"
     rf"|\b(?:if|whether|unless|supposed?|supposing|assumed?|assuming|imagine)"
     rf"(?:\s+(?:that|it|is|were|was|true|case|we|i|you|say)\b)*+{_THE}"
-    r"|\b(?:one|some|others?|you|people|many|students?|someone) (?:people )?(?:might|may|could"
-    r"|would)"
-    r"(?: be tempted to)? (?:think|say|believe|assume|argue|guess"
-    r"|conclude)(?: that)?(?: the)?(?: \w+)?\s?\Z"
+    rf"|(?:{OTHERS})(?: be tempted to)?(?: (?:think|say|believe|assume|argue|guess|answer|pick"
+    rf"|choose"
+    r"|conclude))?(?: that)?(?: the)?(?: \w+)?\s?\Z"
+    rf"|(?:如果|假如|倘若|假若|要是|假设|(?<![一-龥])若(?!干))[^。;；\n]*?(?:那么?|则|就|会|可能"
+    rf"|应该?)?"
+    r"(?:会|可|应|得到|得出)*\Z(?<!所以)(?<!因此)(?<!故)"
+    r"|(?:很多|不少|许多|有些?|有的|部分|某些)(?:人|同学|考生|学生|读者)[^。,，;；\n]{0,8}\Z"
+    r"|(?:误以为|容易|易|错误地|不小心)(?:会|被|误|错)?\Z"
     r"|(?:不认为|不觉得|不是说|并不是|并非|不能说|不代表|不意味着|不等于|未必|是否|如果|假如"
     r"|假设|倘若"
     r"|怀疑|难道|错误的?|不正确的?)[^。,，;；!！?？\n]{0,6}\Z"
@@ -73,6 +87,19 @@ _ALTERNATIVE = re.compile(
 )
 
 
+SUPPOSES = re.compile(
+    r"\b(?:if(?! (?:I|we) (?:had|have|must)| forced| pressed)|unless|suppos(?:e|ing)|assuming"
+    r"|were (?:it|the))\b|如果|假如|倘若|假若|要是|假设|万一|否则"
+    rf"|(?<![一-龥])若(?!干)|{OTHERS}",
+    re.IGNORECASE,
+)
+"""What makes a sentence a supposition, or what others may say."""
+
+
+# `answer would be`, after `if it were so, the`.
+_WOULD = re.compile(r"[Aa]nswer would\b")
+
+
 def standing_of(text: str, start: int) -> Standing:
     """What the sentence before the marker at `start` makes of it.
 
@@ -85,7 +112,7 @@ def standing_of(text: str, start: int) -> Standing:
     clause = before[1 + max(map(before.rfind, _SENTENCE_ENDS)) :]
     if clause.strip(" *_#").lower() in _HARMLESS:
         return "stated"
-    if _DENIAL.search(clause):
+    if _DENIAL.search(clause) or (_WOULD.match(text, start) and SUPPOSES.search(clause)):
         return "denied"
     return "alternative" if _ALTERNATIVE.search(clause) else "stated"
 
@@ -132,7 +159,8 @@ NEGATIVE = re.compile(
     r"|implausible|unlikely|ruled out|eliminated|excluded|too\b|out\b|contradict|inconsistent)"
     r"|(?:is|was|are|were|do|does|did|can|could|would)n[’']t\b|cannot\b|can[’']t\b"
     r"|(?:do|does|did|can|could|would) not\b|fails?\b|contradicts?\b|violates?\b"
-    r"|(?:选?项)?\s?[也都均皆]?(?:不(?!(?:是|选择?)\s?(?:选项)?\s?[(\[]?[A-Z](?![A-Z]))"
+    r"|only (?:if|when)\b|(?:似乎|看似|好像|貌似)(?!是?正确)"
+    r"|(?:选?项)?\s?是?[也都均皆]?(?:不(?!(?:是|选择?)\s?(?:选项)?\s?[(\[]?[A-Z](?![A-Z]))"
     r"|错|误|排除|矛盾))",
     re.IGNORECASE,
 )

@@ -21,6 +21,8 @@ LONGEST = 60
 _SUPERSCRIPTS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 # The power in `10⁻³` or `5²`, not the `²` of `m²`.
 _POWER = re.compile(r"(?<=\d)[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}")
+# The narrow blank in `2 416`.
+_THIN_SPACE = re.compile(r"(?<=\d)[\u2009\u202f\u00a0](?=\d{3}(?!\d))")
 # The fraction in `3½` or `3 ½`, not `½` alone.
 _VULGAR = re.compile(r"(?<=\d)(?=[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
 _SIGNS = str.maketrans({"\u2212": "-", "\u2010": "-", "\u2011": "-", "\ufe63": "-", "\u2044": "/"})
@@ -133,6 +135,7 @@ def plain_numerals(text: str) -> str:
     """`text` with superscript powers, full-width digits and minus signs in plain form."""
     if text.isascii():
         return text
+    text = _THIN_SPACE.sub("", text)
     text = _POWER.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPTS), text)
     return unicodedata.normalize("NFKC", _VULGAR.sub(" ", text)).translate(_SIGNS)
 

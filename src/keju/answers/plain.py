@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import re
 
-from keju.answers.decision import CORRECTION
-from keju.answers.endings import CJK, SHORT, clauses, last_label, last_text
-from keju.answers.labels import labels_of_texts, read_label
+from keju.answers.decision import CORRECTION, correction_in
+from keju.answers.endings import ASKS_WRONG, BRIEF, CJK, SHORT, clauses, without_stub
+from keju.answers.labels import read_label
+from keju.answers.mentions import concluded, mentions, supposes
 from keju.answers.negation import LINK
+from keju.answers.options import labels_of_texts, names_any
 from keju.answers.segments import DRESSING, NO_LABEL, Statement
 from keju.types import Sample
 
 TAIL = 1600
 """Characters at the end of a reply in which options are looked for."""
+
+NEAR = 700
+"""Characters at the end of a reply in which it concludes."""
+_BEGINNING = re.compile(r"[.\n。;]\s?")
+# The `not ` of `I have not double-checked`.
+_NEVER_DONE = re.compile(r"(?:\bnot|n[’']t|没有?|未) ?\Z")
+_LETTER = re.compile(r"[A-J](?![A-Za-z0-9])")
 
 # --- wordings that lean towards an option --------------------------------------------------------
 
@@ -34,7 +43,7 @@ _LEANS = re.compile(
     r"|(?:go|going|went|stick) with|settle (?:on|for)|lean(?:ing)? towards?|(?:I['’]ll|I) guess"
     r"|most likely"
     r"|(?:I|we|I['’]d|I['’]ll)(?: would| will| must| should| can| therefore)? (?:choose|pick"
-    r"|select|say)"
+    r"|select|say|answer|go for)"
     r"|(?:final|my|our) (?:choice|pick|selection|guess|letter|verdict"
     r"|decision)(?: is(?: therefore)?| would be"
     r"|\s?[*_]{0,2}:)"
@@ -63,8 +72,10 @@ _LEANS_ZH = re.compile(
 )
 # After such a label the clause ends, or a reason begins: `项。`, `,因为`; not `股`, `的值`, `=3`.
 _ENDS_ZH = re.compile(
-    r"[\s*)\]$}]*+(?:选?项)?[\s*)\]]*+(?:\Z|[。,;:!.?、\n(]|了|吧|因为|而不|符合|正确|是正确)"
+    r"[\s*)\]$}]*+(?:选?项)?[\s*)\]]*+(?:\Z|[。,;:!.?、\n(]|[了吧啦呀就]|即可|因为|而不|符合|正确"
+    r"|是正确)"
 )
+_LABEL_ZH = re.compile(r"[\s*:(\[\"“]*(?:选项 ?|选)?[*(\[]*([A-Z])")
 # `→ B`, `=> **(B)**` at the end of a line.
 _ARROW = re.compile(
     r"(?:→|⇒|=>|->|➜|∴)\s*+(?=[*_(\[]{0,4}(?:[Oo]ption |选项 ?)?[A-Z][)\]*_]{0,4}[.。]?[ \t]*+$)",
@@ -83,10 +94,12 @@ _STANDS_END = re.compile(r"[*_)\]\"'”]{0,4}\s*+(?:\Z|[.,;:!—–(\n-]|as\b|be
 _NAMED = re.compile(
     r"\b(?:[Oo]ption|[Cc]hoice|[Ss]tatement|[Aa]nswer) [(\[*\"“]{0,3}([A-Z])(?![A-Za-z])"
     r"|(?<!\w)[(\[]([A-Z])[)\]]"
-    r"|\A[\s\-•*|>#]*+(?:[Tt]hus,? |[Ss]o,? |[Tt]herefore,? |[Hh]ence,? )?([A-Z])(?=[).:*|]"
-    r"|\s+(?:is|was|would|seems|feels|gets|fits|has)\b|\s*[✓✔✅✗✘❌√])"
+    r"|\A[\s\-•*|>#✓✔✅✗✘❌√×☑️]*+(?:[Tt]hus,? |[Ss]o,? |[Tt]herefore,? |[Hh]ence,? )?([A-HJ-Z]"
+    r"|I(?! [a-z]))(?=[).:*|]"
+    r"|\s+(?:is|was|would|seems|feels|gets|fits|has)\b|\s+[-–—|:]|\s*[✓✔✅✗✘❌√])"
+    r"|(?<=, )([A-Z])(?= is (?:right|correct|the answer)\b)"
 )
-_NAMED_ZH = re.compile(r"(?<![A-Za-z0-9])()()([A-Z])(?![A-Za-z0-9])")
+_NAMED_ZH = re.compile(r"(?<![A-Za-z0-9])()()()([A-Z])(?![A-Za-z0-9])")
 _WRONG = re.compile(
     r"\bnot\b|n[’']t\b|\bincorrect|\bwrong|\bfalse\b|\bcannot\b|eliminat|\bruled? out|\bnever\b"
     r"|\bfails?\b"
@@ -99,32 +112,46 @@ _RIGHT = re.compile(
     r"|正确|(?<![不])(?:符合|对(?=的|[。,;!]|\Z)|合适|恰当|成立|满足)|当选|为答案|是答案",
     re.IGNORECASE,
 )
-# The question asks for the option that is wrong: `NOT`, `EXCEPT`; `不正确的是`, `错误的`, `不属于`.
-_ASKS_WRONG = re.compile(
-    r"\b(?:NOT|EXCEPT|LEAST)\b|\b(?:incorrect|false|except|not (?:true|correct))\b"
-    r"|不正确|错误|不属于|不符合|不是|不包括|有误|不恰当|不可能|不能|不合|不当|不准确|不一致"
-    r"|除了|无关"
-)
+# The option is said to be the one, whatever it says itself: `不准确,符合题意,当选`.
+_CHOSEN = re.compile(r"(?<![不非])(?:当选|符合题意|为答案|是答案)")
 _SUPPOSES = re.compile(r"\b(?:if|whether|unless)\b|如果|假如|若", re.IGNORECASE)
 
 
+# A mark before an option: `✅ B`.
+_MARK = re.compile(r"[\s\-•*|>]*+[✓✔✅✗✘❌√×☑]")
+# The last cell of a table's row: `| yes |`.
+_CELL = re.compile(
+    r"[|:：)–—-]\s*(?:(yes|true|是|对)|(?:no|false|否|错))[\s|.。]*\Z", re.IGNORECASE
+)
+# `(A) ✗ (B) ✓`: options and marks in a line.
+_MARKED = re.compile(r"(?<![A-Za-z])([A-Z])[)\].:]{0,2}\s?(?:([✓✔✅☑√])|[✗✘❌×])")
 # The end of a sentence, `.`, `**`, `)`, or a label.
 _ENDED = re.compile(r"(?:[.!?。！？)\]}*\"'”’`$✅✔✓]|(?<![A-Za-z])[A-Z])\Z")
 
 
 def plainly_stated(text: str, sample: Sample) -> Statement:
     """The one option that a reply without an announcement names as its answer."""
+    text = without_stub(text)
     if len(text) > SHORT and not _ENDED.search(text[-8:].rstrip()):
         return NO_LABEL  # it breaks off
     tail = text[-TAIL:]
+    if len(text) > BRIEF and not (_LETTER.search(tail) or names_any(tail, sample.choices)):
+        return NO_LABEL
+    if correction_in(tail) and (taken_back := list(CORRECTION.finditer(tail))):
+        rest, at = tail[taken_back[-1].end() :], taken_back[-1].start()
+        if mentions(rest, sample):
+            tail = rest
+        elif not _NEVER_DONE.search(tail, max(0, at - 12), at):
+            return NO_LABEL
     chinese = not tail.isascii() and CJK.search(tail) is not None
-    statement = _leaning(tail, sample, chinese)
+    near = tail
+    if len(tail) > NEAR:  # from the beginning of a sentence on
+        near = tail[-NEAR:]
+        near = near[_BEGINNING.search(near + ". ").end() :]  # type: ignore[union-attr]
+    statement = _leaning(near, sample, chinese)
     if statement == NO_LABEL:
         statement = _called_right(tail, sample, chinese)
-    for rule in (last_label, last_text):
-        if statement == NO_LABEL:
-            statement = rule(tail, sample)
-    return statement
+    return concluded(near, sample) if statement == NO_LABEL else statement
 
 
 def _leaning(text: str, sample: Sample, chinese: bool) -> Statement:
@@ -147,20 +174,24 @@ def _after(text: str, match: re.Match[str], sample: Sample, chinese: bool) -> St
     segment = segment.strip()
     clause = text[max(0, match.start() - 60) : match.start()]
     clause = clause[max(map(clause.rfind, ".\n。;；!?")) + 1 :]
-    if match.re is not _ARROW and _DENIES.search(clause):
+    if match.re is not _ARROW and (_DENIES.search(clause) or supposes(clause, sample)):
         return NO_LABEL
-    if stands := _STANDS.match(segment):
-        ends = _ENDS_ZH if chinese else _STANDS_END
-        if not ends.match(segment, stands.end()):
+    if chinese and (label := _LABEL_ZH.match(segment)):
+        own = sample.choices[sample.labels.index(label[1])] if label[1] in sample.labels else ""
+        rest = segment[label.end() :].lstrip(" .:、*)")
+        if not (_ENDS_ZH.match(segment, label.end()) or (own and rest.startswith(own))):
             return NO_LABEL
+    elif (stands := _STANDS.match(segment)) and not _STANDS_END.match(segment, stands.end()):
+        return NO_LABEL
     return read_label(segment, sample.labels, sample.choices)
 
 
 # `would not`, `don't`, `if we`; `不应`: what stands before takes back what follows.
 _DENIES = re.compile(
-    r"(?:\bnot|n[’']t|\bnever|\bif|\bwhether|\bwhy|\bunless|\bcannot|\bdoubt|\bwrong"
+    r"(?:\bnot|n[’']t|\bnever|\bif(?! I (?:had|have|must))|\bwhether|\bwhy|\bunless|\bcannot"
+    r"|\bdoubt|\bwrong"
     r"|\bincorrect)\b[^,]{0,30}\Z"
-    r"|(?:不(?!过)|别|如果|是否|若|为什么|误|错|非|怀疑)[^,。]{0,6}\Z",
+    r"|(?:不(?!过)|别|如果|是否|若|为什么|误|错|非|怀疑|还是|或者?)[^,。]{0,6}\Z",
     re.IGNORECASE,
 )
 
@@ -177,13 +208,18 @@ def _beyond_text(remark: str, label: str, sample: Sample) -> str:
 def _called_right(text: str, sample: Sample, chinese: bool) -> Statement:
     """The one option that is called right; where the wrong one is asked for, perhaps that one."""
     right: set[str] = set()
+    chosen: set[str] = set()
     wrong: set[str] = set()
     doubted = supposed = False
     for choice in sample.choices:  # what an option says itself is no verdict: `You're right, it's`
         if choice and choice in text and _RIGHT.search(choice):
             text = text.replace(choice, "…")
+    marked = list(_MARKED.finditer(text))
+    ticked = {mark[1] for mark in marked if mark[2]}
+    if len(marked) > 1 and len(ticked) == 1:
+        return Statement(ticked.pop())
     for sentence in clauses(text):
-        if right and CORRECTION.search(sentence):
+        if right and correction_in(sentence):
             doubted = True
         supposed = supposed or _SUPPOSES.search(sentence) is not None
         if supposed:
@@ -192,7 +228,9 @@ def _called_right(text: str, sample: Sample, chinese: bool) -> Statement:
         labels: list[str] = []
         for clause in re.split(r"[,，]", sentence) if chinese else (sentence,):
             named = list((_NAMED_ZH if chinese else _NAMED).finditer(clause))
-            given = [label for n in named if (label := n[1] or n[2] or n[3]) in sample.labels]
+            given = [
+                label for n in named if (label := n[1] or n[2] or n[3] or n[4]) in sample.labels
+            ]
             start = named[-1].end() if named else 0
             if not given and not chinese and (colon := clause.find(":")) > 0:
                 given, start = labels_of_texts(clause[:colon], sample.choices), colon
@@ -203,16 +241,24 @@ def _called_right(text: str, sample: Sample, chinese: bool) -> Statement:
             if not labels or "?" in clause or "？" in clause:
                 continue
             remark = _beyond_text(clause[start : start + SHORT], labels[-1], sample)
-            if labels_of_texts(remark, sample.choices):
+            if mark := _MARK.match(clause):
+                remark += mark[0]
+            if cell := _CELL.search(clause):
+                remark += "✓" if cell[1] else "✗"
+            if set(labels_of_texts(remark, sample.choices)) - set(labels):
                 continue  # another option's text is no remark: `(A) right winger`
+            if _CHOSEN.search(remark):
+                chosen.update(labels)
             if _WRONG.search(remark):
                 wrong.update(labels)
             elif _RIGHT.search(remark):
                 right.update(labels)
                 doubted = False
+    if len(chosen) == 1 and not doubted:
+        return Statement(chosen.pop())
     if right & wrong or doubted:
         return NO_LABEL
-    asks_wrong = _ASKS_WRONG.search(sample.text) is not None
+    asks_wrong = ASKS_WRONG.search(sample.text) is not None
     if len(right) == 1 and not (asks_wrong and len(wrong) == 1):
         return Statement(right.pop())
     return Statement(wrong.pop()) if asks_wrong and len(wrong) == 1 < len(right) else NO_LABEL

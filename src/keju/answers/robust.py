@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from keju.answers.decision import CORRECTION, Stated, decide
-from keju.answers.endings import CJK
+from keju.answers.decision import Stated, correction_in, decide
+from keju.answers.endings import CJK, clauses
 from keju.answers.kinds import Kind
-from keju.answers.labels import echoes_options, flatten_options
 from keju.answers.negation import standing_of
+from keju.answers.options import echoes_options, flatten_options
 from keju.answers.reader import Reader
 from keju.answers.segments import (
     AMBIGUOUS,
@@ -63,6 +63,10 @@ _BEFORE_LIST = ("\n", ":", "*", "：")
 _CORRECT_OPTION = re.compile(r"orrect (?:option|choice|response|letter)", re.IGNORECASE)
 
 
+# Chinese, and letters and signs in full width, which have wordings of their own.
+_WIDE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
+
+
 class RobustReader(Reader):
     """Reads an answer of the sample's kind: strict marker, tolerant marker, the end of the reply.
 
@@ -103,7 +107,8 @@ class RobustReader(Reader):
     def read(self, text: str, sample: Sample) -> Answer:
         text, sample, cut = self.prepare(text, sample)
         kind = self._kind_of(sample)
-        is_bare = kind.closed and len(text) <= BARE and not _ANNOUNCES.search(text)
+        is_bare = kind.closed and len(text) <= BARE
+        is_bare = is_bare and (len(text) < 6 or not _ANNOUNCES.search(text))
         if is_bare and (value := kind.whole(text, sample)):
             return Answer(value, "fallback", cut=cut)
         if not text.strip():
@@ -186,7 +191,7 @@ class RobustReader(Reader):
             return None
         if "orrect " in text and _CORRECT_OPTION.search(text):
             return None
-        if kind.paragraph or kind.marker is not None or not text.isascii():
+        if kind.marker is not None or (not text.isascii() and _WIDE.search(text)):
             return None
         at = text.find("nswer") - 1
         line = text.find("\n", at)
@@ -197,7 +202,8 @@ class RobustReader(Reader):
             first = text[: text.find("\n")]
             if NEXT_QUESTION.search(text) or echoes_options(text, sample.choices):
                 return None
-            if len(first) <= BARE or _LABELLED.match(first):
+            leads = len(first) <= BARE or _LABELLED.match(first)
+            if leads and _leading_answer(text, kind, sample):
                 return None
         is_strict, end = self._is_strict(text, at), at + 9
         words = text[end : line if line >= 0 else len(text)].strip()
@@ -218,7 +224,7 @@ class RobustReader(Reader):
     ) -> str | None:
         """What a stretch concludes after it took back the last answer that it announced."""
         rest = text[stated[-1].end : stretch.end]
-        if len(rest) < BARE or not (taken_back := CORRECTION.search(rest)):
+        if len(rest) < 8 or not (taken_back := correction_in(rest)):
             return None
         kind = self._kind_of(sample)
         part = rest[taken_back.end() :]
@@ -230,6 +236,7 @@ class RobustReader(Reader):
         """What a stretch answers in which nothing is announced."""
         if value := _end_of_reply(text, kind, sample, listed="echoed_options" in signs):
             return Answer(value, "fallback", signs=signs)
+        leading = None if "echoed_options" in signs else _leading_sentence(text, kind, sample)
         if "echoed_options" in signs:
             lines = (
                 line for line in text.split("\n") if not kind.whole(line.lstrip("-•* "), sample)
@@ -239,6 +246,10 @@ class RobustReader(Reader):
         if kind.listed and _ends_a_list(text, block, kind, sample, listed=False):
             return Answer(signs=signs)
         value, reason = kind.plainly(text, sample)
+        if leading and leading != value and not correction_in(text):
+            if value is not None:
+                return Answer(reason=AMBIGUOUS.reason, signs=signs)
+            value = leading
         if value is not None:
             return Answer(value, "tolerant", signs=signs)
         if reason == AMBIGUOUS.reason:
@@ -287,15 +298,22 @@ class RobustReader(Reader):
 def _restated(text: str, first: Stated, sample: Sample) -> int:
     """Where this question stands in a reply that answers other questions before it; 0 if nowhere.
 
-    That is known by a question before the first answer that is not this one.
+    That is known by a question before the first answer that is not this one, or by words before it
+    that are not this question's.
     """
     own = sample.text.strip()[:HEADS]
-    if len(own) < HEADS // 4 or not _ASKS.search(text, 0, first.start):
+    at = text.find(own) if len(own) >= HEADS // 4 else -1
+    if at <= first.start:
         return 0
-    at = text.find(own)
-    return at if at > first.start else 0
+    if _ASKS.search(text, 0, first.start):
+        return at
+    words = set(_LONG_WORD.findall(sample.text))
+    is_whole = text.startswith(sample.text.strip()[: 5 * HEADS], at)
+    strange = 2 * len(words.intersection(_LONG_WORD.findall(text[:at]))) < len(words)
+    return at if is_whole and strange else 0
 
 
+_LONG_WORD = re.compile(r"\w{4,}")
 # `____`, `?`: a question.
 _ASKS = re.compile(r"_{2,}|[?？]")
 # `B. `, `- (C) `: a line that begins with a label.
@@ -327,6 +345,24 @@ def _leading_answer(text: str, kind: Kind, sample: Sample) -> Stated | None:
             if (kind.whole(each, sample) or (labelled and labelled[1]) or value) != value:
                 return None
     return Stated(Statement(value), 0, 0, True)
+
+
+# What follows where options are listed: `C. `.
+_NEXT_LABEL = re.compile(r"\s*[*(\[]{0,3}[A-Z][)\].:、项]")
+
+
+def _leading_sentence(text: str, kind: Kind, sample: Sample) -> str | None:
+    """The answer that is the whole first sentence, with its reasons after it: ``B、核糖体。``."""
+    if not kind.listed:
+        return None
+    start = len(text) - len(text.lstrip())
+    first = next(clauses(text[start : start + LONGEST_LINE]), "")
+    if first.startswith("```"):
+        return None
+    rest = text[start + len(first) : start + len(first) + BARE]
+    if _NEXT_LABEL.match(rest) or len(first) > LONGEST_LINE:
+        return None
+    return kind.leading(first, sample)
 
 
 LONGEST_LIST = 800
@@ -515,8 +551,15 @@ def _end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str
     if heading := _HEADING.match(bare):
         bare = bare[heading.end() :].strip(DRESSING)
         parts.append(bare)
-    left, sign, right = bare.rpartition("=") if kind.equations else ("", "", "")
-    if sign and left[-1:] not in ("!", "<", ">"):
+    left, sign, right = _ALMOST.split(bare)[0].rpartition("=")
+    if (
+        sign
+        and left[-1:] not in ("!", "<", ">")
+        and (
+            kind.equations
+            or (_is_whole(text, kind) and not (len(right) < 4 and right.strip().isalpha()))
+        )
+    ):
         parts.append(right)
     if kind.equations and (counted := _COUNT_PHRASE.match(bare)):
         parts.append(bare[counted.end() :])
@@ -527,6 +570,16 @@ def _end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str
     if len(text) <= longest:
         parts += [last_paragraph(text), text] if kind.paragraph else [text]
     return next((value for part in parts if (value := kind.whole(part, sample))), None)
+
+
+# ` ≈ 0.028`: the same value once more.
+_ALMOST = re.compile(r"\s?(?:[≈≃]|\\approx)")
+
+
+def _is_whole(text: str, kind: Kind) -> bool:
+    """Whether a reply with options ends with an equation that was not broken off."""
+    ended = text.rstrip().endswith((".", "$", "*", "。"))
+    return kind.many and (len(text) <= LONGEST_LINE or ended)
 
 
 def _ends_a_list(text: str, block: str, kind: Kind, sample: Sample, *, listed: bool) -> bool:

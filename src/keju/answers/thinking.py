@@ -21,6 +21,10 @@ _UNUSUAL = (
 """How some models mark their reasoning, other than with ``<think>``."""
 
 
+_FINAL_CHANNEL = "<|channel|>final<|message|>"
+"""What stands before the answer of a model that writes into channels."""
+
+
 class Thought(NamedTuple):
     """A reply taken apart."""
 
@@ -73,6 +77,8 @@ def as_reply(text: str, *, reasoning: Iterable[str] = (), finish: str = "", **fa
 
 def split_any_thinking(text: str) -> Thought:
     """As `split_thinking`, for unusual tags too; a reply without any is left as it is."""
+    _, final, said = text.rpartition(_FINAL_CHANNEL)
+    text = said if final else text
     for begin, end in _UNUSUAL:
         text = text.replace(begin, OPEN).replace(end, CLOSE)
     return split_thinking(text)

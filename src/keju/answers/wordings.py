@@ -70,7 +70,9 @@ _NOT = r"(?<![不非误错勿别未没若])(?<!错误)(?<!错误的)(?<!如果)(
 # `答案`, `正确答案`; not `错误答案`, `不正确的答案`.
 _HEAD = rf"(?:{_NOT}(?:正确|最终)|{_NOT}(?<!正确)(?<!最终)(?<![不非]正确的))答案"
 # `答案是`, `正确答案**应该为`, `答案:`; not `答案不是`.
-_ANSWER_WORD = rf"{_HEAD}[\s*_\"”』」]*+{_EMPHASIS}(?:是|为|选择?|:)"
+_ANSWER_WORD = (
+    rf"{_HEAD}[\s*_\"”』」]*+{_EMPHASIS}(?:是|为|选择?|:|(?=[ *(]*+[A-Z][)*]*+(?:[。.,;!\s]|\Z)))"
+)
 # Who or what chooses: `本题`, `这道题`, `我`.
 _CHOOSER = r"(?:[本此该]题|这道?题|我)"
 # `故选`, `所以,本题应选择`, `选择`; not `如果选择`, `选择题`.
@@ -81,7 +83,7 @@ _CHOICE_WORD = (
 # `正确的一项是`, `正确选项:`, and `正确的是` before a label; not `不正确的是`, `正确的是因为`.
 _CORRECT_ONE = (
     rf"{_NOT}正确(?:的?(?:一项|选项|答案)(?:应该|应)?(?:是|为|:)"
-    r"|的(?:应该|应)?是(?=[ :*(]*+(?:选项 ?)?[A-Z](?![A-Za-z0-9])))"
+    r"|的(?:应该|应|就|才)?[是为](?=[ :*(]*+(?:选项 ?)?[A-Z](?![A-Za-z0-9])))"
 )
 # A line that is only `选B`, `选 B 项`, `选B,而不是C。`; not `选BC`, `选B的人`.
 _WHOLE_LINE = (
@@ -97,8 +99,9 @@ CHINESE_COMPLETE = re.compile(rf"(?:{_ANSWER_WORD}|所以答案是){_AFTER}[(\[]
 """A marker with the word for answer in it, and its label: ``答案是选项(B``; not ``故选B``."""
 
 CHINESE = re.compile(
-    r"(?=[正最答故应因所综本此该这我选【\[aAcC])(?:"
-    rf"(?:{_ANSWER_WORD}|{_CHOICE_WORD}|{_CORRECT_ONE}|[【\[]答案[】\]]|(?m:^答:)"
+    r"(?=[正最答故应因所综本此该这我选结【\[\s*aAcC])(?:"
+    rf"(?:{_ANSWER_WORD}|{_CHOICE_WORD}|{_CORRECT_ONE}|[【\[](?:答案|解答)[】\]]"
+    rf"|(?m:^[*\s]*+(?:答|结论|最终选择|我的选择|选择):)"
     rf"|{_WHOLE_LINE}){_AFTER}"
     rf"|[aAcC]{_ENGLISH})"
 )
@@ -155,6 +158,13 @@ _NEAR = 120
 """Characters between a marker and a box that still belongs to what it introduces."""
 
 
+FIELD = re.compile(
+    r"[\"'](?:final_?|selected_?|correct_?|chosen_?)?(?:answer|choice|option|letter|label|response"
+    r"|选项|答案)[\"']\s{0,4}:\s{0,4}[\"']?",
+    re.IGNORECASE,
+)
+"""The field of an answer in JSON: ``"choice": "``."""
+
 _STEMS = ("nswer", "NSWER", "orrect ", "ORRECT ", "案")
 """What follows the first letter of every match of `TOLERANT`; quicker to find than a pattern."""
 
@@ -182,6 +192,13 @@ def announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[tuple[
         spans = _found_by_stem(text)
     else:
         spans = [match.span() for match in pattern.finditer(text)]
+    if '":' in text and "{" in text:
+        spans += [
+            field.span()
+            for field in FIELD.finditer(text)
+            if not any(start < field.end() and field.start() < end for start, end in spans)
+        ]
+        spans.sort()
     if "\\boxed" not in text:
         return spans
     # The backslash of each `\boxed{B}`.

@@ -148,7 +148,6 @@ def test_tiers(reply: str, tier: str) -> None:
         ("So the answer is [ANSWER].", "no_label"),
         ("  ", "empty"),
         ("It is not the case that the answer is (B).", "denied"),
-        ("So the answer is (B) 1pm.", "ambiguous"),
         ("If so, the answer is (B); otherwise the answer is (A).", "ambiguous"),
     ],
 )

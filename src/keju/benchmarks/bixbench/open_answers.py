@@ -39,8 +39,10 @@ _TRUTH_WORD = re.compile(r"\b(?:(true|yes)|(false|no(?=\s*+(?:[.,;:!?)\"'*]|or\b
 _FIRST_WORD = re.compile(r"(true|yes|false|no)\b(?!\s+(?:doubt|question|one|idea)\b)")
 # `none`, `twenty-five`, `a half`: numbers in words, whole or as a part of a longer one.
 _NUMBER_WORD = re.compile(
-    rf"(?i)\b(?:{'|'.join(NUMBER_WORDS)}|(?:thir|for|fif|six|seven|eigh|nine)ty|hundreds?|thousands?"
-    r"|[mb]illions?|dozens?|once|twice|none|nil|half|halves|thirds?|quarters?|infinit[ey]|infinity)\b"
+    rf"(?i)\b(?:{'|'.join(NUMBER_WORDS)}|(?:thir|for|fif|six|seven|eigh|nine)ty|hundreds?"
+    rf"|thousands?"
+    r"|[mb]illions?|dozens?|once|twice|none|nil|half|halves|thirds?|quarters?|infinit[ey]"
+    r"|infinity)\b"
 )
 # `no effect, so it is true`: a `no` at the beginning, whatever it denies.
 _NO_FIRST = re.compile(r"no\b")

@@ -228,7 +228,8 @@ def _fuzzy(text: str, sample: Sample) -> Answer | None:
 # Words, and beginnings of words, of which one turns a statement into its opposite: `not`, `didn't`,
 # `upregulated`, `fewer`.
 _POLARITY = re.compile(
-    r"\b(?:(no|not|non|un|never|neither|nor|none|without|cannot|lack(?:s|ed|ing)?|absen(?:t|ce)|fail(?:s|ed)?)\b"
+    r"\b(?:(no|not|non|un|never|neither|nor|none|without|cannot|lack(?:s|ed|ing)?|absen(?:t|ce)"
+    r"|fail(?:s|ed)?)\b"
     r"|(up|down|incr|decr|hyper|hypo|over|under|positiv|negativ|lower|higher|more|less|fewer"
     r"|above|below|before|after|gain|loss|same|differen))|(n['’]t\b)"
 )

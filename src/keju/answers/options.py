@@ -1,0 +1,292 @@
+"""Options by their text: as shown, in another spelling, or by value.
+
+``-0.5`` is ``−0.5``, ``1/9`` is ``\\frac{1}{9}``, ``3 ohm`` is ``3 Ω``, ``3/8`` is ``0.375``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from keju.answers.numbers import plain_numerals
+from keju.answers.segments import clean_segment
+
+
+class _Texts(NamedTuple):
+    """The options' texts, each in a form that forgives more than the one before."""
+
+    shown: tuple[str, ...]
+    folded: tuple[str, ...]
+    """Letter case aside."""
+    plain: tuple[str, ...]
+    """Dressing and final full stops aside."""
+
+
+@lru_cache(maxsize=1024)
+def option_texts(choices: tuple[str, ...]) -> _Texts:
+    """The options' texts in their forms."""
+    shown = tuple(choice.strip() for choice in choices)
+    return _Texts(shown, tuple(map(str.casefold, shown)), tuple(map(plain_text, choices)))
+
+
+def plain_text(option: str) -> str:
+    """An option's text as far as it counts: no dressing, letter case or final full stops."""
+    return clean_segment(option).rstrip(".…。 ").casefold()
+
+
+def own_text(label: str, choices: Sequence[str]) -> str:
+    """The plain text of the option `label`; empty where it is not known."""
+    index = ord(label) - ord("A")
+    return option_texts(tuple(choices)).plain[index] if index < len(choices) else ""
+
+
+def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> str | None:
+    """The label of the one choice whose text is `segment`, in the strictest form that fits any.
+
+    Some exams tell options apart by letter case alone (``BB`` and ``Bb``), so the very text counts
+    first; then letter case and dressing aside, in another spelling, and by value. None where no
+    choice or more than one fits. `labels` are A, B, C, … by default.
+    """
+    if not choices:
+        return None
+    texts = option_texts(tuple(choices))
+    wanted = segment.strip()
+    for forms, text in (
+        (texts.shown, wanted),
+        (texts.shown, wanted.removesuffix(".")),
+        (texts.folded, wanted.casefold()),
+        (texts.plain, plain_text(segment)),
+    ):
+        if text in forms and (text or forms is not texts.plain):
+            index = forms.index(text)
+            label = labels[index] if labels else chr(ord("A") + index)
+            return label if forms.count(text) == 1 else None
+    if len(wanted) > LONGEST_SPELT:
+        return None
+    spelt = spellings(tuple(choices))
+    if len(wanted) > 3 * spelt.longest + 20:
+        return None
+    fits = _by_spelling(spelling(clean_segment(wanted)), spelt)
+    if len(fits) != 1:
+        return None
+    return labels[fits[0]] if labels else chr(ord("A") + fits[0])
+
+
+# --- other spellings ---------------------------------------------------------------------------
+
+LONGEST_SPELT = 200
+"""Characters of a text that is compared in another spelling."""
+
+# `\dfrac{1}{9}`, `\frac19`: a fraction.
+_FRACTION = re.compile(r"\\[dt]?frac ?(?:\{([^{}]*)\} ?\{([^{}]*)\}|(\d)(\d))")
+# The `\log` of `O(\log n)`, the `\left` of `\left(`.
+_COMMAND = re.compile(r"\\(?:left|right|text|mathrm|mathbf|displaystyle|[,;:! ])|\\")
+# `the `, `about `, `x = `: what may stand before a value without changing it.
+_BEFORE_VALUE = re.compile(
+    r"(?:the|an?|about|approximately|approx\.?|roughly|around|exactly|[≈~=])\s*+(?=\S)", re.I
+)
+_UNITS = (
+    (re.compile(r"(?<=\d)\s?[ΩωΩ]|(?<=\d) ?ohms?\b", re.I), " ohm"),
+    (re.compile(r"\bdegrees?\b", re.I), "°"),
+    (re.compile(r"\bper ?cent\b", re.I), "%"),
+    (re.compile(r"(?<=\d) ?(?:metres?|meters?)\b", re.I), " m"),
+    (re.compile(r"(?<=\d) ?(?:joules?|焦耳?)", re.I), " j"),
+    (re.compile(r"(?<=\d) ?(?:newtons?|牛顿?)", re.I), " n"),
+    (re.compile(r"(?<=\d) ?(?:volts?|伏特?)", re.I), " v"),
+    (re.compile(r"(?<=\d) ?(?:seconds?|secs?|秒)", re.I), " s"),
+)
+_NOTHING = str.maketrans(dict.fromkeys(" \t\n\u00a0\u202f\u2009$*_`{}\"'“”‘’「」"))
+# `-1,000.5`, `3/8`, `5x10^-3`, then a unit.
+_QUANTITY = re.compile(
+    r"([+-]?(?:\d+(?:,\d{3})*(?:\.\d*)?|\.\d+))(?:/(\d+(?:\.\d+)?))?"
+    r"(?:(?:[x*]10\^?|e)([+-]?\d{1,3}))?(%?)([a-zμ°][a-z0-9μ°/^·-]{0,12}"
+    r"|[元米个只人次件天年岁度斤克秒]?)"
+)
+
+
+def spoken(text: str) -> str:
+    """A text without LaTeX, with one name for a unit and one form of a sign."""
+    plain = plain_numerals(text).replace("×", "x").replace("\u2013", "-")
+    if "\\" in plain:
+        plain = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", plain)
+        plain = _COMMAND.sub("", plain.replace("\\times", "x").replace("\\cdot", "*"))
+    if any(map(str.isdigit, plain)):
+        for unit, name in _UNITS:
+            plain = unit.sub(name, plain)
+    return plain
+
+
+def spelling(text: str) -> str:
+    """What is spoken, without blanks, dressing and articles."""
+    return (
+        _BEFORE_VALUE.sub("", spoken(text.strip(" .。")), count=1).translate(_NOTHING).rstrip(".")
+    )
+
+
+@lru_cache(maxsize=1024)
+def spellings(choices: tuple[str, ...]) -> _Spellings:
+    """The options' texts in one spelling."""
+    texts = tuple(map(spelling, choices))
+    return _Spellings(texts, tuple(map(_quantity, texts)), max(map(len, texts)))
+
+
+class _Spellings(NamedTuple):
+    """Options in one spelling."""
+
+    texts: tuple[str, ...]
+    quantities: tuple[tuple[Fraction, str] | None, ...]
+    longest: int
+
+
+def _by_spelling(text: str, options: _Spellings) -> list[int]:
+    """The places of the options that are `text`, else of those that are the same quantity."""
+    if not text:
+        return []
+    same = [index for index, option in enumerate(options.texts) if option == text]
+    if same or not any(options.quantities) or (wanted := _quantity(text)) is None:
+        return same
+    found = []
+    for index, value in enumerate(options.quantities):
+        if value and value[0] == wanted[0] and ("" in (value[1], wanted[1]) or value == wanted):
+            found.append(index)
+    return found
+
+
+def _quantity(text: str) -> tuple[Fraction, str] | None:
+    """The value and the unit of a spelt text that is a quantity: ``50%`` is one half."""
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        return None
+    try:
+        value = Fraction(match[1].replace(",", "")) / Fraction(match[2] or 1)
+    except (ValueError, ZeroDivisionError):
+        return None
+    value *= Fraction(10) ** int(match[3] or 0)
+    return value / (100 if match[4] else 1), match[5] or ""
+
+
+# --- options in a text -------------------------------------------------------------------------
+
+
+def echoes_options(text: str, choices: Sequence[str]) -> bool:
+    """Whether `text` repeats its options: labelled lines, one after the other, with their texts."""
+    if len(choices) < 2 or not any(mark in text for mark in _SECOND_MARKS):
+        return False
+    first, second = choices[0].strip(), choices[1].strip()
+    at = text.find(first) if first else -1
+    while at >= 0:
+        gap = _NEXT_OPTION.match(text, at + len(first))
+        if gap and text.startswith(second, gap.end()):
+            return True
+        at = text.find(first, at + 1)
+    return False
+
+
+_SECOND_MARKS = ("B)", "B.", "B:", "B]", "B*", "B、")
+# From the text of option A to that of B: `.\n(B) `, `\n- **B.** `, ` (B) `.
+_NEXT_OPTION = re.compile(r"[.;,|\s*]{0,3}[\n ][\s\-(*\[]{0,5}B[)\].:、*]{1,4}\s?")
+
+
+def flatten_options(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """`text` and `choices` with the options of several lines written on one.
+
+    What is announced ends with its line; only a flat option can be found there as a whole.
+    """
+    flat = tuple(" ".join(choice.split()) if "\n" in choice else choice for choice in choices)
+    for choice, line in zip(choices, flat, strict=True):
+        if choice is not line and choice.strip():
+            text = text.replace(choice.strip(), line)
+    return text, flat
+
+
+@lru_cache(maxsize=1024)
+def _spoken_texts(choices: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The options' spoken texts, longer ones first, each with its label."""
+    texts = map(spoken, option_texts(choices).plain)
+    pairs = [(text, chr(ord("A") + index)) for index, text in enumerate(texts)]
+    pairs += [(part, label) for text, label in pairs if (part := _other_form(text, pairs))]
+    return sorted(pairs, key=lambda pair: -len(pair[0]))
+
+
+_WORDS = re.compile(r"\w+")
+_ASIDE = frozenset({"the", "a", "an", "so", "thus", "therefore", "hence", "is", "are"})
+
+
+def paraphrased(sentence: str, choices: Sequence[str]) -> str | None:
+    """The one option that a sentence says in fewer words, or in a few more: ``Blue is second.``"""
+    said = [word for word in _WORDS.findall(sentence.lower()) if word not in _ASIDE]
+    fits = []
+    for index, text in enumerate(option_texts(tuple(choices)).plain):
+        words = [word for word in _WORDS.findall(text) if word not in _ASIDE]
+        short, long = sorted((said, words), key=len)
+        left = iter(long)
+        if len(short) >= 3 and len(long) <= 2 * len(short) and all(word in left for word in short):
+            fits.append(chr(ord("A") + index))
+    return fits[0] if len(fits) == 1 else None
+
+
+# The plural of `mitochondrion`, `nucleus`, `bacterium`.
+_PLURALS = {"on": "a", "us": "i", "um": "a", "ty": "ties", "ry": "ries", "cy": "cies"}
+# The verb of `it increases`.
+_ITS_VERB = re.compile(r"it ([a-z]{4,})s")
+# The reason in `No, because the goods were late`.
+_REASON = re.compile(r"\b(?:because|since) (.{20,})")
+
+
+def _other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
+    """Another form in which a sentence names an option: a plural, or a reason that is its alone."""
+    if reason := _REASON.search(text):
+        part = reason[1].rstrip(".")
+        return part if sum(part in other for other, _ in options) == 1 else ""
+    if verb := _ITS_VERB.fullmatch(text):
+        return verb[1]
+    return text[:-2] + _PLURALS[text[-2:]] if len(text) > 4 and text[-2:] in _PLURALS else ""
+
+
+def texts_in(sentence: str, choices: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Where the whole texts of options stand in a spoken sentence of small letters, in order.
+
+    Each with start, end and label. A text inside a longer option's counts once, for that option.
+    """
+    found: list[tuple[int, int, str]] = []
+    for text, label in _spoken_texts(tuple(choices)) if choices else ():
+        at = sentence.find(text) if text else -1
+        while at >= 0:
+            end = at + len(text)
+            before = sentence[at - 1] if at else ""
+            if not (_in_word(before, text[0]) or _goes_on(sentence, end, text)):
+                found.append((at, end, label))
+                sentence = sentence[:at] + "\0" * len(text) + sentence[end:]
+            at = sentence.find(text, end)
+    return sorted(found)
+
+
+def _goes_on(sentence: str, end: int, text: str) -> bool:
+    """Whether a text is only the beginning of a word; an ending of the plural is no other word."""
+    if text[-1].isalpha() and sentence[end : end + 1] == "s":
+        end += 1
+    beside, further = sentence[end : end + 1], sentence[end + 1 : end + 2]
+    if beside in (".", "-") and not further.isdigit():
+        return False  # the full stop of `is 20.`
+    return _in_word(beside, text[-1])
+
+
+def names_any(text: str, choices: Sequence[str]) -> bool:
+    """Whether the text of any option stands in a text, in whatever form."""
+    said = spoken(text).lower()
+    return any(option in said for option, _ in _spoken_texts(tuple(choices)))
+
+
+def labels_of_texts(sentence: str, choices: Sequence[str]) -> list[str]:
+    """The labels of the options whose whole text stands in `sentence`, in order."""
+    return list(dict.fromkeys(label for _, _, label in texts_in(spoken(sentence).lower(), choices)))
+
+
+def _in_word(beside: str, edge: str) -> bool:
+    """Whether a character beside an option's text goes on with its word: ``18`` in ``180``."""
+    if not (beside and beside.isascii() and edge.isascii()):
+        return False
+    return beside.isalnum() or (edge.isdigit() and beside in ".-")
