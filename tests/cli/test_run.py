@@ -182,12 +182,16 @@ def test_a_calculator_helps_and_its_placebo_does_not(
     summary = document["summary"]
     assert (summary["calc"]["resolved"], summary["calc"]["rate"]) == (12, 1.0)
     used = summary["calc"]["tool_stats"]
-    assert (used["calls"], used["coverage"], used["samples_with_calls"]) == (12, 1.0, 12)
+    assert (used["calls"], used["coverage"], used["with_calls"]) == (12, 1.0, 12)
     assert used["tools"]["calc__calculate"]["kinds"] == {"ok": 12}
     assert used["schema_tokens"] > 0
     placebo = summary["placebo"]["tool_stats"]
     assert placebo["tools"]["calc__calculate"]["kinds"] == {"tool_error": 12}
     assert placebo["coverage"] == 1 / 16
+    stored = {entry["arm"]: entry.get("tools") for entry in ran.json["benchmarks"]}
+    assert (stored["baseline"], stored["calc"]["calls"]) == (None, 12)
+    again = keju("score", next(Path("runs").iterdir()).name, "--json").json
+    assert {entry["arm"]: entry.get("tools") for entry in again["benchmarks"]} == stored
     task = document["tasks"][0]
     assert task["calc"]["tool_usage"] == {"calc__calculate": 1}
     assert (task["calc"]["iterations"], task["calc"]["stop_reason"]) == (2, "final")

@@ -10,9 +10,9 @@ import msgspec
 
 from keju.config import Price
 from keju.engine.budget import Meter
+from keju.engine.tooluse import tool_use
 from keju.files import natural_key
-from keju.results.schema import Entry, Results
-from keju.results.tools import ToolUse, calls_of, iterations_of
+from keju.results.schema import Entry, Results, ToolStats
 from keju.runs.manifest import Manifest, now
 from keju.types import Record
 
@@ -29,14 +29,9 @@ def mcpbr_document(
 ) -> dict[str, Any]:
     """The whole file; `records` are the ones that count, graded."""
     arms = {str(arm["name"]): arm for arm in manifest.config.get("arms", [])}
-    told: Mapping[str, Any] = manifest.arms if isinstance(manifest.arms, dict) else {}
-    uses = {
-        name: ToolUse(told.get(name, {}).get("tools", ())) for name in arms or {WITHOUT_ARM: None}
-    }
     tasks: dict[tuple[str, int], dict[str, Any]] = {}
     for record in records:
         arm = record.arm or WITHOUT_ARM
-        uses[arm].add(record)
         task = tasks.setdefault((record.id, record.epoch), {"instance_id": record.id})
         if record.epoch:
             task["repeat"] = record.epoch
@@ -45,9 +40,7 @@ def mcpbr_document(
     servers: Mapping[str, Any] = sessions[-1] if sessions else {}
     entries = {entry.arm or WITHOUT_ARM: entry for entry in reversed(results.benchmarks)}
     summary: dict[str, Any] = {
-        name: _summary(entry, uses[name], told.get(name, {}), servers.get(name))
-        for name, entry in reversed(entries.items())
-        if name in uses
+        name: _summary(entry, servers.get(name)) for name, entry in reversed(entries.items())
     }
     if results.comparisons:
         summary["paired"] = msgspec.to_builtins(results.comparisons)
@@ -79,7 +72,7 @@ def _metadata(
     }
 
 
-def _summary(entry: Entry, use: ToolUse, told: Mapping[str, Any], servers: Any) -> dict[str, Any]:
+def _summary(entry: Entry, servers: Any) -> dict[str, Any]:
     """The figures of one arm under the headline's reader; `servers` is how its latest one went."""
     counts = entry.outcomes
     unscored = sum(counts.get(name, 0) for name in ("error", "ungraded", "unlabelled"))
@@ -100,21 +93,27 @@ def _summary(entry: Entry, use: ToolUse, told: Mapping[str, Any], servers: Any) 
     }
     if isinstance(figures["cost"], float):
         figures["cost_per_resolved"] = figures["cost"] / resolved if resolved else None
-    if use.offered:
-        shown = {key: told[key] for key in ("schema_tokens", "schema_tokens_from") if key in told}
-        figures["tool_stats"] = use.document() | shown
+    if entry.tools is not None:
+        figures["tool_stats"] = _tool_stats(entry.tools)
         if servers:
             figures["servers"] = servers
     return figures
+
+
+def _tool_stats(stats: ToolStats) -> dict[str, Any]:
+    """How the tools were used, tool by tool under its name."""
+    told: dict[str, Any] = msgspec.to_builtins(stats)
+    told["tools"] = {row.pop("name"): row for row in told.pop("tools", ())}
+    return told | {"coverage": stats.used / stats.offered if stats.offered else None}
 
 
 def _task(record: Record, price: Price | None) -> dict[str, Any]:
     """One task in one arm."""
     reply, reading = record.reply, record.readings[0]
     outcome, episode = reading.score.outcome, record.reply.episode
-    calls = list(calls_of(reply))
-    usage = Counter(name for name, _ in calls)
-    failures = Counter(name for name, turn in calls if turn.kind != "ok")
+    calls = tool_use(episode).calls if episode is not None else ()
+    usage = Counter(call.tool for call in calls)
+    failures = Counter(call.tool for call in calls if call.kind != "ok")
     told: dict[str, Any] = {"resolved": outcome == "correct"}
     if outcome == "unlabelled":
         told["error"] = NO_TARGET
@@ -127,7 +126,7 @@ def _task(record: Record, price: Price | None) -> dict[str, Any]:
     told |= {
         "outcome": outcome,
         "tokens": {"input": tokens.input, "output": tokens.output},
-        "iterations": iterations_of(reply),
+        "iterations": reply.requests,
         "tool_calls": usage.total(),
         "tool_usage": dict(usage),
         "tool_failures": dict(failures),

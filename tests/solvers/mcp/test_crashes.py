@@ -118,3 +118,13 @@ def test_an_episode_that_is_cancelled_during_a_restart_leaves_the_server_usable(
         assert (await box.call("s__echo", {"text": "there"})).text == "there"
 
     run(work, faulty())
+
+
+def test_a_server_that_prints_without_end_during_a_call_is_lost() -> None:
+    async def work(source: ServerTools, box: Toolbox) -> None:
+        with pytest.raises(ToolsLost, match="ended during a call of noise"):
+            await box.call("s__noise", {"n": 6_000_000})
+        assert (await box.call("s__echo", {"text": "there"})).text == "there"
+        assert source.statistics()["s"]["restarts"] == 1
+
+    run(work, faulty())
