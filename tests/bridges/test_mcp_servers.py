@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -13,12 +14,17 @@ from typing import Any
 
 import pytest
 
+from keju.cli import main
 from keju.config.servers import Scope, Server
 from keju.errors import ConfigError
 from keju.solvers.mcp.tools import ServerTools
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost
 from tests.bridges.conftest import CACHE
+from tests.cli.test_run import calculates
 from tests.solvers.mcp.conftest import opened, run, sample
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan
+from tests.support.tools import calling, results_in
 
 NODE = "mcp-node/node_modules/.bin"
 PROGRAMS = {
@@ -136,6 +142,57 @@ def test_time() -> None:
     )
     assert '"time_difference": "+9.0h"' in converted.text
     assert wrong.kind == "tool_error"
+
+
+def test_the_calculator_helps_on_real_questions(
+    tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real server in an arm of ``keju run``, a placebo of it, and a baseline."""
+    calculator = {"name": "calc", "command": program("calculator")}
+    arms = [
+        {"name": "baseline"},
+        {"name": "calc", "servers": [calculator]},
+        {"name": "placebo", "servers": [calculator], "stub_tools": True},
+    ]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(CACHE)  # no setting of Keju
+    with FaultyEndpoint(Plan(answers=calculates)) as served:
+        content = {"benchmark": "bigbench-hard", "model": "m", "api_url": served.url, "arms": arms}
+        content |= {"data_dir": str(data_dir), "filter_category": ["multistep_arithmetic_two"]}
+        Path("config.json").write_text(json.dumps(content))
+        assert main(["run", "-c", "config.json", "-n", "20", "-o", "out.json", "--quiet"]) == 0
+    document = json.loads(Path("out.json").read_text())
+    told = {arm: document["summary"][arm]["resolved"] for arm in ("baseline", "calc", "placebo")}
+    assert told == {"baseline": 0, "calc": 20, "placebo": 0}
+    pairs = {(p["base"], p["arm"]): p["p"] for p in document["summary"]["paired"]}
+    assert pairs["baseline", "calc"] == pytest.approx(2 * 0.5**20)
+    assert pairs["baseline", "placebo"] == 1
+
+
+def test_the_page_s_own_server_answers_a_model(
+    tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The filesystem server with a folder of its own, as the config file of mcpbr's page has it."""
+    server = {"command": program("filesystem"), "args": ["{workdir}"]}
+
+    def answers(asked: Asked) -> Any:
+        results = results_in(asked)
+        if "tools" not in asked.body or "Solve" not in asked.text:
+            return "OK"
+        return results[-1] if results else calling(("mcpbr__list_allowed_directories", {}))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(CACHE)  # no setting of Keju
+    with FaultyEndpoint(Plan(answers=answers)) as served:
+        content: dict[str, Any] = {"benchmark": "bigbench-hard", "model": "m"}
+        content |= {"api_url": served.url, "mcp_server": server, "data_dir": str(data_dir)}
+        Path("config.json").write_text(json.dumps(content))
+        flags = ["-t", "bbh_navigate_3", "-M", "-o", "out.json", "--quiet"]
+        assert main(["run", "-c", "config.json", *flags]) == 0
+    (task,) = json.loads(Path("out.json").read_text())["tasks"]
+    folder = Path(task["mcp"]["agent_answer"].splitlines()[-1])
+    assert folder.name.startswith("keju-mcp-")
+    assert not folder.exists()
 
 
 @pytest.fixture
