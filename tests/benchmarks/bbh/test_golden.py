@@ -73,8 +73,15 @@ def test_chain_of_thought_with_the_papers_reader(
 def test_chain_of_thought_with_the_robust_reader(
     exam: Exam, samples: dict[str, Sample], cot: list[dict[str, Any]]
 ) -> None:
+    """Three replies state their answer and break off before the marker."""
     robust = _right_ids(exam, samples, cot, "robust")
-    assert robust == _right_ids(exam, samples, cot, "paper")
+    paper = _right_ids(exam, samples, cot, "paper")
+    assert set(robust) - set(paper) == {
+        "bbh_dyck_languages_127",
+        "bbh_tracking_shuffled_objects_seven_objects_101",
+        "bbh_tracking_shuffled_objects_seven_objects_139",
+    }
+    assert set(paper) <= set(robust)
 
 
 def test_chain_of_thought_with_evalscopes_reader(
