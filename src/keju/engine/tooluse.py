@@ -24,6 +24,8 @@ class ToolUse(NamedTuple):
     stop: Stop
     requests: int
     calls: tuple[Call, ...]
+    unsafe: bool = False
+    """Whether its code ran without a sandbox."""
 
 
 def tool_use(episode: Episode) -> ToolUse:
@@ -36,4 +38,5 @@ def tool_use(episode: Episode) -> ToolUse:
         elif turn.role == "tool":
             tool = names.get(turn.call, "")
             calls.append(Call(tool, turn.kind, turn.seconds, turn.queued, len(turn.text)))
-    return ToolUse(episode.stop, episode.requests, tuple(calls))
+    kernel = episode.facts.get("kernel", {})
+    return ToolUse(episode.stop, episode.requests, tuple(calls), bool(kernel.get("unsafe")))

@@ -380,6 +380,8 @@ TEXTS: dict[str, str] = {
     "sandbox_does_not_work": "code of a model cannot be run: the sandbox {backend} does not work "
     "({problem}); install bubblewrap (package bubblewrap), name another sandbox.backend, or accept "
     "the risk with --unsafe-no-sandbox",
+    "no_sandbox": "in {episodes} episodes code of the model ran without a sandbox, as was asked "
+    "for (--unsafe-no-sandbox): it could see and change whatever the user can",
     "sandbox_fewer_at_once": "memory is enough for {episodes} episodes with code at once, not for "
     "{asked}: that many run at once",
     "config_stub_without_tools": "arm '{name}' has stub_tools, but no tools",

@@ -329,6 +329,8 @@ TEXTS: dict[str, str] = {
     "sandbox_does_not_work": "无法运行模型的代码：沙箱 {backend} 不可用（{problem}）；"
     "请安装 bubblewrap（软件包 bubblewrap），"
     "或指定其他 sandbox.backend，或用 --unsafe-no-sandbox 接受风险",
+    "no_sandbox": "在 {episodes} 个回合中，模型的代码按要求（--unsafe-no-sandbox）"
+    "在没有沙箱的情况下运行：它能看到并改动用户能触及的一切",
     "sandbox_fewer_at_once": "内存只够同时运行 {episodes} 个带代码的回合，不够 {asked} 个："
     "同时运行的数目以此为限",
     "config_stub_without_tools": "组“{name}”设了 stub_tools，却没有工具",

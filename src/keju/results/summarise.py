@@ -234,6 +234,8 @@ def _notices_of_run(job: Job) -> Iterator[Notice]:
     if len(names) > 1:
         counts = ", ".join(f"{name} ({many})" for name, many in names.most_common())
         yield Notice("reported_models", {"models": len(names), "counts": counts})
+    if unsafe := sum(use.unsafe for use in job.uses.values()):
+        yield Notice("no_sandbox", {"episodes": unsafe})
 
 
 def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Timing) -> Entry:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import keju
 from keju.config.sandbox import Sandbox as Settings
 from keju.errors import ConfigError, UsageError
 from keju.solvers.sandbox import memory
 from keju.solvers.sandbox.backends import BACKENDS
 from keju.solvers.sandbox.kernel import Kernel, KernelDied
-from keju.solvers.sandbox.sandbox import PREFIX, Sandbox
+from keju.solvers.sandbox.sandbox import PREFIX, Sandbox, remove
 from tests.solvers.sandbox.rooms import SMALL, in_kernel, kill_with_kernels, opened, run
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -240,6 +244,90 @@ def test_without_a_sandbox_only_where_it_was_asked_for(tmp_path: Path) -> None:
 
     facts = in_kernel(Settings(unsafe=True), tmp_path, body).facts()
     assert (facts["backend"], facts["unsafe"]) == ("none", True)
+
+
+def test_the_system_bounds_a_kernel_where_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A stand-in for systemd: it writes down what it was asked for and runs the command.
+    fake, asked = tmp_path / "bin" / "systemd-run", tmp_path / "asked"
+    fake.parent.mkdir()
+    fake.write_text(
+        f'#!/bin/sh\necho "$*" >> {asked}\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n'
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+
+    async def bounded() -> None:
+        async with Sandbox(SMALL) as sandbox:
+            if not (await sandbox.probe()).ok:
+                pytest.skip("bubblewrap does not work here")
+            assert sandbox.facts()["memory_bound"] == "cgroup"
+            (tmp_path / "work").mkdir()
+            async with sandbox.kernel(tmp_path / "work") as kernel:
+                assert (await kernel.run("1 + 1")).text == "2\n"
+
+    run(bounded())
+    assert f"MemoryMax={400 * 2**20} --property MemorySwapMax=0" in asked.read_text()
+
+
+def test_folders_nested_too_deep_for_python_are_removed(tmp_path: Path) -> None:
+    code = "import os\nfor _ in range(1500): os.mkdir('deep'); os.chdir('deep')"
+    (tmp_path / "work").mkdir()
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path / "work", check=True)
+    remove(tmp_path / "work")
+    assert not (tmp_path / "work").exists()
+
+
+PLAIN_USER = """
+import asyncio, os
+from pathlib import Path
+from keju.config.sandbox import Sandbox as Settings
+from keju.solvers.sandbox.sandbox import Sandbox
+
+async def main():
+    async with Sandbox(Settings(read_only=[{packages!r}])) as sandbox:
+        async with sandbox.kernel(Path("work")) as kernel:
+            print(os.getuid(), (await kernel.run("import os; os.getuid(), os.getcwd()")).text)
+            print((await kernel.run("open('made', 'w').write('x')")).text)
+            print((await kernel.run("os.kill({keju}, 9)")).error)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="all other tests are of a plain user then")
+def test_a_plain_user_needs_no_more(tmp_path: Path) -> None:
+    system = shutil.which("python3", path="/usr/bin")
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    packages = Path(pytest.__file__).parents[1]
+    has = [
+        system or "false",
+        "-c",
+        f"import sys, venv; assert sys.version.startswith('{version}.')",
+    ]
+    if subprocess.run(has, capture_output=True, check=False).returncode:
+        pytest.skip(f"the system has no Python {version} that every user may run")
+    place = Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        subprocess.run([*has[:1], "-m", "venv", "--without-pip", place / "venv"], check=True)
+        paths = f"{packages}\n{Path(keju.__file__).parents[1]}\n"
+        (place / "venv" / "lib" / f"python{version}" / "site-packages" / "x.pth").write_text(paths)
+        (place / "work").mkdir()
+        for path in (place, place / "work"):
+            os.chown(path, 12345, 12345)
+        user = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--"]
+        code = PLAIN_USER.format(packages=str(packages), keju=os.getpid())
+        argv = [*user, str(place / "venv" / "bin" / "python"), "-c", code]
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(place)}
+        ran = subprocess.run(argv, cwd=place, env=env, capture_output=True, text=True, check=False)
+        if "does not work" in ran.stderr:
+            pytest.skip(ran.stderr.splitlines()[-1])
+        assert "12345 (65534, '/workspace')" in ran.stdout, ran.stderr
+        assert "ProcessLookupError" in ran.stdout
+        assert (place / "work" / "made").stat().st_uid == 12345
+    finally:
+        remove(place)
 
 
 def test_a_cancelled_episode_leaves_nothing(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -14,7 +13,7 @@ from typing import Any, Final
 from keju.errors import KejuError
 from keju.solvers.sandbox.kernel import Kernel, KernelDied, Language
 from keju.solvers.sandbox.output import CellResult
-from keju.solvers.sandbox.sandbox import Sandbox
+from keju.solvers.sandbox.sandbox import Sandbox, remove
 from keju.solvers.sandbox.supervisor import DEVNULL, PIPE
 from keju.solvers.toolbox import ToolsLost
 
@@ -51,7 +50,7 @@ class Workplaces:
         """End every kernel and remove every folder."""
         await self.sandbox.close()
         if self._root is not None:
-            await asyncio.to_thread(shutil.rmtree, self._root, ignore_errors=True)
+            await asyncio.to_thread(remove, self._root)
 
     @asynccontextmanager
     async def episode(
@@ -74,7 +73,7 @@ class Workplaces:
         except KernelDied as died:
             raise ToolsLost("kernel_died", str(died)) from None
         finally:
-            await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
+            await asyncio.to_thread(remove, work)
 
 
 class Bench:

@@ -28,12 +28,12 @@ CONFIGURATION = (
     "/etc/ld.so.cache", "/etc/alternatives", "/etc/R", "/etc/fonts", "/etc/localtime",
 )  # fmt: skip
 NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki")
-ENGINE_VARIABLES = (
+OUTSIDE = (
     "PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
     "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG",
     "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST",
 )  # fmt: skip
-"""What the client of an engine may see of Keju's environment."""
+"""Variables that engines of containers and the system's own groups need."""
 
 
 class Room(NamedTuple):
@@ -65,6 +65,11 @@ def owner() -> int | None:
     given = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
     last = max((int(first) + int(count) for first, _, count in given), default=0)
     return random.choice(UIDS) if last > UIDS[-1] else NOBODY
+
+
+def outside() -> dict[str, str]:
+    """What a program that shuts others in sees of Keju's environment."""
+    return {name: os.environ[name] for name in OUTSIDE if name in os.environ}
 
 
 def folders_of_python(venv: str | None) -> list[str]:
@@ -146,14 +151,15 @@ class Bubblewrap(Backend):
     def launch(self, room: Room, command: Sequence[str]) -> Launch:
         limits = [f"--{name}={value}" for name, value in self.limits(room.memory).items()]
         inner = ["bwrap", *self._inner(room), "--", "prlimit", *limits, "--", *command]
+        seen = outside()  # bubblewrap clears it
         if room.owner is None:
-            return Launch(inner, {"PATH": os.environ.get("PATH", "/usr/bin:/bin")})
+            return Launch(inner, seen)
         user = f"--reuid={room.owner}", f"--regid={room.owner}", "--clear-groups"
         folders = *self._folders(room), *self._binds((room.work, WORK), (room.run, RUN))
         outer = ["bwrap", "--tmpfs", "/tmp", *folders]
         outer += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--die-with-parent"]
         inner = ["setpriv", *user, "--", *inner]
-        return Launch([*outer, "--", *inner], {"PATH": os.environ.get("PATH", "/usr/bin:/bin")})
+        return Launch([*outer, "--", *inner], seen)
 
     def _inner(self, room: Room) -> Iterator[str]:
         size = "--size", str(self.settings.scratch_bytes)
@@ -240,9 +246,8 @@ class Container(Backend):
             argv += ["--ulimit", f"{name}={value if ':' in value else f'{value}:{value}'}"]
         for name, value in (self.environment(room) | self._hidden()).items():
             argv += ["--env", f"{name}={value}"]
-        seen = {name: os.environ[name] for name in ENGINE_VARIABLES if name in os.environ}
         argv += [settings.image or "", *command]
-        return Launch(argv, seen, ((self.name, "rm", "--force", *self._at_once(), room.name),))
+        return Launch(argv, outside(), ((self.name, "rm", "--force", *self._at_once(), room.name),))
 
     def _engine(self) -> tuple[str, ...]:
         return ()

@@ -40,7 +40,9 @@ PARENT_DEATH, SUBREAPER = 1, 36
 """Numbers of prctl."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 PATIENCE = 20.0
-"""Seconds for a tree to be gone after SIGKILL, and for a command that clears up after it."""
+"""Seconds for a tree to be gone after SIGKILL."""
+CLEARING = 60.0
+"""Seconds for a command that clears up after a tree: engines may be slow to remove containers."""
 FASTEST = 4 * 2**30
 """Bytes a second that a tree may take at most: says when its memory is looked at again."""
 LOW_WATER = 0.04
@@ -228,7 +230,7 @@ class Keeper:
                     self.become()
                 finally:
                     os._exit(127)
-            limit = time.monotonic() + PATIENCE
+            limit = time.monotonic() + CLEARING
             while time.monotonic() < limit and pid not in dict(reaped()):
                 time.sleep(0.01)
             end_tree()
@@ -317,7 +319,7 @@ class Supervisor:
             tree.end("keju_gone")
         for descriptor in {self.gone, self.link.fileno()} - {-1}:
             self.poll.unregister(descriptor)
-        limit = time.monotonic() + 3 * PATIENCE
+        limit = time.monotonic() + PATIENCE + 2 * CLEARING
         while self.trees and time.monotonic() < limit:
             for pipe, _ in self.poll.poll(1000):
                 self.hear(pipe)

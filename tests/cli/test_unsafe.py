@@ -1,0 +1,70 @@
+"""Code without a sandbox: only where it was asked for, and every record and result says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.runs.journal import Records
+from tests.cli.conftest import Keju
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan
+from tests.support.tools import calling, results_in
+
+EXAM = {"demo": {"size": 1, "subset_list": ["boolean_expressions"]}}
+
+
+def counting(asked: Asked) -> Any:
+    if not results_in(asked) and "tools" in asked.body:
+        return calling(("python", {"code": "print(6 * 7)"}))
+    return "So the answer is True."
+
+
+def words(endpoint: FaultyEndpoint, *more: str) -> list[str]:
+    return [
+        *("eval", "--model", "m", "--api-url", endpoint.url, "--datasets", "demo", "--run-id", "r"),
+        *("--dataset-args", json.dumps(EXAM), "--tools", "python", "--json", "--quiet", *more),
+    ]
+
+
+def test_every_record_and_result_says_that_there_was_no_sandbox(keju: Keju, tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(answers=counting)) as endpoint:
+        ran = keju(*words(endpoint, "--unsafe-no-sandbox"))
+    assert ran.code == 0, ran.err
+    records = [record for record in Records(tmp_path / "runs" / "r") if record.arm == "python"]
+    (kernel,) = [record.reply.episode.facts["kernel"] for record in records if record.reply.episode]
+    assert (kernel["unsafe"], kernel["backend"], kernel["cells"]) == (True, "none", 1)
+    told = {e["arm"]: [notice["code"] for notice in e["notices"]] for e in ran.json["benchmarks"]}
+    assert "no_sandbox" in told["python"]
+    assert "no_sandbox" not in told["baseline"]
+    assert "--unsafe-no-sandbox" in (tmp_path / "runs" / "r" / "report.html").read_text("utf-8")
+    again = keju("score", "r", "--json").json["benchmarks"]
+    assert ["no_sandbox" in [n["code"] for n in e["notices"]] for e in again] == [
+        e["arm"] == "python" for e in again
+    ]
+
+
+@pytest.mark.parametrize("setting", ["backend=none", "backend=bwrap,unsafe=true"])
+def test_no_sandbox_is_never_a_side_effect(setting: str, keju: Keju) -> None:
+    with FaultyEndpoint(Plan(answers=counting)) as endpoint:
+        ran = keju(*words(endpoint, "--sandbox", setting))
+    assert ran.code == 2
+    assert "--unsafe-no-sandbox" in ran.err
+    assert endpoint.stats.attempts == {}
+
+
+def test_without_a_backend_that_works_nothing_is_asked(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'no user namespaces' >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with FaultyEndpoint(Plan(answers=counting)) as endpoint:
+        ran = keju(*words(endpoint))
+    assert ran.code == 2
+    assert "no user namespaces" in ran.err
+    assert "install bubblewrap" in ran.err
+    assert endpoint.stats.attempts == {}
