@@ -6,6 +6,7 @@ The tools are real programs' stand-ins that take a moment, so that a kill hits t
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterator
 
@@ -19,7 +20,7 @@ from tests.support.tools import Functions
 
 async def lookup(sample: Sample) -> str:
     """Look the answer up."""
-    await asyncio.sleep(0.005)
+    await asyncio.sleep(float(os.environ.get("KEJU_TEST_TOOL_SECONDS", "0.005")))
     return sample.target
 
 

@@ -60,3 +60,32 @@ def test_half_finished_episodes_start_again_and_are_counted(tmp_path: Path) -> N
     *killed, last = manifest["sessions"]
     assert last["episodes_begun"] == last["episodes_finished"]
     assert all(s.get("episodes_begun", 0) >= s.get("episodes_finished", 0) for s in killed)
+
+
+def begun(manifest: Path) -> int:
+    """The episodes that the first session says to have begun."""
+    sessions = json.loads(manifest.read_text())["sessions"] if manifest.is_file() else []
+    return int(sessions[0].get("episodes_begun", 0)) if sessions else 0
+
+
+def test_an_interrupt_waits_for_no_call_and_the_run_goes_on_later(tmp_path: Path) -> None:
+    slow = environment() | {"KEJU_TEST_TOOL_SECONDS": "600"}
+    with FaultyEndpoint(Plan(answers=SAID)) as endpoint:
+        child = subprocess.Popen(
+            command(endpoint, tmp_path),
+            env=slow,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while begun(tmp_path / "r" / "manifest.json") < IN_FLIGHT:  # all slots wait for a tool
+            time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        _, told = child.communicate(timeout=60)
+        assert child.returncode == 130
+        assert "--resume" in told
+        assert "Traceback" not in told
+        resumed = finish(command(endpoint, tmp_path))
+    assert [entry["n"] for entry in resumed["benchmarks"]] == [SIZE, SIZE]
+    codes = [notice["code"] for notice in resumed["benchmarks"][0]["notices"]]
+    assert "episodes_broken_off" in codes
