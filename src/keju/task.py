@@ -146,7 +146,9 @@ def run_exams(
                     stage.preflight()
                 stop = run_session(config, jobs, model, journal, manifest, recalled, display)
                 solvers = dict.fromkeys(job.solver for job in jobs)
-                notices.extend(notice for solver in solvers for notice in solver.notices)
+                for notice in (notice for solver in solvers for notice in solver.notices):
+                    if notice not in notices:  # arms of one server say the same
+                        notices.append(notice)
                 return stop
 
             def save() -> None:

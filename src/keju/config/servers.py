@@ -42,6 +42,11 @@ def expand(text: str, environ: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
+def references(text: str) -> list[str]:
+    """The variables that a text refers to."""
+    return [name for name, _ in _REFERENCE.findall(text)]
+
+
 def expand_all(value: Any, environ: Mapping[str, str]) -> Any:
     """The same for every text in a value of a file."""
     if isinstance(value, str):

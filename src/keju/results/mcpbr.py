@@ -147,5 +147,6 @@ def task_line(task: Mapping[str, Any], arms: Sequence[str]) -> str:
         told = task.get(arm)
         if told is not None:
             word = "resolved" if told["resolved"] else told["outcome"]
-            parts.append(f"{arm}: {word} ({told['tool_calls']} calls)")
+            calls = told["tool_calls"]
+            parts.append(f"{arm}: {word} ({calls} {'call' if calls == 1 else 'calls'})")
     return f"{task['instance_id']}  {', '.join(parts)}"

@@ -27,7 +27,7 @@ from keju.types import FaultKind
 
 MANIFEST = "manifest.json"
 SCHEMA = 1
-PACKAGES = ("keju", "msgspec", "pydantic", "pyreqwest", "uvloop")
+PACKAGES = ("keju", "mcp", "msgspec", "pydantic", "pyreqwest", "uvloop")
 FIXED_FACTS = {
     "sha256": "other weights",
     "chat_template_hash": "another chat template",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from keju.config.address import shown_url
-from keju.config.servers import INSTANCE, WORKDIR, Server, expand
+from keju.config.servers import INSTANCE, WORKDIR, Server, expand, references
 from keju.errors import ConfigError
 
 INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR")
@@ -18,6 +19,10 @@ INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", 
 SHORTEST_SECRET: Final = 6
 """Characters of a value that is hidden; a shorter one, such as ``1``, occurs in any text."""
 HIDDEN: Final = "***"
+LONG: Final = 16
+"""Characters of a value that looks like a key."""
+# GITHUB_TOKEN, ApiKey, db_password, LICENCE_FILE
+_KEY_NAME = re.compile(r"key|token|secret|passw|pwd|auth|credential|licen[cs]e", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -32,12 +37,22 @@ class Launch:
     setup: str | None = None
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What variables and headers gave, by their names."""
 
-    def hide(self, text: str) -> str:
-        """`text` without the values that must not be shown."""
-        for secret in self.secrets:
-            text = text.replace(secret, HIDDEN)
+    def hide(self, text: str, *, keys_only: bool = False) -> str:
+        """`text` without the values of variables and headers.
+
+        With `keys_only`, for what a tool answers, only those go that look like keys: a model may
+        need the word ``production``, or the path of a folder.
+        """
+        values = {
+            value
+            for name, value in self.values.items()
+            if len(value) >= SHORTEST_SECRET and (not keys_only or _is_key(name, value))
+        }
+        for value in sorted(values, key=len, reverse=True):  # one may be a part of another
+            text = text.replace(value, HIDDEN)
         return text
 
 
@@ -45,24 +60,26 @@ def launch_of(
     server: Server, environ: Mapping[str, str], workdir: str = "", instance: str = ""
 ) -> Launch:
     """How `server` is started; ConfigError where a variable or its program is missing."""
-    filled: list[str] = []
+    values: dict[str, str] = {}
 
     def value(text: str) -> str:
-        """A text with its references filled in, remembered where it had any."""
-        result = expand(text, environ)
-        if result != text:
-            filled.extend(_variables(text, environ))
-        return result.replace(WORKDIR, workdir).replace(INSTANCE, instance)
+        """A text with its references and placeholders filled in."""
+        values.update({name: environ.get(name, "") for name in references(text)})
+        return expand(text, environ).replace(WORKDIR, workdir).replace(INSTANCE, instance)
 
     try:
         if server.url is not None:
             url, headers = value(server.url), _headers(server, environ)
-            shown = shown_url(url)
-            secrets = [*headers.values(), *filled, *([url] if url != shown else [])]
-            return Launch(url=url, headers=headers, secrets=_hidden(secrets))
+            values |= {f"key in {name}": text for name, text in headers.items()}
+            if url != shown_url(url):
+                values["key in the address"] = url
+            return Launch(url=url, headers=headers, values=values)
         own = {
             name: value(f"${{{name}}}" if text is None else text)
             for name, text in server.env.items()
+        }
+        values |= {
+            name: own[name] for name, text in server.env.items() if WORKDIR not in (text or "")
         }
         env = {name: environ[name] for name in INHERITED if environ.get(name)} | own
         program = value(server.command or "")
@@ -75,22 +92,17 @@ def launch_of(
             cwd=value(server.cwd) if server.cwd else None,
             folder=workdir,
             setup=value(server.setup_command) if server.setup_command else None,
-            secrets=_hidden([*own.values(), *filled]),
+            values=values,
         )
     except ConfigError as error:
         raise ConfigError("server_problem", server=server.name, problem=error) from None
 
 
-def _variables(text: str, environ: Mapping[str, str]) -> list[str]:
-    """The values of the variables that `text` refers to."""
-    return [each for name, each in environ.items() if "${" + name in text and each]
-
-
-def _hidden(values: list[str]) -> tuple[str, ...]:
-    """The values that are hidden, long ones first: one may be a part of another."""
-    return tuple(
-        sorted({v for v in values if len(v) >= SHORTEST_SECRET}, key=lambda v: (-len(v), v))
-    )
+def _is_key(name: str, value: str) -> bool:
+    """Whether a value is a key by its name (``API_TOKEN``) or its looks (``ghp_16C7e42F292c``)."""
+    letters, digits = re.search("[A-Za-z]", value), re.search("[0-9]", value)
+    looks = len(value) >= LONG and letters and digits and not re.search(r"[\s/]", value)
+    return bool(looks or _KEY_NAME.search(name))
 
 
 def _headers(server: Server, environ: Mapping[str, str]) -> dict[str, str]:

@@ -147,8 +147,8 @@ class ServerTools(ToolSource):
         return [Notice("server_tools_drifted", {"server": self.server.name, "tools": changed})]
 
     def hide(self, text: str) -> str:
-        """`text` without the values of the server's variables and headers."""
-        return self._first.launch.hide(text) if self._first is not None else text
+        """What a tool answered, without the keys that the server was given."""
+        return self._first.launch.hide(text, keys_only=True) if self._first is not None else text
 
     def _shared(self, instance: str = "") -> SharedServer:
         """A server that is started when it is opened, for one question or for many."""

@@ -1,0 +1,66 @@
+"""What a server is started with."""
+
+from __future__ import annotations
+
+import pytest
+
+from keju.config.servers import Server
+from keju.errors import ConfigError
+from keju.solvers.mcp.launch import launch_of
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"Authorization": "Bearer abc123", "X-Team": "7"}',
+        "Authorization: Bearer abc123\nX-Team: 7",
+    ],
+)
+def test_headers_come_from_a_variable(text: str) -> None:
+    server = Server(name="w", url="http://h/mcp?key=${KEY}", headers_var="HEADERS")
+    launch = launch_of(server, {"HEADERS": text, "KEY": "k3y-of-url"})
+    assert launch.headers == {"Authorization": "Bearer abc123", "X-Team": "7"}
+    assert launch.url == "http://h/mcp?key=k3y-of-url"
+    told = launch.hide("at http://h/mcp?key=k3y-of-url with Bearer abc123 of team 7")
+    assert told == "at *** with *** of team 7"
+    assert "abc123" not in repr(launch)
+
+
+def test_headers_that_cannot_be_read_are_not_repeated() -> None:
+    server = Server(name="w", url="http://h/mcp", headers_var="HEADERS")
+    with pytest.raises(ConfigError, match="'w': HEADERS must hold a JSON object") as refused:
+        launch_of(server, {"HEADERS": "t0ken without a colon"})
+    assert "t0ken" not in str(refused.value)
+    with pytest.raises(ConfigError, match="HEADERS is not set"):
+        launch_of(server, {})
+
+
+def test_placeholders_and_the_environment() -> None:
+    args = ["{workdir}/a", "{instance_id}", "{other}"]
+    env: dict[str, str | None] = {"PLACE": "{workdir}", "MINE": None, "EMPTY": "${E:-}"}
+    server = Server(name="s", command="sh", args=args, env=env)
+    around = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "sk-1", "MINE": "of-keju", "HOME": "/h"}
+    launch = launch_of(server, around, "/w", "bbh_snarks_1")
+    assert launch.argv[1:] == ("/w/a", "bbh_snarks_1", "{other}")
+    assert launch.argv[0].endswith("/sh")
+    assert launch.env == {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/h",
+        "PLACE": "/w",
+        "MINE": "of-keju",
+        "EMPTY": "",
+    }
+
+
+def test_what_a_tool_answers_keeps_words_that_are_no_keys() -> None:
+    env: dict[str, str | None] = {
+        "MODE": "production",
+        "API_TOKEN": "abc-def",
+        "SEED": "ghp_16C7e42F292c69",
+        "ROOT": "${HOME}",
+        "PATHX": "${PATHX:-fallback-word}",
+    }
+    launch = launch_of(Server(name="s", command="sh", env=env), {"HOME": "/home/me"})
+    text = "production abc-def ghp_16C7e42F292c69 /home/me/file fallback-word"
+    assert launch.hide(text, keys_only=True) == "production *** *** /home/me/file fallback-word"
+    assert launch.hide(text) == "*** *** *** ***/file ***"
