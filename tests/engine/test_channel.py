@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.engine.channel import Breaker, Channel, Concurrency, Exchange, Limits, Rate
+from keju.engine.channel import Channel, Exchange, Limits
+from keju.engine.flow import Breaker, Concurrency, Rate
 from keju.errors import EndpointError, Interrupted
 from keju.models.base import Model
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
