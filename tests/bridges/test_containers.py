@@ -17,6 +17,7 @@ from keju.solvers.sandbox.leftovers import leftovers
 from keju.solvers.sandbox.sandbox import PREFIX
 from tests.solvers.sandbox.attempts import documented, host, try_all
 from tests.solvers.sandbox.rooms import SIZES, kill_with_kernels, opened, run
+from tests.solvers.sandbox.test_kernel import PIXEL
 
 IMAGE = f"localhost/keju-test:{os.getpid()}"
 FOLDERS = "usr lib lib64 bin etc tmp proc dev sys workspace run/kernel"
@@ -90,3 +91,28 @@ def test_containers_that_crashes_left_are_listed(settings: Settings) -> None:
         assert (f"container {name}", f"podman rm --force {name}") in list(leftovers())
     finally:
         subprocess.run(["podman", "rm", "--force", name], check=True, capture_output=True)
+
+
+def test_cells_share_their_state_and_kernels_share_nothing(
+    settings: Settings, tmp_path: Path
+) -> None:
+    works = [tmp_path / "a", tmp_path / "b"]
+    for work in works:
+        work.mkdir()
+        (work / "given").write_text(work.name)
+    picture = f"from IPython.display import Image; import base64\nImage(base64.b64decode('{PIXEL}'), format='png')"
+
+    async def two() -> None:
+        sandbox = await opened(settings, concurrency=2)
+        async with sandbox, sandbox.kernel(works[0]) as one, sandbox.kernel(works[1]) as other:
+            await one.run("x = 20; open('secret', 'w').write('s'); open('/tmp/secret', 'w')")
+            result = await one.run("while True: pass", timeout=0.5)
+            assert (result.timed_out, result.restarted) == (True, False)
+            assert (await one.run("x * 2")).text == "40\n"
+            assert (await one.run(picture)).images[0].startswith(b"\x89PNG")
+            code = "import os; sorted(os.listdir()) + os.listdir('/tmp') + [open('given').read()]"
+            assert (await other.run(code)).text.count("secret") == 0
+            assert (await other.run("open('given').read()")).text == "'b'\n"
+
+    run(two())
+    assert (works[0] / "secret").read_text() == "s"

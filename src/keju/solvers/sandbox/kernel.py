@@ -335,7 +335,8 @@ class Kernel:
 
 SOCKETS = ("shell", "iopub", "stdin", "control", "hb")
 # As the first process of a container a kernel could be neither interrupted nor killed: it becomes
-# the second. Without its debugger it starts in three quarters of the time.
+# the second. Without its debugger it starts in three quarters of the time. What child processes
+# write is passed on ten times sooner than usual, so that it belongs to its cell.
 LAUNCHER = """
 import os, runpy, sys
 kernel = os.fork() if os.getpid() == 1 else 0
@@ -345,6 +346,8 @@ while kernel:
         code = os.waitstatus_to_exitcode(status)
         os._exit(code if code >= 0 else 128 - code)
 sys.modules["debugpy"] = None
+from ipykernel.iostream import OutStream
+OutStream.flush_interval = 0.02
 runpy.run_module("ipykernel_launcher", run_name="__main__")
 """
 PYTHON_KERNEL = ("-c", LAUNCHER, "--HistoryManager.enabled=False", "-f")

@@ -56,7 +56,9 @@ class Output:
             case "error":
                 lines = content.get("traceback")
                 trace = "\n".join(map(str, lines)) if isinstance(lines, list) else ""
-                self.error = plain(f"{content.get('ename')}: {content.get('evalue')}")[:1000]
+                self.error = plain(f"{content.get('ename')}: {content.get('evalue')}").strip()[
+                    :1000
+                ]
                 self.write(f"{trace or self.error}\n")
 
     def write(self, text: str) -> None:
