@@ -39,12 +39,24 @@ def continues_cue(request: Request) -> bool:
     return bool(request.prompt.cue and request.sampling.extra.get("continue_final_message"))
 
 
-def label_values(logprobs: Any, request: Request) -> tuple[dict[str, float], float | None] | None:
+def shows_spaces(logprobs: Any) -> bool:
+    """Whether a server writes the space before a token; some leave it out of all of them."""
+    return any(_is_spaced(token) for each in _positions(logprobs) for token, _ in each.likeliest)
+
+
+def _is_spaced(token: str) -> bool:
+    return token.startswith((" ", *WORD_MARKS))
+
+
+def label_values(
+    logprobs: Any, request: Request, *, spaces: bool = False
+) -> tuple[dict[str, float], float | None] | None:
     """The value of each label that was returned, and the probability of everything else.
 
     A label's value is the log of the summed probability of all tokens that spell it; where the
     protocol writes a space before a label, ``" A"`` spells it and ``"A"`` does not, if the server
-    tells them apart. The token that counts is the first of a text to continue; in a chat it is the
+    tells them apart: `spaces` says that it does, otherwise it is seen by the tokens at hand. The
+    token that counts is the first of a text to continue; in a chat it is the
     first that is a label, outside of any reasoning. Returns None where there are no
     log-probabilities at all.
     """
@@ -59,9 +71,10 @@ def label_values(logprobs: Any, request: Request) -> tuple[dict[str, float], flo
     shares: dict[str, float] = {}
     likeliest = position.likeliest
     if request.sampling.label_lead:
-        # A server that decodes tokens one by one may leave the space out of all of them.
-        spaced = [entry for entry in likeliest if entry[0].startswith((" ", *WORD_MARKS))]
-        likeliest = spaced or likeliest
+        # A server that decodes tokens one by one may leave the space out of all of them. One that
+        # is known to show it may have no such token among the likeliest: then there is no label.
+        spaced = [entry for entry in likeliest if _is_spaced(entry[0])]
+        likeliest = spaced if spaced or spaces else likeliest
     for token, value in likeliest:
         label = plain(token)
         if len(label) == 1 and label in request.labels:

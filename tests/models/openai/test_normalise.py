@@ -11,7 +11,7 @@ import pytest
 
 from keju.models.faults import Redactor
 from keju.models.openai.wire import normalise
-from keju.types import Fault, Reply, Sampling, Usage
+from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling, Usage
 from tests.models.helpers import request_of
 
 
@@ -257,6 +257,19 @@ def test_a_label_that_the_protocol_writes_with_a_space() -> None:
     assert shares_of(("A", 0.6), (" B", 0.2), ("▁C", 0.1), ("x", 0.1)) == {"B": 0.2, "C": 0.1}
     # A server that shows no space at all cannot tell: every spelling counts.
     assert shares_of(("A", 0.6), ("B", 0.2)) == {"A": 0.6, "B": 0.2}
+
+
+def test_a_server_that_shows_spaces_has_no_label_among_tokens_without() -> None:
+    """The first look at 20 tokens may hold none with a space; the next look goes further down."""
+    body = {
+        "choices": [{"text": "x", "logprobs": {"content": [position(("A", 0.6), ("。", 0.4))]}}]
+    }
+    sampling = Sampling(form="completion", decode="labels", label_lead=" ")
+    request = Request(Prompt(Prefix(), "?"), sampling, "", labels="ABCD")
+    known = normalise(json.dumps(body).encode(), request, 0.0, Redactor([]), spaces=True)
+    assert known.label_logprobs == {}
+    unknown = normalise(json.dumps(body).encode(), request, 0.0, Redactor([]))
+    assert shares(unknown) == {"A": 0.6}
 
 
 def test_sampled_token_counts_where_the_list_leaves_it_out() -> None:

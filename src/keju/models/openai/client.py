@@ -317,6 +317,8 @@ class OpenAIModel(HttpModel):
         address = parse_address(api_url)
         super().__init__(name, address, credentials, headers, ca_file, preflight_timeout)
         self.bodies = BodyBuilder(name)
+        self.spaces = False
+        """Whether the server is known to write the space before a token; seen in the preflight."""
         self._routes = {form: self.address.route(form) for form in PATHS}
 
     async def preflight(self, sampling: Sampling) -> None:
@@ -345,7 +347,7 @@ class OpenAIModel(HttpModel):
 
     def normalise(self, reply: HttpReply, request: Request, seconds: float) -> Reply:
         """The reply in the body of a successful call."""
-        return normalise(reply.body, request, seconds, self.redact)
+        return normalise(reply.body, request, seconds, self.redact, spaces=self.spaces)
 
     async def send(self, request: Request, timeout: float, top: int = 0) -> HttpReply:
         """Send one request as it is, for `ask` and the preflight."""

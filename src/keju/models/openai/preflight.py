@@ -9,6 +9,7 @@ import msgspec
 from keju.errors import EndpointError, Notice, nearest
 from keju.models.base import NotReady
 from keju.models.faults import fault_text
+from keju.models.labels import shows_spaces
 from keju.models.openai.client import HttpModel, HttpReply, OpenAIModel, TransportError
 from keju.models.openai.wire import FEWEST_LABELS, document_of
 from keju.types import Fault, Prefix, Prompt, Request, Sampling
@@ -49,6 +50,9 @@ async def preflight(model: OpenAIModel, sampling: Sampling) -> dict[str, Any]:
         else:
             raise await _explanation(model, sampling, fault)
     document = document_of(reply.body)
+    if labels:
+        told = [choice.get("logprobs") for choice in document["choices"]]
+        model.spaces = model.spaces or any(shows_spaces(each) for each in told)
     facts = {
         "server": reply.header("server"),
         "reported_model": document.get("model"),

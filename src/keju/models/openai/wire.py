@@ -144,8 +144,13 @@ def check_extra(sampling: Sampling) -> None:
             raise ConfigError(f"extra_body cannot set '{name}': Keju sets it for each request")
 
 
-def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -> Reply:
-    """Turn the body of a successful call into a reply; what cannot be used is a fault."""
+def normalise(
+    body: bytes, request: Request, seconds: float, redact: Redactor, *, spaces: bool = False
+) -> Reply:
+    """Turn the body of a successful call into a reply; what cannot be used is a fault.
+
+    `spaces` says that the server writes the space before a token (see `label_values`).
+    """
     try:
         document = document_of(body)
     except ValueError:
@@ -168,7 +173,7 @@ def normalise(body: bytes, request: Request, seconds: float, redact: Redactor) -
         return Reply(seconds=seconds, error=fault)
     values, outside = None, None
     if request.sampling.decode == "labels":
-        label_shares = label_values(choice.get("logprobs"), request)
+        label_shares = label_values(choice.get("logprobs"), request, spaces=spaces)
         if label_shares is None:
             fault = Fault("malformed", "the reply holds no log-probabilities")
             return Reply(seconds=seconds, error=fault)
