@@ -71,10 +71,11 @@ test-hf: $(HF)/.done
 	$(HF)/bin/python -m pytest tests/hf
 
 $(BRIDGES)/verifiers-0.4/.done: PACKAGE := verifiers==0.4.0
+$(BRIDGES)/verifiers-0.4/.done: EXTRA := [agent]
 $(BRIDGES)/verifiers-0.3/.done: PACKAGE := verifiers==0.3.1
 $(BRIDGES)/verifiers-%/.done: pyproject.toml
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python $(INSTALL) --editable . '$(PACKAGE)'
+	$(@D)/bin/python $(INSTALL) --editable '.$(EXTRA)' '$(PACKAGE)'
 	@touch $@
 
 # MCP servers, each in an environment of its own: Python's among them need other versions of mcp.
@@ -92,7 +93,7 @@ $(BRIDGES)/mcp-%/.done: Makefile
 	@touch $@
 
 test-bridges: $(VENV)/.dev $(BRIDGES)/verifiers-0.4/.done $(BRIDGES)/verifiers-0.3/.done $(MCP_SERVERS:%=$(BRIDGES)/%/.done)
-	KEJU_BRIDGES_CACHE=$(BRIDGES) $(BIN)/python -m pytest -n auto tests/bridges
+	KEJU_TEST_BRIDGES=$(BRIDGES) $(BIN)/python -m pytest -n auto tests/bridges
 
 perf: $(VENV)/.dev
 	@[ -x /usr/sbin/nginx ] || command -v nginx > /dev/null || [ "$$(id -u)" != 0 ] || \

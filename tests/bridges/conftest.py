@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.endpoint import FaultyEndpoint
 
-CACHE = "KEJU_BRIDGES_CACHE"
+CACHE = "KEJU_TEST_BRIDGES"
 REPOSITORY = Path(__file__).resolve().parents[2]
 KEY = "bridge-key-1234"
 VARIABLES = {"KEJU_TEST_KEY": KEY}

@@ -82,12 +82,21 @@ def test_a_judge_that_fails_is_an_error_of_the_rollout(
     assert all(row["reward"] == 0 for row in rows if not row["error"])
 
 
-def test_bad_settings_are_one_line(old_vf_eval: Command, data_dir: Path) -> None:
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"answer_mode": "essay"}, "answer_mode: input should be 'mcq' or 'open'"),
+        ({"mode": "agentic"}, "models act in environments of verifiers 0.4 and later"),
+    ],
+)
+def test_bad_settings_are_one_line(
+    old_vf_eval: Command, data_dir: Path, settings: dict[str, Any], line: str
+) -> None:
     with FaultyEndpoint() as endpoint:
-        given = json.dumps({"data_dir": str(data_dir), "answer_mode": "essay"})
+        given = json.dumps({"data_dir": str(data_dir), **settings})
         ran = old_vf_eval("keju-bixbench", endpoint, "-a", given)
         assert endpoint.stats.requests == 0
     assert ran.code != 0
     assert "Traceback" not in ran.out
     (error,) = (said for said in ran.out.splitlines() if said.startswith("keju: error:"))
-    assert "answer_mode: input should be 'mcq' or 'open'" in error
+    assert line in error

@@ -82,6 +82,17 @@ def conclusion(question: str) -> str:
     return "rows[1]['gene']" if "gene" in question else "sum(values)"
 
 
+def make_data(folder: Path) -> None:
+    """Three questions about two capsules."""
+    for short in ("bix-1", "bix-2"):
+        capsule = folder / "capsules" / short
+        (capsule / "Data").mkdir(parents=True)
+        (capsule / "Notebook").mkdir()
+        (capsule / "Data" / "table.csv").write_text("gene,a\nalpha,10\nbeta,12\ngamma,20\n")
+        (capsule / "Notebook" / "solution.ipynb").write_text("{}")
+    write(folder / "BixBench_v1.5.jsonl", ROWS)
+
+
 @pytest.fixture
 def model() -> Model:
     return Model()
@@ -92,14 +103,7 @@ def env(
     keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Model
 ) -> Iterator[Keju]:
     """The command with two capsules and the scripted model."""
-    data = tmp_path / "data" / "bixbench"
-    for short in ("bix-1", "bix-2"):
-        folder = data / "capsules" / short
-        (folder / "Data").mkdir(parents=True)
-        (folder / "Notebook").mkdir()
-        (folder / "Data" / "table.csv").write_text("gene,a\nalpha,10\nbeta,12\ngamma,20\n")
-        (folder / "Notebook" / "solution.ipynb").write_text("{}")
-    write(data / "BixBench_v1.5.jsonl", ROWS)
+    make_data(tmp_path / "data" / "bixbench")
     monkeypatch.setenv("KEJU_DATA_DIR", str(tmp_path / "data"))
     with FaultyEndpoint(Plan(answers=model)) as endpoint:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)

@@ -263,8 +263,8 @@ TEXTS: dict[str, str] = {
     "sampling_of_labels": "generation_config.{setting} has no effect on {name}, which compares "
     "the log-probabilities of labels: leave it out, or take a protocol that generates",
     # Environments of verifiers.
-    "environment_agentic": "{name}: mode 'agentic' works in a sandbox, which environments of "
-    "verifiers do not offer: use mode 'zero_shot'",
+    "environment_agentic": "{name}: models act in environments of verifiers 0.4 and later, not in "
+    "those of 0.3: install verifiers 0.4, or use mode 'zero_shot'",
     "environment_completion": "{name}: protocol '{protocol}' continues a text, and environments "
     "only chat: use another protocol (keju list protocols)",
     "environment_labels": "{name}: protocol '{protocol}' compares log-probabilities of labels, "

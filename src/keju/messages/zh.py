@@ -225,8 +225,8 @@ TEXTS: dict[str, str] = {
     "sampling_of_labels": "generation_config.{setting} 对 {name} 不起作用，因为它比较标签的"
     "对数概率：请去掉该设置，或选用生成文本的协议",
     # Environments of verifiers.
-    "environment_agentic": "{name}：mode 'agentic' 需要沙盒，而 verifiers 的环境不提供："
-    "请用 mode 'zero_shot'",
+    "environment_agentic": "{name}：mode 'agentic' 需要 verifiers 0.4 或更新的版本："
+    "请安装 verifiers 0.4，或用 mode 'zero_shot'",
     "environment_completion": "{name}：协议“{protocol}”续写文本，而环境只能对话：请换一个协议"
     "（keju list protocols）",
     "environment_labels": "{name}：协议“{protocol}”比较标签的对数概率，环境无法做到："

@@ -69,7 +69,7 @@ class ArmTools(Joined):
             await self._workshop.leave()
 
 
-def equip(config: TaskConfig, jobs: Sequence[Job], folder: Path) -> list[Notice]:
+def equip(config: TaskConfig, jobs: Sequence[Job], folder: Path | None) -> list[Notice]:
     """Give every job that acts its solver; return what the user has to know.
 
     Exams of one arm share its tools; an exam that works in notebooks has its own beside them.
@@ -80,7 +80,7 @@ def equip(config: TaskConfig, jobs: Sequence[Job], folder: Path) -> list[Notice]
     for job in jobs:
         arm, task = arms.get(job.arm), job.exam.notebook
         if task is not None:
-            place = folder / EPISODES / job.arm
+            place = folder and folder / EPISODES / job.arm
             tools = ArmTools(notebook_tools(job, task, arm, workshop, place), workshop)
             agent = config.agent
             if "max_iterations" not in agent.model_fields_set:
@@ -104,7 +104,7 @@ def sources_of(arm: Arm, workshop: Workshop) -> Iterator[ToolSource]:
 
 
 def notebook_tools(
-    job: Job, task: NotebookTask, arm: Arm | None, workshop: Workshop, place: Path
+    job: Job, task: NotebookTask, arm: Arm | None, workshop: Workshop, place: Path | None
 ) -> Iterator[ToolSource]:
     """The notebook of an exam, and an arm's tools beside it."""
     settings = workshop.config.sandbox

@@ -65,7 +65,6 @@ def test_an_exam_is_loaded_once() -> None:
 @pytest.mark.parametrize(
     ("benchmark", "settings", "line"),
     [
-        ("bixbench", {"mode": "agentic"}, "mode 'agentic' works in a sandbox"),
         ("ceval", {"protocol": "tutorial"}, "compares log-probabilities of labels"),
         ("ceval", {"split": "test"}, "published without their answers"),
         ("mmlu_pro", {"protocol": "official"}, "environments only chat"),

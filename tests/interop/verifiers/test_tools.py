@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from keju.errors import ConfigError
-from keju.interop.verifiers.tools import CALCULATOR, answer_call, choose
+from keju.interop.verifiers.tools import CALCULATOR, choose
 
 
 def test_a_call_gives_the_value() -> None:
-    assert answer_call([CALCULATOR], "calculator", '{"expression": "6 * 7"}') == "42"
+    assert CALCULATOR.call({"expression": "6 * 7"}) == ("42", "ok", (), 0.0, 0.0, None)
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "said"),
+    ("arguments", "kind", "said"),
     [
-        ("calculator", "{", "no JSON object"),
-        ("calculator", "[]", "no JSON object"),
-        ("calculator", "", "takes one argument"),
-        ("calculator", '{"expression": 4}', "takes one argument"),
-        ("calculator", '{"expression": "1/0"}', "division by zero"),
-        ("python", '{"code": "1"}', "there is no tool 'python'"),
+        ({}, "bad_arguments", "takes one argument"),
+        ({"expression": 4}, "bad_arguments", "takes one argument"),
+        ({"expression": "1", "code": "1"}, "bad_arguments", "takes one argument"),
+        ({"expression": "1/0"}, "tool_error", "division by zero"),
     ],
 )
-def test_a_wrong_call_is_told_to_the_model(name: str, arguments: str, said: str) -> None:
-    result = answer_call([CALCULATOR], name, arguments)
-    assert result.startswith("error: ")
-    assert said in result
+def test_a_wrong_call_is_told_to_the_model(arguments: dict[str, Any], kind: str, said: str) -> None:
+    result = CALCULATOR.call(arguments)
+    assert result.kind == kind
+    assert result.text.startswith("error: ")
+    assert said in result.text
 
 
 def test_an_unknown_tool_is_refused_with_the_nearest_name() -> None:
@@ -36,5 +37,5 @@ def test_an_unknown_tool_is_refused_with_the_nearest_name() -> None:
 
 
 def test_the_schema_asks_for_exactly_the_argument() -> None:
-    parameters = CALCULATOR.schema()["function"]["parameters"]
+    parameters = CALCULATOR.tool.parameters
     assert parameters["required"] == list(parameters["properties"]) == ["expression"]

@@ -48,7 +48,7 @@ messages.add(
     {
         "bixbench.no_capsules": "no capsules in {folder}: agentic mode works on the data of the "
         "questions; get it with keju data pull bixbench --capsules, or name its folder with "
-        "--capsules DIR",
+        "--capsules DIR (capsule_dir)",
         "bixbench.no_capsule": "{folder} has no capsule {capsule}: get it with keju data pull "
         "bixbench --capsules, or ask other questions",
         "bixbench.empty_capsule": "{where} holds no data, nothing but the solution",
@@ -58,7 +58,7 @@ messages.add(
     "zh",
     {
         "bixbench.no_capsules": "{folder} 中没有数据胶囊：agentic 模式需要题目的数据；用 keju data "
-        "pull bixbench --capsules 获取，或用 --capsules DIR 指定文件夹",
+        "pull bixbench --capsules 获取，或用 --capsules DIR（capsule_dir）指定文件夹",
         "bixbench.no_capsule": "{folder} 中没有胶囊 {capsule}：用 keju data pull bixbench "
         "--capsules 获取，或换别的题目",
         "bixbench.empty_capsule": "{where} 中没有数据，只有答案",

@@ -6,6 +6,7 @@ as in ``keju eval``, so that the same reply is worth the same.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from functools import lru_cache
@@ -21,6 +22,8 @@ from keju.errors import ConfigError, EndpointError, KejuError
 from keju.judges.exam import JudgeExam, submit
 from keju.judges.judge import Judge
 from keju.models.openai.wire import BodyBuilder
+from keju.solvers.arms import give_solvers
+from keju.solvers.loop import ToolLoop
 from keju.types import OUTCOMES, Message, Reading, Record, Reply, Sample
 
 logger = logging.getLogger(__name__)
@@ -45,6 +48,10 @@ class ExamSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     limit: int | float | None = None
     """Questions of each subset, or a share of them."""
     seed: int = 42
+    agent: dict[str, Any] = {}
+    """Limits of a model that acts, as in the settings of a run."""
+    sandbox: dict[str, Any] = {}
+    """Where its code runs."""
 
 
 def open_exam(spec: ExamSpec) -> ExternalExam:
@@ -63,21 +70,21 @@ class ExternalExam:
     def __init__(self, spec: ExamSpec) -> None:
         benchmark = registry.get(spec.benchmark)
         name, settings = benchmark.name, dict(spec.settings)
-        if settings.get("mode") == "agentic":
-            raise ConfigError("environment_agentic", name=name)
         try:
             arranged = benchmark.Args(**settings).arrange_judge(settings, os.environ)
         except ConfigError as error:
             raise ConfigError("config_from", origin=name, problem=error) from None
         if arranged.warning:
             logger.warning("%s", arranged.warning)
-        config = TaskConfig(
+        acting: dict[str, Any] = {"agent": spec.agent, "sandbox": spec.sandbox}
+        config = self._config = TaskConfig(
             model=MODEL,
             datasets=[name],
             dataset_args={name: arranged.settings},
             data_dir=spec.data_dir,
             limit=spec.limit,
             seed=spec.seed,
+            **acting,
         )
         (self._job,) = make_jobs(config)
         self.exam = self._job.exam
@@ -93,6 +100,31 @@ class ExternalExam:
         if arranged.judge is not None:
             self._judge = Judge(config, arranged.judge, arranged.judge.model)
         self._channel: Channel | None = None
+        self._opening: asyncio.Future[ToolLoop] | None = None
+
+    def sample(self, sample_id: str) -> Sample:
+        """A question by its id."""
+        return self.exam.samples[self._places[sample_id]]
+
+    async def acting(self) -> ToolLoop | None:
+        """How a model acts in this exam; None where it only answers.
+
+        What it works with is started once, for all rollouts until `close`. ConfigError or
+        UsageError, in one line, where that is not possible: no data, no sandbox.
+        """
+        if self.exam.notebook is None:
+            return None
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._equip())
+        return await asyncio.shield(self._opening)
+
+    async def _equip(self) -> ToolLoop:
+        for notice in give_solvers(self._config, [self._job], None):
+            logger.warning("%s: %s", self.exam.benchmark, notice.text())
+        loop = self._job.solver
+        assert isinstance(loop, ToolLoop)
+        await loop.open()
+        return loop
 
     def messages(self, sample: Sample) -> list[Message]:
         """The prompt of one question as chat turns, the system's first."""
@@ -145,10 +177,16 @@ class ExternalExam:
         raise EndpointError("environment_no_verdict", **values)
 
     async def close(self) -> None:
-        """Let go of the judge's connections."""
+        """Let go of the judge's connections, and of what models that act worked with."""
         channel, self._channel = self._channel, None
-        if channel is not None:
-            await channel.close()
+        opening, self._opening = self._opening, None
+        try:
+            if channel is not None:
+                await channel.close()
+        finally:
+            if opening is not None:
+                await asyncio.wait([opening])
+                await self._job.solver.close()
 
 
 def metrics_of(readings: tuple[Reading, ...]) -> dict[str, float]:

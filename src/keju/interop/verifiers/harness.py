@@ -7,31 +7,36 @@ itself, to the endpoint that the rollout is given, which records them and passes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from time import perf_counter
-from typing import Any
 
 import msgspec
 import verifiers.v1 as vf
 from pydantic import Field
-from verifiers.v1.dialects.chat import message_to_wire
 
-from keju.engine.channel import Channel, Limits
-from keju.errors import EndpointError
-from keju.interop.verifiers.exam import UNANSWERED
-from keju.interop.verifiers.tools import Tool, answer_call, choose
+from keju.config import Agent
+from keju.engine.channel import Channel, Limits, Solver
+from keju.errors import KejuError
+from keju.interop.verifiers.exam import UNANSWERED, ExamSpec, Ungraded, open_exam
+from keju.interop.verifiers.tools import Function, Functions, choose
 from keju.models.base import Model
 from keju.models.faults import Redactor, refusal
 from keju.models.openai.client import Transport, TransportError
-from keju.models.openai.wire import normalise
-from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
+from keju.models.openai.wire import BodyBuilder, normalise
+from keju.solvers.loop import ToolLoop
+from keju.solvers.toolbox import Joined, ToolSource
+from keju.types import Fault, Message, Prefix, Prompt, Reply, Request, Sample, Sampling
 
 REPLY = "keju_reply"
 """Key of `Trace.info` that holds the reply to be graded."""
 RETRY_COUNT = "x-stainless-retry-count"
 """Tells verifiers that a call is the repetition of one that failed."""
-_PLAIN = Request(Prompt(Prefix(), ""), Sampling(), "")
-"""What `normalise` has to know of a request whose answer is text."""
+MOST_TURNS = 10
+"""Turns in which a model may call the tools that the user gives it, unless verifiers allows fewer
+or more (``--env.agent.max-turns``)."""
+_DONE = vf.ProgramResult(exit_code=0, stdout="", stderr="")
+_NO_SAMPLE = Sample(id="", subset="", index=0, text="", target="")
+"""The question of a task that is none of Keju's."""
 
 _transports: dict[asyncio.AbstractEventLoop, Transport] = {}
 
@@ -61,7 +66,12 @@ class KejuHarnessConfig(vf.HarnessConfig):
 
 
 class KejuHarness(vf.Harness[KejuHarnessConfig]):
-    """Asks, runs the tools that are called, and asks again until there is an answer in words."""
+    """Asks, and lets the model act where the exam or the user gives it tools.
+
+    A rollout with tools is an episode of Keju's own loop. Code that a model writes runs in Keju's
+    sandbox, not in the runtime of the rollout, and `EXECUTES_CODE` is about the runtime alone:
+    verifiers would warn that the code runs unprotected on this machine, which it does not.
+    """
 
     APPENDS_SYSTEM_PROMPT = True
     EXECUTES_CODE = False
@@ -78,91 +88,96 @@ class KejuHarness(vf.Harness[KejuHarnessConfig]):
         data: vf.TaskData,
     ) -> vf.ProgramResult:
         """Play one rollout; the reply to be graded is left in ``trace.info``."""
-        line = _Line(trace, f"{endpoint}/chat/completions", secret)
         limits = Limits(
             concurrency=1,
             timeout=self.config.timeout,
             attempts=self.config.attempts,
             give_up_after=self.config.timeout,
         )
+        line = _Line(trace, f"{endpoint}/chat/completions", secret, ctx.model)
         channel = Channel(line, limits)
-        tools = choose(getattr(data, "tools", ()))
-        body = getattr(data, "sampling", {}) | {"model": ctx.model}
-        if tools:
-            body["tools"] = [tool.schema() for tool in tools]
+        spec = getattr(data, "exam", None)
+        exam = open_exam(msgspec.convert(spec, ExamSpec)) if spec is not None else None
+        loop = await exam.acting() if exam is not None else None
+        sample = exam.sample(str(data.id)) if exam is not None else _NO_SAMPLE
+        solver = _solver(loop, choose(getattr(data, "tools", ())), trace.agent.config.max_turns)
+        # Stays where verifiers stops the rollout before there is an answer.
+        trace.info[REPLY] = msgspec.to_builtins(UNANSWERED)
+        try:
+            async with channel.slot():
+                reply = (await solver(self._request(data), channel, sample, 0)).reply
+        except _StoppedRollout:
+            return _DONE
+        if reply.error is not None:
+            raise Ungraded(reply.error.message)
+        trace.info[REPLY] = msgspec.to_builtins(reply)
+        return _DONE
+
+    def _request(self, data: vf.TaskData) -> Request:
+        """The prompt of a task, whose last message is the user's and a text."""
         system, prompt = self.resolve_prompt(data)
-        messages = [{"role": "system", "content": system}] if system else []
+        messages = [Message("system", system)] if system else []
         if isinstance(prompt, str):
-            messages.append({"role": "user", "content": prompt})
+            messages.append(Message("user", prompt))
         else:
-            messages += [message_to_wire(message) for message in prompt or []]
-        most = trace.agent.config.max_turns
-        async with channel.slot():
-            while True:
-                if tools and most is not None and trace.num_turns >= most - 1:
-                    body["tool_choice"] = "none"  # the last turn has to be an answer
-                line.body = msgspec.json.encode(body | {"messages": messages})
-                line.attempts = 0
-                try:
-                    reply = (await channel.ask(_PLAIN)).reply
-                except _StoppedRollout:
-                    break
-                if reply.error is not None:
-                    raise EndpointError(reply.error.message)
-                # Kept in every turn: the rollout may be stopped before it comes to an answer.
-                answer = UNANSWERED if reply.tool_calls else reply
-                trace.info[REPLY] = msgspec.to_builtins(answer)
-                if not reply.tool_calls:
-                    break
-                # The turn goes back as it came, reasoning and all, with the results of its calls.
-                turn = msgspec.json.decode(line.received)["choices"][0]["message"]
-                messages = [*messages, turn, *(_result(tools, call) for call in reply.tool_calls)]
-        return vf.ProgramResult(exit_code=0, stdout="", stderr="")
+            messages += [Message(each.role, each.content) for each in prompt or []]
+        *before, last = messages
+        fields = getattr(data, "sampling", {})
+        sampling = Sampling(temperature=None, extra=fields)
+        return Request(Prompt(Prefix(tuple(before)), last.content), sampling, "")
 
 
-class _StoppedRollout(Exception):
+def _solver(loop: ToolLoop | None, functions: Sequence[Function], most: int | None) -> Solver:
+    """How a rollout of at most `most` turns comes to its reply; the last turn is an answer."""
+    sources: list[ToolSource] = [loop.source] if loop is not None else []
+    if functions:
+        sources.append(Functions(functions))
+    if not sources:
+        return Solver()
+    turns = loop.agent.max_iterations if loop is not None else most or MOST_TURNS
+    if most is not None:
+        turns = max(1, min(turns, most - 1))
+    agent = loop.agent if loop is not None else Agent()
+    return ToolLoop(Joined(sources), agent.model_copy(update={"max_iterations": turns}))
+
+
+class _StoppedRollout(KejuError):
     """verifiers has ended the rollout (``max_turns``)."""
 
 
 class _Line(Model):
-    """The way to the model through verifiers' endpoint, which takes the body of a turn as it is."""
+    """The way to the model through verifiers' endpoint."""
 
     name = "policy"
+    acts = True
 
-    def __init__(self, trace: vf.Trace, address: str, secret: str) -> None:
+    def __init__(self, trace: vf.Trace, address: str, secret: str, model: str) -> None:
         self._trace = trace
         self._address = address
         self._secret = secret
         self._redact = Redactor([secret])
-        self.body = b""
-        """What is sent next."""
-        self.received = b""
-        """What came back."""
-        self.attempts = 0
-        """How often `body` was sent."""
+        self._bodies = BodyBuilder(model)
+        self._sent: Request | None = None
+        self._attempts = 0
+        """How often `_sent` was sent."""
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
-        """Send the body once; verifiers is told which attempt it is."""
+        """Send a request once; verifiers is told which attempt it is."""
+        self._attempts = self._attempts + 1 if request is self._sent else 0
+        self._sent = request
         headers = {"Authorization": f"Bearer {self._secret}"}
-        if self.attempts:
-            headers[RETRY_COUNT] = str(self.attempts)
-        self.attempts += 1
+        if self._attempts:
+            headers[RETRY_COUNT] = str(self._attempts)
         started = perf_counter()
+        body = self._bodies.build(request)
         try:
-            reply = await _transport().post(self._address, self.body, timeout, headers=headers)
+            reply = await _transport().post(self._address, body, timeout, headers=headers)
         except TransportError as error:
             return Reply(error=Fault(error.kind, error.message))
         if reply.status == 200:
-            self.received = reply.body
             return normalise(reply.body, request, perf_counter() - started, self._redact)
         if self._trace.stop_condition is not None:
-            raise _StoppedRollout
+            raise _StoppedRollout(
+                f"verifiers has stopped the rollout: {self._trace.stop_condition}"
+            )
         return Reply(error=refusal(reply.status, reply.body, reply.header, self._redact))
-
-
-def _result(tools: Sequence[Tool], call: Mapping[str, Any]) -> dict[str, Any]:
-    """The message that answers a call."""
-    function = call.get("function") or {}
-    name, arguments = str(function.get("name", "")), str(function.get("arguments") or "{}")
-    content = answer_call(tools, name, arguments)
-    return {"role": "tool", "tool_call_id": call.get("id", ""), "name": name, "content": content}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import verifiers as vf
 from datasets import Dataset
 
@@ -34,7 +33,7 @@ def calculator(expression: str) -> str:
     Args:
         expression: Numbers, brackets and + - * / // % **, e.g. (3 + 4.5) * 2 ** 10
     """
-    return CALCULATOR.call(msgspec.json.encode({CALCULATOR.argument: expression}).decode())
+    return CALCULATOR.call({CALCULATOR.argument: expression}).text
 
 
 FUNCTIONS = {CALCULATOR.name: calculator}
@@ -65,7 +64,10 @@ def loader(benchmark: str) -> Loader:
             chosen = [FUNCTIONS[tool.name] for tool in choose(tools or [])]
             if max_turns < 1 or (max_turns != MOST_TURNS and not tools):
                 raise ConfigError("environment_max_turns")
-            return _environment(open_exam(spec), chosen, max_turns)
+            exam = open_exam(spec)
+            if exam.exam.notebook is not None:
+                raise ConfigError("environment_agentic", name=benchmark)
+            return _environment(exam, chosen, max_turns)
         except KejuError as error:
             raise SystemExit(f"keju: error: {error}") from None
 

@@ -20,9 +20,6 @@ from keju.interop.verifiers.harness import REPLY, hang_up
 from keju.interop.verifiers.tools import choose
 from keju.types import Message, Reading, Reply
 
-MOST_TURNS = 10
-"""Turns of a rollout with tools, unless ``--env.agent.max-turns`` says otherwise."""
-
 
 class Refused(ConfigError, SystemExit):  # type: ignore[misc]
     """A setting that cannot be carried out: one line from a command, an exception elsewhere."""
@@ -51,10 +48,14 @@ class ExamConfig(vf.TasksetConfig):
     """Tools that the model may call: calculator."""
     dataset_args: dict[str, Any] = Field(default_factory=dict)
     """Further settings of the benchmark, as `keju eval --dataset-args` takes them."""
+    agent: dict[str, Any] = Field(default_factory=dict)
+    """Limits of a model that works in a notebook, as a run's `agent`."""
+    sandbox: dict[str, Any] = Field(default_factory=dict)
+    """Where its code runs, as a run's `sandbox`."""
 
 
 _SHARED = set(vf.TasksetConfig.model_fields) | {
-    "data_dir", "limit", "seed", "tools", "dataset_args",
+    "data_dir", "limit", "seed", "tools", "dataset_args", "agent", "sandbox",
 }  # fmt: skip
 """Fields that are no settings of a benchmark."""
 
@@ -123,7 +124,8 @@ class ExamTaskset(vf.Taskset[ExamTask, ExamConfig]):
             settings["system_prompt"] = config.system_prompt.read_text("utf-8")
         settings |= config.dataset_args
         folder = config.data_dir and str(Path(config.data_dir).expanduser().absolute())
-        self.spec = ExamSpec(self.benchmark, settings, folder, config.limit, config.seed)
+        acting = (config.agent, config.sandbox)
+        self.spec = ExamSpec(self.benchmark, settings, folder, config.limit, config.seed, *acting)
         try:
             choose(config.tools)
             self.exam = open_exam(self.spec)
@@ -188,14 +190,21 @@ def _plain(kind: Any) -> Any:
 class ExamEnvConfig(vf.SingleAgentEnvConfig):
     """One model, in this process: there is no box to start and no vendor to log in to."""
 
-    agent: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig(), max_turns=MOST_TURNS)
+    agent: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
 
 
 class ExamEnv(vf.SingleAgentEnv, vf.Env[ExamEnvConfig]):
-    """Runs rollouts in this process and closes its connections at the end."""
+    """Runs rollouts in this process and lets go of all that they share at the end."""
+
+    async def start(self) -> None:
+        """Start what models that act work with, before the first rollout."""
+        try:
+            await self.taskset.exam.acting()
+        except KejuError as error:
+            raise Refused(str(error)) from None
 
     async def stop(self) -> None:
-        """Close the connections to the model and the judge."""
+        """Close the connections to the model and the judge, and the sandbox."""
         await hang_up()
         await self.taskset.exam.close()
 

@@ -1,17 +1,18 @@
-"""Tools that a model may call inside an environment. None of them runs code or opens a file."""
+"""Tools that a user gives a model inside an environment. None runs code or opens a file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
-
-import msgspec
 
 from keju.errors import ConfigError, did_you_mean
 from keju.interop.verifiers.calculator import CalculatorError, calculate
+from keju.solvers.toolbox import Toolbox, ToolResult, ToolSource
+from keju.types import Sample, Tool
 
 
-class Tool(NamedTuple):
+class Function(NamedTuple):
     """A tool with one argument, a text."""
 
     name: str
@@ -21,8 +22,9 @@ class Tool(NamedTuple):
     """What the argument is, in words."""
     run: Callable[[str], str]
 
-    def schema(self) -> dict[str, Any]:
-        """The tool as a chat request declares it."""
+    @property
+    def tool(self) -> Tool:
+        """What the model is told of it."""
         argument = {"type": "string", "description": self.meaning}
         parameters = {
             "type": "object",
@@ -30,39 +32,31 @@ class Tool(NamedTuple):
             "required": [self.argument],
             "additionalProperties": False,
         }
-        function = {
-            "name": self.name,
-            "description": self.description,
-            "parameters": parameters,
-        }
-        return {"type": "function", "function": function}
+        return Tool(self.name, self.description, parameters)
 
-    def call(self, arguments: str) -> str:
-        """The result of a call with these JSON arguments; what is wrong with them is a result."""
+    def call(self, arguments: dict[str, Any]) -> ToolResult:
+        """The result of a call; what is wrong with its arguments is a result."""
+        value = arguments.get(self.argument)
+        if not isinstance(value, str) or len(arguments) != 1:
+            text = f"error: {self.name} takes one argument, the text '{self.argument}'"
+            return ToolResult(text, "bad_arguments")
         try:
-            given = msgspec.json.decode(arguments or "{}", type=dict[str, Any])
-        except msgspec.DecodeError as error:
-            return f"error: the arguments are no JSON object: {error}"
-        value = given.get(self.argument)
-        if not isinstance(value, str) or len(given) != 1:
-            return f"error: {self.name} takes one argument, the text '{self.argument}'"
-        try:
-            return self.run(value)
+            return ToolResult(self.run(value))
         except CalculatorError as error:
-            return f"error: {error}"
+            return ToolResult(f"error: {error}", "tool_error")
 
 
-CALCULATOR = Tool(
+CALCULATOR = Function(
     "calculator",
     "Compute the exact value of an arithmetic expression.",
     "expression",
     "Numbers, brackets and + - * / // % **, e.g. (3 + 4.5) * 2 ** 10",
     calculate,
 )
-TOOLS = {tool.name: tool for tool in (CALCULATOR,)}
+TOOLS = {function.name: function for function in (CALCULATOR,)}
 
 
-def choose(names: Sequence[str]) -> list[Tool]:
+def choose(names: Sequence[str]) -> list[Function]:
     """The tools of these names; ConfigError names the nearest to one that does not exist."""
     for name in names:
         if name not in TOOLS:
@@ -70,9 +64,23 @@ def choose(names: Sequence[str]) -> list[Tool]:
     return [TOOLS[name] for name in dict.fromkeys(names)]
 
 
-def answer_call(tools: Sequence[Tool], name: str, arguments: str) -> str:
-    """What a call of the model gives, whatever it called."""
-    for tool in tools:
-        if tool.name == name:
-            return tool.call(arguments)
-    return f"error: there is no tool '{name}'"
+class Functions(ToolSource):
+    """Functions as the tools of every rollout."""
+
+    def __init__(self, functions: Sequence[Function]) -> None:
+        self._box = _Box(functions)
+        self.tools = self._box.tools
+
+    @asynccontextmanager
+    async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
+        """The same for every rollout: they remember nothing."""
+        yield self._box
+
+
+class _Box(Toolbox):
+    def __init__(self, functions: Sequence[Function]) -> None:
+        self.tools = tuple(function.tool for function in functions)
+        self._functions = {function.name: function for function in functions}
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        return self._functions[name].call(arguments)

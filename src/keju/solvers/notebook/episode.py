@@ -64,9 +64,13 @@ class NotebookSource(ToolSource):
     """The notebooks of one exam."""
 
     def __init__(
-        self, task: NotebookTask, samples: Sequence[Sample], workplaces: Workplaces, folder: Path
+        self,
+        task: NotebookTask,
+        samples: Sequence[Sample],
+        workplaces: Workplaces,
+        folder: Path | None,
     ) -> None:
-        """`folder` gets the notebook of each episode."""
+        """`folder` gets the notebook of each episode; None keeps no notebook."""
         self._task, self._samples = task, samples
         self._workplaces, self._folder = workplaces, folder
         self.tools = notebook_tools(task)
@@ -86,8 +90,9 @@ class NotebookSource(ToolSource):
             try:
                 yield box
             finally:
-                place = self._folder / f"{sample.id}.{epoch}" / NAME
-                write_json(place, box.notebook.document())
+                if self._folder is not None:
+                    place = self._folder / f"{sample.id}.{epoch}" / NAME
+                    write_json(place, box.notebook.document())
 
     async def close(self) -> None:
         """End every kernel."""

@@ -32,6 +32,8 @@ class Workplaces:
         self.sandbox = sandbox
         self._root: Path | None = None
         self._numbers = count()
+        # No more copies of data at a time than kernels.
+        self._places = asyncio.Semaphore(sandbox.concurrency)
 
     async def open(self) -> None:
         """See that the sandbox works, and make the place for work folders.
@@ -62,18 +64,20 @@ class Workplaces:
         """A folder that `prepare` has filled, and a kernel that works in it."""
         assert self._root is not None
         work = self._root / str(next(self._numbers))
-        work.mkdir(mode=0o700)
-        try:
+        async with self._places:
+            work.mkdir(mode=0o700)
             try:
-                data = await asyncio.to_thread(prepare, work)
-            except (KejuError, OSError) as error:  # this question's data, not the run, is to blame
-                raise ToolsLost("server_lost", str(error)) from None
-            async with self.sandbox.kernel(work, language) as kernel:
-                yield Bench(kernel, work, data, timeout)
-        except KernelDied as died:
-            raise ToolsLost("kernel_died", str(died)) from None
-        finally:
-            await asyncio.to_thread(remove, work)
+                try:
+                    data = await asyncio.to_thread(prepare, work)
+                # This question's data, not the run, is to blame.
+                except (KejuError, OSError) as error:
+                    raise ToolsLost("server_lost", str(error)) from None
+                async with self.sandbox.kernel(work, language) as kernel:
+                    yield Bench(kernel, work, data, timeout)
+            except KernelDied as died:
+                raise ToolsLost("kernel_died", str(died)) from None
+            finally:
+                await asyncio.to_thread(remove, work)
 
 
 class Bench:
