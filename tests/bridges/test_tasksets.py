@@ -145,7 +145,7 @@ def test_the_last_turn_has_to_be_an_answer(vf_eval: Command, data_dir: Path) -> 
     assert trace["info"]["keju_reply"]["text"] == "So the answer is 5."
 
 
-def test_a_model_that_never_answers_is_stopped_and_counts_as_truncated(
+def test_a_model_that_calls_in_its_last_turn_too_has_no_answer(
     vf_eval: Command, data_dir: Path
 ) -> None:
     def insists(asked: Asked) -> dict[str, Any]:
@@ -157,9 +157,9 @@ def test_a_model_that_never_answers_is_stopped_and_counts_as_truncated(
         assert endpoint.stats.requests == 2
     (trace,) = ran.traces().values()
     assert trace["ok"]
-    assert trace["stop_condition"] == "max_turns"
+    assert trace["info"]["keju_reply"]["episode"]["stop"] == "max_iterations_forced"
     assert trace["rewards"][REWARD]["score"] == 0.0
-    assert outcome_of(trace) == "truncated"
+    assert outcome_of(trace) == "unparsed"
 
 
 def verdict(asked: Asked) -> str:
