@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from keju.answers.kinds import YES_NO, Choice, Number
+from keju.answers.kinds import Choice, Number
 from keju.answers.robust import RobustReader
 from keju.answers.wordings import ANSWER_IS
+from keju.benchmarks.bbh.kinds import YES_NO
 from keju.types import Sample
 
 METALS = ("iron", "gold", "zinc", "lead")
@@ -106,3 +107,27 @@ def test_counts_that_end_a_reply() -> None:
     assert reader.read("Two and eight make ten, so I have ten eggs.", row(())).value == "10"
     assert reader.read("总数是12。更正：所以总数是11。", row(())).value == "11"
     assert reader.read("I have 3 hens and 4 cows.", row(())).value is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("(C) Belle and Sebastian", "C"),  # the label counts, whatever stands beside it
+        ("(C) gold", "C"),
+        ("D) gold and zinc", "D"),
+        ("(C) gold\n\nStep-by-step process:\n1. Look at the metals.", "C"),
+        ("D:", "D"),
+        ("A:", None),
+        ("A: So the answer is 1.", None),  # the prompt's own cue
+        ("(C) fails because it is dull.", None),
+        ("C) gold\n\nThe answer is D) lead", "D"),
+        ("B\n\nWhich one is not a metal?\nA. tin\nB. salt\nThe answer is (C).", "B"),
+    ],
+)
+def test_replies_that_are_an_option(reply: str, value: str | None) -> None:
+    assert READER.read(reply, row()).value == value
+
+
+def test_the_only_option_left_is_not_taken_for_the_answer() -> None:
+    reply = "I looked at (A) and then at (C). A careful look shows that B fails.\n\n(B)"
+    assert READER.read(reply, row(("iron",))).value is None

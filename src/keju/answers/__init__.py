@@ -14,7 +14,8 @@
 | options by their text, in any spelling, and by value | `options` |
 | numbers: how they are written, what makes one part of something else | `numbers` |
 | another kind of answer, or how a kind is read and compared | `kinds` |
-| the order of the steps, and replies that end with an answer without announcing it | `robust` |
+| replies that begin or end with an answer without announcing it | `edges` |
+| the order of the steps | `robust` |
 
 `reader` is the contract. Readers that somebody has published stand in their exam's room, except
 EvalScope's reader of labels, which several exams share (`evalscope`).

@@ -17,6 +17,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from keju.answers.negation import HARMLESS
 from keju.answers.segments import AMBIGUOUS, Statement
 
 
@@ -162,6 +163,8 @@ def relation_of(
     """What makes of a later answer the text between it and the previous one."""
     begin, end = previous.end, later.start
     between = text[begin:end]
+    if between.strip().lower() in HARMLESS:
+        return "corrected"  # a first line without any marker, and then an announcement
     if end - begin > 2 * _REACH:
         between = text[begin : begin + _REACH] + "\n" + text[end - _REACH : end]
     before = text[max(0, chosen.start - _BEFORE) : chosen.start]

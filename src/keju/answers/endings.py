@@ -15,6 +15,8 @@ from keju.types import Sample
 
 SHORT = 200
 """Characters of a sentence that may conclude."""
+SAID = 16
+"""Characters of a sentence that stands in the question by no chance."""
 BRIEF = 400
 """Characters of a reply whose last sentence concludes without saying so."""
 CJK = re.compile(r"[\u4e00-\u9fff]")
@@ -134,6 +136,8 @@ def last_verdict(
             continue
         if sentence.endswith(("?", "？")) or _SUPPOSED.search(sentence):
             continue
+        if len(sentence) > SAID and sentence in question:
+            continue  # the question once more
         about_it = not asked or any(name in sentence for name in asked)
         if about_it and (value := _phrase(sentence, phrases, ended=ended)):
             return Statement(value)

@@ -18,7 +18,7 @@ REACH = 80
 """Characters before a marker that can still say something about it."""
 
 _SENTENCE_ENDS = ".\n!?;。；"
-_HARMLESS = frozenset(
+HARMLESS = frozenset(
     f"{opening}{word}".strip()
     for opening in ("", "so ", "so, ", "thus, ", "therefore, ", "hence, ")
     for word in ("", "the ", "final ", "the final ", "the correct ", "correct ")
@@ -110,7 +110,7 @@ def standing_of(text: str, start: int) -> Standing:
         return "stated"
     before = text[max(0, start - REACH) : start]
     clause = before[1 + max(map(before.rfind, _SENTENCE_ENDS)) :]
-    if clause.strip(" *_#").lower() in _HARMLESS:
+    if clause.strip(" *_#").lower() in HARMLESS:
         return "stated"
     if _DENIAL.search(clause) or (_WOULD.match(text, start) and SUPPOSES.search(clause)):
         return "denied"

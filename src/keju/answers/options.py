@@ -228,6 +228,19 @@ def paraphrased(sentence: str, choices: Sequence[str]) -> str | None:
     return fits[0] if len(fits) == 1 else None
 
 
+def resembles(text: str, choices: Sequence[str]) -> bool:
+    """Whether most of a text stands in one option: ``large square match``."""
+    pairs = _pairs(plain_text(text))
+    return any(
+        len(pairs & _pairs(each)) > len(pairs) / 2 for each in option_texts(tuple(choices)).plain
+    )
+
+
+def _pairs(text: str) -> set[str]:
+    """The pairs of characters that stand side by side."""
+    return set(map(str.__add__, text, text[1:]))
+
+
 # The plural of `mitochondrion`, `nucleus`, `bacterium`.
 _PLURALS = {"on": "a", "us": "i", "um": "a", "ty": "ties", "ry": "ries", "cy": "cies"}
 # The verb of `it increases`.

@@ -131,6 +131,8 @@ _ENDED = re.compile(r"(?:[.!?。！？)\]}*\"'”’`$✅✔✓]|(?<![A-Za-z])[A
 
 def plainly_stated(text: str, sample: Sample) -> Statement:
     """The one option that a reply without an announcement names as its answer."""
+    if len(sample.labels) < 2:
+        return NO_LABEL  # a row that lost its options: whatever is named may be another
     text = without_stub(text)
     if len(text) > SHORT and not _ENDED.search(text[-8:].rstrip()):
         return NO_LABEL  # it breaks off

@@ -16,7 +16,15 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from keju.answers.decision import Stated, correction_in, decide
-from keju.answers.endings import CJK, clauses
+from keju.answers.edges import (
+    BARE,
+    LABELLED,
+    end_of_reply,
+    ends_a_list,
+    leading_answer,
+    leading_sentence,
+)
+from keju.answers.endings import CJK
 from keju.answers.kinds import Kind
 from keju.answers.negation import standing_of
 from keju.answers.options import echoes_options, flatten_options
@@ -24,16 +32,13 @@ from keju.answers.reader import Reader
 from keju.answers.segments import (
     AMBIGUOUS,
     DENIED,
-    DRESSING,
     INVALID_LABEL,
     NEXT_QUESTION,
     SILENT,
     Episode,
     Statement,
-    clean_segment,
     episodes,
     last_block,
-    last_paragraph,
     segment_at,
 )
 from keju.answers.thinking import split_any_thinking
@@ -42,9 +47,6 @@ from keju.types import Answer, Sample, Sign, Tier
 
 ACCEPTED = "accepted"
 """Key of `Sample.metadata` that holds all right answers, where there are several."""
-
-BARE = 40
-"""Characters of a reply that may be an answer and nothing else, which is looked for first."""
 
 # What an announcement has in it: `Answer`, `\\boxed`, `答案`, `correct option`.
 _ANNOUNCES = re.compile(r"nswer|NSWER|boxed|orrect|答|选|正确")
@@ -65,6 +67,12 @@ _CORRECT_OPTION = re.compile(r"orrect (?:option|choice|response|letter)", re.IGN
 
 # Chinese, and letters and signs in full width, which have wordings of their own.
 _WIDE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
+
+
+# The colon of `D:`, `The Fugitive:`; not of the cue `A:`.
+_COLON = re.compile(r"(?<!\bA)\s?:\s*\Z")
+# `A: So the `: the cue that a prompt ends with, which is no label.
+_ANSWERS_CUE = re.compile(r"A:\s+(?=(?:[Ss]o )?[Tt]he (?:final |correct )?answer\b)")
 
 
 class RobustReader(Reader):
@@ -109,7 +117,7 @@ class RobustReader(Reader):
         kind = self._kind_of(sample)
         is_bare = kind.closed and len(text) <= BARE
         is_bare = is_bare and (len(text) < 6 or not _ANNOUNCES.search(text))
-        if is_bare and (value := kind.whole(text, sample)):
+        if is_bare and (value := kind.whole(_COLON.sub("", text), sample)):
             return Answer(value, "fallback", cut=cut)
         if not text.strip():
             return Answer(reason="empty", cut=cut)
@@ -128,6 +136,8 @@ class RobustReader(Reader):
             text = split_any_thinking(text).text
         if self._tolerant is TOLERANT and not text.isascii() and CJK.search(text):
             text = normal_chinese(text)
+        if text.startswith("A:") and (cue := _ANSWERS_CUE.match(text)):
+            text = text[cue.end() :]
         if sample.choices and "\n" in "".join(sample.choices):
             text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
@@ -144,7 +154,7 @@ class RobustReader(Reader):
         chinese = self._tolerant is TOLERANT and not text.isascii() and CJK.search(text)
         tolerant = CHINESE if chinese else self._tolerant
         marked, reason = statements(text, self._strict, tolerant, kind, sample)
-        if leading := _leading_answer(text, kind, sample):
+        if leading := leading_answer(text, kind, sample, marked):
             marked.insert(0, leading)
         signs: tuple[Sign, ...] = ()
         if len(marked) > 2 and (after := self._after_replay(marked, kind, sample)):
@@ -202,8 +212,8 @@ class RobustReader(Reader):
             first = text[: text.find("\n")]
             if NEXT_QUESTION.search(text) or echoes_options(text, sample.choices):
                 return None
-            leads = len(first) <= BARE or _LABELLED.match(first)
-            if leads and _leading_answer(text, kind, sample):
+            leads = len(first) <= BARE or LABELLED.match(first)
+            if leads and leading_answer(text, kind, sample):
                 return None
         is_strict, end = self._is_strict(text, at), at + 9
         words = text[end : line if line >= 0 else len(text)].strip()
@@ -228,25 +238,25 @@ class RobustReader(Reader):
             return None
         kind = self._kind_of(sample)
         part = rest[taken_back.end() :]
-        return _end_of_reply(part, kind, sample, listed=False) or kind.plainly(part, sample).value
+        return end_of_reply(part, kind, sample, listed=False) or kind.plainly(part, sample).value
 
     def _unannounced(
         self, text: str, kind: Kind, sample: Sample, signs: tuple[Sign, ...]
     ) -> Answer:
         """What a stretch answers in which nothing is announced."""
-        if value := _end_of_reply(text, kind, sample, listed="echoed_options" in signs):
+        if value := end_of_reply(text, kind, sample, listed="echoed_options" in signs):
             return Answer(value, "fallback", signs=signs)
-        leading = None if "echoed_options" in signs else _leading_sentence(text, kind, sample)
+        leading = None if "echoed_options" in signs else leading_sentence(text, kind, sample)
         if "echoed_options" in signs:
             lines = (
                 line for line in text.split("\n") if not kind.whole(line.lstrip("-•* "), sample)
             )
             text = "\n".join(lines)
         block = last_block(text)
-        if kind.listed and _ends_a_list(text, block, kind, sample, listed=False):
+        if kind.listed and ends_a_list(text, block, kind, sample, listed=False):
             return Answer(signs=signs)
         value, reason = kind.plainly(text, sample)
-        if leading and leading != value and not correction_in(text):
+        if leading and leading != value:
             if value is not None:
                 return Answer(reason=AMBIGUOUS.reason, signs=signs)
             value = leading
@@ -316,59 +326,8 @@ def _restated(text: str, first: Stated, sample: Sample) -> int:
 _LONG_WORD = re.compile(r"\w{4,}")
 # `____`, `?`: a question.
 _ASKS = re.compile(r"_{2,}|[?？]")
-# `B. `, `- (C) `: a line that begins with a label.
-_LABELLED = re.compile(r"[\s*(\[-]{0,5}([A-Z])(?:[)\].:、]|\Z)")
-# `Q1. `, `1) `: what may stand before a leading answer.
-_NUMBERED = re.compile(r"\s*+(?:(?:Q ?)?1[.):]\s)?")
 
 
-def _leading_answer(text: str, kind: Kind, sample: Sample) -> Stated | None:
-    """The answer that is the whole first line of a longer reply; not the first of its options."""
-    start = _NUMBERED.match(text)
-    begin = start.end() if start else 0
-    end = text.find("\n", begin)
-    if end < 0 and start and start[0].strip():
-        end = len(text)
-    if not kind.closed or not 0 <= end - begin <= LONGEST_LINE:
-        return None
-    line = text[begin:end]
-    if len(line) > BARE and not _LABELLED.match(line):
-        return None
-    value = None if line.startswith("```") else kind.whole(line, sample)
-    if value is None:
-        return None
-    is_label = sum(map(str.isalnum, line)) == 1  # alone, it is not the first of the options
-    if not is_label and not (start and start[0].strip()):
-        lines = [each for each in text[end : end + 4 * LONGEST_LINE].split("\n") if each.strip()]
-        for each in lines[:3]:
-            labelled = _LABELLED.match(each)
-            if (kind.whole(each, sample) or (labelled and labelled[1]) or value) != value:
-                return None
-    return Stated(Statement(value), 0, 0, True)
-
-
-# What follows where options are listed: `C. `.
-_NEXT_LABEL = re.compile(r"\s*[*(\[]{0,3}[A-Z][)\].:、项]")
-
-
-def _leading_sentence(text: str, kind: Kind, sample: Sample) -> str | None:
-    """The answer that is the whole first sentence, with its reasons after it: ``B、核糖体。``."""
-    if not kind.listed:
-        return None
-    start = len(text) - len(text.lstrip())
-    first = next(clauses(text[start : start + LONGEST_LINE]), "")
-    if first.startswith("```"):
-        return None
-    rest = text[start + len(first) : start + len(first) + BARE]
-    if _NEXT_LABEL.match(rest) or len(first) > LONGEST_LINE:
-        return None
-    return kind.leading(first, sample)
-
-
-LONGEST_LIST = 800
-"""Characters of a list of words that may end a reply."""
-LONGEST_LINE = 300
-"""Characters of a first line that may be an answer and nothing else."""
 MOST = 50
 """Stretches that are looked at; a reply that has more of them without an answer is a loop."""
 HEADS = 40
@@ -491,108 +450,3 @@ def _as_answer(
         plain = kind.plain.match(text, stated.end)
         tier = "strict" if plain and plain[1] == value else "tolerant"
     return Answer(value, tier, other=other, signs=signs)
-
-
-# --- the end of a reply ------------------------------------------------------------------------
-
-# `### `, `=> `, `∴`: what may stand before a last line's answer.
-_HEADING = re.compile(r"(?:#{1,6}(?=\s)|>|=>|→|⇒|∴)\s*+")
-# `So, `, `In conclusion: `, `We can conclude that `.
-_OPENING = (
-    r"(?:(?:so|therefore|thus|hence|consequently|finally|overall|ultimately|in conclusion"
-    r"|in summary|in total|as a result|this means(?: that)?|we (?:can )?conclude that)\b"
-    r"[,:]?\s{1,3})"
-)
-# A noun that announces the outcome, up to the answer: `Total: `, `The sorted list is `, `Result =`;
-# not `The total weight is`.
-_RESULT_NOUN = re.compile(
-    rf"{_OPENING}{{0,2}}(?:the |my |our )?(?:(?:final|overall|grand|total|correct|sorted) )?"
-    r"(?:result|total|output|conclusion|verdict|decision|count|sum|value|solution|choice"
-    r"|selection|evaluation|(?<=sorted )list|words|order|sequence|sorted|number)"
-    r"(?: (?:list|count|order|words|number|value|sequence|of (?:the )?(?:list|words|expression)))?"
-    r"[*_]*+\s{0,2}(?:[:：=]|is\b:?|are\b:?|[-–—]\s)[*_]*+",
-    re.IGNORECASE,
-)
-# `So the number of red things is `, `The whole expression evaluates to`.
-_COUNT_PHRASE = re.compile(
-    rf"{_OPENING}{{0,2}}(?:the )?(?:total )?number of [a-z ]{{1,40}}? is\b:?|"
-    rf"{_OPENING}{{0,2}}(?:the )?(?:whole |entire |given |final )?expression "
-    r"(?:is|evaluates to|simplifies to|equals|is equal to)\b:?",
-    re.IGNORECASE,
-)
-# `, given all the above premises`.
-_PREMISES = r"(?:,? (?:given|from|based on|by) (?:the|these|all the)[a-z ]{0,30} premises?,?)?"
-# `The argument, given the premises, is not deductively valid`; `The sentence is plausible`.
-_VERDICT = re.compile(
-    rf"{_OPENING}{{0,2}}(?:the|this) (?:given |above |whole )?(?:argument|deduction|reasoning"
-    rf"|inference|syllogism|sentence|statement|claim|scenario){_PREMISES} is "
-    r"((?:not )?(?:(?:deductively|logically) )?(?:valid|invalid|plausible|implausible))"
-    rf"{_PREMISES}",
-    re.IGNORECASE,
-)
-
-
-def _end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str | None:
-    """The answer of a reply that ends with nothing else, or with a plain statement of it.
-
-    That is the last line or a code block at the end, alone or as a statement: ``= -50``, ``Total:
-    8``, a verdict; where answers go on over lines, the last paragraph; or the whole reply. A letter
-    is never taken out of prose, and the last item of a list of answers is none; `listed` says that
-    the reply repeats its options.
-    """
-    block = last_block(text)
-    longest = LONGEST_LIST if kind.paragraph else LONGEST_LINE + sum(map(len, sample.choices))
-    if len(block) > longest or (
-        kind.listed and _ends_a_list(text, block, kind, sample, listed=listed)
-    ):
-        return None
-    bare = clean_segment(block)
-    parts = [block]
-    if heading := _HEADING.match(bare):
-        bare = bare[heading.end() :].strip(DRESSING)
-        parts.append(bare)
-    left, sign, right = _ALMOST.split(bare)[0].rpartition("=")
-    if (
-        sign
-        and left[-1:] not in ("!", "<", ">")
-        and (
-            kind.equations
-            or (_is_whole(text, kind) and not (len(right) < 4 and right.strip().isalpha()))
-        )
-    ):
-        parts.append(right)
-    if kind.equations and (counted := _COUNT_PHRASE.match(bare)):
-        parts.append(bare[counted.end() :])
-    if verdict := _VERDICT.fullmatch(bare):
-        parts.append(verdict[1])
-    if named := _RESULT_NOUN.match(bare):
-        parts.append(bare[named.end() :])
-    if len(text) <= longest:
-        parts += [last_paragraph(text), text] if kind.paragraph else [text]
-    return next((value for part in parts if (value := kind.whole(part, sample))), None)
-
-
-# ` ≈ 0.028`: the same value once more.
-_ALMOST = re.compile(r"\s?(?:[≈≃]|\\approx)")
-
-
-def _is_whole(text: str, kind: Kind) -> bool:
-    """Whether a reply with options ends with an equation that was not broken off."""
-    ended = text.rstrip().endswith((".", "$", "*", "。"))
-    return kind.many and (len(text) <= LONGEST_LINE or ended)
-
-
-def _ends_a_list(text: str, block: str, kind: Kind, sample: Sample, *, listed: bool) -> bool:
-    """Whether the last line is one of several that could each be the answer: repeated options."""
-    before = text.rstrip()[: -len(block)].rstrip() if block else ""
-    line = before[before.rfind("\n") + 1 :].strip()
-    value = kind.whole(block, sample) if line else None
-    if value is None:
-        return False
-    other = kind.whole(line, sample)
-    if other is not None and other != value:
-        return True
-    labelled = _LABELLED.match(line)
-    if labelled and len(value) == 1 and ord(value) == ord(labelled[1]) + 1:
-        return True
-    return listed and len(block) > 8 and other is not None

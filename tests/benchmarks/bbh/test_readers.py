@@ -280,6 +280,22 @@ def test_other_last_lines_state_nothing(sample: Sample, last_line: str) -> None:
     assert READERS["robust"].read(f"Steps.\n{last_line}", sample).value is None
 
 
+@pytest.mark.parametrize(
+    ("subset", "reply", "value"),
+    [
+        ("multistep_arithmetic_two", "(7 * 5 + 6 - 7) = 35", None),  # a part of the expression
+        ("multistep_arithmetic_two", "(34) - (2 + 1) = 34 - 3 = 31", "31"),
+        ("boolean_expressions", "False and False or not False is False", "False"),
+        ("formal_fallacies", "The argument is valid. It goes from the first premise to", "valid"),
+        ("sports_understanding", "No, the sentence is not plausible. It is a story.", "no"),
+        ("web_of_lies", "Ka says Elanor lies.", None),  # the question once more
+    ],
+)
+def test_replies_without_an_announcement(subset: str, reply: str, value: str | None) -> None:
+    sample = row(subset, "", text="Elanor lies. Ka says Elanor lies. Does Ka tell the truth?")
+    assert READERS["robust"].read(reply, sample).value == value
+
+
 def test_several_items_of_a_list_are_not_one_answer() -> None:
     assert READERS["robust"].read("So the answer is:\n- No", YES_NO).value == "No"
     assert READERS["robust"].read("So the answer is:\n- Yes\n- No", YES_NO).reason == "ambiguous"

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 
-from keju.answers.kinds import BOOL, PLAUSIBLE, VALID, YES_NO, Brackets, Choice, Kind, Number, Words
 from keju.answers.reader import Reader
 from keju.answers.robust import RobustReader
-from keju.answers.segments import Statement, clean_segment, last_line
-from keju.benchmarks.bbh import facts
-from keju.benchmarks.bbh.facts import CHOICE_SUBSETS, SUBSETS
+from keju.answers.segments import last_line
+from keju.benchmarks.bbh.facts import CHOICE_SUBSETS
+from keju.benchmarks.bbh.kinds import KIND_OF
 from keju.types import Answer, Sample
 
 MARKER = "So the answer is "
@@ -124,48 +123,6 @@ class McpbrReader(Reader):
     def matches(self, value: str, sample: Sample) -> bool:
         return value == sample.target.strip().lower()
 
-
-# --- robust ------------------------------------------------------------------------------------
-
-
-class Labelled(Choice):
-    """A label, where targets are labels in brackets; a few rows have the text of an answer."""
-
-    plain = None
-
-    def read(self, segment: str, sample: Sample) -> Statement:
-        if _is_target_text(segment, sample):
-            return Statement(sample.target)
-        return super().read(segment, sample)
-
-    def whole(self, text: str, sample: Sample) -> str | None:
-        return sample.target if _is_target_text(text, sample) else super().whole(text, sample)
-
-    def same(self, value: str, target: str) -> bool:
-        return value == target or f"({value})" == target
-
-
-def _is_target_text(text: str, sample: Sample) -> bool:
-    """Whether the target is a text, not a label such as ``(B)``, and `text` is that text."""
-    target = sample.target
-    if len(target) == 3 and target[0] == "(" and target[2] == ")" and "A" <= target[1] <= "Z":
-        return False
-    return clean_segment(text).casefold() == clean_segment(target).casefold()
-
-
-_KINDS: dict[facts.Kind, Kind] = {
-    "choice": Labelled(),
-    "bool": BOOL,
-    "yes_no": YES_NO,
-    "valid": VALID,
-    "integer": Number(),
-    "brackets": Brackets(lambda sample: sample.text.rpartition("Input: ")[2].strip()),
-    "words": Words(lambda sample: sample.text.rpartition("List: ")[2].lower().split()),
-}
-# sports_understanding asks whether a sentence is plausible and spells yes and no in lower case.
-KIND_OF = {name: _KINDS[subset.kind] for name, subset in SUBSETS.items()} | {
-    "sports_understanding": PLAUSIBLE
-}
 
 READERS: dict[str, Reader] = {
     reader.name: reader

@@ -1,0 +1,364 @@
+"""The kinds of answer of BBH: how its robust reader reads them and compares them with targets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from keju.answers.edges import OPENING
+from keju.answers.endings import last_sentences, last_words, without_stub
+from keju.answers.kinds import LONGEST_LAST_LINE, Choice, Kind, Number, Verdict
+from keju.answers.segments import (
+    AMBIGUOUS,
+    DRESSING,
+    NO_ANSWER,
+    Statement,
+    clean_segment,
+    unwrap_latex,
+    without_lead,
+)
+from keju.benchmarks.bbh import facts
+from keju.benchmarks.bbh.facts import SUBSETS
+from keju.types import Sample
+
+# --- labels and numbers -----------------------------------------------------------------------
+
+
+class Labelled(Choice):
+    """A label, where targets are labels in brackets; a few rows have the text of an answer."""
+
+    plain = None
+
+    def read(self, segment: str, sample: Sample) -> Statement:
+        if _is_target_text(segment, sample):
+            return Statement(sample.target)
+        return super().read(segment, sample)
+
+    def whole(self, text: str, sample: Sample) -> str | None:
+        return sample.target if _is_target_text(text, sample) else super().whole(text, sample)
+
+    def same(self, value: str, target: str) -> bool:
+        return value == target or f"({value})" == target
+
+
+def _is_target_text(text: str, sample: Sample) -> bool:
+    """Whether the target is a text, not a label such as ``(B)``, and `text` is that text."""
+    target = sample.target
+    if len(target) == 3 and target[0] == "(" and target[2] == ")" and "A" <= target[1] <= "Z":
+        return False
+    return clean_segment(text).casefold() == clean_segment(target).casefold()
+
+
+class Arithmetic(Number):
+    """The value of the question's whole expression."""
+
+    def evaluates(self, equation: str, sample: Sample) -> bool:
+        """Not ``(7 * 5 + 6 - 7)``, one bracket of an expression that has two."""
+        return _ONE_BRACKET.fullmatch(equation.partition("=")[0].strip()) is None
+
+    def plainly(self, text: str, sample: Sample) -> Statement:
+        is_whole = self.evaluates(text.strip(), sample)
+        return super().plainly(text, sample) if is_whole else NO_ANSWER
+
+
+_ONE_BRACKET = re.compile(r"\([^()]*\)")
+
+# --- verdicts ----------------------------------------------------------------------------------
+
+# The whole expression and its value: `not (True and False) is True`.
+BOOL = Verdict(
+    {"true": "True", "false": "False"},
+    equations=True,
+    sentence=re.compile(r"(?:(?:True|False|and|or|not|[()])\s?)+ is (True|False)", re.IGNORECASE),
+)
+YES_NO = Verdict(
+    {"yes": "Yes", "no": "No"},
+    phrases={
+        # back at the starting point or not
+        r"\b(?:not|never|n[’']t)\b[^,.]{0,30}\b(?:return|back|end up|start|starting point"
+        r"|origin)\b": "No",
+        r"(?:没有?|不能?|未能?|无法|回不)(?:再|会|能)?(?:回到|在|到)[^,，。]{0,4}(?:起点|原点"
+        r"|出发点|原处)": "No",
+        r"\b(?:return|returns|back|end up|ends up|ending up|is|are"
+        r"|be)\b(?: (?!from)\w+){0,3}? (?:to|at|on|where)\b(?: \w+){0,2}? (?:start|starting"
+        r"|origin|started|began)\b": "Yes",
+        r"\b(?:steps?|units?|away) from\b[^,.]*\b(?:start\w*|origin|began)\b": "No",
+        r"(?<![没不未能])(?:回到了?|在|正好在)[^,，。不]{0,3}(?:起点|原点|出发点|原处)": "Yes",
+        # who tells the truth
+        r"\b(?:does(?: not|n[’']t) tell|is(?: not|n[’']t) telling) the truth|\bis (?:lying"
+        r"|a liar)\b|\b[A-Z]\w+ lies\b|说谎|撒谎|说的?是?假话|没有?说真话|不(?:是)?说真话": "No",
+        r"\b(?:tells|(?<!not )(?<!n't )telling) the truth\b|\bis truthful\b|(?<![没不有])(?:说"
+        r"|讲)的?(?:是)?(?:真话|实话)": "Yes",
+        # what caused what
+        r"\b(?:did|does|was|is)(?: not|n[’']t)\b[^,.]{0,30}\b(?:cause|caused|causing"
+        r"|intentional\w*|because of)\b|没有(?:导致|造成|引起)|不是[^,，。]{0,12}原因|并非故意"
+        r"|不是故意": "No",
+        r"(?<!not )\b(?:did (?:\w+ )?cause|caused|was the cause|was intentional"
+        r"|acted intentionally)\b|(?<!没有)(?:导致|造成)了": "Yes",
+    },
+)
+# `, given all the above premises`.
+_PREMISES = r"(?:,? (?:given|from|based on|by) (?:the|these|all the)[a-z ]{0,30} premises?,?)?"
+# `The argument, given the premises, is not deductively valid`; `So the sentence is plausible`.
+_JUDGEMENT = re.compile(
+    rf"{OPENING}{{0,2}}(?:the|this) (?:given |above |whole )?(?:argument|deduction|reasoning"
+    rf"|inference|syllogism|sentence|statement|claim|scenario){_PREMISES} is "
+    r"((?:not )?(?:(?:deductively|logically) )?(?:valid|invalid|plausible|implausible))"
+    rf"{_PREMISES}",
+    re.IGNORECASE,
+)
+PLAUSIBLE = Verdict(
+    {"yes": "yes", "no": "no", "plausible": "yes", "implausible": "no", "not plausible": "no"},
+    sentence=_JUDGEMENT,
+    phrases={
+        r"不(?:太)?合理|不合逻辑|说不通|讲不通|不可能|不现实": "no",
+        r"(?<![不否太])合理|说得通|讲得通": "yes",
+        r"\bmakes? no sense|\b(?:does|do)(?: not|n[’']t) make sense|\bis(?: not"
+        r"|n[’']t) (?:\w+ )?(?:plausible|possible|realistic)": "no",
+        r"\bmakes? (?:perfect )?sense\b": "yes",
+    },
+)
+VALID = Verdict(
+    {
+        "valid": "valid",
+        "invalid": "invalid",
+        "not valid": "invalid",
+        "not deductively valid": "invalid",
+        "not logically valid": "invalid",
+    },
+    lead=r"(?:deductively|logically)\s[*_]*",
+    sentence=_JUDGEMENT,
+    phrases={
+        r"\b(?:does|do|did)(?: not|n[’']t) (?:\w+ ){0,2}(?:follow|hold)\b"
+        r"|\bnon sequitur\b": "invalid",
+        r"\b(?:is|be|are)(?: not|n[’']t) (?:an? )?(?:\w+ly )?[*_]*valid\b"
+        r"|\bcannot be (?:\w+ly )?inferred\b": "invalid",
+        r"\bcommits? the fallacy\b|\bis (?:a fallacy|fallacious)\b": "invalid",
+        r"(?:不|并非|不是|不具|不能(?:算|说|称))(?:\w{0,6})有效|无效|不成立|(?:不能|无法"
+        r"|推不)(?:必然)?(?:推|得)?出": "invalid",
+        r"\b(?:conclusion|it) (?:\w+ )?follows (?:\w+ly )?from\b": "valid",
+        r"(?<![不无])(?:演绎|逻辑上?)有效|论证是?(?:演绎)?有效|是有效的|(?<!不)(?:能够?"
+        r"|可以)推出": "valid",
+    },
+)
+
+
+# --- brackets ----------------------------------------------------------------------------------
+
+_SEPARATORS = DRESSING + ","
+# `] ) >`, `**)}**`: brackets with what only separates them.
+_BRACKET_RUN = re.compile(rf"[{re.escape('()[]{}<>' + _SEPARATORS)}]*+")
+_NOT_BRACKETS = {ord(separator): None for separator in _SEPARATORS}
+# `$\boxed{`, `\texttt {`.
+_WRAPPER = re.compile(r"[\s$*]*+\\(?:boxed|fbox|text|texttt|mathrm|mathtt|textbf|mathbf)\s?\{")
+# `\(`, `**\[`: a mathematical delimiter, not a bracket of the answer.
+_DELIMITER = re.compile(r"[\s*]*+\\([(\[])")
+# `, or `: a second run of brackets is offered.
+_ANOTHER_RUN = re.compile(r"[\s,;|]*+(?:or|vs|versus|alternatively|otherwise)\b", re.IGNORECASE)
+# What says that the rest follows: `so you need `, `append`, `补上:`.
+_NEEDED = re.compile(
+    r"\b(?:needs?|add|append|clos(?:e|es|ed|ing)|missing|remaining|complet\w+|requires?|end with"
+    r"|ends with)\b"
+    r"|补[上全齐]|添加|加上|闭合|缺少?|需要|剩余",
+    re.IGNORECASE,
+)
+# `)]`, "`] }`", `")", "]"`: closing brackets that no word touches.
+_CLOSING_RUN = re.compile(
+    r"(?<![\w(\[{<)\]}>])[)\]}>](?:[\s,、，\"'`“”]*(?:and\s+)?[\"'`“”]?[)\]}>])*(?![\w(\[{<])"
+)
+_DEEPEST = 4
+"""Wrappers around brackets that are peeled off; nobody means more."""
+
+
+class Brackets(Kind):
+    """A run of brackets, written with single spaces.
+
+    `opened` gives the brackets of the question, which a reply may repeat before its answer.
+    """
+
+    def __init__(self, opened: Callable[[Sample], str]) -> None:
+        self._opened = opened
+
+    def read(self, segment: str, sample: Sample) -> Statement:
+        """The brackets that `segment` begins with; only words may follow them."""
+        segment = without_lead(segment.removeprefix("- "), bullet=False)
+        brackets, rest = _leading_brackets(segment)
+        if brackets.endswith("(") and rest[:1].isalnum():
+            brackets, rest = brackets[:-1], " "
+        elif rest and not (rest[0] in " .;:!。，" or not rest[0].isascii()):
+            return NO_ANSWER
+        if _ANOTHER_RUN.match(rest):
+            return AMBIGUOUS
+        value = self._closing(brackets, sample)
+        return Statement(value) if value else NO_ANSWER
+
+    def whole(self, text: str, sample: Sample) -> str | None:
+        brackets, rest = _leading_brackets(text)
+        return None if rest.strip(DRESSING + ".。") else self._closing(brackets, sample)
+
+    def _closing(self, brackets: str, sample: Sample) -> str | None:
+        return " ".join(brackets.removeprefix(self._opened(sample).replace(" ", ""))) or None
+
+    def plainly(self, text: str, sample: Sample) -> Statement:
+        text = without_stub(text).rstrip()
+        line = text[text.rfind("\n") + 1 :]
+        _, colon, rest = line.replace("：", ":").rpartition(":")
+        opened = self._opened(sample)  # only the whole sequence is told from a step on the way
+        if colon and rest.strip().startswith(opened) and (value := self.whole(rest, sample)):
+            return Statement(value)
+        needed = _NEEDED.search(line)
+        runs = {
+            run[0].translate(_NOT_BRACKETS)
+            for run in _CLOSING_RUN.finditer(line, needed.end() if needed else len(line))
+        }
+        return Statement(" ".join(runs.pop())) if len(runs) == 1 else NO_ANSWER
+
+    def same(self, value: str, target: str) -> bool:
+        return value.replace(" ", "") == target.replace(" ", "")
+
+
+def _leading_brackets(segment: str) -> tuple[str, str]:
+    r"""The brackets at the beginning without what separates them, and the rest of the segment.
+
+    ``\(…\)`` and ``\boxed{…}`` are peeled off by hand, since the braces inside need not balance.
+    """
+    plain = segment
+    if "\\" in plain:
+        for _ in range(_DEEPEST):
+            if opening := _DELIMITER.match(plain):
+                closing = "\\)" if opening[1] == "(" else "\\]"
+            elif opening := _WRAPPER.match(plain):
+                closing = "}"
+            else:
+                break
+            plain = "".join(plain[opening.end() :].rsplit(closing, 1))
+        plain = plain.replace("\\langle", "<").replace("\\rangle", ">").replace("\\", "")
+    plain = plain.replace(" and ", " ")
+    run = _BRACKET_RUN.match(plain)
+    end = run.end() if run else 0
+    gap = " " if end and (plain[end - 1].isspace() or plain[end - 1] == ",") else ""
+    return plain[:end].translate(_NOT_BRACKETS), gap + plain[end:] if plain[end:] else ""
+
+
+# --- words -------------------------------------------------------------------------------------
+
+# `alpha`, `2.`, `(beta)`: what blanks, commas and semicolons separate.
+_TOKEN = re.compile(r"[^\s,;、，；]+")
+# What may stand between words to show their order: `alpha < beta`, `alpha -> beta`.
+_ORDER_SIGN = re.compile(r"\s*+(?:->|=>|<=?|[→⟶➔➜⇒≤|])\s*+")
+# `-`, `•`, `2.`, `(3)`.
+_BULLET = re.compile(r"[-–—*•·]|\(?\d+[.)]")
+_AROUND_WORD = DRESSING + "[](){}"
+# What ends a list of words when more text follows, `.`, ` (`, `, which`; another word alone does
+# not.
+_SETS_APART = re.compile(
+    r"[*_`\"'”’)\]]*+(?:[.:!。，]|\s*+[(—–]|\s*?\n| - "
+    r"|[,;]?\s++(?:as|because|since|so|which|where|by|in|this|these|with|after|based)\b)",
+    re.IGNORECASE,
+)
+_MOST = 4
+"""A wrong list is kept up to this many times the length of the right one."""
+
+
+class Words(Kind):
+    """A list of words; `wanted` gives those of the question, in lower case and any order."""
+
+    paragraph = True
+
+    def __init__(self, wanted: Callable[[Sample], list[str]]) -> None:
+        self._wanted = wanted
+
+    def read(self, segment: str, sample: Sample) -> Statement:
+        """The list of words in `segment`; a remark after all the question's words is dropped."""
+        wanted = self._wanted(sample)
+        segment = _plain_list(segment)
+        for part in (segment, without_lead(segment, bullet=False), segment.rpartition(":")[2]):
+            if (words := _sorted_words(part, wanted)) is not None:
+                return Statement(" ".join(words))
+        words = [word for word, _ in _words(segment, wanted, _MOST * len(wanted))]
+        if not words or 2 * sum(word in wanted for word in words) < len(words):
+            return NO_ANSWER
+        return Statement(" ".join(words))
+
+    def whole(self, text: str, sample: Sample) -> str | None:
+        wanted = self._wanted(sample)
+        words = [word for word, _ in _words(_plain_list(text), wanted, len(wanted) + 1)]
+        return " ".join(words) if sorted(words) == sorted(wanted) else None
+
+    def plainly(self, text: str, sample: Sample) -> Statement:
+        wanted = self._wanted(sample)
+        for sentence in last_sentences(text):
+            list_part = _plain_list(sentence.rpartition(":")[2])
+            words = [word for word, _ in _words(list_part, wanted, LONGEST_LAST_LINE)]
+            if (value := last_words(words, wanted)) and value.split() != wanted:
+                return Statement(value)
+        for paragraph in reversed(text.split("\n\n")):  # a closing remark may follow the list
+            value = self.whole(paragraph, sample) if len(wanted) > 1 else None
+            if value and value.split() != wanted:
+                return Statement(value)
+        return NO_ANSWER
+
+    def same(self, value: str, target: str) -> bool:
+        return value.split() == target.lower().split()
+
+
+def _plain_list(segment: str) -> str:
+    """`segment` without LaTeX wrappers and without signs of order between its words."""
+    return _ORDER_SIGN.sub(" ", unwrap_latex(segment) if "\\" in segment else segment)
+
+
+def _sorted_words(segment: str, wanted: list[str]) -> list[str] | None:
+    """Exactly the words `wanted`, in the order of `segment`, if it begins with all of them.
+
+    Where each word has its own line, the next line must not be a further item.
+    """
+    tokens = _words(segment, wanted, len(wanted) + 1)
+    words = [word for word, _ in tokens[: len(wanted)]]
+    if sorted(words) != sorted(wanted):
+        return None
+    end = tokens[len(wanted) - 1][1]
+    if len(tokens) > len(wanted) and not _SETS_APART.match(segment, end):
+        return None
+    line_end = segment.find("\n", end)
+    if line_end >= 0 and "\n" in segment[:end]:
+        first, _, rest = segment[line_end + 1 :].partition("\n")[0].strip().partition(" ")
+        bulleted = _BULLET.fullmatch(segment.strip().split(None, 1)[0])
+        if _BULLET.fullmatch(first) if bulleted else first and not rest:
+            return None
+    return words
+
+
+def _words(segment: str, wanted: list[str], most: int) -> list[tuple[str, int]]:
+    """The first `most` words of `segment`, each with where its letters end."""
+    words: list[tuple[str, int]] = []
+    for token in _TOKEN.finditer(segment):
+        word = token[0].strip(_AROUND_WORD).lower()
+        end = token.end()
+        if word.endswith((".", ":", "!", "。")) and word not in wanted:
+            word = word.rstrip(".:!。" + _AROUND_WORD)
+            end = token.start() + token[0].lower().rfind(word) + len(word)
+        is_bullet = not word or _BULLET.fullmatch(token[0])
+        if (is_bullet or word == "and") and word not in wanted:
+            continue
+        words.append((word, end))
+        if len(words) == most:
+            break
+    return words
+
+
+# --- by subset ---------------------------------------------------------------------------------
+
+_KINDS: dict[facts.Kind, Kind] = {
+    "choice": Labelled(),
+    "bool": BOOL,
+    "yes_no": YES_NO,
+    "valid": VALID,
+    "integer": Number(),
+    "brackets": Brackets(lambda sample: sample.text.rpartition("Input: ")[2].strip()),
+    "words": Words(lambda sample: sample.text.rpartition("List: ")[2].lower().split()),
+}
+# sports_understanding asks whether a sentence is plausible and spells yes and no in lower case.
+KIND_OF = {name: _KINDS[subset.kind] for name, subset in SUBSETS.items()} | {
+    "sports_understanding": PLAUSIBLE,
+    "multistep_arithmetic_two": Arithmetic(),
+}
