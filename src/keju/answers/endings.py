@@ -67,8 +67,12 @@ def last_sentences(text: str, n: int = 1) -> list[str]:
 
     None where one of them announces an answer, which is then no plain one.
     """
-    said = [clause.strip() for clause in clauses(text[-3 * BRIEF :]) if clause.strip(_AROUND)]
-    last = said[: -n - 1 : -1]
+    last: list[str] = []
+    for clause in reversed(list(clauses(text[-3 * BRIEF :]))):
+        if clause.strip(_AROUND):
+            last.append(clause.strip())
+        if len(last) == n:
+            break
     return [] if last and _ANNOUNCES.search(last[0]) else last
 
 
@@ -87,9 +91,13 @@ ASKS_WRONG = re.compile(
 _WRONG_WORDS = frozenset({"不", "错", "not", "wrong", "incorrect", "false", "except", "非"})
 
 
+# What denies or doubts the answer itself: `the answer is not`, `答案不是`, `不应选`.
+_OF_THE_ANSWER = re.compile(r"\banswer\b|答案|选", re.IGNORECASE)
+
+
 def is_unsure(clause: str, sample: Sample) -> bool:
     """Whether a clause takes back what it says; words of the question itself do not count."""
-    wrong_is_right = ASKS_WRONG.search(sample.text) is not None
+    wrong_is_right = ASKS_WRONG.search(sample.text) and not _OF_THE_ANSWER.search(clause)
     for match in _UNSURE.finditer(clause):
         if wrong_is_right and match[0].casefold() in _WRONG_WORDS:
             continue

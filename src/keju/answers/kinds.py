@@ -97,6 +97,8 @@ class Choice(Kind):
     listed = many = True
 
     def read(self, segment: str, sample: Sample) -> Statement:
+        if len(segment) < 5 and (label := _IN_BRACKETS.get(segment)) and label in sample.labels:
+            return Statement(label)
         statement = read_label(segment, sample.labels, sample.choices, letter_counts=True)
         if statement != NO_LABEL:
             return statement
@@ -123,6 +125,8 @@ class Choice(Kind):
         return plainly_stated(text, sample)
 
 
+_IN_BRACKETS = {f"({c}){end}": c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" for end in ("", ".")}
+"""What most replies state, ``(B).``, by its label."""
 # A label and its reason: `D。因为`, `B: since`, `**C** — because`.
 _WITH_REASON = re.compile(
     r"\W{0,4}([A-Z])[)\]*]{0,3}\s?(?:[.。:：,，、;—–-]\W{0,4})?"

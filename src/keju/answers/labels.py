@@ -20,7 +20,14 @@ from keju.answers.negation import (
     SENTENCE_END,
     counts_as_second,
 )
-from keju.answers.options import labels_of_texts, option_by_text, option_texts, own_text, plain_text
+from keju.answers.options import (
+    labels_of_texts,
+    option_by_text,
+    option_texts,
+    own_text,
+    plain_text,
+    spellings,
+)
 from keju.answers.segments import (
     ADVERBS,
     AMBIGUOUS,
@@ -127,8 +134,6 @@ def read_label(
     """
     if segment[:1] == "{" and (field := FIELD.search(segment)):
         segment = segment[field.end() :].partition(",")[0].strip(' "}\n')
-    if segment[:1] == "(" and segment[2:] in (")", ").") and segment[1] in labels:
-        return Statement(segment[1])
     normal = segment if segment.isascii() else segment.translate(_WIDE)
     if "\\boxed" in normal:
         normal = _BOXED_LETTER.sub(r"(\1)", normal)
@@ -226,7 +231,12 @@ _TAKES_BACK = re.compile(
 )
 
 
-def bare_label(line: str, labels: str, choices: Sequence[str] = ()) -> str | None:
+LONGEST_LABEL = 60
+"""Characters of a label with all that may stand around it."""
+
+
+@lru_cache(maxsize=64)
+def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | None:
     """The label of a line that is nothing but an answer, or None.
 
     That is a label alone, a label and its own option's text, or the text of exactly one option. The
@@ -235,6 +245,8 @@ def bare_label(line: str, labels: str, choices: Sequence[str] = ()) -> str | Non
     if len(line) == 3 and line[0] == "(" and line[2] == ")" and line[1] in labels:
         return line[1]
     if line.rstrip().endswith((":", "：")):  # `A:`, which begins something
+        return None
+    if len(line) > LONGEST_LABEL and (not choices or len(line) > 3 * spellings(choices).longest):
         return None
     for form in (clean_segment(line if line.isascii() else line.translate(_WIDE)), line):
         match = _ONLY_LABEL.fullmatch(form)

@@ -108,6 +108,8 @@ def standing_of(text: str, start: int) -> Standing:
     """
     if start < 2 or text[start - 2] in _SENTENCE_ENDS or text[start - 1] == "\n":
         return "stated"
+    if text[start - 6 : start] == ". The " or text[start - 9 : start] == ". So the ":
+        return "stated"  # the usual cases, at once
     before = text[max(0, start - REACH) : start]
     clause = before[1 + max(map(before.rfind, _SENTENCE_ENDS)) :]
     if clause.strip(" *_#").lower() in HARMLESS:

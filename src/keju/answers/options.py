@@ -98,6 +98,11 @@ _UNITS = (
     (re.compile(r"(?<=\d) ?(?:volts?|伏特?)", re.I), " v"),
     (re.compile(r"(?<=\d) ?(?:seconds?|secs?|秒)", re.I), " s"),
 )
+# A part of each of them, and a digit, without which there is none.
+_ANY_UNIT = re.compile(
+    r"[ΩωΩ焦牛伏秒]|ohm|degree|cent|met[er]|joule|newton|volt|sec", re.IGNORECASE
+)
+_DIGIT = re.compile(r"\d")
 _NOTHING = str.maketrans(dict.fromkeys(" \t\n\u00a0\u202f\u2009$*_`{}\"'“”‘’「」"))
 # `-1,000.5`, `3/8`, `5x10^-3`, then a unit.
 _QUANTITY = re.compile(
@@ -113,7 +118,7 @@ def spoken(text: str) -> str:
     if "\\" in plain:
         plain = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", plain)
         plain = _COMMAND.sub("", plain.replace("\\times", "x").replace("\\cdot", "*"))
-    if any(map(str.isdigit, plain)):
+    if _DIGIT.search(plain) and _ANY_UNIT.search(plain):
         for unit, name in _UNITS:
             plain = unit.sub(name, plain)
     return plain
@@ -173,7 +178,7 @@ def _quantity(text: str) -> tuple[Fraction, str] | None:
 
 def echoes_options(text: str, choices: Sequence[str]) -> bool:
     """Whether `text` repeats its options: labelled lines, one after the other, with their texts."""
-    if len(choices) < 2 or not any(mark in text for mark in _SECOND_MARKS):
+    if len(choices) < 2 or "B" not in text:
         return False
     first, second = choices[0].strip(), choices[1].strip()
     at = text.find(first) if first else -1
@@ -185,7 +190,6 @@ def echoes_options(text: str, choices: Sequence[str]) -> bool:
     return False
 
 
-_SECOND_MARKS = ("B)", "B.", "B:", "B]", "B*", "B、")
 # From the text of option A to that of B: `.\n(B) `, `\n- **B.** `, ` (B) `.
 _NEXT_OPTION = re.compile(r"[.;,|\s*]{0,3}[\n ][\s\-(*\[]{0,5}B[)\].:、*]{1,4}\s?")
 
@@ -279,7 +283,7 @@ def texts_in(sentence: str, choices: Sequence[str]) -> list[tuple[int, int, str]
 
 def _goes_on(sentence: str, end: int, text: str) -> bool:
     """Whether a text is only the beginning of a word; an ending of the plural is no other word."""
-    if text[-1].isalpha() and sentence[end : end + 1] == "s":
+    if len(text) > 2 and text[-1].isalpha() and sentence[end : end + 1] == "s":
         end += 1
     beside, further = sentence[end : end + 1], sentence[end + 1 : end + 2]
     if beside in (".", "-") and not further.isdigit():

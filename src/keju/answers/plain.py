@@ -112,6 +112,10 @@ _RIGHT = re.compile(
     r"|正确|(?<![不])(?:符合|对(?=的|[。,;!]|\Z)|合适|恰当|成立|满足)|当选|为答案|是答案",
     re.IGNORECASE,
 )
+# A part of all that calls an option right, in small letters.
+_MAYBE_RIGHT = re.compile(
+    r"[cr](?:orrect|ight)|best|likely|accurate|appropriate|suit|answer|yes|true"
+)
 # The option is said to be the one, whatever it says itself: `不准确,符合题意,当选`.
 _CHOSEN = re.compile(r"(?<![不非])(?:当选|符合题意|为答案|是答案)")
 _SUPPOSES = re.compile(r"\b(?:if|whether|unless)\b|如果|假如|若", re.IGNORECASE)
@@ -209,6 +213,8 @@ def _beyond_text(remark: str, label: str, sample: Sample) -> str:
 
 def _called_right(text: str, sample: Sample, chinese: bool) -> Statement:
     """The one option that is called right; where the wrong one is asked for, perhaps that one."""
+    if text.isascii() and not _MAYBE_RIGHT.search(text.lower()):
+        return NO_LABEL
     right: set[str] = set()
     chosen: set[str] = set()
     wrong: set[str] = set()

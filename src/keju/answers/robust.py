@@ -62,7 +62,7 @@ _BEFORE_LIST = ("\n", ":", "*", "：")
 
 
 # `orrect option`: another wording announces an answer.
-_CORRECT_OPTION = re.compile(r"orrect (?:option|choice|response|letter)", re.IGNORECASE)
+_CORRECT_OPTION = re.compile(r"orrect (?i:option|choice|response|letter)")
 
 
 # Chinese, and letters and signs in full width, which have wordings of their own.
@@ -101,6 +101,7 @@ class RobustReader(Reader):
         """
         self._kind_of = (lambda _: kind) if isinstance(kind, Kind) else kind
         self._strict, self._tolerant = strict, tolerant
+        self._lead = strict.find("answer is") if isinstance(strict, str) else -1
         self._explains = explains
         self._shown: Callable[[str], str] | None = None
         self._replayed: dict[str, tuple[str, ...]] = {}
@@ -115,10 +116,10 @@ class RobustReader(Reader):
     def read(self, text: str, sample: Sample) -> Answer:
         text, sample, cut = self.prepare(text, sample)
         kind = self._kind_of(sample)
-        is_bare = kind.closed and len(text) <= BARE
-        is_bare = is_bare and (len(text) < 6 or not _ANNOUNCES.search(text))
-        if is_bare and (value := kind.whole(_COLON.sub("", text), sample)):
-            return Answer(value, "fallback", cut=cut)
+        if len(text) <= BARE and kind.closed and (len(text) < 6 or not _ANNOUNCES.search(text)):
+            bare = _COLON.sub("", text) if ":" in text else text
+            if value := kind.whole(bare, sample):
+                return Answer(value, "fallback", cut=cut)
         if not text.strip():
             return Answer(reason="empty", cut=cut)
         answer = self._read(text, kind, sample)
@@ -132,11 +133,12 @@ class RobustReader(Reader):
 
     def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
         """The text to read, the sample to read it with, and whether a run-on was cut off."""
-        if "<" in text or "◁" in text or "[THINK]" in text:
+        is_ascii = text.isascii()
+        if "<" in text or ("[" in text and "[THINK]" in text) or (not is_ascii and "◁" in text):
             text = split_any_thinking(text).text
-        if self._tolerant is TOLERANT and not text.isascii() and CJK.search(text):
+        if not is_ascii and self._tolerant is TOLERANT and CJK.search(text):
             text = normal_chinese(text)
-        if text.startswith("A:") and (cue := _ANSWERS_CUE.match(text)):
+        if text[:2] == "A:" and (cue := _ANSWERS_CUE.match(text)):
             text = text[cue.end() :]
         if sample.choices and "\n" in "".join(sample.choices):
             text, flat = flatten_options(text, sample.choices)
@@ -197,15 +199,19 @@ class RobustReader(Reader):
 
         Whatever could say more is left to the long way.
         """
-        if text.count("nswer") != 1 or "NSWER" in text or "boxed" in text:
+        at = text.rfind("answer is ")
+        if at < 0 or kind.marker is not None:
             return None
-        if "orrect " in text and _CORRECT_OPTION.search(text):
-            return None
-        if kind.marker is not None or (not text.isascii() and _WIDE.search(text)):
-            return None
-        at = text.find("nswer") - 1
         line = text.find("\n", at)
-        if at < 0 or text[at : at + 10] != "answer is " or (line >= 0 and text[line:].strip()):
+        if line >= 0 and text[line:].strip():
+            return None
+        if text.find("nswer", 0, at) >= 0 or text.find("nswer", at + 6) >= 0 or "NSWER" in text:
+            return None
+        if _CORRECT_OPTION.search(text):
+            return None
+        if "\\" in text and "boxed" in text:
+            return None
+        if not text.isascii() and _WIDE.search(text):
             return None
         start = text.rfind("\n", 0, at) + 1
         if start:
@@ -225,8 +231,7 @@ class RobustReader(Reader):
     def _is_strict(self, text: str, at: int) -> bool:
         """Whether the `answer is ` at a place belongs to the protocol's own marker."""
         if isinstance(self._strict, str):
-            before = self._strict.find("answer is")
-            return before >= 0 and text.startswith(self._strict, at - before)
+            return self._lead >= 0 and text.startswith(self._strict, at - self._lead)
         return self._strict.match(text, at) is not None
 
     def _corrected(

@@ -125,9 +125,12 @@ def test_the_seeded_guesses_of_the_official_script(recorded: Recorded) -> None:
 
 
 def test_robust_agrees_but_where_a_reply_names_several_letters(recorded: Recorded) -> None:
-    """The differences from level 1 are lists, corrections and prose: well below one percent."""
+    """The differences from level 1 are lists, corrections, prose and plainly stated answers.
+
+    They are well below one percent.
+    """
     pairs = zip(recorded.letters["robust"], recorded.letters["l1"], strict=True)
-    assert sum(ours != theirs for ours, theirs in pairs) < 0.005 * len(recorded.rows)
+    assert sum(ours != theirs for ours, theirs in pairs) < 0.006 * len(recorded.rows)
 
 
 def test_expected_with_guess_is_a_metric_beside_the_headline(

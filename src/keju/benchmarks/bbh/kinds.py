@@ -44,7 +44,7 @@ class Labelled(Choice):
 def _is_target_text(text: str, sample: Sample) -> bool:
     """Whether the target is a text, not a label such as ``(B)``, and `text` is that text."""
     target = sample.target
-    if len(target) == 3 and target[0] == "(" and target[2] == ")" and "A" <= target[1] <= "Z":
+    if len(target) == 3 and target[0] == "(" and target[2] == ")":
         return False
     return clean_segment(text).casefold() == clean_segment(target).casefold()
 
@@ -256,6 +256,8 @@ _SETS_APART = re.compile(
     r"|[,;]?\s++(?:as|because|since|so|which|where|by|in|this|these|with|after|based)\b)",
     re.IGNORECASE,
 )
+_BETWEEN = 30
+"""Characters that may stand between two words of a list."""
 _MOST = 4
 """A wrong list is kept up to this many times the length of the right one."""
 
@@ -281,7 +283,10 @@ class Words(Kind):
         return Statement(" ".join(words))
 
     def whole(self, text: str, sample: Sample) -> str | None:
-        wanted = self._wanted(sample)
+        wanted, small = self._wanted(sample), text.lower()
+        longest = 2 * sum(map(len, wanted)) + _BETWEEN * len(wanted)
+        if len(text) > longest or not all(word in small for word in wanted):
+            return None
         words = [word for word, _ in _words(_plain_list(text), wanted, len(wanted) + 1)]
         return " ".join(words) if sorted(words) == sorted(wanted) else None
 
