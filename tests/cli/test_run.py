@@ -436,3 +436,69 @@ def test_keys_without_effect_are_named_and_secrets_are_nowhere(
         assert b"s3cr3t" not in path.read_bytes(), path
         assert b"an0ther" not in path.read_bytes(), path
     assert "***" in Path("out.json").read_text()
+
+
+def test_the_results_never_go_over_the_config_file(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    with endpoint(calculates) as served:
+        file = write(tmp_path, served, data_dir=str(data_dir), mcp_server=CALCULATOR)
+        before = Path(file).read_text()
+        ran = keju("run", "-c", file, "-n", "1", "-o", "./config.yaml")
+        assert served.stats.requests == 0
+    assert (ran.code, Path(file).read_text()) == (2, before)
+    assert "-o config.yaml is the config file itself" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_the_printed_command_resumes_a_run_whose_server_has_a_literal_secret(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    failing = [True]
+
+    def answers(asked: Asked) -> Any:
+        if not expression_in(asked) or not failing[0]:
+            return "OK"
+        return calling(("calc__crash", {}))
+
+    with endpoint(answers) as served:
+        server = CALCULATOR | {"env": {"MY_SECRET": "s3cr3t-value"}, "max_restarts": 1}
+        more = {"data_dir": str(data_dir), "filter_category": [SUBSET]}
+        file = write(tmp_path, served, mcp_server=server, **more)
+        words = ["-n", "2", "-M", "--filter-category", SUBSET, "--price", "input=1,output=2"]
+        first = keju("run", "-c", file, *words, "-q")
+        assert first.code == 4
+        command = shlex.split(first.err.partition("resume with: ")[2].splitlines()[0])
+        assert command[:2] == ["keju", "run"]
+        failing[0] = False
+        again = keju(*command[1:])
+    assert again.code == 0, again.err
+    assert len(list(Path("runs").iterdir())) == 1
+
+
+def test_a_documented_file_of_mcpbr_with_a_data_set_and_a_budget(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    with endpoint(calculates) as served:
+        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
+        more |= {"dataset": None, "budget": 50.0}
+        file = write(tmp_path, served, mcp_server=CALCULATOR, **more)
+        refused = keju("run", "-c", file)
+        assert served.stats.requests == 0
+        ran = keju("run", "-c", file, "--price", "input=1,output=2", "--json")
+    assert refused.code == 2
+    assert "give --price input=X,output=Y, or 'price: {input: X, output: Y}' in" in refused.err
+    assert "no effect in Keju: dataset" in ran.err
+    assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize("content", [{}, {"arms": []}])
+def test_a_run_without_servers_says_that_nothing_is_compared(
+    content: dict[str, Any], keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    with endpoint(calculates) as served:
+        file = write(tmp_path, served, data_dir=str(data_dir), **content)
+        ran = keju("run", "-c", file, "-n", "1", "--filter-category", SUBSET)
+        alone = keju("run", "-c", file, "-n", "1", "--filter-category", SUBSET, "-B")
+    assert ran.err.count("nothing is compared, this is a plain exam in one arm") == 1
+    assert "nothing is compared" not in alone.err

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from keju.cli.command import Output
+from keju.cli.command import COMMANDS, Output
 from keju.errors import ConfigError, UsageError, did_you_mean
 from keju.messages import printable
 
@@ -52,6 +53,28 @@ def session_output(finished: Finished, more: Callable[[], None] = lambda: None) 
     if finished.exit_code:
         return Output(finished.document, show, finished.problem, finished.exit_code)
     return Output(finished.document, show, *verdict_on(finished.results))
+
+
+def again_by(command: str, given: Mapping[str, Any], finished: Finished) -> Finished:
+    """`finished` with the command that made it as the one that resumes it.
+
+    A manifest holds no value of a server's variables and headers; the file of the run does.
+    `given` are the values of the command's options.
+    """
+    if not finished.resume_command:
+        return finished
+    words = ["keju", *command.split()]
+    own = {"run_id": finished.folder.name, "replace": None}
+    given = {**given, **own, **({"api_key": "YOUR_KEY"} if given.get("api_key") else {})}
+    for name, row in COMMANDS[command].rows.items():
+        value = given.get(name)
+        if value is True:
+            words.append(row.flags[-1])
+        elif value not in (None, False, []):
+            for each in value if isinstance(value, list) else [value]:
+                text = each if isinstance(each, str) else json.dumps(each)
+                words += [row.flags[-1], text]
+    return finished._replace(resume_command=shlex.join(words))
 
 
 def verdict_on(results: Results) -> tuple[str, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import Output, command
-from keju.cli.common import note, print_lines, session_output
+from keju.cli.common import again_by, note, print_lines, session_output
 from keju.cli.evaluate import print_next_steps
 from keju.cli.options import EXAMS, MODEL, PACE, RUN
 from keju.errors import ConfigError, Notice, UsageError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     sets={
         MODEL: "model api_url api_key",
         EXAMS: "data_dir offline seed",
-        PACE: "eval_batch_size",
+        PACE: "eval_batch_size price",
         RUN: "work_dir run_id replace",
     },
 )
@@ -55,6 +55,7 @@ def run(
     Exit codes: 0 ok, 2 usage, 3 more than half without a grade, 4 incomplete, 5 endpoint,
     130 interrupted.
     """
+    given = locals() | settings
     from keju.config.load import load
     from keju.config.mcpbr import model_of_provider, read_run_file
     from keju.models.registry import is_local
@@ -65,7 +66,7 @@ def run(
         raise UsageError("run_no_file")
     if mcp_only and baseline_only:
         raise UsageError("run_both_only")
-    target = _writable(output)
+    target = _writable(output, Path(config))
     translated = read_run_file(Path(config), os.environ, benchmark)
     for notice in translated.notices:
         note(f"keju: warning: {notice.text()}")
@@ -74,9 +75,12 @@ def run(
     layer = _chosen(translated.layer, config, size, filter_category, task)
     if mcp_only or baseline_only:
         layer = _only(layer, with_tools=mcp_only)
+    if not layer.get("arms"):
+        note(Notice("run_one_arm", {"file": config}).text())
     loaded = load(config, flags=settings, is_local=is_local, say=note, read=lambda _: layer)
     loaded = _drawn(loaded, sampling_strategy or translated.strategy)
     finished = run_exams(loaded, display=make_display(sys.stderr, quiet=quiet))
+    finished = again_by("run", given, finished)
     document = _document(finished, loaded) if target is not None or verbose else {}
     if target is not None:
         _write(target, document)
@@ -91,13 +95,15 @@ def run(
     return session_output(finished, more)
 
 
-def _writable(output: str | None) -> Path | None:
-    """Where the file of results goes; one that cannot be written is refused before the run."""
+def _writable(output: str | None, config: Path) -> Path | None:
+    """Where the file of results goes; one that may not be written is refused before the run."""
     if output is None:
         return None
     path = Path(output)
     if path.is_dir():
         raise UsageError("file_is_folder", where=path)
+    if path.exists() and config.exists() and path.samefile(config):
+        raise UsageError("run_over_config", file=path)
     if not path.parent.is_dir():
         raise UsageError("run_no_folder", folder=path.parent)
     return path

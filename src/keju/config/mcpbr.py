@@ -45,7 +45,7 @@ READ_HERE: Final = (
 WITHOUT_EFFECT: Final = (
     "agent_harness", "audit_enabled", "audit_log_file", "cache_dir", "cache_enabled",
     "checkpoint_interval", "cloud_storage", "continue_on_error", "custom_metrics",
-    "cybergym_level", "data_retention_days", "deterministic_mode", "disable_logs",
+    "cybergym_level", "data_retention_days", "dataset", "deterministic_mode", "disable_logs",
     "enable_profiling", "eval_timeout_seconds", "exclude_result_fields", "filter_difficulty",
     "filter_tags", "github_token", "infrastructure", "max_failures", "notify_discord_webhook",
     "notify_email", "notify_slack_webhook", "prompt_security", "rate_limit_strategy",

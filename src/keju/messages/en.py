@@ -347,7 +347,8 @@ TEXTS: dict[str, str] = {
     "cli_value_missing": "{flag} needs a value",
     "cli_verify_needs_data": "give the folder that holds the recorded outputs with --data-dir",
     "config_args_not_run": "dataset_args names '{name}', which is not run{hint}",
-    "config_cost_without_price": "{path} needs a price: give --price, in money per million tokens",
+    "config_cost_without_price": "{path} needs a price in money per million tokens: give --price "
+    "input=X,output=Y, or 'price: {{input: X, output: Y}}' in the file",
     "config_empty": "{path}, line 1: is empty; expected a mapping such as 'model: NAME'",
     "config_field_has_setting": "cannot set '{name}': give it as generation_config.{known}",
     "config_field_of_keju": "cannot set '{name}': Keju sets it for each request",
@@ -468,6 +469,10 @@ TEXTS: dict[str, str] = {
     "run_no_folder": "there is no folder {folder} to write to",
     "run_spread": "{n} questions, spread over {subsets} subsets in proportion to their size (mcpbr "
     "would take the first {n} of all: --sampling-strategy sequential)",
+    "run_over_config": "-o {file} is the config file itself, and would be overwritten: give -o "
+    "another name",
+    "run_one_arm": "{file} names no server and no arms: nothing is compared, this is a plain exam "
+    "in one arm without tools",
     "run_no_file": "give a config file: -c config.yaml",
     "run_no_benchmark": "which benchmark? Give --benchmark, or 'benchmark:' in {file}",
     # MCP servers.

@@ -299,7 +299,8 @@ TEXTS: dict[str, str] = {
     "cli_value_missing": "{flag} 需要一个值",
     "cli_verify_needs_data": "请用 --data-dir 给出存放已记录输出的文件夹",
     "config_args_not_run": "dataset_args 提到了没有运行的“{name}”{hint}",
-    "config_cost_without_price": "{path} 需要价格：请用 --price 给出每百万词元的价格",
+    "config_cost_without_price": "{path} 需要每百万词元的价格：请给出 --price input=X,output=Y，"
+    "或在文件中写“price: {{input: X, output: Y}}”",
     "config_empty": "{path}，第 1 行：为空；应为映射，例如“model: NAME”",
     "config_field_has_setting": "不能设置“{name}”：请用 generation_config.{known} 给出",
     "config_field_of_keju": "不能设置“{name}”：Keju 会为每个请求设置它",
@@ -404,6 +405,8 @@ TEXTS: dict[str, str] = {
     "run_no_folder": "没有可写入的文件夹 {folder}",
     "run_spread": "{n} 道题，按大小分布在 {subsets} 个子集上（mcpbr 会取全部中的前 {n} 道："
     "--sampling-strategy sequential）",
+    "run_over_config": "-o {file} 就是配置文件本身，会被覆盖：请给 -o 另一个名字",
+    "run_one_arm": "{file} 中没有服务器，也没有 arms：没有可比较的，只是一次不带工具的普通考试",
     "run_no_file": "请给出配置文件：-c config.yaml",
     "run_no_benchmark": "哪个基准？请给出 --benchmark，或在 {file} 中写“benchmark:”",
     # MCP 服务器。
