@@ -77,7 +77,8 @@ _STEMS = (
     "double", "let me ", "let us ", "let's ", "let’s ", "error", "slip", "not right", "not correct",
     "not true", "not it", "wrong", "incorrect", "chang", "updat", "fix", "corrected", "correcting",
     "new answer", "new final", "instead of", "hold on", "take that back", "d rather", "actually",
-    "no,", "no.", "no:", "no;", "no!", "no ", "no-", "no—", "no–",
+    "no,", "no.", "no:", "no;", "no!", "no-", "no—", "no–", "no ,", "no .", "no :", "no ;", "no !",
+    "no -", "no —", "no –",
 )  # fmt: skip
 
 

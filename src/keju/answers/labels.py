@@ -21,12 +21,12 @@ from keju.answers.negation import (
     counts_as_second,
 )
 from keju.answers.options import (
+    is_longer,
     labels_of_texts,
     option_by_text,
     option_texts,
     own_text,
     plain_text,
-    spellings,
 )
 from keju.answers.segments import (
     ADVERBS,
@@ -246,7 +246,7 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
         return line[1]
     if line.rstrip().endswith((":", "：")):  # `A:`, which begins something
         return None
-    if len(line) > LONGEST_LABEL and (not choices or len(line) > 3 * spellings(choices).longest):
+    if len(line) > LONGEST_LABEL and is_longer(line, choices, LONGEST_LABEL):
         return None
     for form in (clean_segment(line if line.isascii() else line.translate(_WIDE)), line):
         match = _ONLY_LABEL.fullmatch(form)

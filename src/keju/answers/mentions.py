@@ -284,9 +284,17 @@ def concluded(text: str, sample: Sample) -> Statement:
 
     Where a reply breaks off, only what it ends with counts.
     """
-    text = _ORDINAL.sub(_named_by_place(sample), _ASIDE.sub("", without_stub(text)))
-    if _NOT_LISTED.search(text) and not _NOT_LISTED.search("\n".join(sample.choices)):
-        return NO_LABEL
+    text = _ASIDE.sub("", without_stub(text))
+    if "option" in text or "choice" in text or "alternative" in text or "选项" in text:
+        text = _ORDINAL.sub(_named_by_place(sample), text)
+    statement = _concluded(text, sample)
+    if statement.value and _NOT_LISTED.search(text):
+        return statement if _NOT_LISTED.search("\n".join(sample.choices)) else NO_LABEL
+    return statement
+
+
+def _concluded(text: str, sample: Sample) -> Statement:
+    """What `concluded` says of a text in which options are named by their labels."""
     sentences = [each for each in clauses(text) if any(map(str.isalnum, each))]
     ended = ENDED.search(text[-8:].rstrip()) is not None
     last = 2 if len(text.strip()) <= BRIEF else 1

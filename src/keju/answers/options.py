@@ -64,11 +64,9 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
             index = forms.index(text)
             label = labels[index] if labels else chr(ord("A") + index)
             return label if forms.count(text) == 1 else None
-    if len(wanted) > LONGEST_SPELT:
+    if len(wanted) > LONGEST_SPELT or is_longer(wanted, choices, 30):
         return None
     spelt = spellings(tuple(choices))
-    if len(wanted) > 3 * spelt.longest + 20:
-        return None
     fits = _by_spelling(spelling(clean_segment(wanted)), spelt)
     if len(fits) != 1:
         return None
@@ -144,6 +142,19 @@ class _Spellings(NamedTuple):
     texts: tuple[str, ...]
     quantities: tuple[tuple[Fraction, str] | None, ...]
     longest: int
+
+
+def is_longer(text: str, choices: Sequence[str], spare: int) -> bool:
+    """Whether a text is too long to be an option's, in any spelling, and `spare` characters more.
+
+    LaTeX may be several times as long as what it says.
+    """
+    longest = spellings(tuple(choices)).longest if choices else 0
+    if len(text) <= longest + spare:
+        return False
+    if "\\" in text:
+        return len(text) > 3 * longest + spare
+    return len(text) - text.count(" ") > longest + spare
 
 
 def _by_spelling(text: str, options: _Spellings) -> list[int]:

@@ -61,6 +61,15 @@ _LEANS = re.compile(
     r"|(?<=, )or(?= (?:answer|option|choice) [(\[]?[A-Z]\b))",
     re.IGNORECASE | re.MULTILINE,
 )
+# A part of every match of it in small letters, or what must follow: `(B)`, `**B**`.
+_LEAN_STEMS = (
+    "closest", "nearest", "best", "likel", "most ", "o with", "ing with", "nt with", "ck with",
+    "settle", "lean", "guess", "choose", "pick", "select", "say", "answer", "go for", "choice",
+    "letter", "verdict", "decision", "right", "proper", "match", "leaves", "left with",
+    "correspond", "must be", "to be", "should be", "only be", "i.e.", "namely", "correct", "final",
+    "option",
+)  # fmt: skip
+_BRACKETED = re.compile(r"[(\[*][A-Z][)\]*]")
 # `选B`, `只能是D`, `故B`, `因此选项B`: what follows is a label.
 _LEANS_ZH = re.compile(
     r"(?:(?<![不非勿别未没能若候备任])选择?(?:的?是)?|(?:只能|应该?|只有|就|正|显然|一定|选择"
@@ -162,7 +171,9 @@ def plainly_stated(text: str, sample: Sample) -> Statement:
 
 def _leaning(text: str, sample: Sample, chinese: bool) -> Statement:
     """What `_LEANS` and arrows introduce: the last of it, if nothing else stands beside it."""
-    patterns = (_LEANS, _ARROW, _LEANS_ZH) if chinese else (_LEANS, _ARROW)
+    small = text.lower()
+    may_lean = any(stem in small for stem in _LEAN_STEMS) or _BRACKETED.search(text)
+    patterns = (*((_LEANS,) if may_lean else ()), _ARROW, *((_LEANS_ZH,) if chinese else ()))
     found = sorted(
         (match.end(), statement)
         for pattern in patterns
