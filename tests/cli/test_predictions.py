@@ -61,7 +61,7 @@ def test_a_setting_without_effect_on_outputs_is_refused(
     words = ("--dataset-args", json.dumps({"bbh": settings}))
     ran = score(keju, tmp_path, "bbh", [SNARKS | {"output": FIRST}], *words)
     assert told in ran.err
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    assert (ran.code, ran.json["error"]["exit_code"], len(ran.err.splitlines())) == (2, 2, 1)
 
 
 def test_readers_that_are_given_twice_are_refused(keju: Keju, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_row_that_is_not_what_it_says_is_refused(
     words = ("--dataset-args", '{"ceval": {"subset_list": ["law", "logic"]}}')
     ran = score(keju, tmp_path, name, [row], *(words if name == "ceval" else ()))
     assert told in ran.err
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    assert (ran.code, ran.json["error"]["exit_code"], len(ran.err.splitlines())) == (2, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_line_that_cannot_be_read_is_named(
 ) -> None:
     ran = score(keju, tmp_path, "bbh", lines)
     assert told in ran.err
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    assert (ran.code, ran.json["error"]["exit_code"], len(ran.err.splitlines())) == (2, 2, 1)
 
 
 def test_a_mark_at_the_beginning_of_predictions_is_passed_over(keju: Keju, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -40,11 +41,16 @@ def open_streams() -> None:
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
+document_printed = threading.Event()
+"""Set once a command has printed its document under ``--json``: there is exactly one."""
+
+
 def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
     """Run `run` and turn whatever it raises into an exit code and at most one line on stderr.
 
     Under ``--json`` stdout gets one document all the same, which says what is wrong.
     """
+    document_printed.clear()
     try:
         code = run(argv)
         sys.stdout.flush()
@@ -96,7 +102,8 @@ def _complain(error: BaseException, told: KejuError, argv: list[str]) -> int:
     with suppress(OSError):
         sys.stderr.write(f"keju: error: {message}\n")
         sys.stderr.flush()
-    if "--json" in argv[: argv.index("--") if "--" in argv else None]:
+    wanted = "--json" in argv[: argv.index("--") if "--" in argv else None]
+    if wanted and not document_printed.is_set():
         import json
 
         # A sentence that stands in place of a code is named by its kind: `DataError`.

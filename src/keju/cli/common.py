@@ -23,6 +23,9 @@ def print_json(document: Any) -> None:
     """Print exactly one JSON document; values that JSON does not have become null."""
     import msgspec
 
+    from keju.cli.boundary import document_printed
+
+    document_printed.set()
     text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
     try:
         sys.stdout.write(text + "\n")

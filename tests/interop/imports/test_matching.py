@@ -108,7 +108,7 @@ def test_rows_without_a_question_are_listed(imported: Import, log: Callable[[str
     assert (exam["rows"], exam["matched"]) == (12, 11)
     assert exam["unmatched"] == [{"where": f"{samples.name}, line 2", "reason": "no such question"}]
     warnings = document["results"]["benchmarks"][0]["warnings"]
-    assert "1 rows of the log answer no question of the data" in warnings
+    assert any("of the log" in each and each.startswith("1 row ") for each in warnings)
 
 
 def test_rows_of_other_tasks_are_listed(imported: Import, log: Callable[[str], Path]) -> None:

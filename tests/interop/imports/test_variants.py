@@ -262,7 +262,8 @@ def test_a_refusal_that_was_written_as_a_reply_is_an_error(
     assert exam_of(document, "bbh")["errors"] == 1
     entry = document["results"]["benchmarks"][0]
     assert entry["outcomes"]["error"] == 1
-    assert entry["errors"] == {"kinds": {kind: 1}, "example": message}
+    told = {"kinds": {kind: 1}, "example": message, "examples": {kind: message}}
+    assert entry["errors"] == told
 
 
 def test_a_refusal_in_a_log_of_inspect_is_an_error(imported: Import, log: Log) -> None:
