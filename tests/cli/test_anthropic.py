@@ -347,3 +347,17 @@ def test_arms_with_a_real_server_of_tools(
         assert result["text"] == str(int(called["calls"][0]["id"].removeprefix("toolu_")) + 1)
         assert final["text"] == "So the answer is (A)."
         assert reply["usage"]["cached"] > 0
+
+
+def test_the_provider_s_own_host_is_not_asked_without_a_key(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(*_: Any) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr("keju.models.anthropic.client.AnthropicModel.preflight", connect)
+    ran = keju("eval", "-m", "anthropic:sonnet", *DEMO)
+    assert ran.code == 2
+    assert "needs a key: set ANTHROPIC_API_KEY or --api-key" in ran.err
+    for command in ("run", "eval"):
+        assert "anthropic:NAME" in keju(command, "--help").out

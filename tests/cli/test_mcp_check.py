@@ -49,9 +49,47 @@ def test_one_call_may_be_made(keju: Keju, tmp_path: Path) -> None:
 def test_what_is_wrong_is_one_line(keju: Keju, tmp_path: Path) -> None:
     ran = keju("mcp", "check", "-c", config(tmp_path, "--die"))
     assert ran.code == 2
-    assert "MCP server 's' ended before it was ready; its last words: server started" in ran.err
+    assert (
+        "MCP server 's' ended with exit code 4 before it was ready; its last words: server started"
+        in ran.err
+    )
     assert ran.err.count("\n") == 1
     ran = keju("mcp", "check")
     assert (ran.code, ran.err) == (2, "keju: error: give a config file: -c config.yaml\n")
     (tmp_path / "none.yaml").write_text("benchmark: demo\n")
     assert "names no MCP server" in keju("mcp", "check", "-c", "none.yaml").err
+
+
+BROKEN = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    result = {"tools": [{"name": "t", "inputSchema": "text"}]}
+    if asked["method"] == "initialize":
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+        result["serverInfo"] = {"name": "broken", "version": "1"}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+def test_a_schema_that_is_none_is_said_in_one_line(keju: Keju, tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(BROKEN)
+    server = {"command": sys.executable, "args": ["server.py"], "name": "s"}
+    file = tmp_path / "c.yaml"
+    file.write_text(json.dumps({"mcp_server": server}))
+    ran = keju("mcp", "check", "-c", str(file))
+    assert ran.code == 2
+    assert "MCP server 's' breaks the protocol of MCP (tools.0.inputSchema: " in ran.err
+    assert "pydantic" not in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_a_server_that_hangs_is_not_said_to_have_a_log(keju: Keju, tmp_path: Path) -> None:
+    server = {"command": "sleep", "args": [60], "startup_timeout_ms": 300}
+    file = tmp_path / "c.yaml"
+    file.write_text(json.dumps({"mcp_server": server}))
+    ran = keju("mcp", "check", "-c", str(file))
+    assert ran.code == 2
+    assert "was not ready after 0.3 s: raise startup_timeout_ms if it needs longer" in ran.err

@@ -281,7 +281,9 @@ def test_a_server_that_does_not_start_costs_no_request(
         ran = keju("run", "-c", write(tmp_path, served, mcp_server=server, data_dir=str(data_dir)))
         assert served.stats.requests == 0
     assert ran.code == 2
-    assert "MCP server 'calc' ended before it was ready; its last words:" in ran.err
+    assert (
+        "MCP server 'calc' ended with exit code 4 before it was ready; its last words:" in ran.err
+    )
 
 
 def test_endpoint_faults_in_the_middle_of_episodes(

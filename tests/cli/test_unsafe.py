@@ -66,5 +66,38 @@ def test_without_a_backend_that_works_nothing_is_asked(
         ran = keju(*words(endpoint))
     assert ran.code == 2
     assert "no user namespaces" in ran.err
-    assert "install bubblewrap" in ran.err
+    assert "mend that, name another sandbox.backend" in ran.err
+    assert "install bubblewrap" not in ran.err  # it is there
     assert endpoint.stats.attempts == {}
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (["--sandbox", "memory=1"], "memory: must be at least 64 MiB"),
+        (["--sandbox", "backend=docker"], "docker is not installed); mend that"),
+        (["--tools", "pyton"], "invalid value for '--tools': 'pyton' is not one of 'python'"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_named_as_it_was_written(
+    more: list[str], problem: str, keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with FaultyEndpoint(Plan(answers=counting)) as endpoint:
+        ran = keju(*words(endpoint, *more))
+    assert (ran.code, endpoint.stats.attempts) == (2, {})
+    assert problem in ran.err
+    assert "bubblewrap" not in ran.err
+
+
+def test_docker_without_an_engine_says_what_docker_says(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "docker").write_text("#!/bin/sh\necho 'Cannot connect to the daemon' >&2\nexit 1\n")
+    (tmp_path / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with FaultyEndpoint(Plan(answers=counting)) as endpoint:
+        ran = keju(*words(endpoint, "--sandbox", "backend=docker,image=x"))
+    assert ran.code == 2
+    assert "docker has no engine that answers: Cannot connect to the daemon" in ran.err
+    assert "bubblewrap" not in ran.err

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from keju.config import TaskConfig
+from keju.config import Arm, TaskConfig
 from keju.config.mcpbr import only_arms, read_run_file, translate
 from keju.errors import ConfigError
 
@@ -79,7 +79,7 @@ def test_keys_without_a_meaning_are_named_in_one_line() -> None:
         ({"max_iteration": 3}, r"unknown key 'max_iteration' \(did you mean 'max_iterations'\?\)"),
         ({"model": {"nam": "m"}}, r"unknown key 'model.nam' \(did you mean 'name'\?\)"),
         ({"model": {"name": "m", "api_key_var": "NOT_SET"}}, "NOT_SET is not set"),
-        ({"mcp_server": {"comand": "x"}}, r"unknown key 'arms.1.servers.0.comand'.*'command'"),
+        ({"mcp_server": {"comand": "x"}}, "mcp_server: unknown key 'comand'.*'command'"),
         ({"mcp_server": "npx"}, "mcp_server: must be a mapping"),
         ({"mcp_server_a": SERVER}, "need comparison_mode"),
         ({"comparison_mode": True}, "needs mcp_server_a and mcp_server_b"),
@@ -150,3 +150,21 @@ def test_arms_are_chosen_by_whether_they_have_tools() -> None:
     assert only_arms(arms[:1], with_tools=False) == [{"name": "baseline"}]
     with pytest.raises(ConfigError, match="-M asks for arms with tools"):
         only_arms(arms[1:], with_tools=True)
+
+
+def test_numbers_and_switches_of_a_server_are_text() -> None:
+    server = {
+        "command": "c",
+        "args": ["--port", 8080],
+        "env": {"PORT": 8080, "ON": True, "X": None},
+    }
+    (_, arm) = translate({"mcp_server": server}, {}).layer["arms"]
+    (made,) = Arm(**arm).servers
+    assert made.args == ["--port", "8080"]
+    assert made.env == {"PORT": "8080", "ON": "true", "X": None}
+
+
+def test_what_is_wrong_with_a_server_is_named_by_the_key_of_the_file() -> None:
+    with pytest.raises(ConfigError) as caught:
+        translate({"mcp_server": {"command": "c", "scope": "all"}}, {})
+    assert str(caught.value).startswith("mcp_server: scope: ")

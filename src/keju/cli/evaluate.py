@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from keju.cli.command import Output, command
 from keju.cli.common import note, print_lines, session_output
@@ -53,12 +53,17 @@ def evaluate(
     Exit codes: 0 ok, 2 usage, 3 more than half without a grade, 4 incomplete, 5 endpoint,
     130 interrupted.
     """
+    from keju.config.arms import OwnTool
     from keju.config.load import load
     from keju.models.registry import is_local
 
     if tools:
         if "arms" in settings:
             raise UsageError("cli_tools_and_arms")
+        for name in set(tools) - set(get_args(OwnTool)):
+            choices = ", ".join(f"'{choice}'" for choice in get_args(OwnTool))
+            values = {"place": "--tools", "value": name, "choices": choices, "command": "eval"}
+            raise UsageError("cli_not_a_choice", **values)
         settings["arms"] = [{"name": "baseline"}, {"name": "+".join(tools), "tools": tools}]
     task = load(config, overrides or (), settings, is_local=is_local, say=note)
     if dry_run:

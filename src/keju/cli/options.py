@@ -82,7 +82,8 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting(
             "model",
             "NAME",
-            "Name at the endpoint, or scripted, replay:RUN, embedded, gguf:PATH, hf:NAME.",
+            "Name at the endpoint, or anthropic:NAME (such as anthropic:sonnet), scripted, "
+            "replay:RUN, embedded, gguf:PATH, hf:NAME.",
             spelling="--model -m",
         ),
         _setting(

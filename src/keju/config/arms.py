@@ -10,7 +10,8 @@ from keju.config.servers import Server
 from keju.config.strict import Count, Invalid, Seconds, StrictSettings, Whole
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-
+OwnTool = Literal["python"]
+"""Tools of Keju's own."""
 
 KEEPING = (
     "env", "url", "headers_var", "cwd", "workers", "max_in_flight", "max_restarts",
@@ -24,8 +25,7 @@ class Arm(StrictSettings):
 
     name: Name
     servers: list[Server] = Field(default=[])
-    tools: list[Literal["python"]] = Field(default=[])
-    """Tools of Keju's own."""
+    tools: list[OwnTool] = Field(default=[])
     stub_tools: bool = False
     """A placebo: the tools are listed, and every call answers that they are not available."""
 

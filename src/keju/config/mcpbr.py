@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from keju.config.load import Layer, canonical, merge
 from keju.config.providers import SHORT_NAMES
-from keju.config.servers import expand_all
+from keju.config.servers import Server, expand_all
 from keju.config.task import TaskConfig
 from keju.config.text import document
 from keju.errors import ConfigError, Notice, did_you_mean
@@ -194,7 +194,12 @@ def _arms(given: dict[str, Any]) -> Layer:
 def _named(key: str, server: Any) -> Any:
     if not isinstance(server, Mapping):
         raise ConfigError("run_file_server", key=key)
-    return {"name": "mcpbr"} | dict(server)
+    named = {"name": "mcpbr"} | dict(server)
+    try:
+        Server(**named)  # what is wrong is said by the file's own key, not by that of an arm
+    except ConfigError as error:
+        raise ConfigError("config_from", origin=key, problem=error) from None
+    return named
 
 
 def only_arms(arms: list[Any], *, with_tools: bool) -> list[Any]:

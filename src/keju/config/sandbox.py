@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from keju.config.strict import Count, Invalid, Seconds, StrictSettings, Whole
 
 GIB: Final = 2**30
+LEAST_MEMORY: Final = 64 * 2**20
+"""Bytes without which no Python starts."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE)
 
 
@@ -65,6 +67,13 @@ class Sandbox(StrictSettings):
     """How often a kernel that died is started again in one episode."""
     max_cell_chars: Count = 20_000
     """Output of one cell; the beginning and the end are kept."""
+
+    @field_validator("memory")
+    @classmethod
+    def _enough(cls, value: int | None) -> int | None:
+        if value is not None and value < LEAST_MEMORY:
+            raise Invalid("config_memory_small", least=LEAST_MEMORY >> 20)
+        return value
 
     @model_validator(mode="after")
     def _chosen(self) -> Self:

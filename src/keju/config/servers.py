@@ -116,6 +116,14 @@ class Server(StrictSettings):
                 return data | {"scope": "sample"}
         return data
 
+    @field_validator("args", "env", "headers", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> Any:
+        """A port may be written as 8080 and a switch as true: programs get them as text."""
+        if isinstance(value, list):
+            return [_text(each) for each in value]
+        return {k: _text(each) for k, each in value.items()} if isinstance(value, dict) else value
+
     @field_serializer("env")
     def _names_and_references(self, value: dict[str, str | None]) -> dict[str, str | None]:
         return {name: text if _is_reference(text) else None for name, text in value.items()}
@@ -151,6 +159,12 @@ class Server(StrictSettings):
     def way(self) -> str:
         """How it is spoken to."""
         return "stdio" if self.command is not None else "http"
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
 
 
 def _is_reference(text: str | None) -> bool:

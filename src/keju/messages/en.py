@@ -171,6 +171,7 @@ TEXTS: dict[str, str] = {
     "endpoint_refused_route": "{url} refuses the route ({problem}): try --api {other}",
     "endpoint_unreachable": "cannot connect to {url} ({problem}): is the server running? check "
     "{address}",
+    "anthropic_no_key": "model '{model}' needs a key: set {variable} or --api-key",
     "endpoint_wants_key": "{url} wants a key ({status}): set {key}",
     "endpoint_without_model": "model '{model}' is not at {url}{hint}; it offers: {names}{more}",
     "endpoint_without_model_or_route": "{url} has no model '{model}' or no such route ({problem}): "
@@ -378,7 +379,11 @@ TEXTS: dict[str, str] = {
     "config_sandbox_both": "backend '{backend}' and --unsafe-no-sandbox contradict each other: "
     "leave one of them out",
     "config_sandbox_image": "image has an effect only with backend 'docker' or 'podman'",
+    "config_memory_small": "must be at least {least} MiB, as in 512MiB: no Python starts with less",
     "sandbox_does_not_work": "code of a model cannot be run: the sandbox {backend} does not work "
+    "({problem}); mend that, name another sandbox.backend, or accept the risk with "
+    "--unsafe-no-sandbox",
+    "sandbox_absent": "code of a model cannot be run: the sandbox {backend} does not work "
     "({problem}); install bubblewrap (package bubblewrap), name another sandbox.backend, or accept "
     "the risk with --unsafe-no-sandbox",
     "no_sandbox": "in {episodes} episodes code of the model ran without a sandbox, as was asked "
@@ -488,9 +493,12 @@ TEXTS: dict[str, str] = {
     "{tail}",
     "server_floods": "MCP server '{server}' writes to its standard output without end{tail}",
     "server_slow": "MCP server '{server}' was not ready after {seconds:g} s: raise "
-    "startup_timeout_ms, or look at its log{tail}",
+    "startup_timeout_ms if it needs longer{tail}",
     "server_ended_at_once": "MCP server '{server}' ended before it was ready{tail}",
+    "server_ended_with": "MCP server '{server}' ended with exit code {exit} before it was "
+    "ready{tail}",
     "server_unreachable": "MCP server '{server}' cannot be reached at {url}{tail}",
+    "server_not_mcp": "MCP server '{server}' breaks the protocol of MCP ({problem}){tail}",
     "server_not_started": "MCP server '{server}' cannot be used: {problem}{tail}",
     "server_tools_collide": "MCP server '{server}': the tools '{first}' and '{second}' get the "
     "same name for the model; deny one of them",

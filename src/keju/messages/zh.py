@@ -186,6 +186,7 @@ TEXTS: dict[str, str] = {
     "endpoint_refused_request": "{url} 拒绝了请求（{problem}）",
     "endpoint_refused_route": "{url} 拒绝了该路径（{problem}）：请试用 --api {other}",
     "endpoint_unreachable": "无法连接 {url}（{problem}）：服务器在运行吗？请检查 {address}",
+    "anthropic_no_key": "模型“{model}”需要密钥：请设置 {variable} 或 --api-key",
     "endpoint_wants_key": "{url} 需要密钥（{status}）：请设置 {key}",
     "endpoint_without_model": "{url} 没有模型“{model}”{hint}；可用的模型：{names}{more}",
     "endpoint_without_model_or_route": "{url} 没有模型“{model}”或没有该路径（{problem}）："
@@ -327,7 +328,10 @@ TEXTS: dict[str, str] = {
     "请用 --unsafe-no-sandbox（sandbox.unsafe）明确说明",
     "config_sandbox_both": "backend“{backend}”与 --unsafe-no-sandbox 互相矛盾：请去掉其中之一",
     "config_sandbox_image": "image 只在 backend 为“docker”或“podman”时有效",
+    "config_memory_small": "至少要 {least} MiB，例如 512MiB：再少 Python 就无法启动",
     "sandbox_does_not_work": "无法运行模型的代码：沙箱 {backend} 不可用（{problem}）；"
+    "请先解决它，或指定其他 sandbox.backend，或用 --unsafe-no-sandbox 接受风险",
+    "sandbox_absent": "无法运行模型的代码：沙箱 {backend} 不可用（{problem}）；"
     "请安装 bubblewrap（软件包 bubblewrap），"
     "或指定其他 sandbox.backend，或用 --unsafe-no-sandbox 接受风险",
     "no_sandbox": "在 {episodes} 个回合中，模型的代码按要求（--unsafe-no-sandbox）"
@@ -419,10 +423,12 @@ TEXTS: dict[str, str] = {
     "server_setup_slow": "MCP 服务器“{server}”：setup_command 超过了 {seconds:g} 秒{tail}",
     "server_setup_failed": "MCP 服务器“{server}”：setup_command 以退出码 {exit} 结束{tail}",
     "server_floods": "MCP 服务器“{server}”不停地写标准输出{tail}",
-    "server_slow": "MCP 服务器“{server}”在 {seconds:g} 秒后仍未就绪：请增大 startup_timeout_ms，"
-    "或查看它的日志{tail}",
+    "server_slow": "MCP 服务器“{server}”在 {seconds:g} 秒后仍未就绪："
+    "如果它需要更久，请增大 startup_timeout_ms{tail}",
     "server_ended_at_once": "MCP 服务器“{server}”在就绪之前就结束了{tail}",
+    "server_ended_with": "MCP 服务器“{server}”在就绪之前就以退出码 {exit} 结束了{tail}",
     "server_unreachable": "无法在 {url} 连接 MCP 服务器“{server}”{tail}",
+    "server_not_mcp": "MCP 服务器“{server}”不遵守 MCP 协议（{problem}）{tail}",
     "server_not_started": "MCP 服务器“{server}”无法使用：{problem}{tail}",
     "server_tools_collide": "MCP 服务器“{server}”：工具“{first}”和“{second}”在模型那里同名；"
     "请用 deny 去掉其中一个",

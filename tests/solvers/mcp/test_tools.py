@@ -94,7 +94,11 @@ def test_only_the_tools_that_are_allowed_are_offered() -> None:
 @pytest.mark.parametrize(
     ("args", "settings", "problem"),
     [
-        (["--die"], {}, "'s' ended before it was ready; its last words: .*no licence found"),
+        (
+            ["--die"],
+            {},
+            "'s' ended with exit code 4 before it was ready; its last words: .*no licence found",
+        ),
         (["--slow", "20"], {"startup_timeout_ms": 500}, "'s' was not ready after 0.5 s"),
         (["--flood"], {}, "'s' writes to its standard output without end"),
         ([], {"command": "no-such-program"}, "'s': the program 'no-such-program' is not found"),

@@ -14,7 +14,7 @@ from keju.config import TaskConfig
 from keju.config.address import messages_address
 from keju.config.providers import ANTHROPIC
 from keju.config.providers import AS_OF as NAMES_AS_OF
-from keju.errors import EndpointError, Notice, nearest
+from keju.errors import ConfigError, EndpointError, Notice, nearest
 from keju.models.anthropic import gates
 from keju.models.anthropic.sampling import UNSTREAMED_TOKENS, Settings, settings_of
 from keju.models.anthropic.wire import PAUSED, Body, Unsendable, body_of, joined, normalise, say
@@ -262,8 +262,8 @@ def _codes(body: bytes) -> list[str]:
 
 
 def make(config: TaskConfig) -> AnthropicModel:
-    """The model that `config` names."""
-    return AnthropicModel(
+    """The model that `config` names; ConfigError where the provider's own host would lack a key."""
+    model = AnthropicModel(
         settings_of(config),
         api_url=config.api_url,
         api_key=config.api_key.get_secret_value() if config.api_key is not None else None,
@@ -271,3 +271,7 @@ def make(config: TaskConfig) -> AnthropicModel:
         ca_file=config.ca_file,
         preflight_timeout=min(config.timeout, PREFLIGHT_SECONDS),
     )
+    # Whoever serves the API elsewhere may want no key.
+    if not model.has_key and model.address.base.startswith(ANTHROPIC.home):
+        raise ConfigError("anthropic_no_key", model=config.model, variable=ANTHROPIC.key_variable)
+    return model

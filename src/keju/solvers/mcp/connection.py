@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import signal
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, suppress
 from time import monotonic
@@ -21,6 +22,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CONNECTION_CLOSED, CallToolResult, DiscoverResult, Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from keju.config.address import shown_url
 from keju.errors import ConfigError
@@ -229,9 +231,17 @@ class Connection:
         if isinstance(first, TimeoutError):
             return self._error("server_slow", seconds=seconds)
         if isinstance(first, MCPError) and first.code == CONNECTION_CLOSED:
-            return self._error("server_ended_at_once")
+            code = self.pipes.process.code if self.pipes is not None else None
+            if code in (None, -signal.SIGTERM, -signal.SIGKILL):  # it closed its output, no more
+                return self._error("server_ended_at_once")
+            return self._error("server_ended_with", exit=code)
         if isinstance(first, OSError | httpx2.TransportError) and self.launch.url:
             return self._error("server_unreachable", url=shown_url(self.launch.url))
+        if isinstance(first, ValidationError):  # one line of it, which says where
+            wrong = first.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, wrong["loc"]))
+            problem = self.launch.hide(f"{place}: {wrong['msg']}")
+            return self._error("server_not_mcp", problem=problem)
         problem = self.launch.hide(f"{type(first).__name__}: {first}".removesuffix(": "))
         return self._error("server_not_started", problem=problem)
 

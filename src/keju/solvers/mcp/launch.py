@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from keju.config.address import shown_url
@@ -87,9 +88,9 @@ def launch_of(
         if found is None:
             raise ConfigError("server_program_missing", program=server.command)
         return Launch(
-            argv=(found, *(value(text) for text in server.args)),
+            argv=(str(Path(found).absolute()), *(value(text) for text in server.args)),
             env=env,
-            cwd=value(server.cwd) if server.cwd else None,
+            cwd=str(Path(value(server.cwd or "")).absolute()),  # the supervisor has its own
             folder=workdir,
             setup=value(server.setup_command) if server.setup_command else None,
             values=values,

@@ -115,7 +115,8 @@ class Sandbox:
         probe = await self.probe()
         if not probe.ok:
             values = {"backend": probe.backend, "problem": probe.problem}
-            raise UsageError("sandbox_does_not_work", **values)
+            absent = probe.backend == "bwrap" and shutil.which("bwrap") is None
+            raise UsageError("sandbox_absent" if absent else "sandbox_does_not_work", **values)
 
     async def close(self) -> None:
         """End everything."""
@@ -135,7 +136,9 @@ class Sandbox:
         version, image = await self._version(), ""
         if isinstance(self.backend, Container):
             if not version:
-                return Probe(name, False, problem=f"{name} has no engine that answers")
+                said = (await self._outside([name, "version"])).problem
+                problem = ": ".join(filter(None, (f"{name} has no engine that answers", said)))
+                return Probe(name, False, problem=problem)
             if self.settings.image is None:
                 return Probe(name, False, version, problem="sandbox.image names no image")
             look = [name, "image", "inspect", "--format", "{{.Id}}", self.settings.image]
