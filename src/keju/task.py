@@ -144,12 +144,7 @@ def run_exams(
                     copy_cached(requests, recalled, cache, journal, ask_again=manifest.ask_again)
                 if stage is not None and asks and recalled.count < sum(job.units for job in jobs):
                     stage.preflight()
-                stop = run_session(config, jobs, model, journal, manifest, recalled, display)
-                solvers = dict.fromkeys(job.solver for job in jobs)
-                for notice in (notice for solver in solvers for notice in solver.notices):
-                    if notice not in notices:  # arms of one server say the same
-                        notices.append(notice)
-                return stop
+                return run_session(config, jobs, model, journal, manifest, recalled, display)
 
             def save() -> None:
                 journal.check()
@@ -166,8 +161,6 @@ def run_exams(
                 notices.append(Notice("judge_not_asked", {"judge": earlier.model}))
             notices[:0] = damage_notices(damaged[-1], _missing(jobs))
             stop = stop or _shortfall(jobs, config.error_limit)
-            if manifest.broken_off:
-                notices.append(Notice("episodes_broken_off", {"episodes": manifest.broken_off}))
             results = build_results(jobs, manifest, stop, stage, notices)
             unsaved = _stopped(save)
             stop = stop or unsaved

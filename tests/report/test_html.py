@@ -342,3 +342,9 @@ def test_the_page_of_a_real_run(tmp_path: Path, language: Language) -> None:
     assert "article" in parsed.tags
     assert finished.document["benchmarks"][0]["warnings"]
     assert ("hold no answer" in parsed.text) == (language == "en")
+
+
+def test_the_contents_and_the_overview_name_the_arm(tmp_path: Path) -> None:
+    source, _ = page(tmp_path, [], document(entry(arm="baseline"), entry(arm="calc")))
+    for arm in ("baseline", "calc"):
+        assert len(re.findall(rf'<a href="#result-\d">bbh · {arm}</a>', source)) == 2

@@ -15,10 +15,13 @@ import pytest
 from keju.benchmarks import registry
 from keju.cli import main
 from keju.config import TaskConfig
-from keju.errors import ConfigError, UsageError
+from keju.errors import ConfigError, Notice, UsageError
 from keju.models.openai.client import OpenAIModel
+from keju.results.score import score_run
 from keju.runs.journal import FILE, Records
+from keju.runs.run import open_run
 from keju.solvers import workshop
+from keju.solvers.loop import ToolLoop
 from keju.solvers.toolbox import ToolsLost
 from keju.task import Finished, run_exams
 from keju.types import Record, Sample
@@ -392,3 +395,28 @@ def test_judged_exams_have_arms_too(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert [entries[arm]["judge"]["judged"] for arm in ("baseline", "calc")] == [6, 6]
     assert entries["calc"]["outcomes"]["correct"] == 6
     assert entries["baseline"]["outcomes"]["incorrect"] == 6
+
+
+@pytest.mark.usefixtures("source")
+def test_what_is_told_of_tools_stands_on_the_arms_that_have_them(
+    endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = [Notice("tools_take_no_tokens")]
+    monkeypatch.setattr(ToolLoop, "notices", property(lambda _: told))
+    entries = by_arm(run_exams(config(endpoint, tmp_path)))
+    codes = {arm: [n["code"] for n in entry["notices"]] for arm, entry in entries.items()}
+    assert "tools_take_no_tokens" in codes["calc"]
+    assert "tools_take_no_tokens" not in codes["baseline"]
+
+
+@pytest.mark.usefixtures("source")
+def test_a_run_that_is_scored_again_costs_what_it_cost(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    price = {"input": 1.0, "output": 2.0}
+    finished = run_exams(config(endpoint, tmp_path, price=price))
+    again = score_run(open_run(tmp_path / "r"))
+    assert [entry.usage.cost for entry in again.benchmarks] == [
+        entry.usage.cost for entry in finished.results.benchmarks
+    ]
+    assert again.comparisons[0].cost == finished.results.comparisons[0].cost is not None

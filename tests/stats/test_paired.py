@@ -22,6 +22,8 @@ from keju.stats.paired import (
 )
 from keju.stats.power import (
     items_needed,
+    items_needed_exactly,
+    mcnemar_power,
     minimal_detectable_effect,
     planned_items,
     power_of,
@@ -186,3 +188,30 @@ def test_items_needed_vectors() -> None:
         items_needed(0)
     with pytest.raises(ValueError, match="discordant"):
         power_of(100, 0.3, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("n", "first", "second"), [(12, 0.6, 0.0), (30, 0.35, 0.05), (25, 0.1, 0.4), (10, 0.7, 0.3)]
+)
+def test_the_power_of_the_exact_test_is_that_of_all_tables(
+    n: int, first: float, second: float
+) -> None:
+    rest = max(0.0, 1 - first - second)
+    found = sum(
+        oracle.multinomial.pmf([one, two, n - one - two], n, [first, second, rest])
+        for one in range(n + 1)
+        for two in range(n + 1 - one)
+        if mcnemar(one, two).p < 0.05
+    )
+    assert mcnemar_power(n, first, second) == pytest.approx(found, abs=1e-9)
+
+
+def test_items_needed_by_the_exact_test() -> None:
+    """Six discordant items are the fewest: 12 items have them with a chance of 0.84, 11 of 0.75."""
+    assert items_needed(0.6, 0.6) == 6
+    assert items_needed_exactly(0.6, 0.0) == items_needed_exactly(0.0, 0.6) == 12
+    assert items_needed_exactly(1.0, 0.0) == 6
+    for first, second in ((0.35, 0.05), (0.3, 0.2), (0.05, 0.01)):
+        n = items_needed_exactly(first, second)
+        assert mcnemar_power(n - 1, first, second) < 0.8 <= mcnemar_power(n, first, second)
+    assert items_needed_exactly(0.155, 0.125) == items_needed(0.03, 0.28)  # too many to go through

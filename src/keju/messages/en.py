@@ -54,7 +54,13 @@ TEXTS: dict[str, str] = {
     "'{other}' {second_only} (p {p:.2g}): keju score {run} --reader {reader},{other} lists them",
     "tools_hardly_used": "tools were offered, but only {part} of {whole} episodes called one: the "
     "arm says little about them",
+    "tools_failing": "{part} of {whole} calls of tools failed, {n} of them as '{kind}': the arm "
+    "says little about tools that work",
     "arms_not_compared": "{arm} and {base} share no question that has a score in both",
+    "arms_one_question": "{arm} and {base} share only one question that has a score in both: one "
+    "question shows nothing",
+    "arms_one_cluster": "the {n} questions with a score in both {arm} and {base} share one "
+    "context: they show as little as one question",
     "arms_alike": "{arm} and {base} score the same on every one of {n} questions",
     "arms_even": "{arm} and {base} each win as much as the other on {n} questions: "
     "{points:+.1f} points (95 % interval {low:+.1f} to {high:+.1f})",
@@ -64,6 +70,10 @@ TEXTS: dict[str, str] = {
     "arms_better": "{arm} helps: {points:+.1f} points over {base} on {n} questions "
     "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
     "arms_worse": "{arm} does harm: {points:+.1f} points against {base} on {n} questions "
+    "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
+    "arms_above": "{arm} is {apart:.1f} points above {base} on {n} questions "
+    "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
+    "arms_below": "{arm} is {apart:.1f} points below {base} on {n} questions "
     "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
     "one_cluster": "all questions share one context: no interval can be given",
     "few_questions": "fewer than {fewest} questions have a grade: no interval is given",
@@ -671,11 +681,17 @@ LABELS: dict[str, str] = {
     "arms.solved": "cost a solved question",
     "arms.pair": "arms compared",
     "arms.both": "both right",
-    "arms.arm_only": "first alone",
-    "arms.base_only": "second alone",
+    "arms.arm_only": "arm alone",
+    "arms.base_only": "base alone",
     "arms.neither": "neither",
     "arms.difference": "difference (points)",
     "arms.p": "p",
+    "arms.p_holm": "p (Holm)",
+    "arms.against": "{arm} against {base}",
+    "arms.several": "several pairs of arms are compared: p is that of each pair alone, not "
+    "adjusted; p (Holm) is adjusted for all pairs of an exam",
+    "arms.bounds": "with them the difference is from {low:+.1f} points, if all went against the "
+    "arm, to {high:+.1f}, if all went for it",
     "arms.subsets": "by subset, false discoveries controlled: {listed} points",
     "arms.left_out": "{n} questions without a grade in one of the two arms are left out",
     "arms.title": "Arms side by side",

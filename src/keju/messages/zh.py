@@ -52,7 +52,12 @@ TEXTS: dict[str, str] = {
     "keju score {run} --reader {reader},{other} 可逐条列出",
     "tools_hardly_used": "提供了工具，但 {whole} 个回合中只有 {part} 个调用过："
     "该实验组说明不了什么",
+    "tools_failing": "{whole} 次工具调用中有 {part} 次失败，其中 {n} 次为“{kind}”："
+    "该实验组说明不了能正常工作的工具",
     "arms_not_compared": "{arm} 与 {base} 没有两边都有分数的题目",
+    "arms_one_question": "{arm} 与 {base} 两边都有分数的题目只有一道：一道题说明不了什么",
+    "arms_one_cluster": "{arm} 与 {base} 两边都有分数的 {n} 道题共用同一上下文：只相当于一道题，"
+    "说明不了什么",
     "arms_alike": "{arm} 与 {base} 在全部 {n} 道题上得分相同",
     "arms_even": "{arm} 与 {base} 在 {n} 道题上互有胜负，相差 {points:+.1f} 个百分点"
     "（95 % 区间 {low:+.1f} 至 {high:+.1f}）",
@@ -61,6 +66,10 @@ TEXTS: dict[str, str] = {
     "arms_better": "{arm} 有帮助：在 {n} 道题上比 {base} 高 {points:+.1f} 个百分点"
     "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
     "arms_worse": "{arm} 有害：在 {n} 道题上比 {base} 低 {points:+.1f} 个百分点"
+    "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
+    "arms_above": "{arm} 在 {n} 道题上比 {base} 高 {apart:.1f} 个百分点"
+    "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
+    "arms_below": "{arm} 在 {n} 道题上比 {base} 低 {apart:.1f} 个百分点"
     "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
     "one_cluster": "所有题目共用同一上下文：无法给出区间",
     "few_questions": "有评分的题目不足 {fewest} 道：不给出区间",
@@ -592,11 +601,17 @@ LABELS: dict[str, str] = {
     "arms.solved": "每道答对题的费用",
     "arms.pair": "对比",
     "arms.both": "都对",
-    "arms.arm_only": "仅前者对",
-    "arms.base_only": "仅后者对",
+    "arms.arm_only": "仅实验组对",
+    "arms.base_only": "仅基准组对",
     "arms.neither": "都错",
     "arms.difference": "差异（百分点）",
     "arms.p": "p",
+    "arms.p_holm": "p（Holm）",
+    "arms.against": "{arm} 对 {base}",
+    "arms.several": "比较了多对实验组：p 只针对各自的一对，未经校正；"
+    "p（Holm）已按同一考试的全部组对校正",
+    "arms.bounds": "若计入这些题，差异在 {low:+.1f} 个百分点（全部不利于该组）"
+    "至 {high:+.1f} 个百分点（全部有利于该组）之间",
     "arms.subsets": "按子集（已控制错误发现率）：{listed} 个百分点",
     "arms.left_out": "{n} 道题在其中一组没有评分，不参与该对比",
     "arms.title": "各实验组对照",

@@ -48,41 +48,49 @@ def arm_table(results: Results, labels: Labels) -> Table:
 
 def _arm_row(entry: Entry) -> Shown:
     metric, tools, usage = entry.metrics[entry.headline], entry.tools, entry.usage
-    right = entry.outcomes["correct"]
+    accuracy = entry.metrics["accuracy"]
+    solved = (accuracy.value or 0.0) * accuracy.n
     cost = None if usage.cost is UNSET else usage.cost
-    asked = max(1, entry.n * entry.repeats)
+    replies = max(1, sum(entry.outcomes.values()))
     return [
-        f"{entry.name} · {entry.arm}",
+        entry.full_name,
         share(metric.value, metric.bounds),
         interval(metric.ci95),
         count(entry.n),
         count(tools.calls) if tools else "0",
         count(tools.failed) if tools else "0",
         duration(entry.timing.latency_p50),
-        count(round((usage.input_tokens + usage.output_tokens) / asked)),
+        count(round((usage.input_tokens + usage.output_tokens) / replies)),
         UNKNOWN if cost is None else money(cost),
-        UNKNOWN if cost is None or not right else money(cost / right),
+        UNKNOWN if cost is None or not solved else money(cost / solved),
     ]
 
 
 def pair_table(results: Results, labels: Labels) -> Table:
     """A row for each pair of arms: the table of pairs, the difference, its interval and p."""
-    names = ("pair", "both", "arm_only", "base_only", "neither", "difference", "interval", "p")
-    rows = [_pair_row(each) for each in results.comparisons]
-    return Table([labels(f"arms.{name}") for name in names], rows)
+    names = "pair", "both", "arm_only", "base_only", "neither", "difference", "interval", "p"
+    titles = [labels(f"arms.{name}") for name in (*names, "p_holm")]
+    rows = [_pair_row(each, labels) for each in results.comparisons]
+    end = len(titles) if _several(results) else -1
+    return Table(titles[:end], [row[:end] for row in rows])
 
 
-def _pair_row(pair: Comparison) -> Shown:
+def _several(results: Results) -> bool:
+    """Whether any exam has more than one pair of arms."""
+    return any(pair.p_holm is not None for pair in results.comparisons)
+
+
+def _pair_row(pair: Comparison, labels: Labels) -> Shown:
     ends = pair.ci95
     return [
-        f"{pair.exam} · {pair.arm} − {pair.base}",
+        f"{pair.exam} · {labels('arms.against', arm=pair.arm, base=pair.base)}",
         count(pair.both),
         count(pair.arm_only),
         count(pair.base_only),
         count(pair.neither),
         UNKNOWN if pair.difference is None else f"{100 * pair.difference:+.2f}",
         UNKNOWN if ends is None else f"{100 * ends[0]:+.2f} … {100 * ends[1]:+.2f}",
-        UNKNOWN if pair.p is None else f"{pair.p:.3g}",
+        *(UNKNOWN if p is None else f"{p:.3g}" for p in (pair.p, pair.p_holm)),
     ]
 
 
@@ -96,6 +104,11 @@ def pair_lines(results: Results, labels: Labels) -> Iterator[str]:
             yield labels("arms.subsets", listed=listed)
         if pair.left_out:
             yield labels("arms.left_out", n=count(pair.left_out))
+        if pair.bounds:
+            low, high = (100 * end for end in pair.bounds)
+            yield labels("arms.bounds", low=low, high=high)
+    if _several(results):
+        yield labels("arms.several")
 
 
 def tool_table(entry: Entry, labels: Labels) -> Table:

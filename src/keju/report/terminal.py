@@ -52,7 +52,7 @@ def _overview(screen: Screen, results: Results, labels: Labels) -> None:
     """Several exams in one table, a row each."""
     rows: list[list[Cell]] = [
         [
-            entry.name,
+            entry.full_name,
             fmt.protocol_line(entry),
             entry.reader,
             figure,
@@ -217,7 +217,7 @@ def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
 def _readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> None:
     """Several readers of the same replies: a column for each."""
     first = family[0]
-    title = f"{first.name} · protocol {fmt.protocol_line(first)} · readers side by side"
+    title = f"{first.full_name} · protocol {fmt.protocol_line(first)} · readers side by side"
     screen.line(title, "bold")
     headlines = [fmt.shown_metrics(entry, labels)[0] for entry in family]
     whole = [

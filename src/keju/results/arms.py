@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from keju.benchmarks.base import Exam
 from keju.benchmarks.grading import GRADED
 from keju.config import Price
@@ -20,10 +22,11 @@ from keju.engine.job import Job
 from keju.engine.tally import PENDING
 from keju.results.cells import cluster_of
 from keju.results.schema import LISTED, Change, Comparison, SubsetChange
+from keju.stats.describe import mean
 from keju.stats.distributions import student_t_quantile
-from keju.stats.many import benjamini_hochberg
+from keju.stats.many import benjamini_hochberg, holm
 from keju.stats.paired import Difference, paired_difference
-from keju.stats.power import items_needed, minimal_detectable_effect
+from keju.stats.power import items_needed, items_needed_exactly, minimal_detectable_effect
 
 
 def compare_arms(jobs: Sequence[Job], price: Price | None = None) -> list[Comparison]:
@@ -31,8 +34,18 @@ def compare_arms(jobs: Sequence[Job], price: Price | None = None) -> list[Compar
     by_exam: dict[str, list[Job]] = {}
     for job in jobs:
         by_exam.setdefault(job.exam.benchmark, []).append(job)
-    pairs = (pair for arms in by_exam.values() for pair in combinations(arms, 2))
-    return [_comparison(base, arm, price) for base, arm in pairs]
+    found = []
+    for arms in by_exam.values():
+        own = [_comparison(base, arm, price) for base, arm in combinations(arms, 2)]
+        own = [replace(pair, base_is_first=pair.base == arms[0].arm) for pair in own]
+        found += _adjusted(own) if len(own) > 1 else own
+    return found
+
+
+def _adjusted(pairs: Sequence[Comparison]) -> list[Comparison]:
+    """The pairs of an exam with p that allow for looking at all of them."""
+    ps = iter(holm([pair.p for pair in pairs if pair.p is not None]))
+    return [pair if pair.p is None else replace(pair, p_holm=next(ps)) for pair in pairs]
 
 
 class _Pair(NamedTuple):
@@ -45,13 +58,13 @@ class _Pair(NamedTuple):
 
 def _comparison(base: Job, arm: Job, price: Price | None) -> Comparison:
     exam = base.exam
-    pairs, left_out = [], 0
+    pairs, left_out = [], []
     for item in range(len(exam.samples)):
         own, other = _score(arm, item), _score(base, item)
         if own is not None and other is not None:
             pairs.append(_Pair(item, own, other))
-        else:
-            left_out += _begun(arm, item) or _begun(base, item)
+        elif _begun(arm, item) or _begun(base, item):
+            left_out.append(item)
     apart = _apart(exam, pairs)
     discordance = (apart.first_only + apart.second_only) / apart.n if apart else 0.0
     table = Counter((pair.arm, pair.base) for pair in pairs)
@@ -66,9 +79,10 @@ def _comparison(base: Job, arm: Job, price: Price | None) -> Comparison:
         base=base.arm,
         arm=arm.arm,
         n=len(pairs),
-        left_out=left_out,
-        base_rate=_mean([pair.base for pair in pairs]),
-        arm_rate=_mean([pair.arm for pair in pairs]),
+        left_out=len(left_out),
+        bounds=_bounds(arm, base, pairs, left_out) if left_out else None,
+        base_rate=mean([pair.base for pair in pairs]),
+        arm_rate=mean([pair.arm for pair in pairs]),
         difference=apart.value if apart else None,
         ci95=(apart.interval.low, apart.interval.high) if apart and apart.interval else None,
         p=apart.p if apart else None,
@@ -78,7 +92,7 @@ def _comparison(base: Job, arm: Job, price: Price | None) -> Comparison:
         base_only=len(lost),
         neither=table[0.0, 0.0] if binary else None,
         detectable=minimal_detectable_effect(len(pairs), discordance) if discordance else None,
-        needed=items_needed(apart.value, discordance) if apart and apart.value else None,
+        needed=_needed(apart, exact=binary) if apart and apart.value else None,
         subsets=tuple(_subsets(exam, pairs)),
         gained=tuple(gained[:LISTED]),
         lost=tuple(lost[:LISTED]),
@@ -88,6 +102,35 @@ def _comparison(base: Job, arm: Job, price: Price | None) -> Comparison:
         else None,
         seconds=_change(arm, base, items, lambda job, unit: job.seconds[unit]),
     )
+
+
+def _needed(apart: Difference, *, exact: bool) -> int:
+    """How many questions the test of a difference needs: McNemar's where it is that one."""
+    one, other = apart.first_only / apart.n, apart.second_only / apart.n
+    if exact and apart.clusters is None:
+        return items_needed_exactly(one, other)
+    return items_needed(apart.value, one + other)
+
+
+def _bounds(
+    arm: Job, base: Job, pairs: Sequence[_Pair], left_out: Sequence[int]
+) -> tuple[float, float]:
+    """The difference if all that lacks a grade went against the arm, and if it went for it."""
+    seen = math.fsum(pair.arm - pair.base for pair in pairs)
+    ranges = [(_range(arm, item), _range(base, item)) for item in left_out]
+    worst = math.fsum(own[0] - other[1] for own, other in ranges)
+    best = math.fsum(own[1] - other[0] for own, other in ranges)
+    n = len(pairs) + len(left_out)
+    return (seen + worst) / n, (seen + best) / n
+
+
+def _range(job: Job, item: int) -> tuple[float, float]:
+    """The least and the most that a question scores, whatever its repeats without a grade are."""
+    tally = job.tallies[0]
+    units = range(item * job.epochs, (item + 1) * job.epochs)
+    graded = [tally.values[unit] for unit in units if tally.outcomes[unit] in GRADED]
+    least = math.fsum(graded)
+    return least / job.epochs, (least + job.epochs - len(graded)) / job.epochs
 
 
 def _score(job: Job, item: int) -> float | None:
@@ -137,10 +180,10 @@ def _change(
     if not items:
         return None
 
-    def mean(job: Job, item: int) -> float:
+    def taken(job: Job, item: int) -> float:
         return math.fsum(value(job, item * job.epochs + e) for e in range(job.epochs)) / job.epochs
 
-    own, other = ([mean(job, item) for item in items] for job in (arm, base))
+    own, other = ([taken(job, item) for item in items] for job in (arm, base))
     apart = [one - two for one, two in zip(own, other, strict=True)]
     middle = math.fsum(apart) / len(apart)
     ends = None
@@ -148,8 +191,4 @@ def _change(
         spread = math.fsum((each - middle) ** 2 for each in apart) / (len(apart) - 1)
         half = student_t_quantile(0.975, len(apart) - 1) * math.sqrt(spread / len(apart))
         ends = (middle - half, middle + half)
-    return Change(_mean(other) or 0.0, _mean(own) or 0.0, middle, ends)
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
+    return Change(mean(other) or 0.0, mean(own) or 0.0, middle, ends)

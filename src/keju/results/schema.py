@@ -256,6 +256,11 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         whole = sum(self.outcomes[outcome] for outcome in OUTCOMES)
         return self.gold != NO_GOLD and lost > INCONCLUSIVE * whole
 
+    @property
+    def full_name(self) -> str:
+        """The exam and, where it has one, the arm, e.g. ``bbh · calc``."""
+        return f"{self.name} · {self.arm}" if self.arm else self.name
+
     def with_notices(self, notices: Iterable[Notice]) -> Entry:
         """This entry with further notices."""
         more = tuple(notices)
@@ -315,12 +320,18 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     n: int
     left_out: int
     """Questions that lack a grade in either arm."""
+    bounds: Ends | None = None
+    """The difference with those that are left out, if all went against the arm, or for it."""
+    base_is_first: bool = True
+    """Whether the base is the first arm of its exam, which the others are tried against."""
     base_rate: float | None
     arm_rate: float | None
     difference: float | None
     ci95: Ends | None
     p: float | None
     """McNemar's exact p for yes-or-no scores of independent questions, else a permutation's."""
+    p_holm: float | None = None
+    """The same adjusted for all pairs of the exam, where there are several."""
     both: int | None
     """Questions that both arms get right; None where scores are graded, as `neither`."""
     arm_only: int
@@ -329,7 +340,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     neither: int | None
     clusters: int | None = None
     detectable: float | None = None
-    """The smallest difference that so many questions show with a power of 0.8."""
+    """The smallest difference that so many questions show with a power of 0.8, about."""
     needed: int | None = None
     """How many questions show a difference as large as the one seen, with a power of 0.8."""
     subsets: tuple[SubsetChange, ...] = ()
@@ -344,15 +355,21 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def conclusion(self) -> Notice:
         """What the comparison shows, and what would be needed to show more."""
         names = {"arm": self.arm, "base": self.base, "n": self.n}
-        if self.difference is None or self.p is None or self.ci95 is None:
+        if self.difference is None or self.p is None:
             return Notice("arms_not_compared", names)
+        if self.ci95 is None:
+            return Notice("arms_one_question" if self.n == 1 else "arms_one_cluster", names)
         if not self.arm_only and not self.base_only:
             return Notice("arms_alike", names)
         values = {**names, "points": 100 * self.difference, "p": self.p, "needed": self.needed}
         values |= {"low": 100 * self.ci95[0], "high": 100 * self.ci95[1]}
         if self.p >= SIGNIFICANT:
             return Notice("arms_undecided" if self.needed else "arms_even", values)
-        return Notice("arms_better" if self.difference > 0 else "arms_worse", values)
+        above = self.difference > 0
+        if self.base_is_first:
+            return Notice("arms_better" if above else "arms_worse", values)
+        values["apart"] = abs(100 * self.difference)
+        return Notice("arms_above" if above else "arms_below", values)
 
 
 class Disagreement(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ from keju.judges import judge_stage
 from keju.models.openai.wire import finish_of
 from keju.results.arms import compare_arms
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results
-from keju.results.summarise import accuracy_of, entries_of, origin_of, tools_of
+from keju.results.summarise import accuracy_of, entries_of, origin_of, price_of, tools_of
 from keju.runs.folder import command_name
 from keju.runs.manifest import Manifest
 from keju.runs.run import Run, damage_notices
@@ -68,11 +68,16 @@ def score_run(
             joint[jobs.index(reply.job)][reply.unit] = Joint(sample.target, readings)
     if stage is not None:
         stage.grade(run.folder, None)
+    price = price_of(run.manifest)
     entries = [
         entry
         for job in jobs
         for entry in entries_of(
-            job, beside=not several, stage=stage, tools=tools_of(run.manifest, job)
+            job,
+            beside=not several,
+            stage=stage,
+            price=price,
+            tools=tools_of(run.manifest, job),
         )
     ]
     if changed and not any(job.tallies[0].done for job in jobs):
@@ -93,7 +98,7 @@ def score_run(
         benchmarks=tuple(entries),
         complete=None if run.manifest.imported is True else not missing,
         disagreements=_weightiest_first(disagreements) if several else None,
-        comparisons=tuple(compare_arms(jobs)),
+        comparisons=tuple(compare_arms(jobs, price)),
         **origin_of(run.manifest, run.folder),
     )
 

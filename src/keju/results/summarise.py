@@ -44,6 +44,7 @@ from keju.results.schema import (
 from keju.results.tool_stats import tool_notices, tool_stats
 from keju.runs.folder import command_name
 from keju.runs.manifest import Manifest, ManifestFile
+from keju.stats.describe import quantile
 from keju.stats.estimate import FEW_QUESTIONS
 from keju.stats.intervals import FEW_CLUSTERS
 from keju.stats.paired import paired_difference
@@ -72,11 +73,15 @@ def build_results(
     stage: JudgeStage | None = None,
     notices: Sequence[Notice] = (),
 ) -> Results:
-    """The results of a run, from the scoreboards of its jobs; `notices` stand on each entry."""
-    asked = file.manifest.config.get("price")
-    price = Price(**asked) if asked else None
+    """The results of a run, from the scoreboards of its jobs; `notices` stand on each entry.
+
+    What a solver has to tell stands on the entries of its own arm alone.
+    """
+    price = price_of(file.manifest)
     entries = [
-        entry.with_notices(notices).told_of(command_name(file.path.parent))
+        entry.with_notices([*notices, *_notices_of_solver(job, file)]).told_of(
+            command_name(file.path.parent)
+        )
         for job in jobs
         for entry in entries_of(
             job,
@@ -97,6 +102,19 @@ def build_results(
         comparisons=tuple(compare_arms(jobs, price)),
         **origin_of(file.manifest, file.path.parent),
     )
+
+
+def _notices_of_solver(job: Job, file: ManifestFile) -> Iterator[Notice]:
+    """What could mislead about an arm with tools beyond its replies."""
+    yield from job.solver.notices
+    if file.broken_off and tools_of(file.manifest, job):
+        yield Notice("episodes_broken_off", {"episodes": file.broken_off})
+
+
+def price_of(manifest: Manifest) -> Price | None:
+    """The price that a run was started with."""
+    asked = manifest.config.get("price")
+    return Price(**asked) if asked else None
 
 
 def tools_of(manifest: Manifest, job: Job) -> Mapping[str, Any]:
@@ -141,13 +159,13 @@ def entries_of(
     )
     step = max(1, len(job.seconds) // QUANTILE_SAMPLE)
     spans = array("f", sorted(value for value in job.seconds[::step] if value > 0))
-    quantiles = [round(spans[int(q * (len(spans) - 1))], 4) for q in (0.5, 0.95, 1.0) if spans]
+    quantiles = [round(quantile(spans, q) or 0.0, 4) for q in (0.5, 0.95, 1.0) if spans]
     timing = Timing(round(seconds, 3), *quantiles)
     entries = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(job.exam, tally, reader=reader.name, usage=usage, timing=timing)
         stats = tool_stats(job, tools or {})
-        entry = replace(entry, arm=job.arm, tools=stats).with_notices(tool_notices(stats))
+        entry = replace(entry, arm=job.arm, tools=stats).with_notices(tool_notices(job, stats))
         if kinds := Counter(fault.kind for fault in job.errors.values()).most_common():
             examples = examples_of(job.errors.values())
             entry = replace(entry, errors=Errors(dict(kinds), examples[kinds[0][0]], examples))

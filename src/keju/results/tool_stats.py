@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from keju.benchmarks.grading import GRADED
@@ -11,9 +11,12 @@ from keju.engine.job import Job
 from keju.engine.tooluse import Call
 from keju.errors import Notice
 from keju.results.schema import ToolRow, ToolStats
+from keju.stats.describe import mean, quantile
 
 RARELY = 0.05
 """Share of episodes with a call below which tools that were offered hardly matter."""
+MANY_FAIL, FEWEST_CALLS = 0.5, 5
+"""Share of failed calls above which, and calls from which on, tools seem not to work."""
 UNKNOWN = "unknown_tool"
 """The kind of calls of tools that do not exist; they are counted, and no row of a tool has them."""
 
@@ -51,19 +54,25 @@ def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats | None:
         stops=dict(Counter(use.stop for use in uses).most_common()),
         unknown=sum(call.kind == UNKNOWN for calls in by_tool.values() for call in calls),
         tools=tuple(_row(name, by_tool.get(name, []), users[name]) for name in offered or known),
-        score_with_calls=_mean(scores[True]),
-        score_without_calls=_mean(scores[False]),
+        score_with_calls=mean(scores[True]),
+        score_without_calls=mean(scores[False]),
         schema_tokens=facts.get("schema_tokens"),
         schema_tokens_from=str(facts.get("schema_tokens_from", "")),
     )
 
 
-def tool_notices(stats: ToolStats | None) -> list[Notice]:
+def tool_notices(job: Job, stats: ToolStats | None) -> Iterator[Notice]:
     """What could mislead about an arm with tools."""
-    if stats is not None and stats.offered and stats.with_calls < RARELY * stats.episodes:
-        values = {"part": stats.with_calls, "whole": stats.episodes}
-        return [Notice("tools_hardly_used", values)]
-    return []
+    if stats is None:
+        return
+    if stats.offered and stats.with_calls < RARELY * stats.episodes:
+        yield Notice("tools_hardly_used", {"part": stats.with_calls, "whole": stats.episodes})
+    if stats.calls >= FEWEST_CALLS and stats.failed > MANY_FAIL * stats.calls:
+        kinds = Counter(call.kind for use in job.uses.values() for call in use.calls)
+        del kinds["ok"]
+        ((kind, n),) = kinds.most_common(1)
+        values = {"part": stats.failed, "whole": stats.calls, "kind": kind, "n": n}
+        yield Notice("tools_failing", values)
 
 
 def _row(name: str, calls: Sequence[Call], users: int) -> ToolRow:
@@ -73,17 +82,9 @@ def _row(name: str, calls: Sequence[Call], users: int) -> ToolRow:
         calls=len(calls),
         samples=users,
         kinds=dict(Counter(call.kind for call in calls).most_common()),
-        seconds_p50=_quantile(spans, 0.5),
-        seconds_p95=_quantile(spans, 0.95),
+        seconds_p50=quantile(spans, 0.5),
+        seconds_p95=quantile(spans, 0.95),
         seconds_max=spans[-1] if spans else None,
         queued=sum(call.queued for call in calls),
         result_chars=sum(call.size for call in calls),
     )
-
-
-def _quantile(values: Sequence[float], q: float) -> float | None:
-    return values[int(q * (len(values) - 1))] if values else None
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None

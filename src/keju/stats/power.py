@@ -2,18 +2,24 @@
 
 Two-sided level 0.05 and power 0.8 unless said otherwise. Binary scores are planned by their
 discordance, the share of items on which exactly one of two models is right: about 0.28 for two
-models of like size, 0.02 to 0.08 for a model and its quantised copy.
+models of like size, 0.02 to 0.08 for a model and its quantised copy. All but
+`items_needed_exactly` rest on the normal approximation, which is too hopeful for few items.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
 
 from keju.stats.distributions import Z95, normal_quantile, normal_survival
 
 LIKE_SIZE = 0.28
 """The discordance of two models of like size."""
+LEVEL = 0.05
 POWER = 0.8
+MOST_EXACT = 2000
+"""Items from which on the normal approximation is as good as the exact test."""
 
 
 def minimal_detectable_effect(
@@ -68,3 +74,68 @@ def power_of(n: int, effect: float, discordance: float = LIKE_SIZE, *, deff: flo
     if not variance:
         return 1.0
     return normal_survival(Z95 - abs(effect) / math.sqrt(variance * deff / n))
+
+
+def items_needed_exactly(first_only: float, second_only: float, *, power: float = POWER) -> int:
+    """How many items McNemar's exact test needs to tell two yes-or-no scores apart.
+
+    Given are the shares of items on which only the first, and only the second, is right. The
+    normal approximation is where the search begins, and all there is above `MOST_EXACT`.
+    """
+    discordance = min(1.0, first_only + second_only)
+    n = items_needed(first_only - second_only, discordance, power=power)
+    chances = _found_among_discordant(max(first_only, second_only) / discordance)
+    found = list(islice(chances, min(n, MOST_EXACT) + 1))
+    while n <= MOST_EXACT and _mixed(n, discordance, found) < power:
+        n += 1
+        found.append(next(chances))
+    return n
+
+
+def mcnemar_power(n: int, first_only: float, second_only: float) -> float:
+    """The chance that McNemar's exact test of `n` items finds two scores apart."""
+    discordance = min(1.0, first_only + second_only)
+    chances = _found_among_discordant(max(first_only, second_only) / discordance)
+    return _mixed(n, discordance, list(islice(chances, n + 1)))
+
+
+def _mixed(n: int, discordance: float, found: Sequence[float]) -> float:
+    """The chances by the number of discordant items, each as likely as that number.
+
+    Numbers more than eight standard deviations from the usual one add nothing.
+    """
+    usual, far = n * discordance, 8 * math.sqrt(n * discordance * (1 - discordance)) + 8
+    numbers = range(max(0, math.floor(usual - far)), min(n, math.ceil(usual + far)) + 1)
+    return math.fsum(_binomial(n, d, discordance) * found[d] for d in numbers)
+
+
+def _found_among_discordant(share: float) -> Iterator[float]:
+    """For 0, 1, 2 … discordant items: the chance that the exact test finds a difference.
+
+    `share` of them, at least half, are won by the better one. The test finds one where the loser
+    wins at most `limit` of them: 0 of 6, 1 of 9. One item more makes at most `limit` wins
+    rarer by the chance of just so many wins and then one more.
+    """
+    yield 0.0
+    limit = -1
+    fair = worse = better = 0.0  # P(at most `limit` wins) of a fair coin, the loser, the winner
+    for d in count():
+        fair -= 0.5 * _binomial(d, limit, 0.5)
+        worse -= (1 - share) * _binomial(d, limit, 1 - share)
+        better -= share * _binomial(d, limit, share)
+        while 2 * (fair + (more := _binomial(d + 1, limit + 1, 0.5))) < LEVEL:
+            limit += 1
+            fair += more
+            worse += _binomial(d + 1, limit, 1 - share)
+            better += _binomial(d + 1, limit, share)
+        yield worse + better
+
+
+def _binomial(n: int, wins: int, share: float) -> float:
+    """The chance of so many wins in `n` draws."""
+    if not 0 <= wins <= n:
+        return 0.0
+    if share in (0.0, 1.0):
+        return float(wins == n * share)
+    ways = math.lgamma(n + 1) - math.lgamma(wins + 1) - math.lgamma(n - wins + 1)
+    return math.exp(ways + wins * math.log(share) + (n - wins) * math.log1p(-share))
