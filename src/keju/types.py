@@ -58,9 +58,9 @@ FaultKind = Literal[
 
 CallKind = Literal[
     "ok", "tool_error", "bad_arguments", "unknown_tool", "timeout", "server_crash",
-    "protocol_error", "invalid_output",
+    "protocol_error", "invalid_output", "broken_off",
 ]  # fmt: skip
-"""How a call of a tool ended."""
+"""How a call of a tool ended; ``broken_off``: its episode was over before it was answered."""
 
 Stop = Literal[
     "final", "max_iterations", "max_iterations_forced", "timeout", "budget", "context_overflow",

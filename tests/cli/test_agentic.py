@@ -12,6 +12,7 @@ import nbformat
 import pytest
 
 from keju.config.sandbox import Sandbox as Settings
+from keju.solvers.sandbox import memory
 from keju.solvers.sandbox.sandbox import Sandbox
 from tests.benchmarks.bixbench.conftest import flat, write
 from tests.cli.conftest import Keju, Ran
@@ -171,12 +172,24 @@ def test_the_episode_is_kept_with_its_notebook_and_its_facts(env: Keju) -> None:
     assert facts["data"]["left_out"] == ["Notebook/solution.ipynb"]
     assert facts["kernel"]["backend"] == "bwrap"
     assert facts["kernel"]["network"] == "none"
+    assert facts["kernel"]["exit"] == "closed"
+    assert facts["kernel"]["peak_memory"] > 0
     place = Path(ran.json["folder"], "episodes", f"{record['id']}.0", "notebook.ipynb")
     read: Any = nbformat.read
     notebook = read(place, as_version=4)
     nbformat.validate(notebook)
     assert notebook.cells[0].source == SUM
     assert "42" in str(notebook.cells[2].outputs)
+
+
+def test_few_episodes_share_the_whole_memory(env: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available", lambda: 10 * memory.GIB)
+    ran = sit(env, max_episodes=2)
+    assert "2 of 3 examples x 1 rollouts = 2 episodes, at most 2 at once" in ran.err
+    manifest = json.loads(Path(ran.json["folder"], "manifest.json").read_text())
+    (arm,) = manifest["arms"].values()
+    sandbox = arm["sources"]["sandbox"]
+    assert (sandbox["at_once"], sandbox["memory"]) == (2, 3 * memory.GIB)
 
 
 def test_the_notebook_is_shown_after_each_turn_and_nothing_of_the_gold(
@@ -261,6 +274,13 @@ def test_code_that_kills_its_kernel_is_no_error_of_the_exam(env: Keju, model: Mo
     ran = sit(env, max_episodes=1, answer_mode="open")
     assert entry(ran)["outcomes"]["correct"] == 1
     assert "not started again" in json.dumps(model.bodies[-1])
+    # The kernel is started once more; the third cell finds it gone and is not run.
+    episode = records(ran)[0]["reply"]["episode"]
+    kinds = [turn.get("kind", "ok") for turn in episode["turns"] if turn["role"] == "tool"]
+    assert kinds == ["server_crash", "server_crash", "server_crash", "ok"]
+    facts = episode["facts"]
+    assert (facts["cells"], facts["cells_run"], facts["kernel"]["cells"]) == (3, 2, 2)
+    assert (facts["kernel"]["exit"], facts["kernel"]["deaths"]) == ("exit", 2)
 
 
 def test_missing_capsules_are_one_line_with_the_command_that_gets_them(env: Keju) -> None:

@@ -255,6 +255,11 @@ def test_one_crashing_call_among_41_questions(keju: Keju, tmp_path: Path, data_d
     lost = [task for task in tasks if task["outcome"] == "error"]
     assert [task["stop_reason"] for task in lost] == ["server_lost"]
     assert "ended during a call of crash_on (twice)" in lost[0]["error"]
+    assert (lost[0]["tool_calls"], lost[0]["tool_failures"]) == (1, {"calc__crash_on": 1})
+    used = ran.json["benchmarks"][0]["tools"]
+    assert (used["calls"], used["failed"], used["with_calls"]) == (41, 1, 41)
+    (row,) = [tool for tool in used["tools"] if tool["calls"]]
+    assert row["kinds"] == {"ok": 40, "server_crash": 1}
     answered = {task["agent_answer"] for task in tasks if task["outcome"] != "error"}
     assert answered == {f"{n} is {n}" for n in range(41) if n != 13}
 
@@ -268,9 +273,31 @@ def test_a_server_that_ends_too_often_leaves_the_run_incomplete(
     with endpoint(answers) as served:
         server = CALCULATOR | {"max_restarts": 1}
         more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 6}
-        ran = keju("run", "-c", write(tmp_path, served, mcp_server=server, **more), "-M")
-    assert ran.code == 4
+        file = write(tmp_path, served, mcp_server=server, **more)
+        flags = ("-M", "--run-id", "r", "-o", "out.json")
+        ran = keju("run", "-c", file, *flags)
+        again = keju("run", "-c", file, *flags)
+    assert (ran.code, again.code) == (4, 4)
     assert "6 tools: " in ran.err
+    assert "tools were offered, but only" not in ran.out + ran.err
+    arm = json.loads(Path("out.json").read_text())["summary"]["mcp"]
+    assert arm["tool_stats"]["tools"]["calc__crash"]["kinds"] == {"server_crash": 6}
+    sessions = json.loads(Path("runs/r/manifest.json").read_text())["sessions"]
+    restarts = [session["tools"]["mcp"]["calc"]["restarts"] for session in sessions]
+    assert len(restarts) == 2
+    assert arm["servers"]["calc"]["restarts"] == sum(restarts) > restarts[-1]
+
+
+def test_the_definitions_cost_what_the_check_has_said(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    with endpoint(calculates) as served:
+        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
+        file = write(tmp_path, served, arms=arms("calc"), **more)
+        (server,) = keju("mcp", "check", "-c", file, "--json").json["servers"]
+        (entry,) = keju("run", "-c", file, "--json").json["benchmarks"]
+    assert entry["tools"]["schema_tokens_from"] == "estimate"
+    assert entry["tools"]["schema_tokens"] == server["tokens"]["value"]
 
 
 def test_a_server_that_does_not_start_costs_no_request(

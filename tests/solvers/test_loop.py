@@ -13,6 +13,7 @@ import pytest
 
 from keju.config import Agent, Price
 from keju.engine.channel import Channel, Exchange, Limits
+from keju.engine.tooluse import tool_use
 from keju.errors import ConfigError, EndpointError
 from keju.models.openai.client import OpenAIModel
 from keju.solvers.loop import ToolLoop
@@ -413,6 +414,17 @@ def test_the_tokens_of_the_definitions_are_measured_or_estimated() -> None:
     assert facts["schema_tokens_from"] == "estimate"
     assert facts["sources"] == {"kind": "functions"}
     assert len(facts["tools_hash"]) == 16
+
+
+def test_calls_that_the_last_reply_may_not_make_are_counted_as_broken_off() -> None:
+    exchange, _ = solve(lambda _: calling(("add", {"a": 2, "b": 3})), agent={"max_iterations": 1})
+    episode = exchange.reply.episode
+    assert episode is not None
+    assert episode.stop == "max_iterations_forced"
+    assert [(call.tool, call.kind) for call in tool_use(episode).calls] == [
+        ("add", "ok"),
+        ("add", "broken_off"),
+    ]
 
 
 def test_sources_are_joined_and_their_names_differ() -> None:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from keju.config.servers import Server
     from keju.solvers.mcp.tools import ServerTools
 
-CHARACTERS_PER_TOKEN = 4
-"""A rough guide for JSON in English."""
 LONGEST_DESCRIPTION = 60
 
 
@@ -121,7 +119,7 @@ async def _called(source: ServerTools, tool: str, arguments: dict[str, Any]) -> 
 
 
 def _described(arm: str, source: ServerTools) -> dict[str, Any]:
-    from keju.solvers.mcp.wording import schema_characters
+    from keju.solvers.toolbox import schema_tokens
 
     facts = source.facts()[source.server.name]
     figures = source.statistics()[source.server.name]
@@ -131,11 +129,10 @@ def _described(arm: str, source: ServerTools) -> dict[str, Any]:
             "offered_as": tool.name,
             "description": tool.description,
             "parameters": tool.parameters,
-            "tokens": schema_characters((tool,)) // CHARACTERS_PER_TOKEN,
+            "tokens": schema_tokens((tool,)),
         }
         for own, tool in source.offered.items()
     ]
-    tokens = schema_characters(source.tools) // CHARACTERS_PER_TOKEN
     about = {key: facts.get(key) for key in ("way", "server", "version", "protocol", "tool_hash")}
     return {
         "name": source.server.name,
@@ -144,12 +141,13 @@ def _described(arm: str, source: ServerTools) -> dict[str, Any]:
         "start_seconds": figures["start_seconds"],
         "tools": tools,
         "not_offered": facts["not_offered"],
-        "tokens": {"value": tokens, "how": "estimate"},
+        "tokens": {"value": schema_tokens(source.tools), "how": "estimate"},
     }
 
 
 def _show(found: Sequence[dict[str, Any]], called: dict[str, Any] | None) -> None:
     from keju.report.table import render_table
+    from keju.solvers.toolbox import CHARACTERS_PER_TOKEN
 
     for server in found:
         print_lines(

@@ -59,6 +59,7 @@ def vf_eval(
     from keju.config.providers import provider_of
     from keju.engine.job import make_jobs
     from keju.report.live import make_display
+    from keju.solvers.sandbox.memory import available, shares
     from keju.task import run_exams
 
     config, args = _configure(env, env_args, key_var, examples, settings)
@@ -67,9 +68,12 @@ def vf_eval(
     asked = len(job.exam.samples)
     total = sum(subset.population or len(subset) for subset in job.exam.subsets)
     of = f" of {total}" if total > asked else ""
+    what, at_once = "requests", min(config.eval_batch_size, job.units)
+    if job.exam.notebook is not None:
+        what, at_once = "episodes", shares(config.sandbox.memory, at_once, available())[1]
     note(
         f"{job.exam.benchmark}: {asked}{of} examples x {config.repeats} rollouts = "
-        f"{job.units} requests, at most {config.eval_batch_size} at once"
+        f"{job.units} {what}, at most {at_once} at once"
     )
     try:
         finished = run_exams(config, display=make_display(sys.stderr))

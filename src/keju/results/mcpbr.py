@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import add
 from typing import Any
 
 import msgspec
@@ -19,6 +20,13 @@ from keju.types import Record
 NO_TARGET = "No target answer available"
 WITHOUT_ARM = "baseline"
 """What the only arm of a run without arms is called."""
+JOINED: Mapping[str, Callable[[Any, Any], Any]] = {
+    "starts": add,
+    "restarts": add,
+    "noise_bytes": add,
+    "start_seconds": max,
+}
+"""How figures of a server are joined with those of the sessions before."""
 
 
 def mcpbr_document(
@@ -37,10 +45,10 @@ def mcpbr_document(
             task["repeat"] = record.epoch
         task[arm] = _task(record, price)
     sessions = [session.tools for session in manifest.sessions if session.tools]
-    servers: Mapping[str, Any] = sessions[-1] if sessions else {}
     entries = {entry.arm or WITHOUT_ARM: entry for entry in reversed(results.benchmarks)}
     summary: dict[str, Any] = {
-        name: _summary(entry, servers.get(name)) for name, entry in reversed(entries.items())
+        name: _summary(entry, _servers([tools.get(name) or {} for tools in sessions]))
+        for name, entry in reversed(entries.items())
     }
     if results.comparisons:
         summary["paired"] = msgspec.to_builtins(results.comparisons)
@@ -72,8 +80,26 @@ def _metadata(
     }
 
 
-def _summary(entry: Entry, servers: Any) -> dict[str, Any]:
-    """The figures of one arm under the headline's reader; `servers` is how its latest one went."""
+def _servers(sessions: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """How the servers of an arm went, over all sessions: counts are added, the slowest start kept.
+
+    Of what cannot be added, such as the last words, the latest counts.
+    """
+    servers: dict[str, dict[str, Any]] = {}
+    for session in sessions:
+        for name, figures in session.items():
+            known = servers.get(name, {})
+            joined = {
+                key: join(known.get(key) or 0, figures.get(key) or 0)
+                for key, join in JOINED.items()
+                if key in figures
+            }
+            servers[name] = {**known, **figures, **joined}
+    return servers
+
+
+def _summary(entry: Entry, servers: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of one arm under the headline's reader; `servers` is how its servers went."""
     counts = entry.outcomes
     unscored = sum(counts.get(name, 0) for name in ("error", "ungraded", "unlabelled"))
     total, resolved = sum(counts.values()), counts["correct"]

@@ -31,7 +31,7 @@ from keju.models.base import Model
 from keju.models.faults import fault_text
 from keju.runs.manifest import TOOLS_HASH
 from keju.solvers.textual import Textual
-from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost, ToolSource
+from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost, ToolSource, schema_tokens
 from keju.types import (
     CUT,
     Episode,
@@ -60,8 +60,6 @@ SILENT_TURNS = 3
 """Replies without a call, in one episode, after which a model that has to submit gives up."""
 MOST_CALLS = 64
 """Calls of one turn that are carried out; the model is told that the rest were not."""
-CHARACTERS_PER_TOKEN = 4
-"""A rough count, for endpoints that do not say what the tools' definitions take."""
 PROBE = Prompt(Prefix(), "Say OK.")
 PROBE_SECONDS = 60.0
 
@@ -129,8 +127,10 @@ class ToolLoop(Solver):
     async def knock(self, channel: Channel, sampling: Sampling) -> None:
         """Find out whether the endpoint takes tools, and how many tokens their definitions take."""
         model, tools = channel.model, self.source.tools
-        estimate = len(msgspec.json.encode(tools)) // CHARACTERS_PER_TOKEN
-        self._overhead = {"schema_tokens": estimate, "schema_tokens_from": "estimate"}
+        self._overhead = {
+            "schema_tokens": schema_tokens(tools),
+            "schema_tokens_from": "estimate",
+        }
         if isinstance(self.protocol, Textual):
             return
         probe = Request(PROBE, model.briefly(sampling), hash="")
@@ -167,11 +167,14 @@ class ToolLoop(Solver):
     ) -> Exchange:
         """One episode; an episode that its channel breaks off has no reply."""
         episode = _Episode(self, request, channel)
+        box: Toolbox | None = None
         try:
-            async with self.source.episode(sample, epoch) as box:
-                try:
+            try:
+                async with self.source.episode(sample, epoch) as box:
                     await episode.run(box)
-                finally:
+            finally:
+                # Only a kernel that has ended knows how it ended and how much memory it took.
+                if box is not None:
                     episode.facts = box.facts()
         except ToolsLost as lost:
             episode.fail(lost.stop, Fault("tools", lost.message))

@@ -27,18 +27,17 @@ EPISODES = "episodes"
 class Workshop:
     """What all that acts in a session shares; the last one that leaves closes it."""
 
-    def __init__(self, config: TaskConfig) -> None:
-        self.config = config
+    def __init__(self, config: TaskConfig, at_once: int) -> None:
+        """`at_once`: how many episodes there can be at a time, over all that acts."""
+        self.config, self.at_once = config, at_once
         self.supervisor = Supervisor()
         self.users = 0
         self.notices: list[Notice] = []
 
     def workplaces(self, settings: SandboxSettings) -> Workplaces:
         """Places to run code in."""
-        at_once = self.config.eval_batch_size
-        sandbox = Sandbox(
-            settings, self.supervisor, concurrency=at_once, run_id=self.config.run_id or ""
-        )
+        run_id = self.config.run_id or ""
+        sandbox = Sandbox(settings, self.supervisor, concurrency=self.at_once, run_id=run_id)
         self.notices += sandbox.notices
         return Workplaces(sandbox)
 
@@ -69,12 +68,19 @@ class ArmTools(Joined):
             await self._workshop.leave()
 
 
+def episodes_at_once(config: TaskConfig, jobs: Sequence[Job]) -> int:
+    """How many episodes can really run at a time: no more than there are."""
+    arms = {arm.name for arm in config.arms if arm.acts}
+    acting = [job.units for job in jobs if job.arm in arms or job.exam.notebook is not None]
+    return max(1, min(config.eval_batch_size, sum(acting)))
+
+
 def equip(config: TaskConfig, jobs: Sequence[Job], folder: Path | None) -> list[Notice]:
     """Give every job that acts its solver; return what the user has to know.
 
     Exams of one arm share its tools; an exam that works in notebooks has its own beside them.
     """
-    workshop = Workshop(config)
+    workshop = Workshop(config, episodes_at_once(config, jobs))
     arms = {arm.name: arm for arm in config.arms if arm.acts}
     shared: dict[str, ToolLoop] = {}
     for job in jobs:

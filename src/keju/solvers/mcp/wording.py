@@ -92,13 +92,3 @@ def arguments_fit(arguments: dict[str, Any], tool: Tool) -> bool:
     except Exception:
         return True
     return True
-
-
-def schema_characters(tools: tuple[Tool, ...]) -> int:
-    """The length of the tools' definitions as every request of the arm carries them."""
-    definitions = [
-        {"type": "function", "function": {"name": t.name, "description": t.description}}
-        | {"parameters": t.parameters}
-        for t in tools
-    ]
-    return len(json.dumps(definitions, ensure_ascii=False, separators=(",", ":")))

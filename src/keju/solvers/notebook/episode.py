@@ -153,8 +153,9 @@ class NotebookBox(Toolbox):
     async def _run(self, place: int) -> CellResult:
         cell = self.notebook.cells[place]
         result = await self._bench.run(cell.source)
-        self._cells_run += 1
-        cell.output, cell.images, cell.ran = result.text, result.images, self._cells_run
+        self._cells_run += result.ran
+        cell.output, cell.images = result.text, result.images
+        cell.ran = self._cells_run if result.ran else 0
         return result
 
     def _submit(self, answer: Any) -> ToolResult:

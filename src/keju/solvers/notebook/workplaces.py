@@ -98,7 +98,8 @@ class Bench:
         ToolsLost where the host is to blame.
         """
         if self._dead:
-            return CellResult(GONE.format(reason=self._dead), error="KernelDied")
+            text = GONE.format(reason=self._dead)
+            return CellResult(text, error="KernelDied", died=self._dead, ran=False)
         try:
             return await self._kernel.run(code, self._timeout)
         except KernelDied as died:
@@ -106,7 +107,7 @@ class Bench:
                 raise ToolsLost("kernel_died", str(died)) from None
             self._dead = died.reason
             text = "\n".join(filter(None, (died.text, GONE.format(reason=died))))
-            return CellResult(text, error="KernelDied", died=died.reason)
+            return CellResult(text, error="KernelDied", died=died.reason, ran=died.ran)
 
     def facts(self) -> dict[str, Any]:
         """What there was to work with, and what became of the kernel."""

@@ -46,9 +46,11 @@ BLOCK: Final = 4096
 class KernelDied(Exception):
     """The kernel is gone and is not started again; `reason` says why by name."""
 
-    def __init__(self, reason: Death, message: str, text: str = "") -> None:
+    def __init__(self, reason: Death, message: str, text: str = "", *, ran: bool = True) -> None:
         super().__init__(message)
         self.reason: Death = reason
+        self.ran = ran
+        """Whether the last cell was begun."""
         self.text = text
         """What the last cell had written."""
 
@@ -134,10 +136,10 @@ class Kernel:
         process, cell = self._process, Cell(self._settings.max_cell_chars)
         if process is None:
             raise KernelDied("start", "the kernel is closed")
-        self.cells += 1
         shell, _, control = self._channels
         if process.code is not None:
-            return await self._died(cell, "before this cell, which was not run", begun)
+            return await self._died(cell, begun, ran=False)
+        self.cells += 1
         if late := self._late.text:
             cell.output.write(f"[output of earlier cells]\n{late}\n[output of this cell]\n")
             self._late = Output(self._settings.max_cell_chars)
@@ -161,7 +163,7 @@ class Kernel:
             flood.cancel()
             self._cell = None
         if ended == "death":
-            return await self._died(cell, "while it ran this cell", begun)
+            return await self._died(cell, begun)
         return self._result(cell, begun)
 
     def facts(self) -> dict[str, Any]:
@@ -201,18 +203,19 @@ class Kernel:
         cell.output.write(f"{NEW_KERNEL}\n")
         return self._result(cell, begun, timed_out=True, restarted=True)
 
-    async def _died(self, cell: Cell, when: str, begun: float) -> CellResult:
+    async def _died(self, cell: Cell, begun: float, *, ran: bool = True) -> CellResult:
         """A kernel that died is started again, as often as the settings allow."""
         self.deaths += 1
         reason = self._reason()
         await self._end(reason)
+        when = "while it ran this cell" if ran else "before this cell, which was not run"
         message = f"the kernel died {when} ({DEATHS[reason]})"
         if reason == "work_size" or self.deaths > self._settings.max_kernel_restarts:
-            raise KernelDied(reason, message, cell.output.text)
+            raise KernelDied(reason, message, cell.output.text, ran=ran)
         self.restarts += 1
         await self.start()
         cell.output.write(f"\n[{message}]\n{NEW_KERNEL}\n")
-        return self._result(cell, begun, restarted=True, died=reason)
+        return self._result(cell, begun, restarted=True, died=reason, ran=ran)
 
     def _reason(self) -> Death:
         """Why the process is gone, from what the supervisor and its exit code say."""

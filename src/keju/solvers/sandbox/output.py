@@ -31,6 +31,8 @@ class CellResult(NamedTuple):
     """Whether a new kernel was started, without the variables of the old one."""
     died: str | None = None
     """Why the kernel died, by name: ``memory``."""
+    ran: bool = True
+    """Whether the cell was begun; the kernel may have been gone before."""
     seconds: float = 0.0
 
 
