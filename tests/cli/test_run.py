@@ -531,3 +531,31 @@ def test_a_run_without_servers_says_that_nothing_is_compared(
         alone = keju("run", "-c", file, "-n", "1", "--filter-category", SUBSET, "-B")
     assert ran.err.count("nothing is compared, this is a plain exam in one arm") == 1
     assert "nothing is compared" not in alone.err
+
+
+def test_a_run_with_arms_is_shown_and_exported_step_by_step(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    with endpoint(calculates) as served:
+        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
+        file = write(tmp_path, served, arms=arms("calc", "baseline"), **more)
+        ran = keju("run", "-c", file, "--run-id", "r")
+        changed = arms("calc", "baseline")
+        changed[0]["servers"][0]["args"] = [*CALCULATOR["args"], "--lose", "x"]
+        refused = keju("run", "-c", write(tmp_path, served, arms=changed, **more), "--run-id", "r")
+    assert ran.code == 0, ran.err
+    (line,) = [each for each in ran.out.splitlines() if "keju show" in each]
+    words = shlex.split(line.partition("#")[0])[1:]
+    shown = keju(*words).out
+    heading, call = shown.index("--- reply in arm calc ---"), shown.index("calc__calculate")
+    assert heading < call < shown.index("--- reply in arm baseline ---")
+    assert shown.count("It computes.") == 1
+    assert "in arm calc" not in keju(*words, "--arm", "baseline").out
+    assert "has no arm 'x' (it has: calc, baseline)" in keju(*words, "--arm", "x").err
+    text = keju("export", "r", "--format", "jsonl", "--full-text").out
+    rows = {row["arm"]: row for row in map(json.loads, text.splitlines())}
+    assert (rows["calc"]["stop_reason"], rows["calc"]["tool_calls"]) == ("final", 1)
+    assert len(json.loads(rows["calc"]["transcript"])) == 3
+    assert rows["baseline"]["tool_calls"] is None
+    assert refused.code == 2
+    assert "arm calc servers.0.args.2: stored none, asked --lose" in refused.err

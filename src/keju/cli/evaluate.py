@@ -98,6 +98,9 @@ def print_next_steps(finished: Finished) -> None:
     else:
         steps.append((f"keju report {run} -o report.html", "one page to read and share"))
     steps.append((f"keju export {run} -o answers.csv", "every answer, one row each"))
+    if any(entry.arm for entry in entries):
+        first = next((record.id for _, record in Run(folder).answers()), "ID")
+        steps.append((f"keju show {run} --sample {first}", "one question, step by step"))
     width = max(len(step) for step, _ in steps)
     print_lines("next:", *(f"  {step:<{width}}  # {what}" for step, what in steps))
     if pair := counterpart(Run(folder)):

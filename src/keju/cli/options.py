@@ -169,6 +169,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "A stored reply: the question of this id in the run NAME.",
             spelling="--sample",
         ),
+        Option("arm", "NAME", "With --sample: only the replies in this arm."),
         Option("subset", "S", "Its first by default."),
         Option("index", "I", "Position in the subset as published, from 0.", int, 0),
         Option(

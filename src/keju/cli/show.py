@@ -27,6 +27,7 @@ def show(
     subset: str | None,
     index: int,
     sample_id: str | None,
+    arm: str | None,
     work_dir: str | None,
     **settings: Any,
 ) -> Output:
@@ -35,7 +36,7 @@ def show(
     With --sample: what a stored run was asked under that id, its replies, and how they were read.
     """
     if sample_id is not None:
-        return stored_reply(name, sample_id, work_dir, settings.get("data_dir"))
+        return stored_reply(name, sample_id, work_dir, settings.get("data_dir"), arm)
     from keju.benchmarks import registry
     from keju.report.format import printable
 
@@ -87,7 +88,9 @@ def find_sample(exam: Exam, name: str | None, index: int) -> Sample:
     raise UsageError("cli_no_question", subset=subset.name, index=index, last=len(subset) - 1)
 
 
-def stored_reply(name: str, sample_id: str, work_dir: str | None, data_dir: str | None) -> Output:
+def stored_reply(
+    name: str, sample_id: str, work_dir: str | None, data_dir: str | None, arm: str | None = None
+) -> Output:
     """One stored question with all its replies that count; the prompt where its data is there."""
     import msgspec
 
@@ -100,6 +103,11 @@ def stored_reply(name: str, sample_id: str, work_dir: str | None, data_dir: str 
     if not records:
         near = did_you_mean(sample_id, [record.id for _, _, record in run.counting()])
         raise UsageError("cli_no_reply", run=run.id, id=sample_id, hint=near)
+    arms = [each["name"] for each in run.manifest.config.get("arms", ())]
+    if arm is not None and arm not in arms:
+        raise UsageError("cli_no_arm", run=run.id, arm=arm, arms=", ".join(arms) or "none")
+    records = [record for record in records if arm in (None, record.arm)]
+    records.sort(key=lambda record: arms.index(record.arm) if record.arm in arms else -1)
     prompt = _prompt_of(run, sample_id, data_dir)
     document: dict[str, Any] = {"run": run.id, "id": sample_id, "prompt": prompt}
     judge = (run.manifest.judge or {}).get("model")
@@ -113,12 +121,15 @@ def stored_reply(name: str, sample_id: str, work_dir: str | None, data_dir: str 
         reply = record.reply
         title = "reply" if record.epoch == 0 else f"reply {record.epoch + 1}"
         title += f" in arm {record.arm}" if record.arm else ""
-        if reply.reasoning:
+        turns = reply.episode.turns if reply.episode is not None else ()
+        if reply.reasoning and not turns:
             lines += [f"--- reasoning of {title} ---", reply.reasoning]
+        lines.append(f"--- {title} ---")
         if reply.episode is not None:
             for step in printable_steps(reply.episode, Labels()):
                 lines += [f"--- {step.title} ---", step.text]
-        lines += [f"--- {title} ---", reply.text]
+        if not turns or turns[-1].text != reply.text:  # else the last step is the answer
+            lines.append(reply.text)
         if reply.error is not None:
             lines.append(f"error: {reply.error.kind}: {reply.error.message}")
         facts = [f"finish {reply.finish or '–'}", f"{reply.usage.output} tokens"]

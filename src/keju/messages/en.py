@@ -327,6 +327,7 @@ TEXTS: dict[str, str] = {
     "cli_no_data_folder": "{benchmark} has no folder: its questions are {origin}",
     "cli_no_question": "'{subset}' has no question {index}: --index goes from 0 to {last}",
     "cli_no_subset": "{benchmark} has no subset '{name}'{hint}",
+    "cli_no_arm": "run '{run}' has no arm '{arm}' (it has: {arms})",
     "cli_not_a_choice": (
         "invalid value for '{place}': '{value}' is not one of {choices}; "
         "see 'keju {command} --help'"

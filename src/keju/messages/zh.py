@@ -283,6 +283,7 @@ TEXTS: dict[str, str] = {
     "cli_no_data_folder": "{benchmark} 没有文件夹：其题目来自 {origin}",
     "cli_no_question": "“{subset}”没有第 {index} 题：--index 的范围是 0 到 {last}",
     "cli_no_subset": "{benchmark} 没有子集“{name}”{hint}",
+    "cli_no_arm": "运行“{run}”没有名为“{arm}”的 arm（有：{arms}）",
     "cli_not_a_choice": (
         "'{place}' 的值无效：'{value}' 不是 {choices} 之一；参见“keju {command} --help”"
     ),

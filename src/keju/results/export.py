@@ -75,6 +75,9 @@ TEXTS: dict[str, str] = {
 }
 """The columns that hold texts of the data set and of the model."""
 
+ACTING: dict[str, str] = {"stop_reason": "VARCHAR", "tool_calls": "BIGINT"}
+"""The columns of runs in which a model may use tools; ``transcript`` is a text of theirs."""
+
 _UNREAD = Reading("", Answer(), Score(0.0, "ungraded"))
 
 
@@ -100,8 +103,11 @@ def read_table(run: Run, requests: JobRequests | None, *, full_text: bool = Fals
     columns = dict(COLUMNS)
     for reader in beside:
         columns |= {f"answer_{reader}": "VARCHAR", f"outcome_{reader}": "VARCHAR"}
+    acts = bool(run.manifest.config.get("arms")) or first[1].reply.episode is not None
+    if acts:
+        columns |= ACTING
     if full_text:
-        columns |= TEXTS
+        columns |= TEXTS | ({"transcript": "VARCHAR"} if acts else {})
     rows = (_row(run.id, sample, record, beside) for sample, record in chain([first], answers))
     return Table(columns, ({name: row[name] for name in columns} for row in rows))
 
@@ -177,6 +183,9 @@ def _row(run: str, sample: Sample | None, record: Record, beside: Sequence[str])
         "error": reply.error.kind if reply.error else None,
         "error_message": reply.error.message if reply.error else None,
         "at": record.at,
+        "stop_reason": reply.episode.stop if reply.episode else None,
+        "tool_calls": sum(len(t.calls) for t in reply.episode.turns) if reply.episode else None,
+        "transcript": msgspec.json.encode(reply.episode.turns).decode() if reply.episode else None,
         "question": sample.text if sample else None,
         "choices": (list(sample.choices) or None) if sample else None,
         "reply": reply.text,

@@ -13,6 +13,7 @@ another setting gives their questions another prompt.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -78,11 +79,20 @@ def _of_arms(before: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[Di
         yield from _changed("", {"arms": [*stored]}, {"arms": [*asked]})
     common = [name for name in stored if name in asked]
     for name in common:
-        pair = stored[name].identity(), asked[name].identity()
-        yield from _changed(f"arm {name} ", *pair, decisive=True)
+        pair = (dict(_flat(arm[name].identity())) for arm in (stored, asked))
+        yield from islice(_changed(f"arm {name} ", *pair, decisive=True), 1)
     if any(stored[name].acts for name in common):
         limits = (Agent(**config.get("agent", {})).identity() for config in (before, today))
         yield from _changed("agent.", *limits, decisive=True)
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The single values in nested settings: ``servers.0.args.1`` and what stands there."""
+    if not isinstance(value, dict | list):
+        yield path, value
+        return
+    for key, below in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from _flat(below, f"{path}.{key}" if path else str(key))
 
 
 def _arms(config: Mapping[str, Any]) -> list[Arm]:
