@@ -42,7 +42,8 @@ _UNSURE = re.compile(
     r"|unless|between|except|unlike|than|wrong|incorrect|false|eliminat(?:e|es|ed|ing)|rul(?:e|es"
     r"|ed"
     r"|ing) out|without"
-    r"|consider(?:ing)?|look(?:ing)? at|first|rather|instead|unclear|unsure|doubt\w*)\b"
+    r"|consider(?:ing)?|look(?:ing)? at|first|rather|instead|unclear|unsure|unlikely"
+    r"|improbable|doubt\w*)\b"
     r"|n[’']t\b|[?？]|不|非|无法|或|如果|是否|错|排除|未必|假设",
     re.IGNORECASE,
 )
@@ -95,12 +96,17 @@ _WRONG_WORDS = frozenset({"不", "错", "not", "wrong", "incorrect", "false", "e
 _OF_THE_ANSWER = re.compile(r"\banswer\b|答案|选", re.IGNORECASE)
 
 
+_ANSWER = re.compile(r"\banswer\b", re.IGNORECASE)
+
+
 def is_unsure(clause: str, sample: Sample) -> bool:
     """Whether a clause takes back what it says; words of the question itself do not count."""
     wrong_is_right = ASKS_WRONG.search(sample.text) and not _OF_THE_ANSWER.search(clause)
     for match in _UNSURE.finditer(clause):
         if wrong_is_right and match[0].casefold() in _WRONG_WORDS:
             continue
+        if _ANSWER.search(clause, match.end()):
+            return True  # `I don't believe the answer is`: whatever the question's own words are
         around = clause[match.start() : match.end() + 3].strip()
         if len(around) < 3 or around not in sample.text:
             return True

@@ -213,9 +213,15 @@ def _named(sentence: str, sample: Sample) -> _Named:
     return _Named(tuple(kept), tuple(discussed), is_open)
 
 
+# Before an option that is only looked at: `I looked at (A) and then at `.
+_LOOKED_AT = re.compile(r"\b(?:at|about|through|over|beyond|against)[\s*_\"“(]*\Z", re.IGNORECASE)
+
+
 def _is_answer(sentence: str, mention: Mention, sample: Sample) -> bool:
     """Whether a mention stands where an answer does, not where something is said of an option."""
     rest = sentence[mention.end :].lstrip(" .:、)*_")
+    if _LOOKED_AT.search(sentence, 0, mention.start):
+        return False
     if not rest.strip(_AROUND):
         return True
     if not mention.by_text:
@@ -363,6 +369,8 @@ def _only_one(sentences: list[str], sample: Sample) -> Statement:
         if is_open or sentence.endswith(("?", "？")) or supposes(sentence, sample):
             return NO_LABEL
         for mention in (*given, *discussed):
+            if _LOOKED_AT.search(sentence, 0, mention.start):
+                return NO_LABEL
             spoken_of.add(mention.label)
             begins = mention.start < 6 and _SUBJECT.match(sentence, mention.end)
             is_clear = is_clear or bool(begins) or not (mention.by_text or mention.weak)

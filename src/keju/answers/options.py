@@ -219,9 +219,11 @@ def flatten_options(text: str, choices: Sequence[str]) -> tuple[str, tuple[str, 
 
 @lru_cache(maxsize=1024)
 def _spoken_texts(choices: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The options' spoken texts, longer ones first, each with its label."""
-    texts = map(spoken, option_texts(choices).plain)
-    pairs = [(text, chr(ord("A") + index)) for index, text in enumerate(texts)]
+    """The options' spoken texts, longer ones first, each with its label; none that two share."""
+    texts = list(map(spoken, option_texts(choices).plain))
+    pairs = [
+        (text, chr(ord("A") + index)) for index, text in enumerate(texts) if texts.count(text) == 1
+    ]
     pairs += [(part, label) for text, label in pairs if (part := _other_form(text, pairs))]
     return sorted(pairs, key=lambda pair: -len(pair[0]))
 
