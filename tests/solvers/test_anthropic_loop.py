@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from keju.config import Agent, TaskConfig
 from keju.engine.channel import Channel, Exchange, Limits
@@ -148,7 +149,7 @@ def test_the_knock_fits_the_schema(extra: dict[str, Any]) -> None:
 def test_old_states_cannot_be_hidden_where_thinking_is_tied_to_them() -> None:
     loop = ToolLoop(Functions({"add": add}), Agent(hide_old_env_states=True))
     free, bound = (
-        make(TaskConfig(model=f"anthropic:{name}", datasets=["demo"], api_key="k"))
+        make(TaskConfig(model=f"anthropic:{name}", datasets=["demo"], api_key=SecretStr("k")))
         for name in ("claude-opus-4-8", "claude-sonnet-5-5")
     )
     loop.check(free)
