@@ -77,6 +77,15 @@ def _attack(given: Input, folder: Path) -> str:
     return ended.broken or _complaint(given, ended)
 
 
+def _is_refusal(given: Input, ended: Ended) -> bool:
+    """Whether stdout holds the one document that says what is wrong, as ``--json`` asks for."""
+    try:
+        told = json.loads(ended.out)
+    except ValueError:
+        return False
+    return "--json" in given.argv and told.get("error", {}).get("exit_code") == 2
+
+
 def _complaint(given: Input, ended: Ended) -> str:
     """What is wrong with how a command ended; empty if nothing is."""
     lines = ended.err.splitlines()
@@ -84,7 +93,7 @@ def _complaint(given: Input, ended: Ended) -> str:
         return f"exit {ended.code} instead of {given.codes}: {ended.err.strip()[:300]!r}"
     if ended.code == 2 and (len(lines) != 1 or not lines[0].startswith("keju: error: ")):
         return f"not one line on stderr: {ended.err[:300]!r}"
-    if ended.code == 2 and ended.out:
+    if ended.code == 2 and ended.out and not _is_refusal(given, ended):
         return f"refused, and yet something is on stdout: {ended.out[:100]!r}"
     if any(ord(sign) < 32 and sign != "\n" for sign in ended.err):
         return f"control characters on stderr: {ended.err[:300]!r}"

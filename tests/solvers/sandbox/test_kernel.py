@@ -233,7 +233,8 @@ def test_settings_that_make_no_sense_are_refused(values: dict[str, Any], problem
 
 
 @pytest.mark.parametrize(
-    ("written", "size"), [("4GiB", 4 * 2**30), ("512m", 2**29), ("1.5 GB", 15 * 10**8), ("77", 77)]
+    ("written", "size"),
+    [("4GiB", 4 * 2**30), ("512m", 2**29), ("1.5 GB", 15 * 10**8), ("77000000", 77_000_000)],
 )
 def test_sizes(written: str, size: int) -> None:
     assert Settings.model_validate({"memory": written}).memory == size
