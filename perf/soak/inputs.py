@@ -83,7 +83,7 @@ def _is_refusal(given: Input, ended: Ended) -> bool:
         told = json.loads(ended.out)
     except ValueError:
         return False
-    return "--json" in given.argv and told.get("error", {}).get("exit_code") == 2
+    return "--json" in given.argv and bool(told.get("error", {}).get("exit_code") == 2)
 
 
 def _complaint(given: Input, ended: Ended) -> str:
