@@ -65,7 +65,7 @@ CallKind = Literal[
 Stop = Literal[
     "final", "max_iterations", "max_iterations_forced", "timeout", "budget", "context_overflow",
     "server_lost", "provider_error",
-    "submitted", "forced_answer", "no_tool_call", "cell_timeout", "kernel_died", "episode_timeout",
+    "submitted", "forced_answer", "no_tool_call", "kernel_died", "episode_timeout",
 ]  # fmt: skip
 """Why an episode ended; those of the last line are said where an answer is submitted by a tool."""
 

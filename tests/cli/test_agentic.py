@@ -200,7 +200,7 @@ def test_the_notebook_is_shown_after_each_turn_and_nothing_of_the_gold(
     assert "### Cell 2:" in last
     assert "### Output 2:" in last
     assert "the solution" not in last
-    assert "0.0002" not in last
+    assert "solution.ipynb" not in last
 
 
 def test_at_the_limit_of_turns_the_answer_is_asked_for_in_text(env: Keju, model: Model) -> None:

@@ -87,9 +87,7 @@ def _software() -> Iterator[Check]:
         *dict.fromkeys(kind.extra for kind in KINDS if kind.extra is not None),
         Extra("logs", ("zstandard",), "logs of other tools that are packed with Zstandard"),
         Extra("mcp", ("mcp",), "MCP servers as tools"),
-        Extra(
-            "agent", ("ipykernel", "jupyter_client", "nbformat"), "notebooks and Python as tools"
-        ),
+        Extra("agent", ("ipykernel",), "notebooks and Python as tools"),
     )
     yield Check("python", True, platform.python_version())
     for package in CORE:

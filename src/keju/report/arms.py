@@ -13,40 +13,27 @@ from keju.report.format import UNKNOWN, Labels, count, duration, interval, money
 from keju.results.schema import Comparison, Entry, Results
 from keju.types import Episode
 
-Shown = list[str]
+Line = list[str]
 
 
 class Table(NamedTuple):
     """A table: the titles of its columns, the first a name, and its rows."""
 
-    titles: Shown
-    rows: list[Shown]
+    titles: Line
+    rows: list[Line]
 
 
 def arm_table(results: Results, labels: Labels) -> Table:
     """A row for each arm: how often it is right, and what that takes."""
-    titles = [
-        labels(f"arms.{name}")
-        for name in [
-            "arm",
-            "rate",
-            "interval",
-            "n",
-            "calls",
-            "failed",
-            "latency",
-            "tokens",
-            "cost",
-            "solved",
-        ]
-    ]
+    names = ("arm", "rate", "interval", "n", "calls", "failed", "latency", "tokens")
+    titles = [labels(f"arms.{name}") for name in (*names, "cost", "solved")]
     rows = [_arm_row(entry) for entry in results.benchmarks if entry.arm]
     priced = any(row[-1] != UNKNOWN for row in rows)
     end = len(titles) if priced else -2
     return Table(titles[:end], [row[:end] for row in rows])
 
 
-def _arm_row(entry: Entry) -> Shown:
+def _arm_row(entry: Entry) -> Line:
     metric, tools, usage = entry.metrics[entry.headline], entry.tools, entry.usage
     accuracy = entry.metrics["accuracy"]
     solved = (accuracy.value or 0.0) * accuracy.n
@@ -80,7 +67,7 @@ def _several(results: Results) -> bool:
     return any(pair.p_holm is not None for pair in results.comparisons)
 
 
-def _pair_row(pair: Comparison, labels: Labels) -> Shown:
+def _pair_row(pair: Comparison, labels: Labels) -> Line:
     ends = pair.ci95
     return [
         f"{pair.exam} · {labels('arms.against', arm=pair.arm, base=pair.base)}",

@@ -87,7 +87,7 @@ def equip(config: TaskConfig, jobs: Sequence[Job], folder: Path | None) -> list[
         arm, task = arms.get(job.arm), job.exam.notebook
         if task is not None:
             place = folder and folder / EPISODES / job.arm
-            tools = ArmTools(notebook_tools(job, task, arm, workshop, place), workshop)
+            tools = ArmTools(notebook_sources(job, task, arm, workshop, place), workshop)
             agent = config.agent
             if "max_iterations" not in agent.model_fields_set:
                 agent = agent.model_copy(update={"max_iterations": task.max_turns})
@@ -109,7 +109,7 @@ def sources_of(arm: Arm, workshop: Workshop) -> Iterator[ToolSource]:
         yield Stub((PYTHON,)) if arm.stub_tools else PythonSource(workshop.workplaces(sandbox))
 
 
-def notebook_tools(
+def notebook_sources(
     job: Job, task: NotebookTask, arm: Arm | None, workshop: Workshop, place: Path | None
 ) -> Iterator[ToolSource]:
     """The notebook of an exam, and an arm's tools beside it."""

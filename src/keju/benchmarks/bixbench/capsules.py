@@ -18,6 +18,7 @@ import shutil
 import tarfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -177,8 +178,8 @@ def _data_of(files: Sequence[_File]) -> tuple[list[_File], list[str]]:
             left_out.append(str(file.path))
         else:
             kept.append(_File(_below(file.path), file.copy) if _named("data", top) else file)
-    paths = [file.path for file in kept]
-    if twice := next((path for path in paths if paths.count(path) > 1), None):
+    paths = Counter(file.path for file in kept)
+    if twice := next((path for path, many in paths.items() if many > 1), None):
         raise DataError("archive_twice", where="the data folders of a capsule", name=twice)
     return kept, left_out
 

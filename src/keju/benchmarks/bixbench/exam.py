@@ -17,7 +17,7 @@ from keju import messages
 from keju.answers.thinking import split_any_thinking
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Reader, Scores, Subset
 from keju.benchmarks.bixbench import agentic, open_answers, readers
-from keju.benchmarks.bixbench.args import BixBenchArgs
+from keju.benchmarks.bixbench.args import AGENTIC_SETTINGS, BixBenchArgs
 from keju.benchmarks.bixbench.data import Capsule, Table, read_table
 from keju.benchmarks.bixbench.facts import (
     ERRATA,
@@ -45,9 +45,7 @@ RECORDED_SETTINGS = (
     "mode", "answer_mode", "question_source", "add_tf_legend", "max_episodes", "seed",
     "shuffle_options", "with_refusal", "use_think", "all_questions", "compat_shuffle", "no_judge",
 )  # fmt: skip
-AGENTIC_RECORDED = (
-    "max_turns", "enable_agentic_docker", "docker_image", "docker_timeout", "images", "rerun_all",
-)  # fmt: skip
+AGENTIC_RECORDED = tuple(name for name in AGENTIC_SETTINGS if name != "capsule_dir")  # fmt: skip
 TRUTHS = ("True", "False")
 EXACT_WARNING = Notice("bixbench.exact")
 messages.add(
