@@ -17,6 +17,7 @@ from keju.engine.tooluse import tool_use
 from keju.errors import ConfigError, EndpointError
 from keju.models.openai.client import OpenAIModel
 from keju.solvers.loop import ToolLoop
+from keju.solvers.textual import calls_in
 from keju.solvers.toolbox import Joined, ToolResult, ToolsLost
 from keju.types import Prefix, Prompt, Request, Sample, Sampling, Turn
 from tests.support.endpoint import FaultyEndpoint
@@ -367,6 +368,57 @@ def test_the_text_protocol() -> None:
     assert len(bodies) == 3
     kinds = [turn.kind for turn in turns_of(exchange) if turn.role == "tool"]
     assert kinds == ["ok", "bad_arguments"]
+
+
+CALL = '{"name": "add", "arguments": {"a": 2, "b": 3}}'
+TWO = f"[{CALL}, {CALL}]"
+RAW = '{"name": "add", "arguments": {"a": 2, "b": 3, "why": "one\nor two"}}'
+BROKEN = '{"name": "add", "arguments": {"a": 2, "b": 3}'
+
+
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [
+        (f"I add.\n```json\n{CALL}\n```", ["add"]),
+        (f"```\n{CALL}\n```\nThen I go on.", ["add"]),
+        (f"```tool_call\n{CALL}", ["add"]),
+        (f"  ```json {CALL} ```", ["add"]),
+        (f"```json\n{CALL}\n```\nand\n```json\n{CALL}\n```", ["add", "add"]),
+        (f"```json\n{TWO}\n```", ["add", "add"]),
+        (f"<tool_call>\n```json\n{CALL}\n```\n</tool_call>", ["add"]),
+        (f"```\n<tool_call>{CALL}</tool_call>\n```", ["add"]),
+        (CALL, ["add"]),
+        (f"```json\n{RAW}\n```", ["add"]),
+        ('<tool_call>{"name": "add"}</tool_call>', ["add"]),
+        (CALL.replace("arguments", "parameters"), ["add"]),
+        ('```json\n{"name": "say", "arguments": {"text": "```\\n</tool_call>"}}\n```', ["say"]),
+        (f"```json\n{BROKEN}\n```", [""]),
+        (f"<tool_call>{BROKEN}</tool_call>", [""]),
+        ('<tool_call>{"name": "\\ud800"}</tool_call>', [""]),
+        ('```json\n{"name": "Ada", "age": 36}\n```', []),
+        ('```json\n{"answer": 5}\n```\nThe answer is 5.', []),
+        ("```python\nadd(2, 3)\n```\nSo 5.", []),
+        ("[1, 2] is sorted.", []),
+        (f"The call was {CALL}.", []),
+        ("[" * 100_000, []),
+    ],
+)
+def test_calls_in_text_are_seen_as_models_write_them(said: str, names: list[str]) -> None:
+    calls = calls_in(said)
+    assert [call.name for call in calls] == names
+    assert [call.id for call in calls] == [f"call_{n + 1}" for n in range(len(names))]
+
+
+@pytest.mark.parametrize("fence", ["```json", "```"])
+def test_a_call_in_a_fence_is_carried_out(fence: str) -> None:
+    def answers(asked: Asked) -> Any:
+        last = asked.body["messages"][-1]["content"]
+        if "<tool_result" not in last:
+            return f"I add the numbers.\n\n{fence}\n{CALL}\n```"
+        return f"So the answer is {last.partition('>')[2].partition('<')[0]}."
+
+    exchange, _ = solve(answers, agent={"protocol": "text"})
+    assert (exchange.reply.text, stop_of(exchange)) == ("So the answer is 5.", "final")
 
 
 def test_the_text_protocol_asks_for_the_last_answer() -> None:

@@ -6,12 +6,17 @@ want user and model to alternate. A call stands in tags, and results come as the
 
     <tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>
     <tool_result id="call_1">3</tool_result>
+
+Many models write a call as they were trained to, in a code fence or as the whole reply. It counts
+where its JSON has the form of a call; any other JSON in a fence is a part of the answer.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -31,8 +36,17 @@ and end your reply there. You may write several calls. You are then given the re
 When you need no tool, answer the question as it asks you to."""
 CLOSING = "You cannot call tools any more. Answer the question now, as it asks you to."
 
-# `<tool_call>{"name": "add", …}</tool_call>`, or without its end where the reply ends
-_CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
+# Where the JSON of a call may begin: behind `<tool_call>`, also in a fence within the tags; behind
+# a line that opens a fence, "```json"; at the beginning of the reply
+_OPENING = re.compile(
+    r"(?P<tag><tool_call>)\s*(?:```\w*\s*)?|^[ \t]*```\w*\s*(?=[{\[])|\A\s*(?=[{\[])", re.MULTILINE
+)
+_TAG_END = re.compile(r"</tool_call>|\Z")
+_FENCE_END = re.compile(r"```|\Z")
+_ARGUMENTS = ("arguments", "parameters")
+_MEMBERS = {"name", "id", "type", *_ARGUMENTS}
+# A string may hold line breaks as they are: code that models write often does
+_JSON = json.JSONDecoder(strict=False)
 _RESULT = "<tool_result"
 
 
@@ -77,19 +91,47 @@ class Textual:
 
 def calls_in(text: str) -> tuple[ToolCall, ...]:
     """The calls that a text holds; one that cannot be read has no name."""
+    found = enumerate(_found(text), 1)
+    return tuple(ToolCall(f"call_{number}", name, given) for number, (name, given) in found)
+
+
+def _found(text: str) -> Iterator[tuple[str, str]]:
+    """Name and arguments of each call, in order; no name, and its text, where it is malformed."""
+    position = 0
+    while opening := _OPENING.search(text, position):
+        begin = position = opening.end()
+        value: Any = None
+        with suppress(ValueError, RecursionError):
+            decoded, position = _JSON.raw_decode(text, begin)
+            msgspec.json.encode(decoded)  # half a character, "\ud800", can be stored nowhere
+            value = decoded
+        end = (_TAG_END if opening["tag"] else _FENCE_END).search(text, position)
+        assert end is not None  # the text's own end matches
+        body, position = text[begin : end.start()].strip(), end.end()
+        if opening["tag"] or _has_form(value, body):
+            yield from _said(value) or [("", body)]
+
+
+def _has_form(value: Any, body: str) -> bool:
+    """Whether JSON, or what was to be JSON, is a call although it stands in no tags."""
+    if value is None:
+        return '"name"' in body and any(f'"{key}"' in body for key in _ARGUMENTS)
+    return bool(_said(value)) and all(
+        each.keys() <= _MEMBERS and not each.keys().isdisjoint(_ARGUMENTS)
+        for each in (value if isinstance(value, list) else [value])
+    )
+
+
+def _said(value: Any) -> list[tuple[str, str]]:
+    """The call, or the calls of a list, that JSON says; empty where it says anything else."""
     calls = []
-    for number, match in enumerate(_CALL.finditer(text)):
-        name, arguments = "", match[1]
-        try:
-            call = msgspec.json.decode(match[1])
-        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-            call = None
-        if isinstance(call, dict) and isinstance(call.get("name"), str):
-            name = call["name"]
-            given: Any = call.get("arguments", call.get("parameters", {}))
-            arguments = given if isinstance(given, str) else msgspec.json.encode(given).decode()
-        calls.append(ToolCall(f"call_{number + 1}", name, arguments))
-    return tuple(calls)
+    for each in value if isinstance(value, list) else [value]:
+        if not isinstance(each, dict) or not isinstance(name := each.get("name"), str):
+            return []
+        given: Any = next((each[key] for key in _ARGUMENTS if key in each), {})
+        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        calls.append((name, text))
+    return calls
 
 
 def _listed(tools: tuple[Tool, ...]) -> Turn:
