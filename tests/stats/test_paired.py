@@ -56,7 +56,9 @@ def test_mcnemar_is_scipys_binomial_test(first: int, second: int) -> None:
 
 
 def test_bonett_price_vector() -> None:
-    assert bonett_price(15, 5, 100) == pytest.approx((0.0099424, 0.1861360), rel=1e-5)
+    low, high = bonett_price(15, 5, 100)
+    assert (low, high) == pytest.approx((0.0099424, 0.1861360), rel=1e-5)
+    assert ((low + high) / 2, (high - low) / 2) == pytest.approx((0.0980392, 0.0880968), abs=6e-8)
 
 
 FIRST = [float(c) for c in "110110101101"]

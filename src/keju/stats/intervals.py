@@ -123,6 +123,11 @@ def bunched_wilson(
     return Interval(near.low, far.high) if share <= 0.5 else Interval(far.low, near.high)
 
 
+def least_share(n: int) -> float:
+    """The one-sided 95 % bound of a share where all of `n` items are right; about 1 - 3/n."""
+    return float(0.05 ** (1 / n))
+
+
 class Cluster(NamedTuple):
     """The items of one cluster: how many, and the sum of their scores."""
 

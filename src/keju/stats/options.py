@@ -118,3 +118,21 @@ def recall_spread(recalls: Sequence[float]) -> float:
     """RStd: population standard deviation of the recall of each letter (Zheng et al. 2024)."""
     mean = math.fsum(recalls) / len(recalls)
     return math.sqrt(math.fsum((r - mean) ** 2 for r in recalls) / len(recalls))
+
+
+def letter_prior(rotations: Sequence[Sequence[float]]) -> list[float]:
+    """What each letter gets whatever stands behind it (PriDe, Zheng and others 2024).
+
+    Each rotation of the options holds the probabilities of the letters, all of them positive.
+    """
+    columns = zip(*rotations, strict=True)
+    return _shares([math.exp(math.fsum(map(math.log, own)) / len(own)) for own in columns])
+
+
+def without_prior(observed: Sequence[float], prior: Sequence[float]) -> list[float]:
+    """The probabilities of the letters with what each gets in any case taken out."""
+    return _shares([own / given for own, given in zip(observed, prior, strict=True)])
+
+
+def _shares(weights: Sequence[float]) -> list[float]:
+    return [weight / math.fsum(weights) for weight in weights]

@@ -11,11 +11,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import count, islice
+from typing import NamedTuple
 
-from keju.stats.distributions import Z95, normal_quantile, normal_survival
+from keju.stats.distributions import (
+    Z95,
+    normal_quantile,
+    normal_survival,
+    student_t_quantile,
+)
 
 LIKE_SIZE = 0.28
 """The discordance of two models of like size."""
+QUANTISED = 0.05
+"""That of a model and its quantised copy."""
 LEVEL = 0.05
 POWER = 0.8
 MOST_EXACT = 2000
@@ -64,6 +72,22 @@ def planned_items(
     if population:
         n /= 1 + n / population
     return max(1, math.ceil(n - 1e-9))
+
+
+class Total(NamedTuple):
+    """What many items will take together: a 95 % interval is the value plus and minus `half`."""
+
+    value: float
+    half: float | None
+    """None where a single item says nothing of the spread."""
+
+
+def total_of(mean: float, sd: float, measured: int, items: int) -> Total:
+    """The total of so many items, of which some random ones were measured."""
+    if measured < 2:
+        return Total(mean * items, None)
+    reach = student_t_quantile(0.975, measured - 1) / math.sqrt(measured)
+    return Total(mean * items, reach * sd * items)
 
 
 def power_of(n: int, effect: float, discordance: float = LIKE_SIZE, *, deff: float = 1.0) -> float:
