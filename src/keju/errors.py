@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from keju.messages import Language, text_of
+from keju.messages import Language, spoken, text_of
 
 if TYPE_CHECKING:
     from keju.types import Notice as Notice
@@ -50,6 +50,11 @@ class KejuError(Exception):
     def text(self, language: Language = "en") -> str:
         """The sentence in a language."""
         return text_of(self.code, self.values, language)
+
+    @property
+    def said(self) -> str:
+        """The sentence in the language of the terminal."""
+        return self.text(spoken())
 
     @property
     def notice(self) -> Notice:
@@ -128,11 +133,26 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
     return folded[close[0]] if close else None
 
 
+class Hint(str):
+    """A part of a sentence that can be said in another language too."""
+
+    code: str
+    values: dict[str, Any]
+
+    def __new__(cls, code: str, /, **values: Any) -> Hint:
+        """The English words; `code` is one of the catalogues."""
+        hint = super().__new__(cls, text_of(code, values))
+        hint.code, hint.values = code, values
+        return hint
+
+    def text(self, language: Language = "en") -> str:
+        """The words in a language."""
+        return text_of(self.code, self.values, language)
+
+
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the nearest valid name, or the list of valid ones."""
     names = sorted(valid) if isinstance(valid, set | frozenset) else list(valid)
     if near := nearest(name, names):
-        return f" (did you mean '{near}'?)"
-    if len(names) <= 30:
-        return f" (valid: {', '.join(names)})"
-    return ""
+        return Hint("did_you_mean", name=near)
+    return Hint("valid_names", names=", ".join(names)) if len(names) <= 30 else ""

@@ -29,6 +29,7 @@ from keju.engine.session import run_session
 from keju.errors import ConfigError, Interrupted, KejuError, Notice, RunIncomplete, WriteError
 from keju.files import read_json
 from keju.judges import judge_stage
+from keju.messages import said
 from keju.models.registry import is_local, make_model
 from keju.report.html import write_outputs
 from keju.results.export import read_table
@@ -51,13 +52,20 @@ class Finished(NamedTuple):
 
     results: Results
     folder: Path
-    exit_code: int
-    message: str
-    """Why it ended early, in one line; empty if it did not."""
     resume_command: str
     """Empty where resuming would change nothing."""
     error: KejuError | None = None
     """What ended it early."""
+
+    @property
+    def exit_code(self) -> int:
+        """That of the command."""
+        return self.error.exit_code if self.error else 0
+
+    @property
+    def message(self) -> str:
+        """Why it ended early, in one line; empty if it did not."""
+        return str(self.error) if self.error else ""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -67,8 +75,10 @@ class Finished(NamedTuple):
     @property
     def problem(self) -> str:
         """Why it ended early, and how to go on."""
-        resume = f"; resume with: {self.resume_command}" if self.resume_command else ""
-        return self.message + resume
+        if self.error is None:
+            return ""
+        resume = self.resume_command
+        return self.error.said + (said("resume_with", command=resume) if resume else "")
 
 
 def run_task(task_cfg: TaskConfig | dict[str, Any] | str | Path) -> dict[str, Any]:
@@ -124,7 +134,7 @@ def run_exams(
 
     def say(notice: Notice) -> None:
         if display is not None:
-            display.note(notice.text())
+            display.note(notice.said)
 
     if place.replaced is not None:
         say(Notice("run_replaced", {"aside": place.replaced}))
@@ -167,9 +177,7 @@ def run_exams(
     except KejuError as error:
         place.undo()
         raise (error.incomplete() if isinstance(error, WriteError) else error) from None
-    message = str(stop) if stop is not None else ""
-    code = stop.exit_code if stop is not None else 0
-    return Finished(results, folder, code, message, _resume_command(config, folder, stop), stop)
+    return Finished(results, folder, _resume_command(config, folder, stop), stop)
 
 
 def _stopped(work: Callable[[], KejuError | None]) -> KejuError | None:
@@ -369,7 +377,7 @@ def judge_run(
         notices = damage_notices(run.damaged, _missing(jobs))
         if display is not None:
             for notice in notices:
-                display.note(notice.text())
+                display.note(notice.said)
         stop = None
         if stage is not None:
             stop = _stopped(partial(stage.grade, folder, file, display=display, strict=True))
@@ -387,8 +395,7 @@ def judge_run(
 
         unsaved = _stopped(save)
         stop = stop or unsaved
-    code, message = (stop.exit_code, str(stop)) if stop is not None else (0, "")
-    return Finished(results, folder, code, message, f"keju judge {folder}", stop)
+    return Finished(results, folder, f"keju judge {folder}", stop)
 
 
 def _describe_results(manifest: Manifest, other: Manifest) -> None:
@@ -409,8 +416,7 @@ def _complete_results(folder: Path, before: Manifest | None) -> Results | None:
 def _left_as_it_was(
     folder: Path, results: Results, stop: KejuError, judge: dict[str, Any] | None
 ) -> Finished:
-    message = Notice("earlier_results_stay", {"problem": stop}).text()
     again = f"keju judge {shlex.quote(str(folder))}"
     if judge:
         again += f" --judge {shlex.quote(json.dumps(judge))}"
-    return Finished(results, folder, stop.exit_code, message, again, type(stop)(message))
+    return Finished(results, folder, again, type(stop)("earlier_results_stay", problem=stop))

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, get_args
 
 import msgspec
 
-from keju.messages import Language, text_of
+from keju.messages import Language, spoken, text_of
 
 Outcome = Literal[
     "correct", "incorrect", "unparsed", "truncated", "refused", "ungraded", "error", "unlabelled",
@@ -408,3 +408,8 @@ class Notice(msgspec.Struct, frozen=True, omit_defaults=True):
     def text(self, language: Language = "en") -> str:
         """The sentence in a language."""
         return text_of(self.code, self.values, language)
+
+    @property
+    def said(self) -> str:
+        """The sentence in the language of the terminal."""
+        return self.text(spoken())

@@ -35,7 +35,7 @@ def keju(
 ) -> Keju:
     """Run ``keju ARGV...`` in an empty folder, without the settings of whoever runs the tests."""
     for name in list(os.environ):
-        if name.startswith(("KEJU_", "OPENAI_", "ANTHROPIC_")):
+        if name.startswith(("KEJU_", "OPENAI_", "ANTHROPIC_", "LC_", "LANG")):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
 

@@ -131,3 +131,18 @@ def test_a_plug_in_that_is_wrong_is_one_line(
     assert ran.code == 2, ran.err
     assert told in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+def test_the_terminal_speaks_chinese_and_documents_stay_english(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    ran = keju(*DEMO, "--run-id", "a")
+    for words in ("协议 text@1", "95 % 置信区间", "随机水平", "注意：", "接下来可以："):
+        assert words in ran.out
+    wrong = keju("eval", "-m", "scripted", "--datasets", "demoo")
+    assert wrong.err == "keju: error: 未知的基准“demoo”（是否指“demo”？）\n"
+    told = keju("eval", "-m", "scripted", "--datasets", "demoo", "--json").json["error"]
+    assert told["message"] == "unknown benchmark 'demoo' (did you mean 'demo'?)"
+    (entry,) = keju("score", "a", "--json").json["benchmarks"]
+    assert all(warning.isascii() for warning in entry["warnings"])

@@ -34,3 +34,23 @@ def test_a_notice_is_said_in_the_language_of_its_reader() -> None:
     assert notice.text() == told
     assert notice.text("zh").startswith("40 个回复中有 2 个（5.0%）")
     assert Notice("A plug-in's {own} sentence.").text("zh") == "A plug-in's {own} sentence."
+
+
+@pytest.mark.parametrize(
+    ("environment", "language"),
+    [
+        ({}, "en"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "C.UTF-8"}, "en"),
+        ({"LANG": "de_DE.UTF-8", "KEJU_LANGUAGE": "zh"}, "zh"),
+        ({"LANG": "zh_CN.UTF-8", "KEJU_LANGUAGE": "en"}, "en"),
+    ],
+)
+def test_the_terminal_speaks_the_language_of_the_user(
+    environment: dict[str, str], language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("KEJU_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert messages.spoken() == language

@@ -11,6 +11,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Final, NoReturn
 
+from keju.cli.common import note
 from keju.errors import Interrupted, KejuError, UsageError
 from keju.messages import printable
 from keju.signals import stop_listening
@@ -95,12 +96,8 @@ def _complain(error: BaseException, told: KejuError, argv: list[str]) -> int:
         import traceback
 
         traceback.print_exception(error)
-    message = str(told)
-    if len(message) > LONGEST_MESSAGE:
-        message = f"{message[: LONGEST_MESSAGE - 200]} … {message[-200:]}"
-    message = printable(message, one_line=True)
     with suppress(OSError):
-        sys.stderr.write(f"keju: error: {message}\n")
+        note(f"keju: error: {_line(told.said)}")
         sys.stderr.flush()
     wanted = "--json" in argv[: argv.index("--") if "--" in argv else None]
     if wanted and not document_printed.is_set():
@@ -108,11 +105,17 @@ def _complain(error: BaseException, told: KejuError, argv: list[str]) -> int:
 
         # A sentence that stands in place of a code is named by its kind: `DataError`.
         code = told.code if told.code.isidentifier() else type(told).__name__
-        document = {"code": code, "message": message, "exit_code": told.exit_code}
+        document = {"code": code, "message": _line(str(told)), "exit_code": told.exit_code}
         with suppress(OSError):
             sys.stdout.write(json.dumps({"error": document}, indent=2) + "\n")
             sys.stdout.flush()
     return told.exit_code
+
+
+def _line(message: str) -> str:
+    if len(message) > LONGEST_MESSAGE:
+        message = f"{message[: LONGEST_MESSAGE - 200]} … {message[-200:]}"
+    return printable(message, one_line=True)
 
 
 def _internal(error: Exception, argv: list[str]) -> InternalError:

@@ -42,7 +42,8 @@ def print_lines(*lines: str) -> None:
 
 def note(line: str) -> None:
     """Say something that is not a result, on stderr."""
-    sys.stderr.write(f"{printable(line)}\n")
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    sys.stderr.write(f"{printable(line)}\n".encode(encoding, "replace").decode(encoding))
 
 
 def session_output(finished: Finished, more: Callable[[], None] = lambda: None) -> Output:
@@ -88,7 +89,7 @@ def verdict_on(results: Results) -> tuple[str, int]:
     if not names:
         return "", 0
     error = Inconclusive("inconclusive", names=", ".join(dict.fromkeys(names)))
-    return str(error), error.exit_code
+    return error.said, error.exit_code
 
 
 def stored_run(run: str, work_dir: str | None) -> Run:

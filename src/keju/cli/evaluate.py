@@ -9,6 +9,7 @@ from keju.cli.command import Output, command
 from keju.cli.common import note, print_lines, session_output
 from keju.cli.options import EXAMS, MODEL, PACE, RUN, TOOLS
 from keju.errors import UsageError
+from keju.messages import said
 
 if TYPE_CHECKING:
     from keju.config import TaskConfig
@@ -83,7 +84,7 @@ def print_next_steps(finished: Finished) -> None:
     from keju.runs.run import Run
 
     folder, report = finished.folder, finished.folder / REPORT
-    print_lines(f"run folder: {folder}")
+    print_lines(said("next.folder", folder=folder))
     if finished.exit_code:
         return
     run = command_name(folder)
@@ -92,20 +93,20 @@ def print_next_steps(finished: Finished) -> None:
     if all(f"accuracy_{BESIDE}" in entry.metrics for entry in entries):
         own = dict.fromkeys(entry.reader for entry in entries)
         readers = ",".join([*own, BESIDE]) if len(own) == 1 else BESIDE
-        steps.append((f"keju score {run} --reader {readers}", "the same replies, read otherwise"))
+        steps.append((f"keju score {run} --reader {readers}", said("next.score")))
     if report.is_file():
-        print_lines(f"report: {report}")
+        print_lines(said("next.report", report=report))
     else:
-        steps.append((f"keju report {run} -o report.html", "one page to read and share"))
-    steps.append((f"keju export {run} -o answers.csv", "every answer, one row each"))
+        steps.append((f"keju report {run} -o report.html", said("next.page")))
+    steps.append((f"keju export {run} -o answers.csv", said("next.export")))
     if any(entry.arm for entry in entries):
         first = next((record.id for _, record in Run(folder).answers()), "ID")
-        steps.append((f"keju show {run} --sample {first}", "one question, step by step"))
+        steps.append((f"keju show {run} --sample {first}", said("next.show")))
     width = max(len(step) for step, _ in steps)
-    print_lines("next:", *(f"  {step:<{width}}  # {what}" for step, what in steps))
+    print_lines(said("next"), *(f"  {step:<{width}}  # {what}" for step, what in steps))
     if pair := counterpart(Run(folder)):
         both = f"keju modes {pair.direct.folder} {pair.reasoned.folder}"
-        print_lines(f"both modes of {pair.exam} are there, side by side: {both}")
+        print_lines(said("next.modes", exam=pair.exam, command=both))
 
 
 def _rehearse(config: TaskConfig) -> dict[str, Any]:

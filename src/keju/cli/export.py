@@ -83,7 +83,7 @@ def export(
     if missing > 0:
         notices.append(Notice("replies_missing", {"part": facts["rows"], "whole": whole}))
     for notice in notices:
-        note(f"keju: {notice.text()}")
+        note(f"keju: {notice.said}")
     if as_json:
         told = {"warnings": [notice.text() for notice in notices], "notices": notices}
         print_json({"run": stored.id, "format": form, "file": output} | facts | told)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from keju.cli.command import Output, command
 from keju.cli.common import print_lines, reader_names
+from keju.messages import said
 
 ToolName = Literal["evalscope", "lm-eval", "inspect", "opencompass", "verifiers"]
 SHOWN = 20
@@ -86,7 +87,7 @@ def _print(document: Mapping[str, Any]) -> None:
         if exam["rows_missing"]:
             whole = exam["rows_missing"] + exam["rows"]
             values = {"missing": exam["rows_missing"], "whole": whole}
-            print_lines(f"{exam['name']}: {Notice('rows_missing', values).text()}")
+            print_lines(f"{exam['name']}: {Notice('rows_missing', values).said}")
         _print_differences(exam, "differences", "the tool and Keju differ on {n} rows")
         told = "{n} rows have the same score for different answers"
         _print_differences(exam, "answer_differences", told)
@@ -103,7 +104,7 @@ def _print(document: Mapping[str, Any]) -> None:
         print_lines(*(f"  {row['where']}: {row['reason']}" for row in unmatched[:SHOWN_UNMATCHED]))
     if len(unmatched) > SHOWN_UNMATCHED:
         print_lines(f"  and {len(unmatched) - SHOWN_UNMATCHED} more, all in import.json")
-    print_lines(f"wrote {document['folder']}")
+    print_lines(said("wrote", file=document["folder"]))
 
 
 def _print_differences(exam: Mapping[str, Any], key: str, told: str) -> None:

@@ -42,7 +42,7 @@ def modes(answer_only: str, cot: str, work_dir: str | None) -> Output:
         if comparison.categories:
             print_lines("")
             _print("category", comparison.categories)
-        print_lines(*(f"warning: {notice.text()}" for notice in notices))
+        print_lines(*(f"warning: {notice.said}" for notice in notices))
 
     return Output(document, show)
 

@@ -8,6 +8,7 @@ from typing import Literal
 from keju.cli.command import Output, command
 from keju.cli.common import note, print_lines, stored_run
 from keju.errors import UsageError
+from keju.messages import said
 
 
 @command("report", "keju report tuesday", "keju report runs/tuesday -o report.html --language zh")
@@ -45,6 +46,6 @@ def report(
         if notice.code == "replies_missing"
     ]
     for notice in [*missing, *damage_notices(stored.damaged, len(missing))]:
-        note(f"keju: {notice.text()}")
+        note(f"keju: {notice.said}")
     document = {"run": stored.id, "report": str(target)}
-    return Output(document, lambda: print_lines(f"wrote {target}"))
+    return Output(document, lambda: print_lines(said("wrote", file=target)))

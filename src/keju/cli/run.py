@@ -69,14 +69,14 @@ def run(
     target = _writable(output, Path(config))
     translated = read_run_file(Path(config), os.environ, benchmark)
     for notice in translated.notices:
-        note(f"keju: warning: {notice.text()}")
+        note(f"keju: warning: {notice.said}")
     if settings.get("model"):
         settings["model"] = model_of_provider(settings["model"])
     layer = _chosen(translated.layer, config, size, filter_category, task)
     if mcp_only or baseline_only:
         layer = _only(layer, with_tools=mcp_only)
     if not layer.get("arms"):
-        note(Notice("run_one_arm", {"file": config}).text())
+        note(Notice("run_one_arm", {"file": config}).said)
     loaded = load(config, flags=settings, is_local=is_local, say=note, read=lambda _: layer)
     loaded = _drawn(loaded, sampling_strategy or translated.strategy)
     finished = run_exams(loaded, display=make_display(sys.stderr, quiet=quiet))
@@ -167,7 +167,7 @@ def _drawn(config: TaskConfig, strategy: str | None) -> TaskConfig:
     if strategy is None:
         if len(exam.subsets) > 1 and config.total < len(exam.samples):
             values = {"n": config.total, "subsets": len(exam.subsets)}
-            note(Notice("run_spread", values).text())
+            note(Notice("run_spread", values).said)
         return config
     samples = sorted(exam.samples, key=lambda sample: (sample.subset, sample.index))
     ids = [sample.id for sample in samples]

@@ -45,7 +45,7 @@ def run_session(
     display = display or Silent()
     display.start(total, recalled.count, [job.title for job in jobs])
     if recalled.damaged:
-        display.note(Notice("damaged_lines_asked_again", {"lines": recalled.damaged}).text())
+        display.note(Notice("damaged_lines_asked_again", {"lines": recalled.damaged}).said)
     try:
         if recalled.count == total:
             return None
@@ -148,7 +148,7 @@ class _Session:
         else:
             self._channel.stop(Interrupted("interrupted"))
             in_flight = self._channel.in_flight
-            self._display.note(Notice("stopping", {"requests": in_flight}).text())
+            self._display.note(Notice("stopping", {"requests": in_flight}).said)
 
     def interrupt_from_outside(self) -> None:
         """The same, from another thread than the loop's."""

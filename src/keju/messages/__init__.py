@@ -12,6 +12,7 @@ sentences of its own, such as an exam's, adds them when it is imported.
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -25,6 +26,18 @@ _CONTROL = re.compile(
 )
 
 _added: dict[Language, dict[str, str]] = {"en": {}, "zh": {}}
+
+
+def spoken() -> Language:
+    """The language in which the terminal is spoken to.
+
+    ``KEJU_LANGUAGE`` says it, or the locale: ``LANG=zh_CN.UTF-8`` is Chinese. What is stored, and
+    what ``--json`` prints, stays English.
+    """
+    for name in ("KEJU_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"):
+        if value := os.environ.get(name):
+            return "zh" if value.lower().startswith("zh") else "en"
+    return "en"
 
 
 def add(language: Language, texts: Mapping[str, str]) -> None:
@@ -42,6 +55,11 @@ def labels(language: Language) -> Mapping[str, str]:
     """The words of the reports in a language, by name."""
     words: dict[str, str] = importlib.import_module(f"keju.messages.{language}").LABELS
     return words
+
+
+def said(word: str, **values: Any) -> str:
+    """The words of a label in the language of the terminal."""
+    return fill(labels(spoken())[word], values)
 
 
 def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> str:

@@ -116,6 +116,10 @@ class Labels:
         """The label `key` with its placeholders filled; an unknown key is a programming error."""
         return fill(self._texts[key], values) if values else self._texts[key]
 
+    def word(self, key: str) -> str:
+        """The label `key` inside a line: without the capital letter of a title."""
+        return self(key).lower()
+
     def get(self, key: str, otherwise: str) -> str:
         """The label `key` if the catalogue has it, else `otherwise`."""
         return self._texts.get(key, otherwise)

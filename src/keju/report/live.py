@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TextIO
 
 from keju.engine.display import Display, Progress, Silent
+from keju.messages import said
 from keju.report.format import (
     UNKNOWN,
     compact,
@@ -98,29 +99,31 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
     quality: list[str] = []
     for exam, score, graded, repeats, _ in snapshot.exams:
         if graded:  # a mean over several exams would be one of nothing that was asked
-            name = f"{exam} accuracy" if len(snapshot.exams) > 1 else "accuracy"
+            name = said("accuracy").lower()
+            name = f"{exam} {name}" if len(snapshot.exams) > 1 else name
             share = min(1.0, max(0.0, score / graded))
             questions = graded / repeats  # answers to one question are hardly independent
             ends = f" ({interval(wilson(share, questions), 1)})" if questions >= FEWEST else ""
             quality.append(f"{name} {percent(share, 1)}{ends}")
     for name in ("unparsed", "truncated", "refused", "errors"):
         if value := getattr(snapshot, name):
-            quality.append(f"{name} {count(value)}")
+            quality.append(f"{said(f'live.{name}')} {count(value)}")
     speed: list[str] = []
     if speeds := rates.speeds():
-        speed += [f"{compact(speeds[0])} requests/s", f"{compact(speeds[1])} tokens/s"]
+        speed.append(said("live.requests", n=compact(speeds[0])))
+        speed.append(said("live.tokens", n=compact(speeds[1])))
     if snapshot.limit:
-        speed.append(f"in flight {snapshot.in_flight}/{snapshot.limit}")
+        speed.append(f"{said('live.in_flight')} {snapshot.in_flight}/{snapshot.limit}")
     if snapshot.retries:
-        speed.append(f"retries {count(snapshot.retries)}")
+        speed.append(f"{said('live.retries')} {count(snapshot.retries)}")
     if snapshot.cost is not None:
-        speed.append(f"cost {money(snapshot.cost)}")
-    outlook = [f"elapsed {duration(snapshot.elapsed)}"]
+        speed.append(f"{said('arms.cost')} {money(snapshot.cost)}")
+    outlook = [f"{said('live.elapsed')} {duration(snapshot.elapsed)}"]
     remaining = rates.remaining(snapshot.total)
     if snapshot.done < snapshot.total and remaining is not None:
-        outlook.append(f"left {duration(remaining)}")
+        outlook.append(f"{said('live.left')} {duration(remaining)}")
     if snapshot.waiting:
-        outlook.append(f"waiting: {printable(snapshot.waiting, one_line=True)}")
+        outlook.append(said("live.waiting", why=printable(snapshot.waiting, one_line=True)))
     return quality, speed, outlook
 
 
@@ -135,13 +138,14 @@ def arm_rows(snapshot: Progress) -> list[list[str]]:
             rows.append([*row, *([money(arm.cost)] if arm.cost is not None else [])])
     if not rows:
         return []
-    titles = ["arm", "done", "right", "tool calls", "failed", "errors", "cost"]
+    words = ("arms.arm", "live.done", "arms.rate", "arms.calls", "live.failed", "live.errors")
+    titles = [said(word) for word in (*words, "arms.cost")]
     return [titles[: len(rows[0])], *rows]
 
 
 def _opening(total: int, reused: int, benchmarks: Sequence[str]) -> str:
-    line = f"{', '.join(benchmarks)}: {count(total)} answers"
-    return f"{line}, {count(reused)} of them reused" if reused else line
+    line = said("live.opening", exams=", ".join(benchmarks), n=count(total))
+    return line + said("live.reused", n=count(reused)) if reused else line
 
 
 class LogDisplay:

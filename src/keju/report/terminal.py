@@ -7,6 +7,7 @@ from typing import TextIO
 
 from msgspec import UNSET
 
+from keju.messages import spoken
 from keju.report import arms
 from keju.report import format as fmt
 from keju.report.format import UNKNOWN, Labels, Shown, count, interval, percent, share, shorten
@@ -26,12 +27,12 @@ def render_results(
 
     Plain text where `file` is not a terminal. Rows keep the order of the document.
     """
-    labels = Labels("en")
+    labels = Labels(spoken())
     screen = Screen(file, width)
     _overview(screen, results, labels)
     _arms(screen, results, labels)
     if results.disagreements:
-        _disagreements(screen, results.disagreements)
+        _disagreements(screen, results.disagreements, labels)
     for family in fmt.families(results):
         if len(family) > 1 and fmt.answered(family):
             _readers(screen, family, labels)
@@ -42,7 +43,7 @@ def render_results(
                 _published(screen, entry, labels)
                 _tables(screen, entry, labels)
     if not results.benchmarks:
-        screen.line("No results.")
+        screen.line(labels("no_results"))
     if ended := fmt.ended_words(results, labels):
         screen.line(ended, style="bold yellow")
     screen.flush()
@@ -63,13 +64,13 @@ def _overview(screen: Screen, results: Results, labels: Labels) -> None:
         for entry, figure, ends, metric in fmt.overview(results, labels)
     ]
     columns: list[str | Column] = [
-        "exam",
-        Column("protocol", "left"),
-        Column("reader", "left", spare=2),
-        "headline",
-        "95 % interval",
+        labels.word("exam"),
+        Column(labels.word("protocol"), "left"),
+        Column(labels.word("reader"), "left", spare=2),
+        labels.word("headline"),
+        labels("interval"),
         "n",
-        Column("metric", "left", spare=1),
+        Column(labels.word("metric"), "left", spare=1),
     ]
     _table(screen, columns, rows)
 
@@ -86,19 +87,20 @@ def _arms(screen: Screen, results: Results, labels: Labels) -> None:
 
 def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> None:
     """One reader's results on one benchmark, without its subsets and groups."""
-    name = f"{entry.name} · arm {entry.arm}" if entry.arm else entry.name
-    parts = [name, f"protocol {fmt.protocol_line(entry)}", f"reader {entry.reader}"]
+    parts = [entry.name, *([labels("arm", arm=entry.arm)] if entry.arm else [])]
+    parts.append(f"{labels.word('protocol')} {fmt.protocol_line(entry)}")
+    parts.append(labels("read_by", reader=entry.reader))
     if results.model:
-        parts.append(f"model {results.model}")
+        parts.append(f"{labels.word('model')} {results.model}")
     screen.line(" · ".join([*parts, f"n {count(entry.n)}"]), style="bold")
     first, *others = fmt.alike(fmt.shown_metrics(entry, labels))
     if entry.gold == NO_GOLD:
         first, others = first[:1], []
-    headline = _headline(entry, fmt.named_run(results), labels) + _same(first)
+    headline = _headline(entry, fmt.named_run(results), labels) + _same(first, labels)
     screen.line(headline, style="bold green", indent=_INDENT)
     chance = entry.metrics.get("chance")
     lines = [
-        *(_metric_line(other[0], labels) + _same(other) for other in others),
+        *(_metric_line(other[0], labels) + _same(other, labels) for other in others),
         fmt.gold_words(entry, labels),
         " · ".join(fmt.outcome_words(entry.outcomes, labels)),
         fmt.sign_words(entry, labels),
@@ -107,18 +109,18 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
         fmt.spent_words(entry, labels),
         fmt.error_words(entry.errors, labels),
         *fmt.left_out_words(entry, labels),
-        "" if chance is None else f"chance level {percent(chance.value)}",
+        "" if chance is None else f"{labels('chance_level')} {percent(chance.value)}",
         "" if entry.errata is None else labels("errata_note", n=count(entry.errata.n)),
     ]
     for line in filter(None, lines if fmt.answered([entry]) else ()):
         screen.line(line, indent=_INDENT)
-    for warning in entry.warnings:
-        screen.line(f"warning: {warning}", style="yellow", indent=_INDENT)
+    for warning in labels.warnings(entry):
+        screen.line(labels("warning", text=warning), style="yellow", indent=_INDENT)
     screen.line()
     tools = arms.tool_table(entry, labels)
     _table(screen, list(tools.titles), [list(row) for row in tools.rows])
     for kind, metric, rows in fmt.breakdowns(entry, labels):
-        columns = [kind, "n", metric.lower(), "95 % interval"]
+        columns = [kind, "n", metric.lower(), labels("interval")]
         cells: list[list[Cell]] = [
             [row.name, row.n, share(row.accuracy, row.bounds), interval(row.ci95)] for row in rows
         ]
@@ -133,23 +135,25 @@ def _headline(entry: Entry, run: str, labels: Labels) -> str:
     line = " ".join(filter(None, [headline.title, headline.figure]))
     line += f" ({headline.note})" if headline.note else ""
     ends = shown.metric.ci95
-    return line if ends is None else f"{line}; 95 % interval {interval(ends)}"
+    return line if ends is None else f"{line}; {labels('interval_of', interval=interval(ends))}"
 
 
 def _metric_line(shown: Shown, labels: Labels) -> str:
     metric = shown.metric
     is_named = shown.name == "accuracy" or shown.name in shown.title
     name = "" if is_named else f" ({shown.name})"
-    ends = "" if metric.ci95 is None else f" (95 % interval {interval(metric.ci95)})"
+    ends = (
+        "" if metric.ci95 is None else f" ({labels('interval_of', interval=interval(metric.ci95))})"
+    )
     figure = share(metric.value, metric.bounds)
     line = f"{shown.title}{name}: {figure}{ends}, n {count(metric.n)}"
     return "; ".join([line, *fmt.metric_notes(metric, labels)])
 
 
-def _same(metrics: Sequence[Shown]) -> str:
+def _same(metrics: Sequence[Shown], labels: Labels) -> str:
     """The names of the metrics that have the value of the first one, to stand behind its line."""
     names = ", ".join(shown.name for shown in metrics[1:])
-    return f"; the same: {names}" if names else ""
+    return labels("the_same", names=names) if names else ""
 
 
 def _table(screen: Screen, columns: Sequence[str | Column], rows: list[list[Cell]]) -> None:
@@ -168,7 +172,11 @@ def _published(screen: Screen, entry: Entry, labels: Labels) -> None:
         [fmt.reference_name(r, labels), *(percent(r.overall.get(name)) for name in names)]
         for r in entry.reference
     ]
-    _table(screen, ["published", *(titles.get(n, n) for n in names)], rows if names else [])
+    _table(
+        screen,
+        [labels.word("published"), *(titles.get(n, n) for n in names)],
+        rows if names else [],
+    )
 
 
 def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
@@ -176,16 +184,19 @@ def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
     occurring = fmt.occurring_outcomes(entry.subsets)
     references = fmt.subset_references(entry)
     columns: list[str | Column] = [
-        "subset",
+        labels.word("subset"),
         "n",
-        "accuracy",
-        "95 % interval",
-        Column("chance", "right", spare=_SPARED["chance"]),
+        labels.word("accuracy"),
+        labels("interval"),
+        Column(labels.word("chance"), "right", spare=_SPARED["chance"]),
         *(
             Column(fmt.reference_name(r, labels), "right", spare=_SPARED["published"])
             for r in references
         ),
-        *(Column(outcome, "right", spare=_SPARED.get(outcome, 1)) for outcome in occurring),
+        *(
+            Column(labels(f"outcome.{outcome}"), "right", spare=_SPARED.get(outcome, 1))
+            for outcome in occurring
+        ),
     ]
     rows: list[list[Cell]] = [
         [
@@ -210,14 +221,16 @@ def _tables(screen: Screen, entry: Entry, labels: Labels) -> None:
         ]
         for row in fmt.answered(entry.groups)
     ]
-    titles = ["group", "n", "mean of its subsets", "95 % interval", "mean over questions"]
+    means = (labels("mean_of_subsets"), labels("interval"), labels("mean_of_questions"))
+    titles = [labels.word("group"), "n", *means]
     _table(screen, titles, groups)
 
 
 def _readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> None:
     """Several readers of the same replies: a column for each."""
     first = family[0]
-    title = f"{first.full_name} · protocol {fmt.protocol_line(first)} · readers side by side"
+    protocol = f"{labels.word('protocol')} {fmt.protocol_line(first)}"
+    title = f"{first.full_name} · {protocol} · {labels('readers_beside')}"
     screen.line(title, "bold")
     headlines = [fmt.shown_metrics(entry, labels)[0] for entry in family]
     whole = [
@@ -227,32 +240,37 @@ def _readers(screen: Screen, family: Sequence[Entry], labels: Labels) -> None:
     accuracies = [
         {row.name: share(row.accuracy, row.bounds) for row in entry.subsets} for entry in family
     ]
-    rows: list[list[Cell]] = [[f"all ({headlines[0].name})", first.n, *whole]]
+    rows: list[list[Cell]] = [[labels("all_by", name=headlines[0].name), first.n, *whole]]
     for outcome in fmt.occurring_outcomes(family):
         rows.append(
-            [f"{outcome} (count)", None, *(count(e.outcomes.get(outcome, 0)) for e in family)]
+            [
+                labels("count_of", outcome=labels(f"outcome.{outcome}")),
+                None,
+                *(count(e.outcomes.get(outcome, 0)) for e in family),
+            ]
         )
     for row in fmt.answered(first.subsets):
         shares = (by_name.get(row.name, UNKNOWN) for by_name in accuracies)
         rows.append([labels.row(row), row.n, *shares])
-    _table(screen, ["subset", "n", *(entry.reader for entry in family)], rows)
+    _table(screen, [labels.word("subset"), "n", *(entry.reader for entry in family)], rows)
 
 
-def _disagreements(screen: Screen, disagreements: Sequence[Disagreement]) -> None:
+def _disagreements(screen: Screen, disagreements: Sequence[Disagreement], labels: Labels) -> None:
     """The replies that the readers score differently, all of them; the others are counted."""
     total = len(disagreements)
     shown = [row for row in disagreements if row.decides]
     readers = list(dict.fromkeys(name for d in disagreements for name in d.answers))
-    title = f"The readers disagree on {count(total)} replies"
+    title = labels("readers_disagree", n=count(total))
     if len(shown) < total:
-        title += f"; here the {count(len(shown))} whose score depends on that (--json prints all)"
-    columns = [Column("id"), *(Column(name, fold=True) for name in ("target", *readers))]
+        title += labels("readers_deciding", n=count(len(shown)))
+    names = (labels.word("target"), *readers)
+    columns = [Column("id"), *(Column(name, fold=True) for name in names)]
     rows: list[list[Cell]] = []
     for row in shown:
         rows.append([row.id, shorten(row.target, _ANSWER_WIDTH)])
         for reader in readers:  # ``B: incorrect``
             value = row.answers.get(reader)
             answer = "" if value is None else f"{shorten(value, _ANSWER_WIDTH)}: "
-            rows[-1].append(answer + row.outcomes.get(reader, UNKNOWN))
+            rows[-1].append(answer + labels.get(f"outcome.{row.outcomes.get(reader)}", UNKNOWN))
     screen.table(columns, rows, title=title)
     screen.line()
