@@ -96,7 +96,7 @@ def measure() -> Iterator[Row]:
 def write(data: str, path: str, benchmark: str, protocol: str, file: str, **_: Any) -> None:
     """Write the replies of a recording with their questions, for any version to read."""
     from keju.benchmarks.prepare import prepare_exam
-    from keju.results.score import Predictions
+    from keju.results.predictions import Predictions
 
     exam = prepare_exam(benchmark, {}, data_dir=data, protocol=protocol, offline=True)[0]
     lines = [

@@ -18,7 +18,7 @@ import msgspec
 
 from keju.benchmarks.base import Exam
 from keju.benchmarks.prepare import prepare_exam
-from keju.results.score import Predictions
+from keju.results.predictions import Predictions
 from keju.types import Sample
 from perf.measure import ROOT
 

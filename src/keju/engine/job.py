@@ -67,12 +67,15 @@ class Job:
         model: str,
         epochs: int = 1,
         filters: Filters | None = None,
-        keep_answers: bool = False,
+        detailed: bool = False,
         arm: str = "",
         setup: Mapping[str, Any] | None = None,
         repeat_seed: int = 0,
     ) -> None:
-        """`setup` is what makes the arm another one than its name alone: its tools and limits."""
+        """`setup` is what makes the arm another one than its name alone: its tools and limits.
+
+        What a `detailed` job read, and what each of its replies took, can be looked up.
+        """
         self.exam = exam
         self.sampling = sampling
         self.readers = tuple(readers)
@@ -80,7 +83,7 @@ class Job:
         self.arm = arm
         self._repeat_seed = repeat_seed
         self.filters = filters if filters and (filters.remove_until or filters.regex) else None
-        keep_answers = keep_answers or epochs > 1 or exam.keeps_answers
+        keep_answers = detailed or epochs > 1 or exam.keeps_answers
         self.tallies = [
             Tally(len(exam.samples), epochs, keep_answers=keep_answers) for _ in self.readers
         ]
@@ -90,8 +93,8 @@ class Job:
         self.calls = self.failed_calls = 0
         self.meter = Meter()
         """What the records that count have cost."""
-        self.ledger = Ledger(self.units if arm else 0)
-        """What each unit's reply took, where arms are compared."""
+        self.ledger = Ledger(self.units) if arm or detailed else None
+        """What each unit's reply took, where that is compared."""
         self.seconds = array("f", [0.0]) * self.units
         """How long each unit's reply took."""
         self.outside = array("f", [0.0]) * (self.units if sampling.decode == "labels" else 0)
@@ -201,7 +204,7 @@ class Job:
         if self.outside and reply.outside_mass is not None:
             self.outside[unit] = reply.outside_mass
         self.meter.count(reply, faults)
-        if self.arm:
+        if self.ledger is not None:
             self.ledger.enter(unit, reply.usage)
         if reply.episode is not None:
             self._note_tools(unit, tool_use(reply.episode))
@@ -283,7 +286,7 @@ class Job:
         )
 
 
-def make_jobs(config: TaskConfig) -> list[Job]:
+def make_jobs(config: TaskConfig, *, detailed: bool = False) -> list[Job]:
     """The exams of a run as work for the engine; refuses whatever cannot be carried out."""
     jobs = []
     for exam, args in prepare_exams(config):
@@ -319,6 +322,7 @@ def make_jobs(config: TaskConfig) -> list[Job]:
                     model=model_name(config),
                     epochs=config.repeats,
                     filters=args.filters,
+                    detailed=detailed,
                     arm=arm.name if arm is not None else "",
                     setup=arm.identity() | config.agent.identity() if arm and acts else None,
                     repeat_seed=config.seed,

@@ -113,7 +113,7 @@ class Judge(Solver):
             list(exam.readers.values()),
             model=name,
             epochs=self.task.repeats,
-            keep_answers=True,
+            detailed=True,
             arm=name,
             repeat_seed=self.task.seed,
         )

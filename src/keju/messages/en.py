@@ -561,6 +561,11 @@ TEXTS: dict[str, str] = {
     "verify_no_rule": "{folder}: no rule to verify '{exam}'{hint}",
     "verify_nothing": "{folder} holds no recorded outputs (looked for BENCHMARK/{shown})",
     "verify_shape": "{file}: not the shape of a golden file: {problem}",
+    # Sittings.
+    "sitting_needs_exam": "{path} is no run and no log of a known tool: if it is a file of "
+    "predictions, name the exam that it answers with --datasets",
+    "sitting_folder": "{path} is a folder that holds no run and no log of a known tool",
+    "sitting_other_exam": "{source} did not sit {exam}; it sat {sat}{hint}",
     # Two modes of an exam side by side.
     "modes_by_format": "format, not ability, makes the difference: {points:+.1f} points by the "
     "headline's reader, {robust:+.1f} by the robust one on the same replies",

@@ -483,6 +483,11 @@ TEXTS: dict[str, str] = {
     "verify_no_rule": "{folder}：没有核对“{exam}”的规则{hint}",
     "verify_nothing": "{folder} 中没有已记录的输出（查找的是 BENCHMARK/{shown}）",
     "verify_shape": "{file}：不是标准分数文件的格式：{problem}",
+    # 应试。
+    "sitting_needs_exam": "{path} 既不是运行，也不是已知工具的日志：如果它是预测文件，"
+    "请用 --datasets 指明它所回答的考试",
+    "sitting_folder": "文件夹 {path} 中既没有运行，也没有已知工具的日志",
+    "sitting_other_exam": "{source} 没有考 {exam}；它考的是 {sat}{hint}",
     # 一场考试的两种模式并列。
     "modes_by_format": "差异来自格式而非能力：同样的回复，主读取器相差 {points:+.1f} 个百分点，"
     "robust 读取器相差 {robust:+.1f} 个百分点",

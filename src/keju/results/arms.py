@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import combinations
 from typing import NamedTuple
 
@@ -96,12 +97,18 @@ def _comparison(base: Job, arm: Job, price: Price | None) -> Comparison:
         subsets=tuple(_subsets(exam, pairs)),
         gained=tuple(gained[:LISTED]),
         lost=tuple(lost[:LISTED]),
-        tokens=_change(arm, base, items, lambda job, unit: job.ledger.tokens(unit)),
-        cost=_change(arm, base, items, lambda job, unit: job.ledger.cost(unit, price))
-        if price is not None
-        else None,
+        tokens=_change(arm, base, items, _tokens),
+        cost=_change(arm, base, items, partial(_cost, price)) if price is not None else None,
         seconds=_change(arm, base, items, lambda job, unit: job.seconds[unit]),
     )
+
+
+def _tokens(job: Job, unit: int) -> float:
+    return job.ledger.tokens(unit) if job.ledger else 0.0
+
+
+def _cost(price: Price, job: Job, unit: int) -> float:
+    return job.ledger.cost(unit, price) if job.ledger else 0.0
 
 
 def _needed(apart: Difference, *, exact: bool) -> int:

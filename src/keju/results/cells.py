@@ -187,6 +187,12 @@ def read_items(exam: Exam, tally: Tally, items: Iterable[int]) -> Cell:
     return Cell(outcomes, states, exam.clustered)
 
 
+def accuracy_of(exam: Exam, tally: Tally) -> Estimate:
+    """The mean score over the questions of an exam."""
+    cells = (read_subset(exam, tally, subset) for subset in exam.subsets)
+    return join(cells, clustered=exam.clustered).accuracy()
+
+
 def cluster_of(exam: Exam, item: int) -> str:
     """The cluster of an item, empty in unclustered exams; one without a group has its own."""
     if not exam.clustered:

@@ -22,7 +22,7 @@ from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import KejuError, Notice
 from keju.results.arms import compare_arms
-from keju.results.cells import Cell, cluster_of, join, read_items, read_subset
+from keju.results.cells import Cell, accuracy_of, cluster_of, join, read_items, read_subset
 from keju.results.metrics import chance_levels, metrics_of
 from keju.results.schema import (
     BEST,
@@ -77,7 +77,7 @@ def build_results(
 
     What a solver has to tell stands on the entries of its own arm alone.
     """
-    price = price_of(file.manifest)
+    price = file.manifest.price
     entries = [
         entry.with_notices([*notices, *_notices_of_solver(job, file)]).told_of(
             command_name(file.path.parent)
@@ -109,12 +109,6 @@ def _notices_of_solver(job: Job, file: ManifestFile) -> Iterator[Notice]:
     yield from job.solver.notices
     if file.broken_off and tools_of(file.manifest, job):
         yield Notice("episodes_broken_off", {"episodes": file.broken_off})
-
-
-def price_of(manifest: Manifest) -> Price | None:
-    """The price that a run was started with."""
-    asked = manifest.config.get("price")
-    return Price(**asked) if asked else None
 
 
 def tools_of(manifest: Manifest, job: Job) -> Mapping[str, Any]:
@@ -204,12 +198,6 @@ def examples_of(faults: Iterable[Fault]) -> dict[str, str]:
     for fault in faults:
         examples.setdefault(fault.kind, fault.message)
     return examples
-
-
-def accuracy_of(exam: Exam, tally: Tally) -> Metric:
-    """The mean score over the questions of an exam."""
-    cells = (read_subset(exam, tally, subset) for subset in exam.subsets)
-    return join(cells, clustered=exam.clustered).accuracy()
 
 
 def _readers_apart(job: Job, place: int) -> Iterator[Notice]:

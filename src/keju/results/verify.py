@@ -19,8 +19,8 @@ from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.engine.job import Job
 from keju.errors import DataError, did_you_mean
 from keju.files import read_json, read_rows
+from keju.results.predictions import Predictions, recorded_reply
 from keju.results.schema import Row
-from keju.results.score import Predictions, recorded_reply
 from keju.results.summarise import entries_of
 from keju.types import Sampling
 

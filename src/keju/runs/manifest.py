@@ -18,7 +18,7 @@ from typing import Any, Self
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from keju.config import JudgeConfig, TaskConfig
+from keju.config import JudgeConfig, Price, TaskConfig
 from keju.config.address import parse_address
 from keju.errors import DataError, UsageError
 from keju.files import read_json, write_json
@@ -157,6 +157,12 @@ class Manifest(msgspec.Struct, kw_only=True):
     def judge(self) -> dict[str, Any] | None:
         """The settings of the judge whose verdicts count."""
         return self.graded_by or self.config.get("judge")
+
+    @property
+    def price(self) -> Price | None:
+        """The price that the run was started with."""
+        asked = self.config.get("price")
+        return Price(**asked) if asked else None
 
     def believed_from(self, exams: Sequence[StoredExam]) -> int:
         """The place in the journal from which stored scores are those that `exams` would give."""

@@ -23,6 +23,7 @@ from keju.engine.resume import JobRequests
 from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import write_json
 from keju.interop.imports.comparing import Pair, compare
+from keju.interop.imports.detect import is_log as is_log
 from keju.interop.imports.detect import read_log
 from keju.interop.imports.log import Log, LogRow, Part
 from keju.interop.imports.matching import Match, Matcher, plain
@@ -75,7 +76,7 @@ class Imported:
     results: Results
 
 
-def import_log(path: Path, wishes: Wishes) -> Imported:
+def import_log(path: Path, wishes: Wishes, *, report: bool = True) -> Imported:
     """Read the log at `path`, match and score its rows, and write them as a run."""
     log = read_log(path, wishes.tool)
     parts, strange = _known_parts(log, wishes.dataset)
@@ -87,7 +88,7 @@ def import_log(path: Path, wishes: Wishes) -> Imported:
             f"{first.reason}); name its folder with --data-dir"
         )
     config = _config(log, [s for s in exams if s.matched], wishes)
-    return _write(log, exams, strange, config)
+    return _write(log, exams, strange, config, report)
 
 
 def _known_parts(log: Log, dataset: str | None) -> tuple[list[Part], list[LogRow]]:
@@ -222,7 +223,11 @@ def _limit(exams: Sequence[_MatchedPart]) -> int | None:
 
 
 def _write(
-    log: Log, exams: Sequence[_MatchedPart], strange: Sequence[LogRow], config: TaskConfig
+    log: Log,
+    exams: Sequence[_MatchedPart],
+    strange: Sequence[LogRow],
+    config: TaskConfig,
+    report: bool,
 ) -> Imported:
     jobs = make_jobs(config)
     by_name = {job.exam.benchmark: job for job in jobs}
@@ -251,7 +256,7 @@ def _write(
             entries.append(entry.with_notices([origin, *_losses(compared[entry.name])]))
         results = msgspec.structs.replace(results, benchmarks=tuple(entries))
         file.finish(complete=True)
-        write_outputs(Run(folder), results, requests, config.language, report=True)
+        write_outputs(Run(folder), results, requests, config.language, report=report)
     document = {
         "schema": 1,
         "run": folder.name,

@@ -24,6 +24,12 @@ TOOLS: dict[str, Tool] = {
 }
 
 
+def is_log(path: Path) -> bool:
+    """Whether a known tool could have written what lies at `path`."""
+    source = Source(path)
+    return any(tool.find(source) for tool in TOOLS.values())
+
+
 def read_log(path: Path, tool: str | None = None) -> Log:
     """Read the log at `path`; UsageError where no tool, or more than one, could have written it."""
     source = Source(path)

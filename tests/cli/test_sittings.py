@@ -1,0 +1,75 @@
+"""What a source says, question by question: stored runs, arms, predictions, other tools' logs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from keju.errors import UsageError
+from keju.models.scripted import ScriptedModel
+from keju.results.sittings import obstacle, sittings_of, unlikes
+from keju.types import Request
+from tests.cli.conftest import Keju
+
+
+@pytest.fixture
+def sit(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> object:
+    """Sit the built-in exam; every answer is `letter`."""
+
+    def run(name: str, letter: str = "A", *more: str) -> None:
+        def answer(_: Request) -> str:
+            return f"ANSWER: {letter}"
+
+        monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
+        ran = keju(
+            "eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--run-id", name,
+            *more,
+        )  # fmt: skip
+        assert ran.code == 0, ran.err
+
+    return run
+
+
+def test_a_run_is_what_its_results_say(keju: Keju, sit: object) -> None:
+    assert callable(sit)
+    sit("one")
+    (sitting,) = sittings_of("one")
+    (entry,) = keju("score", "one", "--json").json["benchmarks"]
+    scores = [item.score for item in sitting]
+    assert len(sitting) == entry["n"]
+    known = [score for score in scores if score is not None]
+    assert sum(known) / len(known) == pytest.approx(entry["metrics"]["accuracy"]["value"])
+    assert {item.answer for item in sitting} <= {"A", None}
+    assert all(item.cluster is None and item.cost is None for item in sitting)
+    assert (sitting.name, sitting.model, sitting.arm) == ("one", "scripted", "")
+
+
+def test_conditions_are_told_from_circumstances(sit: object) -> None:
+    assert callable(sit)
+    sit("one")
+    sit("two", "B", "--generation-config", '{"temperature": 0.5}', "--limit", "3")
+    sit("three", "A", "--seed", "7")
+    (one,), (two,), (three,) = sittings_of("one"), sittings_of("two"), sittings_of("three")
+    assert obstacle(one, two) is None
+    assert {"temperature", "limit"} <= {own.field for own in unlikes(one, two)}
+    found = obstacle(one, three)
+    assert found is not None
+    assert (found.field, found.first, found.second) == ("seed", 42, 7)
+
+
+def test_strange_sources_are_refused_by_name(sit: object) -> None:
+    assert callable(sit)
+    sit("one")
+    Path("folder").mkdir()
+    Path("p.jsonl").write_text(json.dumps({"id": "x", "output": "A"}))
+    for source, exam, told in (
+        ("absent", None, "no run 'absent'"),
+        ("folder", None, "name the exam"),
+        ("folder", "demo", "is a folder"),
+        ("p.jsonl", None, "--datasets"),
+        ("one", "bbh", "did not sit bbh"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            sittings_of(source, datasets=exam)
