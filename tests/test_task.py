@@ -191,30 +191,55 @@ def test_a_key_that_is_withdrawn_stops_the_run_with_exit_5(tmp_path: Path) -> No
     assert all(record.reply.error is None for record in records)
 
 
+USAGE = {"prompt_tokens": 80, "completion_tokens": 20}
+PREFLIGHT = 1
+
+
 @pytest.mark.parametrize(
-    ("budget", "words"),
+    ("budget", "words", "paid"),
     [
-        ({"requests": 30}, "30 requests"),
-        ({"tokens": 2000}, "2000 tokens"),
-        ({"cost": 0.002}, "in cost"),
+        ({"requests": 30}, "30 requests", 30),
+        ({"tokens": 1999}, "1999 tokens", 19),
+        ({"tokens": 2000}, "2000 tokens", 20),
+        ({"tokens": 100}, "100 tokens", 1),
+        ({"tokens": 50}, "50 tokens", 1),  # what the first reply takes cannot be known
+        ({"cost": 0.0012}, "0.0012 in cost", 12),
     ],
 )
-def test_a_budget_is_never_overspent_by_more_than_what_is_in_flight(
-    endpoint: FaultyEndpoint, tmp_path: Path, budget: dict[str, Any], words: str
+def test_a_budget_is_not_overspent_by_what_is_in_flight(
+    tmp_path: Path, budget: dict[str, Any], words: str, paid: int
 ) -> None:
     price = {"input": 1.0, "output": 1.0}
-    finished = run_exams(config(endpoint, tmp_path, budget=budget, price=price, eval_batch_size=4))
-    assert finished.exit_code == 4
-    assert words in finished.message
-    usage = finished.document["benchmarks"][0]["usage"]
-    tokens = usage["input_tokens"] + usage["output_tokens"]
-    flight = 4 * tokens / usage["requests"]
-    assert usage["requests"] <= 30 or "requests" not in budget
-    assert tokens <= 2000 + flight or "tokens" not in budget
-    assert tokens / 1e6 <= 0.002 + flight / 1e6 or "cost" not in budget
-    more = run_exams(config(endpoint, tmp_path))
+    limits = {"budget": budget, "price": price, "eval_batch_size": 16}
+    with FaultyEndpoint(Plan(answers=answer, usage=USAGE, latency=0.02)) as endpoint:
+        finished = run_exams(config(endpoint, tmp_path, **limits))
+        assert endpoint.stats.requests == paid + PREFLIGHT
+        assert finished.exit_code == 4
+        assert words in finished.message
+        # Nothing is left of it for a second sitting.
+        assert run_exams(config(endpoint, tmp_path, **limits)).exit_code == 4
+        assert endpoint.stats.requests == paid + 2 * PREFLIGHT
+        more = run_exams(config(endpoint, tmp_path))
     assert more.exit_code == 0
     assert sum(more.document["benchmarks"][0]["outcomes"].values()) == 120
+
+
+def test_a_budget_is_overspent_by_nothing_but_replies_dearer_than_all_before(
+    endpoint: FaultyEndpoint, tmp_path: Path
+) -> None:
+    finished = run_exams(config(endpoint, tmp_path, budget={"tokens": 2000}))
+    taken = [r.reply.usage.input + r.reply.usage.output for r in Records(tmp_path / "r")]
+    assert finished.exit_code == 4
+    assert sum(taken) <= 2000 + 16 * (max(taken) - min(taken))
+    assert sum(taken) > 2000 - 2 * max(taken)
+
+
+def test_a_budget_that_nobody_can_keep_stops_the_run(tmp_path: Path) -> None:
+    with FaultyEndpoint(Plan(answers=answer, usage={})) as endpoint:
+        finished = run_exams(config(endpoint, tmp_path, budget={"tokens": 2000}))
+        assert endpoint.stats.requests == 1 + PREFLIGHT
+    assert finished.exit_code == 5
+    assert "does not say how many tokens" in finished.message
 
 
 def test_a_larger_limit_another_port_and_an_added_subset_reuse_what_is_valid(

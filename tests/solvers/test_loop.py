@@ -290,6 +290,25 @@ def test_limits_end_an_episode(agent: dict[str, Any], stop: str) -> None:
     assert kind == ("timeout" if stop == "timeout" else "ok")
 
 
+@pytest.mark.parametrize(
+    ("agent", "asked"),
+    [({"max_tokens": 250}, 2), ({"max_tokens": 300}, 3), ({"max_cost": 0.25}, 2)],
+)
+def test_limits_of_an_episode_are_not_exceeded_by_another_turn(
+    agent: dict[str, Any], asked: int
+) -> None:
+    usage = {"prompt_tokens": 90, "completion_tokens": 10}
+    call = partial(_say, calling(("add", {"a": 1, "b": 1})))
+    exchange, bodies = solve(call, agent=agent, price=Price(input=1000, output=1000), usage=usage)
+    assert (stop_of(exchange), len(bodies)) == ("budget", asked)
+
+
+def test_limits_that_nobody_can_keep_stop_the_run() -> None:
+    call = partial(_say, calling(("add", {"a": 1, "b": 1})))
+    with pytest.raises(EndpointError, match="does not say how many tokens"):
+        solve(call, agent={"max_tokens": 250}, usage={})
+
+
 def test_a_model_that_does_not_answer_in_time_ends_the_episode() -> None:
     exchange, _ = solve(sums, agent={"timeout_seconds": 0.2}, latency=2.0)
     assert stop_of(exchange) == "timeout"

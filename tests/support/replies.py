@@ -88,6 +88,8 @@ class Plan:
     """Every later call is answered 503."""
     raw: Callable[[Asked, int], Raw | None] | None = None
     """Bytes in place of the reply to an attempt (from 0) at a prompt; None for a good reply."""
+    usage: Mapping[str, int] | None = None
+    """The ``usage`` of every reply, empty for none; counted from the texts by default."""
     model_name: str | None = None
     """The model name in replies; the one asked for by default."""
 
@@ -198,6 +200,8 @@ def answer(plan: Plan, asked: Asked) -> bytes:
             "total_tokens": read + spoken,
         },
     }
+    if plan.usage is not None:
+        document["usage"] = dict(plan.usage) or None
     return msgspec.json.encode(document)
 
 

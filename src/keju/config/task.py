@@ -239,7 +239,7 @@ class Price(StrictSettings):
 
 
 class Budget(StrictSettings):
-    """Hard limits of a run; never overspent by more than what is in flight."""
+    """Hard limits of a run; overspent only where replies in flight are dearer than all before."""
 
     requests: Whole | None = None
     tokens: Whole | None = None

@@ -6,11 +6,13 @@ from array import array
 from collections.abc import Sequence
 
 from keju.config import Budget, Price
-from keju.errors import RunIncomplete
+from keju.errors import EndpointError, KejuError, RunIncomplete
 from keju.types import Fault, Reply, Usage
 
 COUNTED = ("input", "output", "cached", "written")
 """The counts of tokens that money depends on."""
+ROUNDING = 1 + 1e-9
+"""Ten times 0.1 is a budget of 1."""
 
 
 class Meter:
@@ -97,11 +99,12 @@ class Ledger:
 
 
 class Spending(Meter):
-    """What the session has spent, and whether the user's budget allows one request more.
+    """What the session has spent, and whether the user's budget surely pays for one request more.
 
-    A budget covers all sessions of a run: `already` holds what earlier ones spent. What is in
-    flight counts at the average of what has come back, so that a budget is never overspent by
-    more than the requests that were in flight when it was reached.
+    A budget covers all sessions of a run: `already` holds what earlier ones spent. Whatever is in
+    flight, and the next request, are expected to take as much as the dearest reply so far; until
+    the first reply has told what one takes, requests go one at a time. So a budget is overspent
+    only by what replies in flight take beyond the dearest one before them.
     """
 
     def __init__(
@@ -116,7 +119,20 @@ class Spending(Meter):
         self._seconds = seconds
         self.price = price
         self._budget = budget
-        self._already = already or Meter()
+        self._already = already = already or Meter()
+        earlier = max(1, already.requests)  # of earlier replies only the mean is known
+        self._dearest = {
+            "tokens": already.tokens / earlier,
+            "cost": (already.cost(price) or 0.0) / earlier,
+        }
+
+    def add(self, usage: Usage, replies: int = 1) -> None:
+        """Count the tokens of one reply."""
+        super().add(usage, replies)
+        cost = _cost(usage, self.price) if self.price is not None else 0.0
+        taken = {"tokens": usage.input + usage.output, "cost": cost}
+        for name, amount in taken.items():
+            self._dearest[name] = max(amount, self._dearest[name])
 
     @property
     def limited(self) -> bool:
@@ -127,18 +143,27 @@ class Spending(Meter):
         """Tokens of a reply so far; 0 before the first one."""
         return self.tokens / self.replies if self.replies else 0.0
 
-    def exhausted(self, in_flight: int, seconds: float) -> RunIncomplete | None:
-        """The error of a budget that allows no further request; None if all do."""
-        budget, already = self._budget, self._already
-        ahead = 1 + in_flight / self.replies if self.replies else 1.0
+    def exhausted(self, in_flight: int, seconds: float) -> KejuError | None:
+        """Why a budget does not surely pay for a further request; None if all do.
+
+        Where requests are in flight, their replies may change that.
+        """
+        already, cost = self._already, self.cost(self.price) or 0.0
         spent = {
             "requests": already.requests + self.requests,
             "seconds": self._seconds + seconds,
-            "tokens": already.tokens + self.tokens * ahead,
-            "cost": (already.cost(self.price) or 0.0) + (self.cost(self.price) or 0.0) * ahead,
+            "tokens": already.tokens + self.tokens,
+            "cost": (already.cost(self.price) or 0.0) + cost,
         }
         for name, amount in spent.items():
-            most = getattr(budget, name)
-            if most and amount >= most and (name != "cost" or self.price):
-                return RunIncomplete(f"budget_of_{name}", most=most)
+            most = getattr(self._budget, name)
+            if not most or (name == "cost" and self.price is None):
+                continue
+            each = self._dearest.get(name, 0.0)
+            unknown = name in self._dearest and not self._dearest["tokens"]
+            if unknown and self.replies:
+                return EndpointError("budget_without_usage", budget=name)
+            expected = amount + each * (in_flight + 1)
+            if amount >= most or expected > most * ROUNDING or (unknown and in_flight):
+                return RunIncomplete(f"budget_of_{name}", most=most, spent=amount, each=each)
         return None

@@ -333,7 +333,7 @@ class Channel:
             faults += (fault,)
             self.retries += 1
             await self._wait_without_slot(self._backoff(fault, len(faults)))
-        self.spending.add(reply.usage)
+        self.spending.add(reply.usage, replies=fault is None)
         if self._tokens is not None:
             self._tokens.draw(reply.usage.input + reply.usage.output)
         return Exchange(reply, faults, seconds=seconds)

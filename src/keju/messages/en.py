@@ -233,10 +233,14 @@ TEXTS: dict[str, str] = {
     "{tokens} tokens of max_tokens: raise it where replies are cut off",
     "judge_told": "judge {judge}: {notice}",
     # Runs.
-    "budget_of_cost": "the budget of {most:g} in cost is used up: give a larger one to go on",
+    "budget_of_cost": "the budget of {most:g} in cost does not surely pay for another reply: "
+    "{spent:.4g} is spent, and a reply took up to {each:.4g}; give a larger one to go on",
     "budget_of_requests": "the budget of {most} requests is used up: give a larger one to go on",
     "budget_of_seconds": "the budget of {most:g} seconds is used up: give a larger one to go on",
-    "budget_of_tokens": "the budget of {most} tokens is used up: give a larger one to go on",
+    "budget_of_tokens": "the budget of {most} tokens does not surely pay for another reply: "
+    "{spent} are spent, and a reply took up to {each:.0f}; give a larger one to go on",
+    "budget_without_usage": "the endpoint does not say how many tokens a reply took, so that a "
+    "limit of {budget} cannot be kept: limit requests or seconds instead",
     "conversation_as_completion": "{name}: protocol '{protocol}' is a conversation and cannot be "
     "sent to a completions endpoint; use --api chat",
     "earlier_results_stay": "{problem}; the earlier results stay as they are until this grading "

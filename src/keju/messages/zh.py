@@ -207,10 +207,14 @@ TEXTS: dict[str, str] = {
     "endpoint_refuses_more": "接口拒绝继续工作：{problem}",
     "endpoint_stayed_down": "接口停止响应超过 {seconds:g} 秒",
     # Runs.
-    "budget_of_cost": "费用预算 {most:g} 已用完：请提高预算以继续",
+    "budget_of_cost": "费用预算 {most:g} 不足以确保再付一条回答：已花费 {spent:.4g}，"
+    "单条回答最多花费 {each:.4g}；请提高预算以继续",
     "budget_of_requests": "{most} 次请求的预算已用完：请提高预算以继续",
     "budget_of_seconds": "{most:g} 秒的预算已用完：请提高预算以继续",
-    "budget_of_tokens": "{most} 个 token 的预算已用完：请提高预算以继续",
+    "budget_of_tokens": "{most} 个 token 的预算不足以确保再付一条回答：已用 {spent} 个，"
+    "单条回答最多用 {each:.0f} 个；请提高预算以继续",
+    "budget_without_usage": "端点没有报告回答所用的 token 数，因此无法遵守 {budget} 的限额："
+    "请改用 requests 或 seconds 限额",
     "conversation_as_completion": "{name}：协议“{protocol}”是对话，不能发送到 completions 接口；"
     "请使用 --api chat",
     "earlier_results_stay": "{problem}；在本次评分完成之前，先前的结果保持不变",

@@ -23,8 +23,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from keju.config import Agent, Price
-from keju.engine.budget import Meter
+from keju.config import Agent, Budget, Price
+from keju.engine.budget import Spending
 from keju.engine.channel import Channel, Exchange, Solver
 from keju.errors import ConfigError, EndpointError, KejuError, Notice
 from keju.models.base import Model
@@ -193,14 +193,15 @@ class _Episode:
 
     def __init__(self, loop: ToolLoop, request: Request, channel: Channel) -> None:
         self._loop = loop
-        self._agent, self._price, self._protocol = loop.agent, loop.price, loop.protocol
+        self._agent, self._protocol = loop.agent, loop.protocol
         self._request, self._channel = request, channel
         self._turns: list[Turn] = []
         """The transcript."""
         self._sent: list[Turn] = []
         """What the model is sent of it."""
         self._note: Turn | None = None
-        self._meter = Meter()
+        limits = Budget(tokens=loop.agent.max_tokens, cost=loop.agent.max_cost)
+        self._meter = Spending(limits, loop.price)
         self._faults: tuple[Fault, ...] = ()
         self._seconds = 0.0
         self._size = 0
@@ -331,18 +332,19 @@ class _Episode:
         return result if result.seconds else result._replace(seconds=monotonic() - started)
 
     def _look_at_limits(self) -> None:
-        """End the episode where a limit is reached and it has not ended before."""
-        agent, meter = self._agent, self._meter
-        late: Stop = "episode_timeout" if self._submits else "timeout"
-        spent: list[tuple[float, float | None, Stop]] = [
-            (self._seconds, agent.timeout_seconds, late),
-            (meter.tokens, agent.max_tokens, "budget"),
-            (meter.cost(self._price) or 0.0, agent.max_cost, "budget"),
-            (self._size, LONGEST, "context_overflow"),
-        ]
-        for amount, most, stop in spent:
-            if most is not None and amount >= most and self._stop is None:
-                self._end(stop)
+        """End the episode where a limit is reached, or does not pay for another such turn."""
+        if self._stop is not None:
+            return
+        limit = self._agent.timeout_seconds
+        exhausted = self._meter.exhausted(0, 0.0)
+        if isinstance(exhausted, EndpointError):  # nobody can keep these limits
+            self._channel.stop(exhausted)
+        elif limit is not None and self._seconds >= limit:
+            self._end("episode_timeout" if self._submits else "timeout")
+        elif exhausted is not None:
+            self._end("budget")
+        elif self._size >= LONGEST:
+            self._end("context_overflow")
 
     def _say(self, turn: Turn) -> None:
         self._turns.append(turn)
