@@ -128,7 +128,7 @@ def choose(
         subset = sample.subset if sample else name if (record.bench, name) in rights else ""
         correct = bool(record.readings) and record.readings[0].score.outcome == "correct"
         (right if correct else failed).offer(
-            (record.bench, subset), key, partial(_case, record, sample, subset, labels)
+            (record.bench, subset), key, partial(case_of, record, sample, subset, labels)
         )
     places = {bucket: place for place, bucket in enumerate(rights)}
 
@@ -167,7 +167,9 @@ def excerpt(text: str, limit: int = TEXT_LIMIT) -> Excerpt:
     return Excerpt(text[: limit - TAIL], len(text) - limit, text[len(text) - TAIL :])
 
 
-def _case(record: Record, sample: Sample | None, subset: str, labels: Labels) -> Case:
+def case_of(
+    record: Record, sample: Sample | None, subset: str, labels: Labels, limit: int = TEXT_LIMIT
+) -> Case:
     """An answer with its texts cut, and its options in the order in which the model saw them."""
     reply = record.reply
     bare = replace(reply, text="", reasoning="", raw="", tool_calls=(), episode=None)
@@ -184,10 +186,10 @@ def _case(record: Record, sample: Sample | None, subset: str, labels: Labels) ->
     return Case(
         subset=subset,
         record=replace(record, reply=bare),  # without its long texts keeping it is cheap
-        question=excerpt(sample.text) if sample else None,
+        question=excerpt(sample.text, limit) if sample else None,
         choices=tuple(f"{cut.head} … {cut.tail}" if cut.left_out else cut.head for cut in cuts),
-        reply=excerpt(reply.text),
-        reasoning=excerpt(reply.reasoning),
+        reply=excerpt(reply.text, limit),
+        reasoning=excerpt(reply.reasoning, limit),
         reasoning_length=len(reply.reasoning),
-        steps=tuple((step.title, excerpt(step.text), step.failed) for step in steps),
+        steps=tuple((step.title, excerpt(step.text, limit), step.failed) for step in steps),
     )

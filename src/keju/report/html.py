@@ -19,6 +19,7 @@ from keju.report import arms
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import Case, Gallery, choose
+from keju.report.pages import make_environment
 from keju.results.schema import NO_GOLD, Entry, Results, Timing, Usage, to_document
 from keju.runs.folder import REPORT, RESULTS
 from keju.runs.manifest import Manifest, StoredData
@@ -67,22 +68,11 @@ def write_report(
     `answers` are the records that count, each after its question or, where the data is not at
     hand, None. They are read once; what is kept of them is bounded.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     labels = Labels(language)
     gallery = choose(answers, results.benchmarks, labels)
     context = _context(results, gallery, manifest, labels)
-    environment = Environment(
-        loader=PackageLoader("keju.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    for name in ("percent", "published", "interval", "count", "share"):
-        environment.filters[name] = getattr(fmt, name)
     with whole_file(output) as file:
-        for part in environment.get_template("report.html.j2").generate(context):
+        for part in make_environment().get_template("report.html.j2").generate(context):
             file.write(part.encode("utf-8", "replace"))
 
 
@@ -103,8 +93,9 @@ def _context(
     failures = []
     for number, case in enumerate(gallery.failures):
         known = links.setdefault(case.record.bench, {})
-        anchor = "" if case.subset in known else known.setdefault(case.subset, f"failed-{number}")
-        failures.append(_shown_case(case, labels) | {"anchor": anchor})
+        anchor = "" if case.subset in known else f"failed-{number}"
+        known.setdefault(case.subset, f"#{anchor}")
+        failures.append(shown_case(case, labels) | {"anchor": anchor})
     disagreements = results.disagreements or ()
     return {
         "t": labels,
@@ -143,7 +134,7 @@ def _context(
         "manifest": leaves[:MANIFEST_ROWS],
         "manifest_total": len(leaves),
         "failures": failures,
-        "successes": [_shown_case(case, labels) | {"anchor": ""} for case in gallery.successes],
+        "successes": [shown_case(case, labels) | {"anchor": ""} for case in gallery.successes],
         "failure_total": max(wrong, len(gallery.failures)),
         "failures_cut": len(gallery.failures) < wrong
         or any(text.left_out for case in gallery.failures for text in case.texts),
@@ -156,7 +147,6 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
     """One entry of the results, made ready for the template."""
     metrics = fmt.shown_metrics(entry, labels)
     chance = entry.metrics.get("chance")
-    total = sum(entry.outcomes.values())
     notes = (
         arms.tool_words(entry, labels),
         fmt.sign_words(entry, labels),
@@ -187,7 +177,7 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
             for r in entry.reference
         ],
         "outcome_words": fmt.outcome_words(entry.outcomes, labels),
-        "outcome_shares": [(o, entry.outcomes.get(o, 0) / total) for o in ALL_OUTCOMES if total],
+        "outcomes": {o: entry.outcomes.get(o, 0) for o in ALL_OUTCOMES},
         "notes": [note for note in notes if note],
         "shown_outcomes": fmt.occurring_outcomes(entry.subsets),
         "references": [
@@ -294,7 +284,7 @@ def _shown(value: Any) -> str:
 # Single answers.
 
 
-def _shown_case(case: Case, labels: Labels) -> dict[str, Any]:
+def shown_case(case: Case, labels: Labels) -> dict[str, Any]:
     """One answer, made ready for the template."""
     record = case.record
     first = record.readings[0] if record.readings else None

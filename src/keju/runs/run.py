@@ -75,6 +75,28 @@ def key_digest(bench: str, sample_id: str, arm: str, epoch: int) -> bytes:
     return text_digest(f"{bench}\0{sample_id}\0{arm}\0{epoch}")
 
 
+class Counting:
+    """The rule above for records that come one by one, each with the number of its request."""
+
+    def __init__(self, *, by_key: bool) -> None:
+        self._by_key = by_key
+        self._replied = bytearray()
+
+    def takes(self, number: int, failed: bool) -> bool:
+        """Whether a record counts now; it takes the place of the one that counted before."""
+        replied = self._replied
+        if number >= len(replied):
+            replied += bytes(number + 1 - len(replied))
+        if replied[number] and (failed or not self._by_key):
+            return False
+        replied[number] |= not failed
+        return True
+
+    def begin(self, failed: Iterable[bool]) -> None:
+        """Take in the first records of further requests, which all count."""
+        self._replied += bytes(not each for each in failed)
+
+
 def counting(
     placed: Iterable[tuple[int, Record]],
     table: DigestTable,
@@ -90,7 +112,7 @@ def counting(
     place.
     """
     number_of = table.add if grow else table.find
-    replied = bytearray(len(table))
+    rule = Counting(by_key=by_key)
     for start, record in placed:
         if by_key:
             digest = key_digest(record.bench, record.id, record.arm, record.epoch)
@@ -99,14 +121,8 @@ def counting(
         number = number_of(digest)
         if number < 0:
             on_other(record)
-            continue
-        if number == len(replied):
-            replied.append(0)
-        failed = record.reply.fault is not None
-        if replied[number] and (failed or not by_key):
-            continue
-        replied[number] |= not failed
-        yield number, start, record
+        elif rule.takes(number, record.reply.fault is not None):
+            yield number, start, record
 
 
 class Run:
