@@ -25,6 +25,7 @@ LEVELS = (
     ("results",),
     ("report", "viewer", "interop"),
     ("task",),
+    ("api",),
     ("cli",),
 )
 """A room imports rooms of lower levels, and of its own level without a cycle."""

@@ -15,12 +15,25 @@ if TYPE_CHECKING:
     from keju.answers.reader import Reader
     from keju.answers.robust import RobustReader
     from keju.answers.wordings import ANSWER_COLON
+    from keju.api import (
+        RunResults,
+        StoredRun,
+        arun_task,
+        export,
+        judge,
+        list_runs,
+        open_run,
+        report,
+        run_task,
+        score,
+    )
     from keju.benchmarks.base import Benchmark, Exam, Mean, Protocol, Reference, Subset, by_name
     from keju.benchmarks.kit import Question, Questions, Setup, grader, pattern_reader, reader
     from keju.benchmarks.prepare import prepare_exam
     from keju.benchmarks.registry import find_benchmark
     from keju.benchmarks.wording import Wording, words
     from keju.config import DatasetArgs, GenerationConfig, TaskConfig
+    from keju.engine.display import Progress
     from keju.errors import (
         ConfigError,
         DataError,
@@ -32,9 +45,10 @@ if TYPE_CHECKING:
         UsageError,
     )
     from keju.models.base import Model
-    from keju.runs.run import Run, list_runs, open_run
+    from keju.results.samples import SampleRow, Samples
+    from keju.results.schema import Results
+    from keju.runs.run import Run
     from keju.sources.layouts import HubRepo, Layout
-    from keju.task import run_task
     from keju.types import Answer, Message, Prompt, Record, Reply, Request, Sample, Score
 
     __version__: str
@@ -59,6 +73,7 @@ __all__ = [
     "MissingExtra",
     "Model",
     "Number",
+    "Progress",
     "Prompt",
     "Protocol",
     "Question",
@@ -68,26 +83,36 @@ __all__ = [
     "Reference",
     "Reply",
     "Request",
+    "Results",
     "RobustReader",
     "Run",
     "RunIncomplete",
+    "RunResults",
     "Sample",
+    "SampleRow",
+    "Samples",
     "Score",
     "Setup",
+    "StoredRun",
     "Subset",
     "TaskConfig",
     "UsageError",
     "Wording",
     "__version__",
+    "arun_task",
     "by_name",
+    "export",
     "find_benchmark",
     "grader",
+    "judge",
     "list_runs",
     "open_run",
     "pattern_reader",
     "prepare_exam",
     "reader",
+    "report",
     "run_task",
+    "score",
     "words",
 ]
 
@@ -122,8 +147,22 @@ _HOMES = {
         "UsageError",
     ),
     "keju.models.base": ("Model",),
-    "keju.runs.run": ("Run", "list_runs", "open_run"),
-    "keju.task": ("run_task",),
+    "keju.api": (
+        "RunResults",
+        "StoredRun",
+        "arun_task",
+        "export",
+        "judge",
+        "list_runs",
+        "open_run",
+        "report",
+        "run_task",
+        "score",
+    ),
+    "keju.engine.display": ("Progress",),
+    "keju.results.samples": ("SampleRow", "Samples"),
+    "keju.results.schema": ("Results",),
+    "keju.runs.run": ("Run",),
     "keju.types": (
         "Answer",
         "Message",

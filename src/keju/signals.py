@@ -1,7 +1,8 @@
 """Ctrl-C, SIGTERM and SIGHUP: one meaning, from the first import to the last file.
 
 They raise KeyboardInterrupt, except where a function asks to be called instead. What is saved is
-saved whole at any moment, so that they may come at any moment.
+saved whole at any moment, so that they may come at any moment. Work in another thread than the
+main one, which hears no signal, is interrupted by whoever holds its `Remote`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -61,3 +63,36 @@ def calling(call: Callable[[], None], loop: AbstractEventLoop) -> Iterator[None]
             loop.remove_signal_handler(number)
             if handler is not None:
                 signal.signal(number, handler)
+
+
+class Remote:
+    """Interrupts work that goes on in a thread of its own, as a signal does in the main one."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._call: Callable[[], None] | None = None
+
+    def interrupt(self) -> None:
+        """Interrupt it; what has not begun to listen yet hears of it when it does."""
+        self._calls += 1
+        if self._call is not None:
+            self._call()
+
+    @contextmanager
+    def calling(self, call: Callable[[], None], loop: AbstractEventLoop) -> Iterator[None]:
+        """While it is open, an interrupt calls a function on the loop of the thread."""
+
+        def post() -> None:
+            loop.call_soon_threadsafe(call)
+
+        self._call = post
+        try:
+            if self._calls:
+                call()
+            yield
+        finally:
+            self._call = None
+
+
+REMOTE: ContextVar[Remote | None] = ContextVar("keju_remote", default=None)
+"""Who may interrupt the work of this context."""

@@ -15,6 +15,7 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.config import JudgeConfig, TaskConfig
+from keju.config.load import load, merge
 from keju.config.providers import provider_of
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import (
@@ -29,10 +30,11 @@ from keju.engine.session import run_session
 from keju.errors import ConfigError, Interrupted, KejuError, Notice, RunIncomplete, WriteError
 from keju.files import read_json
 from keju.judges import judge_stage
+from keju.judges.judge import complete_settings, whole_settings
 from keju.messages import said
 from keju.models.registry import is_local, make_model
 from keju.report.html import write_outputs
-from keju.results.export import read_table
+from keju.results.samples import Samples
 from keju.results.schema import Results, from_document, to_document
 from keju.results.summarise import build_results, examples_of
 from keju.runs.folder import RESULTS, find_run, refuse_unknown_run, run_folder
@@ -79,32 +81,6 @@ class Finished(NamedTuple):
             return ""
         resume = self.resume_command
         return self.error.said + (said("resume_with", command=resume) if resume else "")
-
-
-def run_task(task_cfg: TaskConfig | dict[str, Any] | str | Path) -> dict[str, Any]:
-    """Run the exams of a task and return the results document.
-
-    `task_cfg` is a TaskConfig, a mapping with its fields, or the path of a YAML or JSON file.
-    Raises a KejuError that says in one line what is wrong. A run that stopped early raises
-    RunIncomplete, EndpointError or Interrupted, and can be resumed under its run id.
-    """
-    from keju.config.load import load
-
-    if isinstance(task_cfg, TaskConfig):
-        fields = task_cfg.model_dump(exclude_unset=True) | {"headers": task_cfg.headers}
-        if "arms" in fields:  # as they are: what is stored of servers lacks their secrets
-            fields["arms"] = task_cfg.arms
-        if task_cfg.api_key is not None:
-            fields["api_key"] = task_cfg.api_key.get_secret_value()
-        config = load(flags=fields, is_local=is_local)
-    elif isinstance(task_cfg, dict):
-        config = load(flags=task_cfg, is_local=is_local)
-    else:
-        config = load(file=Path(task_cfg), is_local=is_local)
-    finished = run_exams(config)
-    if finished.error is not None:
-        raise type(finished.error)(finished.problem)
-    return finished.document
 
 
 def run_exams(
@@ -208,8 +184,8 @@ def with_failed(config: TaskConfig) -> TaskConfig:
     if wanted.isdisjoint(sat):
         names = {"asked": ", ".join(sorted(wanted)), "sat": ", ".join(sat)}
         raise ConfigError("failed_of_other_exam", run=run.id, **names)
-    rows = (row for row in read_table(run, None).rows if row["benchmark"] in wanted)
-    ids = [str(row["id"]) for row in rows if row["outcome"] != "correct"]
+    failed = Samples(run, load=False).failures
+    ids = [row.id for row in failed if row.benchmark in wanted]
     if not ids:
         raise ConfigError("nothing_failed", run=run.id)
     return config.model_copy(update={"ids": list(dict.fromkeys(ids))})
@@ -396,6 +372,26 @@ def judge_run(
         unsaved = _stopped(save)
         stop = stop or unsaved
     return Finished(results, folder, f"keju judge {folder}", stop)
+
+
+def judge_stored(
+    run: Run,
+    given: dict[str, Any] | None,
+    flags: dict[str, Any],
+    *,
+    display: Display | None = None,
+    report: bool = True,
+) -> Finished:
+    """Grade a stored run as its own judge did, with `given` and then `flags` laid over that."""
+    file, settings = run.folder / MANIFEST, dict(flags)
+    earlier = whole_settings(run.manifest.graded_by or {})
+    if earlier:
+        settings["judge"] = earlier
+    if given is not None:
+        config = load(file, flags=settings, is_local=is_local)
+        settings["judge"] = merge(earlier, complete_settings(config, given))
+    config = load(file, flags=settings, is_local=is_local)
+    return judge_run(config, run.folder, display=display, report=report)
 
 
 def _describe_results(manifest: Manifest, other: Manifest) -> None:

@@ -25,24 +25,13 @@ def judge(run: str, work_dir: str | None, no_report: bool, quiet: bool, **settin
     Exit codes: 0 ok, 2 usage, 3 more than half without a grade, 4 incomplete, 5 endpoint,
     130 interrupted.
     """
-    from keju.config.load import MANIFEST, load, merge
-    from keju.judges.judge import complete_settings, whole_settings
-    from keju.models.registry import is_local
     from keju.report.live import make_display
-    from keju.task import judge_run
+    from keju.task import judge_stored
 
-    stored = stored_run(run, work_dir)
-    manifest = stored.folder / MANIFEST
-    given = settings.pop("judge", None)
-    judge = whole_settings(stored.manifest.graded_by or {})
-    if judge:
-        settings["judge"] = judge
-    if given is not None:
-        config = load(manifest, flags=settings, is_local=is_local)
-        settings["judge"] = merge(judge, complete_settings(config, given))
-    finished = judge_run(
-        load(manifest, flags=settings, is_local=is_local),
-        stored.folder,
+    finished = judge_stored(
+        stored_run(run, work_dir),
+        settings.pop("judge", None),
+        settings,
         display=make_display(sys.stderr, quiet=quiet),
         report=not no_report,
     )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from keju.cli.command import Output, command
 from keju.cli.common import note, print_lines, stored_run
-from keju.errors import UsageError
 from keju.messages import said
 
 
@@ -20,32 +18,11 @@ def report(
     work_dir: str | None,
 ) -> Output:
     """Write the report of a run as one HTML file that needs no network."""
-    from keju.engine.job import make_jobs
-    from keju.engine.resume import JobRequests, answers_of
-    from keju.report.html import write_report
-    from keju.results.schema import from_document
-    from keju.results.score import score_run
-    from keju.runs.folder import REPORT
-    from keju.runs.run import damage_notices
+    from keju.report.html import report_run
 
     stored = stored_run(run, work_dir)
-    current = stored.results_are_current
-    results = from_document(stored.results()) if current else score_run(stored, data_dir=data_dir)
-    target = Path(output) if output else stored.folder / REPORT
-    requests = None
-    try:
-        requests = JobRequests(make_jobs(stored.config(data_dir)))
-    except UsageError as error:
-        note(f"keju: the report goes without the questions' texts: {error}")
-    answers = answers_of(stored, requests)
-    write_report(results, answers, target, manifest=stored.manifest, language=language)
-    missing = [
-        notice
-        for entry in results.benchmarks
-        for notice in entry.notices
-        if notice.code == "replies_missing"
-    ]
-    for notice in [*missing, *damage_notices(stored.damaged, len(missing))]:
+    target, notices = report_run(stored, output, language=language, data_dir=data_dir)
+    for notice in notices:
         note(f"keju: {notice.said}")
     document = {"run": stored.id, "report": str(target)}
     return Output(document, lambda: print_lines(said("wrote", file=target)))

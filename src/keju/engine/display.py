@@ -41,6 +41,8 @@ class Progress:
 
     done: int
     total: int
+    right: int = 0
+    """Answers that are correct."""
     exams: tuple[Standing, ...] = ()
     unparsed: int = 0
     truncated: int = 0
@@ -59,6 +61,8 @@ class Progress:
     waiting: str = ""
     """What the engine waits for, e.g. ``rate limit``; empty when it does not."""
     retries: int = 0
+    left: float | None = None
+    """Seconds to the end at the present pace, where a callback is told of it and it is known."""
 
 
 class Display(Protocol):

@@ -22,7 +22,7 @@ from keju.errors import Interrupted, KejuError, Notice, WriteError
 from keju.models.base import Model
 from keju.runs.journal import Journal
 from keju.runs.manifest import SessionLog, StoredSession, now
-from keju.signals import calling
+from keju.signals import REMOTE, calling
 
 T = TypeVar("T")
 
@@ -192,11 +192,12 @@ class _Session:
         channel, spent = self._channel, self._channel.spending
         heads = [job.tallies[0] for job in self._jobs]
         counts = [sum(column) for column in zip(*(tally.counts for tally in heads), strict=True)]
-        _, _, unparsed, truncated, refused, _, errors, _ = counts
+        right, _, unparsed, truncated, refused, _, errors, _ = counts
         self._display.update(
             Progress(
                 done=sum(counts),
                 total=sum(job.units for job in self._jobs),
+                right=right,
                 exams=tuple(
                     Standing(
                         job.title,
@@ -259,6 +260,8 @@ def _run_here(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 def _signals(
     call: Callable[[], None], loop: asyncio.AbstractEventLoop
 ) -> AbstractContextManager[None]:
-    """While it is open, signals call a function; only the main thread hears any."""
-    main = threading.current_thread() is threading.main_thread()
-    return calling(call, loop) if main else nullcontext()
+    """While it is open, signals call a function; another than the main thread has its remote."""
+    if threading.current_thread() is threading.main_thread():
+        return calling(call, loop)
+    remote = REMOTE.get()
+    return remote.calling(call, loop) if remote is not None else nullcontext()

@@ -531,6 +531,9 @@ TEXTS: dict[str, str] = {
     "serves many questions",
     # Scoring, exporting and verifying what is stored.
     "export_nothing": "run '{run}' has no answers to export",
+    "export_without_data": "the table goes without subsets and questions: {problem}",
+    "report_without_data": "the report goes without the questions' texts: {problem}",
+    "export_unknown_form": "there is no format '{form}' (valid: {forms})",
     "results_shape": "not a results document: {problem}",
     "asks_nothing": "it shapes what is asked, and the outputs are already there",
     "row_contradiction": (

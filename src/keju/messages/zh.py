@@ -460,6 +460,9 @@ TEXTS: dict[str, str] = {
     "scope 为“{scope}”的服务器服务于多道题",
     # 对已存结果的评分、导出与核对。
     "export_nothing": "运行“{run}”没有可导出的回答",
+    "export_without_data": "表格中没有子集和题目：{problem}",
+    "report_without_data": "报告中没有题目原文：{problem}",
+    "export_unknown_form": "没有格式“{form}”（可用：{forms}）",
     "results_shape": "不是结果文件：{problem}",
     "asks_nothing": "它只影响提问，而输出已经存在",
     "row_contradiction": "键互相矛盾：问题“{id}”的 {key} 不是“{value}”",

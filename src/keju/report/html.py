@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from keju.config.address import shown_url
+from keju.engine.job import make_jobs
 from keju.engine.resume import JobRequests, answers_of
+from keju.errors import Notice, UsageError
 from keju.files import whole_file, write_json
 from keju.messages import Language
 from keju.report import arms
@@ -21,9 +23,10 @@ from keju.report.format import Labels
 from keju.report.gallery import Case, Gallery, choose
 from keju.report.pages import make_environment
 from keju.results.schema import NO_GOLD, Entry, Results, Timing, Usage, to_document
+from keju.results.score import current_results
 from keju.runs.folder import REPORT, RESULTS
 from keju.runs.manifest import Manifest, StoredData
-from keju.runs.run import Run
+from keju.runs.run import Run, damage_notices
 from keju.types import ALL_OUTCOMES, LABELS, Reading, Record, Sample
 
 HTML_LANG: dict[Language, str] = {"en": "en", "zh": "zh-CN"}
@@ -53,6 +56,39 @@ def write_outputs(
     if report:
         answers, output = answers_of(run, requests), run.folder / REPORT
         write_report(results, answers, output, manifest=run.manifest, language=language)
+
+
+class Written(NamedTuple):
+    """A report that was written."""
+
+    path: Path
+    notices: list[Notice]
+    """What it lacks."""
+
+
+def report_run(
+    run: Run,
+    output: str | Path | None = None,
+    *,
+    language: Language = "en",
+    data_dir: str | None = None,
+) -> Written:
+    """Write the page of a stored run, by default into its folder."""
+    results, requests, said = current_results(run, data_dir), None, []
+    path = Path(output) if output else run.folder / REPORT
+    try:
+        requests = JobRequests(make_jobs(run.config(data_dir)))
+    except UsageError as error:
+        said.append(Notice("report_without_data", {"problem": error.notice}))
+    answers = answers_of(run, requests)
+    write_report(results, answers, path, manifest=run.manifest, language=language)
+    missing = [
+        notice
+        for entry in results.benchmarks
+        for notice in entry.notices
+        if notice.code == "replies_missing"
+    ]
+    return Written(path, [*said, *missing, *damage_notices(run.damaged, len(missing))])
 
 
 def write_report(

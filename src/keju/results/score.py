@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, stored_replies
 from keju.errors import DataError, Notice
+from keju.files import read_json
 from keju.judges import judge_stage
 from keju.results.arms import compare_arms
 from keju.results.predictions import Gold, read_predictions
-from keju.results.schema import SCHEMA, Disagreement, Entry, Results
+from keju.results.schema import SCHEMA, Disagreement, Entry, Results, from_document
 from keju.results.sittings import changed_files
 from keju.results.summarise import entries_of, origin_of, tools_of
-from keju.runs.folder import command_name
+from keju.runs.folder import RESULTS, command_name
 from keju.runs.run import Run, damage_notices
 from keju.runs.sameness import other_versions
 from keju.types import Reading, Sample
@@ -83,6 +84,13 @@ def score_run(
         comparisons=tuple(compare_arms(jobs, price)),
         **origin_of(run.manifest, run.folder),
     )
+
+
+def current_results(run: Run, data_dir: str | None = None) -> Results:
+    """What ``results.json`` holds, or the run scored anew where it grew after that, or has none."""
+    if run.results_are_current:
+        return from_document(read_json(run.folder / RESULTS))
+    return score_run(run, data_dir=data_dir)
 
 
 def score_predictions(

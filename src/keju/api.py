@@ -1,0 +1,182 @@
+"""What users of Python call: run a task, and look at runs that are stored.
+
+A run is named by its id, its folder, or as `open_run` gives it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from keju.config import JudgeConfig, TaskConfig
+from keju.config.load import load, runs_folder
+from keju.errors import UsageError
+from keju.interop.export import FORMS, export_run, form_of
+from keju.messages import Language
+from keju.models.registry import is_local
+from keju.report import runs
+from keju.report.html import report_run
+from keju.report.progress import Posted, Shown, display_for
+from keju.report.runs import RunResults as RunResults
+from keju.report.runs import StoredRun as StoredRun
+from keju.results.score import score_run
+from keju.runs.run import Run
+from keju.signals import REMOTE, Remote
+from keju.task import Finished, judge_stored, run_exams
+
+Task = TaskConfig | dict[str, Any] | str | Path
+"""Settings: as they are, as a mapping of their fields, or the path of a YAML or JSON file."""
+Named = str | Path | Run
+"""A stored run: its id, its folder, or itself."""
+
+
+def run_task(task_cfg: Task, *, progress: Shown = None) -> RunResults:
+    """Run the exams of a task and return its results, which are the results document too.
+
+    `task_cfg` is a TaskConfig, a mapping with its fields, or the path of a YAML or JSON file.
+    `progress` is a function that is called with a `Progress`, True for a bar or False for nothing;
+    by default there is a bar in a notebook and on a terminal.
+
+    Raises a KejuError that says in one line what is wrong. A run that stopped early raises
+    RunIncomplete, EndpointError or Interrupted, and can be resumed under its run id.
+    """
+    return _held(run_exams(_config_of(task_cfg), display=display_for(progress)))
+
+
+async def arun_task(task_cfg: Task, *, progress: Shown = None) -> RunResults:
+    """The same without keeping the running loop from other work.
+
+    The run has a thread of its own; `progress` is called on the loop. Where this call is
+    cancelled, the run stops as at Ctrl-C: what was answered is saved, and can be resumed.
+    """
+    config, remote = _config_of(task_cfg), Remote()
+    display = Posted(display_for(progress), asyncio.get_running_loop())
+
+    def work() -> RunResults:
+        REMOTE.set(remote)
+        return _held(run_exams(config, display=display))
+
+    thread = asyncio.ensure_future(asyncio.to_thread(work))
+    cancelled: asyncio.CancelledError | None = None
+    while not thread.done():
+        try:
+            await asyncio.wait([thread])
+        except asyncio.CancelledError as error:
+            cancelled = error
+            remote.interrupt()
+    if cancelled is not None:
+        thread.exception()  # it was stopped, and says so
+        raise cancelled
+    return thread.result()
+
+
+def _config_of(task_cfg: Task) -> TaskConfig:
+    """The settings of a task, whole and checked."""
+    if isinstance(task_cfg, TaskConfig):
+        fields = task_cfg.model_dump(exclude_unset=True) | {"headers": task_cfg.headers}
+        if "arms" in fields:  # as they are: what is stored of servers lacks their secrets
+            fields["arms"] = task_cfg.arms
+        if task_cfg.api_key is not None:
+            fields["api_key"] = task_cfg.api_key.get_secret_value()
+        return load(flags=fields, is_local=is_local)
+    if isinstance(task_cfg, dict):
+        return load(flags=task_cfg, is_local=is_local)
+    return load(file=Path(task_cfg), is_local=is_local)
+
+
+def _held(finished: Finished) -> RunResults:
+    """The results of a task that ended well; else what ended it early is raised."""
+    if finished.error is not None:
+        raise type(finished.error)(finished.problem)
+    return RunResults(finished.results, finished.folder)
+
+
+def open_run(run: Named, work_dir: str | None = None) -> StoredRun:
+    """The stored run in the folder `run`, or with this id below `work_dir`."""
+    return runs.open_run(run, str(runs_folder(work_dir)))
+
+
+def list_runs(work_dir: str | None = None) -> list[StoredRun]:
+    """The runs below `work_dir` whose manifests can be read, oldest first."""
+    return runs.list_runs(str(runs_folder(work_dir)))
+
+
+def score(
+    run: Named,
+    *,
+    readers: Sequence[str] | str | None = None,
+    data_dir: str | None = None,
+    work_dir: str | None = None,
+) -> RunResults:
+    """Read a stored run anew, with these readers or its own; no model is asked, nothing written."""
+    stored = open_run(run, work_dir)
+    names = [readers] if isinstance(readers, str) else list(readers or ())
+    return RunResults(score_run(stored, readers=names, data_dir=data_dir), stored.folder)
+
+
+def judge(
+    run: Named,
+    settings: JudgeConfig | dict[str, Any] | None = None,
+    *,
+    progress: Shown = None,
+    data_dir: str | None = None,
+    work_dir: str | None = None,
+) -> RunResults:
+    """Grade the answers of a stored run with a model, and write its results and report anew.
+
+    `settings` are those of ``judge`` in a config file, e.g. ``{"model": NAME, "api_url": URL}``;
+    they are laid over those of the judge that the run has.
+    """
+    given = (
+        settings.model_dump(exclude_unset=True) if isinstance(settings, JudgeConfig) else settings
+    )
+    own = {} if data_dir is None else {"data_dir": data_dir}
+    stored = open_run(run, work_dir)
+    return _held(judge_stored(stored, given, own, display=display_for(progress)))
+
+
+def export(
+    run: Named,
+    path: str | Path,
+    *,
+    format: str | None = None,
+    full_text: bool = False,
+    data_dir: str | None = None,
+    work_dir: str | None = None,
+) -> Path:
+    """Write a run in another form, that of the suffix of `path` or `format`; return `path`.
+
+    With `full_text` a table has the texts of questions and replies too.
+    """
+    form = form_of(path, format)
+    if form not in FORMS:
+        raise UsageError("export_unknown_form", form=form, forms=", ".join(FORMS))
+    stored = open_run(run, work_dir)
+    export_run(stored, form, Path(path), full_text=full_text, data_dir=data_dir)
+    return Path(path)
+
+
+def report(
+    run: Named,
+    path: str | Path | None = None,
+    *,
+    language: Language = "en",
+    data_dir: str | None = None,
+    work_dir: str | None = None,
+) -> Path:
+    """Write the report of a run, by default into its folder; return where it is."""
+    stored = open_run(run, work_dir)
+    return report_run(stored, path, language=language, data_dir=data_dir).path
+
+
+class _ReportRoom(ModuleType):
+    """The room of this name, which hides the function of this name once it is imported."""
+
+    __call__ = staticmethod(report)
+
+
+sys.modules["keju.report"].__class__ = _ReportRoom

@@ -1,0 +1,136 @@
+"""A run in the form that another program takes: one table of forms for command line and Python."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from keju.engine.job import Job, make_jobs
+from keju.errors import Notice, UsageError
+from keju.files import whole_file, write_json
+from keju.results.export import (
+    submission_of,
+    write_csv,
+    write_jsonl,
+    write_parquet,
+    write_prediction_files,
+)
+from keju.results.samples import Samples
+from keju.runs.manifest import now
+from keju.runs.run import Run, damage_notices
+
+TABLES = ("csv", "jsonl", "parquet")
+"""A row for each answer."""
+SUBMISSION = "submission"
+FILES = "-csv"
+"""How the forms end that are folders of an exam's own files; the exam's name goes before it."""
+SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
+"""The forms by the names of their files."""
+FORMS = (*TABLES,)
+"""What `keju.export` takes; a submission is made at the command line, where it is recorded how."""
+LOG = "exports.jsonl"
+"""The file of a run's folder that says which submissions were made of it, and how."""
+
+
+class Exported(NamedTuple):
+    """What was written."""
+
+    facts: dict[str, Any]
+    """How many rows, under which columns, into which files."""
+    notices: list[Notice]
+    missing: tuple[str, ...] = ()
+    """Questions of a submission that have no letter."""
+
+
+def form_of(output: str | Path | None, form: str | None) -> str:
+    """The form that is asked for, or that the name of a file asks for; UsageError if none is."""
+    suffix = Path(output or "").suffix
+    named = SUFFIXES.get(suffix)
+    if form is not None:
+        if form in SUFFIXES.values() and named not in (None, form):
+            raise UsageError("cli_format_and_suffix", file=output, form=form)
+        return form
+    if suffix and named is None:
+        raise UsageError("cli_unknown_suffix", file=output, suffixes=", ".join(SUFFIXES))
+    return named or "csv"
+
+
+def export_run(
+    run: Run,
+    form: str,
+    target: Path | None,
+    *,
+    full_text: bool = False,
+    fill: str | None = None,
+    partial: bool = False,
+    data_dir: str | None = None,
+) -> Exported:
+    """Write a run to `target`, or to standard output."""
+    if target is None and (form == "parquet" or form.endswith(FILES)):
+        raise UsageError("cli_parquet_needs_file")
+    if form == SUBMISSION or form.endswith(FILES):
+        jobs = make_jobs(run.config(data_dir))
+        if form == SUBMISSION:
+            return _submit(run, jobs, target, fill=fill, partial=partial)
+        assert target is not None
+        files = [str(file) for file in write_prediction_files(run, jobs, form, target)]
+        rows = sum(job.units for job in jobs)
+        return _counted(run, {"rows": rows, "files": files}, [])
+    return _write_rows(run, Samples(run, data_dir), form, target, full_text=full_text)
+
+
+def _write_rows(
+    run: Run, samples: Samples, form: str, target: Path | None, *, full_text: bool
+) -> Exported:
+    table, said = samples.table(full_text=full_text), []
+    if samples.problem is not None:
+        said.append(Notice("export_without_data", {"problem": samples.problem.notice}))
+    write = write_csv if form == "csv" else write_jsonl
+    if form == "parquet" and target is not None:
+        rows = write_parquet(table, target)
+    elif target is not None:
+        with whole_file(target) as stream:
+            rows = write(table, stream)
+    else:
+        sys.stdout.flush()
+        rows = write(table, sys.stdout.buffer)
+    return _counted(run, {"rows": rows, "columns": list(table.columns)}, said)
+
+
+def _counted(run: Run, facts: dict[str, Any], notices: list[Notice]) -> Exported:
+    """What was written, with how much is missing of the run."""
+    whole = sum(exam.samples * exam.epochs for exam in run.manifest.benchmarks)
+    missing = whole - facts["rows"]
+    notices += damage_notices(run.damaged, missing)
+    if missing > 0:
+        notices.append(Notice("replies_missing", {"part": facts["rows"], "whole": whole}))
+    return Exported(facts, notices)
+
+
+def _submit(
+    run: Run, jobs: list[Job], target: Path | None, *, fill: str | None, partial: bool
+) -> Exported:
+    """Write a submission, and record in the run's folder how it was made: a fill is no answer."""
+    made = submission_of(run, jobs, fill=fill, partial=partial)
+    if target is not None:
+        write_json(target, made.document)
+    else:
+        text = msgspec.json.format(msgspec.json.encode(made.document), indent=2)
+        sys.stdout.write(text.decode() + "\n")
+    facts: dict[str, Any] = {
+        "rows": sum(map(len, made.document.values())),
+        "fill": fill,
+        "partial": partial,
+        "missing": made.missing,
+    }
+    entry = {"at": now(), "format": SUBMISSION, "file": str(target) if target else None}
+    try:
+        with (run.folder / LOG).open("ab") as log:
+            log.write(msgspec.json.encode(entry | facts) + b"\n")
+    except OSError as error:
+        place, problem = run.folder / LOG, error.strerror
+        raise UsageError("cli_cannot_record", place=place, problem=problem) from None
+    return _counted(run, facts, [])._replace(missing=tuple(made.missing))

@@ -1,0 +1,426 @@
+"""The answers of a run as rows: what ``keju export`` writes and what ``run.samples()`` gives.
+
+A row is one question in one epoch and arm. Which record it is of says the rule in `keju.runs.run`.
+Rows are made one by one, so that memory holds places in the journal and never replies.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from keju.benchmarks.choices import as_shown
+from keju.engine.job import make_jobs
+from keju.engine.resume import JobRequests, answers_of
+from keju.errors import MissingExtra, UsageError
+from keju.files import natural_key
+from keju.runs.judged import graded
+from keju.runs.run import Run
+from keju.types import UNSCORED, Answer, Outcome, Reading, Record, Sample, Score
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+
+Cell = str | int | float | list[str] | list[int] | None
+Row = dict[str, Cell]
+
+COLUMNS: dict[str, str] = {
+    "run": "VARCHAR",
+    "benchmark": "VARCHAR",
+    "subset": "VARCHAR",
+    "id": "VARCHAR",
+    "index": "BIGINT",
+    "group": "VARCHAR",
+    "epoch": "BIGINT",
+    "arm": "VARCHAR",
+    "reader": "VARCHAR",
+    "answer": "VARCHAR",
+    "tier": "VARCHAR",
+    "reason": "VARCHAR",
+    "signs": "VARCHAR",
+    "outcome": "VARCHAR",
+    "score": "DOUBLE",
+    "grader": "VARCHAR",
+    "target": "VARCHAR",
+    "order": "BIGINT[]",
+    "finish": "VARCHAR",
+    "input_tokens": "BIGINT",
+    "output_tokens": "BIGINT",
+    "cached_tokens": "BIGINT",
+    "reasoning_tokens": "BIGINT",
+    "seconds": "DOUBLE",
+    "attempts": "BIGINT",
+    "error": "VARCHAR",
+    "error_message": "VARCHAR",
+    "at": "DOUBLE",
+}
+"""Column to its type in SQL."""
+
+TEXTS: dict[str, str] = {
+    "question": "VARCHAR",
+    "choices": "VARCHAR[]",
+    "reply": "VARCHAR",
+    "reasoning": "VARCHAR",
+}
+"""The columns that hold texts of the data set and of the model."""
+
+ACTING: dict[str, str] = {"stop_reason": "VARCHAR", "tool_calls": "BIGINT"}
+"""The columns of runs in which a model may use tools; ``transcript`` is a text of theirs."""
+
+LONGEST_ROW = 1 << 26
+"""Bytes of one row as JSON: replies may be long."""
+
+_UNREAD = Reading("", Answer(), Score(0.0, "ungraded"))
+
+
+class SampleRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer, and what the headline's reader made of it; None where something is not known."""
+
+    run: str
+    benchmark: str
+    subset: str | None
+    """None where the exam's data is not at hand, as for `index`, `group` and `question`."""
+    id: str
+    index: int | None
+    group: str | None
+    epoch: int
+    arm: str | None
+    reader: str
+    answer: str | None
+    tier: str | None
+    reason: str | None
+    """Why nothing was read."""
+    signs: str | None
+    outcome: Outcome
+    score: float | None
+    grader: str | None
+    target: str | None
+    order: list[int] | None
+    finish: str | None
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    seconds: float
+    attempts: int
+    error: str | None
+    error_message: str | None
+    at: float
+    stop_reason: str | None = None
+    tool_calls: int | None = None
+    transcript: str | None = None
+    question: str | None = None
+    choices: list[str] | None = None
+    reply: str
+    reasoning: str | None = None
+    readings: tuple[Reading, ...] = ()
+    """What every reader made of it, the headline's first."""
+
+    @property
+    def correct(self) -> bool:
+        """Whether the headline's reader found it right."""
+        return self.outcome == "correct"
+
+    def cells(self, columns: Iterable[str], beside: Iterable[str]) -> Row:
+        """What stands under these columns; `beside` are the readers beside the headline's."""
+        others: Row = {}
+        by_name = {reading.reader: reading for reading in self.readings[1:]}
+        for name in beside:
+            other = by_name.get(name)
+            others[f"answer_{name}"] = other.answer.value if other else None
+            others[f"outcome_{name}"] = other.score.outcome if other else None
+        return {name: others[name] if name in others else getattr(self, name) for name in columns}
+
+
+class Table(NamedTuple):
+    """The rows of a run, ready to be written."""
+
+    columns: dict[str, str]
+    rows: Iterator[Row]
+
+
+class Samples:
+    """The answers of a run, a row each, read from its journal whenever they are gone through.
+
+    In the order of the exams. Where their data is not at hand, which `problem` explains, rows are
+    sorted by id and lack what only the exam knows.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        data_dir: str | None = None,
+        *,
+        load: bool = True,
+        keep: Callable[[SampleRow], bool] | None = None,
+    ) -> None:
+        """With ``load=False`` the data is not looked for; `keep` chooses among the rows."""
+        self._run = run
+        self._data_dir = data_dir
+        self._load = load
+        self._keep = keep
+
+    @cached_property
+    def _loaded(self) -> tuple[JobRequests | None, UsageError | None]:
+        if not self._load:
+            return None, None
+        try:
+            return JobRequests(make_jobs(self._run.config(self._data_dir))), None
+        except UsageError as error:
+            return None, error
+
+    @property
+    def requests(self) -> JobRequests | None:
+        """The requests of the run's exams; None where their data is not at hand."""
+        return self._loaded[0]
+
+    @property
+    def problem(self) -> UsageError | None:
+        """Why the data of the exams is not at hand."""
+        return self._loaded[1]
+
+    def __iter__(self) -> Iterator[SampleRow]:
+        answers = exported_answers(self._run, self.requests)
+        rows = (_row(self._run.id, sample, record) for sample, record in answers)
+        return rows if self._keep is None else filter(self._keep, rows)
+
+    def __repr__(self) -> str:
+        return f"<samples of run {self._run.id}>"
+
+    def only(
+        self,
+        keep: Callable[[SampleRow], bool] | None = None,
+        *,
+        subset: str | None = None,
+        outcome: Outcome | None = None,
+        arm: str | None = None,
+    ) -> Samples:
+        """Those that `keep` accepts, of this subset, outcome and arm."""
+        wanted = {"subset": subset, "outcome": outcome, "arm": arm}
+        asked = {name: value for name, value in wanted.items() if value is not None}
+        before = self._keep
+
+        def kept(row: SampleRow) -> bool:
+            return (
+                (before is None or before(row))
+                and all(getattr(row, name) == value for name, value in asked.items())
+                and (keep is None or bool(keep(row)))
+            )
+
+        chosen = Samples(self._run, self._data_dir, load=self._load, keep=kept)
+        if "_loaded" in self.__dict__:
+            chosen.__dict__["_loaded"] = self._loaded
+        return chosen
+
+    @property
+    def failures(self) -> Samples:
+        """Those that are not correct."""
+        return self.only(lambda row: not row.correct)
+
+    def table(self, *, full_text: bool = False) -> Table:
+        """The same as a table; with `full_text` also the texts of questions and replies."""
+        exams, rows = self._run.manifest.benchmarks, iter(self)
+        beside = list(dict.fromkeys(name for exam in exams for name in list(exam.readers)[1:]))
+        first = next(rows, None)
+        acts = bool(self._run.manifest.config.get("arms")) or bool(first and first.stop_reason)
+        if first is None and self._keep is None:
+            raise UsageError("export_nothing", run=self._run.id)
+        columns = dict(COLUMNS)
+        for reader in beside:
+            columns |= {f"answer_{reader}": "VARCHAR", f"outcome_{reader}": "VARCHAR"}
+        columns |= ACTING if acts else {}
+        if full_text:
+            columns |= TEXTS | ({"transcript": "VARCHAR"} if acts else {})
+        found = rows if first is None else chain([first], rows)
+        return Table(columns, (row.cells(columns, beside) for row in found))
+
+    # As tables of other libraries.
+
+    def to_pandas(self, *, full_text: bool = True) -> pandas.DataFrame:
+        """A frame of pandas, whole numbers and texts among them with missing values."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtra("a frame of pandas", "frames") from None
+        kinds = {"VARCHAR": "string", "BIGINT": "Int64", "DOUBLE": "Float64"}
+        columns, values = self._columns(full_text)
+        series = {
+            name: pandas.Series(values[name], dtype=kinds.get(kind, "object"))
+            for name, kind in columns.items()
+        }
+        return pandas.DataFrame(series, columns=list(columns))
+
+    def to_polars(self, *, full_text: bool = True) -> polars.DataFrame:
+        """A frame of polars."""
+        try:
+            import polars
+        except ImportError:
+            raise MissingExtra("a frame of polars", "frames") from None
+        kinds: dict[str, Any] = {
+            "VARCHAR": polars.String,
+            "BIGINT": polars.Int64,
+            "DOUBLE": polars.Float64,
+            "BIGINT[]": polars.List(polars.Int64),
+            "VARCHAR[]": polars.List(polars.String),
+        }
+        columns, values = self._columns(full_text)
+        return polars.DataFrame(values, {name: kinds[kind] for name, kind in columns.items()})
+
+    def _columns(self, full_text: bool) -> tuple[dict[str, str], dict[str, list[Cell]]]:
+        columns, rows = self.table(full_text=full_text)
+        values: dict[str, list[Cell]] = {name: [] for name in columns}
+        for row in rows:
+            for name, cell in row.items():
+                values[name].append(cell)
+        return columns, values
+
+    def to_duckdb(
+        self,
+        connection: duckdb.DuckDBPyConnection | None = None,
+        name: str = "samples",
+        *,
+        full_text: bool = True,
+    ) -> duckdb.DuckDBPyRelation:
+        """A table called `name` of `connection`, or of a new database in memory; made anew."""
+        connection = connection or import_duckdb("a table of DuckDB").connect(
+            ":memory:", config=SETTINGS
+        )
+        quoted = '"' + name.replace('"', '""') + '"'
+        with TemporaryDirectory(prefix="keju-") as scratch:
+            query, _ = lines_query(self.table(full_text=full_text), Path(scratch))
+            connection.execute(f"CREATE OR REPLACE TABLE {quoted} AS {query}")
+        return connection.table(quoted)
+
+
+SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "threads": 1,
+}
+"""Settings of DuckDB: it opens no socket."""
+
+
+def import_duckdb(what: str) -> Any:
+    """The module; MissingExtra says what it is needed for."""
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtra(what, "data") from None
+    return duckdb
+
+
+def lines_query(table: Table, folder: Path) -> tuple[str, int]:
+    """Write a table into `folder` as JSON Lines; DuckDB's query that reads it, and its rows."""
+    lines = folder / "rows.jsonl"
+    types = ", ".join(f"{_text(name)}: '{kind}'" for name, kind in table.columns.items())
+    with lines.open("wb") as stream:
+        count = write_jsonl(table, stream)
+    query = (
+        f"SELECT * FROM read_json({_text(str(lines))}, format='newline_delimited', "
+        f"maximum_object_size={LONGEST_ROW}, columns={{{types}}})"
+    )
+    return query, count
+
+
+def _text(text: str) -> str:
+    """A text in SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def write_jsonl(table: Table, stream: BinaryIO) -> int:
+    """Write one JSON object a line; return the number of rows."""
+    encoder = msgspec.json.Encoder()
+    count = 0
+    for count, row in enumerate(table.rows, 1):  # noqa: B007 (the last number is the answer)
+        stream.write(encoder.encode(row) + b"\n")
+    return count
+
+
+def exported_answers(
+    run: Run, requests: JobRequests | None
+) -> Iterator[tuple[Sample | None, Record]]:
+    """The records that count, each after its question as it was shown, where that is known."""
+    if requests is None:
+        yield from ((None, record) for record in _sorted_by_id(run))
+        return
+    for sample, record in answers_of(run, requests):
+        yield sample and as_shown(sample, record.order), record
+
+
+def _sorted_by_id(run: Run) -> Iterator[Record]:
+    """The records that count by exam, id in natural order, arm and epoch.
+
+    The sort keys are bytes that end in the record's number, since a million tuples would not fit
+    into memory. A number in an id follows the count of its digits, so that ``q2`` (one digit)
+    stands before ``q10`` (two).
+    """
+    exams = {exam.name: number for number, exam in enumerate(run.manifest.benchmarks)}
+    starts, keys = array("q"), list[bytes]()
+    for number, start, record in run.counting():
+        starts[number : number + 1] = array("q", [start])
+        if number < len(keys):
+            continue
+        key = exams.get(record.bench, len(exams)).to_bytes(4)
+        for is_number, digits, text in natural_key(record.id):
+            if is_number:
+                key += b"\2%b%d" % (len(str(digits)).to_bytes(2), digits)
+            else:
+                key += b"\1%b\0" % text.encode()
+        arm = record.arm.encode()
+        keys.append(b"%b\0%b\0%b%b" % (key, arm, record.epoch.to_bytes(4), number.to_bytes(4)))
+    keys.sort()
+    in_order = (starts[int.from_bytes(key[-4:])] for key in keys)
+    yield from graded(run.folder, run.records.at(in_order))
+
+
+def _row(run: str, sample: Sample | None, record: Record) -> SampleRow:
+    readings: Sequence[Reading] = record.readings or (_UNREAD,)
+    reply, reading = record.reply, readings[0]
+    answer, score, episode = reading.answer, reading.score, reply.episode
+    signs = dict.fromkeys(sign for each in record.readings for sign in each.answer.signs)
+    return SampleRow(
+        run=run,
+        benchmark=record.bench,
+        subset=sample.subset if sample else None,
+        id=record.id,
+        index=sample.index if sample else None,
+        group=(sample.group or None) if sample else None,
+        epoch=record.epoch,
+        arm=record.arm or None,
+        reader=reading.reader,
+        answer=answer.value,
+        tier=answer.tier or None,
+        reason=answer.reason or None,
+        signs=",".join(signs) or None,
+        outcome=score.outcome,
+        score=None if score.outcome in UNSCORED else score.value,
+        grader=score.grader or None,
+        target=record.target or None,
+        order=list(record.order) or None,
+        finish=reply.finish or None,
+        input_tokens=reply.usage.input,
+        output_tokens=reply.usage.output,
+        cached_tokens=reply.usage.cached,
+        reasoning_tokens=reply.usage.reasoning,
+        seconds=reply.seconds,
+        attempts=1 + len(record.faults),
+        error=reply.error.kind if reply.error else None,
+        error_message=reply.error.message if reply.error else None,
+        at=record.at,
+        stop_reason=episode.stop if episode else None,
+        tool_calls=sum(len(turn.calls) for turn in episode.turns) if episode else None,
+        transcript=msgspec.json.encode(episode.turns).decode() if episode else None,
+        question=sample.text if sample else None,
+        choices=(list(sample.choices) or None) if sample else None,
+        reply=reply.text,
+        reasoning=reply.reasoning or None,
+        readings=tuple(readings),
+    )
