@@ -195,6 +195,36 @@ def test_the_page_s_own_server_answers_a_model(
     assert not folder.exists()
 
 
+def test_two_servers_with_tools_of_equal_names_in_one_arm(
+    tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = program("filesystem")
+    sides = {side: tmp_path / side for side in ("left", "right")}
+    for side, folder in sides.items():
+        folder.mkdir()
+        (folder / "note.txt").write_text(f"I am {side}.")
+    servers = [{"name": s, "command": command, "args": [str(f)]} for s, f in sides.items()]
+
+    def answers(asked: Asked) -> Any:
+        results = results_in(asked)
+        if "tools" not in asked.body or "Solve" not in asked.text or results:
+            return " ".join(results) or "OK"
+        note = ((s, str(f / "note.txt")) for s, f in sides.items())
+        return calling(*((f"{s}__read_text_file", {"path": path}) for s, path in note))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(CACHE)  # no setting of Keju
+    with FaultyEndpoint(Plan(answers=answers)) as served:
+        content: dict[str, Any] = {"benchmark": "bigbench-hard", "model": "m"}
+        content |= {"api_url": served.url, "data_dir": str(data_dir)}
+        content["arms"] = [{"name": "both", "servers": servers}]
+        Path("config.json").write_text(json.dumps(content))
+        flags = ["-t", "bbh_navigate_3", "-o", "out.json", "--quiet"]
+        assert main(["run", "-c", "config.json", *flags]) == 0
+    (task,) = json.loads(Path("out.json").read_text())["tasks"]
+    assert task["both"]["agent_answer"] == "I am left. I am right."
+
+
 @pytest.fixture
 def port() -> int:
     with socket.socket() as free:

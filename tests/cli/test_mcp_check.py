@@ -31,6 +31,16 @@ def test_servers_are_started_and_their_tools_listed(keju: Keju, tmp_path: Path) 
     assert server["tokens"]["value"] >= sum(tool["tokens"] for tool in server["tools"]) > 50
 
 
+def test_instructions_are_printed(keju: Keju, tmp_path: Path) -> None:
+    file = config(
+        tmp_path, "--instructions", "Add  twice.\nTOKEN-123456", env={"T": "TOKEN-123456"}
+    )
+    told = "its instructions, which the model is not given: Add twice. ***\n"
+    assert told in keju("mcp", "check", "-c", file).out
+    (server,) = keju("mcp", "check", "-c", file, "--json").json["servers"]
+    assert server["instructions"] == "Add  twice.\n***"
+
+
 def test_one_call_may_be_made(keju: Keju, tmp_path: Path) -> None:
     file, given = config(tmp_path), '{"expression": "2 * (3 + 4)"}'
     for tool in ("calculate", "s__calculate"):

@@ -24,6 +24,7 @@ from tests.solvers.mcp.conftest import PROGRAM
 from tests.support import anthropic_server
 from tests.support.anthropic_server import AnthropicServer, tool_use
 from tests.support.endpoint import FaultyEndpoint
+from tests.support.mcp_server import compute
 from tests.support.replies import Asked, Plan
 from tests.support.tools import calling, results_in
 from tests.test_kill import environment
@@ -199,6 +200,113 @@ def test_a_calculator_helps_and_its_placebo_does_not(
     manifest = json.loads(next(Path("runs").glob("*/manifest.json")).read_text())
     assert manifest["arms"]["calc"]["sources"]["calc"]["server"] == "support"
     assert manifest["sessions"][-1]["tools"]["calc"]["calc"]["restarts"] == 0
+
+
+def half_calculates(asked: Asked) -> Any:
+    """Alone it knows multiples of three; with a calculator it loses the minus of small numbers."""
+    expression, results = expression_in(asked), results_in(asked)
+    names = [t["function"]["name"] for t in asked.body.get("tools", [])]
+    if not expression:
+        return "OK"
+    if names and not results:
+        return calling((names[0], {"expression": expression}))
+    value = compute(expression)
+    if results and re.fullmatch(r"-?\d+", results[-1]):
+        return f"It computes.\n{abs(value) if -20 <= value < 0 else value}"
+    return f"I know it.\n{value}" if value % 3 == 0 else NOT_KNOWN
+
+
+def test_effect_interval_and_p_are_those_computed_by_hand(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    """The first 40 questions of the subset, counted by hand from its rows:
+
+    24 only with the calculator, 2 only without it, 10 both ways, 4 in neither; so the effect is
+    22/40, and exact McNemar's p is 2 (1 + 26 + 325) / 2^26.
+    """
+    rows = json.loads((data_dir / "bbh" / "bbh" / f"{SUBSET}.json").read_text())["examples"]
+    targets = [int(row["target"]) for row in rows[:40]]
+    alone = [target % 3 == 0 for target in targets]
+    with_it = [not -20 <= target < 0 for target in targets]
+    table = Counter(zip(with_it, alone, strict=True))
+    assert [table[True, False], table[False, True], table[True, True]] == [24, 2, 10]
+    with endpoint(half_calculates) as served:
+        content = {"filter_category": [SUBSET], "data_dir": str(data_dir)}
+        file = write(tmp_path, served, arms=arms("baseline", "calc", "placebo"), **content)
+        ran = keju("run", "-c", file, "-n", "40", "--json")
+        told = keju("score", next(Path("runs").iterdir()).name).out
+    assert ran.code == 0, ran.err
+    pairs = {(pair["base"], pair["arm"]): pair for pair in ran.json["comparisons"]}
+    helped, nothing = pairs["baseline", "calc"], pairs["baseline", "placebo"]
+    counts = [helped[name] for name in ("n", "arm_only", "base_only", "both", "neither")]
+    assert counts == [40, 24, 2, 10, 4]
+    assert helped["difference"] == pytest.approx(22 / 40)
+    assert helped["p"] == pytest.approx(704 / 2**26)
+    # Bonett and Price: one more of each kind, of 42; 22/42 ± 1.96 sqrt((28/42 - (22/42)²) / 42)
+    half = 1.959964 * ((28 / 42 - (22 / 42) ** 2) / 42) ** 0.5
+    assert helped["ci95"] == pytest.approx([22 / 42 - half, 22 / 42 + half], abs=1e-6)
+    assert helped["ci95"] == pytest.approx([0.3344, 0.7132], abs=1e-4)
+    assert (nothing["difference"], nothing["p"], nothing["arm_only"]) == (0, 1, 0)
+    none = 1.959964 * (2 / 42 / 42) ** 0.5
+    assert nothing["ci95"] == pytest.approx([-none, none], abs=1e-6)
+    assert "calc helps" in told
+
+
+TWO_SERVERS = [
+    CALCULATOR | {"name": side, "env": {"SIDE": side.upper()}} for side in ("left", "right")
+]
+
+
+def test_two_servers_of_one_arm_with_tools_of_equal_names(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    def answers(asked: Asked) -> Any:
+        assert "Ask both sides" not in json.dumps(asked.body)
+        if "tools" not in asked.body or not expression_in(asked):
+            return "OK"
+        if results := results_in(asked):
+            return " and ".join(results)
+        return calling(*((f"{side}__variable", {"text": "SIDE"}) for side in ("right", "left")))
+
+    told = ["--instructions", "Ask both sides."]
+    left, right = TWO_SERVERS
+    both = [left | {"args": [*left["args"], *told]}, right]
+    with endpoint(answers) as served:
+        more: dict[str, Any] = {"data_dir": str(data_dir), "filter_category": [SUBSET]}
+        more["arms"] = [{"name": "none"}, {"name": "both", "servers": both}]
+        file = write(tmp_path, served, **more)
+        ran = keju("run", "-c", file, "-n", "3", "-o", "out.json", "--json")
+    assert ran.code == 0, ran.err
+    tasks = json.loads(Path("out.json").read_text())["tasks"]
+    assert [task["both"]["agent_answer"] for task in tasks] == ["RIGHT and LEFT"] * 3
+    none, entry = ran.json["benchmarks"]
+    calls = {tool["name"]: tool["calls"] for tool in entry["tools"]["tools"] if tool["calls"]}
+    assert calls == {"left__variable": 3, "right__variable": 3}
+    manifest = json.loads(next(Path("runs").glob("*/manifest.json")).read_text())
+    sources = manifest["arms"]["both"]["sources"]
+    assert sources["left"]["instructions"] == "Ask both sides."
+    assert "instructions" not in sources["right"]
+    # The model is not told: its prompts are the same in both arms, and the results say so.
+    codes = [[notice["code"] for notice in each["notices"]] for each in (none, entry)]
+    assert ["server_instructions_untold" in each for each in codes] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("same", "same"), "named twice: same"),
+        (("a.b", "a_b"), "two tools of one arm are called 'a_b__calculate'"),
+    ],
+)
+def test_tools_that_would_be_called_alike_are_refused(
+    keju: Keju, tmp_path: Path, data_dir: Path, names: tuple[str, str], words: str
+) -> None:
+    with endpoint(calculates) as served:
+        arm = {"name": "both", "servers": [CALCULATOR | {"name": name} for name in names]}
+        file = write(tmp_path, served, arms=[arm], data_dir=str(data_dir))
+        ran = keju("run", "-c", file, "-n", "1")
+        assert served.stats.requests == 0
+    assert (ran.code, words in ran.err) == (2, True), ran.err
 
 
 def test_one_arm_alone(keju: Keju, tmp_path: Path, data_dir: Path) -> None:

@@ -109,6 +109,8 @@ class Server:
             case "initialize":
                 about = {"name": "support", "version": "1.2"}
                 result: dict[str, Any] = {"protocolVersion": "2025-11-25", "serverInfo": about}
+                if self.settings.instructions:
+                    result["instructions"] = self.settings.instructions
                 self.send({"id": key, "result": result | {"capabilities": {"tools": {}}}})
             case "tools/list":
                 # Two pages, as a long list would have.
@@ -193,6 +195,7 @@ def main() -> None:
     reader.add_argument("--die", action="store_true")
     reader.add_argument("--flood", action="store_true")
     reader.add_argument("--lose")
+    reader.add_argument("--instructions")
     reader.add_argument("rest", nargs="*")
     settings = reader.parse_args()
     sys.stderr.write("server started\n")

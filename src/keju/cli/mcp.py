@@ -134,6 +134,7 @@ def _described(arm: str, source: ServerTools) -> dict[str, Any]:
         for own, tool in source.offered.items()
     ]
     about = {key: facts.get(key) for key in ("way", "server", "version", "protocol", "tool_hash")}
+    about["instructions"] = facts.get("instructions", "")
     return {
         "name": source.server.name,
         "arm": arm,
@@ -163,6 +164,9 @@ def _show(found: Sequence[dict[str, Any]], called: dict[str, Any] | None) -> Non
             parameters = ", ".join(tool["parameters"].get("properties", {}))
             rows.append([tool["name"], parameters, described, str(tool["tokens"])])
         render_table(["tool", "parameters", "what it does", "tokens"], rows)
+        if server["instructions"]:
+            told = " ".join(server["instructions"].split())
+            print_lines(f"its instructions, which the model is not given: {told}")
         if server["not_offered"]:
             print_lines(f"not offered: {', '.join(server['not_offered'])}")
         tokens = server["tokens"]["value"]

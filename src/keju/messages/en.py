@@ -520,6 +520,9 @@ TEXTS: dict[str, str] = {
     "same name for the model; deny one of them",
     "server_tool_unknown": "MCP server '{server}' has no tool '{tool}' (tools.{setting}){hint}",
     "server_no_tools": "MCP server '{server}' offers no tools: it lists {listed}",
+    "server_instructions_untold": "MCP server '{server}' has instructions, and the model was not "
+    "given them: the prompt is the same in every arm ('keju mcp check' prints them; "
+    "'system_prompt' gives them to all arms)",
     "server_tools_drifted": "the tools of MCP server '{server}' changed during the run: {tools}",
     "mcp_no_servers": "{path} names no MCP server",
     "mcp_no_tool": "no server has a tool '{tool}'{hint}",

@@ -449,6 +449,8 @@ TEXTS: dict[str, str] = {
     "请用 deny 去掉其中一个",
     "server_tool_unknown": "MCP 服务器“{server}”没有工具“{tool}”（tools.{setting}）{hint}",
     "server_no_tools": "MCP 服务器“{server}”不提供任何工具：它列出了 {listed} 个",
+    "server_instructions_untold": "MCP 服务器“{server}”带有使用说明，但没有告诉模型："
+    "各组的提示完全相同（“keju mcp check”会显示说明；“system_prompt”可把它告诉所有组）",
     "server_tools_drifted": "MCP 服务器“{server}”的工具在运行期间变了：{tools}",
     "mcp_no_servers": "{path} 没有写任何 MCP 服务器",
     "mcp_no_tool": "没有服务器有工具“{tool}”{hint}",

@@ -61,6 +61,8 @@ class Connection:
         self.server, self.launch = server, launch
         self.tools: tuple[Tool, ...] = ()
         self.name = self.version = self.protocol = ""
+        self.instructions = ""
+        """What the server would have its client tell the model of it, secrets hidden."""
         self.seconds = 0.0
         """What the start took."""
         self.pipes: Pipes | None = None
@@ -194,6 +196,7 @@ class Connection:
         self.protocol = client.protocol_version
         if client.server_info is not None:
             self.name, self.version = client.server_info.name, client.server_info.version
+        self.instructions = self.launch.hide(client.instructions or "")
         tools: list[Tool] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from keju.solvers.sandbox.supervisor import Supervisor
     from keju.types import Tool
 
+LONGEST_INSTRUCTIONS = 4000
+"""Characters of a server's instructions that the manifest keeps."""
+
 
 class ServerTools(ToolSource):
     """One server of an arm, in as many processes as its scope says."""
@@ -120,6 +123,8 @@ class ServerTools(ToolSource):
         if first is not None:
             facts |= {"server": first.name, "version": first.version, "protocol": first.protocol}
             facts |= {"tools": sorted(self.listed), "tool_hash": first.tool_hash}
+            if first.instructions:
+                facts["instructions"] = first.instructions[:LONGEST_INSTRUCTIONS]
             facts["not_offered"] = sorted({t.name for t in first.tools} - self.listed.keys())
         return {server.name: facts}
 
@@ -141,10 +146,13 @@ class ServerTools(ToolSource):
     @property
     def notices(self) -> list[Notice]:
         """What a reader of results must know of the server."""
-        if not self._drift:
-            return []
-        changed = ", ".join(sorted({name for names in self._drift.values() for name in names}))
-        return [Notice("server_tools_drifted", {"server": self.server.name, "tools": changed})]
+        name, notices = self.server.name, []
+        if self._first is not None and self._first.instructions:
+            notices.append(Notice("server_instructions_untold", {"server": name}))
+        if changed := {tool for tools in self._drift.values() for tool in tools}:
+            values = {"server": name, "tools": ", ".join(sorted(changed))}
+            notices.append(Notice("server_tools_drifted", values))
+        return notices
 
     def hide(self, text: str) -> str:
         """What a tool answered, without the keys that the server was given."""
