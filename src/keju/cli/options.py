@@ -68,11 +68,17 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="WHAT",
         ),
         Option("show.name", "", "A benchmark; with --sample a run.", spelling="NAME"),
+        Option(
+            "view.folder", "", "Folder of runs, or of one; --work-dir by default.", spelling="[DIR]"
+        ),
         Option("shell", "", "One of: bash, zsh, fish.", ("bash", "zsh", "fish"), spelling="SHELL"),
         Option("answer_only", "", "The run that answered at once.", spelling="RUN_AO"),
         Option("cot", "", "The run with a chain of thought.", spelling="RUN_COT"),
     ),
     PLAIN: (
+        Option("port", "PORT", "Port of the pages; 0 takes a free one.", int, 8123),
+        Option("host", "HOST", "Address to listen at.", default="127.0.0.1"),
+        Option("no_browser", "", "Print the address and open no browser.", bool),
         Option("wheel", "WHEEL", "Take them out of this wheel; no download.", spelling="--from"),
         Option("yes", "", "Do not ask.", bool, spelling="--yes -y"),
         Option("call", "TOOL JSON...", "Call a tool, with these arguments.", list),

@@ -347,9 +347,9 @@ def shown_case(case: Case, labels: Labels) -> dict[str, Any]:
         "marks": marks,
         "outcome": case.outcome,
         "target": fmt.shorten(fmt.without_canary(record.target), _LINE_LIMIT),
-        "read": _reading(first, labels) if first else None,
+        "read": shown_reading(first, labels) if first else None,
         "others": [
-            (other.reader, _reading(other, labels))
+            (other.reader, shown_reading(other, labels))
             for other in record.readings[1:]
             if (_bare(other.answer.value or ""), other.score.outcome) != (value, case.outcome)
         ],
@@ -367,7 +367,7 @@ def shown_case(case: Case, labels: Labels) -> dict[str, Any]:
     }
 
 
-def _reading(reading: Reading, labels: Labels) -> dict[str, Any]:
+def shown_reading(reading: Reading, labels: Labels) -> dict[str, Any]:
     """What a reader found, how far it had to go, and why it found nothing."""
     answer = reading.answer
     notes = [labels("read_by", reader=reading.reader)]

@@ -1,0 +1,45 @@
+"""``keju view``: stored runs in a browser."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from keju.cli.command import Output, command
+from keju.cli.common import note
+from keju.errors import MissingExtra, UsageError
+
+
+@command("view", "keju view", "keju view runs --port 8080", "keju view runs/tuesday --no-browser")
+def view(
+    folder: str | None,
+    port: int,
+    host: str,
+    no_browser: bool,
+    data_dir: str | None,
+    work_dir: str | None,
+) -> Output:
+    """Show stored runs in a browser, read-only, until Ctrl-C; runs that go on are shown live.
+
+    Only this machine can open the pages. With another --host they need the token in the address.
+    """
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise MissingExtra("keju view", "view")
+    from keju.config.load import runs_folder
+    from keju.viewer.app import serve
+
+    place = Path(folder) if folder is not None else runs_folder(work_dir)
+    if not place.is_dir():
+        raise UsageError("view_no_folder", folder=place)
+    opened: list[str] = []
+
+    def started(address: str) -> None:
+        opened.append(address)
+        note(f"keju: {place} at {address} (Ctrl-C ends)")
+        if not no_browser:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    serve(place, host=host, port=port, data_dir=data_dir, on_start=started)
+    return Output({"folder": str(place), "address": opened[0]}, lambda: None)

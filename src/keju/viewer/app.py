@@ -1,0 +1,224 @@
+"""The web app: addresses, headers, the token of strangers, and serving it."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import contextmanager
+from importlib import resources
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from keju.errors import KejuError, UsageError
+from keju.signals import calling
+from keju.viewer.pages import Pages
+from keju.viewer.shelf import Shelf
+
+TOKEN: Final = "keju_token"
+"""The cookie, and the part of an address, that lets in who is not on this machine."""
+LOOPBACK: Final = ["127.0.0.1", "localhost", "[::1]"]
+PULSE: Final = 1.0
+"""Seconds between two looks at a run that goes on."""
+HEADERS: Final = {
+    "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
+    "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+STATIC: Final = {
+    "report.css": ("keju.report", "templates/report.css", "text/css"),
+    "viewer.css": ("keju.viewer", "static/viewer.css", "text/css"),
+    "viewer.js": ("keju.viewer", "static/viewer.js", "text/javascript"),
+    "icon.svg": ("keju.viewer", "static/icon.svg", "image/svg+xml"),
+}
+
+
+class Guarded:
+    """Gives every answer its headers; `token`, if any, must come with every request.
+
+    It comes once in the address, ``?token=…``, and from then on as a cookie.
+    """
+
+    def __init__(self, app: ASGIApp, token: str = "") -> None:
+        self._app = app
+        self._token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *own]
+            await send(message)
+
+        request = Request(scope)
+        if scope["method"] not in ("GET", "HEAD"):
+            await Response("read-only", 405)(scope, receive, sending)
+        elif not self._token or self._known(request.cookies.get(TOKEN, "")):
+            await self._app(scope, receive, sending)
+        elif self._known(request.query_params.get("token", "")):
+            items = request.query_params.multi_items()
+            query = urlencode([(name, value) for name, value in items if name != "token"])
+            answer = RedirectResponse(request.url.path + (f"?{query}" if query else ""), 303)
+            answer.set_cookie(TOKEN, self._token, httponly=True, samesite="strict")
+            await answer(scope, receive, sending)
+        else:
+            await Response("a token is needed: see the terminal", 401)(scope, receive, sending)
+
+    def _known(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), self._token.encode())
+
+
+def make_app(shelf: Shelf, *, token: str = "", stop: asyncio.Event | None = None) -> ASGIApp:
+    """The app over the runs of a folder; it ends its streams when `stop` is set."""
+    pages = Pages(shelf)
+
+    async def events(request: Request) -> Response:
+        stored = await asyncio.to_thread(pages.stored, request.path_params["run"], request)
+        language = pages.language(request)
+
+        async def stream() -> AsyncIterator[bytes]:
+            seen: object = None
+            while stop is None or not stop.is_set():
+                await asyncio.to_thread(stored.index.refresh)
+                state = await asyncio.to_thread(lambda: stored.state)
+                if seen != (now := (stored.index.generation, stored.index.end, state)):
+                    html = await asyncio.to_thread(pages.live, stored, language)
+                    yield _event("change", html)
+                    seen = now
+                if state != "running":
+                    yield _event("done", "")
+                    return
+                await asyncio.sleep(PULSE)
+
+        return StreamingResponse(stream(), media_type="text/event-stream")
+
+    def static(request: Request) -> Response:
+        package, path, kind = STATIC.get(request.path_params["name"], ("", "", ""))
+        if not package:
+            raise HTTPException(404, "not found")
+        content = resources.files(package).joinpath(path).read_bytes()
+        return Response(content, media_type=kind)
+
+    def problem(request: Request, error: Exception) -> Response:
+        if isinstance(error, HTTPException):
+            return pages.problem(request, error.status_code, error.detail)
+        labels = pages.labels(request)
+        text = labels("view.broken")
+        if isinstance(error, KejuError):
+            text = error.text(labels.language)
+        return pages.problem(request, 400 if isinstance(error, UsageError) else 500, text)
+
+    app = Starlette(
+        routes=[
+            Route("/", pages.runs),
+            Route("/runs/{run}", pages.run),
+            Route("/runs/{run}/events", events),
+            Route("/runs/{run}/samples", pages.samples),
+            Route("/runs/{run}/sample", pages.sample),
+            Route("/static/{name}", static),
+        ],
+        middleware=[] if token else [Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)],
+        exception_handlers={HTTPException: problem, KejuError: problem, Exception: problem},
+    )
+    return Guarded(app, token)
+
+
+def _event(name: str, text: str) -> bytes:
+    """One event of a stream; its text is a JSON string, since a line end would end it."""
+    return f"event: {name}\ndata: ".encode() + msgspec.json.encode(text) + b"\n\n"
+
+
+class _Server(uvicorn.Server):
+    """A server whose signals are handled outside."""
+
+    @contextmanager
+    def capture_signals(self) -> Any:
+        """Leave signals alone."""
+        yield
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket at an address; UsageError where there is none to be had."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        problem = error.strerror or str(error)
+        raise UsageError("view_address_taken", host=host, port=port, problem=problem) from None
+
+
+def serve(
+    folder: Path,
+    *,
+    host: str,
+    port: int,
+    data_dir: str | None,
+    on_start: Callable[[str], None],
+) -> None:
+    """Serve the runs of a folder until Ctrl-C; `on_start` gets the address to open."""
+    token = "" if is_loopback(host) else secrets.token_urlsafe(24)
+    shelf = Shelf(folder, data_dir)
+    shelf.refresh()
+    with listening(host, port) as own:
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{own.getsockname()[1]}/" + (f"?token={token}" if token else "")
+        asyncio.run(_serving(shelf, token, own, address, on_start))
+
+
+async def _serving(
+    shelf: Shelf, token: str, own: socket.socket, address: str, on_start: Callable[[str], None]
+) -> None:
+    stop = asyncio.Event()
+    config = uvicorn.Config(
+        make_app(shelf, token=token, stop=stop),
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )
+    server = _Server(config)
+
+    def end() -> None:
+        server.should_exit = True
+        stop.set()
+
+    with calling(end, asyncio.get_running_loop()):
+        task = asyncio.create_task(server.serve(sockets=[own]))
+        while not server.started and not task.done():
+            await asyncio.sleep(0.01)
+        on_start(address)
+        await task
+    sys.stderr.flush()

@@ -1,0 +1,178 @@
+"""What an address asks for: which replies, in which order, which page of them."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, get_args
+from urllib.parse import urlencode
+
+import msgspec
+
+from keju.errors import UsageError
+from keju.types import ALL_OUTCOMES, Outcome
+from keju.viewer.index import Details, Index, Kind
+
+PAGE: Final = 50
+"""Replies on a page."""
+FAILED: Final = "failed"
+"""Stands for every outcome but ``correct``."""
+
+Sort = Literal["exam", "slowest", "longest", "tokens"]
+SORTS: tuple[Sort, ...] = get_args(Sort)
+Choice = Literal["strict", "tolerant", "fallback", "labels", "none"]
+TIER_CHOICES: tuple[Choice, ...] = get_args(Choice)
+"""Tiers as addresses have them: ``none`` where nothing was read."""
+
+
+class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Filters, order and page, as they stand in an address."""
+
+    exam: str = ""
+    """An exam, or an exam and its arm: ``bbh/calculator``."""
+    outcome: Outcome | Literal["failed", ""] = ""
+    subset: str = ""
+    tier: Choice | Literal[""] = ""
+    readers: Literal["differ", ""] = ""
+    tools: Literal["yes", "no", ""] = ""
+    least: int | None = None
+    """Characters of the reply."""
+    most: int | None = None
+    text: str = ""
+    """Words to be found in the reply."""
+    sort: Sort = "exam"
+    page: int = 1
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Selection:
+        """The selection of an address; UsageError if a value is none of those that it may have."""
+        given = {name: query[name] for name in cls.__struct_fields__ if query.get(name)}
+        try:
+            chosen = msgspec.convert(given, cls, strict=False)
+        except msgspec.ValidationError as error:
+            raise UsageError("view_address", problem=str(error)) from None
+        return chosen if chosen.page > 0 else msgspec.structs.replace(chosen, page=1)
+
+    def query(self, **changes: Any) -> str:
+        """This selection as part of an address, with some of its fields changed."""
+        changed = msgspec.structs.replace(self, **{"page": 1, **changes})
+        return urlencode(msgspec.to_builtins(changed))
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether it leaves anything out."""
+        return bool(self.query(sort="exam"))
+
+    @property
+    def needs_details(self) -> bool:
+        """Whether the index alone cannot answer it."""
+        beyond = (self.subset, self.tools, self.least, self.most)
+        return any(each not in ("", None) for each in beyond) or self.sort != "exam"
+
+
+def accepted_kinds(selection: Selection, kinds: Sequence[Kind]) -> list[bool]:
+    """Which kinds of replies a selection takes, its outcome aside."""
+    tier = "" if selection.tier == "none" else selection.tier
+    return [
+        (not selection.tier or kind.tier == tier) and (kind.differ or not selection.readers)
+        for kind in kinds
+    ]
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The replies that a selection takes."""
+
+    numbers: Sequence[int]
+    outcomes: Mapping[Outcome, int]
+    """How many it would take of each outcome."""
+
+    @property
+    def pages(self) -> int:
+        """Pages that they fill."""
+        return max(1, -(-len(self.numbers) // PAGE))
+
+
+def find(
+    selection: Selection,
+    index: Index,
+    details: Callable[[], Details],
+    subsets: Callable[[], Sequence[str]],
+    holding: Callable[[str], set[int]],
+) -> Found:
+    """The replies that a selection takes, in its order.
+
+    `details`, `subsets` and `holding`, the numbers of replies that hold a text, are asked only
+    where they are needed.
+    """
+    parts = {part.name: number for number, part in enumerate(index.parts)}
+    if selection.exam and selection.exam not in parts:
+        raise UsageError("view_address", problem=f"exam={selection.exam}")
+    kinds = index.kinds
+    takes = accepted_kinds(selection, kinds)
+    size = len(index)
+    numbers: Sequence[int] = range(size)
+    if not all(takes):
+        numbers = [n for n in numbers if takes[index.kind[n]]]
+    if selection.exam:
+        part = parts[selection.exam]
+        numbers = [n for n in numbers if index.part[n] == part]
+    if selection.needs_details or selection.text:
+        more = details()
+        numbers = _by_details(selection, more, numbers, subsets)
+    if selection.text:
+        held = holding(selection.text)
+        numbers = [n for n in numbers if n in held]
+    counted = Counter(index.kind[n] for n in numbers)
+    outcomes: Counter[Outcome] = Counter()
+    for number, count in counted.items():
+        outcomes[kinds[number].outcome] += count
+    if selection.outcome:
+        wanted = selection.outcome
+        rights = [
+            kind.outcome != "correct" if wanted == FAILED else kind.outcome == wanted
+            for kind in kinds
+        ]
+        numbers = [n for n in numbers if rights[index.kind[n]]]
+    ordered = {o: outcomes[o] for o in ALL_OUTCOMES if outcomes[o]}
+    return Found(numbers, ordered)
+
+
+def _by_details(
+    selection: Selection,
+    details: Details,
+    numbers: Sequence[int],
+    subsets: Callable[[], Sequence[str]],
+) -> Sequence[int]:
+    if selection.subset:
+        names = subsets()
+        if selection.subset not in names:
+            raise UsageError("view_address", problem=f"subset={selection.subset}")
+        subset = names.index(selection.subset) + 1
+        numbers = [n for n in numbers if details.subset[n] == subset]
+    if selection.tools:
+        acted = selection.tools == "yes"
+        numbers = [n for n in numbers if bool(details.acted[n]) == acted]
+    if selection.least is not None:
+        numbers = [n for n in numbers if details.length[n] >= selection.least]
+    if selection.most is not None:
+        numbers = [n for n in numbers if details.length[n] <= selection.most]
+    return numbers
+
+
+def in_order(
+    selection: Selection, index: Index, numbers: Sequence[int], details: Details | None
+) -> Sequence[int]:
+    """Numbers in the order of the selection; in that of the exam where its data is there."""
+    if details is None:
+        return numbers
+    if selection.sort == "exam":
+        position, part = details.position, index.part
+        return sorted(numbers, key=lambda n: (part[n], position[n]))
+    columns: dict[Sort, array[float] | array[int]] = {
+        "slowest": details.seconds,
+        "longest": details.length,
+        "tokens": details.tokens,
+    }
+    column = columns[selection.sort]
+    return sorted(numbers, key=lambda n: -column[n])

@@ -1,0 +1,384 @@
+"""Where the replies of a journal stand, and what became of them: a few bytes a reply.
+
+One pass over the journal makes the index; after that only the bytes that were written since are
+read, so that it is never out of date and needs no file of its own. What only filters need is in
+`Details`, which takes a pass of its own. Which record of a question counts says the rule in
+`keju.runs.run`; questions are told apart by their keys, since the requests of today are not
+known before the exam's data is loaded.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from keju.runs.journal import FILE, Records
+from keju.runs.judged import GRADES, graded
+from keju.runs.run import Counting
+from keju.types import BROKEN_FINISHES, Outcome, Record, Tier
+
+_BATCH: Final = 1 << 20
+"""Bytes of the journal that are read at once."""
+_MOST_SEEN: Final = 20_000
+"""Readings that are remembered as they are written."""
+_CALL: Final = b'"calls":[{'
+"""What the transcript of a model that called a tool holds."""
+
+
+class Part(NamedTuple):
+    """An exam of a run, in one of its arms."""
+
+    exam: str
+    arm: str = ""
+
+    @property
+    def name(self) -> str:
+        """As pages and addresses have it, e.g. ``bbh`` or ``bbh/calculator``."""
+        return f"{self.exam}/{self.arm}" if self.arm else self.exam
+
+
+class Kind(NamedTuple):
+    """What the readers make of a reply; a run has few kinds of replies."""
+
+    outcome: Outcome
+    """As the headline's reader says, like the score and the tier."""
+    score: float
+    tier: Tier
+    differ: bool
+    """Whether the readers do not agree on the outcome."""
+
+
+# What the index needs of a line; msgspec passes over all that is not named here.
+
+
+class _Answer(msgspec.Struct, frozen=True, gc=False):
+    tier: Tier = ""
+
+
+class _Score(msgspec.Struct, frozen=True, gc=False):
+    value: float
+    outcome: Outcome
+
+
+class _Reading(msgspec.Struct, frozen=True, gc=False):
+    score: _Score
+    answer: _Answer = _Answer()
+
+
+class _Fault(msgspec.Struct, frozen=True, gc=False):
+    kind: str
+
+
+class _Ending(msgspec.Struct, frozen=True, gc=False):
+    finish: str = ""
+    error: _Fault | None = None
+
+
+class _Line(msgspec.Struct, frozen=True, gc=False):
+    bench: str
+    id: str
+    hash: str
+    reply: _Ending
+    epoch: int = 0
+    arm: str = ""
+    readings: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class _Grade(msgspec.Struct, frozen=True, gc=False):
+    hash: str
+    readings: msgspec.Raw
+
+
+class _Usage(msgspec.Struct, frozen=True, gc=False):
+    output: int = 0
+
+
+class _Episode(msgspec.Struct, frozen=True, gc=False):
+    turns: msgspec.Raw
+
+
+class _Reply(msgspec.Struct, frozen=True, gc=False):
+    text: str = ""
+    usage: _Usage = _Usage()
+    seconds: float = 0.0
+    episode: _Episode | None = None
+
+
+class _Detail(msgspec.Struct, frozen=True, gc=False):
+    bench: str
+    id: str
+    reply: _Reply
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_detail = msgspec.json.Decoder(_Detail).decode
+_decode_grade = msgspec.json.Decoder(_Grade).decode
+_decode_readings = msgspec.json.Decoder(tuple[_Reading, ...]).decode
+Decoded = TypeVar("Decoded")
+
+
+class Index:
+    """The replies of a run that count, numbered in the order in which questions were answered.
+
+    A line that is no record is counted as damaged. Checksums are checked where a reply is shown.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self.generation = 0
+        """Grows where the journal is read anew from its beginning."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self.generation += 1
+        self._rule = Counting(by_key=True)
+        self._numbers: dict[int, int] = {}
+        self._identity: tuple[object, ...] = ()
+        self._judged: dict[str, bytes] = {}
+        self._parts: _Numbered[tuple[str, str]] = _Numbered()
+        self._kinds: _Numbered[Kind] = _Numbered()
+        self._seen: dict[bytes, int] = {}
+        self.end = 0
+        """Where the last line ends that was read."""
+        self.damaged = 0
+        """Lines that could not be read."""
+        self.starts = array("q")
+        """Where the line begins."""
+        self.part = bytearray()
+        """A place in `parts`."""
+        self.kind = array("H")
+        """A place in `kinds`."""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def parts(self) -> list[Part]:
+        """The exams and arms that have replies."""
+        return [Part(*names) for names in self._parts]
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kinds of replies that there are."""
+        return list(self._kinds)
+
+    def refresh(self) -> None:
+        """Read what was written since; all anew where the journal or its grades were replaced."""
+        with self._lock:
+            path = self.folder / FILE
+            identity = _identity(path, self.folder / GRADES)
+            size = path.stat().st_size if path.is_file() else 0
+            if identity != self._identity or size < self.end:
+                self._begin()
+                self._identity = identity
+                self._judged = _grades(self.folder / GRADES)
+            if size > self.end:
+                for lines, starts, read in _batches(path, self.end, _decode_line, self._damage):
+                    self._enter(lines, starts)
+                    self.end = read
+
+    def _damage(self, line: bytes) -> None:
+        self.damaged += not line.startswith(b'{"kind":')
+
+    def _enter(self, lines: list[_Line], starts: list[int]) -> None:
+        """Enter those lines of a batch that count."""
+        numbers, rule, size = self._numbers, self._rule, len(self)
+        keys = [hash((line.bench, line.id, line.arm, line.epoch)) for line in lines]
+        replies = [line.reply for line in lines]
+        failed = [each.error is not None or each.finish in BROKEN_FINISHES for each in replies]
+        fresh = dict(zip(keys, range(size, size + len(keys)), strict=True))
+        again: dict[int, int] = {}
+        if len(fresh) == len(keys) and numbers.keys().isdisjoint(fresh):
+            numbers.update(fresh)  # the usual batch: questions that were not met before
+            rule.begin(failed)
+        else:
+            for position, (key, lost) in enumerate(zip(keys, failed, strict=True)):
+                number = numbers.setdefault(key, len(numbers))
+                if rule.takes(number, lost):
+                    again[number] = position
+            lines = [lines[position] for position in again.values()]
+            starts = [starts[position] for position in again.values()]
+        columns: tuple[tuple[Any, list[int]], ...] = (
+            (self.starts, starts),
+            (self.part, [self._parts[line.bench, line.arm] for line in lines]),
+            (self.kind, self._kinds_of(lines)),
+        )
+        new = len(numbers) - size
+        for column, values in columns:
+            column.extend(values[:new])
+            for number, value in zip(again, values, strict=False):
+                column[number] = value
+
+    def _kinds_of(self, lines: list[_Line]) -> list[int]:
+        """The kinds of some lines, by their readings or the judges' in their place."""
+        written = [bytes(line.readings) for line in lines]
+        if self._judged:
+            pairs = zip(lines, written, strict=True)
+            written = [self._judged.get(line.hash, own) for line, own in pairs]
+        seen = self._seen
+        if len(seen) > _MOST_SEEN:
+            seen.clear()
+        for each in dict.fromkeys(written):
+            if each not in seen:
+                seen[each] = self._kinds[_kind(each)]
+        return [seen[each] for each in written]
+
+    def find(self, part: Part, sample_id: str, epoch: int) -> int:
+        """The number of a question; -1 where it has no reply."""
+        return self._numbers.get(hash((part.exam, sample_id, part.arm, epoch)), -1)
+
+    def records(self, numbers: Iterable[int]) -> list[Record]:
+        """The records of these numbers, with the judges' grades entered."""
+        records = Records(self.folder).at(self.starts[number] for number in numbers)
+        return list(graded(self.folder, records))
+
+    def counts(self) -> Counter[tuple[Part, Kind]]:
+        """How many replies there are, by part and kind."""
+        parts, kinds = self.parts, self.kinds
+        pairs = Counter(zip(self.part, self.kind, strict=False))
+        return Counter({(parts[p], kinds[k]): n for (p, k), n in pairs.items()})
+
+
+Key = TypeVar("Key")
+
+
+class _Numbered(dict[Key, int]):
+    """Numbers things in the order in which they are met."""
+
+    def __missing__(self, key: Key) -> int:
+        self[key] = len(self)
+        return self[key]
+
+
+def _kind(readings: bytes) -> Kind:
+    """What readings, as they are written, make of a reply."""
+    decoded = _decode_readings(readings)
+    if not decoded:
+        return Kind("error", 0.0, "", False)
+    first, *others = decoded
+    outcome = first.score.outcome
+    differ = any(other.score.outcome != outcome for other in others)
+    return Kind(outcome, first.score.value, first.answer.tier, differ)
+
+
+def _identity(*paths: Path) -> tuple[object, ...]:
+    """What tells a journal, and the grades beside it, from others."""
+    identity: list[object] = []
+    for path in paths:
+        with suppress(OSError):
+            there = path.stat()
+            identity += [path.name, there.st_ino, path.name == GRADES and there.st_mtime_ns]
+    return tuple(identity)
+
+
+def _grades(path: Path) -> dict[str, bytes]:
+    """What judges made of the answers, by the hash of the record."""
+    grades: dict[str, bytes] = {}
+    if path.is_file():
+        for line in path.read_bytes().splitlines():
+            with suppress(ValueError):
+                grade = _decode_grade(line)
+                grades[grade.hash] = bytes(grade.readings)
+    return grades
+
+
+Batch = tuple[list[Decoded], list[int], int]
+"""Decoded lines, where each begins, and where the last one ends."""
+
+
+def _batches(
+    path: Path,
+    end: int,
+    decode: Callable[[bytes], Decoded],
+    on_damage: Callable[[bytes], None] = lambda _: None,
+) -> Iterator[Batch[Decoded]]:
+    """The whole lines of a journal from the place `end` on; a torn last line is left for later."""
+    with path.open("rb", buffering=_BATCH) as file:
+        file.seek(end)
+        while lines := file.readlines(_BATCH):
+            if not lines[-1].endswith(b"\n"):
+                lines.pop()
+            *starts, end = accumulate(map(len, lines), initial=end)
+            try:
+                decoded = [decode(line) for line in lines]
+            except (ValueError, RecursionError):
+                decoded, all_starts, starts = [], starts, []
+                for line, start in zip(lines, all_starts, strict=True):
+                    try:
+                        decoded.append(decode(line))
+                        starts.append(start)
+                    except (ValueError, RecursionError):
+                        on_damage(line)
+            yield decoded, starts, end
+
+
+class Place(NamedTuple):
+    """Where a question stands in its exam."""
+
+    subset: int
+    """The number of its subset, from 1; 0 where it is not known."""
+    position: int
+
+
+Places = Mapping[str, Mapping[str, Place]]
+"""By exam and id of a question."""
+_UNKNOWN, _NOWHERE = Place(0, 0), dict[str, Place]()
+
+
+class Details:
+    """What filters need beside the index: a row for each of its numbers."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self._lock = threading.Lock()
+        self._begin(0)
+
+    def _begin(self, generation: int) -> None:
+        self._generation = generation
+        self._end = 0
+        self.subset = array("H")
+        self.position = array("I")
+        """Where the question stands in its exam."""
+        self.seconds = array("f")
+        self.tokens = array("I")
+        """Of the reply."""
+        self.length = array("I")
+        """Characters of the reply."""
+        self.acted = bytearray()
+        """Whether the model called a tool."""
+
+    def refresh(self, index: Index) -> None:
+        """Read what the index has read since."""
+        with self._lock:
+            if index.generation != self._generation:
+                self._begin(index.generation)
+            size, end = len(index), index.end
+            places = {s: n for n, s in enumerate(index.starts[:size]) if s >= self._end}
+            for column in (self.subset, self.position, self.seconds, self.tokens, self.length):
+                column.frombytes(bytes(column.itemsize * (size - len(column))))
+            self.acted += bytes(size - len(self.acted))
+            for lines, starts, read in _batches(index.folder / FILE, self._end, _decode_detail):
+                for line, start in zip(lines, starts, strict=True):
+                    if start in places:
+                        self._enter(places[start], line)
+                self._end = min(read, end)
+                if read >= end:
+                    break
+
+    def _enter(self, number: int, line: _Detail) -> None:
+        place = self.places.get(line.bench, _NOWHERE).get(line.id, _UNKNOWN)
+        self.subset[number], self.position[number] = place
+        reply = line.reply
+        self.seconds[number] = reply.seconds
+        self.tokens[number] = reply.usage.output
+        self.length[number] = len(reply.text)
+        self.acted[number] = reply.episode is not None and _CALL in bytes(reply.episode.turns)

@@ -1,0 +1,209 @@
+"""The runs of a folder, looked up by name, each with what was read of it so far."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from keju.engine.job import Job, make_jobs
+from keju.errors import KejuError
+from keju.results.schema import Results, from_document
+from keju.runs.folder import RESULTS
+from keju.runs.journal import FILE
+from keju.runs.manifest import MANIFEST, Manifest
+from keju.runs.run import Run
+from keju.types import Record, Sample
+from keju.viewer.index import Details, Index, Part, Place, Places
+
+State = Literal["running", "complete", "incomplete", "imported"]
+STILL_FRESH = 60.0
+"""Seconds after its last line for which a run that has not ended counts as going on."""
+
+
+class Asked(NamedTuple):
+    """A question as it is put today, and whether that is what a record answers."""
+
+    job: Job
+    sample: Sample
+    as_recorded: bool
+
+
+class Questions:
+    """The exams of a run, loaded when they are needed; `problem` says why they are not there."""
+
+    def __init__(self, run: Run, data_dir: str | None) -> None:
+        self.problem: KejuError | None = None
+        self.jobs: Sequence[Job] = ()
+        try:
+            self.jobs = make_jobs(run.config(data_dir))
+        except KejuError as error:
+            self.problem = error
+        self.subsets: dict[str, list[str]] = {}
+        """By exam."""
+        self.places: Places = {}
+        places: dict[str, dict[str, Place]] = {}
+        for job in self.jobs:
+            exam = job.exam
+            if exam.benchmark in places:
+                continue
+            self.subsets[exam.benchmark] = [subset.name for subset in exam.subsets]
+            numbers = {subset.name: n for n, subset in enumerate(exam.subsets, 1)}
+            places[exam.benchmark] = {
+                sample.id: Place(numbers.get(sample.subset, 0), position)
+                for position, sample in enumerate(exam.samples)
+            }
+        self.places = places
+
+    def asked(self, record: Record) -> Asked | None:
+        """The question of a record; None where the data is not at hand."""
+        place = self.places.get(record.bench, {}).get(record.id)
+        for job in self.jobs if place is not None else ():
+            if (job.exam.benchmark, job.arm) == (record.bench, record.arm):
+                position = place.position if place else 0
+                unit = position * job.epochs + record.epoch
+                known = record.epoch < job.epochs
+                alike = known and job.request(unit).hash == record.hash
+                return Asked(job, job.exam.samples[position], alike)
+        return None
+
+
+class Stored:
+    """A run on the shelf; what is read of it is kept until its files change."""
+
+    def __init__(self, folder: Path, data_dir: str | None) -> None:
+        self.run = Run(folder)
+        self.name = folder.name
+        self.index = Index(folder)
+        self._data_dir = data_dir
+        self._lock = threading.Lock()
+        self._changed = 0
+        """When the manifest was written that `run` has read."""
+        self._results: tuple[int, Results | None] = (0, None)
+        self._details: Details | None = None
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest as it is now; DataError if it cannot be read."""
+        changed = (self.run.folder / MANIFEST).stat().st_mtime_ns
+        if changed != self._changed:
+            self.run, self._changed = Run(self.run.folder), changed
+        return self.run.manifest
+
+    @property
+    def results(self) -> Results | None:
+        """``results.json`` where it is there, can be read and is not older than the journal."""
+        path = self.run.folder / RESULTS
+        try:
+            changed = path.stat().st_mtime_ns
+            if changed != self._results[0]:
+                with suppress(KejuError):
+                    self._results = (changed, from_document(self.run.results()))
+            return self._results[1] if self.run.results_are_current else None
+        except OSError:
+            return None
+
+    @property
+    def state(self) -> State:
+        """Whether the run goes on, is complete, or stopped on its way."""
+        manifest = self.manifest
+        if manifest.imported is True:
+            return "imported"
+        sessions = manifest.sessions
+        if sessions and not sessions[-1].ended and _written_now(self.run.folder / FILE):
+            return "running"
+        return "complete" if manifest.complete else "incomplete"
+
+    @property
+    def total(self) -> int:
+        """How many replies the whole run has."""
+        arms = max(1, len(self.manifest.config.get("arms", ())))
+        return sum(exam.samples * exam.epochs * arms for exam in self.manifest.benchmarks)
+
+    def questions(self) -> Questions:
+        """The exams of the run, loaded once."""
+        with self._lock:
+            return self._questions
+
+    @cached_property
+    def _questions(self) -> Questions:
+        return Questions(self.run, self._data_dir)
+
+    @property
+    def questions_are_loaded(self) -> bool:
+        """Whether `questions` answers at once."""
+        return "_questions" in self.__dict__
+
+    def details(self) -> Details:
+        """What filters need, up to date with the index."""
+        places = self.questions().places
+        if self._details is None:
+            self._details = Details(places)
+        self._details.refresh(self.index)
+        return self._details
+
+    def subset_names(self, part: Part | None) -> list[str]:
+        """The subsets of an exam, or of the only one."""
+        by_exam = self.questions().subsets
+        if part is not None:
+            return by_exam.get(part.exam, [])
+        return next(iter(by_exam.values())) if len(by_exam) == 1 else []
+
+
+def _written_now(path: Path) -> bool:
+    """Whether a process holds the journal, or wrote to it a short while ago."""
+    try:
+        there = path.stat()
+    except OSError:
+        return False
+    if time.time() - there.st_mtime < STILL_FRESH:
+        return True
+    place = f"{os.major(there.st_dev):02x}:{os.minor(there.st_dev):02x}:{there.st_ino}"
+    with suppress(OSError):
+        return any(place in line.split() for line in _locks())
+    return False
+
+
+def _locks() -> list[str]:
+    return Path("/proc/locks").read_text().splitlines()
+
+
+class Shelf:
+    """The runs below a folder by name; a name is looked up, and never made a path of."""
+
+    def __init__(self, folder: Path, data_dir: str | None = None) -> None:
+        self.folder = folder
+        self._data_dir = data_dir
+        self._lock = threading.Lock()
+        self._runs: dict[str, Stored] = {}
+
+    def refresh(self) -> None:
+        """See which runs there are."""
+        folders = [path.parent for path in self.folder.glob(f"*/{MANIFEST}")]
+        if (self.folder / MANIFEST).is_file():  # the folder of one run
+            folders = [self.folder]
+        with self._lock:
+            there = {folder.name: folder for folder in folders}
+            for name in self._runs.keys() - there.keys():
+                del self._runs[name]
+            for name in there.keys() - self._runs.keys():
+                self._runs[name] = Stored(there[name], self._data_dir)
+
+    def __iter__(self) -> Iterator[Stored]:
+        """The runs whose manifests can be read, the newest first."""
+        readable = []
+        for stored in list(self._runs.values()):
+            with suppress(KejuError, OSError):
+                readable.append((stored.manifest.created, stored.name, stored))
+        return (stored for *_, stored in sorted(readable, key=lambda row: row[:2], reverse=True))
+
+    def find(self, name: str) -> Stored | None:
+        """The run of this name."""
+        if name not in self._runs:
+            self.refresh()
+        return self._runs.get(name)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from keju.errors import UsageError
+from keju.runs.run import Run
+from keju.types import Fault, Reply
+from keju.viewer.filters import Selection, find
+from keju.viewer.index import Details, Index, Part
+from keju.viewer.search import holding
+from tests.viewer.runs import HOSTILE, acting, add, mixed, record, torn, write
+
+
+def outcomes(index: Index) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for (_, kind), n in index.counts().items():
+        counts[kind.outcome] += n
+    return dict(counts)
+
+
+def as_the_run_says(folder: Path) -> dict[str, int]:
+    return dict(Counter(r.readings[0].score.outcome for _, r in Run(folder).answers()))
+
+
+def test_the_index_counts_what_the_rule_of_runs_counts(tmp_path: Path) -> None:
+    lost = Reply(error=Fault("timeout", "no answer"))
+    records = [
+        *mixed(40),
+        record(3, "error", reply=lost),  # an error never takes the place of a reply
+        record(50, "error", reply=lost),
+        record(50, "correct"),
+        record(51, "error", reply=lost),
+        record(7, "refused", hash="f" * 32),  # asked otherwise: the last reply counts
+    ]
+    folder = write(tmp_path / "r", records)
+    index = Index(folder)
+    index.refresh()
+    assert index.damaged == 0
+    assert outcomes(index) == as_the_run_says(folder)
+    assert [r.id for r in index.records(range(len(index)))] == [
+        r.id for _, r in Run(folder).answers()
+    ]
+
+
+def test_only_new_bytes_are_read_and_a_torn_line_waits(tmp_path: Path) -> None:
+    folder = write(tmp_path / "r", mixed(30))
+    index, details = Index(folder), Details({})
+    index.refresh()
+    details.refresh(index)
+    end = index.end
+    with torn(folder, record(30)):
+        index.refresh()
+        assert (len(index), index.end, index.damaged) == (30, end, 0)
+    add(folder, [record(30, "refused"), record(2, "truncated", hash="e" * 32)])
+    index.refresh()
+    details.refresh(index)
+    assert index.generation == 2  # the first reading; nothing was read again
+    assert outcomes(index) == as_the_run_says(folder)
+    assert details.seconds[index.find(Part("bbh"), "bbh_snarks_30", 0)] == 30.5
+    assert len(details.length) == len(index) == 31
+
+
+def test_a_journal_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    folder = write(tmp_path / "r", mixed(30))
+    index, details = Index(folder), Details({})
+    index.refresh()
+    details.refresh(index)
+    (folder / "records.jsonl").unlink()
+    add(folder, mixed(5, seed=9))
+    index.refresh()
+    details.refresh(index)
+    assert len(index) == len(details.length) == 5
+    assert outcomes(index) == as_the_run_says(folder)
+
+
+def test_lines_that_are_no_record_are_counted(tmp_path: Path) -> None:
+    folder = write(tmp_path / "r", mixed(3))
+    with (folder / "records.jsonl").open("ab") as file:
+        file.write(b'{"bench": "bbh", "id": \n\xff\xfe\n{"kind":"note"}\n')
+    add(folder, [record(90, "correct")])
+    index = Index(folder)
+    index.refresh()
+    assert (len(index), index.damaged) == (4, 2)
+
+
+def chosen(folder: Path, **query: str) -> list[str]:
+    index, details = Index(folder), Details({})
+    index.refresh()
+    details.refresh(index)
+    found = find(
+        Selection.of(query),
+        index,
+        lambda: details,
+        lambda: [],
+        lambda text: holding(index, text),
+    )
+    return [r.id.rpartition("_")[2] for r in index.records(found.numbers)]
+
+
+def test_filters(tmp_path: Path) -> None:
+    records = [
+        record(0, "correct"),
+        record(1, "incorrect", text="x" * 500),
+        record(2, "unparsed", other="correct"),
+        acting(3),
+        record(4, "correct", text=HOSTILE),
+    ]
+    folder = write(tmp_path / "r", records)
+    assert chosen(folder) == ["0", "1", "2", "3", "4"]
+    assert chosen(folder, outcome="failed") == ["1", "2", "3"]
+    assert chosen(folder, outcome="unparsed") == ["2"]
+    assert chosen(folder, readers="differ") == ["2"]
+    assert chosen(folder, tools="yes") == ["3"]
+    assert chosen(folder, tools="no", least="400") == ["1"]
+    assert chosen(folder, most="30", outcome="correct") == ["0"]
+    assert chosen(folder, text="SCRIPT>ALERT(1)") == ["4"]
+    assert chosen(folder, text="答案是") == ["4"]
+    assert chosen(folder, text="42") == ["3"]  # in the transcript
+    assert chosen(folder, text="finish") == []  # a key of the line, no word of the reply
+    assert chosen(folder, tier="none") == []
+    assert chosen(folder, tier="strict", text="snarks_2") == ["2"]
+
+
+@pytest.mark.parametrize(
+    "query", [{"outcome": "wrong"}, {"least": "many"}, {"exam": "other"}, {"sort": "id"}]
+)
+def test_an_address_that_asks_for_what_is_not_there_is_refused(
+    tmp_path: Path, query: dict[str, str]
+) -> None:
+    folder = write(tmp_path / "r", mixed(2))
+    with pytest.raises(UsageError):
+        chosen(folder, **query)

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from keju.config import TaskConfig
+from keju.task import run_exams
+from keju.viewer.app import make_app
+from keju.viewer.shelf import Shelf
+from tests.report.test_html import Page
+from tests.viewer.runs import HOSTILE, acting, mixed, record, write
+
+LOOPBACK = "http://127.0.0.1"
+
+
+def visit(folder: Path, token: str = "", base: str = LOOPBACK) -> TestClient:
+    shelf = Shelf(folder)
+    return TestClient(make_app(shelf, token=token), base_url=base, raise_server_exceptions=True)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    for name in ("one", "two"):
+        run_exams(
+            TaskConfig(model="scripted", datasets=["demo"], run_id=name, work_dir=str(folder))
+        )
+    write(folder / "stored", [*mixed(120), acting(200), record(201, text=HOSTILE)])
+    return folder
+
+
+def text_of(response: object) -> str:
+    source = getattr(response, "text", "")
+    assert getattr(response, "status_code", 0) == 200, source
+    return Page(source).text
+
+
+def test_the_first_page_lists_runs_by_exam_with_interval_and_state(runs: Path) -> None:
+    with visit(runs) as client:
+        page = text_of(client.get("/"))
+        for words in ("3 runs in", "demo", "bbh", "one", "two", "95 % interval", "complete"):
+            assert words in page
+        assert re.search(r"\d+\.\d\d % \d+\.\d\d–\d+\.\d\d", page)
+
+
+def test_a_run_its_replies_and_a_reply(runs: Path) -> None:
+    with visit(runs) as client:
+        run = client.get("/runs/one")
+        assert "Subsets" in text_of(run)
+        link = re.search(r'href="(/runs/one/samples\?[^"]*outcome=failed[^"]*)"', run.text)
+        assert link
+        listed = client.get(link[1].replace("&amp;", "&"))
+        assert "not correct" in text_of(listed)
+        first = re.search(r'class="id"><a href="([^"]+)"', listed.text)
+        assert first
+        reply = client.get(first[1].replace("&amp;", "&"))
+        page = text_of(reply)
+        for words in ("Question", "Read", "Target", "Reply", "Prompt as sent", "About this reply"):
+            assert words in page
+        assert "another prompt" not in page
+        following = re.search(r'rel="next" href="([^"]+)"', reply.text)
+        assert following
+        assert "2 of" in text_of(client.get(following[1].replace("&amp;", "&")))
+
+
+def test_pages_and_filters_stand_in_the_address(runs: Path) -> None:
+    with visit(runs) as client:
+        first = client.get("/runs/stored/samples?outcome=failed")
+        assert 'href="?outcome=failed&amp;page=2"' in first.text
+        second = text_of(client.get("/runs/stored/samples?outcome=failed&page=2"))
+        assert "page 2 of 2" in second
+        assert "1 reply, page 1 of 1" in text_of(client.get("/runs/stored/samples?tools=yes"))
+        assert "No reply fits" in text_of(client.get("/runs/stored/samples?text=nowhere"))
+
+
+def test_a_transcript_shows_calls_and_what_came_back(runs: Path) -> None:
+    with visit(runs) as client:
+        page = text_of(client.get("/runs/stored/sample?id=bbh_snarks_200"))
+        for words in ("call of edit_cell", "print(6 * 7)", "result of edit_cell", "42"):
+            assert words in page
+        assert "data" in page  # why there is no prompt
+
+
+def test_hostile_replies_are_text(runs: Path) -> None:
+    with visit(runs) as client:
+        for path in ("sample?id=bbh_snarks_201", "samples?text=alert"):
+            source = client.get(f"/runs/stored/{path}").text
+            assert "<script>alert" not in source
+            assert "<img" not in source
+            assert "49" not in Page(source).text.replace("149", "")
+
+
+def test_chinese_is_a_click_away_and_stays(runs: Path) -> None:
+    with visit(runs) as client:
+        assert 'href="?lang=zh"' in client.get("/").text
+        chinese = client.get("/runs/one?lang=zh")
+        assert '<html lang="zh-CN">' in chinese.text
+        assert "子集" in chinese.text
+        assert '<html lang="zh-CN">' in client.get("/").text
+
+
+def test_every_answer_has_its_headers_and_strangers_are_shut_out(runs: Path) -> None:
+    with visit(runs) as client:
+        for path in ("/", "/nowhere", "/runs/one", "/static/viewer.js", "/runs/one/samples?page=x"):
+            headers = client.get(path).headers
+            assert "default-src 'none'" in headers["content-security-policy"]
+            assert "unsafe" not in headers["content-security-policy"]
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["cross-origin-opener-policy"] == "same-origin"
+        assert client.get("/", headers={"host": "evil.example"}).status_code == 400
+        assert client.post("/").status_code == 405
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/runs/%2e%2e",
+        "/runs/%2e%2e%2fone",
+        "/runs/nobody",
+        "/runs/nobody/samples",
+        "/runs/nobody/events",
+        "/runs/one/sample?id=nothing",
+        "/runs/one/sample?id=x&epoch=-1",
+        "/static/app.py",
+        "/static/..%2fapp.py",
+    ],
+)
+def test_names_are_looked_up(runs: Path, path: str) -> None:
+    with visit(runs) as client:
+        assert client.get(path).status_code == 404
+
+
+def test_a_token_is_asked_for_once(runs: Path) -> None:
+    with visit(runs, token="secret", base="http://box.example") as client:
+        assert client.get("/").status_code == 401
+        assert client.get("/?token=guess").status_code == 401
+        there = client.get("/?token=secret&lang=zh", follow_redirects=False)
+        assert (there.status_code, there.headers["location"]) == (303, "/?lang=zh")
+        cookie = there.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert client.get("/runs/one").status_code == 200
+
+
+def test_a_run_that_stopped_shows_what_is_there_so_far(tmp_path: Path) -> None:
+    write(tmp_path / "stopped", mixed(60), complete=False)
+    with visit(tmp_path) as client:
+        page = text_of(client.get("/runs/stopped"))
+        assert "accuracy so far" in page
+        assert "incomplete" in page
+        (tmp_path / "bad").mkdir()
+        (tmp_path / "bad" / "manifest.json").write_text("{")
+        assert "stopped" in text_of(client.get("/"))
+        assert client.get("/runs/bad").status_code == 400
+
+
+def test_a_stream_tells_what_changes_and_ends_with_the_run(tmp_path: Path) -> None:
+    write(tmp_path / "done", mixed(10))
+    with visit(tmp_path) as client:
+        stream = client.get("/runs/done/events").text
+        assert stream.startswith("event: change\ndata: ")
+        assert stream.endswith('event: done\ndata: ""\n\n')
