@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
 from keju import messages
+from keju.benchmarks import custom as custom
 from keju.benchmarks import registry
-from keju.errors import Notice
+from keju.errors import KejuError, Notice
+
+SOURCE = Path(messages.__file__).parents[1]
+STILL_SENTENCES = ("interop/", "models/hf/", "models/llama/server.py", "benchmarks/custom/")
 
 
 def placeholders(text: str) -> set[str]:
@@ -54,3 +60,43 @@ def test_the_terminal_speaks_the_language_of_the_user(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert messages.spoken() == language
+
+
+def raised() -> Iterator[tuple[str, ast.Call]]:
+    """Every error and notice that is made in the source, with the place where it stands."""
+    kinds = {kind.__name__ for kind in _kinds(KejuError)} - {"MissingExtra"} | {"Notice"}
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in kinds and node.args:
+                yield f"{path.relative_to(SOURCE)}:{node.lineno}", node
+
+
+def _kinds(kind: type[KejuError]) -> Iterator[type[KejuError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _kinds(below)
+
+
+def test_every_code_that_is_raised_has_a_sentence_and_its_values() -> None:
+    for name in registry.names():
+        registry.get(name)
+    english = messages.catalogue("en")
+    for place, call in raised():
+        code = call.args[0]
+        if not isinstance(code, ast.Constant) or " " in str(code.value):
+            continue
+        assert code.value in english, place
+        given = {keyword.arg for keyword in call.keywords}
+        if None not in given and len(call.args) == 1:
+            assert placeholders(english[code.value]) - {"run"} <= given, place
+
+
+def test_no_room_but_those_that_quote_others_raises_a_sentence() -> None:
+    """Sentences that are left quote another tool's words, or name what only one room knows."""
+    spoken = [
+        place
+        for place, call in raised()
+        for part in getattr(call.args[0], "values", [call.args[0]])
+        if isinstance(part, ast.Constant) and " " in str(part.value)
+    ]
+    assert [place for place in spoken if not place.startswith(STILL_SENTENCES)] == []

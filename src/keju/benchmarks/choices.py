@@ -48,12 +48,10 @@ def check_choices(choices: Sequence[str], target: str, where: str) -> None:
     An empty target is allowed: some exams are published without their answers.
     """
     if not 2 <= len(choices) <= len(LABELS):
-        raise DataError(
-            f"{where}: {len(choices)} options; between 2 and {len(LABELS)} are possible"
-        )
+        raise DataError("choices_count", where=where, n=len(choices), most=len(LABELS))
     if target and (len(target) != 1 or target not in LABELS[: len(choices)]):
         last = LABELS[len(choices) - 1]
-        raise DataError(f"{where}: the answer '{target}' is none of the labels A to {last}")
+        raise DataError("choices_no_label", where=where, target=target, last=last)
 
 
 def shuffle_order(n: int, seed: int, key: str) -> tuple[int, ...]:
@@ -130,7 +128,7 @@ def as_recorded(sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample
     choices = row.get("choices")
     if choices is not None:
         if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
-            raise DataError("'choices' should be a list of texts")
+            raise DataError("choices_no_list")
         target, label = sample.target, _label(sample.target)
         now, then = ([each.strip() for each in own] for own in (sample.choices, choices))
         if labelled and label and sorted(now) == sorted(then) and len(set(now)) == len(now):
@@ -144,7 +142,9 @@ def as_recorded(sample: Sample, row: Mapping[str, Any], *, gold: bool) -> Sample
         if labelled and not (
             isinstance(recorded, str) and _label(recorded) in ("", *sample.labels)
         ):
-            raise DataError(f"'{key}' is {recorded!r}, which is no label of {sample.labels}")
+            raise DataError(
+                "choices_recorded", key=key, recorded=repr(recorded), labels=sample.labels
+            )
         if gold:
             sample = msgspec.structs.replace(sample, target=str(recorded))
     if labelled and choices is not None:

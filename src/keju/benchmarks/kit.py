@@ -144,7 +144,7 @@ def arrange(name: str, questions: Iterable[Made], subsets: Sequence[str] = ()) -
     ids: set[str] = set()
     for sample in samples:
         if sample.id in ids:
-            raise DataError(f"{name}: the id '{sample.id}' occurs twice")
+            raise DataError("kit_id_twice", name=name, id=sample.id)
         ids.add(sample.id)
     clustered = any(sample.group for sample in samples)
     return Questions(samples=tuple(samples), subsets=tuple(ranges), clustered=clustered)
@@ -164,7 +164,7 @@ def refuse(args: DatasetArgs, refused: Mapping[str, str], benchmark: str) -> Non
     for name, reason in refused.items():
         if getattr(args, name) != type(args).model_fields[name].default:
             message = f"{name} refused: {reason}" if reason else f"there is no '{name}' here"
-            raise ConfigError(f"{benchmark}: {message}")
+            raise ConfigError("kit_refused", benchmark=benchmark, problem=message)
 
 
 def choose_protocol(benchmark: Benchmark, name: str | None) -> Protocol:
@@ -172,7 +172,7 @@ def choose_protocol(benchmark: Benchmark, name: str | None) -> Protocol:
     name = name or benchmark.default_protocol
     if name not in benchmark.protocols:
         hint = did_you_mean(name, benchmark.protocols)
-        raise ConfigError(f"{benchmark.name} has no protocol '{name}'{hint}")
+        raise ConfigError("kit_no_protocol", benchmark=benchmark.name, name=name, hint=hint)
     return benchmark.protocols[name]
 
 
@@ -189,14 +189,16 @@ def choose_subsets(
     if wanted is None:
         return list(names)
     if not wanted:
-        raise ConfigError(f"{name}: subset_list is empty: name a subset, or leave it out for all")
+        raise ConfigError("kit_subset_list_empty", name=name)
     every = {each: each for each in names} | dict(aliases or {})
     by_any_name = {fold(each): own for each, own in every.items()}
     chosen = set()
     for subset in wanted:
         own = every.get(subset) or by_any_name.get(fold(subset))
         if own is None:
-            raise ConfigError(f"{name} has no subset '{subset}'{did_you_mean(subset, every)}")
+            raise ConfigError(
+                "kit_no_subset", name=name, subset=subset, hint=did_you_mean(subset, every)
+            )
         chosen.add(own)
     return [each for each in names if each in chosen]
 
@@ -210,29 +212,27 @@ def choose_shot_count(benchmark: str, protocol: Protocol, args: DatasetArgs) -> 
         if len(choices) > 2:
             numbers = f"{min(choices)} to {max(choices)}"
         raise ConfigError(
-            f"{benchmark}: few_shot_num of protocol {protocol.name} is {numbers}, not {count}"
+            "kit_shots_of_protocol",
+            benchmark=benchmark,
+            protocol=protocol.name,
+            numbers=numbers,
+            count=count,
         )
     if args.few_shot_random and not count:
-        raise ConfigError(
-            f"{benchmark}: few_shot_random: few_shot_num 0 leaves no worked examples to draw"
-        )
+        raise ConfigError("kit_no_shots_to_draw", benchmark=benchmark)
     return count
 
 
 def refuse_templates(benchmark: Benchmark, protocol: Protocol, args: DatasetArgs) -> None:
     """Refuse templates and a system message that the protocol cannot honour."""
     if protocol.form == "completion" and args.system_prompt:
-        raise ConfigError(
-            f"system_prompt: protocol '{protocol.name}' sends a text to continue, which has no"
-            " system message; leave it out"
-        )
+        raise ConfigError("kit_no_system_message", protocol=protocol.name)
     able = [each.name for each in benchmark.protocols.values() if each.templates]
     for setting in TEMPLATES:
         if getattr(args, setting) is not None and not protocol.templates:
-            other = f"use protocol '{able[0]}' or " if able else ""
-            raise ConfigError(
-                f"{setting}: protocol '{protocol.name}' has a fixed prompt; {other}leave it out"
-            )
+            values = {"setting": setting, "protocol": protocol.name, "other": next(iter(able), "")}
+            code = "kit_fixed_prompt_other" if able else "kit_fixed_prompt"
+            raise ConfigError(code, **values)
 
 
 def usual_settings(setup: Setup, _: Wording) -> dict[str, Any]:
@@ -325,10 +325,9 @@ def choose_shots(
         own = [shot for shot in pool if shot.subset == subset] if named else list(pool)
         taken = len(own) if count is None else count
         if taken > len(own):
-            raise ConfigError(
-                f"{name}: {taken} worked examples asked for, {where} has {len(own)}"
-                + (f" of '{subset}'" if named else "")
-            )
+            values = {"name": name, "asked": taken, "where": where, "n": len(own)}
+            code = "kit_too_many_shots_of" if named else "kit_too_many_shots"
+            raise ConfigError(code, subset=subset, **values)
         if seed is not None:
             own = random.Random(key.format(seed=seed, name=name, subset=subset)).sample(own, taken)
         shots[subset] = own[:taken]

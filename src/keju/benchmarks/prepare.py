@@ -62,7 +62,7 @@ def prepare_exam(
     try:
         settings = benchmark.Args(**(args or {}))
     except ConfigError as error:
-        raise ConfigError(f"dataset_args.{name}: {error}") from None
+        raise ConfigError("prepare_args", name=name, problem=error) from None
     given = settings
     if judged:
         settings = settings.under_judge()
@@ -132,7 +132,7 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
             notice = Notice("chosen_questions", {"n": len(chosen.samples)})
             chosen.warnings = (*chosen.warnings, notice)
         if any(chosen.benchmark == other.benchmark for other, _ in prepared):
-            raise ConfigError(f"datasets: '{chosen.benchmark}' is named twice, once as '{name}'")
+            raise ConfigError("prepare_twice", benchmark=chosen.benchmark, name=name)
         prepared.append((rotated(chosen, config.rotate_options), args))
     if unknown:
         names = ", ".join(exam.benchmark for exam, _ in prepared)
@@ -194,7 +194,7 @@ def prepare(
         errata |= {sample.id: fault for sample in samples if (fault := benchmark.faults(sample))}
     if args.shuffle_choices:
         if not all(sample.choices for sample in samples):
-            raise ConfigError(f"{name}: shuffle_choices: the questions have no options")
+            raise ConfigError("prepare_no_options", name=name)
         samples = ShuffledSamples(samples, seed)
     shots, texts = read_examples(setup, names)
     macro = Mean("macro_accuracy", "mean over subsets", tuple((subset,) for subset in names))
@@ -231,10 +231,7 @@ def read_questions(setup: Setup) -> Questions:
         subsets = choose_subsets(name, wanted, [subset.name for subset in questions.subsets])
         questions = arrange(name, questions.samples, subsets)
     if empty := [subset.name for subset in questions.subsets if not len(subset)]:
-        raise DataError(
-            f"{setup.folder.path} holds no rows of {', '.join(empty)}; name the subsets to ask in"
-            " subset_list"
-        )
+        raise DataError("prepare_empty_subsets", path=setup.folder.path, names=", ".join(empty))
     return questions
 
 
@@ -289,7 +286,7 @@ def choose_readers(exam: Exam, asked: list[str] | None) -> list[Reader]:
     for name in names:
         if name not in exam.readers:
             hint = did_you_mean(name, exam.readers)
-            raise ConfigError(f"{exam.benchmark} has no reader '{name}'{hint}")
+            raise ConfigError("prepare_no_reader", benchmark=exam.benchmark, name=name, hint=hint)
     if len(names) == 1 and exam.beside in exam.readers and exam.beside not in names:
         names.append(exam.beside)
     return [exam.readers[name] for name in names]

@@ -61,10 +61,7 @@ def get(name: str) -> Benchmark:
     own = ALIASES.get(name, name)
     for taken in dict.fromkeys((name, own)):
         if (taken in ROOMS or taken in ALIASES) and taken in _plugins():
-            raise ConfigError(
-                f"'{taken}' is a benchmark of Keju's own and the name of a plug-in "
-                f"({_plugins()[taken].value}): rename or uninstall the plug-in"
-            )
+            raise ConfigError("registry_taken", name=taken, plugin=_plugins()[taken].value)
     if own in ROOMS:
         module, _, attribute = ROOMS[own][0].partition(":")
         room: Benchmark = getattr(importlib.import_module(module), attribute)
@@ -78,9 +75,11 @@ def get(name: str) -> Benchmark:
             made = point.load()
         except Exception as error:
             kind = type(error).__name__
-            raise ConfigError(f"{where} cannot be loaded: {kind}: {error}") from None
+            raise ConfigError(
+                "registry_not_loaded", where=where, kind=kind, problem=error
+            ) from None
         if not isinstance(made, Benchmark):
-            raise ConfigError(f"{where} is no keju.Benchmark")
+            raise ConfigError("registry_no_benchmark", where=where)
         return made
     hint = did_you_mean(name, [*names(), *ALIASES])
     if Path(name).exists():
@@ -99,13 +98,15 @@ def _from_file(path: Path) -> Benchmark:
 
     spec = importlib.util.spec_from_file_location(f"keju_exam_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise ConfigError(f"no exam at {path}: expected a Python file that makes a keju.Benchmark")
+        raise ConfigError("registry_no_file", path=path)
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise ConfigError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from None
+        raise ConfigError(
+            "registry_not_loaded", where=path, kind=type(error).__name__, problem=error
+        ) from None
     made = [each for each in vars(module).values() if isinstance(each, Benchmark)]
     if len(made) != 1:
-        raise ConfigError(f"{path} makes {len(made)} keju.Benchmark; one is needed")
+        raise ConfigError("registry_makes", path=path, n=len(made))
     return made[0]

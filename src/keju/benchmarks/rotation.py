@@ -36,15 +36,15 @@ def rotated(exam: Exam, rotations: int) -> Exam:
     most = fewer = 0
     for sample in exam.samples:
         if not sample.choices:
-            raise ConfigError(f"{name} has questions without options, such as {sample.id}")
+            raise ConfigError("rotation_no_options", name=name, id=sample.id)
         most = max(most, len(sample.choices))
         fewer += len(sample.choices) < rotations
     if rotations > most:
-        raise ConfigError(f"{name} has at most {most} options, so at most {most} rotations")
+        raise ConfigError("rotation_most", name=name, most=most)
     first = exam.samples[0]
     other = msgspec.structs.replace(first, choices=(*first.choices[1:], first.choices[0]))
     if exam.render(first).text == exam.render(other).text:
-        raise ConfigError(f"{name}: the options stand in the question's text and cannot be rotated")
+        raise ConfigError("rotation_in_text", name=name)
     turned = copy.copy(exam)
     turned.rotations = rotations
     turned.clustered = turned.keeps_answers = True

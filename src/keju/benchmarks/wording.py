@@ -83,11 +83,11 @@ def check_template(
     for command, name in present:
         if name not in known and not command:
             hint = did_you_mean(name, known)
-            raise ConfigError(f"{setting}: unknown placeholder '{{{name}}}'{hint}")
+            raise ConfigError("wording_unknown", setting=setting, name=name, hint=hint)
     names = {name for _, name in present}
     missing = [f"{{{name}}}" for name in required if name not in names]
     if missing:
-        raise ConfigError(f"{setting}: the placeholder {missing[0]} is missing")
+        raise ConfigError("wording_missing", setting=setting, placeholder=missing[0])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,14 +154,9 @@ class Wording:
         if whole is not None:
             setting = "few_shot_prompt_template"
             if not shots:
-                raise ConfigError(
-                    f"{setting} has no effect without worked examples: few_shot_num is 0"
-                )
+                raise ConfigError("wording_no_shots", setting=setting)
             if question is not None:
-                raise ConfigError(
-                    f"prompt_template has no effect beside {setting}, which is the whole prompt: "
-                    "give one of them"
-                )
+                raise ConfigError("wording_two", setting=setting)
             check_template(
                 whole,
                 known={*known, self.examples},

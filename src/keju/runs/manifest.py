@@ -146,7 +146,7 @@ class Manifest(msgspec.Struct, kw_only=True):
         try:
             return msgspec.convert(read_json(path), cls)
         except msgspec.ValidationError as error:
-            raise DataError(f"{path} is not a run's manifest: {error}") from None
+            raise DataError("manifest_damaged", path=path, problem=error) from None
 
     def as_dict(self) -> dict[str, Any]:
         """The manifest as its file has it."""
@@ -291,10 +291,8 @@ class ManifestFile(SessionLog):
         stored = self.manifest.endpoint
         for fact, title in FIXED_FACTS.items():
             if fact in stored and fact in facts and facts[fact] != stored[fact]:
-                raise UsageError(
-                    f"run '{self.path.parent.name}' was made with {title} under the same name; "
-                    "choose another --run-id"
-                )
+                name = self.path.parent.name
+                raise UsageError("run_made_with_other", name=name, title=title)
         super().note_endpoint(facts)
 
     def note_arm(self, arm: str, facts: dict[str, Any]) -> None:

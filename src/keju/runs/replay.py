@@ -23,7 +23,7 @@ def make(config: TaskConfig) -> ReplayModel:
     for place in (Path(run).expanduser(), Path(config.work_dir) / run) if run else ():
         if (place / FILE).is_file() or place.is_file():
             return ReplayModel(place)
-    raise ConfigError(f"no stored run '{run}', neither as a folder nor below {config.work_dir}")
+    raise ConfigError("replay_no_run", name=run, work_dir=config.work_dir)
 
 
 def fit(config: TaskConfig, asked: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:
@@ -68,9 +68,9 @@ class ReplayModel(Model):
                 position = start if record.reply.error is None else -1
                 self._starts[number : number + 1] = array("q", [position])
         except UsageError as error:
-            raise DataError(f"cannot replay {path}: {error}") from None
+            raise DataError("replay_cannot", path=path, problem=error) from None
         if not self._starts and self._records.damaged:
-            raise DataError(f"cannot replay {path}: it holds no records of a run")
+            raise DataError("replay_no_records", path=path)
         self._table = table
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:

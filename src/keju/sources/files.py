@@ -59,7 +59,9 @@ class DiskFiles(Files):
         try:
             stream = (self.path / name).open("rb")
         except OSError as error:
-            raise DataError(f"cannot read {self.where(name)}: {error.strerror}") from None
+            raise DataError(
+                "file_unreadable", where=self.where(name), problem=error.strerror
+            ) from None
         try:
             _refuse_pointer(stream.peek(len(LFS_POINTER)), self.where(name))
         except DataError:
@@ -87,7 +89,7 @@ class ZipFiles(Files):
     def open(self, name: str) -> io.BufferedIOBase:
         entry = self._entries.get(name)
         if entry is None:
-            raise DataError(f"{self.path} holds no {name}")
+            raise DataError("source_holds_no", path=self.path, name=name)
         return io.BytesIO(self._archive.read(entry))
 
     def fingerprint(self, name: str, content: io.BufferedIOBase) -> tuple[str, str]:
@@ -115,9 +117,7 @@ class ZipFiles(Files):
             link = stat.S_ISLNK(entry.external_attr >> 16)
             leaves = name.startswith("/") or ".." in name.split("/") or ":" in name.split("/")[0]
             if leaves or link:
-                raise DataError(
-                    f"{self.path} is refused: its entry '{entry.filename}' leaves the folder"
-                )
+                raise DataError("source_leaves", path=self.path, name=entry.filename)
         return archive
 
     @cached_property
@@ -140,7 +140,7 @@ class NoFiles(Files):
         return ()
 
     def open(self, name: str) -> io.BufferedIOBase:
-        raise DataError(f"{self._benchmark} needs {name}: give its folder with --data-dir")
+        raise DataError("source_needs", benchmark=self._benchmark, name=name)
 
     def where(self, name: str) -> str:
         return f"{self._benchmark}, {name}"
@@ -148,7 +148,4 @@ class NoFiles(Files):
 
 def _refuse_pointer(raw: bytes, where: str) -> None:
     if raw.startswith(LFS_POINTER):
-        raise DataError(
-            f"{where} is a Git LFS pointer, not the file itself: fetch it with 'git lfs pull', or "
-            "download the file"
-        )
+        raise DataError("source_lfs", where=where)

@@ -104,7 +104,7 @@ class DataFolder:
         table = self._find(stem)
         if table is None:
             shown = ", ".join(f"{s}.*" for s in self.layout.stems_of(stem) or [stem])
-            raise DataError(f"{self.path} holds no table '{stem}' (looked for {shown})")
+            raise DataError("source_no_table", path=self.path, stem=stem, shown=shown)
         return table
 
     def name_of(self, stem: str) -> str:
@@ -142,7 +142,7 @@ class DataFolder:
                 continue
             names, *others = groups
             if lacking := missing_parts(names):
-                raise DataError(f"{place.where(names[0])}: {lacking} of its parts are missing")
+                raise DataError("source_parts_missing", where=place.where(names[0]), n=lacking)
             for other in others:
                 self.note(f"{names[0]} was read, {other[0]} beside it was not")
             return Table(place, tuple(names))

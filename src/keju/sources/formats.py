@@ -41,7 +41,7 @@ def as_text(raw: bytes, where: str) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{where} is not UTF-8: {error.reason}") from None
+        raise DataError("format_not_utf8", where=where, problem=error.reason) from None
 
 
 def as_json(raw: bytes, where: str) -> Any:
@@ -68,12 +68,14 @@ def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
         for number, row in enumerate(csv.DictReader(_decoded(lines, where)), 1):
             if None in row:  # where DictReader keeps the values that no column is left for
                 text = "more values than columns; check the quotes"
-                raise DataError(f"{where}, row {number}: {text}")
+                raise DataError("format_row", where=where, number=number, problem=text)
             if lacking := [column for column, value in row.items() if value is None]:
-                raise DataError(f"{where}, row {number}: no value for column {', '.join(lacking)}")
+                raise DataError(
+                    "format_no_value", where=where, number=number, names=", ".join(lacking)
+                )
             yield row
     except csv.Error as error:
-        raise DataError(f"{where} is not valid CSV: {error}") from None
+        raise DataError("format_not_csv", where=where, problem=error) from None
 
 
 def _decoded(lines: Iterable[bytes], where: str) -> Iterator[str]:
@@ -82,7 +84,9 @@ def _decoded(lines: Iterable[bytes], where: str) -> Iterator[str]:
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            raise DataError(f"{where}, line {number} is not UTF-8: {error.reason}") from None
+            raise DataError(
+                "format_line_not_utf8", where=where, number=number, problem=error.reason
+            ) from None
         if "\0" in text:
             raise DataError("file_nul", where=where, line=number)
         yield text
@@ -116,7 +120,7 @@ def _listed_rows(document: Any, where: str) -> Iterator[dict[str, Any]]:
         lists = [value for value in document.values() if isinstance(value, list)]
         document = lists[0] if len(lists) == 1 else None
     if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
-        raise DataError(f"{where} holds no list of rows")
+        raise DataError("format_no_list", where=where)
     yield from document
 
 
@@ -136,7 +140,7 @@ def _parquet_rows(stream: io.BufferedIOBase, where: str) -> Iterator[dict[str, A
             while batch := cursor.fetchmany(_BATCH):
                 yield from (dict(zip(columns, row, strict=True)) for row in batch)
         except duckdb.Error:
-            raise DataError(f"{where} is not a whole Parquet file") from None
+            raise DataError("format_not_parquet", where=where) from None
 
 
 @cache

@@ -38,11 +38,11 @@ def pull(
         raise MissingExtra("pulling from Hugging Face", "data") from None
 
     if environ.get("HF_HUB_OFFLINE", "").upper() in _TRUE:
-        raise DataError("HF_HUB_OFFLINE is set: unset it to pull, or use --data-dir")
+        raise DataError("hub_offline")
     endpoint = environ.get("HF_ENDPOINT") or None
     token = environ.get("HF_TOKEN", "").strip() or None
     if token is not None and not token.isprintable():
-        raise DataError("HF_TOKEN holds characters that cannot be sent")
+        raise DataError("hub_token")
     cache = environ.get("HF_HUB_CACHE") or None
     if cache is None and environ.get("HF_HOME"):
         cache = str(Path(environ["HF_HOME"]) / "hub")
@@ -55,7 +55,7 @@ def pull(
         files = [entry for entry in entries if isinstance(entry, RepoFile)]
         wanted = [file for file in files if layout.wants(file.path)]
         if not wanted:
-            raise DataError(f"{source.repo} at {commit} holds none of {benchmark}'s files")
+            raise DataError("hub_no_files", repo=source.repo, commit=commit, benchmark=benchmark)
         say(f"{source.repo}: {len(wanted)} files")
         path = client.snapshot_download(
             source.repo,
@@ -91,9 +91,7 @@ def _checked(entry: RepoFile, folder: Path, source: HubRepo) -> Stored:
     if not right:
         file.resolve().unlink(missing_ok=True)
         file.unlink(missing_ok=True)
-        raise DataError(
-            f"{entry.path} of {source.repo} arrived damaged (wrong checksum): pull it again"
-        )
+        raise DataError("hub_damaged", path=entry.path, repo=source.repo)
     return Stored(size=size, sha256=sha256)
 
 
@@ -107,29 +105,24 @@ def _explained(source: HubRepo, endpoint: str) -> Iterator[None]:
     try:
         yield
     except errors.GatedRepoError:
-        raise DataError(
-            f"{source.repo} is gated: accept its terms on {host} and set HF_TOKEN"
-        ) from None
+        raise DataError("hub_gated", repo=source.repo, host=host) from None
     except errors.RevisionNotFoundError:
-        raise DataError(f"{source.repo} on {host} has no revision '{source.revision}'") from None
-    except errors.RepositoryNotFoundError:
         raise DataError(
-            f"there is no data set {source.repo} on {host}, or it is private: set HF_TOKEN"
+            "hub_no_revision", repo=source.repo, host=host, revision=source.revision
         ) from None
+    except errors.RepositoryNotFoundError:
+        raise DataError("hub_no_repo", repo=source.repo, host=host) from None
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
         if status in (401, 403):
             text = f"{host} refuses {source.repo}: accept its terms there and set HF_TOKEN"
             raise DataError(text) from None
-        raise DataError(f"{host} answers HTTP {status} for {source.repo}: try again") from None
+        raise DataError("hub_answers", host=host, status=status, repo=source.repo) from None
     except errors.HFValidationError:
-        raise DataError(f"'{source.repo}' is not the name of a data set (OWNER/NAME)") from None
+        raise DataError("hub_no_name", repo=source.repo) from None
     except (HTTPError, OSError, RuntimeError) as error:
         cause = " ".join(str(error).split())[:160] or type(error).__name__
-        raise DataError(
-            f"cannot pull {source.repo} from {host} ({cause}): set HF_ENDPOINT to a mirror, "
-            "use --from modelscope, or give the files with --data-dir"
-        ) from None
+        raise DataError("hub_cannot_pull", repo=source.repo, host=host, cause=cause) from None
 
 
 @contextmanager

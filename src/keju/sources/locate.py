@@ -69,10 +69,7 @@ def locate(
 
         return pull(benchmark, layout, hub, environ=environ).folder(layout)
     forbidden = f" and offline forbids to ask {hub}" if hub else ""
-    raise DataError(
-        f"no data for {benchmark}: {', '.join(tried)}{forbidden}; "
-        f"run 'keju data pull {benchmark}', or give a folder with --data-dir"
-    )
+    raise DataError("data_none", benchmark=benchmark, tried=", ".join(tried), forbidden=forbidden)
 
 
 def _own_folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
@@ -87,20 +84,22 @@ def _own_folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
 
 def _folder_at(path: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder:
     if not path.exists():
-        raise DataError(f"{setting}: {path} does not exist")
+        raise DataError("data_no_path", setting=setting, path=path)
     if not path.is_dir():
-        raise DataError(f"{setting}: {path} is not a folder")
+        raise DataError("data_no_folder", setting=setting, path=path)
     path = _snapshot(path, setting)
     folder = DataFolder(path, layout)
     if layout.tables and not folder.holds_data():
         shown = layout.stems_of(layout.tables[0])[0]
-        raise DataError(f"{setting}: {path} holds no data of {benchmark} (such as {shown}.*)")
+        raise DataError(
+            "data_none_of", setting=setting, path=path, benchmark=benchmark, shown=shown
+        )
     return folder
 
 
 def _below(data_dir: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder | None:
     if not data_dir.is_dir():
-        raise DataError(f"{setting}: {data_dir} is not a folder")
+        raise DataError("data_no_folder", setting=setting, path=data_dir)
     # The Hugging Face client calls the folder of OWNER/NAME in its cache datasets--OWNER--NAME.
     repos = [hub.repo.replace("/", "--") for hub in layout.hubs.values()]
     others = (*layout.folders, *(f"datasets--{repo}" for repo in repos))
@@ -126,7 +125,4 @@ def _snapshot(path: Path, setting: str) -> Path:
         return current
     if len(present) == 1:
         return present[0]
-    raise DataError(
-        f"{setting}: {path} holds {len(present)} snapshots and refs/main names none of them: give "
-        "the folder of one"
-    )
+    raise DataError("data_snapshots", setting=setting, path=path, n=len(present))

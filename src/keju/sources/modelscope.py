@@ -46,7 +46,7 @@ def pull(
     with hub.explained():
         wanted = [entry for entry in hub.listing() if layout.wants(entry.path)]
         if not wanted:
-            raise DataError(f"{source.repo} on {hub.host} holds none of {benchmark}'s files")
+            raise DataError("hub_holds_none", repo=source.repo, host=hub.host, benchmark=benchmark)
         say(f"{source.repo}: {len(wanted)} files")
         lines = (f"{e.path} {e.size} {e.sha256}" for e in sorted(wanted, key=lambda e: e.path))
         repo = source.repo.replace("/", "--")
@@ -128,7 +128,7 @@ class _Hub:
                 files = data.get("Files") if isinstance(data, dict) else data
                 entries = msgspec.convert(files or [], type=list[_Entry])
             except msgspec.MsgspecError:
-                raise DataError(f"{self.host} gives no listing of {self._source.repo}") from None
+                raise DataError("hub_no_listing", host=self.host, repo=self._source.repo) from None
             fresh = [entry for entry in entries if entry.path not in seen]
             seen.update(entry.path for entry in fresh)
             yield from fresh
@@ -142,10 +142,7 @@ class _Hub:
         try:
             yield
         except fetch.Unreachable as error:
-            raise DataError(
-                f"cannot pull {name} ({error}): set MODELSCOPE_ENDPOINT to another host, "
-                "use --from huggingface, or give the files with --data-dir"
-            ) from None
+            raise DataError("hub_modelscope", name=name, problem=error) from None
         except fetch.Refused as error:
             text = f"{host} answers {error} for {name}: try again"
             if error.status in (401, 403):

@@ -28,18 +28,16 @@ def hub_repo(
 ) -> HubRepo:
     """What to pull: the benchmark's own data set on `hub`, or the one that was named."""
     if not layout.hubs and repo is None:
-        raise DataError(
-            f"{benchmark} is on no hub that Keju knows: give its folder with --data-dir"
-        )
+        raise DataError("pull_no_hub", benchmark=benchmark)
     own = layout.hubs.get(hub)
     if own is None and repo is None:
         others = " or ".join(layout.hubs)
-        raise DataError(f"{benchmark} is not on {hub}: use --from {others}, or name a --repo")
+        raise DataError("pull_not_on", benchmark=benchmark, hub=hub, others=others)
     branch = "master" if hub == "modelscope" else "main"
     default = own.revision if own and repo in (None, own.repo) else branch
     name = repo or (own.repo if own else "")
     if name.count("/") != 1 or not all(name.split("/")):
-        raise DataError(f"'{name}' is not the name of a data set (OWNER/NAME)")
+        raise DataError("hub_no_name", repo=name)
     return HubRepo(name, revision or default)
 
 
@@ -57,14 +55,14 @@ def pull(
     """Pull a benchmark's data; offline it must be in the cache already."""
     environ = os.environ if environ is None else environ
     if layout is None:
-        raise DataError(f"{benchmark} needs no data: its questions are generated")
+        raise DataError("pull_no_data", benchmark=benchmark)
     source = hub_repo(benchmark, layout, hub or DEFAULT_HUB, repo, revision)
     if offline:
         for receipt in receipts(benchmark, hub, environ):
             at_source = (receipt.repo, receipt.revision) == (source.repo, source.revision)
             if (at_source or not (repo or revision)) and not receipt.damage():
                 return receipt
-        raise DataError(f"{benchmark} is not in the cache, and --offline forbids to pull it")
+        raise DataError("pull_offline", benchmark=benchmark)
     receipt = CLIENTS[hub or DEFAULT_HUB](benchmark, layout, source, environ, say)
     companions = layout.companions
     if companions is not None and not set(companions.names) <= set(receipt.files):

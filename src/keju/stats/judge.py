@@ -39,15 +39,10 @@ def rogan_gladen(share: float, n: float, judge: JudgeQuality) -> Corrected:
     """
     gain = judge.sensitivity + judge.specificity - 1
     if gain <= 0:
-        raise UsageError(
-            "the judge is no better than chance (sensitivity + specificity = "
-            f"{judge.sensitivity + judge.specificity:.3f}): use another judge"
-        )
+        raise UsageError("judge_no_better", total=judge.sensitivity + judge.specificity)
     if n <= 0 or judge.positives < 1 or judge.negatives < 1:
-        raise UsageError(
-            "correcting a judge needs graded answers and labelled ones of both kinds, "
-            f"not n={n:g}, {judge.positives} right and {judge.negatives} wrong"
-        )
+        labelled = {"positives": judge.positives, "negatives": judge.negatives}
+        raise UsageError("judge_needs_labels", n=n, **labelled)
     true = min(1.0, max(0.0, (share + judge.specificity - 1) / gain))
     own = share * (1 - share) / n
     missed = true**2 * judge.sensitivity * (1 - judge.sensitivity) / judge.positives

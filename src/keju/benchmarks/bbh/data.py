@@ -46,17 +46,14 @@ def load_questions(
     """
     for name in names:
         if not folder.has(name):
-            raise DataError(
-                f"bbh: no questions for '{name}': {folder.path} has neither bbh/{name}.json nor"
-                f" {name}.json (keju data pull bbh, or point --data-dir at the right folder)"
-            )
+            raise DataError("bbh.no_questions", name=name, path=folder.path)
         where = folder.name_of(name)
         try:
             rows = msgspec.convert(list(folder.rows(name)), type=list[_Row])
         except msgspec.ValidationError as error:
-            raise DataError(f"{where} is not a BBH file: {error}") from None
+            raise DataError("bbh.no_file", where=where, problem=error) from None
         if not rows:
-            raise DataError(f"{where} holds no examples")
+            raise DataError("bbh.no_examples", where=where)
         choice = name in CHOICE_SUBSETS
         for index, row in enumerate(rows):
             sample = Sample(
@@ -76,19 +73,21 @@ def load_questions(
 def check_row(sample: Sample, where: str) -> None:
     """Refuse a row that cannot be examined; the published rows that are faulty may stay."""
     if not sample.text.strip():
-        raise DataError(f"{where}: the input is empty")
+        raise DataError("bbh.empty_input", where=where)
     if not sample.target.strip():
-        raise DataError(f"{where}: the target is empty")
+        raise DataError("bbh.empty_target", where=where)
     kind = SUBSETS[sample.subset].kind
     if kind == "choice":
         labels = [f"({label})" for label in sample.labels]
         if sample.target not in labels and not fault_of(sample):
             options = ", ".join(labels) or "none"
             raise DataError(
-                f"{where}: the target '{sample.target}' is not one of its options ({options})"
+                "bbh.target_not_option", where=where, target=sample.target, options=options
             )
     elif not _TARGETS[kind].fullmatch(sample.target.strip()):
-        raise DataError(f"{where}: the target '{sample.target}' is no answer of {sample.subset}")
+        raise DataError(
+            "bbh.target_no_answer", where=where, target=sample.target, subset=sample.subset
+        )
 
 
 def parse_options(text: str) -> tuple[str, ...]:
@@ -106,18 +105,12 @@ def load_worked_examples(folder: DataFolder, names: Sequence[str]) -> dict[str, 
     for name in names:
         path = _find(folder, [f"{place}/{name}.txt" for place in EXAMPLE_FOLDERS])
         if path is None:
-            raise DataError(
-                f"bbh: no worked examples for '{name}': {folder.path} has no cot-prompts/{name}.txt"
-                " (few_shot_num 0 does without)"
-            )
+            raise DataError("bbh.no_shots", name=name, path=folder.path)
         head, dashes, body = folder.text(path).replace("\r\n", "\n").partition(f"{DASHES}\n")
         if not dashes or (head and not head.endswith("\n")):
-            raise DataError(f"{folder.path / path}: no line '{DASHES}' after the canary")
+            raise DataError("bbh.no_dashes", path=folder.path / path, dashes=DASHES)
         if not body.strip():
-            raise DataError(
-                f"{folder.path / path}: nothing after '{DASHES}', so there are no worked examples"
-                " (few_shot_num 0 does without)"
-            )
+            raise DataError("bbh.nothing_after_dashes", path=folder.path / path, dashes=DASHES)
         texts[name] = body.strip()
     return texts
 
@@ -126,20 +119,17 @@ def load_answer_only(folder: DataFolder, names: Sequence[str]) -> dict[str, str]
     """The published answer-only prompts of the subsets `names`."""
     path = _find(folder, ANSWER_ONLY_FILES)
     if path is None:
-        raise DataError(
-            "bbh: protocol answer-only needs answer_only_prompts.json, a JSON object of subset to"
-            f" prompt text, in {folder.path}"
-        )
+        raise DataError("bbh.no_answer_only", path=folder.path)
     try:
         texts = msgspec.convert(folder.json(path), type=dict[str, str])
     except msgspec.ValidationError as error:
-        raise DataError(f"{folder.path / path} is no object of texts: {error}") from None
+        raise DataError("bbh.prompts_no_texts", path=folder.path / path, problem=error) from None
     for name in names:
         if name not in texts:
-            raise DataError(f"{folder.path / path} has no prompt for '{name}'")
+            raise DataError("bbh.no_prompt", path=folder.path / path, name=name)
     for name in names:
         if not texts[name].strip():
-            raise DataError(f"{folder.path / path}: the prompt for '{name}' is empty")
+            raise DataError("bbh.empty_prompt", path=folder.path / path, name=name)
     return {name: texts[name].strip() for name in names}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keju import messages
 from keju.benchmarks.base import Benchmark, Exam
 from keju.benchmarks.bbh.data import load_questions
 from keju.benchmarks.bbh.facts import (
@@ -26,12 +25,6 @@ from keju.benchmarks.kit import Questions, Setup, arrange
 from keju.benchmarks.wording import Wording
 from keju.errors import ConfigError, DataError
 from keju.types import Notice, Sample
-
-messages.add(
-    "en",
-    {"bbh_subset_left_out": "Failed to load BBH subtask {subset}, which is left out: {problem}"},
-)
-messages.add("zh", {"bbh_subset_left_out": "无法读取 BBH 子任务 {subset}，已略去：{problem}"})
 
 
 class BBHExam(Exam):
@@ -58,9 +51,7 @@ def questions(setup: Setup) -> Questions:
     """The questions of the chosen subsets."""
     assert isinstance(setup.protocol, BBHProtocol)
     if getattr(setup.args, "final_line", False) and not setup.protocol.final_line:
-        raise ConfigError(
-            f"bbh: final_line belongs to protocol mcpbr, not to {setup.protocol.name}"
-        )
+        raise ConfigError("bbh.final_line", protocol=setup.protocol.name)
     lenient = setup.protocol.lenient
     names: list[str] = []
     read: list[Sample] = []

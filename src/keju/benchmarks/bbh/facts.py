@@ -277,7 +277,9 @@ def golden_settings(golden: Golden, _: Sequence[Mapping[str, Any]]) -> Sitting:
     """How a recording was made: its setting names the reader."""
     setting = golden["setting"]
     if setting not in GOLDEN_READERS:
-        raise DataError(f"unknown setting '{setting}'{did_you_mean(setting, GOLDEN_READERS)}")
+        raise DataError(
+            "bbh.unknown_setting", setting=setting, hint=did_you_mean(setting, GOLDEN_READERS)
+        )
     return Sitting({}, "paper", [GOLDEN_READERS[setting]])
 
 

@@ -88,14 +88,12 @@ class ProblemWording(Wording):
 
     def adapted(self, args: DatasetArgs, shots: bool) -> Wording:
         if args.few_shot_prompt_template is not None:
-            raise ConfigError(
-                "protocol mcpbr has no worked examples: few_shot_prompt_template refused"
-            )
+            raise ConfigError("bbh.mcpbr_no_shots")
         template = args.prompt_template
         if template is not None and PROBLEM not in template:
             name = template.partition("{")[2].partition("}")[0]
             hint = did_you_mean(name, ["problem_statement"]) if name else ""
-            raise ConfigError(f"prompt_template: the placeholder {PROBLEM} is missing{hint}")
+            raise ConfigError("bbh.placeholder_missing", placeholder=PROBLEM, hint=hint)
         question = (self.question if template is None else template) + (
             FINAL_LINE if getattr(args, "final_line", False) else ""
         )

@@ -107,33 +107,33 @@ class BixBenchArgs(DatasetArgs):
     @model_validator(mode="after")
     def _has_effect(self) -> Self:
         if self.mode != "agentic":
-            self._refuse(AGENTIC_SETTINGS, "has an effect only with mode 'agentic'")
+            self._refuse(AGENTIC_SETTINGS, "bixbench.only_agentic")
         elif not self.enable_agentic_docker:
-            self._refuse(("docker_image",), "has an effect only with enable_agentic_docker true")
-        self._refuse(FEW_SHOT_SETTINGS, "refused: BixBench has no worked examples")
+            self._refuse(("docker_image",), "bixbench.only_docker")
+        self._refuse(FEW_SHOT_SETTINGS, "bixbench.refused_shots")
         if self.few_shot_num:
-            raise ConfigError("few_shot_num must be 0: BixBench has no worked examples")
-        self._refuse(("shuffle_choices",), "refused: use shuffle_options, true by default")
+            raise ConfigError("bixbench.no_shots")
+        self._refuse(("shuffle_choices",), "bixbench.refused_shuffle")
         if self.answer_mode == "open":
-            self._refuse(OPTION_SETTINGS, "has an effect only with answer_mode 'mcq'")
+            self._refuse(OPTION_SETTINGS, "bixbench.only_mcq")
         if self.compat_shuffle and not self.shuffle_options:
-            raise ConfigError("compat_shuffle has no effect with shuffle_options false")
+            raise ConfigError("bixbench.compat_shuffle")
         if self.answer_mode == "open" or self.question_source != "hypothesis":
             self._refuse(
                 ("add_tf_legend",),
-                "has an effect only with question_source 'hypothesis' and answer_mode 'mcq'",
+                "bixbench.only_hypothesis_mcq",
             )
         if self.question_source == "hypothesis":
-            self._refuse(("all_questions",), "has no effect with question_source 'hypothesis'")
+            self._refuse(("all_questions",), "bixbench.not_hypothesis")
         if not self.judged:
             self._refuse(
                 (*JUDGE_SETTINGS, "no_judge"),
-                "has an effect only with answer_mode 'open' and question_source 'mcq'",
+                "bixbench.only_open_mcq",
             )
         if self._wants_exact:
             self._refuse(
                 JUDGE_SETTINGS,
-                "has no effect with no_judge 'exact': leave one of them out",
+                "bixbench.not_exact",
             )
         return self
 
@@ -201,7 +201,7 @@ class BixBenchArgs(DatasetArgs):
     def labels(self) -> dict[str, str]:
         return {"split": SPLIT, "mode": self.mode, "answer_mode": self.answer_mode}
 
-    def _refuse(self, names: tuple[str, ...], why: str) -> None:
+    def _refuse(self, names: tuple[str, ...], code: str) -> None:
         for name in names:
             if getattr(self, name) != type(self).model_fields[name].default:
-                raise ConfigError(f"{name} {why}")
+                raise ConfigError(code, name=name)

@@ -24,7 +24,6 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from keju import messages
 from keju.errors import ConfigError, DataError
 from keju.sources.archive import Archive
 from keju.types import Sample
@@ -42,29 +41,6 @@ LOOKED_AT = 1 << 16
 """Bytes at both ends of a file in which the marks are looked for."""
 _LINK = 0o120000
 _KIND = 0o170000
-
-
-messages.add(
-    "en",
-    {
-        "bixbench.no_capsules": "no capsules in {folder}: agentic mode works on the data of the "
-        "questions; get it with keju data pull bixbench --capsules, or name its folder with "
-        "--capsules DIR (capsule_dir)",
-        "bixbench.no_capsule": "{folder} has no capsule {capsule}: get it with keju data pull "
-        "bixbench --capsules, or ask other questions",
-        "bixbench.empty_capsule": "{where} holds no data, nothing but the solution",
-    },
-)
-messages.add(
-    "zh",
-    {
-        "bixbench.no_capsules": "{folder} 中没有数据胶囊：agentic 模式需要题目的数据；用 keju data "
-        "pull bixbench --capsules 获取，或用 --capsules DIR（capsule_dir）指定文件夹",
-        "bixbench.no_capsule": "{folder} 中没有胶囊 {capsule}：用 keju data pull bixbench "
-        "--capsules 获取，或换别的题目",
-        "bixbench.empty_capsule": "{where} 中没有数据，只有答案",
-    },
-)
 
 
 class CapsuleFacts(NamedTuple):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from keju.answers.numbers import range_of
 from keju.benchmarks.bixbench.facts import EVAL_MODES, ROWS, VERSIONS
 from keju.benchmarks.kit import Count
-from keju.errors import DataError, did_you_mean
+from keju.errors import DataError, Hint, did_you_mean
 
 if TYPE_CHECKING:
     from keju.sources.folder import DataFolder
@@ -63,17 +63,17 @@ def read_table(folder: DataFolder, version: str | None) -> Table:
     """The questions of `version`, or of the newest in the folder; DataError if there are none."""
     wanted = VERSIONS if version is None else sorted(VERSIONS, key=lambda v: v != version)
     tables = [f"v{name}" for name in wanted if folder.has(f"v{name}")]
-    other = ""
+    other: str = ""
     for table in tables:
         where = folder.name_of(table)
         rows = list(folder.rows(table))
         present = version_of(rows, where)
         if version in (None, present):
             return make_table(rows, present, where)
-        other = f"; {where} is version {present}"
+        other = Hint("bixbench.is_version", where=where, version=present)
     if not tables:
         folder.table("v1.5")
-    raise DataError(f"{folder.path} holds no BixBench {version}{other}")
+    raise DataError("bixbench.no_version", path=folder.path, version=version, other=other)
 
 
 def version_of(rows: Sequence[Mapping[str, Any]], where: str) -> str:
@@ -84,16 +84,15 @@ def version_of(rows: Sequence[Mapping[str, Any]], where: str) -> str:
         if nested == flat:
             neither = "neither 'questions' nor 'question' with 'ideal'"
             fields = "both 'questions' and 'question'" if nested else neither
-            raise DataError(f"{where}, row {number}: no BixBench row, it has {fields}")
+            raise DataError("bixbench.no_row", where=where, number=number, fields=fields)
         version = "1.0" if nested else "1.5"
         first = first or version
         if version != first:
             raise DataError(
-                f"{where}, row {number}: version {version} after rows of version {first};"
-                " keep the two versions in files of their own"
+                "bixbench.two_versions", where=where, number=number, version=version, first=first
             )
     if not first:
-        raise DataError(f"{where} holds no rows")
+        raise DataError("bixbench.no_rows", where=where)
     return first
 
 
@@ -104,7 +103,9 @@ def make_table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> T
     for number, row in enumerate(rows, 1):
         for question in read(row, f"{where}, row {number}"):
             if question.id in questions:
-                raise DataError(f"{where}, row {number}: question '{question.id}' occurs twice")
+                raise DataError(
+                    "bixbench.question_twice", where=where, number=number, id=question.id
+                )
             questions[question.id] = question
     capsules: dict[str, Capsule] = {}
     notes: dict[str, None] = {}
@@ -112,7 +113,7 @@ def make_table(rows: Sequence[Mapping[str, Any]], version: str, where: str) -> T
         capsule = question.capsule
         first = capsules.setdefault(capsule.uuid, capsule)
         if first.answer != capsule.answer:
-            raise DataError(f"{where}: question '{question.id}' contradicts its capsule's answer")
+            raise DataError("bixbench.contradicts", where=where, id=question.id)
         if first.hypothesis != capsule.hypothesis:
             notes[
                 f"{capsule.short_id}: rows word the hypothesis differently; the first is asked"
@@ -125,13 +126,15 @@ def flat_row(row: Mapping[str, Any], where: str) -> list[Question]:
     """The one question of a row of version 1.5."""
     distractors = _list(row.get("distractors"), "distractors", where)
     if not distractors:
-        raise DataError(f"{where}: 'distractors' is empty: the key would be the only option")
+        raise DataError("bixbench.no_distractors", where=where)
     mode = _text(row, "eval_mode", where)
     if mode not in EVAL_MODES:
-        raise DataError(f"{where}: unknown eval_mode '{mode}'{did_you_mean(mode, EVAL_MODES)}")
+        raise DataError(
+            "bixbench.eval_mode", where=where, mode=mode, hint=did_you_mean(mode, EVAL_MODES)
+        )
     ideal = _text(row, "ideal", where)
     if mode == "range_verifier" and range_of(ideal) is None:
-        raise DataError(f"{where}: the ideal of a range_verifier must be (lower,upper): {ideal}")
+        raise DataError("bixbench.range", where=where, ideal=ideal)
     return [
         Question(
             id=_text(row, "question_id", where).lower(),
@@ -152,7 +155,7 @@ def nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
     for place, item in enumerate(_list(row["questions"], "questions", where)):
         inside = f"{where}, question {place + 1}"
         if not isinstance(item, Mapping):
-            raise DataError(f"{inside}: expected a mapping")
+            raise DataError("bixbench.no_mapping", inside=inside)
         name = _text(item, "id", inside).lower()
         whole = name if name.startswith(capsule.short_id) else f"{capsule.short_id}-{name}"
         questions.append(
@@ -167,7 +170,7 @@ def nested_row(row: Mapping[str, Any], where: str) -> list[Question]:
             )
         )
     if not questions:
-        raise DataError(f"{where}: the capsule has no questions")
+        raise DataError("bixbench.no_capsule_questions", where=where)
     return questions
 
 
@@ -191,7 +194,7 @@ def truth(value: Any, where: str) -> bool | None:
         return word == "true"
     if word in ("", "none", "null"):
         return None
-    raise DataError(f"{where}: 'answer' should be true or false, not '{value}'")
+    raise DataError("bixbench.truth", where=where, value=value)
 
 
 def categories_of(value: Any, where: str) -> tuple[str, ...]:
@@ -218,8 +221,8 @@ def _list(value: Any, field: str, where: str) -> list[Any]:
                 parsed = ast.literal_eval(value.strip())
         if isinstance(parsed, list):
             return parsed
-    fault = "is missing" if value is None else "is none"
-    raise DataError(f"{where}: '{field}' should be a list and {fault}")
+    code = "bixbench.list_missing" if value is None else "bixbench.no_list"
+    raise DataError(code, where=where, name=field)
 
 
 def _text(fields: Mapping[str, Any], name: str, where: str) -> str:
@@ -231,6 +234,6 @@ def _plain(value: Any, name: str, where: str) -> str:
     if isinstance(value, bool | int | float):
         value = "NaN" if value != value else str(value)
     if not isinstance(value, str) or not value.strip():
-        fault = "is missing" if value is None else "is empty or no text"
-        raise DataError(f"{where}: '{name}' {fault}")
+        code = "bixbench.text_missing" if value is None else "bixbench.no_text"
+        raise DataError(code, where=where, name=name)
     return value

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from keju import messages
 from keju.answers.thinking import split_any_thinking
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Reader, Scores, Subset
 from keju.benchmarks.bixbench import agentic, open_answers, readers
@@ -48,26 +47,6 @@ RECORDED_SETTINGS = (
 AGENTIC_RECORDED = tuple(name for name in AGENTIC_SETTINGS if name != "capsule_dir")  # fmt: skip
 TRUTHS = ("True", "False")
 EXACT_WARNING = Notice("bixbench.exact")
-messages.add(
-    "en",
-    {
-        "bixbench.unknown_order": "without 'choices' its options are of an unknown order: only its "
-        "own '{key}' can be compared (--gold recorded)",
-        "bixbench.mode_of_protocol": "protocol '{protocol}' does not go with mode '{mode}': leave "
-        "one of them out",
-        "bixbench.exact": "no judge: open answers that no rule decides count as right only where "
-        "they are the target's very text",
-    },
-)
-messages.add(
-    "zh",
-    {
-        "bixbench.mode_of_protocol": "协议 '{protocol}' 与模式 '{mode}' 不相配：去掉其中一个",
-        "bixbench.exact": "没有评委：规则无法判定的开放题答案仅在与标准答案逐字相同时算对",
-        "bixbench.unknown_order": "没有 'choices'，选项顺序未知：只能与该行自带的 '{key}' 比较"
-        "（--gold recorded）",
-    },
-)
 # The label that recorded runs put before an option: `(A) text`.
 _LABEL_PREFIX = re.compile(r"\(([A-Z])\) ?")
 
@@ -161,20 +140,14 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> BixBenchExam:
     wording = protocol.word(own)
     table = read_table(folder, own.data_version)
     if own.all_questions and table.version == "1.5":
-        raise ConfigError(
-            "all_questions has no effect: v1.5 has one question a row; leave it out, or take"
-            " data_version '1.0'"
-        )
+        raise ConfigError("bixbench.all_questions")
     questions = make_questions(table, own, protocol)
     (subset,) = questions.subsets
     for name in own.subset_list or ():
         if name.strip().lower() not in (subset.name, subset.name.removeprefix("v")):
-            raise ConfigError(
-                f"subset_list: '{name}' is not asked; the only subset here is '{subset.name}'"
-                " (see data_version and question_source)"
-            )
+            raise ConfigError("bixbench.subset_not_asked", name=name, subset=subset.name)
     if own.subset_list == []:
-        raise ConfigError("subset_list is empty: leave it out")
+        raise ConfigError("bixbench.subset_list_empty")
     mcq = own.answer_mode == "mcq"
     same_view = mcq and own.question_source == "mcq" and not own.with_refusal
     every = table.version == "1.5" or own.all_questions
@@ -253,7 +226,7 @@ def make_questions(table: Table, args: BixBenchArgs, protocol: BixBenchProtocol)
             for q in chosen
         ]
     if not items:
-        raise DataError("BixBench: the data holds no question of this view")
+        raise DataError("bixbench.nothing_of_view")
     kept = items[: args.max_episodes]
     samples = [make_sample(item, name, index, args, protocol) for index, item in enumerate(kept)]
     errata: dict[str, str] = {}

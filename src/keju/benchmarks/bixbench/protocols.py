@@ -96,10 +96,7 @@ class BixBenchProtocol(Protocol):
     def word(self, args: BixBenchArgs) -> Wording:
         """The prompts that `args` ask for; even an empty system message of the user's counts."""
         if args.question_source == "hypothesis" and not self.hypotheses:
-            raise ConfigError(
-                f"protocol '{self.name}' has no hypothesis view: use protocol 'environment', or"
-                " question_source 'mcq'"
-            )
+            raise ConfigError("bixbench.no_hypothesis", protocol=self.name)
         template = args.prompt_template
         if template is None:
             offered = args.with_refusal and "refusal" in self.questions

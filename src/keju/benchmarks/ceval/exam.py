@@ -106,7 +106,7 @@ def make(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
     if not isinstance(args, CEvalArgs):
         args = CEvalArgs(**args.model_dump(exclude_unset=True))
     if args.split == "dev":
-        raise ConfigError("split 'dev' holds the worked examples and is not asked: val or test")
+        raise ConfigError("ceval.dev")
     published = choose_protocol(CEVAL, args.protocol)
     assert isinstance(published, CEvalProtocol)
     protocol = published.fix(
@@ -141,14 +141,11 @@ def without_system_role(
     The official chat says its head there already, so that its own system message is left out.
     """
     if protocol.base:
-        raise ConfigError("system_role has no effect in form 'base': leave it out")
+        raise ConfigError("ceval.system_role_base")
     wording, system = protocol.wording, args.system_prompt
     assert wording is not None
     if not (wording.system if system is None else system):
-        raise ConfigError(
-            "system_role has no effect: there is no system message in protocol "
-            f"'{protocol.name}' unless system_prompt gives one; leave it out"
-        )
+        raise ConfigError("ceval.system_role", protocol=protocol.name)
     opening = "{opening}\n\n"
     if system is None:
         opening = "" if wording.bare else f"{wording.system}\n\n"
@@ -201,19 +198,17 @@ def read_rows(folder: DataFolder, subject: str, split: Split) -> list[Sample]:
     table = f"{split}/{subject}"
     if not folder.has(table):
         missing = folder.path / split / f"{subject}_{split}.csv"
-        raise DataError(
-            f"C-Eval: {missing} is missing; restore it, or leave '{subject}' out of subset_list"
-        )
+        raise DataError("ceval.missing", missing=missing, subject=subject)
     origin = folder.name_of(table)
     rows: dict[int, Sample] = {}
     for number, fields in enumerate(folder.rows(table), 1):
         where = f"{origin}, row {number}"
         row = read_row(fields, subject, split, where)
         if row.index in rows:
-            raise DataError(f"{where}: id {row.index} occurs twice")
+            raise DataError("ceval.id_twice", where=where, index=row.index)
         rows[row.index] = row
     if not rows:
-        raise DataError(f"{origin} holds no rows")
+        raise DataError("ceval.no_rows", origin=origin)
     return list(rows.values())
 
 
@@ -224,15 +219,15 @@ def read_row(fields: Mapping[str, Any], subject: str, split: Split, where: str) 
     needed += ["explanation"] if split == "dev" else []
     lacking = [column for column in needed if fields.get(column) is None]
     if lacking:
-        raise DataError(f"{where}: no value for column {', '.join(lacking)}")
+        raise DataError("ceval.no_value", where=where, names=", ".join(lacking))
     text = {column: "" if value is None else str(value) for column, value in fields.items()}
     if not text["id"].strip().isdecimal():
-        raise DataError(f"{where}: id '{text['id']}' is not a whole number")
+        raise DataError("ceval.id_not_whole", where=where, id=text["id"])
     if not text["question"].strip():
-        raise DataError(f"{where}: the question is empty")
+        raise DataError("ceval.empty_question", where=where)
     answer = text.get("answer", "").strip()
     if (answer or split != "test") and (len(answer) != 1 or answer not in OPTIONS):
-        raise DataError(f"{where}: answer '{answer}' is not one of A, B, C, D")
+        raise DataError("ceval.answer", where=where, answer=answer)
     row = int(text["id"])
     return Sample(
         id=sample_id(subject, split, row),
@@ -281,7 +276,7 @@ def submission(
     Labels of permuted options are turned back into the published ones.
     """
     if fill is not None and (len(fill) != 1 or fill not in OPTIONS):
-        raise ConfigError(f"fill '{fill}' is not one of A, B, C, D")
+        raise ConfigError("ceval.fill", fill=fill)
     split = exam.settings.get("split")
     if exam.benchmark != "ceval" or split != "test":
         raise ConfigError(
@@ -293,14 +288,19 @@ def submission(
     for name, subject in SUBJECTS.items():
         if sizes.get(name, 0) != subject.test and not partial:
             raise DataError(
-                f"a submission needs all {len(SUBJECTS)} subjects: '{name}' has "
-                f"{sizes.get(name, 0)} of {subject.test} test rows"
+                "ceval.submission_subjects",
+                n=len(SUBJECTS),
+                name=name,
+                found=sizes.get(name, 0),
+                test=subject.test,
             )
     unasked = [sample.id for sample in exam.samples if sample.id not in answers]
     if unasked and not partial:
         raise DataError(
-            f"the run answered {len(exam.samples) - len(unasked)} of {len(exam.samples)} questions "
-            f"(first one missing: {unasked[0]}); resume it, or ask for a partial submission"
+            "ceval.submission_unasked",
+            answered=len(exam.samples) - len(unasked),
+            n=len(exam.samples),
+            first=unasked[0],
         )
     document: dict[str, dict[int, str]] = {}
     missing: list[str] = []

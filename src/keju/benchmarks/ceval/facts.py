@@ -148,12 +148,12 @@ def check_mapping(document: Any, origin: str) -> None:
     """Refuse a subject_mapping.json whose names or categories are not the published ones."""
     listed = document.get("subjects", document) if isinstance(document, dict) else None
     if not isinstance(listed, dict):
-        raise DataError(f"{origin} is not a mapping of subjects; take it from the C-Eval release")
+        raise DataError("ceval.no_mapping", origin=origin)
     for name, facts in listed.items():
         subject = SUBJECTS.get(name)
         if subject is None:
             hint = did_you_mean(name, SUBJECTS)
-            raise DataError(f"{origin} names an unknown subject '{name}'{hint}")
+            raise DataError("ceval.unknown_subject", origin=origin, name=name, hint=hint)
         if isinstance(facts, list):  # as in the official file
             facts = dict(zip(("english", "chinese", "category"), facts, strict=False))
         for field in ("chinese", "category", "hard"):
@@ -161,7 +161,12 @@ def check_mapping(document: Any, origin: str) -> None:
             value = facts.get(field, published) if isinstance(facts, dict) else published
             if value != published:
                 raise DataError(
-                    f"{origin}: {field} of '{name}' is {value!r}, published {published!r}"
+                    "ceval.subject_differs",
+                    origin=origin,
+                    field=field,
+                    name=name,
+                    value=repr(value),
+                    published=repr(published),
                 )
 
 

@@ -177,9 +177,7 @@ class CEvalProtocol(Protocol):
         mode = self._pick("mode", mode, self.modes)
         form = self._pick("form", form, self.forms)
         if mode == "cot" and decode == "labels":
-            raise ConfigError(
-                "decode 'labels' needs mode 'answer-only': a chain of thought is generated"
-            )
+            raise ConfigError("ceval.labels_cot")
         usual: Decode = "generate" if mode == "cot" else self.decodes[form][0]
         chosen: Decode = usual if decode == "auto" else decode
         # The version names whatever was chosen among several, and a decoding that is not usual.
@@ -205,8 +203,7 @@ class CEvalProtocol(Protocol):
             return asked or offered[0]
         able = [p.name for p in PROTOCOLS.values() if asked in getattr(p, f"{axis}s")]
         raise ConfigError(
-            f"{axis} '{asked}' is not offered by protocol '{self.name}': "
-            f"leave it out, or take protocol {' or '.join(able)}"
+            "ceval.not_offered", axis=axis, asked=asked, protocol=self.name, names=" or ".join(able)
         )
 
 

@@ -79,25 +79,19 @@ def find_tables(folder: DataFolder, exam: ExamFile, only: str | None) -> Tables:
     for name in [*(exam.questions or ()), *([shots] if shots else [])]:
         if name not in tables:
             hint = did_you_mean(name, tables) if tables else ""
-            raise DataError(f"{folder.path} holds no table '{name}'{hint}")
+            raise DataError("custom.no_table", path=folder.path, name=name, hint=hint)
     if shots is None:
         shots = next((name for name in tables if _stem(name) in SHOT_STEMS), None)
     if exam.questions:
         return Tables(tuple(exam.questions), shots)
     questions = [name for name in tables if name != shots]
     if not questions:
-        raise DataError(
-            f"{folder.path} holds no questions: expected a CSV, JSON Lines, JSON, YAML or Parquet "
-            "file"
-        )
+        raise DataError("custom.no_questions", path=folder.path)
     by_stem: dict[str, str] = {}
     for name in questions:
         other = by_stem.setdefault(_stem(name), name)
         if other != name:
-            raise DataError(
-                f"{folder.path}: {other} and {name} have the same name; say in exam.yaml which of "
-                "them holds the 'questions'"
-            )
+            raise DataError("custom.same_name", path=folder.path, other=other, name=name)
     return Tables(tuple(questions), shots)
 
 
@@ -114,7 +108,7 @@ def first_question(folder: DataFolder, names: Sequence[str]) -> Question:
     for name in names:
         for question in _read_file(folder, name, None):
             return question
-    raise DataError(f"{folder.path / names[0]} holds no rows")
+    raise DataError("custom.no_rows", path=folder.path / names[0])
 
 
 @dataclass
@@ -149,7 +143,9 @@ class QuestionBank:
                     if first != row:
                         file = bisect_right(starts, first) - 1
                         where = _where(folder, names[file], first - starts[file] + 1)
-                        raise DataError(f"{question.where}: id '{question.id}' is that of {where}")
+                        raise DataError(
+                            "custom.id_twice", where=question.where, id=question.id, other=where
+                        )
                     subset = question.subset or (_stem(name) if len(names) > 1 else EVERYTHING)
                     part = self.parts.get(subset)
                     if part is None:
@@ -160,7 +156,7 @@ class QuestionBank:
                         part.columns = part.columns.intersection(question.fields)
                     part.grouped |= bool(question.group)
         if not self.parts:
-            raise DataError(f"{folder.path / names[0]} holds no rows")
+            raise DataError("custom.no_rows", path=folder.path / names[0])
 
 
 def _sample(exam: str, subset: str, index: int, question: Question) -> Sample:
@@ -186,7 +182,7 @@ def read_shots(folder: DataFolder, name: str, kind: Kind) -> list[Sample]:
     shots: list[Sample] = []
     for question in list(_read_file(folder, name, kind)):
         if not question.answers:
-            raise DataError(f"{question.where}: a worked example needs an 'answer'")
+            raise DataError("custom.shot_answer", where=question.where)
         shot = _sample("shot", question.subset, len(shots), question)
         explained = {**shot.metadata, "explanation": question.explanation}
         shots.append(msgspec.structs.replace(shot, metadata=explained))
@@ -215,7 +211,7 @@ def _yaml_rows(folder: DataFolder, name: str) -> Generator[dict[str, Any], None,
         lists = [value for value in loaded.values() if isinstance(value, list)]
         loaded = lists[0] if len(lists) == 1 else None
     if not isinstance(loaded, list) or not all(isinstance(row, dict) for row in loaded):
-        raise DataError(f"{where} holds no list of rows")
+        raise DataError("custom.no_list", where=where)
     yield from loaded
 
 
@@ -223,7 +219,7 @@ def make_question(row: Mapping[str, Any], kind: Kind | None, where: str) -> Ques
     """One row, checked; of the given kind where that is known."""
     text = _text(_first(row, QUESTION), "question", where)
     if not text.strip():
-        raise DataError(f"{where}: 'question' is missing")
+        raise DataError("custom.no_question", where=where)
     choices = read_choices(row, where)
     if kind is not None and (kind == "choice") != bool(choices):
         has = "has options" if choices else "has no options ('choices', or columns A, B, …)"
@@ -266,9 +262,9 @@ def _text(value: Any, name: str, where: str) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
-        raise DataError(f"{where}: '{name}' is a truth value; write it in quotes, as a text")
+        raise DataError("custom.truth_value", where=where, name=name)
     if not isinstance(value, str | int | float):
-        raise DataError(f"{where}: '{name}' should be a text")
+        raise DataError("custom.no_text", where=where, name=name)
     return str(value)
 
 
@@ -283,7 +279,7 @@ def read_choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
             cells.pop()
         for label, cell in zip(LABELS, cells, strict=False):
             if label not in row or not cell.strip():
-                raise DataError(f"{where}: option {label} is empty")
+                raise DataError("custom.empty_option", where=where, label=label)
         return tuple(cells)
     if isinstance(listed, str):
         try:
@@ -291,14 +287,12 @@ def read_choices(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
         except DataError:
             listed = None
     if not isinstance(listed, list):
-        raise DataError(
-            f"{where}: 'choices' should be a list (in CSV: a JSON list, or columns A, B, …)"
-        )
+        raise DataError("custom.choices", where=where)
     options = []
     for number, value in enumerate(listed, 1):
         options.append(_text(value, f"option {number}", where))
         if not options[-1].strip():
-            raise DataError(f"{where}: option {number} is empty")
+            raise DataError("custom.empty_numbered", where=where, number=number)
     return tuple(options)
 
 
@@ -308,24 +302,18 @@ def read_letter(answers: Sequence[str], choices: Sequence[str], where: str) -> t
         check_choices(choices, "", where)
         return ()
     if len(answers) > 1:
-        raise DataError(f"{where}: several answers; a question with options has one")
+        raise DataError("custom.several_answers", where=where)
     (answer,) = answers
     by_text = [LABELS[i] for i, choice in enumerate(choices) if choice.strip() == answer]
     label = answer.upper() if len(answer) == 1 and answer.upper() in LABELS else ""
     by_label = label if label and LABELS.index(label) < len(choices) else ""
     if len(by_text) > 1:
-        raise DataError(f"{where}: the answer '{answer}' is the text of several options")
+        raise DataError("custom.answer_of_several", where=where, answer=answer)
     if by_text and by_label and by_text[0] != by_label:
-        raise DataError(
-            f"{where}: the answer '{answer}' is a letter and the text of option {by_text[0]}; "
-            "write the letter of the right one in all rows, and other texts"
-        )
+        raise DataError("custom.answer_both", where=where, answer=answer, option=by_text[0])
     letter = by_label or "".join(by_text)
     if not letter:
         last = LABELS[len(choices) - 1]
-        raise DataError(
-            f"{where}: the answer '{answer}' is neither a letter from A to {last} nor the text of "
-            "an option"
-        )
+        raise DataError("custom.answer_neither", where=where, answer=answer, last=last)
     check_choices(choices, letter, where)
     return (letter,)

@@ -33,7 +33,7 @@ TEXT, LETTERS = "text", "letters"
 def custom_exam(path: Path, taken: Sequence[str]) -> Benchmark:
     """The benchmark in a folder or file; `taken` are names it must not have."""
     if not path.exists():
-        raise DataError(f"no exam at {path}: expected a folder or a file of questions")
+        raise DataError("custom.no_exam", path=path)
     folder, only = (path, None) if path.is_dir() else (path.parent, path.name)
     exam, exam_file = read_exam_file(folder) if only is None else (ExamFile(), "")
     name = exam.name
@@ -43,7 +43,7 @@ def custom_exam(path: Path, taken: Sequence[str]) -> Benchmark:
         plain = "".join(c if c.isalnum() or c in "._-" else "_" for c in own)
         name = plain.strip("._-") or "custom"
     if name in taken:
-        raise DataError(f"{path}: '{name}' is a benchmark already; set another name in exam.yaml")
+        raise DataError("custom.name_taken", path=path, name=name)
     files = DataFolder(folder)
     tables = data.find_tables(files, exam, only)
     # The first question tells the kind; that the others agree is checked when they are read.
@@ -52,7 +52,7 @@ def custom_exam(path: Path, taken: Sequence[str]) -> Benchmark:
     try:
         reader, readers = readers_of(exam, kind)
     except ConfigError as error:
-        raise DataError(f"{folder / exam_file}: {error}") from None
+        raise DataError("custom.in_file", path=folder / exam_file, problem=error) from None
     text = Protocol(
         name=TEXT,
         version="1",
@@ -113,9 +113,9 @@ class Custom:
         """Read all rows and word the prompts; the folder is the exam's own."""
         del folder
         if args.local_path is not None:
-            raise ConfigError("local_path has no effect: a custom exam is named by its path")
+            raise ConfigError("custom.local_path")
         if args.shuffle_choices and self.kind == "free":
-            raise ConfigError("shuffle_choices: the questions have no options")
+            raise ConfigError("custom.shuffle_choices")
         files = DataFolder(self.folder)
         if self.exam_file:
             files.bytes(self.exam_file)  # its hash is part of the manifest
@@ -133,12 +133,9 @@ class Custom:
         shots = self._shots(files, args, names, seed)
         if args.few_shot_prompt_template is not None:
             if not any(shots.values()):
-                raise ConfigError("few_shot_prompt_template has no effect without worked examples")
+                raise ConfigError("custom.no_shots")
             if args.prompt_template is not None:
-                raise ConfigError(
-                    "prompt_template has no effect beside few_shot_prompt_template, which is the "
-                    "whole prompt: give one of them"
-                )
+                raise ConfigError("custom.two_templates")
         protocol = self.protocols[args.protocol or TEXT]
         templates = templates_of(
             self.exam,
@@ -183,7 +180,7 @@ class Custom:
             count = self.exam.few_shot
         pool = data.read_shots(files, file, self.kind) if file and count != 0 else []
         if args.few_shot_random and not pool:
-            raise ConfigError(f"{self.name}: few_shot_random: there are no worked examples to draw")
+            raise ConfigError("custom.nothing_to_draw", name=self.name)
         chosen = choose_shots(
             self.name,
             pool,

@@ -103,7 +103,7 @@ def read_exam_file(folder: Path) -> tuple[ExamFile, str]:
             except ConfigError as error:
                 raise DataError(str(error)) from None
             except ValidationError as error:
-                raise DataError(f"{path}: {explanation(error)}") from None
+                raise DataError("custom.in_file", path=path, problem=explanation(error)) from None
     return ExamFile(), ""
 
 

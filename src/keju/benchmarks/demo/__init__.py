@@ -92,7 +92,7 @@ def make_questions(setup: Setup) -> Questions:
     assert isinstance(setup.args, DemoArgs)
     size = setup.args.size
     if size < 1:
-        raise ConfigError("dataset_args.demo: size must be at least 1")
+        raise ConfigError("value_at_least", name="dataset_args.demo: size", least=1)
     return Questions(
         samples=Generated(setup.subsets, size, setup.seed),
         subsets=[Subset(k, row * size, (row + 1) * size) for row, k in enumerate(setup.subsets)],

@@ -103,7 +103,9 @@ def read_rows(folder: DataFolder, table: str, *, as_published: bool = False) -> 
     for number, fields in enumerate(folder.rows(table), 1):
         row = read_row(fields, f"{where}, row {number}", as_published=as_published)
         if row.question_id in seen:
-            raise DataError(f"{where}, row {number}: question_id {row.question_id} occurs twice")
+            raise DataError(
+                "mmlu_pro.id_twice", where=where, number=number, question_id=row.question_id
+            )
         seen.add(row.question_id)
         rows.append(row)
     return rows
@@ -122,19 +124,22 @@ def read_row(raw_fields: Mapping[str, Any], where: str, *, as_published: bool = 
     question_id = _field(fields, "question_id", int, where)
     raw = _field(fields, "options", list, where)
     if not all(isinstance(option, str) for option in raw):
-        raise DataError(f"{where}: 'options' holds something that is not text")
+        raise DataError("mmlu_pro.options", where=where)
     options = tuple(raw if as_published else (option.lstrip() for option in raw))
     answer = _field(fields, "answer", str, where)
     if not answer.strip():
-        raise DataError(f"{where}: the answer is empty")
+        raise DataError("mmlu_pro.empty_answer", where=where)
     check_choices(options, answer, where)
     question = _field(fields, "question", str, where)
     if not question.strip():
-        raise DataError(f"{where}: the question is empty")
+        raise DataError("mmlu_pro.empty_question", where=where)
     category = _field(fields, "category", str, where).lower()
     if category not in CATEGORIES:
         raise DataError(
-            f"{where}: unknown category '{category}'{did_you_mean(category, CATEGORIES)}"
+            "mmlu_pro.category",
+            where=where,
+            category=category,
+            hint=did_you_mean(category, CATEGORIES),
         )
     return Row(
         question_id=question_id,
@@ -152,7 +157,7 @@ def _field(fields: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
     value = fields.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
         fault = "is missing" if value is None else f"is {type(value).__name__}"
-        raise DataError(f"{where}: '{name}' should be {kind.__name__} and {fault}")
+        raise DataError("mmlu_pro.field", where=where, name=name, kind=kind.__name__, fault=fault)
     return value
 
 

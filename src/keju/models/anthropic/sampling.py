@@ -98,7 +98,7 @@ def fit(config: TaskConfig, sampling: Sampling) -> tuple[Sampling, tuple[Notice,
             raise ConfigError("anthropic_no_field", name=name)
     for name in OF_KEJU:
         if name in sampling.extra:
-            raise ConfigError(f"extra_body cannot set '{name}': Keju sets it for each request")
+            raise ConfigError("extra_body_own", name=name)
     most = model.gate.most_tokens if model.gate is not None else None
     limit = sampling.max_tokens or min(DEFAULT_MAX_TOKENS, most or DEFAULT_MAX_TOKENS)
     if most is not None and limit > most:

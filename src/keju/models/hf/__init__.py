@@ -23,7 +23,7 @@ def make(config: TaskConfig) -> HFModel:
     Raises ModuleNotFoundError where torch or transformers is not installed.
     """
     if not config.model.strip().removeprefix("hf:"):
-        raise ConfigError(f"model '{config.model}' names nothing after 'hf:'")
+        raise ConfigError("hf_no_name", model=config.model)
     settings = read_settings(config)
     from keju.models.hf.model import HFModel
 

@@ -68,15 +68,9 @@ class Encoder:
         """Refuse what a local model cannot honour; ConfigError in one line."""
         for name in sampling.extra:
             if name not in EXTRA:
-                raise ConfigError(
-                    f"generation_config: an hf: model does not take '{name}'"
-                    f"{did_you_mean(name, EXTRA)}"
-                )
+                raise ConfigError("hf_not_taken", name=name, hint=did_you_mean(name, EXTRA))
         if sampling.form == "chat" and self._template is None:
-            raise ConfigError(
-                "the tokenizer has no chat template: take a protocol in completion form "
-                "(--api completions where the protocol allows it), or give model_args.chat_template"
-            )
+            raise ConfigError("hf_no_template")
 
     def encode(self, requests: Sequence[Request]) -> list[Item | Fault]:
         """Tokenise requests together; a request that cannot be asked becomes a fault."""

@@ -29,10 +29,7 @@ def best_form(replica: Replica, reuse: Reuse) -> Reuse:
         return "off"
     if reuse != "auto":
         if not agrees(replica, reuse):
-            raise ConfigError(
-                f"model_args: prefix_reuse '{reuse}' gives other results than whole prompts with "
-                "this architecture: leave it out, or take 'off'"
-            )
+            raise ConfigError("hf_prefix_reuse", reuse=reuse)
         return reuse
     sample = torch.empty(1, 8, dtype=replica.dtype, device=replica.device)
     forms: tuple[Reuse, ...] = ("tree", "cache") if has_kernels(sample) else ("cache",)

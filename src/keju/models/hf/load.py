@@ -121,12 +121,10 @@ def choose_devices(name: str) -> tuple[torch.device, ...]:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ConfigError(
-            f"model_args: device '{name}' is none: take auto, cpu, cuda, cuda:N or mps"
-        ) from None
+        raise ConfigError("hf_device", name=name) from None
     if device.type == "cuda" and (device.index or 0) >= gpus:
         seen = f"{gpus} GPUs" if gpus else "no GPU (or a torch built without CUDA)"
-        raise ConfigError(f"model_args: device '{name}' is not there: torch sees {seen}")
+        raise ConfigError("hf_device_absent", name=name, seen=seen)
     return (device,)
 
 
@@ -143,20 +141,14 @@ def locate(settings: HFSettings) -> str:
     folder = Path(name).expanduser()
     if not folder.is_dir():
         if name.startswith((".", "~")) or name.count("/") > 1 or folder.is_absolute():
-            raise ConfigError(f"model 'hf:{name}': there is no folder {folder}")
+            raise ConfigError("hf_no_folder", name=name, folder=folder)
         return name
     if settings.revision is not None:
-        raise ConfigError(
-            f"model_args.revision: {folder} is a folder on this machine and has no revisions: "
-            "leave it out"
-        )
+        raise ConfigError("hf_revision", folder=folder)
     if settings.gguf_file is not None and not (folder / settings.gguf_file).is_file():
-        raise ConfigError(f"model 'hf:{name}': there is no file {folder / settings.gguf_file}")
+        raise ConfigError("hf_no_file", name=name, path=folder / settings.gguf_file)
     if settings.gguf_file is None and not (folder / "config.json").is_file():
-        raise ConfigError(
-            f"model 'hf:{name}': {folder} holds no config.json, so it is no checkpoint of "
-            "transformers (for a GGUF file give model_args.gguf_file)"
-        )
+        raise ConfigError("hf_no_config", name=name, folder=folder)
     return str(folder)
 
 
@@ -174,10 +166,7 @@ def context_length(config: Any, tokenizer: Any, wish: int | None) -> int:
         stretched = int(factor * original) if factor and original else 0
         most = max(positions[0], stretched) if positions else wish
         if wish > most:
-            raise ConfigError(
-                f"model_args.max_length: {wish} is more than the {most} positions "
-                "that the checkpoint has"
-            )
+            raise ConfigError("hf_max_length", wish=wish, most=most)
         return wish
     if positions:
         return positions[0]
@@ -202,9 +191,7 @@ def read_template(setting: str | None) -> str | None:
     try:
         return Path(setting).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise ConfigError(
-            f"model_args: chat_template is neither a template nor a readable file: {setting}"
-        ) from None
+        raise ConfigError("hf_chat_template", setting=setting) from None
 
 
 def digest(text: str) -> str:

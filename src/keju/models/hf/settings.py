@@ -90,7 +90,7 @@ def read_settings(config: TaskConfig) -> HFSettings:
     for field in OWN:
         if field in args:
             hint = did_you_mean(field, list(ModelArgs.model_fields))
-            raise ConfigError(f"model_args: unknown key '{field}'{hint}")
+            raise ConfigError("model_args_unknown", field=field, hint=hint)
     if "eval_batch_size" in config.model_fields_set:
         args.setdefault("batch_size", config.eval_batch_size)
     name = config.model.strip().removeprefix("hf:")
@@ -100,4 +100,4 @@ def read_settings(config: TaskConfig) -> HFSettings:
     try:
         return HFSettings(**args, name=name, offline=config.offline)
     except ValidationError as error:
-        raise ConfigError(f"model_args: {explain(error, ModelArgs)}") from None
+        raise ConfigError("model_args_wrong", problem=explain(error, ModelArgs)) from None

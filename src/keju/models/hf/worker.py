@@ -192,8 +192,7 @@ class Worker:
                 self._work(batch)
             except Exception as error:
                 failure = EndpointError(
-                    f"the model broke down on {self.replica.device}: {one_line(str(error))}; "
-                    "what was answered is saved, resume the run"
+                    "hf_broke_down", device=self.replica.device, problem=one_line(str(error))
                 )
                 self._answer([(item.future, failure) for item in batch])
         self.replica.close()

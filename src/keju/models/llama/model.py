@@ -96,7 +96,7 @@ def make(config: TaskConfig) -> LlamaModel:
         return LlamaModel(name, weights.locate(weights.EMBEDDED, os.environ), settings)
     path = name.removeprefix(GGUF_PREFIX)
     if not path:
-        raise ConfigError(f"model '{name}' names no file after '{GGUF_PREFIX}'")
+        raise ConfigError("llama_no_file", name=name, prefix=GGUF_PREFIX)
     return LlamaModel(name, Path(path).expanduser(), settings)
 
 
@@ -106,7 +106,7 @@ def read_settings(config: TaskConfig) -> LlamaSettings:
     try:
         return LlamaSettings(**args)
     except ValidationError as error:
-        raise ConfigError(f"model_args: {explain(error, LlamaSettings)}") from None
+        raise ConfigError("model_args_wrong", problem=explain(error, LlamaSettings)) from None
 
 
 def check_extra_fields(sampling: Sampling) -> None:
@@ -115,7 +115,7 @@ def check_extra_fields(sampling: Sampling) -> None:
     for name in sampling.extra:
         if name not in FIELDS:
             hint = did_you_mean(name, FIELDS)
-            raise ConfigError(f"generation_config: llama.cpp does not take '{name}'{hint}")
+            raise ConfigError("llama_not_taken", name=name, hint=hint)
 
 
 class LlamaModel(Model):
@@ -137,10 +137,7 @@ class LlamaModel(Model):
         self.file: Gguf = read_gguf(path)
         trained, wish = self.file.context, self.settings.n_ctx
         if wish is not None and trained and wish > trained:
-            raise ConfigError(
-                f"model_args.n_ctx: {wish} is more than the {trained} tokens that "
-                f"{self.file.path.name} was trained on"
-            )
+            raise ConfigError("llama_n_ctx", wish=wish, trained=trained, file=self.file.path.name)
         self.context = wish or min(DEFAULT_CONTEXT, trained or DEFAULT_CONTEXT)
         self.chat_template = _template(self.settings.chat_template) or self.file.chat_template
         self._server: LlamaServer | None = None
@@ -164,16 +161,13 @@ class LlamaModel(Model):
         """Refuse settings that would do nothing, and let the model say one token."""
         check_extra_fields(sampling)
         if sampling.form == "chat" and not self.chat_template:
-            raise ConfigError(
-                f"model '{self.name}' has no chat template: take a protocol in completion form "
-                "(--api completions where the protocol allows it), or give model_args.chat_template"
-            )
+            raise ConfigError("llama_no_template", name=self.name)
         trial = msgspec.structs.replace(sampling, max_tokens=1)
         labels = TRIAL_LABELS if sampling.decode == "labels" else ""
         request = Request(TRIAL, trial, hash="", labels=labels)
         reply = await self.ask(request, timeout=TRIAL_SECONDS)
         if reply.error is not None:
-            raise EndpointError(f"model '{self.name}' cannot answer: {reply.error.message}")
+            raise EndpointError("llama_cannot_answer", name=self.name, problem=reply.error.message)
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Make one attempt; what goes wrong is a fault."""
@@ -223,7 +217,7 @@ class LlamaModel(Model):
         digest = weights.checksum(self.file.path, os.environ)
         published = weights.EMBEDDED
         if self.name == EMBEDDED and digest != published.sha256:
-            raise DataError(f"{self.file.path} is not the published file: {published.command}")
+            raise DataError("llama_not_published", path=self.file.path, command=published.command)
         threads = settings.threads or available_cores()
         self._facts = {"sha256": digest, "threads": threads, "xllamacpp": runtime_version()}
         return LlamaServer(
@@ -419,4 +413,4 @@ def _template(setting: str | None) -> str | None:
         return Path(setting).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not a text"
-        raise ConfigError(f"model_args.chat_template: cannot read {setting}: {reason}") from None
+        raise ConfigError("llama_chat_template", setting=setting, problem=reason) from None

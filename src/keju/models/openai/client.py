@@ -109,18 +109,16 @@ class Transport:
         # What cannot stand in a header is refused without showing the value, which is a secret.
         for name, value in self._headers.items():
             if not name.isascii() or not name or any(c <= " " or c in SEPARATORS for c in name):
-                raise ConfigError(f"'{name}' cannot be the name of a header")
+                raise ConfigError("header_name", name=name)
             if any(ord(c) < 32 or ord(c) == 127 for c in value):
-                raise ConfigError(
-                    f"the value of header '{name}' holds a line break or control character"
-                )
+                raise ConfigError("header_value", name=name)
         if ca_file is not None:
             try:
                 self._ca = Path(ca_file).expanduser().read_bytes()
             except OSError as error:
-                raise ConfigError(f"cannot read ca_file {ca_file}: {error.strerror}") from None
+                raise ConfigError("ca_unreadable", file=ca_file, problem=error.strerror) from None
             if _CERTIFICATE not in self._ca:
-                raise ConfigError(f"ca_file {ca_file} holds no PEM certificate")
+                raise ConfigError("ca_no_certificate", file=ca_file)
 
     def open(self) -> Client:
         """Make the pool ready; ConfigError if the certificate file cannot be used."""
@@ -143,7 +141,7 @@ class Transport:
                 builder = builder.add_root_certificate_pem(self._ca)
             self._client = builder.build()
         except BuilderError as error:
-            raise ConfigError(f"ca_file {self._ca_file}: {_cause(error)}") from None
+            raise ConfigError("ca_refused", file=self._ca_file, problem=_cause(error)) from None
         return self._client
 
     async def post(
@@ -358,11 +356,7 @@ class OpenAIModel(HttpModel):
 def make(config: TaskConfig) -> OpenAIModel:
     """The model at the endpoint that `config` names."""
     if not config.api_url:
-        raise ConfigError(
-            f"model '{config.model.strip()}' needs the address of its endpoint: give --api-url or "
-            "set OPENAI_BASE_URL (or name a model that needs none: scripted, embedded, gguf:PATH, "
-            "hf:NAME, replay:RUN)"
-        )
+        raise ConfigError("no_endpoint", model=config.model.strip())
     return OpenAIModel(
         config.model.strip(),
         api_url=config.api_url,

@@ -141,7 +141,7 @@ def check_extra(sampling: Sampling) -> None:
     """Refuse body fields that belong to Keju; raises ConfigError."""
     for name in KEJUS_OWN:
         if name in sampling.extra:
-            raise ConfigError(f"extra_body cannot set '{name}': Keju sets it for each request")
+            raise ConfigError("extra_body_own", name=name)
 
 
 def normalise(

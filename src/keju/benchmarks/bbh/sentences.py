@@ -1,0 +1,58 @@
+"""What is said of BBH alone, in both languages."""
+
+from __future__ import annotations
+
+from keju import messages
+
+ENGLISH = {
+    "bbh_subset_left_out": "Failed to load BBH subtask {subset}, which is left out: {problem}",
+    "bbh.empty_prompt": "{path}: the prompt for '{name}' is empty",
+    "bbh.no_prompt": "{path} has no prompt for '{name}'",
+    "bbh.prompts_no_texts": "{path} is no object of texts: {problem}",
+    "bbh.no_answer_only": "bbh: protocol answer-only needs answer_only_prompts.json, a JSON "
+    "object of subset to prompt text, in {path}",
+    "bbh.nothing_after_dashes": "{path}: nothing after '{dashes}', so there are no worked "
+    "examples (few_shot_num 0 does without)",
+    "bbh.no_dashes": "{path}: no line '{dashes}' after the canary",
+    "bbh.no_shots": "bbh: no worked examples for '{name}': {path} has no cot-prompts/{name}.txt "
+    "(few_shot_num 0 does without)",
+    "bbh.target_no_answer": "{where}: the target '{target}' is no answer of {subset}",
+    "bbh.target_not_option": "{where}: the target '{target}' is not one of its options ({options})",
+    "bbh.empty_target": "{where}: the target is empty",
+    "bbh.empty_input": "{where}: the input is empty",
+    "bbh.no_examples": "{where} holds no examples",
+    "bbh.no_file": "{where} is not a BBH file: {problem}",
+    "bbh.no_questions": "bbh: no questions for '{name}': {path} has neither bbh/{name}.json nor "
+    "{name}.json (keju data pull bbh, or point --data-dir at the right folder)",
+    "bbh.final_line": "bbh: final_line belongs to protocol mcpbr, not to {protocol}",
+    "bbh.unknown_setting": "unknown setting '{setting}'{hint}",
+    "bbh.placeholder_missing": "prompt_template: the placeholder {placeholder} is missing{hint}",
+    "bbh.mcpbr_no_shots": "protocol mcpbr has no worked examples: few_shot_prompt_template refused",
+}
+CHINESE = {
+    "bbh_subset_left_out": "无法读取 BBH 子任务 {subset}，已略去：{problem}",
+    "bbh.empty_prompt": "{path}：“{name}”的提示为空",
+    "bbh.no_prompt": "{path} 中没有“{name}”的提示",
+    "bbh.prompts_no_texts": "{path} 不是由文本组成的对象：{problem}",
+    "bbh.no_answer_only": "bbh：协议 answer-only 需要 {path} 中的 answer_only_prompts.json，即由"
+    "子集到提示文本的 JSON 对象",
+    "bbh.nothing_after_dashes": "{path}：“{dashes}”之后没有内容，因此没有示例（few_shot_num 为 "
+    "0 时不需要）",
+    "bbh.no_dashes": "{path}：canary 之后没有“{dashes}”一行",
+    "bbh.no_shots": "bbh：没有“{name}”的示例：{path} 中没有 cot-prompts/{name}.txt（"
+    "few_shot_num 为 0 时不需要）",
+    "bbh.target_no_answer": "{where}：target “{target}”不是 {subset} 的答案",
+    "bbh.target_not_option": "{where}：target “{target}”不是选项之一（{options}）",
+    "bbh.empty_target": "{where}：target 为空",
+    "bbh.empty_input": "{where}：input 为空",
+    "bbh.no_examples": "{where} 中没有题目",
+    "bbh.no_file": "{where} 不是 BBH 文件：{problem}",
+    "bbh.no_questions": "bbh：没有“{name}”的题目：{path} 中既没有 bbh/{name}.json 也没有 "
+    "{name}.json（运行 keju data pull bbh，或用 --data-dir 指向正确的文件夹）",
+    "bbh.final_line": "bbh：final_line 属于协议 mcpbr，不属于 {protocol}",
+    "bbh.unknown_setting": "未知的设置“{setting}”{hint}",
+    "bbh.placeholder_missing": "prompt_template：缺少占位符 {placeholder}{hint}",
+    "bbh.mcpbr_no_shots": "协议 mcpbr 没有示例：不接受 few_shot_prompt_template",
+}
+messages.add("en", ENGLISH)
+messages.add("zh", CHINESE)

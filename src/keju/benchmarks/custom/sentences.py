@@ -1,0 +1,71 @@
+"""What is said of custom exams alone, in both languages."""
+
+from __future__ import annotations
+
+from keju import messages
+
+ENGLISH = {
+    "custom.answer_neither": "{where}: the answer '{answer}' is neither a letter from A to "
+    "{last} nor the text of an option",
+    "custom.answer_both": "{where}: the answer '{answer}' is a letter and the text of option "
+    "{option}; write the letter of the right one in all rows, and other texts",
+    "custom.answer_of_several": "{where}: the answer '{answer}' is the text of several options",
+    "custom.several_answers": "{where}: several answers; a question with options has one",
+    "custom.empty_numbered": "{where}: option {number} is empty",
+    "custom.choices": "{where}: 'choices' should be a list (in CSV: a JSON list, or columns A, "
+    "B, …)",
+    "custom.empty_option": "{where}: option {label} is empty",
+    "custom.no_text": "{where}: '{name}' should be a text",
+    "custom.truth_value": "{where}: '{name}' is a truth value; write it in quotes, as a text",
+    "custom.no_question": "{where}: 'question' is missing",
+    "custom.no_list": "{where} holds no list of rows",
+    "custom.shot_answer": "{where}: a worked example needs an 'answer'",
+    "custom.no_rows": "{path} holds no rows",
+    "custom.id_twice": "{where}: id '{id}' is that of {other}",
+    "custom.same_name": "{path}: {other} and {name} have the same name; say in exam.yaml which "
+    "of them holds the 'questions'",
+    "custom.no_questions": "{path} holds no questions: expected a CSV, JSON Lines, JSON, YAML "
+    "or Parquet file",
+    "custom.no_table": "{path} holds no table '{name}'{hint}",
+    "custom.nothing_to_draw": "{name}: few_shot_random: there are no worked examples to draw",
+    "custom.two_templates": "prompt_template has no effect beside few_shot_prompt_template, "
+    "which is the whole prompt: give one of them",
+    "custom.no_shots": "few_shot_prompt_template has no effect without worked examples",
+    "custom.shuffle_choices": "shuffle_choices: the questions have no options",
+    "custom.local_path": "local_path has no effect: a custom exam is named by its path",
+    "custom.in_file": "{path}: {problem}",
+    "custom.name_taken": "{path}: '{name}' is a benchmark already; set another name in exam.yaml",
+    "custom.no_exam": "no exam at {path}: expected a folder or a file of questions",
+}
+CHINESE = {
+    "custom.answer_neither": "{where}：答案“{answer}”既不是 A 到 {last} 的字母，也不是某个选项的"
+    "文本",
+    "custom.answer_both": "{where}：答案“{answer}”既是字母又是选项 {option} 的文本；请在所有行写"
+    "正确选项的字母，并使用别的文本",
+    "custom.answer_of_several": "{where}：答案“{answer}”是多个选项的文本",
+    "custom.several_answers": "{where}：有多个答案；带选项的题只有一个",
+    "custom.empty_numbered": "{where}：第 {number} 个选项为空",
+    "custom.choices": "{where}：'choices' 应当是列表（在 CSV 中：JSON 列表，或 A、B、…… 各列）",
+    "custom.empty_option": "{where}：选项 {label} 为空",
+    "custom.no_text": "{where}：'{name}' 应当是文本",
+    "custom.truth_value": "{where}：'{name}' 是真值；请加引号写成文本",
+    "custom.no_question": "{where}：缺少 'question'",
+    "custom.no_list": "{where} 中没有行的列表",
+    "custom.shot_answer": "{where}：示例需要 'answer'",
+    "custom.no_rows": "{path} 中没有行",
+    "custom.id_twice": "{where}：id “{id}”与 {other} 的相同",
+    "custom.same_name": "{path}：{other} 与 {name} 同名；请在 exam.yaml 中说明哪一个是 'questions'",
+    "custom.no_questions": "{path} 中没有题目：应有 CSV、JSON Lines、JSON、YAML 或 Parquet 文件",
+    "custom.no_table": "{path} 中没有表“{name}”{hint}",
+    "custom.nothing_to_draw": "{name}：few_shot_random：没有可抽取的示例",
+    "custom.two_templates": "有 few_shot_prompt_template（它就是整个提示）时 prompt_template 不"
+    "起作用：只给其中一个",
+    "custom.no_shots": "没有示例时 few_shot_prompt_template 不起作用",
+    "custom.shuffle_choices": "shuffle_choices：题目没有选项",
+    "custom.local_path": "local_path 不起作用：自定义考试以其路径命名",
+    "custom.in_file": "{path}：{problem}",
+    "custom.name_taken": "{path}：“{name}”已经是一个基准；请在 exam.yaml 中另取名字",
+    "custom.no_exam": "{path} 处没有考试：应为文件夹或题目文件",
+}
+messages.add("en", ENGLISH)
+messages.add("zh", CHINESE)

@@ -1,0 +1,26 @@
+"""What is said of MMLU-Pro alone, in both languages."""
+
+from __future__ import annotations
+
+from keju import messages
+
+ENGLISH = {
+    "mmlu_pro.field": "{where}: '{name}' should be {kind} and {fault}",
+    "mmlu_pro.category": "{where}: unknown category '{category}'{hint}",
+    "mmlu_pro.empty_question": "{where}: the question is empty",
+    "mmlu_pro.empty_answer": "{where}: the answer is empty",
+    "mmlu_pro.options": "{where}: 'options' holds something that is not text",
+    "mmlu_pro.id_twice": "{where}, row {number}: question_id {question_id} occurs twice",
+    "mmlu_pro.no_rows_of": "the recorded outputs hold no row of {names}",
+}
+CHINESE = {
+    "mmlu_pro.field": "{where}：'{name}' 应当是 {kind}，但 {fault}",
+    "mmlu_pro.category": "{where}：未知的类别“{category}”{hint}",
+    "mmlu_pro.empty_question": "{where}：题目为空",
+    "mmlu_pro.empty_answer": "{where}：答案为空",
+    "mmlu_pro.options": "{where}：'options' 中有不是文本的内容",
+    "mmlu_pro.id_twice": "{where} 第 {number} 行：question_id {question_id} 出现两次",
+    "mmlu_pro.no_rows_of": "记录的输出中没有 {names} 的行",
+}
+messages.add("en", ENGLISH)
+messages.add("zh", CHINESE)
