@@ -29,6 +29,7 @@ from keju.stats.estimate import Gathered, estimate
 from keju.stats.intervals import FEARED_CORRELATION
 from keju.stats.judge import JudgeQuality, rogan_gladen
 from keju.stats.strata import BORROWED
+from perf import early
 
 SHARES = (0.005, *(step / 100 for step in range(1, 51)))
 SIZES = (10, 30, 100, 250, 1000)
@@ -373,6 +374,7 @@ def main() -> None:
             found.append(own)
     print("\n| exams | sizes | least at one share (n ≥ 10) | means, n ≥ 30 | means, n < 30 |")
     print("|---|---|---|---|---|", *joined(found), sep="\n")
+    early.print_table(args.workers)
 
 
 if __name__ == "__main__":

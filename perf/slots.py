@@ -77,7 +77,7 @@ def mixed_load(seed: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder)) as journal:
         queue = Queue(jobs, [bytearray(job.units) for job in jobs], seed=seed)
         limits = Limits(concurrency=SLOTS, timeout=30, attempts=1, give_up_after=30)
-        engine = Engine(Channel(Sleeper(), limits), queue, journal)
+        engine = Engine(Channel(Sleeper(), limits), [queue], journal)
         started = perf_counter()
         asyncio.run(engine.run())
         taken = perf_counter() - started

@@ -37,6 +37,7 @@ from keju.report.html import write_outputs
 from keju.results.samples import Samples
 from keju.results.schema import Results, from_document, to_document
 from keju.results.summarise import build_results, examples_of
+from keju.results.until import make_rule
 from keju.runs.folder import RESULTS, find_run, refuse_unknown_run, run_folder
 from keju.runs.journal import FILE, Journal
 from keju.runs.judged import GRADES, write_grades
@@ -121,6 +122,8 @@ def run_exams(
             facts = exams_of(jobs)
             manifest = ManifestFile(folder, config, facts, graded_by=None if asks else earlier)
             run, requests = Run(folder), JobRequests(jobs)
+            manifest.manifest.stopped = msgspec.UNSET  # as long as this session has not ended
+            rule = make_rule(config, jobs, manifest.manifest, stage if asks else None)
             notices, damaged = other_versions(manifest.before, facts), [0]
 
             def ask() -> KejuError | None:
@@ -130,10 +133,14 @@ def run_exams(
                     copy_cached(requests, recalled, cache, journal, ask_again=manifest.ask_again)
                 if stage is not None and asks and recalled.count < sum(job.units for job in jobs):
                     stage.preflight()
-                return run_session(config, jobs, model, journal, manifest, recalled, display)
+                return run_session(
+                    config, jobs, model, journal, manifest, recalled, display, rule=rule
+                )
 
             def save() -> None:
                 journal.check()
+                stopped = {job.exam.benchmark: job.stopping for job in jobs if job.stopping}
+                manifest.manifest.stopped = stopped or msgspec.UNSET
                 write_grades(folder, stage.grades if stage is not None else ())
                 manifest.finish(complete=stop is None)
                 write_outputs(run, results, requests, config.language, report=report)
@@ -216,12 +223,15 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     if stage is not None:
         stage.check()
     said: list[Notice] = []
+    if config.until_ci is not None or config.until_decided is not None:
+        said.append(Notice("dry_run_until"))
     if any(arm.acts for arm in config.arms):
         said.append(Notice("dry_run_episodes", {"most": config.agent.max_iterations + 1}))
+    folder = Path(config.work_dir, stored.run if stored is not None else "")
+    file = ManifestFile(folder, config, exams_of(jobs))
+    make_rule(config, jobs, file.manifest, stage)
     if stored is None:
         return Rehearsal(jobs, 0, said)
-    folder = Path(config.work_dir, stored.run)
-    file = ManifestFile(folder, config, exams_of(jobs))
     recalled = _recalled(file, JobRequests(jobs), folder / FILE, said.append)
     return Rehearsal(jobs, recalled.count, said)
 
@@ -302,12 +312,12 @@ class FinalErrors(RunIncomplete):
 
 def _missing(jobs: Sequence[Job]) -> int:
     """How many questions have no record."""
-    return sum(job.units - job.tallies[0].done for job in jobs)
+    return sum(job.missing for job in jobs)
 
 
 def _shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
     """What is missing at the end of a session that nothing stopped."""
-    total = sum(job.units for job in jobs)
+    total = sum(job.tallies[0].done + job.missing for job in jobs)
     if unanswered := _missing(jobs):
         return RunIncomplete("samples_unanswered", part=unanswered, whole=total)
     faults = [fault for job in jobs for fault in job.errors.values()]
@@ -350,6 +360,8 @@ def judge_run(
         run, requests = Run(folder), JobRequests(jobs)
         for reply in stored_replies(run, requests):
             reply.enter()
+        for job in jobs:
+            job.stopping = (file.manifest.stopped or {}).get(job.exam.benchmark)
         notices = damage_notices(run.damaged, _missing(jobs))
         if display is not None:
             for notice in notices:

@@ -18,6 +18,7 @@ from array import array
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from operator import itemgetter
@@ -291,6 +292,15 @@ def restrict(exam: Exam, rows: Sequence[int]) -> Exam:
             subsets.append(Subset(subset.name, start, stop, subset.title, len(subset)))
         start = stop
     return _with_rows(exam, rows, subsets)
+
+
+def as_drawn(exam: Exam) -> Exam:
+    """Return `exam` with subsets of which a random part was asked, if not all of it was."""
+    drawn = copy.copy(exam)
+    drawn.subsets = tuple(
+        replace(subset, population=subset.population or len(subset)) for subset in exam.subsets
+    )
+    return drawn
 
 
 def _with_rows(exam: Exam, rows: Sequence[int], subsets: Sequence[Subset]) -> Exam:

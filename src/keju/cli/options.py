@@ -116,6 +116,8 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("sample", "HOW", "Which questions a limit keeps: first, random or stratified."),
         _setting("repeats", "K", "Times each question is asked.", int),
         _setting("rotate_options", "K", "Ask under K rotations of the options.", int),
+        _setting("until_ci", "HALF", "Stop when the score is known within HALF, e.g. 0.02.", float),
+        _setting("until_decided", "BASELINE", "Stop when better or worse than a run or file."),
         _setting("capsules", "DIR", "Folder of the data that questions are worked on with."),
         _setting("dataset_hub", "HUB", "huggingface or modelscope: for data not in --data-dir."),
         _setting("offline", "", "Open no socket but the model's.", bool),

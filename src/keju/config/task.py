@@ -29,6 +29,8 @@ from keju.errors import ConfigError, did_you_mean
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(gt=0)]
+HalfWidth = Annotated[float, Field(gt=0, lt=0.5)]
+"""Of an interval of a score: 0.02 is two points up and two points down."""
 Rate = Annotated[float, Field(ge=0.001)]
 """A minute; less than two a day is a slip of the pen."""
 Text = Annotated[str, Field(min_length=1)]
@@ -344,6 +346,11 @@ class TaskConfig(StrictSettings):
     rotate_options: Count = 1
     """Ask each question under this many cyclic rotations of its options."""
     seed: Seed = 42
+    until_ci: HalfWidth | None = None
+    """Stop when the headline is known within so much up and down, at whatever look that is."""
+    until_decided: Text | None = None
+    """Stop when the model is known to be better or worse than a baseline: a run, a log or a file
+    of predictions of the same exam."""
 
     eval_batch_size: Count = 32
     """The most requests in flight; the engine goes lower while the endpoint is overloaded."""
@@ -420,6 +427,10 @@ class TaskConfig(StrictSettings):
             raise ConfigError("config_replace", path="replace")
         if self.sample != "first" and self.limit is None and self.total is None:
             raise ConfigError("config_sample_without_limit", path="sample", sample=self.sample)
+        if self.until_ci is not None and self.until_decided is not None:
+            raise ConfigError("config_two_rules")
+        if self.arms and (self.until_ci is not None or self.until_decided is not None):
+            raise ConfigError("config_rule_with_arms")
         for name in self.dataset_args:
             if name not in self.datasets:
                 hint = did_you_mean(name, self.datasets)

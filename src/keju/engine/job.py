@@ -23,7 +23,7 @@ from keju.engine.tally import Tally, in_own_order
 from keju.engine.tooluse import ToolUse, tool_use
 from keju.errors import ConfigError
 from keju.models.registry import fit_sampling, model_name
-from keju.runs.manifest import StoredData, StoredExam, StoredProtocol
+from keju.runs.manifest import Stopping, StoredData, StoredExam, StoredProtocol
 from keju.types import (
     FILTERED,
     Answer,
@@ -106,6 +106,8 @@ class Job:
         self._reporters = array("H", [0]) * self.units
         """By unit: the number of the name in `_names`, 0 where no name was reported."""
         self._names = {"": 0}
+        self.stopping: Stopping | None = None
+        """How a rule ended the asking, where one did."""
         self.solver = Solver()
         """How a request becomes a reply."""
         self.watcher: Callable[[int, Record], None] | None = None
@@ -119,6 +121,11 @@ class Job:
     def title(self) -> str:
         """The exam, and the arm where there are several: ``demo/calculator``."""
         return f"{self.exam.benchmark}/{self.arm}" if self.arm else self.exam.benchmark
+
+    @property
+    def missing(self) -> int:
+        """Units that are still to be asked; none where a rule has ended the asking."""
+        return 0 if self.stopping is not None else self.units - self.tallies[0].done
 
     def place(self, unit: int) -> tuple[Sample, int]:
         """The sample of a unit, and for which time it is asked."""

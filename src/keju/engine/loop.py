@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
 from itertools import count
@@ -35,12 +35,15 @@ T = TypeVar("T")
 
 
 class Engine:
-    """Has every unit of the queue solved once, and journals every reply."""
+    """Has every unit of the queues solved once, and journals every reply.
+
+    A queue is taken only when every unit of the one before has its record.
+    """
 
     def __init__(
         self,
         channel: Channel,
-        queue: Queue,
+        queues: Iterable[Queue],
         journal: Journal,
         *,
         on_progress: Callable[[], None] = lambda: None,
@@ -48,7 +51,7 @@ class Engine:
     ) -> None:
         """`on_progress` is called often, for the eye; `on_session` once a second, for the books."""
         self.channel = channel
-        self._queue = queue
+        self._queues = queues
         self._journal = journal
         self._on_progress = on_progress
         self._on_session = on_session
@@ -59,7 +62,7 @@ class Engine:
         self._replies: list[tuple[Unit, Request, Exchange]] = []
 
     async def run(self) -> KejuError | None:
-        """Work until the queue is empty; return what stopped the run early, if anything did."""
+        """Work until all queues are empty; return what stopped it early, if anything did."""
         self._loop = asyncio.get_running_loop()
         self._on_disk: asyncio.Future[None] = self._loop.create_future()
         self._all_done = asyncio.Event()
@@ -67,8 +70,13 @@ class Engine:
             self._loop.create_task(self._sync_often()),
             self._loop.create_task(self._show_often()),
         ]
-        self._start_worker()
-        await self._all_done.wait()
+        for queue in self._queues:
+            self._queue = queue
+            self._all_done.clear()
+            self._start_worker()
+            await self._all_done.wait()
+            if self._crash is not None or self.channel.stop_reason is not None:
+                break
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
+from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 from keju.config import TaskConfig
@@ -15,6 +17,7 @@ from keju.engine.budget import Meter, Spending
 from keju.engine.channel import Channel, Limits
 from keju.engine.display import ArmStanding, Display, Progress, Silent, Standing
 from keju.engine.job import Job
+from keju.engine.looks import Rule, blocks
 from keju.engine.loop import Engine
 from keju.engine.queue import Queue
 from keju.engine.resume import Recalled
@@ -36,10 +39,11 @@ def run_session(
     recalled: Recalled,
     display: Display | None,
     already: Meter | None = None,
+    rule: Rule | None = None,
 ) -> KejuError | None:
     """Ask what is still to be asked; return what stopped it early.
 
-    `already` is what others have spent of the same budget.
+    `already` is what others have spent of the same budget; `rule` says when enough was asked.
     """
     total = sum(job.units for job in jobs)
     display = display or Silent()
@@ -47,20 +51,27 @@ def run_session(
     if recalled.damaged:
         display.note(Notice("damaged_lines_asked_again", {"lines": recalled.damaged}).said)
     try:
-        if recalled.count == total:
+        if recalled.count == total and rule is None:
             return None
+        lanes = model.slots is not None and not model.batches
+        drawn = config.agent.arm_order == "random"
+        order = partial(Queue, jobs, seed=config.seed, lanes=lanes, draw_arms=drawn)
+        asked = iter([recalled.done])
+        if rule is not None:
+            asked = blocks(jobs, recalled.done, rule, config.seed)
+        first = next(asked, None)
+        if first is None:
+            return None  # the rule asks for no more
+        queues = map(order, chain([first], asked))
         spent = Meter()
         spent.include(recalled.spent)
         spent.raise_to(**log.spent)  # episodes that were broken off are in no journal
         spent.include(already or Meter())
         spending = Spending(config.budget, config.price, spent, log.seconds)
         channel = Channel(model, Limits.of(config, model), spending, seed=config.seed)
-        lanes = model.slots is not None and not model.batches
-        drawn = config.agent.arm_order == "random"
-        queue = Queue(jobs, recalled.done, seed=config.seed, lanes=lanes, draw_arms=drawn)
         lacking = [job for job, known in zip(jobs, recalled.done, strict=True) if known.count(0)]
         session = _Session(jobs, lacking, channel, log, display)
-        engine = Engine(channel, queue, journal, on_progress=session.show, on_session=session.note)
+        engine = Engine(channel, queues, journal, on_progress=session.show, on_session=session.note)
         return run_loop(lambda: session.run(engine), session.interrupt_from_outside)
     finally:
         display.finish()

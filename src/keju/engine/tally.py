@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 
 import msgspec
 
@@ -87,6 +88,25 @@ class Tally:
                 if name not in self.parts:
                     self.parts[name] = array("d", [0.0]) * len(self.outcomes)
                 self.parts[name][unit] = parts.get(name, 0.0)
+
+    def only(self, items: Iterable[int]) -> Tally:
+        """The scoreboard as if nothing but these samples had been asked."""
+        part = copy(self)
+        part.outcomes = bytearray([PENDING]) * len(self.outcomes)
+        for item in items:
+            units = slice(item * self.epochs, (item + 1) * self.epochs)
+            part.outcomes[units] = self.outcomes[units]
+        part.values = array(
+            "f",
+            (
+                0.0 if code == PENDING else value
+                for code, value in zip(part.outcomes, self.values, strict=True)
+            ),
+        )
+        seen = Counter(part.outcomes)
+        part.counts = [seen[code] for code in range(len(ALL_OUTCOMES))]
+        part.total = sum(part.values)
+        return part
 
     def sign_counts(self) -> dict[Sign, int]:
         """How many replies show each sign."""

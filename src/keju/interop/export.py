@@ -102,7 +102,7 @@ def _write_rows(
 
 def _counted(run: Run, facts: dict[str, Any], notices: list[Notice]) -> Exported:
     """What was written, with how much is missing of the run."""
-    whole = sum(exam.samples * exam.epochs for exam in run.manifest.benchmarks)
+    whole = run.manifest.wanted
     missing = whole - facts["rows"]
     notices += damage_notices(run.damaged, missing)
     if missing > 0:

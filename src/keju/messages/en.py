@@ -86,6 +86,22 @@ TEXTS: dict[str, str] = {
     "missing_predictions": "{missing} of {whole} questions {missing:has|have} no prediction",
     "data_changed": "the data has changed since the run ({file}): what no longer fits is left out",
     "replies_missing": "{part} of {whole} replies are there: the numbers are of these alone",
+    "until_ci_met": "stopped by --until-ci after {asked} of {whole} questions (look {looks}): the "
+    "score of the whole set is within {low:.1f} and {high:.1f} %, at most {goal:g} points to "
+    "either "
+    "side; this interval holds however often one looks, the narrower one of a fixed size does not",
+    "until_ci_missed": "--until-ci: all {whole} questions were asked, and the score is not known "
+    "within {goal:g} points",
+    "until_better": "stopped by --until-decided after {asked} of {whole} questions (look {looks}): "
+    "better than {baseline} ({points:+.1f} points; {low:+.1f} to {high:+.1f} however often one "
+    "looks, p {p:.2g})",
+    "until_worse": "stopped by --until-decided after {asked} of {whole} questions (look {looks}): "
+    "worse than {baseline} ({points:+.1f} points; {low:+.1f} to {high:+.1f} however often one "
+    "looks, p {p:.2g})",
+    "until_undecided": "--until-decided: all {whole} questions that {baseline} has a score for "
+    "were "
+    "asked, and nothing is decided ({points:+.1f} points, p {p:.2g})",
+    "dry_run_until": "a rule says when enough was asked: the figures are the most that can be",
     "reported_models": "the replies come from {models} models by what the endpoint called them: "
     "{counts}",
     "other_versions": "read with other versions than when the run was made: {versions}",
@@ -378,6 +394,21 @@ TEXTS: dict[str, str] = {
     "config_invalid_whole": "{problem}{more}",
     "config_key_not_text": "the key {key!r} is no text: quote it",
     "config_key_twice": "the key '{key}' is given twice",
+    "config_two_rules": "until_ci and until_decided cannot be used together: each of them says "
+    "when "
+    "enough was asked",
+    "config_rule_with_arms": "until_ci and until_decided are for one way to sit an exam: leave out "
+    "the arms, or the rule",
+    "until_with_judge": "until_ci and until_decided need the score of every answer at once, and a "
+    "judge grades at the end: leave out the judge, or the rule",
+    "until_without_gold": "until_ci and until_decided need scores, and the questions of '{name}' "
+    "have no published answer",
+    "until_baseline_arms": "--until-decided: '{baseline}' has several arms ({arms}), so that it is "
+    "open which one is the baseline",
+    "until_baseline_unlike": "--until-decided: '{baseline}' cannot be compared with this run: "
+    "{field} is {there!r} there and {here!r} here",
+    "until_baseline_empty": "--until-decided: '{baseline}' has no score for any question of "
+    "'{name}' that is asked",
     "config_two_choices": "{first} and {second} cannot be used together: each of them says which "
     "questions are asked",
     "config_headers_of_exam": "extra_headers belong to the endpoint: give them in the task's own "

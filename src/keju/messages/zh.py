@@ -80,6 +80,22 @@ TEXTS: dict[str, str] = {
     "missing_predictions": "{whole} 题中有 {missing} 题没有预测",
     "data_changed": "数据在运行之后有改动（{file}）：不再对应的回复不计入",
     "replies_missing": "共 {whole} 条回复，现有 {part} 条：数字只代表这一部分",
+    "until_ci_met": "--until-ci 在 {whole} 题中的 {asked} 题之后停止（第 {looks} 次查看）：全部题目"
+    "的得分在 "
+    "{low:.1f} % 与 {high:.1f} % 之间，两侧至多 {goal:g} 个百分点；无论查看多少次此区间都成立，"
+    "固定题数的较窄区间则不然",
+    "until_ci_missed": "--until-ci：全部 {whole} 题都已问完，得分仍未确定到 {goal:g} 个百分点以内",
+    "until_better": "--until-decided 在 {whole} 题中的 {asked} 题之后停止（第 {looks} 次查看）：优"
+    "于 "
+    "{baseline}（{points:+.1f} 个百分点；无论查看多少次都在 {low:+.1f} 与 {high:+.1f} 之间，p "
+    "{p:.2g}）",
+    "until_worse": "--until-decided 在 {whole} 题中的 {asked} 题之后停止（第 {looks} 次查看）：劣于"
+    " "
+    "{baseline}（{points:+.1f} 个百分点；无论查看多少次都在 {low:+.1f} 与 {high:+.1f} 之间，p "
+    "{p:.2g}）",
+    "until_undecided": "--until-decided：{baseline} 有得分的 {whole} 题都已问完，仍无定论"
+    "（{points:+.1f} 个百分点，p {p:.2g}）",
+    "dry_run_until": "何时停止由规则决定：以下数字是上限",
     "reported_models": "按接口报告的名称，回复来自 {models} 个模型：{counts}",
     "other_versions": "读取时所用的版本与运行时不同：{versions}",
     "imported": "从 {origin} 导入：提示词为该工具自带",
@@ -329,6 +345,19 @@ TEXTS: dict[str, str] = {
     "config_invalid_whole": "{problem}{more}",
     "config_key_not_text": "键 {key!r} 不是文本：请加引号",
     "config_key_twice": "键“{key}”给出了两次",
+    "config_two_rules": "until_ci 与 until_decided 不能同时使用：二者都决定何时停止提问",
+    "config_rule_with_arms": "until_ci 与 until_decided 只适用于一种应试方式：去掉 arms，或去掉规则"
+    "",
+    "until_with_judge": "until_ci 与 until_decided 需要立即得到每个答案的得分，而评判模型在最后才评"
+    "分："
+    "去掉评判模型，或去掉规则",
+    "until_without_gold": "until_ci 与 until_decided 需要得分，而 '{name}' 的题目没有公布答案",
+    "until_baseline_arms": "--until-decided：'{baseline}' 有多个组（{arms}），无法确定以哪一个为基"
+    "准",
+    "until_baseline_unlike": "--until-decided：'{baseline}' 与本次运行不可比：{field} 在那里是 "
+    "{there!r}，"
+    "在这里是 {here!r}",
+    "until_baseline_empty": "--until-decided：对于所问的 '{name}' 题目，'{baseline}' 没有任何得分",
     "config_two_choices": "{first} 与 {second} 不能同时使用：二者都决定问哪些题",
     "config_headers_of_exam": "extra_headers 属于接口：请写在任务自己的 generation_config 中",
     "capsules_unused": "--capsules 对 '{name}' 不起作用：去掉它",
@@ -471,7 +500,8 @@ TEXTS: dict[str, str] = {
     "row_gold_not_text": "“{key}”应为文本",
     "row_key_not_number": "“{key}”应为整数或问题的 id",
     "score_data_changed": (
-        "数据在运行之后有改动（{file}），没有一条存下的回复与之对应：请指明当时所用的文件夹（--data-dir）"
+        "数据在运行之后有改动（{file}），没有一条存下的回复与之对应：请指明当时所用的文件夹（"
+        "--data-dir）"
     ),
     "score_no_rows": "{file} 中没有预测",
     "score_reader_twice": "读取器给出了两次：--reader 和 dataset_args.{dataset}.reader",

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from keju.benchmarks.base import Mean
 from keju.benchmarks.grading import GRADED, LOST, PASS
 from keju.results.cells import Cell, cluster_of
-from keju.results.schema import BEST, CUT_AS_WRONG, MACRO, WORST, Metric
+from keju.results.schema import BEST, CUT_AS_WRONG, MACRO, WHOLE_SET, WORST, Metric
 from keju.stats.agreement import self_consistency
 from keju.stats.estimate import Bounded, Gathered, estimate
 from keju.stats.repeats import ladder, majority_vote, pass_all_k, pass_at_k, variance_parts
@@ -123,7 +123,7 @@ def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
         weights = dict(zip(strata, micro_weights(list(strata.values())), strict=True))
         title = "accuracy expected on the whole set, subsets weighted by their size"
         whole = replace(_weighted(weights, subsets), title=title)
-        metrics["accuracy_whole_set"] = whole.within(*_bounds(weights, subsets))
+        metrics[WHOLE_SET] = whole.within(*_bounds(weights, subsets))
     return metrics
 
 

@@ -16,11 +16,14 @@ from msgspec import UNSET, UnsetType
 from keju.benchmarks.base import Reference
 from keju.errors import DataError, Notice
 from keju.messages import catalogue
+from keju.runs.manifest import Stopping
 from keju.stats.estimate import Ends, Estimate
 from keju.types import OUTCOMES, UNGRADED, Outcome, Sign
 
 SCHEMA = 1
-MACRO = "macro_accuracy"
+ACCURACY, MACRO = "accuracy", "macro_accuracy"
+WHOLE_SET = "accuracy_whole_set"
+"""The accuracy with subsets weighted by their size in the whole set, of which a part was drawn."""
 WORST, BEST = "accuracy_worst", "accuracy_best"
 CUT_AS_WRONG = "accuracy_cut_as_wrong"
 WITHOUT_JUDGE = "accuracy_without_judge"
@@ -246,6 +249,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     errata: Errata | None = None
     errors: Errors | None = None
     judge: Judge | None = None
+    stopping: Stopping | None = None
+    """How a rule ended the asking, where one did."""
     gold_differs: int = 0
     """How many predictions carry another gold answer than the current one."""
 

@@ -51,6 +51,8 @@ def score_run(
             joint[jobs.index(reply.job)][reply.unit] = Joint(sample.target, readings)
     if stage is not None:
         stage.grade(run.folder, None)
+    for job in jobs:
+        job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
     price = run.manifest.price
     entries = [
         entry
@@ -68,7 +70,7 @@ def score_run(
     notices = other_versions(run.manifest, exams_of(jobs))
     if changed:
         notices.append(Notice("data_changed", {"file": changed[0]}))
-    missing = sum(job.units - job.tallies[0].done for job in jobs)
+    missing = sum(job.missing for job in jobs)
     notices += damage_notices(run.damaged, missing)
     name = command_name(run.folder)
     entries = [entry.with_notices(notices).told_of(name) for entry in entries]

@@ -195,29 +195,29 @@ def sittings_of_run(
     run: Run, reader: str | None = None, data_dir: str | None = None
 ) -> list[Sitting]:
     """The sittings of a stored run under a reader, by default the headline's of each exam."""
-    manifest = run.manifest
+    jobs = read_run(run, reader, data_dir)
+    return [replace(sitting_of(job, run.manifest, reader), name=run.id) for job in jobs]
+
+
+def sitting_of(job: Job, manifest: Manifest, reader: str | None = None) -> Sitting:
+    """A job of the run that a manifest describes, under one of the job's readers."""
     stored = {exam.name: exam for exam in manifest.benchmarks}
-    sittings = []
-    for job in read_run(run, reader, data_dir):
-        facts = stored.get(job.exam.benchmark) or job.facts()
-        names = [each.name for each in job.readers]
-        place = names.index(reader) if reader else 0
-        sittings.append(
-            Sitting(
-                name=run.id,
-                model=manifest.model,
-                job=job,
-                place=place,
-                price=manifest.price,
-                conditions=_questions(job, facts)
-                | _put(job, facts, manifest)
-                | _read(job, place)
-                | _judged(manifest),
-                circumstances=_circumstances(job, facts, manifest),
-                partial=manifest.imported is True,
-            )
-        )
-    return sittings
+    facts = stored.get(job.exam.benchmark) or job.facts()
+    names = [each.name for each in job.readers]
+    place = names.index(reader) if reader else 0
+    return Sitting(
+        name=manifest.run,
+        model=manifest.model,
+        job=job,
+        place=place,
+        price=manifest.price,
+        conditions=_questions(job, facts)
+        | _put(job, facts, manifest)
+        | _read(job, place)
+        | _judged(manifest),
+        circumstances=_circumstances(job, facts, manifest),
+        partial=manifest.imported is True,
+    )
 
 
 def read_run(run: Run, reader: str | None = None, data_dir: str | None = None) -> list[Job]:
@@ -330,9 +330,7 @@ def _put(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
     if manifest.imported is True:
         tool = (manifest.origin or {}).get("tool", "another tool")
         settings = facts.settings | {"prompts": f"as {tool} wrote them"}
-    names = (facts.name, *registry.get(facts.name).aliases)
-    args = manifest.config.get("dataset_args", {})
-    shuffles = any(args[name].get("shuffle") for name in names if name in args)
+    shuffles = bool(_args_of(facts, manifest).get("shuffle"))
     draws = shuffles or settings.get("shuffle_choices") or settings.get("few_shot_random")
     return {
         "protocol": facts.protocol.name,
@@ -342,6 +340,13 @@ def _put(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
         "shuffle": shuffles,
         "seed": settings.get("seed", manifest.config.get("seed") if draws else None),
     }
+
+
+def _args_of(facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
+    """The settings of one exam in a run's configuration, where it may go by another name."""
+    args: dict[str, dict[str, Any]] = manifest.config.get("dataset_args", {})
+    own = (given for name, given in args.items() if registry.get(name).name == facts.name)
+    return next(own, {})
 
 
 def _read(job: Job, place: int, gold: str = "current") -> dict[str, Any]:
@@ -367,7 +372,7 @@ def _circumstances(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str,
     """What may differ: the model, how text is drawn, which questions, with which tools."""
     config, fields = manifest.config, TaskConfig.model_fields
     arm = next((each for each in config.get("arms", ()) if each.get("name") == job.arm), None)
-    args = config.get("dataset_args", {}).get(facts.name, {})
+    args = _args_of(facts, manifest)
     sampling = {key: value for key, value in facts.sampling.items() if key not in RENDERING}
     return {
         "model": manifest.model,

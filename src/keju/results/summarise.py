@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from keju.benchmarks.grading import GRADED
+from keju.benchmarks.samples import as_drawn
 from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import KejuError, Notice
@@ -155,9 +156,12 @@ def entries_of(
     spans = array("f", sorted(value for value in job.seconds[::step] if value > 0))
     quantiles = [round(quantile(spans, q) or 0.0, 4) for q in (0.5, 0.95, 1.0) if spans]
     timing = Timing(round(seconds, 3), *quantiles)
+    early = job.stopping is not None and job.stopping.early
+    exam = as_drawn(job.exam) if early else job.exam
     entries = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
-        entry = summarise(job.exam, tally, reader=reader.name, usage=usage, timing=timing)
+        entry = summarise(exam, tally, reader=reader.name, usage=usage, timing=timing)
+        entry = replace(entry, stopping=job.stopping)
         stats = tool_stats(job, tools or {})
         entry = replace(entry, arm=job.arm, tools=stats).with_notices(tool_notices(job, stats))
         if kinds := Counter(fault.kind for fault in job.errors.values()).most_common():
@@ -233,8 +237,10 @@ def _readers_apart(job: Job, place: int) -> Iterator[Notice]:
 
 def _notices_of_run(job: Job) -> Iterator[Notice]:
     """What could mislead about the replies of an exam, whoever reads them."""
-    done = job.tallies[0].done
-    if done < job.units:
+    if job.stopping is not None:
+        yield job.stopping.notice
+    if job.missing:
+        done = job.tallies[0].done
         yield Notice("replies_missing", {"part": done, "whole": job.units})
     names = +job.reported
     if len(names) > 1:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from keju.config import JudgeConfig, Price, TaskConfig
 from keju.config.address import parse_address
-from keju.errors import DataError, UsageError
+from keju.errors import DataError, Notice, UsageError
 from keju.files import read_json, write_json
 from keju.runs.journal import FILE
 from keju.types import FaultKind
@@ -106,6 +106,62 @@ class StoredSession(msgspec.Struct, kw_only=True):
     """What happened to the tools of each arm that no transcript tells: starts, restarts."""
 
 
+class Stopping(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """How a rule ended the asking of one exam: at a look that came between two blocks of questions.
+
+    The questions are in a random order that has every subset in proportion at every look.
+    """
+
+    rule: Literal["until_ci", "until_decided"]
+    met: bool
+    """Whether its condition was met; else there was nothing left to ask."""
+    asked: int
+    """Questions that the last look saw."""
+    whole: int
+    """Questions that could have been asked."""
+    looks: int
+    seed: int
+    level: float
+    """How often the rule may err, whenever it stops."""
+    value: float | None
+    """The headline, or the difference from the baseline."""
+    interval: tuple[float, float] | None
+    """Its interval, which holds at all looks at once."""
+    goal: float | None = None
+    """The half-width that was asked for."""
+    metric: str = ""
+    baseline: str = ""
+    wins: int | None = None
+    """Questions on which the model scored more than the baseline."""
+    losses: int | None = None
+    left_out: int | None = None
+    """Questions that lack a grade here or there."""
+    e_value: float | None = None
+    """The evidence at the last look; 1 / level decides."""
+    p: float | None = None
+    """Valid after any look."""
+
+    @property
+    def early(self) -> bool:
+        """Whether questions were left unasked."""
+        return self.asked < self.whole
+
+    @property
+    def notice(self) -> Notice:
+        """When and why the asking ended."""
+        values: dict[str, Any] = {"asked": self.asked, "whole": self.whole, "looks": self.looks}
+        if self.interval is not None:
+            values |= {"low": 100 * self.interval[0], "high": 100 * self.interval[1]}
+        value = self.value or 0.0
+        if self.rule == "until_ci":
+            values |= {"metric": self.metric, "goal": 100 * (self.goal or 0.0)}
+            return Notice("until_ci_met" if self.met else "until_ci_missed", values)
+        values |= {"baseline": self.baseline, "points": 100 * value, "p": self.p or 0.0}
+        if not self.met:
+            return Notice("until_undecided", values)
+        return Notice("until_better" if value > 0 else "until_worse", values)
+
+
 class StoredJudge(msgspec.Struct):
     """A judge of the run: its endpoint and its sessions."""
 
@@ -133,6 +189,8 @@ class Manifest(msgspec.Struct, kw_only=True):
     """By the judge's model."""
     graded_by: dict[str, Any] | UnsetType = UNSET
     """The settings of the judge whose verdicts count, where the task names none or another."""
+    stopped: dict[str, Stopping] | UnsetType = UNSET
+    """By exam: how a rule ended the asking, where one did."""
     read_anew: int = 0
     """Bytes of the journal whose stored scores other readers or settings made: not believed."""
     imported: bool | UnsetType = UNSET
@@ -152,6 +210,13 @@ class Manifest(msgspec.Struct, kw_only=True):
         """The manifest as its file has it."""
         document: dict[str, Any] = msgspec.to_builtins(self)
         return document
+
+    @property
+    def wanted(self) -> int:
+        """How many replies a complete run has; fewer where a rule ended the asking."""
+        stopped: Mapping[str, Stopping] = self.stopped or {}
+        asked = {name: own.asked for name, own in stopped.items()}
+        return sum(asked.get(exam.name, exam.samples) * exam.epochs for exam in self.benchmarks)
 
     @property
     def judge(self) -> dict[str, Any] | None:
@@ -357,4 +422,6 @@ def _storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
     for settings, name in paths:
         if settings.get(name):
             settings[name] = str(Path(settings[name]).absolute())
+    if (baseline := dumped.get("until_decided")) and Path(baseline).exists():  # else it is an id
+        dumped["until_decided"] = str(Path(baseline).absolute())
     return dumped

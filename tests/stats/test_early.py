@@ -1,0 +1,38 @@
+"""A tenth of `python -m perf.early`: rules that stop early err as rarely as they promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from perf.early import POINTS, Known, decided, known, known_grid, made_up, mixed
+
+TENTH = 50
+SMALL = [exam for exam in known_grid() if exam.size < 2000][::3]
+
+
+@pytest.mark.parametrize("points", POINTS)
+def test_mixed_replies_are_decided_early_and_rarely_wrongly(points: float, data_dir: Path) -> None:
+    assert (data_dir / "golden" / "mmlu_pro").is_dir()
+    pair = mixed(points)
+    assert pair.difference == pytest.approx(points, abs=0.0002)
+    found = decided(pair, TENTH)
+    assert found.wrong <= 0.05
+    if points:
+        assert found.asked <= 0.3
+        assert found.decided == 1
+    else:
+        assert found.decided <= 0.05
+
+
+def test_pairs_that_differ_on_many_questions_are_decided_within_sixty_percent() -> None:
+    found = decided(made_up(0.03), 20)
+    assert found.asked <= 0.6
+    assert found.wrong <= 0.05
+
+
+@pytest.mark.parametrize("exam", SMALL, ids=lambda exam: f"{exam.name}, {exam.half}")
+def test_until_ci_misses_rarely(exam: Known) -> None:
+    asked, miss = known(exam, 20)
+    assert asked <= 1
+    assert miss <= 0.1
