@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from keju.answers.robust import RobustReader
     from keju.answers.wordings import ANSWER_COLON
     from keju.api import (
+        Figure,
         RunResults,
         StoredRun,
         arun_task,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         judge,
         list_runs,
         open_run,
+        plot,
         report,
         run_task,
         score,
@@ -63,6 +65,7 @@ __all__ = [
     "DatasetArgs",
     "EndpointError",
     "Exam",
+    "Figure",
     "GenerationConfig",
     "HubRepo",
     "Interrupted",
@@ -108,6 +111,7 @@ __all__ = [
     "list_runs",
     "open_run",
     "pattern_reader",
+    "plot",
     "prepare_exam",
     "reader",
     "report",
@@ -148,6 +152,7 @@ _HOMES = {
     ),
     "keju.models.base": ("Model",),
     "keju.api": (
+        "Figure",
         "RunResults",
         "StoredRun",
         "arun_task",
@@ -155,6 +160,7 @@ _HOMES = {
         "judge",
         "list_runs",
         "open_run",
+        "plot",
         "report",
         "run_task",
         "score",

@@ -18,7 +18,10 @@ from keju.errors import UsageError
 from keju.interop.export import FORMS, export_run, form_of
 from keju.messages import Language
 from keju.models.registry import is_local
-from keju.report import runs
+from keju.report import runs as stored_runs
+from keju.report.charts import Kind, draw
+from keju.report.figure import Figure as Figure
+from keju.report.figure import check_suffix
 from keju.report.html import report_run
 from keju.report.progress import Posted, Shown, display_for
 from keju.report.runs import RunResults as RunResults
@@ -97,12 +100,12 @@ def _held(finished: Finished) -> RunResults:
 
 def open_run(run: Named, work_dir: str | None = None) -> StoredRun:
     """The stored run in the folder `run`, or with this id below `work_dir`."""
-    return runs.open_run(run, str(runs_folder(work_dir)))
+    return stored_runs.open_run(run, str(runs_folder(work_dir)))
 
 
 def list_runs(work_dir: str | None = None) -> list[StoredRun]:
     """The runs below `work_dir` whose manifests can be read, oldest first."""
-    return runs.list_runs(str(runs_folder(work_dir)))
+    return stored_runs.list_runs(str(runs_folder(work_dir)))
 
 
 def score(
@@ -171,6 +174,31 @@ def report(
     """Write the report of a run, by default into its folder; return where it is."""
     stored = open_run(run, work_dir)
     return report_run(stored, path, language=language, data_dir=data_dir).path
+
+
+def plot(
+    *runs: Named | RunResults,
+    kind: Kind = "forest",
+    path: str | Path | None = None,
+    language: Language = "en",
+    data_dir: str | None = None,
+    work_dir: str | None = None,
+) -> Figure:
+    """Draw runs: a figure that a notebook shows; with `path` it is saved as SVG, PNG or PDF too.
+
+    A ``forest`` has the subsets with their intervals, a ``difference`` two runs or arms question
+    by question, ``latency`` and ``tokens`` what replies took, ``outcomes`` what became of them.
+    """
+    opened = [
+        StoredRun(run.folder) if isinstance(run, RunResults) else open_run(run, work_dir)
+        for run in runs
+    ]
+    if path is not None:
+        check_suffix(path)
+    figure = draw(opened, kind, language=language, data_dir=data_dir)
+    if path is not None:
+        figure.save(path)
+    return figure
 
 
 class _ReportRoom(ModuleType):

@@ -53,6 +53,7 @@ def _setting(name: str, metavar: str, help: str, kind: Any = str, spelling: str 
 _PANELS: dict[str, tuple[Option, ...]] = {
     ARGUMENTS: (
         Option("run", "", "A run: its folder or its id.", spelling="RUN"),
+        Option("runs", "", "Runs: their folders or ids.", list, spelling="RUN..."),
         Option("score.run", "", "A run: its folder or its id.", spelling="[RUN]"),
         Option("name", "", "A benchmark; see 'keju list'.", spelling="NAME"),
         Option("data verify.name", "", "A benchmark; see 'keju list'.", spelling="[NAME]"),
@@ -417,6 +418,21 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "Where to write; report.html in the run's folder by default.",
             spelling="--output -o",
         ),
+        Option(
+            "plot.output",
+            "FILE",
+            "Where to write: a name that ends in .svg, .png or .pdf.",
+            default="figure.svg",
+            spelling="--output -o",
+        ),
+        Option(
+            "kind",
+            "",
+            "Subsets with intervals, paired differences, what replies took or what became of them.",
+            ("forest", "difference", "latency", "tokens", "outcomes"),
+            "forest",
+        ),
+        Option("plot.language", "", "Language of the figure.", ("en", "zh"), "en"),
         Option(
             "export.output", "FILE", "Where to write; stdout by default.", spelling="--output -o"
         ),

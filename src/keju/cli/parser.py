@@ -121,13 +121,14 @@ def _application(command: Command) -> typer.Typer:
     parameters = []
     for name, row in command.rows.items():
         kind: Any = str if isinstance(row.kind, tuple) else row.kind
+        kind = list[str] if kind is list else kind
         about: Any = typer.Argument(metavar=row.spelling)
         if row.flags:
             about = typer.Option(
                 *row.flags, metavar=row.metavar or None, envvar=row.variable or None
             )
             if kind is not bool:
-                kind = list[str] if kind is list else list[kind]
+                kind = kind if row.kind is list else list[kind]
         optional = bool(row.flags) or row.spelling.startswith("[")
         parameters.append(
             Parameter(

@@ -568,6 +568,11 @@ TEXTS: dict[str, str] = {
     "export_without_data": "the table goes without subsets and questions: {problem}",
     "report_without_data": "the report goes without the questions' texts: {problem}",
     "export_unknown_form": "there is no format '{form}' (valid: {forms})",
+    "plot_nothing": "there is nothing to draw: the runs have no answers",
+    "plot_no_pairs": "a difference needs two runs, or a run with arms",
+    "plot_unknown_kind": "there is no figure '{kind}' (valid: {kinds})",
+    "plot_suffix": "{file}: a figure is written as {suffixes}",
+    "plot_not_comparable": "nothing is drawn: {problem}",
     "results_shape": "not a results document: {problem}",
     "asks_nothing": "it shapes what is asked, and the outputs are already there",
     "row_contradiction": (
@@ -1095,6 +1100,18 @@ LABELS: dict[str, str] = {
     "incomplete": "The run is not complete",
     "group_mean": "Mean of its subsets",
     "group_micro": "Mean over questions",
+    "plot.forest": "Accuracy with 95 % intervals",
+    "plot.legend": "dot: accuracy; line: 95 % interval; dashed: chance",
+    "plot.outcomes": "What became of the replies",
+    "plot.difference": "Paired differences in points",
+    "plot.difference_legend": "right of 0: the first named is better; line: 95 % interval; "
+    "grey: no more than noise",
+    "plot.all": "all questions",
+    "plot.latency": "Time of a reply in seconds",
+    "plot.tokens": "Tokens of a reply",
+    "plot.histogram_legend": "dashed: median and 95th percentile; "
+    "the last column holds all beyond the 99th",
+    "plot.spread": "{n} {n:reply|replies}, median {middle}, 95th percentile {high}, most {most}",
     "list_separator": ", ",
     "pair_separator": "; ",
     # The pages of `keju view`.

@@ -21,7 +21,7 @@ from keju.report import arms
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import Case, Gallery, choose
-from keju.report.pages import make_environment
+from keju.report.pages import HTML_LANG, make_environment
 from keju.results.schema import NO_GOLD, Entry, Results, Timing, Usage, to_document
 from keju.results.score import current_results
 from keju.runs.folder import REPORT, RESULTS
@@ -29,7 +29,6 @@ from keju.runs.manifest import Manifest, StoredData
 from keju.runs.run import Run, damage_notices
 from keju.types import ALL_OUTCOMES, LABELS, Reading, Record, Sample
 
-HTML_LANG: dict[Language, str] = {"en": "en", "zh": "zh-CN"}
 REFERENCE_STYLES = 3
 """Kinds of marks that the style sheet has for published figures."""
 MANIFEST_ROWS = 1_000

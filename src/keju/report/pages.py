@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from keju.messages import Language
 from keju.report import format as fmt
+
+HTML_LANG: dict[Language, str] = {"en": "en", "zh": "zh-CN"}
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from keju.report import format as fmt
+from keju.report.charts import forest
+from keju.report.figure import Figure
 from keju.report.format import Labels, count, interval
 from keju.results.samples import Samples
 from keju.results.schema import Entry, Results, to_document
@@ -58,6 +60,10 @@ class RunResults(dict[str, Any]):
         """The answers, a row each."""
         return self.run.samples(data_dir)
 
+    def figure(self) -> Figure:
+        """The subsets with their intervals."""
+        return forest([self.results])
+
     def __repr__(self) -> str:
         lines = [f"<results of run {fmt.shorten(self.results.run, 80)}>", *self._lines()]
         return "\n  ".join(lines)
@@ -96,6 +102,8 @@ class RunResults(dict[str, Any]):
             html_table([*titles, labels("n")], rows),
             *(f"<p>⚠ {escape(fmt.printable(text))}</p>" for text in dict.fromkeys(said)),
         ]
+        if any(fmt.answered(entry.subsets) for entry in self.results.benchmarks):
+            parts.append(self.figure()._repr_html_())
         return "\n".join(parts)
 
 

@@ -1,0 +1,39 @@
+"""``keju plot``: runs as a figure for a paper or a page."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from keju.cli.command import Output, command
+from keju.cli.common import print_lines, stored_run
+from keju.messages import said
+
+
+@command(
+    "plot",
+    "keju plot tuesday -o tuesday.svg",
+    "keju plot monday tuesday -o both.pdf",
+    "keju plot tuesday --kind latency -o latency.png",
+)
+def plot(
+    runs: list[str],
+    kind: Literal["forest", "difference", "latency", "tokens", "outcomes"],
+    output: str,
+    language: Literal["en", "zh"],
+    data_dir: str | None,
+    work_dir: str | None,
+) -> Output:
+    """Draw one or more runs. SVG needs nothing else; PNG and PDF need keju[plot].
+
+    A forest has the subsets with their intervals and the level of chance, a mark for each run. A
+    difference compares two runs, or the arms of one, question by question.
+    """
+    from keju.report.charts import draw
+    from keju.report.figure import check_suffix
+
+    check_suffix(output)
+    stored = [stored_run(run, work_dir) for run in runs]
+    figure = draw(stored, kind, language=language, data_dir=data_dir)
+    path = figure.save(output)
+    document = {"runs": [run.id for run in stored], "kind": kind, "file": str(path)}
+    return Output(document, lambda: print_lines(said("wrote", file=path)))

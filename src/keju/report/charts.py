@@ -1,0 +1,285 @@
+"""The kinds of figures: subsets with intervals, paired differences, histograms, outcomes."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+from keju.errors import UsageError
+from keju.messages import Language
+from keju.report import format as fmt
+from keju.report.figure import Figure, Sheet, SheetRow, series
+from keju.report.format import Labels, count, interval, share
+from keju.results.samples import Samples
+from keju.results.schema import Comparison, Entry, Results, Row
+from keju.results.score import current_results
+from keju.runs.run import Run
+from keju.stats.describe import quantile
+from keju.stats.estimate import Ends
+
+Kind = Literal["forest", "difference", "latency", "tokens", "outcomes"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+BINS = 40
+"""Columns of a histogram."""
+
+
+def draw(
+    runs: Sequence[Run], kind: Kind, *, language: Language = "en", data_dir: str | None = None
+) -> Figure:
+    """A figure of this kind of stored runs."""
+    if kind not in KINDS:
+        raise UsageError("plot_unknown_kind", kind=kind, kinds=", ".join(KINDS))
+    if kind == "latency" or kind == "tokens":
+        named = [(f"{run.manifest.model} · {run.id}", Samples(run, load=False)) for run in runs]
+        return histogram(kind, named, language)
+    results = [current_results(run, data_dir) for run in runs]
+    if kind == "difference":
+        return differences([pair for each in results for pair in each.comparisons], language)
+    return (forest if kind == "forest" else outcomes)(results, language)
+
+
+# Forest plots: subsets with their intervals.
+
+_PERCENTS = [(tick / 100, f"{tick} %") for tick in (0, 25, 50, 75, 100)]
+
+
+class _Found(NamedTuple):
+    """What one run has of one row."""
+
+    value: float | None
+    ends: Ends | None
+    bounds: Ends | None
+    chance: float | None
+    n: int
+
+    @classmethod
+    def overall(cls, entry: Entry, labels: Labels) -> _Found:
+        """The headline."""
+        metric, chance = fmt.shown_metrics(entry, labels)[0].metric, entry.metrics.get("chance")
+        level = chance.value if chance else None
+        return cls(metric.value, metric.ci95, metric.bounds, level, metric.n)
+
+    @classmethod
+    def subset(cls, row: Row) -> _Found:
+        """A subset."""
+        return cls(row.accuracy, row.ci95, row.bounds, row.chance, row.n)
+
+    def words(self) -> str:
+        """The same in words."""
+        ends = f" ({interval(self.ends, 1)})" if self.ends else ""
+        return f"{share(self.value, self.bounds)}{ends}, n {count(self.n)}"
+
+    def mark(self, place: int) -> dict[str, Any]:
+        """The same as a mark of this series."""
+        own = self._asdict()
+        return {"kind": "point", "class_": series(place)} | own
+
+
+_ABSENT = _Found(None, None, None, None, 0)
+
+
+def forest(results: Sequence[Results], language: Language = "en") -> Figure:
+    """The headline and the subsets of runs with their intervals, on the scale of all shares.
+
+    Exams that several runs have stand in one chart, a mark for each run.
+    """
+    labels = Labels(language)
+    sheet = Sheet(labels("plot.forest"), _under(results, labels), labels)
+    sheet.legend([_named(each) for each in results])
+    for title, entries in _shared(results).items():
+        sheet.heading(title)
+        first = next(entry for entry in entries if entry is not None)
+        whole = [_Found.overall(entry, labels) if entry else _ABSENT for entry in entries]
+        rows = [_row(fmt.shown_metrics(first, labels)[0].title, whole, strong=True)]
+        names: dict[str, str] = {}
+        parts: list[dict[str, _Found]] = []
+        for entry in entries:
+            answered = fmt.answered(entry.subsets) if entry else []
+            names |= {row.name: labels.row(row) for row in answered}
+            parts.append({row.name: _Found.subset(row) for row in answered})
+        for name, label in names.items():
+            rows.append(_row(label, [own.get(name, _ABSENT) for own in parts]))
+        sheet.rows(rows, _PERCENTS, 0.0)
+    return sheet.figure()
+
+
+def _row(label: str, found: Sequence[_Found], *, strong: bool = False) -> SheetRow:
+    marks = [each.mark(place) for place, each in enumerate(found)]
+    words = [fmt.UNKNOWN if each is _ABSENT else each.words() for each in found]
+    return SheetRow(label, marks, words, strong)
+
+
+def _shared(results: Sequence[Results]) -> dict[str, list[Entry | None]]:
+    """The entries of the runs by exam, protocol, reader and arm; None where a run has no such."""
+    shared: dict[str, list[Entry | None]] = {}
+    for place, each in enumerate(results):
+        for entry in each.benchmarks:
+            title = f"{entry.full_name} · {fmt.protocol_line(entry)} · {entry.reader}"
+            shared.setdefault(title, [None] * len(results))[place] = entry
+    if not shared:
+        raise UsageError("plot_nothing")
+    return shared
+
+
+def _named(results: Results) -> str:
+    return f"{results.model} · {results.run}" if results.run != results.model else results.run
+
+
+def _under(results: Sequence[Results], labels: Labels) -> str:
+    """What stands under the title: the run where it is one, and what the marks are."""
+    own = [_named(results[0])] if len(results) == 1 else []
+    return " · ".join([*own, labels("plot.legend")])
+
+
+# Outcomes: what became of the replies, by subset.
+
+
+def outcomes(results: Sequence[Results], language: Language = "en") -> Figure:
+    """The shares of the outcomes by subset: how far each number can be relied on."""
+    labels = Labels(language)
+    sheet = Sheet(labels("plot.outcomes"), "", labels)
+    for each in results:
+        for entry in each.benchmarks:
+            name = f"{entry.full_name} · {fmt.protocol_line(entry)} · {entry.reader}"
+            sheet.heading(f"{name} · {_named(each)}")
+            rows = [
+                SheetRow(
+                    labels.row(row),
+                    [{"kind": "parts", "outcomes": row.outcomes}],
+                    [" · ".join(_occurring(row.outcomes, labels))],
+                )
+                for row in fmt.answered(entry.subsets)
+            ]
+            sheet.rows(rows, _PERCENTS, 0.0)
+    return sheet.figure()
+
+
+def _occurring(counts: Any, labels: Labels) -> list[str]:
+    return [labels(f"counts.{name}", n=count(n)) for name, n in counts.items() if n]
+
+
+# Paired differences.
+
+
+def differences(comparisons: Sequence[Comparison], language: Language = "en") -> Figure:
+    """How two runs or arms differ, question by question: on the whole and by subset."""
+    labels = Labels(language)
+    if not comparisons:
+        raise UsageError("plot_no_pairs")
+    sheet = Sheet(labels("plot.difference"), labels("plot.difference_legend"), labels)
+    for pair in comparisons:
+        sheet.heading(f"{pair.exam} · {pair.reader} · {pair.arm} − {pair.base}")
+        if pair.difference is None:
+            continue
+        found = [
+            (labels("plot.all"), pair, pair.p),
+            *((s.name, s, s.p_adjusted) for s in pair.subsets),
+        ]
+        reach = _reach(row for _, row, _ in found)
+        rows = [
+            SheetRow(name, [_difference(row, p, reach)], [_points(row)], strong=row is pair)
+            for name, row, p in found
+        ]
+        ends = (-reach, -reach / 2, 0.0, reach / 2, reach)
+        ticks = [((end + reach) / (2 * reach), f"{100 * end:+.3g}" if end else "0") for end in ends]
+        sheet.rows(rows, ticks, 0.5)
+    return sheet.figure()
+
+
+def _ends(row: Any) -> tuple[float, float] | None:
+    return getattr(row, "ci95", None)
+
+
+def _reach(rows: Iterable[Any]) -> float:
+    """How far the scale goes on both sides: a round number that holds every interval."""
+    furthest = max(
+        (abs(end) for row in rows for end in (row.difference, *(_ends(row) or ()))), default=0.0
+    )
+    return next((r for r in (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8) if r >= furthest), 1.0)
+
+
+def _difference(row: Any, p: float | None, reach: float) -> dict[str, Any]:
+    def place(value: float) -> float:
+        return (value + reach) / (2 * reach)
+
+    told = p is not None and p < 0.05
+    return {
+        "kind": "point",
+        "value": place(row.difference),
+        "ends": tuple(map(place, ends)) if (ends := _ends(row)) else None,
+        "bounds": None,
+        "chance": None,
+        "class_": ("above" if row.difference > 0 else "below") if told else "tie",
+    }
+
+
+def _points(row: Any) -> str:
+    ends = _ends(row)
+    words = f" ({100 * ends[0]:+.1f} to {100 * ends[1]:+.1f})" if ends else ""
+    return f"{100 * row.difference:+.1f}{words}, n {count(row.n)}"
+
+
+# Histograms of what replies took.
+
+
+def histogram(
+    kind: Literal["latency", "tokens"],
+    runs: Sequence[tuple[str, Samples]],
+    language: Language = "en",
+) -> Figure:
+    """How long replies took, or how many tokens they have: a chart for each run, on one scale.
+
+    The scale ends behind the 99th percentile; what lies beyond stands in the last column.
+    """
+    labels = Labels(language)
+    found = []
+    for name, samples in runs:
+        rows = (row for row in samples if row.error is None)
+        seen = array("d", (row.seconds if kind == "latency" else row.output_tokens for row in rows))
+        if not seen:
+            raise UsageError("plot_nothing")
+        found.append((name, sorted(seen)))
+    top = _round(max(_quantile(values, 0.99) for _, values in found))
+    sheet = Sheet(labels(f"plot.{kind}"), labels("plot.histogram_legend"), labels)
+    for place, (name, values) in enumerate(found):
+        heights = [0] * BINS
+        for value in values:
+            heights[min(BINS - 1, int(value / top * BINS))] += 1
+        middle, high = _quantile(values, 0.5), _quantile(values, 0.95)
+        words = labels(
+            "plot.spread", n=count(len(values)), middle=_amount(middle), high=_amount(high),
+            most=_amount(values[-1]),
+        )  # fmt: skip
+        sheet.heading(f"{name}: {words}")
+        ticks = [(tick / 4, _amount(top * tick / 4)) for tick in range(5)]
+        ticks[-1] = (1.0, f"≥ {_amount(top)}" if values[-1] > top else _amount(top))
+        highest = max(heights)
+        sheet.columns(
+            [height / highest for height in heights],
+            [min(1.0, value / top) for value in (middle, high)],
+            ticks,
+            f"{name}: {words}",
+            series(place),
+        )
+    return sheet.figure()
+
+
+def _round(value: float) -> float:
+    """The next of 1, 2, 4, 10, 20, 40 ...: a quarter of it is short to write."""
+    if value <= 0:
+        return 1.0
+    unit = 10.0 ** math.floor(math.log10(value))
+    return next(step * unit for step in (1, 2, 4, 10) if step * unit >= value * (1 - 1e-9))
+
+
+def _quantile(values: Sequence[float], at: float) -> float:
+    found = quantile(values, at)
+    assert found is not None
+    return found
+
+
+def _amount(value: float) -> str:
+    """A time or a count in as many digits as it is worth."""
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"

@@ -1,0 +1,270 @@
+"""A figure that stands alone, as SVG: its page, its style, and the sheet that it is drawn on.
+
+The marks are those of the report's tables (``templates/marks.svg.j2``), and so are their colours: a
+figure takes both from the report's style sheet, as plain values, since few programs but browsers
+know CSS variables. A figure has its own page colour in light and dark, names, and texts that stay
+texts; it asks for nothing from elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keju.errors import MissingExtra, UsageError
+from keju.files import whole_file
+from keju.report import format as fmt
+from keju.report.format import Labels
+from keju.report.pages import HTML_LANG, make_environment
+
+FORMATS = (".svg", ".png", ".pdf")
+
+SERIES = 4
+"""Runs that have a colour of their own."""
+WIDTH, MARGIN, GAP = 800, 20, 14
+LINE, TALL = 20, 110
+"""Heights of a row and of a histogram."""
+LEAST_PLOT = 240
+LONGEST_LABEL = 44
+RESOLUTION = 2.0
+"""Pixels of a PNG for each unit of the drawing."""
+
+_STYLE_HERE = "STYLE-OF-THE-FIGURE"
+_TEXT_STYLE = """
+text { font: 13px FONTS; fill: var(--ink); }
+.title { font-size: 16px; font-weight: 600; } .strong { font-weight: 600; }
+.soft { fill: var(--soft); font-size: 12px; } .page { fill: var(--page); }
+.grid { stroke: var(--line); stroke-width: 1; } .zero { stroke: var(--soft); stroke-width: 1; }
+line { stroke-width: 1.5; } rect { stroke: none; }
+"""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing as SVG, which can be saved as PNG and PDF too."""
+
+    title: str
+    drawing: str = field(repr=False)
+    """The SVG without its style."""
+
+    @property
+    def svg(self) -> str:
+        """The SVG, in the colours of light and dark pages."""
+        return self.drawing.replace(_STYLE_HERE, style(dark=True))
+
+    def save(self, path: str | Path) -> Path:
+        """Write it as SVG, PNG or PDF, by the suffix of `path`."""
+        target = Path(path)
+        content = self._as(check_suffix(target))
+        with whole_file(target) as stream:
+            stream.write(content)
+        return target
+
+    def _as(self, suffix: str) -> bytes:
+        if suffix == ".svg":
+            return self.svg.encode("utf-8", "replace")
+        try:
+            import vl_convert
+        except ImportError:
+            raise MissingExtra("a figure as PNG or PDF", "plot") from None
+        light = self.drawing.replace(_STYLE_HERE, style(dark=False))
+        if suffix == ".png":
+            return bytes(vl_convert.svg_to_png(light, scale=RESOLUTION))
+        return bytes(vl_convert.svg_to_pdf(light))
+
+    def _repr_html_(self) -> str:
+        """As a picture of its own: nothing in it reaches the page around it."""
+        data = b64encode(self.svg.encode("utf-8", "replace")).decode()
+        return f'<img alt="{escape(self.title)}" src="data:image/svg+xml;base64,{data}">'
+
+
+def check_suffix(path: str | Path) -> str:
+    """The suffix of a file; UsageError if no figure is written so."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise UsageError("plot_suffix", file=path, suffixes=", ".join(FORMATS))
+    return suffix
+
+
+@cache
+def style(*, dark: bool) -> str:
+    """The style of a figure, with the report's colours as plain values."""
+    sheet = files("keju.report").joinpath("templates/report.css").read_text("utf-8")
+    marks = sheet.partition("/* Marks")[2].partition("*/")[2].partition("/* End of marks")[0]
+    # The first two blocks of the sheet: ``--page: #fdfdfc;`` in light, and again in dark.
+    light, night = (
+        dict(re.findall(r"--([\w-]+):\s*([^;]+);", block))
+        for block in re.findall(r":root \{(.*?)\}", sheet, re.DOTALL)[:2]
+    )
+    rules = marks + _TEXT_STYLE.replace("FONTS", light["sans"])
+
+    if not dark:
+        light["page"] = "#ffffff"  # that of a paper
+
+    def plain(colours: dict[str, str]) -> str:
+        return re.sub(r"var\(--([\w-]+)\)", lambda name: colours[name[1]], rules)
+
+    both = plain(light) + f"@media (prefers-color-scheme: dark) {{ {plain(light | night)} }}"
+    return " ".join((both if dark else plain(light)).split())
+
+
+class _Text(NamedTuple):
+    x: float
+    y: float
+    text: str
+    class_: str = "label"
+    anchor: str = "start"
+
+
+class _Rule(NamedTuple):
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    class_: str = "grid"
+
+
+class SheetRow(NamedTuple):
+    """A line of a chart: a name, marks for each series, and a few words behind each."""
+
+    label: str
+    marks: Sequence[dict[str, Any]]
+    words: Sequence[str]
+    strong: bool = False
+
+
+class Sheet:
+    """A page that is drawn from the top to the bottom."""
+
+    def __init__(self, title: str, under: str, labels: Labels) -> None:
+        self._title = clean(title)
+        self._under = under
+        self._labels = labels
+        self._texts: list[_Text] = []
+        self._rules: list[_Rule] = []
+        self._drawings: list[dict[str, Any]] = []
+        self._y = MARGIN + 14.0
+        self._text(MARGIN, self._title, "title", most=88)
+        if under:
+            self._y += 20
+            self._text(MARGIN, under, "soft", most=120)
+        self._y += 16
+
+    def _text(
+        self, x: float, text: str, class_: str = "label", anchor: str = "start", most: int = 0
+    ) -> None:
+        text = fmt.shorten(clean(text), most) if most else clean(text)
+        self._texts.append(_Text(round(x, 1), round(self._y, 1), text, class_, anchor))
+
+    def legend(self, names: Sequence[str]) -> None:
+        """The series, where there are several: a dot and a name each, below each other."""
+        self._y += 8 if len(names) > 1 else 0
+        for place, name in enumerate(names if len(names) > 1 else ()):
+            point = {"kind": "point", "value": 0.5, "ends": None, "bounds": None, "chance": None}
+            self._draw(MARGIN, self._y - 10, 14, 14, "", point | {"class_": series(place)})
+            self._text(MARGIN + 20, name, most=90)
+            self._y += 18
+        self._y += 4
+
+    def heading(self, text: str) -> None:
+        """The name of a part of the figure."""
+        self._y += 10
+        self._text(MARGIN, text, "strong", most=88)
+        self._y += 8
+
+    def rows(
+        self, rows: Sequence[SheetRow], ticks: Sequence[tuple[float, str]], zero: float
+    ) -> None:
+        """Rows on one scale; `zero` is the place of the line that they are read against."""
+        shown = [fmt.shorten(row.label, LONGEST_LABEL) for row in rows]
+        left = max((_width(label) for label in shown), default=0.0)
+        right = max((_width(word) for row in rows for word in row.words), default=0.0)
+        start = MARGIN + left + GAP
+        width = max(LEAST_PLOT, WIDTH - start - right - GAP - MARGIN)
+        top = self._y
+        for row, label in zip(rows, shown, strict=True):
+            class_ = "strong" if row.strong else "label"
+            middle = LINE * len(row.marks) / 2 + 4
+            self._y += middle
+            self._text(start - GAP, label, class_, "end")
+            self._y -= middle
+            for drawn, words in zip(row.marks, row.words, strict=True):
+                title = clean(f"{row.label}: {words}")
+                self._draw(start, self._y + 3, width, LINE - 6, title, drawn)
+                self._y += 14
+                self._text(start + width + GAP, words, "soft")
+                self._y += LINE - 14
+            self._y += 6 if len(row.marks) > 1 else 0
+        for place, text in ticks:
+            x = round(start + place * width, 1)
+            class_ = "zero" if place == zero else "grid"
+            self._rules.append(_Rule(x, top, x, round(self._y, 1), class_))
+            self._y += 16
+            self._text(x, text, "soft", "middle")
+            self._y -= 16
+        self._y += 22
+
+    def columns(
+        self, heights: Sequence[float], places: Sequence[float], ticks: Sequence[tuple[float, str]],
+        title: str, class_: str,
+    ) -> None:  # fmt: skip
+        """A histogram: columns of these heights, and lines at some places."""
+        width = WIDTH - 2 * MARGIN
+        drawn = {"kind": "columns", "heights": heights, "places": places, "class_": class_}
+        self._draw(MARGIN, self._y, width, TALL, clean(title), drawn)
+        self._y += TALL
+        y = round(self._y, 1)
+        self._rules.append(_Rule(MARGIN, y, MARGIN + width, y, "zero"))
+        self._y += 16
+        for place, text in ticks:
+            anchor = "start" if place == 0 else "end" if place == 1 else "middle"
+            self._text(MARGIN + place * width, text, "soft", anchor)
+        self._y += 12
+
+    def _draw(
+        self, x: float, y: float, width: float, height: float, title: str, drawn: dict[str, Any]
+    ) -> None:
+        place = {"x": x, "y": y, "width": width, "height": height}
+        own = {name: round(value, 1) for name, value in place.items()}
+        self._drawings.append({"title": title} | own | drawn)
+
+    def figure(self) -> Figure:
+        """What was drawn."""
+        right = max(text.x + _width(text.text) for text in self._texts if text.anchor == "start")
+        context = {
+            "width": round(max(WIDTH, right + MARGIN)),
+            "height": round(self._y + MARGIN),
+            "title": self._title,
+            "about": clean(self._under),
+            "lang": HTML_LANG[self._labels.language],
+            "style_here": _STYLE_HERE,
+            "texts": self._texts,
+            "rules": self._rules,
+            "drawings": self._drawings,
+        }
+        drawing = make_environment().get_template("figure.svg.j2").render(context)
+        return Figure(self._title, drawing.strip() + "\n")
+
+
+def clean(text: str) -> str:
+    """A text in one line, without characters that XML does not have."""
+    return re.sub("[\ufffe\uffff]", "\N{REPLACEMENT CHARACTER}", fmt.printable(text, one_line=True))
+
+
+def _width(text: str) -> float:
+    """About how wide a text is; Chinese characters are twice as wide as Latin ones."""
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return 7.2 * (len(text) - wide) + 13.0 * wide
+
+
+def series(place: int) -> str:
+    """The class of the marks of a run among several."""
+    return f"series-{place % SERIES}"
