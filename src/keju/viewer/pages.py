@@ -16,8 +16,8 @@ from keju.messages import Language
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import case_of
-from keju.report.html import HTML_LANG, shown_case, shown_reading
-from keju.report.pages import make_environment
+from keju.report.html import shown_case, shown_reading
+from keju.report.pages import HTML_LANG, make_environment
 from keju.results.schema import Row
 from keju.runs.folder import command_name
 from keju.types import ALL_OUTCOMES, Record
