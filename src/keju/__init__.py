@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from keju.models.base import Model
+    from keju.results.audit import Audit, audit
     from keju.results.samples import SampleRow, Samples
     from keju.results.schema import Results
     from keju.runs.run import Run
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ANSWER_COLON",
     "Answer",
+    "Audit",
     "Benchmark",
     "Choice",
     "ConfigError",
@@ -103,6 +105,7 @@ __all__ = [
     "Wording",
     "__version__",
     "arun_task",
+    "audit",
     "by_name",
     "export",
     "find_benchmark",
@@ -169,6 +172,7 @@ _HOMES = {
     "keju.results.samples": ("SampleRow", "Samples"),
     "keju.results.schema": ("Results",),
     "keju.runs.run": ("Run",),
+    "keju.results.audit": ("Audit", "audit"),
     "keju.types": (
         "Answer",
         "Message",

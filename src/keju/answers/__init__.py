@@ -16,9 +16,12 @@
 | another kind of answer, or how a kind is read and compared | `kinds` |
 | replies that begin or end with an answer without announcing it | `edges` |
 | the order of the steps | `robust` |
+| what is odd about a reply, whatever it answers: a refusal, a loop, leaked tokens | `oddities` |
+| the form of an answer that keeps a reader from finding it | `forms` |
 
 `reader` is the contract. Readers that somebody has published stand in their exam's room, except
-EvalScope's reader of labels, which several exams share (`evalscope`).
+those that several exams share: EvalScope's and Inspect's readers of labels, and simple rules
+(`simple`).
 
 Everything here is a pure function of text and runs in linear time: a looping reply of 100 kB is
 read in milliseconds. Nothing is ever guessed. Each pattern has a comment with an example of what it

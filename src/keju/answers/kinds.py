@@ -148,7 +148,7 @@ _IS_SENTENCE = re.compile(
 SOLVED = re.compile(r"####(?<![^\n]####)(?!#)")
 """The end of a worked solution, ``#### 90``; not the heading of a deeper level."""
 # `I do not know.`, `Sorry, I cannot answer that question`, `Unknown`; `我不知道`, `无法确定`.
-_GIVES_UP = re.compile(
+GIVES_UP = re.compile(
     r"(?:(?:I['’]m |I am )?sorry,? (?:but )?)?(?:(?:I )?(?:really |honestly )?(?:do not"
     r"|don['’]t) know\b.*"
     r"|(?:I have )?no idea\b.*|unknown|n/a|(?:I['’]m |I am )?(?:not sure|unsure)\b.*"
@@ -179,7 +179,7 @@ class Text(Kind):
     def _gives_up(self, bare: str, sample: Sample) -> bool:
         """Whether a text says that it has no answer, where that is not the right one."""
         said = bare.rpartition(":")[2].strip()
-        return _GIVES_UP.fullmatch(said) is not None and not self.same(said, sample.target)
+        return GIVES_UP.fullmatch(said) is not None and not self.same(said, sample.target)
 
     def same(self, value: str, target: str) -> bool:
         first, second = number_of(value), number_of(target)

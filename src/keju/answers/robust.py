@@ -131,6 +131,10 @@ class RobustReader(Reader):
         accepted = sample.metadata.get(ACCEPTED)
         return any(same(value, a) for a in accepted) if accepted else same(value, sample.target)
 
+    def alike(self, first: str, second: str, sample: Sample) -> bool:
+        """Whether two answers are one, in whatever spelling: ``(B)`` and ``B``."""
+        return self._kind_of(sample).same(first, second)
+
     def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
         """The text to read, the sample to read it with, and whether a run-on was cut off."""
         is_ascii = text.isascii()

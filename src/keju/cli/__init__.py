@@ -34,6 +34,7 @@ COMMANDS = (
     Entry("report", "keju.cli.report", "write a run's report as one HTML file", UNDERSTAND),
     Entry("view", "keju.cli.view", "stored runs in a browser, live while they go on", UNDERSTAND),
     Entry("plot", "keju.cli.plot", "runs as a figure: SVG, PNG or PDF", UNDERSTAND),
+    Entry("audit", "keju.cli.audit", "why replies of a run were not, or wrongly, read", UNDERSTAND),
     Entry("modes", "keju.cli.modes", "answer-only and chain of thought side by side", UNDERSTAND),
     Entry("export", "keju.cli.export", "a run as CSV, JSON Lines or Parquet", UNDERSTAND),
     Entry(

@@ -453,6 +453,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             default="prompts",
             spelling="--output -o",
         ),
+        Option("beside", "RUN", "Another run, log or file of predictions to look at too.", list),
         Option("report.language", "", "Language of the report.", ("en", "zh"), "en"),
         Option("import.run_id", "ID", "Name of the new run."),
         Option(

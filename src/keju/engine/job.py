@@ -78,15 +78,11 @@ class Job:
         """
         self.exam = exam
         self.sampling = sampling
-        self.readers = tuple(readers)
         self.epochs = epochs
         self.arm = arm
         self._repeat_seed = repeat_seed
         self.filters = filters if filters and (filters.remove_until or filters.regex) else None
-        keep_answers = detailed or epochs > 1 or exam.keeps_answers
-        self.tallies = [
-            Tally(len(exam.samples), epochs, keep_answers=keep_answers) for _ in self.readers
-        ]
+        self.read_with(readers, keep_answers=detailed or epochs > 1 or exam.keeps_answers)
         self.units = len(exam.samples) * epochs
         self.uses: dict[int, ToolUse] = {}
         """What the episodes did with their tools, by unit, where the model acts."""
@@ -116,6 +112,14 @@ class Job:
         identity += (setup,) if setup else ()
         self._fingerprint = msgspec.json.encode(identity, order="deterministic")
         self._hashers: dict[int, tuple[Prefix, hashlib.blake2b]] = {}
+
+    def read_with(self, readers: Sequence[Reader], *, keep_answers: bool) -> None:
+        """Take these readers, the headline's first, before anything is entered."""
+        self.readers = tuple(readers)
+        samples = len(self.exam.samples)
+        self.tallies = [
+            Tally(samples, self.epochs, keep_answers=keep_answers) for _ in self.readers
+        ]
 
     @property
     def title(self) -> str:

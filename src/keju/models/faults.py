@@ -225,3 +225,23 @@ def retry_after(
         return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
     except (ValueError, OverflowError):  # no date, or one of the year 99999999999
         return None
+
+
+# What clients write in place of a reply: `Error code: 400 - {…}`, `{"error": …}`, `No response`,
+# `openai.BadRequestError: …`, `502 Bad Gateway`, `<html>`. Not `Error bars are …`.
+_ERROR_TEXT = re.compile(
+    r"\s*+(?:(?:\[?ERROR\]?|Error|API error|Request failed)(?: code)?[:(]? ?\(?(?:HTTP )?[45]\d\d\b"
+    r"|(?:[\w.]+\.)?\w*(?:Error|Exception): |\[?ERROR\]?: |API (?:error|call failed)"
+    r"|HTTP(?:/\d\.\d)? ?[45]\d\d\b"
+    r"|\{\s*\"(?:error|detail)\"\s*:|(?:No response|None|null|undefined)[.]?\s*\Z"
+    r"|(?:[45]\d\d )?(?:Internal Server Error|Bad (?:Gateway|Request)"
+    r"|Service (?:Temporarily )?Unavailable"
+    r"|Gateway Time-?out|Too Many Requests|Request timed out|Connection error|Rate limit)"
+    r"|<!DOCTYPE html|<html)",
+    re.IGNORECASE,
+)
+
+
+def is_error_text(text: str) -> bool:
+    """Whether the text of a reply is what a client or a server says when a request failed."""
+    return _ERROR_TEXT.match(text) is not None

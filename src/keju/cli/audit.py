@@ -1,0 +1,42 @@
+"""``keju audit``: what may be wrong with the number of a stored run; no model is asked."""
+
+from __future__ import annotations
+
+from keju.cli.command import Output, command
+from keju.cli.common import reader_names, stored_run
+
+
+@command(
+    "audit",
+    "keju audit tuesday",
+    "keju audit tuesday --reader robust --json",
+    "keju audit tuesday --beside monday --beside other.jsonl",
+)
+def audit(
+    run: str,
+    reader: str | None,
+    beside: list[str] | None,
+    data_dir: str | None,
+    work_dir: str | None,
+) -> Output:
+    """Read a stored run with all readers of its exams, and say why replies were not well read.
+
+    Shows the score under each reader, where they disagree, and every reply that is worth a look
+    under its likely cause: cut off, refused, echoed options, a letter taken out of prose, a form
+    that a reader does not know. Also the labels read against the gold ones, and with --beside the
+    questions that several runs fail with the same answer, whose gold answer may be wrong.
+    """
+    import msgspec
+
+    from keju.report.audit import render_audit
+    from keju.results.audit import audit as audit_run
+
+    stored = stored_run(run, work_dir)
+    result = audit_run(
+        stored,
+        readers=reader_names(reader),
+        beside=beside or (),
+        data_dir=data_dir,
+        work_dir=work_dir,
+    )
+    return Output(msgspec.to_builtins(result), lambda: render_audit(result))

@@ -1,0 +1,181 @@
+"""``keju audit`` on runs whose replies were written for it, and on recorded replies.
+
+The runs are those of version 0.1 (`tests/audit/make.py`), so that their stored scores are 0.1's.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju import Reply, audit, prepare_exam
+from keju.results.causes import CODES
+from tests.audit.make import HERE, RUNS, laid
+from tests.audit.replies import WRITTEN
+from tests.cli.conftest import Keju, keju
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan
+
+__all__ = ["keju"]
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+GOLDEN = DATA / "golden"
+CLEAN = 500
+
+
+def written(run: str) -> dict[str, dict[str, str]]:
+    """By id of a question: what the reply was written for, and its cause."""
+    causes: dict[str, dict[str, str]] = json.loads((HERE / run / "causes.json").read_bytes())
+    return causes
+
+
+def findings(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {each["id"]: each for exam in document["exams"] for each in exam["findings"]}
+
+
+def test_there_is_a_reply_for_every_line() -> None:
+    recorded = [each for run in RUNS for each in written(run).values()]
+    told = [{"about": each.about, "cause": each.cause} for each in WRITTEN]
+    assert sorted(map(str, recorded)) == sorted(map(str, told))
+    assert {each.cause for each in WRITTEN} <= set(CODES)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_each_reply_is_listed_under_its_own_cause(run: str, keju: Keju, tmp_path: Path) -> None:
+    laid(run, tmp_path)
+    ran = keju("audit", run, "--json")
+    assert ran.code == 0
+    found = findings(ran.json)
+    expected = {name: each["cause"] for name, each in written(run).items()}
+    assert {name: each["cause"] for name, each in found.items()} == expected
+
+
+def test_the_range_over_at_least_four_readers_is_shown(keju: Keju, tmp_path: Path) -> None:
+    laid("replies", tmp_path)
+    document = keju("audit", "replies", "--json").json
+    for exam in document["exams"]:
+        values = [row["accuracy"]["value"] for row in exam["readers"]]
+        assert len(values) >= 4
+        assert exam["range"] == [min(values), max(values)]
+        assert len(exam["pairs"]) == len(values) * (len(values) - 1) / 2
+    out = keju("audit", "replies").out
+    assert "accuracy 82.50 % by 'evalscope'; over 5 readers 0.00 % to 88.75 %" in out
+    assert "warning: the reader 'robust' gives +6.25 points against 'evalscope'" in out
+
+
+def test_a_disagreement_shows_both_readings_the_end_and_a_command(
+    keju: Keju, tmp_path: Path
+) -> None:
+    laid("replies", tmp_path)
+    ran = keju("audit", "replies")
+    assert ran.out.index("First those whose score depends") < ran.out.index("Then the others")
+    assert "bbh_word_sorting_0 · gold amber kettle walnut · evalscope: amber, kettle" in ran.out
+    assert "… So the answer is amber, kettle, walnut." in ran.out
+    command = "show replies --sample bbh_word_sorting_0"
+    assert f"keju {command}" in ran.out
+    assert "amber, kettle, walnut" in keju(*command.split()).out
+
+
+def test_a_reader_that_is_asked_for_takes_the_place_of_the_protocols(
+    keju: Keju, tmp_path: Path
+) -> None:
+    laid("lines", tmp_path)
+    (exam,) = keju("audit", "lines", "--reader", "robust", "--json").json["exams"]
+    assert exam["reader"] == "robust"
+    assert exam["findings"] == []
+    assert keju("audit", "lines", "--reader", "zzz").code == 2
+
+
+def test_questions_that_all_runs_fail_alike_are_told(keju: Keju, tmp_path: Path) -> None:
+    laid("replies", tmp_path)
+    document = keju("audit", "replies", "--beside", "replies", "--json").json
+    shared = {each["id"]: each for each in document["shared_failures"]}
+    assert shared["bbh_object_counting_0"]["answer"] == "14"
+    assert document["failed_by_all"] > len(shared)
+    assert "the same wrong answer" in keju("audit", "replies", "--beside", "replies").out
+
+
+def test_an_audit_is_there_in_python_and_in_chinese(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = laid("tags", tmp_path)
+    result = audit(str(folder))
+    assert [each.cause for each in result.exams[0].findings] == ["open_tag", "other_marker"]
+    monkeypatch.setenv("KEJU_LANGUAGE", "zh")
+    assert "答案的标签没有闭合" in keju("audit", "tags").out
+
+
+def test_labels_are_compared_with_gold(keju: Keju, tmp_path: Path) -> None:
+    laid("replies", tmp_path)
+    exams = {exam["name"]: exam for exam in keju("audit", "replies", "--json").json["exams"]}
+    labels = exams["mmlu_pro"]["labels"]
+    assert sum(row["gold"] for row in labels["rows"]) == 42
+    assert labels["p"] is not None
+    assert exams["sums"]["labels"] is None
+
+
+# --- recorded replies ----------------------------------------------------------------------------
+
+RECORDED = {
+    "official": ("mmlu_pro", "mmlu_pro/Meta-Llama-3_1-8B-Instruct_predictions.jsonl.gz"),
+    "evalscope": ("mmlu_pro", "mmlu_pro/Meta-Llama-3_1-8B-Instruct_predictions.jsonl.gz"),
+    "paper": ("bbh", "bbh/code-davinci-002_cot_predictions.jsonl.gz"),
+}
+"""By protocol: an exam, and replies of a model to it."""
+AGREE = {"mmlu_pro": ("l1", "l2", "robust"), "bbh": ("paper", "evalscope", "robust")}
+"""The readers that must find the right answer in a clean reply."""
+
+
+def clean_replies(name: str, file: Path) -> dict[str, tuple[str, str]]:
+    """By question: the id and the reply, of `CLEAN` replies that all readers find right."""
+    exam, _ = prepare_exam(name, None, data_dir=str(DATA))
+    readers = [exam.readers[reader] for reader in AGREE[name]]
+    samples = {sample.id: sample for sample in exam.samples}
+    with gzip.open(file) as lines:
+        rows = [json.loads(line) for line in lines]
+    random.Random(4).shuffle(rows)
+    found: dict[str, tuple[str, str]] = {}
+    for row in rows:
+        sample = samples[exam.locate(row)]
+        reply = Reply(row["output"], finish="stop")
+        readings = [exam.grade(reply, sample, reader) for reader in readers]
+        if all(reading.score.outcome == "correct" for reading in readings):
+            found.setdefault(sample.text.strip(), (sample.id, row["output"]))
+        if len(found) == CLEAN:
+            break
+    return found
+
+
+@pytest.mark.parametrize("protocol", RECORDED)
+def test_at_most_two_in_a_hundred_clean_replies_are_flagged(
+    protocol: str, keju: Keju, tmp_path: Path
+) -> None:
+    exam, file = RECORDED[protocol]
+    if not (GOLDEN / file).exists():
+        pytest.skip("the recorded replies are not here")
+    replies = clean_replies(exam, GOLDEN / file)
+
+    def answer(asked: Asked) -> str:
+        question = max(replies, key=asked.text.rfind)
+        return replies[question][1] if question in asked.text else "A"
+
+    settings = {
+        "model": "recorded",
+        "datasets": [exam],
+        "ids": [name for name, _ in replies.values()],
+        "protocol": protocol,
+        "data_dir": str(DATA),
+        "run_id": "clean",
+    }
+    with FaultyEndpoint(Plan(answers=answer)) as endpoint:
+        (tmp_path / "task.json").write_text(json.dumps(settings | {"api_url": endpoint.url}))
+        assert keju("eval", "--config", "task.json", "--no-report", "-q", "--json").code == 0
+    (audited,) = keju("audit", "clean", "--json").json["exams"]
+    assert audited["replies"] == CLEAN
+    assert audited["readers"][0]["accuracy"]["value"] > 0.99
+    assert audited["flagged"] <= 0.02 * CLEAN, audited["findings"][:5]
