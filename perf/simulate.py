@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator, default_rng
 
-from keju.stats.distributions import Z95, student_t_quantile
+from keju.stats.distributions import Z90, Z95, student_t_quantile
 from keju.stats.estimate import Gathered, estimate
-from keju.stats.intervals import FEARED_CORRELATION
+from keju.stats.intervals import FEARED_CORRELATION, TELLING
 from keju.stats.judge import JudgeQuality, rogan_gladen
 from keju.stats.strata import BORROWED
 from perf import early
@@ -292,17 +292,17 @@ def ends(exam: Exam, values: Floats) -> tuple[Floats, Floats]:
     certain = (value < 1e-12) | (value > 1 - 1e-12)
     effective = np.where(certain, items, size)
     answers = np.where(certain, answers, np.maximum(answers, size))
-    df = np.where(binary, math.inf, exam.n - 1)
+    z = np.where(binary, Z95, student_t_quantile(0.975, exam.n - 1))
     if not exam.clusters:
-        return bunched_ends(value, answers, items, answers / effective, df)
+        return bunched_ends(value, answers, items, answers / effective, z)
     sizes, count = _sizes(exam.n, exam.clusters), exam.clusters
     apart = (_sums(values, sizes) - sizes * value[:, None]) / exam.n
     alone = (seconds[:, 0] - value**2) / (exam.n - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         deff = count / (count - 1) * (apart**2).sum(1) / alone
-    deff = np.where(certain | (alone < 1e-15), 1.0, deff)
-    df = np.where(deff > 1 + 1e-9, np.minimum(df, count - 1), df)
-    return bunched_ends(value, answers, count, answers / (effective / deff.clip(1)), df)
+    effect = np.where(certain | (alone < 1e-15), 1.0, deff).clip(1)
+    z = z + np.maximum(0, student_t_quantile(0.975, count - 1) - z) * (1 - effect**-2)
+    return bunched_ends(value, answers, count, answers / (effective / effect), z)
 
 
 def _sums(values: Floats, sizes: Ints) -> Floats:
@@ -312,20 +312,16 @@ def _sums(values: Floats, sizes: Ints) -> Floats:
 
 
 def bunched_ends(
-    share: Floats, size: Floats, bunches: float, deff: Floats, df: Floats
+    share: Floats, size: Floats, bunches: float, deff: Floats, z: Floats
 ) -> tuple[Floats, Floats]:
     """`keju.stats.intervals.bunched_wilson` of many draws at once."""
-    both = np.unique(df)
-    z, low_z = (
-        np.array([student_t_quantile(p, float(each)) for each in both])[np.searchsorted(both, df)]
-        for p in (0.975, 0.95)
-    )
-    hidden = abs(1 - 2 * share) / (np.minimum(share, 1 - share) * size / deff + 1)
+    rare = np.minimum(share, 1 - share) * size / deff
+    hidden = abs(1 - 2 * share) * TELLING / (rare + TELLING)
     most = np.maximum(1, size / bunches)
     feared = np.minimum(deff + FEARED_CORRELATION * (most - 1) * hidden, np.maximum(deff, most))
     few = student_t_quantile(0.975, max(1.0, bunches - 1)) / Z95
-    spared = 1 - (1 + (feared / deff - 1) * few**6) ** -3
-    near = _wilson_ends(share, size / deff, z - spared * (z - low_z))
+    moved = (feared / deff - 1) * few**6
+    near = _wilson_ends(share, size / deff, z - moved / (1 + moved) * (z - Z90))
     far = _wilson_ends(share, size / feared, z)
     below = share <= 0.5
     return np.where(below, near[0], far[0]), np.where(below, far[1], near[1])

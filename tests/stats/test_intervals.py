@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as oracle  # type: ignore[import-untyped]
 
-from keju.stats.distributions import student_t_quantile
+from keju.stats.distributions import Z95, student_t_quantile
 from keju.stats.estimate import Gathered
 from keju.stats.intervals import (
     FEARED_CORRELATION,
@@ -131,11 +131,28 @@ def test_clustered_vector() -> None:
 
 def test_few_clusters_that_differ_have_students_t() -> None:
     mean = mean_of(FIVE_CLUSTERS, [place // 3 for place in range(15)])
-    wide, narrow = (wilson(0.6, mean.n_eff, student_t_quantile(p, 4)) for p in (0.975, 0.95))
-    assert mean.interval == bunched_wilson(mean.value, 15, 5, 15 / mean.n_eff, df=4)
     assert mean.interval is not None
+    assert mean.deff is not None
+    t = student_t_quantile(0.975, 4)
+    reach = Z95 + (t - Z95) * (1 - mean.deff**-2)
+    assert mean.interval == pytest.approx(
+        bunched_wilson(mean.value, 15, 5, mean.deff, reach), rel=1e-9
+    )
+    wide, narrow = wilson(0.6, mean.n_eff, reach), wilson(0.6, mean.n_eff)
     assert narrow.high < mean.interval.high < wide.high
     assert mean.interval.low < wide.low
+
+
+def test_noise_in_the_design_effect_hardly_widens_an_interval() -> None:
+    """Half of five clusters of eight are right: Student's t comes in by and by, and not at once
+    where the effect passes 1."""
+    widths = []
+    for totals in ((2, 6, 4, 4, 4), (2, 6, 3, 5, 4)):  # effects of 0.98 and of 1.22
+        values = [float(place < total) for total in totals for place in range(8)]
+        mean = mean_of(values, [place // 8 for place in range(40)])
+        assert mean.interval is not None
+        widths.append(mean.interval.high - mean.interval.low)
+    assert 1.1 < widths[1] / widths[0] < 1.3  # Student's t of 4 is 1.42 times the normal's quantile
 
 
 def test_design_effect_below_one_never_adds_items() -> None:

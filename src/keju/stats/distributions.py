@@ -25,7 +25,7 @@ def normal_survival(z: float) -> float:
     return math.erfc(z / math.sqrt(2)) / 2
 
 
-Z95 = normal_quantile(0.975)
+Z90, Z95 = normal_quantile(0.95), normal_quantile(0.975)
 """Half-width of a two-sided 95 % normal interval in standard errors, 1.959964."""
 
 

@@ -11,12 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Self
 
-from keju.stats.distributions import Z95, student_t_quantile
+from keju.stats.distributions import Z90, Z95, student_t_quantile
 
 FEW_CLUSTERS = 10
 """Below this number of clusters the clustered standard error is itself unsure."""
-FEARED_CORRELATION = 0.4
+FEARED_CORRELATION = 0.2
 """How much the answers of one bunch may have in common where the data cannot tell."""
+TELLING = 4
+"""So many independent rare answers halve what has to be feared."""
 _RAREST = -math.log(0.95)
 _NOISE = 1e-15
 """Variances below this are rounding noise of values in [0, 1]."""
@@ -99,26 +101,27 @@ def _rarity(items: float) -> float:
 
 
 def bunched_wilson(
-    share: float, size: float, bunches: float, deff: float, df: float = math.inf
+    share: float, size: float, bunches: float, deff: float, z: float = Z95
 ) -> Interval:
     """Wilson's interval of `size` answers that come in bunches: of one item, or one context.
 
-    `deff` is the estimated design effect, by which the bunches lower the size; `df` are the degrees
-    of freedom of the estimate. Few rare answers cannot show whether such answers come in bunches.
-    So towards the middle, where more of them may hide, a correlation of `FEARED_CORRELATION` is
-    added to the effect, by the share of one answer among the rare ones.
+    `deff` is the estimated design effect, by which the bunches lower the size; `z` is the quantile
+    that fits how it was estimated. Few rare answers cannot show whether such answers come in
+    bunches. So towards the middle, where more of them may hide, a correlation of
+    `FEARED_CORRELATION` is added to the effect, the less the more rare answers there are.
 
     The end that is moved outwards so hardly ever errs, the less the fewer bunches there are. The
-    other one takes over its part of the 5 %: it goes from the quantile of 97.5 % towards that of
-    95 %, else five contexts would hold the truth in 99 of 100 cases.
+    other one takes over its part of the 5 %: it goes from `z` towards the normal's quantile of
+    95 %, else five contexts would hold the truth in 98 of 100 cases. It can do without Student's
+    wider one: a mean that is too large by chance comes with a spread that is too large.
     """
-    z = student_t_quantile(0.975, df)
-    hidden = abs(1 - 2 * share) / (min(share, 1 - share) * size / deff + 1)
+    rare = min(share, 1 - share) * size / deff
+    hidden = abs(1 - 2 * share) * TELLING / (rare + TELLING)
     most = max(1.0, size / bunches)
     feared = min(deff + FEARED_CORRELATION * (most - 1) * hidden, max(deff, most))
     few = student_t_quantile(0.975, max(1.0, bunches - 1)) / Z95
-    spared = 1 - (1 + (feared / deff - 1) * few**6) ** -3
-    eased = z - spared * (z - student_t_quantile(0.95, df))
+    moved = (feared / deff - 1) * few**6
+    eased = z - moved / (1 + moved) * (z - Z90)
     near, far = wilson(share, size / deff, eased), wilson(share, size / feared, z)
     return Interval(near.low, far.high) if share <= 0.5 else Interval(far.low, near.high)
 

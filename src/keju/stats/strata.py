@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from keju.stats.distributions import student_t_quantile
+from keju.stats.distributions import Z95, student_t_quantile
 from keju.stats.intervals import Cluster, Interval, Moments, bunched_wilson
 
 FEWEST = 5
@@ -83,19 +83,19 @@ def stratified_mean(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,)
     scale = [w * w * left / s.moments.n for (w, s), left in zip(parts, unseen, strict=True)]
     sizes = _sizes(parts, value, scale, lent)
     binary = all(stratum.moments.binary for stratum in strata)
-    df = math.inf if binary or n < 2 else n - 1
+    z = Z95 if binary or n < 2 else student_t_quantile(0.975, n - 1)
     variances = [seen or given for seen, given in zip(own, lent, strict=True)]
     spread = math.fsum(each * v for each, v in zip(scale, variances, strict=True))
     alone = StratifiedMean(
         value,
         math.sqrt(spread) if n > 1 else None,
-        bunched_wilson(value, sizes.answers, sizes.items, sizes.answers / sizes.effective, df),
+        bunched_wilson(value, sizes.answers, sizes.items, sizes.answers / sizes.effective, z),
         n,
         sizes.effective,
         sum(not variance for variance in own),
         any(left < 1 for left in unseen),
     )
-    mean = _with_clusters(alone, sizes, clusters, df) if bunched else alone
+    mean = _with_clusters(alone, sizes, clusters, z) if bunched else alone
     return mean if n >= FEWEST else mean._replace(interval=None, t_interval=None)
 
 
@@ -176,12 +176,13 @@ def _residuals(parts: Sequence[tuple[float, Stratum]]) -> dict[str, float]:
 
 
 def _with_clusters(
-    alone: StratifiedMean, sizes: _Sizes, residuals: Mapping[str, float], df: float
+    alone: StratifiedMean, sizes: _Sizes, residuals: Mapping[str, float], z: float
 ) -> StratifiedMean:
     """The mean as its clusters leave it; `alone` is the same mean of items without contexts.
 
     A design effect below 1 is noise and adds no items. One above 1 is estimated from few clusters,
-    so that Student's t takes the normal's place.
+    so that Student's t takes the place of `z`: the more, the larger the part of the variance is
+    that only the clusters show.
     """
     count, value = len(residuals), alone.value
     if count == 1:
@@ -190,12 +191,12 @@ def _with_clusters(
     se = math.sqrt(count / (count - 1) * squares)
     deff = (se / alone.se) ** 2 if alone.se else None
     t = student_t_quantile(0.975, count - 1)
-    if deff is not None and deff > 1 + 1e-9:
-        df = min(df, count - 1)
-    size = alone.n_eff / max(1.0, deff or 1.0)
+    effect = max(1.0, deff or 1.0)
+    size = alone.n_eff / effect
+    reach = z + (max(z, t) - z) * (1 - effect**-2)
     return alone._replace(
         se=se,
-        interval=bunched_wilson(value, sizes.answers, count, sizes.answers / size, df),
+        interval=bunched_wilson(value, sizes.answers, count, sizes.answers / size, reach),
         n_eff=float(count) if deff is None else size,
         clusters=count,
         deff=deff,
