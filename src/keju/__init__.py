@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     )
     from keju.models.base import Model
     from keju.results.audit import Audit, audit
+    from keju.results.compare import Compared, compare
+    from keju.results.gate import GateResult, gate
     from keju.results.samples import SampleRow, Samples
     from keju.results.schema import Results
     from keju.runs.run import Run
@@ -62,12 +64,14 @@ __all__ = [
     "Audit",
     "Benchmark",
     "Choice",
+    "Compared",
     "ConfigError",
     "DataError",
     "DatasetArgs",
     "EndpointError",
     "Exam",
     "Figure",
+    "GateResult",
     "GenerationConfig",
     "HubRepo",
     "Interrupted",
@@ -107,8 +111,10 @@ __all__ = [
     "arun_task",
     "audit",
     "by_name",
+    "compare",
     "export",
     "find_benchmark",
+    "gate",
     "grader",
     "judge",
     "list_runs",
@@ -154,6 +160,8 @@ _HOMES = {
         "UsageError",
     ),
     "keju.models.base": ("Model",),
+    "keju.results.compare": ("Compared", "compare"),
+    "keju.results.gate": ("GateResult", "gate"),
     "keju.api": (
         "Figure",
         "RunResults",

@@ -9,7 +9,7 @@ import pytest
 
 from keju.errors import UsageError
 from keju.models.scripted import ScriptedModel
-from keju.results.sittings import obstacle, sittings_of, unlikes
+from keju.results.sittings import sittings_of, unlikes
 from keju.types import Request
 from tests.cli.conftest import Keju
 
@@ -52,10 +52,10 @@ def test_conditions_are_told_from_circumstances(sit: object) -> None:
     sit("two", "B", "--generation-config", '{"temperature": 0.5}', "--limit", "3")
     sit("three", "A", "--seed", "7")
     (one,), (two,), (three,) = sittings_of("one"), sittings_of("two"), sittings_of("three")
-    assert obstacle(one, two) is None
+    assert not any(own.decisive for own in unlikes(one, two))
     assert {"temperature", "limit"} <= {own.field for own in unlikes(one, two)}
-    found = obstacle(one, three)
-    assert found is not None
+    found = unlikes(one, three)[0]
+    assert found.decisive
     assert (found.field, found.first, found.second) == ("seed", 42, 7)
 
 

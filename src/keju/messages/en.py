@@ -607,6 +607,54 @@ TEXTS: dict[str, str] = {
     "verify_no_rule": "{folder}: no rule to verify '{exam}'{hint}",
     "verify_nothing": "{folder} holds no recorded outputs (looked for BENCHMARK/{shown})",
     "verify_shape": "{file}: not the shape of a golden file: {problem}",
+    # Gates.
+    "gate_margin": "--baseline and --margin belong together",
+    "gate_nothing_asked": "nothing to decide: name a --baseline with its --margin, or --at-least",
+    "gate_share": "{flag} {value:g} is no share between 0 and 1: a point is 0.01",
+    "gate_unlike": "{run} and {baseline} are not comparable: {field} is {second} in the run and "
+    "{first} in the baseline",
+    "gate_lacks": "{run} did not sit {exam}, which the baseline did",
+    "gate_no_base": "the baseline did not sit all of {exam}: what only the run has is not gated",
+    "gate_nothing": "{exam}: inconclusive, no question has a score",
+    "gate_worse_pass": "{exam}: pass, {value:+.1f} points on {n} questions are shown to be above "
+    "{limit:+.1f} (at least {low:+.1f})",
+    "gate_worse_fail": "{exam}: fail, {value:+.1f} points on {n} questions are shown to be below "
+    "{limit:+.1f} (at most {high:+.1f})",
+    "gate_worse_inconclusive": "{exam}: inconclusive, {value:+.1f} points on {n} questions may be "
+    "above or below {limit:+.1f} ({low:+.1f} to {high:+.1f}); about {needed} questions would "
+    "decide",
+    "gate_worse_open": "{exam}: inconclusive, {value:+.1f} points on {n} questions may be above or "
+    "below {limit:+.1f}; no number of questions can be named that would decide",
+    "gate_least_pass": "{exam}: pass, {value:.1f} % on {n} questions is shown to be at least "
+    "{limit:.1f} % (at least {low:.1f})",
+    "gate_least_fail": "{exam}: fail, {value:.1f} % on {n} questions is shown to be below "
+    "{limit:.1f} % (at most {high:.1f})",
+    "gate_least_inconclusive": "{exam}: inconclusive, {value:.1f} % on {n} questions may be above "
+    "or below {limit:.1f} % ({low:.1f} to {high:.1f}); about {needed} questions would decide",
+    "gate_least_open": "{exam}: inconclusive, {value:.1f} % on {n} questions may be above or below "
+    "{limit:.1f} %; no number of questions can be named that would decide",
+    # Sittings side by side.
+    "compare_nothing": "nothing to compare: name two runs, logs or files, or a run with arms",
+    "compare_one": "{source} has no arms to compare: name a second run, log or file",
+    "compare_alone": "{base} and {arm} did not both sit all of {exam}: what only one has is not "
+    "compared",
+    "compare_unlike": "not comparable, and not ranked: {field} is {first} in {base} and {second} "
+    "in {arm}",
+    "compare_above": "{arm} is {apart:.1f} points above {base} on {n} questions (95 % interval "
+    "{low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} questions show a difference of this "
+    "size",
+    "compare_below": "{arm} is {apart:.1f} points below {base} on {n} questions (95 % interval "
+    "{low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} questions show a difference of this "
+    "size",
+    "compare_tie": "a tie, not ranked: {arm} is {points:+.1f} points from {base} on {n} questions "
+    "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g}); so many questions show a difference of "
+    "{detectable:.1f} points, and about {needed} would show this one",
+    "compare_otherwise": "they also differ in {fields}",
+    "compare_partly_known": "how the questions of {name} were put is not known in full: that it "
+    "was the same way is taken on trust",
+    "compare_gold": "{n} {n:question was|questions were} graded by another gold answer in one than "
+    "in the other: --gold current grades both alike",
+    "compare_selection": "{part} of {whole} shared questions lack a grade: the rest is a selection",
     # Sittings.
     "sitting_needs_exam": "{path} is no run and no log of a known tool: if it is a file of "
     "predictions, name the exam that it answers with --datasets",
@@ -1029,6 +1077,65 @@ LABELS: dict[str, str] = {
     "arms.subsets": "by subset, false discoveries controlled: {listed} points",
     "arms.left_out": "{n} questions without a grade in one of the two arms are left out",
     "arms.title": "Arms side by side",
+    "gate.gate": "gate",
+    "gate.n": "n",
+    "gate.baseline": "baseline",
+    "gate.score": "score",
+    "gate.value": "gated",
+    "gate.bounds": "one-sided bounds",
+    "gate.limit": "limit",
+    "gate.verdict": "verdict",
+    "gate.no worse": "no worse",
+    "gate.at least": "at least",
+    "gate.pass": "pass",
+    "gate.fail": "fail",
+    "gate.inconclusive": "inconclusive",
+    "compare.pair": "compared",
+    "compare.n": "n",
+    "compare.base_rate": "base",
+    "compare.arm_rate": "other",
+    "compare.difference": "difference (points)",
+    "compare.interval": "95 % interval",
+    "compare.p": "p",
+    "compare.p_holm": "p (Holm)",
+    "compare.p_adjusted": "p (all subsets)",
+    "compare.arm_only": "gained",
+    "compare.base_only": "lost",
+    "compare.detectable": "detectable (points)",
+    "compare.verdict": "verdict",
+    "compare.verdict.above": "above",
+    "compare.verdict.below": "below",
+    "compare.verdict.tie": "tie: not ranked",
+    "compare.verdict.nothing": "nothing shared",
+    "compare.verdict.not comparable": "not comparable",
+    "compare.subset": "subset",
+    "compare.taken": "a question takes",
+    "compare.tokens": "tokens",
+    "compare.cost": "cost",
+    "compare.seconds": "seconds",
+    "compare.flips": "{pair}: {gained} gained, {lost} lost; the first {shown} each way",
+    "compare.flips_all": "{pair}: {gained} gained, {lost} lost",
+    "compare.question": "question",
+    "compare.change": "change",
+    "compare.gain": "gained",
+    "compare.loss": "lost",
+    "compare.target": "target",
+    "compare.base_answer": "base's answer",
+    "compare.arm_answer": "other's answer",
+    "compare.left_out": "{n} shared questions without a grade in one of the two are left out: "
+    "{why}",
+    "compare.unshared": "{base} questions are in the base alone, {arm} in the other alone",
+    "compare.bounds": "whatever those without a grade are worth, the difference is from "
+    "{low:+.1f} to {high:+.1f} points",
+    "compare.subsets": "by subset, false discoveries controlled: {listed} points",
+    "compare.no_subsets": "no subset alone differs, false discoveries controlled",
+    "compare.field": "field",
+    "compare.first": "first",
+    "compare.second": "second",
+    "compare.decisive": "comparable",
+    "compare.decides": "no",
+    "compare.said": "yes",
+    "compare.same": "nothing that is known of them differs",
     "tools.tool": "tool",
     "tools.calls": "calls",
     "tools.samples": "episodes",

@@ -62,7 +62,7 @@ def read_predictions(
     `gold` says which target counts where a row carries its own; by default the recorded one
     where the row also carries its own choices, else the current one. Where several readers
     are asked for, `see` is told the unit of each row, its question as it was graded, and what they
-    made of it.
+    made of it. What is `detailed` has the first reader alone, and can be compared.
     """
     exam, args = prepare_exam(
         dataset, dataset_args, data_dir=data_dir, protocol=protocol, seed=seed
@@ -79,7 +79,7 @@ def read_predictions(
     part = restrict(exam, rows)
     readers = readers or args.reader
     several = bool(readers and len(readers) > 1)
-    chosen = choose_readers(part, readers)
+    chosen = choose_readers(part, readers)[: 1 if detailed else None]
     job = Job(part, Sampling(), chosen, model="", filters=args.filters, detailed=detailed)
     golds = Golds(part, job.readers)
     for place, row, where in located:

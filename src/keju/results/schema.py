@@ -8,7 +8,7 @@ A key that may be absent has a default; one that may also be null has `UNSET`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -39,6 +39,8 @@ Metric = Estimate
 
 SIGNIFICANT = 0.05
 """The p below which a difference of two arms is called more than noise."""
+LONGEST_FACT = 60
+"""Characters of a fact that a sentence quotes."""
 LISTED = 100
 """Questions that an entry lists by id."""
 
@@ -303,7 +305,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class SubsetChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Two arms on the questions of one subset."""
+    """Two sittings on the questions of one subset."""
 
     name: str
     n: int
@@ -312,19 +314,64 @@ class SubsetChange(msgspec.Struct, frozen=True, kw_only=True):
     base_only: int
     p: float
     p_adjusted: float
-    """The same with the rate of false discoveries over all subsets controlled."""
+    """Of McNemar's mid-p, with the rate of false discoveries over all subsets controlled."""
+    base_rate: float | None = None
+    arm_rate: float | None = None
+    ci95: Ends | None = None
+    detectable: float | None = None
+    """The smallest difference that so many questions show with a power of 0.8, about."""
+
+
+class Unlike(msgspec.Struct, frozen=True):
+    """Something that two sittings have otherwise."""
+
+    field: str
+    first: Any
+    second: Any
+    decisive: bool
+    """Whether it makes their scores incomparable."""
+
+
+class Flip(msgspec.Struct, frozen=True, kw_only=True):
+    """A question that scores otherwise in two sittings, with both answers."""
+
+    id: str
+    subset: str
+    target: str
+    base: float
+    arm: float
+    base_answer: str | None
+    arm_answer: str | None
+    base_outcome: Outcome
+    arm_outcome: Outcome
+
+
+Verdict = Literal["above", "below", "tie", "nothing", "not comparable"]
 
 
 class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Two arms of one exam on the questions that both have a score for; arm minus base."""
+    """Two sittings of one exam on the questions that both have a score for; arm minus base.
+
+    They are two arms of one run, or of two: two runs, logs or files of predictions.
+    """
 
     exam: str
     reader: str
     base: str
     arm: str
+    base_model: str = ""
+    arm_model: str = ""
+    """Where they are not arms of one run."""
+    unlike: tuple[Unlike, ...] = ()
+    """In what they differ, the weightiest first; one that is decisive makes them incomparable."""
     n: int
     left_out: int
     """Questions that lack a grade in either arm."""
+    left_out_why: dict[str, int] = {}
+    """The same by the outcome that has no grade."""
+    only_in_base: int = 0
+    """Questions that only one of them has a record of."""
+    only_in_arm: int = 0
     bounds: Ends | None = None
     """The difference with those that are left out, if all went against the arm, or for it."""
     base_is_first: bool = True
@@ -352,14 +399,43 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     gained: tuple[str, ...] = ()
     """The questions of `arm_only`, up to `LISTED`."""
     lost: tuple[str, ...] = ()
+    flips: tuple[Flip, ...] = ()
+    """All questions that score otherwise, where they were asked for."""
+    notices: tuple[Notice, ...] = ()
+    """What could mislead about the comparison."""
+    se: float | None = None
+    deff: float = 1.0
     tokens: Change | None = None
     cost: Change | None = None
     seconds: Change | None = None
 
     @property
+    def obstacle(self) -> Unlike | None:
+        """The weightiest thing that makes them incomparable."""
+        return next((own for own in self.unlike if own.decisive), None)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Which one is better; a tie unless both the interval and p say that one is.
+
+        Where several pairs are compared p is Holm's.
+        """
+        if self.obstacle is not None:
+            return "not comparable"
+        p = self.p if self.p_holm is None else self.p_holm
+        if self.difference is None or p is None:
+            return "nothing"
+        if self.ci95 is None or self.ci95[0] <= 0 <= self.ci95[1] or p >= SIGNIFICANT:
+            return "tie"
+        return "above" if self.difference > 0 else "below"
+
+    @property
     def conclusion(self) -> Notice:
         """What the comparison shows, and what would be needed to show more."""
-        names = {"arm": self.arm, "base": self.base, "n": self.n}
+        names: dict[str, Any] = {"arm": self.arm, "base": self.base, "n": self.n}
+        if unlike := self.obstacle:
+            names |= {"field": unlike.field, "first": shown(unlike.first)}
+            return Notice("compare_unlike", {**names, "second": shown(unlike.second)})
         if self.difference is None or self.p is None:
             return Notice("arms_not_compared", names)
         if self.ci95 is None:
@@ -368,12 +444,15 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             return Notice("arms_alike", names)
         values = {**names, "points": 100 * self.difference, "p": self.p, "needed": self.needed}
         values |= {"low": 100 * self.ci95[0], "high": 100 * self.ci95[1]}
+        values |= {"apart": abs(100 * self.difference), "detectable": 100 * (self.detectable or 0)}
+        if self.base_model and self.needed:
+            p = self.p if self.p_holm is None else self.p_holm
+            return Notice(f"compare_{self.verdict}", {**values, "p": p})
         if self.p >= SIGNIFICANT:
             return Notice("arms_undecided" if self.needed else "arms_even", values)
         above = self.difference > 0
         if self.base_is_first:
             return Notice("arms_better" if above else "arms_worse", values)
-        values["apart"] = abs(100 * self.difference)
         return Notice("arms_above" if above else "arms_below", values)
 
 
@@ -419,6 +498,13 @@ class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Where several readers were asked for and do not agree."""
     comparisons: tuple[Comparison, ...] = ()
     """Every pair of arms, where the run has several."""
+
+
+def shown(value: Any) -> str:
+    """A fact in a few words: ``0.7``, ``Q: {question}…``, or ``none`` where there is none."""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = "none" if value is None else text
+    return text if len(text) <= LONGEST_FACT else f"{text[:LONGEST_FACT]}…"
 
 
 _FIELDS = frozenset(Metric.__struct_fields__)

@@ -11,7 +11,7 @@ from keju.engine.resume import JobRequests, stored_replies
 from keju.errors import DataError, Notice
 from keju.files import read_json
 from keju.judges import judge_stage
-from keju.results.arms import compare_arms
+from keju.results.compare import compare_arms
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results, from_document
 from keju.results.sittings import changed_files

@@ -19,9 +19,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import Any, NamedTuple, Protocol
 
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
@@ -35,6 +33,7 @@ from keju.errors import DataError, UsageError, did_you_mean
 from keju.judges import judge_stage
 from keju.results.cells import cluster_of
 from keju.results.predictions import Gold, read_predictions
+from keju.results.schema import Unlike
 from keju.runs.folder import find_run
 from keju.runs.manifest import FIXED_FACTS, MANIFEST, Manifest, StoredExam
 from keju.runs.run import Run
@@ -49,6 +48,16 @@ DATA = "data "
 """Stands before the name of a file whose hash is a condition."""
 DIGEST = 12
 """Characters of a file's hash that are shown."""
+
+
+class Stored(Protocol):
+    """Something that lies in a run's folder: a run, or its results."""
+
+    @property
+    def folder(self) -> Path: ...
+
+
+Source = str | Path | Stored
 
 
 class Item(NamedTuple):
@@ -157,7 +166,7 @@ def _exact(value: float) -> float:
 
 
 def sittings_of(
-    source: str | Path,
+    source: Source,
     *,
     datasets: str | None = None,
     reader: str | None = None,
@@ -171,6 +180,7 @@ def sittings_of(
     A file of predictions needs `datasets`, the exam that it answers; of the others only this exam
     is taken where it is given. `gold` and `protocol` say how predictions are read.
     """
+    source = source if isinstance(source, str | Path) else source.folder
     path, folder = Path(source), str(runs_folder(work_dir))
     exam = registry.get(datasets).name if datasets else None
     if not path.exists() or (path / MANIFEST).is_file():
@@ -388,16 +398,6 @@ def _circumstances(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str,
     }
 
 
-class Unlike(msgspec.Struct, frozen=True):
-    """Something that two sittings have otherwise."""
-
-    field: str
-    first: Any
-    second: Any
-    decisive: bool
-    """Whether it makes their scores incomparable."""
-
-
 def unlikes(first: Sitting, second: Sitting) -> list[Unlike]:
     """In what two sittings differ, the weightiest first; a decisive one makes them incomparable."""
     partial = first.partial or second.partial
@@ -413,8 +413,3 @@ def unlikes(first: Sitting, second: Sitting) -> list[Unlike]:
             if one.get(name) != other.get(name) and not any(own.field == name for own in found):
                 found.append(Unlike(name, one.get(name), other.get(name), decisive))
     return found
-
-
-def obstacle(first: Sitting, second: Sitting) -> Unlike | None:
-    """The weightiest thing that makes the scores of two sittings incomparable."""
-    return next((own for own in unlikes(first, second) if own.decisive), None)

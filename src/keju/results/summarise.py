@@ -22,8 +22,8 @@ from keju.benchmarks.samples import as_drawn
 from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import KejuError, Notice
-from keju.results.arms import compare_arms
 from keju.results.cells import Cell, accuracy_of, cluster_of, join, read_items, read_subset
+from keju.results.compare import compare_arms
 from keju.results.metrics import chance_levels, metrics_of
 from keju.results.schema import (
     BEST,

@@ -57,6 +57,18 @@ def student_t_quantile(p: float, df: float) -> float:
     return (low + high) / 2
 
 
+def student_t_survival(t: float, df: float) -> float:
+    """P that Student's t with `df` degrees of freedom is above `t`."""
+    return _t_tail(t, df) if t >= 0 else 1 - _t_tail(-t, df)
+
+
+def binomial_at_least(right: float, n: float, share: float) -> float:
+    """P that at least so many of `n` items are right if a `share` of all is; need not be whole."""
+    if right <= 0:
+        return 1.0
+    return _incomplete_beta(right, n - right + 1, share, 1 - share)
+
+
 def _t_tail(t: float, df: float) -> float:
     """P(T > t) for t >= 0."""
     square = t * t

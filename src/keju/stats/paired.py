@@ -82,7 +82,11 @@ class Difference(NamedTuple):
     second_only: int
     p: float
     """McNemar's exact p for yes-or-no scores of independent items, else a permutation's."""
+    mid_p: float
+    """McNemar's mid-p where `p` is McNemar's, else the same as `p`."""
     clusters: int | None = None
+    deff: float = 1.0
+    """How many times the variance is that of independent items."""
 
     @property
     def apart(self) -> bool:
@@ -112,22 +116,24 @@ def paired_difference(
     totals = [math.fsum(own) for own in sums.values()]
     above, below = (sum(sign * own > _TIE for own in apart) for sign in (1, -1))
     n, size, value = len(apart), len(totals), moments.mean
-    se = interval = None
+    se, interval, deff = None, None, 1.0
     if size > 1:
         residuals = (
             total - len(own) * value for total, own in zip(totals, sums.values(), strict=True)
         )
         se = math.sqrt(size / (size - 1) * math.fsum(own * own for own in residuals)) / n
+        deff = (se / moments.se) ** 2 if clustered and moments.se else 1.0
         half = student_t_quantile(0.975, size - 1) * se
         interval = in_range(Interval(value - half, value + half))
     binary = all(score in (0.0, 1.0) for pair in pairs for score in pair)
     if binary and not clustered:
-        p = mcnemar(above, below).p
+        test = mcnemar(above, below)
+        p, mid_p = test.p, test.mid_p
         interval = bonett_price(above, below, n) if n > 1 else None
     else:
-        p = sign_flip(totals, seed=seed)
+        p = mid_p = sign_flip(totals, seed=seed)
     clusters = size if clustered else None
-    return Difference(value, se, interval, n, above, below, p, clusters)
+    return Difference(value, se, interval, n, above, below, p, mid_p, clusters, deff)
 
 
 def sign_flip(differences: Sequence[float], *, seed: int = 0) -> float:

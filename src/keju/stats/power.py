@@ -38,6 +38,11 @@ def minimal_detectable_effect(
     return min(1.0, reach * math.sqrt(discordance / (n / deff + reach**2)))
 
 
+def detectable_mean(se: float, *, power: float = POWER) -> float:
+    """The smallest mean difference that is found with `power`, from its standard error."""
+    return min(1.0, (Z95 + normal_quantile(power)) * se)
+
+
 def items_needed(
     effect: float,
     discordance: float = LIKE_SIZE,

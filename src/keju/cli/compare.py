@@ -1,0 +1,52 @@
+"""``keju compare``: runs, logs and files of predictions side by side, question by question."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from keju.cli.command import Output, command
+from keju.errors import Inconclusive
+
+
+@command(
+    "compare",
+    "keju compare monday tuesday",
+    "keju compare runs/monday outputs/20260101_120000 --reader robust --json",
+    "keju compare a.jsonl.gz b.jsonl.gz --datasets mmlu_pro --reader l1",
+    "keju compare monday        (its arms)",
+)
+def compare(
+    sources: list[str],
+    dataset: str | None,
+    reader: str | None,
+    gold: Literal["recorded", "current"] | None,
+    protocol: str | None,
+    data_dir: str | None,
+    work_dir: str | None,
+) -> Output:
+    """Compare runs on the questions that they share; of one run alone, its arms.
+
+    First whether they are comparable at all: what was asked, how it was put, how answers are read.
+    Where that differs, the first field is named, and the scores stand side by side without a rank.
+    Else the paired difference with its interval, the exact p, the questions gained and lost, each
+    subset with false discoveries controlled, and what a question takes. A difference whose interval
+    covers 0 is a tie.
+
+    Exit codes: 0 ok, 2 usage, 3 not comparable.
+    """
+    from keju.report.compare import render_compared
+    from keju.results.compare import compare as compare_sources
+
+    found = compare_sources(
+        *sources,
+        datasets=dataset,
+        reader=reader,
+        gold=gold,
+        protocol=protocol,
+        data_dir=data_dir,
+        work_dir=work_dir,
+    )
+    unlike = next((pair for pair in found.comparisons if pair.obstacle), None)
+    problem = unlike.conclusion.text() if unlike else ""
+    code = Inconclusive.exit_code if unlike else 0
+    return Output(found.document, lambda: render_compared(found), problem, code)

@@ -1,0 +1,62 @@
+"""``keju gate``: may a run take the place of its baseline, and is its score high enough?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from keju.cli.command import Output, command
+
+
+@command(
+    "gate",
+    "keju gate tuesday --baseline monday --margin 0.01",
+    "keju gate tuesday --at-least 0.7",
+    "keju gate tuesday --baseline monday --margin 0.01 --junit gate.xml --badge gate.svg",
+)
+def gate(
+    run: str,
+    baseline: str | None,
+    margin: float | None,
+    least: float | None,
+    junit: str | None,
+    markdown: str | None,
+    badge: str | None,
+    dataset: str | None,
+    reader: str | None,
+    gold: Literal["recorded", "current"] | None,
+    protocol: str | None,
+    data_dir: str | None,
+    work_dir: str | None,
+) -> Output:
+    """Decide whether a run is no worse than its baseline by more than a margin, or good enough.
+
+    Each exam is decided by a one-sided test at level 0.05 on the questions that both share (Holm's
+    p where there are several), so that a run that is too bad passes, and one that is good enough
+    fails, in at most one of twenty cases. The worst verdict is that of the whole.
+
+    Exit codes: 0 pass, 1 fail, 2 usage or not comparable, 3 inconclusive: more questions would
+    decide.
+    """
+    from keju.files import whole_file
+    from keju.report import gate as report
+    from keju.results.gate import gate as gated
+
+    result = gated(
+        run,
+        baseline=baseline,
+        margin=margin,
+        least=least,
+        datasets=dataset,
+        reader=reader,
+        gold=gold,
+        protocol=protocol,
+        data_dir=data_dir,
+        work_dir=work_dir,
+    )
+    written = ((junit, report.junit), (markdown, report.markdown), (badge, report.badge))
+    for path, make in written:
+        if path is not None:
+            with whole_file(Path(path)) as file:
+                file.write(make(result).encode())
+    return Output(result.document, lambda: report.render_gate(result), exit_code=result.exit_code)

@@ -1,0 +1,496 @@
+"""Sittings compared question by question: the one place where pairs are made.
+
+`compare` takes runs, other tools' logs and files of predictions, `compare_arms` the arms of a run.
+Every pair is one `Comparison`: the later sitting against the earlier one, on the questions that
+have a score in both. Repeats of a question are averaged first. A question without a grade in either
+sitting is left out of the pair and counted: it says nothing of the two. Whether two sittings are
+comparable at all is asked first; those that are not are shown side by side, and not ranked.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain, combinations
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from keju.benchmarks.samples import DigestTable, text_digest
+from keju.config import Price
+from keju.engine.job import Job
+from keju.errors import Notice, UsageError
+from keju.results.cells import accuracy_of
+from keju.results.predictions import Gold
+from keju.results.schema import (
+    LISTED,
+    SCHEMA,
+    Change,
+    Comparison,
+    Flip,
+    SubsetChange,
+    Unlike,
+    shown,
+)
+from keju.results.sittings import Sitting, Source, sittings_of, unlikes
+from keju.stats.describe import mean
+from keju.stats.distributions import student_t_quantile
+from keju.stats.estimate import MOST_UNGRADED
+from keju.stats.intervals import FEW_CLUSTERS
+from keju.stats.many import benjamini_hochberg, holm
+from keju.stats.paired import Difference, paired_difference
+from keju.stats.power import (
+    detectable_mean,
+    items_needed_exactly,
+    minimal_detectable_effect,
+    planned_items,
+)
+
+PLAIN = frozenset({"model", "questions", "complete", "keju", "arm", "limit", "total", "ids"})
+"""Circumstances that need no word: what is compared, and which questions were chosen."""
+TAKEN = ("tokens", "cost", "seconds")
+UNREAD = 0.01
+"""Share of replies in which no answer was found above which that is said."""
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``keju compare`` finds: one comparison for each exam and pair."""
+
+    comparisons: tuple[Comparison, ...]
+    notices: tuple[Notice, ...] = ()
+    """What could not be compared at all."""
+
+    @property
+    def comparable(self) -> bool:
+        """Whether every pair is."""
+        return all(pair.obstacle is None for pair in self.comparisons)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The plain document, as ``--json`` prints it."""
+        return {
+            "schema": SCHEMA,
+            "comparable": self.comparable,
+            "comparisons": [
+                msgspec.to_builtins(pair)
+                | {
+                    "comparable": pair.obstacle is None,
+                    "verdict": pair.verdict,
+                    "conclusion": pair.conclusion.text(),
+                    "warnings": [notice.text() for notice in pair.notices],
+                }
+                for pair in self.comparisons
+            ],
+            "notices": [msgspec.to_builtins(notice) for notice in self.notices],
+            "warnings": [notice.text() for notice in self.notices],
+        }
+
+
+def compare(
+    *sources: Source,
+    datasets: str | None = None,
+    reader: str | None = None,
+    gold: Gold | None = None,
+    protocol: str | None = None,
+    data_dir: str | None = None,
+    work_dir: str | None = None,
+) -> Compared:
+    """Compare runs, other tools' logs and files of predictions; the first is the base.
+
+    Of one run alone the arms are compared. `datasets` names the exam of predictions, and chooses
+    one exam of runs; `reader` reads all of them; `gold` and `protocol` say how predictions are
+    read.
+    """
+    groups = [
+        sittings_of(
+            source,
+            datasets=datasets,
+            reader=reader,
+            gold=gold,
+            protocol=protocol,
+            data_dir=data_dir,
+            work_dir=work_dir,
+        )
+        for source in sources
+    ]
+    if len(sources) == 1:
+        found = _within(groups[0]) if groups else []
+        if not found:
+            raise UsageError("compare_one", source=sources[0])
+        return Compared(comparisons=tuple(found))
+    if not sources:
+        raise UsageError("compare_nothing")
+    names = [str(getattr(source, "folder", source)) for source in sources]
+    return compare_sittings(groups, names)
+
+
+def compare_sittings(groups: Sequence[Sequence[Sitting]], sources: Sequence[str]) -> Compared:
+    """Compare the sittings of several sources, which are called so where they share a name."""
+    names = [own[0].name for own in groups]
+    if len(set(names)) < len(names):
+        names = list(sources)
+    found: list[Comparison] = []
+    notices: list[Notice] = []
+    for (first, base), (second, other) in combinations(zip(names, groups, strict=True), 2):
+        pairs, alone = matched(base, other)
+        for one, two in pairs:
+            labels = [
+                f"{name} · {own.arm}" if own.arm else name
+                for name, own in ((first, one), (second, two))
+            ]
+            pair = compare_pair(one, two, *labels, detailed=True)
+            found.append(replace(pair, base_is_first=first == names[0]))
+        for exam in alone:
+            notices.append(Notice("compare_alone", {"exam": exam, "base": first, "arm": second}))
+    exams = dict.fromkeys(pair.exam for pair in found)
+    own = (_adjusted([pair for pair in found if pair.exam == exam]) for exam in exams)
+    return Compared(comparisons=tuple(chain.from_iterable(own)), notices=tuple(notices))
+
+
+def matched(
+    base: Sequence[Sitting], other: Sequence[Sitting]
+) -> tuple[list[tuple[Sitting, Sitting]], list[str]]:
+    """The sittings of two sources that are compared, and what only one of them has.
+
+    That is the same exam in the same arm. One arm is compared with one of another name where each
+    source has no other; without an exam in common the first ones show that.
+    """
+    pairs, alone = [], []
+    exams = dict.fromkeys(sitting.exam.benchmark for sitting in (*base, *other))
+    for exam in exams:
+        one, two = ([own for own in each if own.exam.benchmark == exam] for each in (base, other))
+        arms = {sitting.arm: sitting for sitting in two}
+        found = [(own, arms[own.arm]) for own in one if own.arm in arms]
+        if not found and len(one) == len(two) == 1:
+            found = [(one[0], two[0])]
+        pairs += found
+        if len(found) < max(len(one), len(two)):
+            alone.append(exam)
+    return (pairs, alone) if pairs else ([(base[0], other[0])], alone)
+
+
+def compare_arms(jobs: Sequence[Job], price: Price | None = None) -> list[Comparison]:
+    """Every pair of arms of each exam, the earlier arm as the base, under the headline's reader."""
+    arms = [Sitting(name="", model="", job=job, price=price) for job in jobs]
+    return _within(arms, detailed=False)
+
+
+def _within(sittings: Sequence[Sitting], *, detailed: bool = True) -> list[Comparison]:
+    """Every pair of arms of each exam of one run."""
+    by_exam: dict[str, list[Sitting]] = {}
+    for sitting in sittings:
+        by_exam.setdefault(sitting.exam.benchmark, []).append(sitting)
+    found = []
+    for arms in by_exam.values():
+        own = [
+            replace(
+                compare_pair(base, arm, base.arm, arm.arm, detailed=detailed),
+                base_is_first=base is arms[0],
+                base_model="",
+                arm_model="",
+                unlike=(),
+            )
+            for base, arm in combinations(arms, 2)
+        ]
+        found += _adjusted(own)
+    return found
+
+
+def _adjusted(pairs: Sequence[Comparison]) -> list[Comparison]:
+    """The pairs of an exam with p that allow for looking at all of them."""
+    ps = [pair.p for pair in pairs if pair.p is not None]
+    if len(ps) < 2:
+        return list(pairs)
+    adjusted = iter(holm(ps))
+    return [pair if pair.p is None else replace(pair, p_holm=next(adjusted)) for pair in pairs]
+
+
+class Pairs(NamedTuple):
+    """The questions that two sittings share, by their numbers in each, and what is not shared."""
+
+    base: array[int]
+    arm: array[int]
+    scores: list[tuple[float, float]]
+    """Of the arm and of the base."""
+    clusters: list[str] | None
+    left_out: Counter[str]
+    only_in_base: int
+    only_in_arm: int
+    bounds: tuple[float, float] | None
+    """The difference if all that lacks a grade went against the arm, and for it."""
+    other_gold: int
+    """Questions that the two were graded on by different gold answers."""
+    taken: dict[str, tuple[array[float], array[float]]]
+    """Tokens, money and time of each question: of the arm and of the base."""
+
+
+def pairs_of(base: Sitting, arm: Sitting) -> Pairs:
+    """The questions that both have a record of, matched by id, in the order of the base."""
+    places = DigestTable(text_digest(sample.id) for sample in arm.exam.samples)
+    numbers, others = array("I"), array("I")
+    scores: list[tuple[float, float]] = []
+    clusters: list[str] = []
+    left_out: Counter[str] = Counter()
+    alone = shared = gradable = other_gold = 0
+    worst = best = 0.0
+    taken = {name: (array("d"), array("d")) for name in TAKEN}
+    for number, item in enumerate(base):
+        place = places.find(text_digest(item.id))
+        other = arm.item(place) if place >= 0 else None
+        if item.outcome is None or other is None or other.outcome is None:
+            alone += item.outcome is not None
+            continue
+        shared += 1
+        other_gold += item.target != other.target
+        if item.score is not None and other.score is not None:
+            numbers.append(number)
+            others.append(place)
+            scores.append((other.score, item.score))
+            clusters.append(item.cluster or other.cluster or item.id)
+            for name, columns in taken.items():
+                for column, each in zip(columns, (other, item), strict=True):
+                    column.append(getattr(each, name) or 0.0)
+        else:
+            why = item.outcome if item.score is None else other.outcome
+            left_out[why] += 1
+            if "unlabelled" in (item.outcome, other.outcome):
+                continue  # no grade is to come
+            worst += other.least - item.most
+            best += other.most - item.least
+        gradable += 1
+    bounds = None
+    if gradable > len(scores):
+        seen = math.fsum(own - other for own, other in scores)
+        bounds = ((seen + worst) / gradable, (seen + best) / gradable)
+    clustered = base.exam.clustered or arm.exam.clustered
+    recorded = sum(item.outcome is not None for item in arm)
+    return Pairs(
+        numbers,
+        others,
+        scores,
+        clusters if clustered else None,
+        left_out,
+        alone,
+        recorded - shared,
+        bounds,
+        other_gold,
+        taken,
+    )
+
+
+def compare_pair(
+    base: Sitting, arm: Sitting, base_name: str, arm_name: str, *, detailed: bool = False
+) -> Comparison:
+    """One sitting against another; `detailed` has every question that scores otherwise."""
+    unlike = unlikes(base, arm)
+    named: dict[str, Any] = {
+        "exam": base.exam.benchmark,
+        "reader": base.reader,
+        "base": base_name,
+        "arm": arm_name,
+        "base_model": base.model,
+        "arm_model": arm.model,
+        "unlike": tuple(unlike),
+    }
+    if any(own.decisive for own in unlike):
+        rates = [accuracy_of(own.exam, own.job.tallies[own.place]).value for own in (base, arm)]
+        return _side_by_side(named, *rates)
+    pairs = pairs_of(base, arm)
+    apart = paired_difference(pairs.scores, pairs.clusters)
+    table = Counter(pairs.scores)
+    binary = all(score in (0.0, 1.0) for scores in table for score in scores)
+    flips = tuple(_flips(base, arm, pairs))
+    gained, lost = ([f.id for f in flips if sign * (f.arm - f.base) > 0] for sign in (1, -1))
+    comparison = Comparison(
+        **named,
+        n=len(pairs.scores),
+        left_out=pairs.left_out.total(),
+        left_out_why=dict(pairs.left_out),
+        only_in_base=pairs.only_in_base,
+        only_in_arm=pairs.only_in_arm,
+        bounds=pairs.bounds,
+        base_rate=mean([other for _, other in pairs.scores]),
+        arm_rate=mean([own for own, _ in pairs.scores]),
+        difference=apart.value if apart else None,
+        ci95=_ends(apart),
+        p=apart.p if apart else None,
+        se=apart.se if apart else None,
+        deff=apart.deff if apart else 1.0,
+        clusters=apart.clusters if apart else None,
+        both=table[1.0, 1.0] if binary else None,
+        arm_only=len(gained),
+        base_only=len(lost),
+        neither=table[0.0, 0.0] if binary else None,
+        detectable=_detectable(apart, binary=binary),
+        needed=_needed(apart, binary=binary),
+        subsets=tuple(_subsets(base, pairs)),
+        gained=tuple(gained[:LISTED]),
+        lost=tuple(lost[:LISTED]),
+        flips=flips if detailed else (),
+        tokens=_change(*pairs.taken["tokens"]),
+        cost=_change(*pairs.taken["cost"]),
+        seconds=_change(*pairs.taken["seconds"]),
+    )
+    return replace(comparison, notices=tuple(_notices(base, arm, pairs, comparison)))
+
+
+def _side_by_side(named: dict[str, Any], base: float | None, arm: float | None) -> Comparison:
+    """Two scores that are not comparable: each on its own questions, and nothing beside them."""
+    return Comparison(
+        **named,
+        n=0,
+        left_out=0,
+        base_rate=base,
+        arm_rate=arm,
+        difference=None,
+        ci95=None,
+        p=None,
+        both=None,
+        arm_only=0,
+        base_only=0,
+        neither=None,
+    )
+
+
+def _ends(apart: Difference | None) -> tuple[float, float] | None:
+    if apart is None or apart.interval is None:
+        return None
+    return apart.interval.low, apart.interval.high
+
+
+def _flips(base: Sitting, arm: Sitting, pairs: Pairs) -> Iterator[Flip]:
+    """The questions that score otherwise, in the order of the base."""
+    for number, place, (own, other) in zip(pairs.base, pairs.arm, pairs.scores, strict=True):
+        if own == other:
+            continue
+        first, second = base.item(number), arm.item(place)
+        assert first.outcome is not None
+        assert second.outcome is not None
+        yield Flip(
+            id=first.id,
+            subset=first.subset,
+            target=first.target,
+            base=other,
+            arm=own,
+            base_answer=first.answer,
+            arm_answer=second.answer,
+            base_outcome=first.outcome,
+            arm_outcome=second.outcome,
+        )
+
+
+def _detectable(apart: Difference | None, *, binary: bool) -> float | None:
+    """The smallest difference that so many questions show; by their spread where it is graded."""
+    if apart is None or not apart.first_only + apart.second_only:
+        return None
+    if not binary:
+        return None if apart.se is None else detectable_mean(apart.se)
+    discordance = (apart.first_only + apart.second_only) / apart.n
+    return minimal_detectable_effect(apart.n, discordance, deff=apart.deff)
+
+
+def _needed(apart: Difference | None, *, binary: bool) -> int | None:
+    """How many questions the test of a difference needs: McNemar's where it is that one."""
+    if apart is None or not apart.value:
+        return None
+    one, other = apart.first_only / apart.n, apart.second_only / apart.n
+    if binary and apart.clusters is None:
+        return items_needed_exactly(one, other)
+    if apart.se is None:
+        return None
+    return planned_items(apart.value, apart.se**2 * apart.n)
+
+
+def _subsets(base: Sitting, pairs: Pairs) -> Iterator[SubsetChange]:
+    """The same for each subset; the p are adjusted, since many subsets are looked at."""
+    exam, found = base.exam, []
+    for subset in exam.subsets if len(exam.subsets) > 1 else ():
+        ends = (bisect_left(pairs.base, place) for place in (subset.start, subset.stop))
+        inside = slice(*ends)
+        scores, clusters = pairs.scores[inside], pairs.clusters and pairs.clusters[inside]
+        if (apart := paired_difference(scores, clusters)) is not None:
+            found.append((subset.name, apart, scores))
+    adjusted = benjamini_hochberg([apart.mid_p for _, apart, _ in found])
+    for (name, apart, scores), p in zip(found, adjusted, strict=True):
+        binary = all(score in (0.0, 1.0) for pair in scores for score in pair)
+        yield SubsetChange(
+            name=name,
+            n=apart.n,
+            difference=apart.value,
+            arm_only=apart.first_only,
+            base_only=apart.second_only,
+            p=apart.p,
+            p_adjusted=p,
+            base_rate=mean([other for _, other in scores]),
+            arm_rate=mean([score for score, _ in scores]),
+            ci95=_ends(apart),
+            detectable=_detectable(apart, binary=binary),
+        )
+
+
+def _change(own: Sequence[float], other: Sequence[float]) -> Change | None:
+    """How much more an arm takes for a question, with Student's interval over the questions.
+
+    None where one of the two does not tell.
+    """
+    if not any(own) or not any(other):
+        return None
+    apart = [one - two for one, two in zip(own, other, strict=True)]
+    middle = math.fsum(apart) / len(apart)
+    ends = None
+    if len(apart) > 1:
+        spread = math.fsum((each - middle) ** 2 for each in apart) / (len(apart) - 1)
+        half = student_t_quantile(0.975, len(apart) - 1) * math.sqrt(spread / len(apart))
+        ends = (middle - half, middle + half)
+    return Change(mean(other) or 0.0, mean(own) or 0.0, middle, ends)
+
+
+def _notices(base: Sitting, arm: Sitting, pairs: Pairs, found: Comparison) -> Iterator[Notice]:
+    """What could mislead about a comparison."""
+    told = [own for own in found.unlike if own.field not in PLAIN]
+    if told:
+        listed = (f"{own.field} ({shown(own.first)}, {shown(own.second)})" for own in told)
+        yield Notice("compare_otherwise", {"fields": "; ".join(listed)})
+    for name, own in ((found.base, base), (found.arm, arm)):
+        if own.partial:
+            yield Notice("compare_partly_known", {"name": name})
+        outcomes = own.job.tallies[own.place].outcome_counts()
+        part, whole = outcomes["unparsed"], sum(outcomes.values())
+        if part > UNREAD * whole:
+            values = {"run": name, "part": part, "whole": whole, "share": part / whole}
+            yield Notice("modes_unread", values)
+    if pairs.other_gold:
+        yield Notice("compare_gold", {"n": pairs.other_gold})
+    part, whole = found.left_out, found.n + found.left_out
+    if part > MOST_UNGRADED * whole:
+        yield Notice("compare_selection", {"part": part, "whole": whole})
+    if found.clusters is not None and found.clusters < FEW_CLUSTERS:
+        yield Notice("few_clusters", {"clusters": found.clusters})
+
+
+class Differing(msgspec.Struct, frozen=True, kw_only=True):
+    """In what two sittings differ."""
+
+    exam: str
+    first: str
+    second: str
+    unlike: tuple[Unlike, ...]
+
+
+def differing(first: Source, second: Source, **how: Any) -> list[Differing]:
+    """In what two sources differ, exam by exam; settings as those of `compare`."""
+    one, other = sittings_of(first, **how), sittings_of(second, **how)
+    pairs, _ = matched(one, other)
+    return [
+        Differing(
+            exam=base.exam.benchmark,
+            first=base.name,
+            second=arm.name,
+            unlike=tuple(unlikes(base, arm)),
+        )
+        for base, arm in pairs
+    ]

@@ -1,0 +1,245 @@
+"""Gates: may a run take the place of its baseline, and is its score high enough?
+
+Each exam, and each arm, is gated by a one-sided test at level 0.05; of several the p are Holm's,
+and the worst verdict is that of the whole. What is not comparable is refused: a gate that cannot be
+read must not pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from keju.errors import Notice, UsageError
+from keju.results.compare import compare_pair, matched, pairs_of
+from keju.results.predictions import Gold
+from keju.results.schema import SCHEMA
+from keju.results.sittings import Sitting, Source, sittings_of
+from keju.stats.estimate import MOST_UNGRADED
+from keju.stats.gate import LEVEL, Gated, Verdict, at_least, decide, no_worse_by
+from keju.stats.many import holm
+from keju.stats.paired import paired_difference
+
+EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
+WORST: tuple[Verdict, ...] = ("fail", "inconclusive", "pass")
+
+
+class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One exam before one gate."""
+
+    exam: str
+    arm: str = ""
+    gate: str
+    """``no worse`` than the baseline by more than a margin, or ``at least`` a score."""
+    verdict: Verdict
+    n: int
+    left_out: int
+    """Questions without a grade, which the gate knows nothing of."""
+    score: float | None
+    baseline: float | None = None
+    value: float | None
+    """The difference, or the score, that is gated."""
+    limit: float
+    """What it must be shown to be above: minus the margin, or the least score."""
+    low: float
+    high: float
+    """Both one-sided bounds at level 0.05."""
+    p: float
+    """Of the test that passes."""
+    p_fail: float
+    p_holm: float | None = None
+    """Both adjusted, where several exams are gated."""
+    p_fail_holm: float | None = None
+    needed: int | None = None
+    """How many questions would decide, where these do not."""
+
+    @property
+    def conclusion(self) -> Notice:
+        """What the gate says, in a sentence."""
+        shown = ("value", "limit", "low", "high")
+        scale = {name: 100 * (getattr(self, name) or 0.0) for name in shown}
+        name = f"{self.exam} · {self.arm}" if self.arm else self.exam
+        values: dict[str, Any] = {**scale, "exam": name, "n": self.n, "needed": self.needed}
+        kind = "least" if self.gate == AT_LEAST else "worse"
+        if not self.n:
+            return Notice("gate_nothing", values)
+        if self.verdict == "inconclusive" and self.needed is None:
+            return Notice(f"gate_{kind}_open", values)
+        return Notice(f"gate_{kind}_{self.verdict}", values)
+
+
+NO_WORSE, AT_LEAST = "no worse", "at least"
+
+
+class GateResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``keju gate`` finds."""
+
+    run: str
+    baseline: str
+    rows: tuple[GateRow, ...]
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all."""
+        return next(each for each in WORST if any(row.verdict == each for row in self.rows))
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 1 fail, 3 inconclusive."""
+        return EXIT_CODES[self.verdict]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The plain document, as ``--json`` prints it."""
+        return {
+            "schema": SCHEMA,
+            "run": self.run,
+            "baseline": self.baseline or None,
+            "verdict": self.verdict,
+            "level": LEVEL,
+            "gates": [
+                msgspec.to_builtins(row) | {"conclusion": row.conclusion.text()}
+                for row in self.rows
+            ],
+            "notices": [msgspec.to_builtins(notice) for notice in self.notices],
+            "warnings": [notice.text() for notice in self.notices],
+        }
+
+
+def gate(
+    run: Source,
+    *,
+    baseline: Source | None = None,
+    margin: float | None = None,
+    least: float | None = None,
+    datasets: str | None = None,
+    reader: str | None = None,
+    gold: Gold | None = None,
+    protocol: str | None = None,
+    data_dir: str | None = None,
+    work_dir: str | None = None,
+) -> GateResult:
+    """Whether `run` is no worse than `baseline` by more than `margin`, and its score `least`.
+
+    UsageError where the two are not comparable; it names the field.
+    """
+    if (baseline is None) != (margin is None):
+        raise UsageError("gate_margin")
+    if baseline is None and least is None:
+        raise UsageError("gate_nothing_asked")
+    for name, value in (("--margin", margin), ("--at-least", least)):
+        if value is not None and not 0 < value < 1:
+            raise UsageError("gate_share", flag=name, value=value)
+    how: dict[str, Any] = {
+        "datasets": datasets,
+        "reader": reader,
+        "gold": gold,
+        "protocol": protocol,
+        "data_dir": data_dir,
+        "work_dir": work_dir,
+    }
+    own = sittings_of(run, **how)
+    rows: list[GateRow] = []
+    notices: list[Notice] = []
+    if baseline is not None and margin is not None:
+        base = sittings_of(baseline, **how)
+        pairs, alone = matched(base, own)
+        lacking = {(each.exam.benchmark, each.arm) for each in base}
+        lacking -= {(each.exam.benchmark, each.arm) for each, _ in pairs}
+        if lacking:
+            exam, arm = min(lacking)
+            raise UsageError("gate_lacks", run=own[0].name, exam=f"{exam} · {arm}" if arm else exam)
+        notices += [Notice("gate_no_base", {"exam": exam}) for exam in alone]
+        for one, two in pairs:
+            row, said = _no_worse(one, two, margin)
+            rows.append(row)
+            notices += said
+    if least is not None:
+        rows += [_at_least(sitting, least) for sitting in own]
+    rows = [_cautious(row) for row in rows]
+    name = str(base[0].name) if baseline is not None else ""
+    return GateResult(
+        run=own[0].name, baseline=name, rows=tuple(_adjusted(rows)), notices=tuple(notices)
+    )
+
+
+def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[GateRow, list[Notice]]:
+    """One exam against its baseline, and what could mislead about that."""
+    pair = compare_pair(base, own, base.name, own.name)
+    if unlike := pair.obstacle:
+        values = {"field": unlike.field, "first": unlike.first, "second": unlike.second}
+        raise UsageError("gate_unlike", run=own.name, baseline=base.name, **values)
+    pairs = pairs_of(base, own)
+    apart = paired_difference(pairs.scores, pairs.clusters)
+    gated = NOTHING
+    if apart is not None:
+        binary = all(score in (0.0, 1.0) for scores in set(pairs.scores) for score in scores)
+        gated = no_worse_by(apart, margin, binary=binary)
+    row = _row(own, NO_WORSE, gated, pair.n, pair.left_out, pair.arm_rate, -margin)
+    return replace(row, baseline=pair.base_rate), list(pair.notices)
+
+
+def _at_least(own: Sitting, least: float) -> GateRow:
+    """The score of one exam against the least that is asked for."""
+    scores: list[tuple[float, float]] = []
+    clusters: list[str] = []
+    left_out = 0
+    for item in own:
+        if item.score is not None:
+            scores.append((item.score, 0.0))
+            clusters.append(item.cluster or item.id)
+        else:
+            left_out += 1
+    mean = paired_difference(scores, clusters if own.exam.clustered else None)
+    gated = NOTHING
+    if mean is not None:
+        binary = all(score in (0.0, 1.0) for score, _ in set(scores))
+        gated = at_least(mean, least, binary=binary)
+    score = mean.value if mean else None
+    return _row(own, AT_LEAST, gated, len(scores), left_out, score, least)
+
+
+NOTHING = Gated("inconclusive", 0.0, -1.0, 1.0, 1.0, 1.0, None)
+"""What no question at all decides."""
+
+
+def _row(
+    own: Sitting, gate: str, found: Gated, n: int, left_out: int, score: float | None, limit: float
+) -> GateRow:
+    return GateRow(
+        exam=own.exam.benchmark,
+        arm=own.arm,
+        gate=gate,
+        verdict=found.verdict,
+        n=n,
+        left_out=left_out,
+        score=score,
+        value=found.value if n else None,
+        limit=limit,
+        low=found.low,
+        high=found.high,
+        p=found.p,
+        p_fail=found.p_fail,
+        needed=found.needed,
+    )
+
+
+def _cautious(row: GateRow) -> GateRow:
+    """A gate that leaves out more questions than a score may: it decides nothing."""
+    if row.left_out <= MOST_UNGRADED * (row.n + row.left_out):
+        return row
+    return replace(row, p=1.0, p_fail=1.0, verdict="inconclusive", needed=None)
+
+
+def _adjusted(rows: Sequence[GateRow]) -> Iterator[GateRow]:
+    """The rows with p that allow for gating all of them, and the verdicts that these give."""
+    passes, fails = (holm([getattr(row, name) for row in rows]) for name in ("p", "p_fail"))
+    for row, p, p_fail in zip(rows, passes, fails, strict=True):
+        verdict = decide(p, p_fail)
+        several = {"p_holm": p, "p_fail_holm": p_fail} if len(rows) > 1 else {}
+        needed = row.needed if verdict == "inconclusive" else None
+        yield replace(row, verdict=verdict, needed=needed, **several)

@@ -1,0 +1,185 @@
+"""Gates: one-sided decisions at level 0.05 that keep what they promise with few items too.
+
+A gate passes what is shown to be good enough, fails what is shown not to be, and else says that
+too little is known. Both errors, to pass what is too bad and to fail what is good enough, are rarer
+than the level.
+
+Yes-or-no scores have exact or score tests: a standard error is 0 where no item was seen to differ,
+and would let everything pass. Graded scores and clusters have Student's t.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from keju.stats.distributions import (
+    binomial_at_least,
+    normal_quantile,
+    normal_survival,
+    student_t_quantile,
+    student_t_survival,
+)
+from keju.stats.paired import Difference
+
+LEVEL = 0.05
+_STEPS = 60
+
+Verdict = Literal["pass", "fail", "inconclusive"]
+
+
+class Gated(NamedTuple):
+    """What a gate decides, and by how much."""
+
+    verdict: Verdict
+    value: float
+    low: float
+    high: float
+    """Both one-sided bounds at the level."""
+    p: float
+    """Of the test that it is good enough."""
+    p_fail: float
+    """Of the test that it is not."""
+    needed: int | None
+    """How many items would decide, if they were as those at hand; None where that is no number."""
+
+
+def decide(p: float, p_fail: float, level: float = LEVEL) -> Verdict:
+    """What two one-sided p decide."""
+    return "pass" if p <= level else "fail" if p_fail <= level else "inconclusive"
+
+
+def no_worse_by(apart: Difference, margin: float, *, binary: bool, level: float = LEVEL) -> Gated:
+    """Whether first minus second is shown to be above ``-margin``.
+
+    Yes-or-no scores have Tango's score test (1998), with clusters on as many items as these are
+    worth, and Student's t where that is more cautious: the one passes too little, the other fails
+    too little, where few items differ.
+    """
+    n, value, limit = _worth(apart), apart.value, -margin
+    df: float = (apart.clusters or apart.n) - 1
+    tests = [_by_t(value, apart.se, limit, df, level, n)]
+    if binary and df:
+        share = n / apart.n
+        score = _Tango(apart.first_only * share, apart.second_only * share, n)
+        df = df if apart.clusters is not None else math.inf
+        quantile = _quantile(level, df)
+        low = _root(lambda at: score(at) - quantile, -1.0, value)
+        high = _root(lambda at: score(at) + quantile, value, 1.0)
+        tests.append((low, high, _survival(score(limit), df), _survival(-score(limit), df)))
+    low, high, p, p_fail = _most_cautious(tests)
+    spread = (apart.se or 0.0) * math.sqrt(apart.n)
+    needed = _needed(apart.n, spread, value - limit, level)
+    return Gated(decide(p, p_fail, level), value, max(-1.0, low), min(1.0, high), p, p_fail, needed)
+
+
+def at_least(own: Difference, least: float, *, binary: bool, level: float = LEVEL) -> Gated:
+    """Whether a mean score, given as a difference from 0, is shown to be at least `least`.
+
+    Yes-or-no scores have the exact binomial test; with clusters on as many items as these are
+    worth, and Student's t where that is more cautious.
+    """
+    n, value = _worth(own), own.value
+    tests = [_exact(value, n, least, level)] if binary else []
+    if not binary or own.clusters is not None:
+        df = (own.clusters if own.clusters is not None else own.n) - 1
+        tests.append(_by_t(value, own.se, least, df, level, n))
+    low, high, p, p_fail = _most_cautious(tests)
+    spread = math.sqrt(max(least * (1 - least) * own.deff, (own.se or 0.0) ** 2 * own.n))
+    needed = _needed(own.n, spread, value - least, level)
+    return Gated(decide(p, p_fail, level), value, max(0.0, low), min(1.0, high), p, p_fail, needed)
+
+
+def _most_cautious(tests: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """The widest bounds, and the largest p, of several tests."""
+    lows, highs, ps, fails = zip(*tests, strict=True)
+    return min(lows), max(highs), max(ps), max(fails)
+
+
+def _exact(value: float, n: float, limit: float, level: float) -> tuple[float, ...]:
+    """Bounds and p of the exact binomial test."""
+    right, wrong = value * n, (1 - value) * n
+    return (
+        _root(lambda at: binomial_at_least(right, n, at) - level, 0.0, value),
+        1 - _root(lambda at: binomial_at_least(wrong, n, at) - level, 0.0, 1 - value),
+        binomial_at_least(right, n, limit),
+        binomial_at_least(wrong, n, 1 - limit),
+    )
+
+
+def _worth(apart: Difference) -> float:
+    """How many independent items those at hand are worth; clusters without spread are one each."""
+    if apart.clusters is None:
+        return float(apart.n)
+    return apart.n / max(1.0, apart.deff) if apart.se else float(apart.clusters)
+
+
+def _by_t(
+    value: float, se: float | None, limit: float, df: float, level: float, n: float
+) -> tuple[float, ...]:
+    """Bounds and p of Student's t; without any spread those of items of which none differs.
+
+    0 of 10 items that differ from all others may well be 0 of a share of 26 %: 0.74^10 = 0.05.
+    """
+    if not se:
+        reach = 1 - level ** (1 / n)
+        gap = value - limit
+        p, p_fail = ((1 - max(0.0, sign * gap)) ** n if sign * gap < 1 else 0.0 for sign in (1, -1))
+        return value - reach, value + reach, p, p_fail
+    half = _quantile(level, df) * se
+    p, p_fail = (_survival(sign * (value - limit) / se, df) for sign in (1, -1))
+    return value - half, value + half, p, p_fail
+
+
+def _quantile(level: float, df: float) -> float:
+    return normal_quantile(1 - level) if df == math.inf else student_t_quantile(1 - level, df)
+
+
+def _survival(t: float, df: float) -> float:
+    return normal_survival(t) if df == math.inf else student_t_survival(t, df)
+
+
+def _needed(n: int, spread: float, gap: float, level: float) -> int | None:
+    """The items with which a bound of the normal approximation reaches the limit; more than `n`.
+
+    `spread` is that of one item, and `gap` how far the value seen is from the limit.
+
+    None where the value seen is the limit itself: no number of items decides that.
+    """
+    if not gap or not spread:
+        return None
+    return max(n + 1, math.ceil((normal_quantile(1 - level) * spread / gap) ** 2))
+
+
+class _Tango:
+    """The score of a difference of two shares on the same items, as a function of the true one."""
+
+    def __init__(self, first_only: float, second_only: float, n: float) -> None:
+        self._first, self._second, self._n = first_only, second_only, n
+
+    def __call__(self, true: float) -> float:
+        """How many standard errors the difference seen is above `true`."""
+        n, first, second = self._n, self._first, self._second
+        # The share of items that only the second gets right, as likely as can be under `true`.
+        square, linear = 2 * n, -first - second + (2 * n - first + second) * true
+        free = -second * true * (1 - true)
+        root = math.sqrt(max(0.0, linear * linear - 4 * square * free))
+        share = (root - linear) / (2 * square)
+        variance = n * (2 * share + true * (1 - true))
+        above = first - second - n * true
+        if variance <= 0:
+            return math.copysign(math.inf, above) if above else 0.0
+        return above / math.sqrt(variance)
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a monotone function is 0 between `low` and `high`, or the end that is nearest to it."""
+    rising = function(high) > function(low)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if (function(middle) < 0) == rising:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

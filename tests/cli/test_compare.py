@@ -1,0 +1,399 @@
+"""``keju compare`` and ``keju diff`` over stored runs, logs and files of predictions."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pytest
+from scipy import stats  # type: ignore[import-untyped]
+
+from keju import compare
+from keju.models.scripted import ScriptedModel
+from keju.runs.journal import FILE
+from keju.types import Request
+from tests.cli.conftest import Keju
+
+Sit = Callable[..., None]
+SUBSETS = (
+    "--dataset-args",
+    '{"bbh": {"few_shot_num": 0, "subset_list": ["boolean_expressions", "date_understanding"]}}',
+)
+LOGS = Path(__file__).parents[1] / "interop" / "imports" / "fixtures"
+
+
+@pytest.fixture
+def sit(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> Sit:
+    """Sit the built-in exam, or two subsets of another; `salt` decides what is answered."""
+
+    def run(
+        name: str,
+        salt: str = "",
+        *more: str,
+        form: str = "So the answer is ({})",
+        exams: tuple[str, ...] = ("demo",),
+    ) -> None:
+        def answer(request: Request) -> str:
+            letter = "ABCD"[crc32(f"{salt}{request.prompt.tail}".encode()) % 4]
+            return form.format(letter)
+
+        monkeypatch.setattr("keju.task.make_model", lambda _: ScriptedModel(script=answer))
+        ran = keju(
+            "eval", "-m", "scripted", "--datasets", *exams, "-q", "--no-report", "--run-id", name,
+            "--data-dir", str(LOGS / "data"), *(SUBSETS if "bbh" in exams else ()), *more,
+        )  # fmt: skip
+        assert ran.code == 0, ran.err
+
+    return run
+
+
+def scores_of(keju: Keju, run: str) -> dict[str, float]:
+    """The scores of a run as its export has them."""
+    lines = keju("export", run, "--format", "jsonl").out.splitlines()
+    rows = [json.loads(line) for line in lines]
+    return {row["id"]: row["score"] for row in rows}
+
+
+def test_two_runs_are_paired_question_by_question(keju: Keju, sit: Sit) -> None:
+    sit("one", "1")
+    sit("two", "2")
+    ran = keju("compare", "one", "two", "--json")
+    assert ran.code == 0, ran.err
+    (found,) = ran.json["comparisons"]
+    one, two = scores_of(keju, "one"), scores_of(keju, "two")
+    gained = {name for name in one if two[name] > one[name]}
+    lost = {name for name in one if two[name] < one[name]}
+    assert found["n"] == len(one) == len(two)
+    assert found["difference"] == pytest.approx((len(gained) - len(lost)) / len(one))
+    assert found["p"] == pytest.approx(stats.binomtest(len(gained), len(gained | lost)).pvalue)
+    flips = {flip["id"]: flip for flip in found["flips"]}
+    assert flips.keys() == gained | lost
+    for flip in flips.values():
+        right = flip["arm_answer"] if flip["id"] in gained else flip["base_answer"]
+        wrong = flip["base_answer"] if flip["id"] in gained else flip["arm_answer"]
+        assert right == flip["target"] != wrong
+    shown = keju("compare", "one", "two").out
+    assert "two against one" in shown
+    assert shown.splitlines()[-1] == found["conclusion"]
+
+
+def test_equal_runs_are_alike_and_close_ones_a_tie(keju: Keju, sit: Sit) -> None:
+    sit("one", "1")
+    sit("same", "1")
+    sit("two", "2")
+    (found,) = keju("compare", "one", "same", "--json").json["comparisons"]
+    assert (found["verdict"], found["arm_only"], found["base_only"]) == ("tie", 0, 0)
+    assert "score the same on every one" in found["conclusion"]
+    (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
+    low, high = found["ci95"]
+    assert low < 0 < high
+    assert found["verdict"] == "tie"
+    assert "not ranked" in keju("compare", "one", "two").out
+    (itself,) = keju("compare", "one", "one", "--json").json["comparisons"]
+    assert itself["difference"] == 0
+
+
+def test_a_clear_difference_is_ranked_with_what_it_needs(keju: Keju, sit: Sit) -> None:
+    sit("wrong", form="So the answer is (Z)")
+    sit("one", "1")
+    (found,) = keju("compare", "wrong", "one", "--json").json["comparisons"]
+    assert found["verdict"] == "above"
+    assert found["needed"] < found["n"]
+    assert f"about {found['needed']} questions" in found["conclusion"]
+    (found,) = keju("compare", "one", "wrong", "--json").json["comparisons"]
+    assert found["verdict"] == "below"
+
+
+def test_three_runs_are_compared_in_pairs_with_holm(keju: Keju, sit: Sit) -> None:
+    for name, form in (("a", "So the answer is ({})"), ("b", "So the answer is (Z)"), ("c", "?")):
+        sit(name, "1", form=form)
+    pairs = keju("compare", "a", "b", "c", "--json").json["comparisons"]
+    assert [(pair["base"], pair["arm"]) for pair in pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert pairs[0]["p_holm"] == pytest.approx(3 * pairs[0]["p"])
+    assert pairs[2]["p_holm"] == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "field", "first", "second"),
+    [
+        (("--seed", "7"), "seed", 42, 7),
+        (("--dataset-args", '{"demo": {"size": 9}}'), "size", 20, 9),
+        (("--protocol", "letters"), "protocol", "text", "letters"),
+    ],
+)
+def test_unlike_runs_are_named_and_not_ranked(
+    keju: Keju, sit: Sit, more: tuple[str, ...], field: str, first: Any, second: Any
+) -> None:
+    sit("one", "1")
+    sit("two", "2", *more)
+    ran = keju("compare", "one", "two", "--json")
+    assert ran.code == 3
+    (found,) = ran.json["comparisons"]
+    weightiest = found["unlike"][0]
+    assert [weightiest[key] for key in ("field", "first", "second")] == [field, first, second]
+    assert (found["verdict"], found["comparable"]) == ("not comparable", False)
+    assert found["difference"] is found["p"] is found["ci95"] is None
+    assert found["base_rate"] is not None
+    assert found["arm_rate"] is not None
+    ran = keju("compare", "one", "two")
+    assert ran.code == 3
+    assert f"not ranked: {field} is" in ran.err
+    differing = keju("diff", "one", "two", "--json")
+    assert differing.code == 0
+    assert not differing.json["comparable"]
+    assert differing.json["exams"][0]["unlike"][0]["field"] == field
+    assert field in keju("diff", "one", "two").out
+
+
+def test_a_reader_for_all_makes_runs_comparable(keju: Keju, sit: Sit) -> None:
+    sit("one", "1", exams=("bbh",))
+    sit("two", "2", "--reader", "robust", exams=("bbh",))
+    ran = keju("compare", "one", "two", "--json")
+    assert ran.code == 3
+    assert ran.json["comparisons"][0]["unlike"][0]["field"] == "reader"
+    ran = keju("compare", "one", "two", "--reader", "robust", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["comparisons"][0]["reader"] == "robust"
+    assert "has no reader 'rob'" in keju("compare", "one", "two", "--reader", "rob").err
+
+
+def test_other_settings_are_told_and_compared(keju: Keju, sit: Sit) -> None:
+    sit("one", "1")
+    sit("two", "2", "--generation-config", '{"temperature": 0.7}')
+    ran = keju("compare", "one", "two")
+    assert ran.code == 0, ran.err
+    assert "temperature (0.0, 0.7)" in ran.out
+
+
+def test_runs_that_overlap_are_compared_where_they_do(keju: Keju, sit: Sit) -> None:
+    sit("one", "1", "--limit", "3")
+    sit("two", "2", "--limit", "5")
+    (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
+    kinds = len(found["subsets"])
+    assert (found["n"], found["only_in_arm"]) == (3 * kinds, 2 * kinds)
+    assert "only_in_base" not in found
+
+
+def test_nothing_shared_and_one_question_show_nothing(keju: Keju, sit: Sit) -> None:
+    sit("whole", "1")
+    names = list(scores_of(keju, "whole"))
+    sit("first", "1", "--ids", names[0])
+    sit("second", "2", "--ids", names[1])
+    (found,) = keju("compare", "first", "second", "--json").json["comparisons"]
+    assert (found["n"], found["verdict"]) == (0, "nothing")
+    assert keju("compare", "first", "second").code == 0
+    (found,) = keju("compare", "whole", "second", "--json").json["comparisons"]
+    assert (found["n"], found["ci95"], found["verdict"]) == (1, None, "tie")
+    assert "one question shows nothing" in found["conclusion"]
+
+
+def test_repeats_are_averaged_first(keju: Keju, sit: Sit) -> None:
+    sit("one", "1", "--repeats", "3", "--generation-config", '{"temperature": 1}')
+    sit("two", "2")
+    ran = keju("compare", "one", "two", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["comparisons"][0]["n"] == len(scores_of(keju, "two"))
+
+
+def test_a_killed_run_is_compared_on_what_it_has(keju: Keju, sit: Sit) -> None:
+    sit("one", "1")
+    sit("two", "2")
+    journal = Path("runs", "two", FILE)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:10]) + lines[10][:20])
+    (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
+    assert (found["n"], found["only_in_base"]) == (10, len(lines) - 10)
+
+
+def test_the_arms_of_one_run_are_compared(keju: Keju, sit: Sit) -> None:
+    sit("arms", "1", "--arms", '[{"name": "plain"}, {"name": "other"}]')
+    (found,) = keju("compare", "arms", "--json").json["comparisons"]
+    assert (found["base"], found["arm"]) == ("plain", "other")
+    sit("more", "2", "--arms", '[{"name": "plain"}, {"name": "other"}]')
+    pairs = keju("compare", "arms", "more", "--json").json["comparisons"]
+    assert [pair["arm"] for pair in pairs] == ["more · plain", "more · other"]
+    sit("one")
+    assert "has no arms to compare" in keju("compare", "one").err
+
+
+def test_two_exams_are_two_comparisons(keju: Keju, sit: Sit) -> None:
+    sit("one", "1", exams=("demo", "bbh"))
+    sit("two", "2", exams=("demo", "bbh"))
+    ran = keju("compare", "one", "two", "--json")
+    assert [pair["exam"] for pair in ran.json["comparisons"]] == ["demo", "bbh"]
+    ran = keju("compare", "one", "two", "--datasets", "bbh", "--json")
+    assert [pair["exam"] for pair in ran.json["comparisons"]] == ["bbh"]
+
+
+def test_a_log_of_another_tool_is_read_directly(keju: Keju, sit: Sit) -> None:
+    log, data = str(LOGS / "evalscope"), str(LOGS / "data")
+    ran = keju("compare", log, log, "--data-dir", data, "--json")
+    assert ran.code == 0, ran.err
+    assert len(ran.json["comparisons"]) > 1
+    assert all(pair["difference"] == 0 for pair in ran.json["comparisons"])
+    sit("one", exams=("bbh",))
+    ran = keju("compare", "one", log, "--data-dir", data, "--datasets", "bbh", "--json")
+    assert ran.code == 0, ran.err
+    (found,) = ran.json["comparisons"]
+    assert found["n"] == 12
+    assert any("not known in full" in line for line in found["warnings"])
+    ran = keju("compare", log, str(LOGS / "inspect" / "bbh.eval"), "--data-dir", data, "--json")
+    assert ran.code == 3
+    sit("other")
+    ran = keju("compare", "other", log, "--data-dir", data, "--json")
+    assert ran.code == 3
+    assert ran.json["comparisons"][0]["unlike"][0]["field"] == "exam"
+    assert not Path("runs", "log").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("absent", "one"), "no run 'absent'"),
+        (("one", "empty.jsonl", "--datasets", "demo"), "holds no predictions"),
+        (("one", "empty.jsonl"), "--datasets"),
+        (("one", "two.jsonl", "--datasets", "dmo"), "demo"),
+        (("one", "strange.jsonl", "--datasets", "demo"), "has no question 'x'"),
+        (("one", "broken.jsonl", "--datasets", "demo"), "broken.jsonl, line 1"),
+        ((), "missing argument"),
+        (("one",), "no arms"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_line(
+    keju: Keju, sit: Sit, words: tuple[str, ...], told: str
+) -> None:
+    sit("one")
+    Path("empty.jsonl").write_text("")
+    Path("two.jsonl").write_text('{"id": "x", "output": "A"}\n')
+    Path("strange.jsonl").write_text('{"id": "x", "output": "A"}\n')
+    Path("broken.jsonl").write_text("{\n")
+    ran = keju("compare", *words)
+    assert ran.code == 2, ran
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_predictions_are_compared_with_a_run(keju: Keju, sit: Sit) -> None:
+    sit("one", "1")
+    names = list(scores_of(keju, "one"))
+    lines = [json.dumps({"id": name, "output": "So the answer is (A)"}) for name in names]
+    Path("p.jsonl").write_text("\n".join(lines))
+    ran = keju("compare", "one", "p.jsonl", "--datasets", "demo", "--json")
+    assert ran.code == 0, ran.err
+    (found,) = ran.json["comparisons"]
+    assert found["n"] == len(names)
+    assert "tokens" not in found
+    assert any("not known in full" in line for line in found["warnings"])
+
+
+def test_questions_without_labels_say_nothing(keju: Keju, sit: Sit) -> None:
+    args = '{"ceval": {"split": "test", "subset_list": ["law"]}}'
+    for name in ("one", "two"):
+        sit(name, name, "--dataset-args", args, "--limit", "3", exams=("ceval",))
+    ran = keju("compare", "one", "two", "--json")
+    (found,) = ran.json["comparisons"]
+    assert (found["n"], found["verdict"]) == (0, "nothing")
+    assert found["left_out_why"] == {"unlabelled": 1}
+    assert "bounds" not in found
+
+
+def test_errors_leave_the_pair_and_bound_the_difference(keju: Keju, sit: Sit) -> None:
+    sit("one", "1")
+    sit("two", "2")
+    journal = Path("runs", "two", FILE)
+    lines = journal.read_text("utf-8").splitlines()
+    for place, line in enumerate(lines[:4]):
+        record = json.loads(line)
+        del record["crc"]
+        record["reply"] = {"error": {"kind": "context_length", "message": "too long"}}
+        lines[place] = json.dumps(record)
+    journal.write_text("".join(line + "\n" for line in lines), "utf-8")
+    (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
+    assert (found["left_out"], found["left_out_why"]) == (4, {"error": 4})
+    low, high = found["bounds"]
+    assert high - low == pytest.approx(4 / len(lines))
+    assert "error 4" in keju("compare", "one", "two").out
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def mid_p(b: int, c: int) -> float:
+    """Half of the observed outcome less than the exact p; 1 for a draw."""
+    if b == c:
+        return 1.0
+    exact = float(stats.binomtest(b, b + c).pvalue)
+    return exact - float(stats.binom.pmf(b, b + c, 0.5))
+
+
+def test_recorded_models_give_what_an_independent_computation_gives(
+    keju: Keju, data_dir: Path
+) -> None:
+    """Table, interval, p and categories from the recorded letters, with scipy as the oracle."""
+    golden = data_dir / "golden" / "mmlu_pro"
+    files = sorted(golden.glob("*_predictions.jsonl.gz"))
+    if len(files) < 2:
+        pytest.skip("needs two recorded models")
+    questions = {row["question_id"]: row for row in read(data_dir / "mmlu_pro" / "test.jsonl.gz")}
+    right = []
+    for path in files[:2]:  # `l1` as its publication has it
+        found = {
+            row["question_id"]: re.search(r"answer is \(?([A-J])\)?", row["output"])
+            for row in read(path)
+        }
+        own = {q: m is not None and m[1] == questions[q]["answer"] for q, m in found.items()}
+        right.append(own)
+    shared = right[0].keys() & right[1].keys()
+    table = Counter((right[1][q], right[0][q]) for q in shared)
+    b, c, n = table[True, False], table[False, True], len(shared)
+    names = [str(path) for path in files[:2]]
+    ran = keju(
+        "compare", *names, "--datasets", "mmlu_pro", "--reader", "l1", "--gold", "current",
+        "--data-dir", str(data_dir), "--json",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    (pair,) = ran.json["comparisons"]
+    counts = [pair[key] for key in ("n", "both", "arm_only", "base_only", "neither")]
+    assert counts == [n, table[True, True], b, c, table[False, False]]
+    assert pair["difference"] == pytest.approx((b - c) / n)
+    assert pair["p"] == pytest.approx(stats.binomtest(b, b + c).pvalue, rel=1e-6)
+    one, other = (b + 1) / (n + 2), (c + 1) / (n + 2)
+    half = stats.norm.ppf(0.975) * math.sqrt((one + other - (one - other) ** 2) / (n + 2))
+    assert pair["ci95"] == pytest.approx([one - other - half, one - other + half], rel=1e-6)
+    assert len(pair["flips"]) == b + c
+    categories: dict[str, Counter[tuple[bool, bool]]] = defaultdict(Counter)
+    for q in shared:
+        categories[questions[q]["category"]][right[1][q], right[0][q]] += 1
+    rows = {row["name"]: row for row in pair["subsets"]}
+    assert rows.keys() == categories.keys()
+    ps = {name: mid_p(own[True, False], own[False, True]) for name, own in categories.items()}
+    adjusted = dict(zip(ps, stats.false_discovery_control(list(ps.values())), strict=True))
+    reach = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+    for name, own in categories.items():
+        row, size = rows[name], own.total()
+        won, lost = own[True, False], own[False, True]
+        assert (row["n"], row["arm_only"], row["base_only"]) == (size, won, lost)
+        assert row["difference"] == pytest.approx((won - lost) / size)
+        assert row["p"] == pytest.approx(stats.binomtest(won, won + lost).pvalue, rel=1e-6)
+        assert row["p_adjusted"] == pytest.approx(adjusted[name], rel=1e-6)
+        detectable = reach * math.sqrt((won + lost) / size / (size + reach**2))
+        assert row["detectable"] == pytest.approx(detectable, rel=1e-6)
+    python = compare(*names, datasets="mmlu_pro", reader="l1", data_dir=str(data_dir))
+    assert python.comparisons[0].p == pair["p"]
+
+
+def test_the_same_name_in_two_folders_is_told_apart(keju: Keju, sit: Sit) -> None:
+    sit("one", "1")
+    shutil.copytree("runs", "elsewhere")
+    (found,) = keju("compare", "runs/one", "elsewhere/one", "--json").json["comparisons"]
+    assert (found["base"], found["arm"]) == ("runs/one", "elsewhere/one")

@@ -1,0 +1,91 @@
+"""``keju gate``: verdicts, exit codes, and what is written for servers and people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from keju import gate
+from tests.cli.conftest import Keju
+from tests.cli.test_compare import Sit, sit
+
+__all__ = ["sit"]
+
+
+def test_a_copy_passes_a_worse_run_fails_and_few_questions_decide_nothing(
+    keju: Keju, sit: Sit
+) -> None:
+    sit("base", "1")
+    sit("same", "1")
+    sit("wrong", form="So the answer is (Z)")
+    sit("few", "1", "--limit", "1")
+    files = ("--junit", "g.xml", "--markdown", "g.md", "--badge", "g.svg")
+    for run, code, verdict in (
+        ("same", 0, "pass"),
+        ("wrong", 1, "fail"),
+        ("few", 3, "inconclusive"),
+    ):
+        ran = keju("gate", run, "--baseline", "base", "--margin", "0.05", "--json", *files)
+        assert (ran.code, ran.json["verdict"]) == (code, verdict), ran
+        (row,) = ran.json["gates"]
+        assert row["conclusion"] in keju("gate", run, "--baseline", "base", "--margin", "0.05").out
+        suite = ET.parse("g.xml").getroot()
+        assert suite.get("tests") == "1"
+        assert (suite.get("failures"), suite.get("errors")) == (
+            str(int(code == 1)),
+            str(int(code == 3)),
+        )
+        assert verdict in Path("g.md").read_text("utf-8")
+        assert ET.fromstring(Path("g.svg").read_text("utf-8")).get("aria-label") == (
+            f"keju gate: {verdict}"
+        )
+    assert gate("same", baseline="base", margin=0.05).verdict == "pass"
+
+
+def test_a_score_is_gated_alone(keju: Keju, sit: Sit) -> None:
+    sit("one", "1")
+    (entry,) = keju("score", "one", "--json").json["benchmarks"]
+    score = entry["metrics"]["accuracy"]["value"]
+    for least, code in ((score / 3, 0), (0.99, 1), (score - 0.01, 3)):
+        ran = keju("gate", "one", "--at-least", f"{least:.4f}", "--json")
+        assert ran.code == code, ran
+        assert ran.json["gates"][0]["score"] == pytest.approx(score)
+    assert ran.json["gates"][0]["needed"] > entry["n"]
+    assert f"about {ran.json['gates'][0]['needed']} questions" in ran.json["gates"][0]["conclusion"]
+
+
+def test_several_exams_are_gated_with_holm_and_the_worst_verdict_wins(keju: Keju, sit: Sit) -> None:
+    sit("base", "1", exams=("demo", "bbh"))
+    ran = keju("gate", "base", "--baseline", "base", "--margin", "0.05", "--json")
+    demo, bbh = ran.json["gates"]
+    assert ran.code == 3
+    assert (demo["verdict"], bbh["verdict"]) == ("pass", "inconclusive")
+    assert demo["p_holm"] == pytest.approx(2 * demo["p"])
+    sit("half", "1")
+    ran = keju("gate", "half", "--baseline", "base", "--margin", "0.05")
+    assert (ran.code, "did not sit bbh" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("one",), "nothing to decide"),
+        (("one", "--baseline", "one"), "belong together"),
+        (("one", "--margin", "0.1"), "belong together"),
+        (("one", "--baseline", "one", "--margin", "1"), "no share between 0 and 1"),
+        (("one", "--at-least", "70"), "no share between 0 and 1"),
+        (("one", "--at-least", "nan"), "no share between 0 and 1"),
+        (("two", "--baseline", "one", "--margin", "0.1"), "not comparable: seed is 7"),
+        (("one", "--baseline", "absent", "--margin", "0.1"), "no run 'absent'"),
+    ],
+)
+def test_what_cannot_be_gated_is_refused(
+    keju: Keju, sit: Sit, words: tuple[str, ...], told: str
+) -> None:
+    sit("one", "1", "--limit", "1")
+    if words[0] == "two":
+        sit("two", "1", "--limit", "1", "--seed", "7")
+    ran = keju("gate", *words)
+    assert (ran.code, told in ran.err) == (2, True), ran
