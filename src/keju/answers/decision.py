@@ -17,6 +17,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from keju.answers.endings import has_chinese
 from keju.answers.negation import HARMLESS
 from keju.answers.segments import AMBIGUOUS, Statement
 
@@ -74,7 +75,8 @@ _STEMS = (
     "wait", "hmm", "oops", "orrection", "scratch", "typo", "apolog", "sorry", "misread", "mistake",
     "second thought", "reflection", "inspection", "review", "examination", "check", "re-", "recons",
     "reeval", "reexam", "recalc", "recomp", "reread", "rethink", "revis", "reass", "reverif",
-    "double", "let me ", "let us ", "let's ", "let’s ", "error", "slip", "not right", "not correct",
+    "double", "verify", "try again", "start over", "redo", "s correct", "me correct", "error",
+    "slip", "not right", "not correct",
     "not true", "not it", "wrong", "incorrect", "chang", "updat", "fix", "corrected", "correcting",
     "new answer", "new final", "instead of", "hold on", "take that back", "d rather", "actually",
     "no,", "no.", "no:", "no;", "no!", "no-", "no—", "no–", "no ,", "no .", "no :", "no ;", "no !",
@@ -84,10 +86,8 @@ _STEMS = (
 
 def correction_in(text: str) -> re.Match[str] | None:
     """The first word of correction in `text`."""
-    if text.isascii():
-        small = text.lower()
-        if not any(stem in small for stem in _STEMS):
-            return None
+    if not has_chinese(text) and not any(map(text.lower().__contains__, _STEMS)):
+        return None
     return CORRECTION.search(text)
 
 
@@ -152,6 +152,9 @@ def decide(text: str, stated: Sequence[Stated]) -> Decision:
             line_end = text.find("\n", chosen.end)
         elif later.statement.value is not None:
             other, by_order = other if by_order else later, True
+    if not chosen.strict:  # the same answer in the protocol's own form
+        twins = (each for each in stated if each.strict and each.statement == chosen.statement)
+        chosen = next(twins, chosen)
     said = other.statement.value if other else None
     if said == chosen.statement.value:
         return Decision(chosen)
@@ -193,7 +196,7 @@ def _says_nothing_new(text: str, chosen: Stated, between: str) -> bool:
     """Whether a loop goes on to another answer: no words between the two, or the same as before."""
     if _NUMBERED.search("." + between):
         return False
-    words = between.strip(" \n*_.:)(")
+    words = between.partition("\n")[2].strip(" \n*_.:)(")
     return len(words) <= _SIDE_BY_SIDE // 2 or words[-_SIDE_BY_SIDE:] in text[: chosen.start]
 
 

@@ -9,6 +9,7 @@ from keju.answers.decision import Stated, correction_in
 from keju.answers.endings import clauses
 from keju.answers.kinds import Kind
 from keju.answers.negation import HARMLESS
+from keju.answers.options import is_longer
 from keju.answers.segments import (
     DRESSING,
     Statement,
@@ -22,6 +23,8 @@ BARE = 40
 """Characters of a reply that may be an answer and nothing else, which is looked for first."""
 LONGEST_LIST = 800
 """Characters of a list of words that may end a reply."""
+LONGEST_LEAD = 160
+"""Characters of what may stand before an answer, and around it, in a last line."""
 LONGEST_LINE = 300
 """Characters of a first line that may be an answer and nothing else."""
 
@@ -29,6 +32,7 @@ LONGEST_LINE = 300
 
 # `B. `, `- (C) `: a line that begins with a label.
 LABELLED = re.compile(r"[\s*(\[-]{0,5}([A-Z])(?:[)\].:、]|\Z)")
+_LABEL_ALONE = re.compile(r"\s*+[*(\[]{0,3}[A-Z][)\].:*]{0,3}[ \t]*+(?:\n|\Z)")
 # `Q1. `, `1) `: what may stand before a leading answer.
 _NUMBERED = re.compile(r"\s*+(?:(?:Q ?)?1[.):]\s)?")
 
@@ -53,17 +57,32 @@ def leading_answer(
     value = None if line.startswith("```") else kind.whole(line, sample)
     if value is None:
         return None
-    is_label = sum(map(str.isalnum, line)) == 1  # alone, it is not the first of the options
-    if not is_label and not (start and start[0].strip()):
-        lines = [each for each in text[end : end + 4 * LONGEST_LINE].split("\n") if each.strip()]
-        for each in lines[:3]:
-            labelled = LABELLED.match(each)
-            if (kind.whole(each, sample) or (labelled and labelled[1]) or value) != value:
-                return None
+    is_item = not (start and start[0].strip())
+    if sum(map(str.isalnum, line)) == 1:  # a label alone is one of a list only before another
+        is_item = is_item and _LABEL_ALONE.match(text, end) is not None
+    if is_item and _begins_a_list(text[end : end + 4 * LONGEST_LINE], value, kind, sample):
+        return None
     statement = Statement(value)
     gives_way = marked and marked[0].statement != statement
     gives_way = gives_way and text[end : marked[0].start].strip().lower() in HARMLESS
     return Stated(statement, 0, end if gives_way else 0, not gives_way)
+
+
+# The options after an answer that stands apart: a blank line, then `A. ` and the next line `B. `.
+_LIST_APART = re.compile(
+    r"\s*\n[ \t]*\n[^A]*?[(\[*-]{0,3}A[)\].:、][^\n]*\n[ \t]*[(\[*-]{0,3}B[)\].:、]"
+)
+
+
+def _begins_a_list(rest: str, value: str, kind: Kind, sample: Sample) -> bool:
+    """Whether the lines after a first one go on to list answers, of which it is one."""
+    if sample.choices and _LIST_APART.match(rest):
+        return False
+    for line in [each for each in rest.split("\n") if each.strip()][:3]:
+        labelled = LABELLED.match(line) if sample.choices else None
+        if (kind.whole(line, sample) or (labelled and labelled[1]) or value) != value:
+            return True
+    return False
 
 
 # What follows where options are listed: `C. `.
@@ -85,6 +104,25 @@ def leading_sentence(text: str, kind: Kind, sample: Sample) -> str | None:
     return None if value and correction_in(text[rest:]) else value
 
 
+# The colon of `The best argument is:`, `最接近的是：`, up to the line that completes it.
+_INTRODUCES = re.compile(r"[:：][ \t*_]*+\n\s*+")
+_VERBS = ("is", "are", "was", "were", "be", "with", "是", "为")
+
+
+def introduced(text: str, kind: Kind, sample: Sample) -> str | None:
+    """The one option that a line of its own names after a line that ends with ``is:``."""
+    found = set()
+    for lead in _INTRODUCES.finditer(text) if kind.listed and "\n" in text else ():
+        if not text[: lead.start()].rstrip(" *_").endswith(_VERBS):
+            continue
+        line, _, rest = text[lead.end() : lead.end() + 4 * LONGEST_LINE].partition("\n")
+        value = None if _BROKEN.fullmatch(line.strip()) else kind.whole(line.strip(), sample)
+        labelled = LABELLED.match(rest.lstrip())
+        if value and not (labelled and labelled[1] != value):
+            found.add(value)
+    return found.pop() if len(found) == 1 else None
+
+
 # --- the end ----------------------------------------------------------------------------------
 
 # `### `, `=> `, `∴`: what may stand before a last line's answer.
@@ -94,6 +132,15 @@ OPENING = (
     r"(?:(?:so|therefore|thus|hence|consequently|finally|overall|ultimately|in conclusion"
     r"|in summary|in total|as a result|this means(?: that)?|we (?:can )?conclude that)\b"
     r"[,:]?\s{1,3})"
+)
+# `Maybe `, `I think it is `, `It might be: `; `可能是`, `我认为是`: what follows is a guess.
+_GUESS = re.compile(
+    rf"{OPENING}{{0,2}}(?:(?:maybe|perhaps|possibly|probably|likely|most likely|I(?: would|['’]d)?"
+    r" (?:think|guess|believe|say|suppose)(?: that)?)[,:]?\s)?"
+    r"(?:(?:it|this|that)(?:['’]s| is| was| (?:may|might|could|would|should|must)(?: well| still)?"
+    r" be)(?: probably| likely| perhaps| maybe)?:?\s)?"
+    r"(?:我(?:认为|觉得|猜)?)?(?:可能|也许|或许|大概|应该|估计)?[是为]?",
+    re.IGNORECASE,
 )
 # A noun that announces the outcome, up to the answer: `Total: `, `The sorted list is `, `Result =`;
 # not `The total weight is`.
@@ -124,27 +171,42 @@ def end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str 
     """
     block = last_block(text)
     longest = LONGEST_LIST if kind.paragraph else LONGEST_LINE + sum(map(len, sample.choices))
-    if len(block) > longest or (
-        kind.listed and ends_a_list(text, block, kind, sample, listed=listed)
-    ):
+    if len(block) > longest or (_BROKEN.fullmatch(block) and block != text.strip()):
         return None
-    bare = clean_segment(block)
+    if kind.listed and ends_a_list(text, block, kind, sample, listed=listed):
+        return None
     parts = [block]
-    if heading := _HEADING.match(bare):
-        bare = bare[heading.end() :].strip(DRESSING)
-        parts.append(bare)
-    left, sign, right = _ALMOST.split(bare)[0].rpartition("=")
+    left, sign, right = block.rpartition("=" if "=" in block else "≈")
     if sign and left[-1:] not in ("!", "<", ">"):
-        a_name = len(right) < 4 and right.strip().isalpha()
+        almost = _ALMOST.search(right)
+        right = right[: almost.start()] if almost else right
+        a_name = len(right) < 4 and right.strip(DRESSING + ".").isalpha()
         if kind.evaluates(left, sample) if kind.equations else _is_whole(text, kind) and not a_name:
             parts.append(right)
-    if kind.equations and (counted := _COUNT_PHRASE.match(bare)):
-        parts.append(bare[counted.end() :])
-    if named := _RESULT_NOUN.match(bare):
-        parts.append(bare[named.end() :])
+    if len(block) <= LONGEST_LEAD or not is_longer(block, sample.choices, LONGEST_LEAD):
+        parts += _announced_parts(clean_segment(block), kind)
     if len(text) <= longest:
         parts += [last_paragraph(text), text] if kind.paragraph else [text]
     return next((value for part in parts if (value := kind.whole(part, sample))), None)
+
+
+# `(A`: a list of options that broke off.
+_BROKEN = re.compile(r"[(\[][A-Z]")
+
+
+def _announced_parts(bare: str, kind: Kind) -> list[str]:
+    """What may be the answer in a last line that begins with words of its own: ``Total: 8``."""
+    parts = []
+    if heading := _HEADING.match(bare):
+        bare = bare[heading.end() :].strip(DRESSING)
+        parts.append(bare)
+    if kind.equations and (counted := _COUNT_PHRASE.match(bare)):
+        parts.append(bare[counted.end() :])
+    if (guess := _GUESS.match(bare)) and guess[0]:
+        parts.append(bare[guess.end() :])
+    if named := _RESULT_NOUN.match(bare):
+        parts.append(bare[named.end() :])
+    return parts
 
 
 # ` ≈ 0.028`: the same value once more.
@@ -160,14 +222,18 @@ def _is_whole(text: str, kind: Kind) -> bool:
 def ends_a_list(text: str, block: str, kind: Kind, sample: Sample, *, listed: bool) -> bool:
     """Whether the last line is one of several that could each be the answer: repeated options."""
     before = text.rstrip()[: -len(block)].rstrip() if block else ""
-    line = before[before.rfind("\n") + 1 :].strip()
-    value = kind.whole(block, sample) if line else None
+    lines = [line for line in before[-LONGEST_LIST:].split("\n") if line.strip()]
+    value = kind.whole(block, sample) if lines else None
     if value is None:
         return False
+    line = lines[-1].strip()
     other = kind.whole(line, sample)
     if other is not None and other != value:
         return True
     labelled = LABELLED.match(line)
     if labelled and len(value) == 1 and ord(value) == ord(labelled[1]) + 1:
         return True
+    if other is not None and sample.choices:  # `A.`, `B.`, `C.`, `C.`, `C.`: the list got stuck
+        named = [found[1] for each in lines if (found := LABELLED.match(each))]
+        return "".join(dict.fromkeys(named)).endswith(chr(ord(value) - 1) + value)
     return listed and len(block) > 8 and other is not None

@@ -21,6 +21,12 @@ BRIEF = 400
 """Characters of a reply whose last sentence concludes without saying so."""
 CJK = re.compile(r"[\u4e00-\u9fff]")
 
+
+def has_chinese(text: str) -> bool:
+    """Whether a Chinese character stands in a text."""
+    return not text.isascii() and CJK.search(text) is not None
+
+
 # The end of a sentence or of a clause that stands for itself; not the point of `B. text`, `3.5`.
 _CLAUSE_END = re.compile(
     r"[.!?\n;。；！](?:(?<=[\n;。；！])|(?<!\b[A-Z]\.)(?<!\bvs\.)(?<!\bi\.e\.)(?<!\be\.g\.)"
@@ -143,7 +149,8 @@ def last_verdict(
     text = without_stub(text).rstrip()
     ended = ENDED.search(text) is not None
     asked = set(_NAME.findall(question[question.rfind(".", 0, len(question) - 2) :]))
-    for number, sentence in enumerate(last_sentences(text, 12)):
+    sentences = last_sentences(text, 12)
+    for number, sentence in enumerate(sentences):
         if len(sentence) > 2 * SHORT or (number and not ended):
             break
         if number > 1 and not CONCLUDES.search(sentence):
@@ -153,7 +160,9 @@ def last_verdict(
         if len(sentence) > SAID and sentence in question:
             continue  # the question once more
         about_it = not asked or any(name in sentence for name in asked)
-        if about_it and (value := _phrase(sentence, phrases, ended=ended)):
+        hedged = HEDGED.search(sentence)
+        value = _phrase(sentence, phrases, ended=ended) if about_it and not hedged else None
+        if value:
             return Statement(value)
         found = [
             match
@@ -162,34 +171,62 @@ def last_verdict(
         ]
         if not found:
             continue
-        last = found[-1]
-        given = {values[match[1].lower()] for match in found}
-        if len(given) > 1 and not CONCLUDES.search(sentence[found[-2].end() : last.start()]):
-            return NO_ANSWER
-        before = sentence[max(0, last.start() - 40) : last.start()]
-        clause = before[max(map(before.rfind, ",，:：;→")) + 1 :]
-        after = sentence[last.end() :].strip(_AROUND)
-        is_end = not after or _GOES_ON.match(sentence, last.end())
-        if not _LEADS.search(before) or _DENIES.search(clause) or _UNSETTLED.search(after):
-            return NO_ANSWER
-        if not (is_end or CONCLUDES.search(before)):
-            return NO_ANSWER
-        return Statement(values[last[1].lower()])
-    return NO_ANSWER
+        statement = _verdict_of(sentence, found, values)
+        if not hedged:
+            return statement
+        said = {values[match[1].lower()] for match in word.finditer(text)}
+        if len(said) == 1 and len(text) <= BRIEF:
+            return statement  # what could be counts where it is all that is said
+    return _of_the_asked(sentences, asked, phrases)
 
 
+def _verdict_of(
+    sentence: str, found: Sequence[re.Match[str]], values: Mapping[str, str]
+) -> Statement:
+    """The verdict that a sentence ends with, or concludes, of those that it names."""
+    last = found[-1]
+    given = {values[match[1].lower()] for match in found}
+    if len(given) > 1 and not CONCLUDES.search(sentence[found[-2].end() : last.start()]):
+        return NO_ANSWER
+    before = sentence[max(0, last.start() - 40) : last.start()]
+    clause = before[max(map(before.rfind, ",，:：;→")) + 1 :]
+    after = sentence[last.end() :].strip(_AROUND)
+    is_end = not after or _GOES_ON.match(sentence, last.end())
+    if not _LEADS.search(before) or _DENIES.search(clause) or _UNSETTLED.search(after):
+        return NO_ANSWER
+    concludes = is_end or CONCLUDES.search(before)
+    return Statement(values[last[1].lower()]) if concludes else NO_ANSWER
+
+
+def _of_the_asked(
+    sentences: Sequence[str], asked: set[str], phrases: Sequence[tuple[re.Pattern[str], str]]
+) -> Statement:
+    """What all sentences say that begin with the one name that is asked about: ``Amy is lying.``"""
+    name = next(iter(asked)) if len(asked) == 1 else ""
+    said = {
+        _phrase(sentence, phrases, ended=True)
+        for sentence in sentences
+        if name and sentence.startswith(f"{name} ") and not _REPORTS.search(sentence)
+    }
+    value = said.pop() if len(said) == 1 else None
+    return Statement(value) if value else NO_ANSWER
+
+
+# `Amy says that`, `if`: what a sentence reports or supposes it does not say.
+_REPORTS = re.compile(r"\b(?:says?|said|claims?|if|whether)\b|[?？]", re.IGNORECASE)
 # `, which`, ` here.`, ` as the value`: after a verdict that stands.
 _GOES_ON = re.compile(
     r"[*_`\"'”’)]*(?:[,，.。—:：;]|\s(?:here|as|because|since|for|overall|in (?:this|the) \w+"
     r"|then)\b)"
 )
-# `If `, `may be `; `如果`, `可能`: a sentence that says what could be.
+# `If `, `Some say `; `如果`: a sentence that says what could be, or what others say.
 _SUPPOSED = re.compile(
     r"\A\W*(?:if(?! I (?:have|had|must))|unless|suppose|assuming|some|others|one might|people)\b"
-    r"|\b(?:may|might|could) (?:still )?be\b"
-    r"|\A\W*(?:如果|假如|若|假设|所谓)|(?<!不)可能",
+    r"|\A\W*(?:如果|假如|若|假设|所谓)",
     re.IGNORECASE,
 )
+HEDGED = re.compile(r"\b(?:may|might|could) (?:still |well |also )?be\b|(?<!不)可能", re.IGNORECASE)
+"""An answer that may be one, ``it may be True``: it counts where nothing else is said."""
 # The beginning of a sentence that broke off before it said anything: ` So the`, `\nTherefore,`.
 _STUB = re.compile(
     r"(?<=[.!?\n。])\s*(?:(?:[Ss]o|[Tt]hus|[Tt]herefore|[Hh]ence)?,?\s?(?:[Tt]he)?\s?"
@@ -254,8 +291,10 @@ _COUNTS = re.compile(
     r"|settle on|i\.e\."
     r"|comes to|which (?:is|gives|makes|leaves)|leaving|makes?|values?|equals|evaluates to"
     r"|there are"
-    r"|(?:you|I|we) (?:have|get|count)|giving|number|expression)\b"
-    r"|所以|因此|一共|总共|总数|合计|共|即|结果|等于|值[为是]|总计|答",
+    r"|(?:you|I|we) (?:have|get|count)|giving|number|expression"
+    r"|(?:it|this|that|there) (?:may|might|could|should|must)(?: well)? be|perhaps|maybe"
+    r"|probably)\b"
+    r"|可能[是有]|大概[是有]?|所以|因此|一共|总共|总数|合计|共|即|结果|等于|值[为是]|总计|答",
     re.IGNORECASE,
 )
 _COUNTS_OR_EQUALS = re.compile(rf"{_COUNTS.pattern}|=", re.IGNORECASE)

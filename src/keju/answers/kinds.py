@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from keju.answers.endings import (
+    BRIEF,
     last_count,
     last_verdict,
 )
@@ -26,7 +27,7 @@ from keju.answers.numbers import (
     plain_numerals,
     same_number,
 )
-from keju.answers.options import resembles
+from keju.answers.options import nearly_option, resembles
 from keju.answers.plain import plainly_stated
 from keju.answers.segments import (
     AMBIGUOUS,
@@ -80,6 +81,10 @@ class Kind(ABC):
         """The answer of a first sentence that is nothing else, perhaps with its reason."""
         return self.whole(sentence, sample)
 
+    def heading(self, text: str, sample: Sample) -> str | None:
+        """The answer that a text begins with, whatever follows it."""
+        return None
+
     def plainly(self, text: str, sample: Sample) -> Statement:
         """The answer that a text names without announcing it, by rules of this kind."""
         return NO_ANSWER
@@ -103,6 +108,7 @@ class Choice(Kind):
         if statement != NO_LABEL:
             return statement
         label = bare_label(segment, sample.labels, sample.choices)
+        label = label or nearly_option(segment, sample.choices)
         return Statement(label) if label else statement
 
     def whole(self, text: str, sample: Sample) -> str | None:
@@ -121,6 +127,22 @@ class Choice(Kind):
         )
         return option[1] if is_option else None
 
+    def heading(self, text: str, sample: Sample) -> str | None:
+        """The label that a short reply begins with, where it says nothing of another option.
+
+        ``D) VBAC (Vaginal …``; not ``D) is wrong``, ``A) one, B) two``.
+        """
+        if len(text) > 2 * BRIEF:
+            return None
+        lines = {line.strip(" :") for line in text.split("\n")} - {""}
+        if len(lines) == 1 and ". " not in (line := lines.pop()):
+            return nearly_option(line, sample.choices)  # copied badly, perhaps again and again
+        head = _HEAD.match(text)
+        if head is None or head[1] not in sample.labels or _REMARKS.match(text, head.end()):
+            return None
+        others = {each[1] for each in _ANY_LABEL.finditer(text, head.end())}
+        return head[1] if others <= {head[1]} else None
+
     def plainly(self, text: str, sample: Sample) -> Statement:
         return plainly_stated(text, sample)
 
@@ -137,6 +159,15 @@ _WITH_REASON = re.compile(
 
 # A label and a text that need not be its own, `(C) Belle and Sebastian`: the label counts.
 _AN_OPTION = re.compile(r"[(\[]?([A-Z])([)\].、])\s*+(\S.*)", re.DOTALL)
+# `D) `, `(D) `: a reply that begins with an option.
+_HEAD = re.compile(r"\s*+[*_]{0,2}[(\[]?([A-Z])[)\]][*_]{0,2}[ \t]++(?=\S)")
+# What is said of an option, not by it: ` is wrong`.
+_REMARKS = re.compile(
+    r"(?:is|are|was|were|can|cannot|could|would|does|did|has|have|might|may|seems|looks|says|fails"
+    r"|and|or|not|but)\b",
+    re.IGNORECASE,
+)
+_ANY_LABEL = re.compile(r"(?<!\w)[(\[]?([A-Z])[)\].:](?=\s)")
 # What is more than a text of a few words: ` is wrong`, ` fails.`, `, (B)`.
 _IS_SENTENCE = re.compile(
     r"[.?!。]\Z|[(\[][A-Z][)\]]|\b(?:is|are|was|were|not|cannot|can|does|do|did|would|because"
@@ -295,6 +326,8 @@ def _last_number(text: str) -> str | None:
 
 # `**?`: the verdict is asked about.
 _QUESTION_MARK = re.compile(r"[*_\"'”’]{0,3}\?")
+# ` or not True`, ` and (`: the word begins an expression.
+_IN_EXPRESSION = re.compile(r"\s+(?:and|or)\s+(?:not\b|\()", re.IGNORECASE)
 # `. `, `, `, ` — `: what sets a leading verdict off from its reasons.
 _SET_OFF = re.compile(r"[*_\"'”’]{0,3}(?:[.,;:!。，：]|\s[-–—]|\s(?:because|since|as)\b)")
 # ` longer`: the word after `no`.
@@ -361,6 +394,8 @@ class Verdict(Kind):
             return Statement(value)
         if _QUESTION_MARK.match(bare, end):
             return NO_ANSWER
+        if _IN_EXPRESSION.match(bare, end):
+            return NO_ANSWER
         link = LINK.match(bare, end)
         other = self._match_at(bare, link.end()) if link and link[0] else None
         is_second = link and other and counts_as_second(bare, link[0], other.end(), other.end())
@@ -383,7 +418,7 @@ class Verdict(Kind):
             return value
         bare = clean_segment(text)
         if self._sentence and (said := self._sentence.fullmatch(bare)):
-            bare = said[1]
+            bare = said[1].replace(" an ", " ").replace(" a ", " ")
         match = self._pattern.fullmatch(bare.strip("[]() "))
         return self._values[match[1].lower()] if match else None
 

@@ -206,10 +206,16 @@ _CLOSING = re.compile(
 )
 
 
+_CLOSES = ("(", "[", "ption", "hoice", "选项")
+"""A part of all that `_CLOSING` may end with."""
+
+
 def _after_its_text(bare: str, labels: str, choices: Sequence[str]) -> Statement:
     """The label that ends the first sentence of `bare`, after the option's text or a remark."""
     end = SENTENCE_END.search(bare)
     sentence = bare[: end.start()] if end else bare
+    if not any(map(sentence.__contains__, _CLOSES)):
+        return NO_LABEL
     closing = _CLOSING.fullmatch(sentence.rstrip(" *_`\"'”’"))
     if closing is None or (label := closing[2] or closing[3]) not in labels:
         return NO_LABEL

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from keju.answers.endings import (
     BRIEF,
-    CJK,
     CONCLUDES,
     CONTRAST,
     ENDED,
     HEDGES,
     SHORT,
     clauses,
+    has_chinese,
     is_unsure,
     without_stub,
 )
@@ -65,14 +65,16 @@ _LETTER = re.compile(
     r"|therefore|choose|guess|answer|for|either|and|or|not|but|get|gives|leaves|it|options?"
     r"|[Ii]t[’']s|[Tt]hat[’']s|[Oo]nly"
     r"|[Ss]o|[Tt]hus|[Hh]ence) )([A-HJ-Z]|I(?! [a-z]))(?!\. [a-z])"
-    r"(?=[.,;:!?)。,]|[\s*_\"'”’)]{0,3}\Z| (?:is|was|it is|fits|feels|seems|works|because|since"
-    r"|remains|survives"
+    r"(?=[.,;:!?)。,](?![A-Za-z])|[\s*_\"'”’)]{0,3}\Z| (?:is|was|it is|fits|feels|seems"
+    r"|works|because|since|remains|survives"
     r"|instead|as|here|for|and|or|both|are|have|can|could|would|should|might)\b)"
 )
 # `system B.`, `hepatitis B`: perhaps an option.
 _WEAK = re.compile(
     r"(?<=[a-z] )([B-HJ-Z])(?!\. [a-z])(?=[.,;:!?)。,]|[\s*_\"'”’)]{0,3}\Z| (?:and|or|is|was)\b)"
 )
+# A part of each of them: a capital letter alone, or a letter before a bracket.
+_MAY_BE_LABEL = re.compile(r"(?<![A-Za-z])(?:[A-Z](?![A-Za-z])|[a-z]\s?(?:选?项)?[)\]])")
 _WORD = re.compile(r"\w")
 
 
@@ -85,8 +87,8 @@ def mentions(sentence: str, sample: Sample) -> list[Mention]:
         Mention(label, start, end, True)
         for start, end, label in texts_in(sentence.lower(), sample.choices)
     ]
-    letters = _LETTER_ZH if CJK.search(sentence) else _LETTER
-    for pattern in (_LABEL, letters, _WEAK):
+    letters = _LETTER_ZH if has_chinese(sentence) else _LETTER
+    for pattern in (_LABEL, letters, _WEAK) if _MAY_BE_LABEL.search(sentence) else ():
         for match in pattern.finditer(sentence):
             label = match[match.lastindex or 0].upper()
             start, end = match.span(pattern is not _LABEL)
@@ -110,9 +112,11 @@ def mentions(sentence: str, sample: Sample) -> list[Mention]:
 
 # Where a clause of a sentence ends; not the comma of `1,000`, the colon of `3:1`.
 _COMMA = re.compile(r"[,，;→](?!\d)|[:：](?!\s{0,2}\W{0,3}\w\b)|——|\bbut\b|但|而(?!是)")
-# Before a mention that is one of several: `either`, `要么`, `confirm A or `.
+# Before a mention that is one of several: `either`, `要么`, `confirm A or `, `, or it might be `.
 _OPEN = re.compile(
-    r"\b(?:[Ee]ither|between|whether)\b|要么|介于|\b[A-Z][)\]]? (?:or|and|vs\.?) \(?\Z"
+    r"\A\W*(?:[Oo]r\b|或)[^,，]*(?:\bbe|是)(?: the| an?)? ?\Z"
+    r"|\b(?:[Ee]ither|between|whether)\b|要么|介于"
+    r"|\b[A-Z][)\]]? (?:or|and|vs\.?) \(?\Z"
 )
 # Between two options of which the second is set against the first.
 _BUT = re.compile(r"\bbut\b|但|而", re.IGNORECASE)
@@ -176,17 +180,22 @@ class _Named(NamedTuple):
 
 def _named(sentence: str, sample: Sample) -> _Named:
     """What a spoken sentence says of options."""
-    if sentence.rstrip("*_\"'”’) ").endswith(("?", "？")) or supposes(sentence, sample):
+    if sentence.rstrip("*_\"'”’) ").endswith(("?", "？")):
+        return _Named()
+    found = mentions(sentence, sample)
+    if not found or supposes(sentence, sample):
         return _Named()
     if _ONE_WORD.fullmatch(sentence):
         return _Named(is_open=True)
-    sentence = _IS_MY_ANSWER.sub("", sentence)
+    if (mine := _IS_MY_ANSWER.search(sentence)) is not None:
+        sentence = sentence[: mine.start()]
+        found = mentions(sentence, sample)
     kept: list[Mention] = []
     discussed: list[Mention] = []
     is_open = denied = False
     before: Mention | None = None
     clause_ends = [match.end() for match in _COMMA.finditer(sentence)]
-    for mention in mentions(sentence, sample):
+    for mention in found:
         commas = [end for end in clause_ends if end <= mention.start]
         link = sentence[before.end : mention.start] if before else ""
         differs = before and before.label != mention.label and not _BUT.search(link)
@@ -239,8 +248,18 @@ def _is_answer(sentence: str, mention: Mention, sample: Sample) -> bool:
     return _AFTER_TEXT.match(sentence, mention.end) is not None
 
 
+# A part of every English match of `SUPPOSES`, in small letters; quicker to find than a pattern.
+_SUPPOSING = (
+    "if", "unless", "suppos", "assuming", "were ", " might", " may", " could", " would", " will",
+    " often", " tend", " students", " people", " readers", " candidates", " sources", " textbooks",
+    " authors",
+)  # fmt: skip
+
+
 def supposes(sentence: str, sample: Sample) -> bool:
     """Whether a sentence supposes what it says, other than in the question's own words."""
+    if not has_chinese(sentence) and not any(map(sentence.lower().__contains__, _SUPPOSING)):
+        return False
     for match in SUPPOSES.finditer(sentence):
         words = sentence[match.start() : match.end() + 6].casefold()
         if words not in sample.text.casefold() and not CONCLUDES.search(sentence, match.end()):
@@ -341,6 +360,11 @@ def _concluded(text: str, sample: Sample) -> Statement:
 
 # Right before the end of a reply without a full stop: `is `, `: `, `为`.
 _IS = re.compile(r"(?:\b(?:is|are|be|equals)|[:：=是为即])[\s*_\"“]*(?:the )?\Z")
+# `It might be the `: before an option at the end of a sentence.
+_MAY_BE = re.compile(
+    r"(?:\b(?:may|might|could|should|must)(?: well| still)? be|可能是|也许是)[\s*_\"“]*"
+    r"(?:the |an? )?\Z"
+)
 # After an option's text that begins a sentence: ` is the `, `就是`.
 _SUBJECT = re.compile(
     r"[\s*_\"'”’」》]*(?:(?:is|are|was|were|from|here|makes?|produces?|does|has)\b|[就才正]?是|符合"
@@ -373,5 +397,7 @@ def _only_one(sentences: list[str], sample: Sample) -> Statement:
                 return NO_LABEL
             spoken_of.add(mention.label)
             begins = mention.start < 6 and _SUBJECT.match(sentence, mention.end)
-            is_clear = is_clear or bool(begins) or not (mention.by_text or mention.weak)
+            is_end = not sentence[mention.end :].strip(_AROUND)
+            is_said = begins or (is_end and _MAY_BE.search(sentence, 0, mention.start))
+            is_clear = is_clear or bool(is_said) or not (mention.by_text or mention.weak)
     return Statement(spoken_of.pop()) if len(spoken_of) == 1 and is_clear else NO_LABEL

@@ -50,7 +50,7 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
     first; then letter case and dressing aside, in another spelling, and by value. None where no
     choice or more than one fits. `labels` are A, B, C, … by default.
     """
-    if not choices:
+    if not choices or is_longer(segment, choices, LONGEST_DRESSED):
         return None
     texts = option_texts(tuple(choices))
     wanted = segment.strip()
@@ -73,6 +73,9 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
     return labels[fits[0]] if labels else chr(ord("A") + fits[0])
 
 
+LONGEST_DRESSED = 60
+"""Characters that may stand around a text that is an option's."""
+
 # --- other spellings ---------------------------------------------------------------------------
 
 LONGEST_SPELT = 200
@@ -82,9 +85,10 @@ LONGEST_SPELT = 200
 _FRACTION = re.compile(r"\\[dt]?frac ?(?:\{([^{}]*)\} ?\{([^{}]*)\}|(\d)(\d))")
 # The `\log` of `O(\log n)`, the `\left` of `\left(`.
 _COMMAND = re.compile(r"\\(?:left|right|text|mathrm|mathbf|displaystyle|[,;:! ])|\\")
-# `the `, `about `, `x = `: what may stand before a value without changing it.
+# `the `, `about `, `≈`: what may begin a text without changing it; not the `the` of `theory`.
 _BEFORE_VALUE = re.compile(
-    r"(?:the|an?|about|approximately|approx\.?|roughly|around|exactly|[≈~=])\s*+(?=\S)", re.I
+    r"\A(?:(?:the|an?|about|approximately|approx\.?|roughly|around|exactly)\s++|[≈~=]\s*+)(?=\S)",
+    re.I,
 )
 _UNITS = (
     (re.compile(r"(?<=\d)\s?[ΩωΩ]|(?<=\d) ?ohms?\b", re.I), " ohm"),
@@ -162,6 +166,8 @@ def _by_spelling(text: str, options: _Spellings) -> list[int]:
     if not text:
         return []
     same = [index for index, option in enumerate(options.texts) if option == text]
+    folded = text.casefold()
+    same = same or [i for i, option in enumerate(options.texts) if option.casefold() == folded]
     if same or not any(options.quantities) or (wanted := _quantity(text)) is None:
         return same
     found = []
@@ -230,19 +236,120 @@ def _spoken_texts(choices: tuple[str, ...]) -> list[tuple[str, str]]:
 
 _WORDS = re.compile(r"\w+")
 _ASIDE = frozenset({"the", "a", "an", "so", "thus", "therefore", "hence", "is", "are"})
+_NEGATIONS = frozenset({"not", "no", "never", "none", "without", "cannot", "neither", "nor", "t"})
+
+
+# The verb of `the third is the mangoes`.
+_COPULA = re.compile(r"\b(?:is|are|was|were)\b")
+
+
+class _Phrase(NamedTuple):
+    """The telling words of an option, those before its verb and those after it."""
+
+    words: list[str]
+    first: set[str]
+    rest: set[str]
+    negations: frozenset[str]
+
+
+def _phrase(text: str) -> _Phrase:
+    words = _telling(text)
+    first, *rest = _COPULA.split(text)
+    return _Phrase(
+        words, set(_telling(first)), set(_telling(" ".join(rest))), _NEGATIONS.intersection(words)
+    )
+
+
+@lru_cache(maxsize=1024)
+def _phrases(choices: tuple[str, ...]) -> list[_Phrase]:
+    return list(map(_phrase, option_texts(choices).plain))
 
 
 def paraphrased(sentence: str, choices: Sequence[str]) -> str | None:
-    """The one option that a sentence says in fewer words, or in a few more: ``Blue is second.``"""
-    said = [word for word in _WORDS.findall(sentence.lower()) if word not in _ASIDE]
+    """The one option that a sentence says in fewer words, or in a few more: ``Blue is second.``
+
+    It may turn it round: ``The cheapest fruit is the kiwis`` for ``The kiwis are the cheapest``.
+    """
+    plain = sentence.lower()
+    said = _phrase(plain)
+    clause = _phrase(plain.rpartition(",")[2])
     fits = []
-    for index, text in enumerate(option_texts(tuple(choices)).plain):
-        words = [word for word in _WORDS.findall(text) if word not in _ASIDE]
-        short, long = sorted((said, words), key=len)
+    for index, option in enumerate(_phrases(tuple(choices))):
+        if option.negations != said.negations:
+            continue
+        short, long = sorted((said.words, option.words), key=len)
         left = iter(long)
-        if len(short) >= 3 and len(long) <= 2 * len(short) and all(word in left for word in short):
+        is_short = len(short) >= 3 and len(long) <= 2 * len(short)
+        is_turned = option.rest and option.rest <= clause.first and option.first == clause.rest
+        if (is_short and all(word in left for word in short)) or (
+            is_turned and len(clause.first) <= len(option.words) >= 3
+        ):
             fits.append(chr(ord("A") + index))
     return fits[0] if len(fits) == 1 else None
+
+
+def without_half_option(text: str, choices: Sequence[str]) -> str:
+    """`text` without a last line that broke off in the middle of one option's text."""
+    begin = text.rfind("\n") + 1
+    if len(text) - begin > LONGEST_SPELT:
+        return text
+    half = plain_text(text[begin:])
+    is_half = len(half) >= LEAST_PART and sum(
+        option.startswith(half) and option != half for option in option_texts(tuple(choices)).plain
+    )
+    return text[:begin].rstrip() if is_half == 1 else text
+
+
+def _telling(text: str) -> list[str]:
+    """The words of a text that tell it from another."""
+    return [word for word in _WORDS.findall(text) if word not in _ASIDE]
+
+
+LEAST_COPIED = 0.75
+"""The share of words in common from which on a text is a bad copy of an option."""
+LEAST_PART = 8
+"""Characters of a text that may be a part of an option."""
+
+
+def nearly_option(text: str, choices: Sequence[str]) -> str | None:
+    """The one option that an announced text is a part of, or a copy of with a few wrong words.
+
+    ``the customer's training`` is a part of ``It is the customer's training``; ``Dad of the Bride``
+    is meant for ``Father of the Bride``. A text with numbers says what it says, and so does a
+    negation.
+    """
+    if len(text) > 2 * LONGEST_SPELT:
+        return None
+    said = plain_text(text.partition("\n")[0])
+    if not LEAST_PART <= len(said) <= LONGEST_SPELT:
+        return None
+    plain = option_texts(tuple(choices)).plain
+    options = _words_of(tuple(choices))
+    words = frozenset(_WORDS.findall(said))
+    holding = [i for i, option in enumerate(plain) if said in option and words <= options[i]]
+    if len(holding) == 1 and 3 * len(said) > len(plain[holding[0]]):
+        return chr(ord("A") + holding[0])
+    if len(words) < 3 or _DIGIT.search(said):
+        return None
+    shares = [_in_common(words, option) for option in options]
+    share = max(shares, default=0.0)
+    if share < LEAST_COPIED or shares.count(share) > 1:
+        return None
+    index = shares.index(share)
+    own = options[index]
+    speaks_for_another = any(words & other - own for other in options)
+    return None if speaks_for_another or (words ^ own) & _NEGATIONS else chr(ord("A") + index)
+
+
+@lru_cache(maxsize=1024)
+def _words_of(choices: tuple[str, ...]) -> list[frozenset[str]]:
+    """The words of each option."""
+    return [frozenset(_WORDS.findall(text)) for text in option_texts(choices).plain]
+
+
+def _in_common(first: frozenset[str], second: frozenset[str]) -> float:
+    """The share of the words of two texts that both have."""
+    return 2 * len(first & second) / (len(first) + len(second) or 1)
 
 
 def resembles(text: str, choices: Sequence[str]) -> bool:
@@ -262,6 +369,8 @@ def _pairs(text: str) -> set[str]:
 _PLURALS = {"on": "a", "us": "i", "um": "a", "ty": "ties", "ry": "ries", "cy": "cies"}
 # The verb of `it increases`.
 _ITS_VERB = re.compile(r"it ([a-z]{4,})s")
+# The beginning of `It was the employee's performance`.
+_IT_IS = re.compile(r"(?:it|they|there|this|these) (?:is|are|was|were) ")
 # The reason in `No, because the goods were late`.
 _REASON = re.compile(r"\b(?:because|since) (.{20,})")
 
@@ -273,6 +382,8 @@ def _other_form(text: str, options: Sequence[tuple[str, str]]) -> str:
         return part if sum(part in other for other, _ in options) == 1 else ""
     if verb := _ITS_VERB.fullmatch(text):
         return verb[1]
+    if (there := _IT_IS.match(text)) and len(text) - there.end() >= LEAST_PART:
+        return text[there.end() :]
     return text[:-2] + _PLURALS[text[-2:]] if len(text) > 4 and text[-2:] in _PLURALS else ""
 
 

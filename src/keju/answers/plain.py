@@ -9,11 +9,19 @@ from __future__ import annotations
 import re
 
 from keju.answers.decision import CORRECTION, correction_in
-from keju.answers.endings import ASKS_WRONG, BRIEF, CJK, SHORT, clauses, without_stub
+from keju.answers.endings import (
+    ASKS_WRONG,
+    BRIEF,
+    SHORT,
+    clauses,
+    has_chinese,
+    last_sentences,
+    without_stub,
+)
 from keju.answers.labels import read_label
 from keju.answers.mentions import concluded, mentions, supposes
 from keju.answers.negation import LINK
-from keju.answers.options import labels_of_texts, names_any
+from keju.answers.options import labels_of_texts, names_any, paraphrased, without_half_option
 from keju.answers.segments import DRESSING, NO_LABEL, Statement
 from keju.types import Sample
 
@@ -26,6 +34,8 @@ _BEGINNING = re.compile(r"[.\n。;]\s?")
 # The `not ` of `I have not double-checked`.
 _NEVER_DONE = re.compile(r"(?:\bnot|n[’']t|没有?|未) ?\Z")
 _LETTER = re.compile(r"[A-J](?![A-Za-z0-9])")
+# `A. A.D.A`: nothing but labels.
+_ONLY_LABELS = re.compile(r"\s*+(?:[A-Z][.,;:)\s]++)*+[A-Z]?[.,;:)\s]*+")
 
 # --- wordings that lean towards an option --------------------------------------------------------
 
@@ -121,10 +131,12 @@ _RIGHT = re.compile(
     r"|正确|(?<![不])(?:符合|对(?=的|[。,;!]|\Z)|合适|恰当|成立|满足)|当选|为答案|是答案",
     re.IGNORECASE,
 )
-# A part of all that calls an option right, in small letters.
-_MAYBE_RIGHT = re.compile(
-    r"[cr](?:orrect|ight)|best|likely|accurate|appropriate|suit|answer|yes|true"
-)
+# A part of all that calls an option right, in small letters; quicker to find than a pattern.
+_MAYBE_RIGHT = (
+    "correct", "right", "best", "likely", "accurate", "appropriate", "suit", "the answer", "yes",
+    "true",
+)  # fmt: skip
+_SYMBOLS = re.compile(r"[\u4e00-\u9fff✓✔✅☑√✗✘❌×]")
 # The option is said to be the one, whatever it says itself: `不准确,符合题意,当选`.
 _CHOSEN = re.compile(r"(?<![不非])(?:当选|符合题意|为答案|是答案)")
 _SUPPOSES = re.compile(r"\b(?:if|whether|unless)\b|如果|假如|若", re.IGNORECASE)
@@ -146,19 +158,27 @@ def plainly_stated(text: str, sample: Sample) -> Statement:
     """The one option that a reply without an announcement names as its answer."""
     if len(sample.labels) < 2:
         return NO_LABEL  # a row that lost its options: whatever is named may be another
+    if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text) and len(set(_LETTER.findall(text))) > 1:
+        return NO_LABEL
     text = without_stub(text)
-    if len(text) > SHORT and not _ENDED.search(text[-8:].rstrip()):
-        return NO_LABEL  # it breaks off
+    if text[-2:-1] in ("(", "[") and text[-1:].isupper():  # a label that broke off says nothing
+        text = text[:-2].rstrip()
+    if not _ENDED.search(text[-8:].rstrip()):
+        text = without_half_option(text, sample.choices)
+        if len(text) > SHORT and not _ENDED.search(text[-8:].rstrip()):
+            return NO_LABEL  # it breaks off
     tail = text[-TAIL:]
     if len(text) > BRIEF and not (_LETTER.search(tail) or names_any(tail, sample.choices)):
-        return NO_LABEL
+        last = "".join(last_sentences(tail))
+        label = paraphrased(last, sample.choices) if last[-1:] == "." else None
+        return Statement(label) if label else NO_LABEL
     if correction_in(tail) and (taken_back := list(CORRECTION.finditer(tail))):
         rest, at = tail[taken_back[-1].end() :], taken_back[-1].start()
         if mentions(rest, sample):
             tail = rest
         elif not _NEVER_DONE.search(tail, max(0, at - 12), at):
             return NO_LABEL
-    chinese = not tail.isascii() and CJK.search(tail) is not None
+    chinese = has_chinese(tail)
     near = tail
     if len(tail) > NEAR:  # from the beginning of a sentence on
         near = tail[-NEAR:]
@@ -224,7 +244,8 @@ def _beyond_text(remark: str, label: str, sample: Sample) -> str:
 
 def _called_right(text: str, sample: Sample, chinese: bool) -> Statement:
     """The one option that is called right; where the wrong one is asked for, perhaps that one."""
-    if text.isascii() and not _MAYBE_RIGHT.search(text.lower()):
+    symbols = not text.isascii() and _SYMBOLS.search(text)
+    if not symbols and not any(map(text.lower().__contains__, _MAYBE_RIGHT)):
         return NO_LABEL
     right: set[str] = set()
     chosen: set[str] = set()

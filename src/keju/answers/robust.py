@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from keju.answers.cues import as_named, without_cues
 from keju.answers.decision import Stated, correction_in, decide
 from keju.answers.edges import (
     BARE,
     LABELLED,
     end_of_reply,
     ends_a_list,
+    introduced,
     leading_answer,
     leading_sentence,
 )
@@ -71,8 +73,7 @@ _WIDE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 
 # The colon of `D:`, `The Fugitive:`; not of the cue `A:`.
 _COLON = re.compile(r"(?<!\bA)\s?:\s*\Z")
-# `A: So the `: the cue that a prompt ends with, which is no label.
-_ANSWERS_CUE = re.compile(r"A:\s+(?=(?:[Ss]o )?[Tt]he (?:final |correct )?answer\b)")
+_OPENS_LABEL = frozenset("([ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 class RobustReader(Reader):
@@ -82,7 +83,7 @@ class RobustReader(Reader):
     """
 
     name = "robust"
-    version = 3
+    version = 4
     scores_cut = False
 
     def __init__(
@@ -120,7 +121,7 @@ class RobustReader(Reader):
             bare = _COLON.sub("", text) if ":" in text else text
             if value := kind.whole(bare, sample):
                 return Answer(value, "fallback", cut=cut)
-        if not text.strip():
+        if not text or text.isspace():
             return Answer(reason="empty", cut=cut)
         answer = self._read(text, kind, sample)
         return msgspec.structs.replace(answer, cut=True) if cut and not answer.cut else answer
@@ -142,11 +143,13 @@ class RobustReader(Reader):
             text = split_any_thinking(text).text
         if not is_ascii and self._tolerant is TOLERANT and CJK.search(text):
             text = normal_chinese(text)
-        if text[:2] == "A:" and (cue := _ANSWERS_CUE.match(text)):
-            text = text[cue.end() :]
+        if ":" in text[:4] or ":" in text[-4:]:
+            text = without_cues(text, self._kind_of(sample), sample)
         if sample.choices and "\n" in "".join(sample.choices):
             text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
+        if sample.choices and text[:1] in _OPENS_LABEL:
+            sample = as_named(text, sample)
         return text, sample, False
 
     def fallback(self, text: str, sample: Sample) -> Answer:
@@ -211,7 +214,7 @@ class RobustReader(Reader):
             return None
         if text.find("nswer", 0, at) >= 0 or text.find("nswer", at + 6) >= 0 or "NSWER" in text:
             return None
-        if _CORRECT_OPTION.search(text):
+        if "orrect " in text and _CORRECT_OPTION.search(text):
             return None
         if "\\" in text and "boxed" in text:
             return None
@@ -255,6 +258,8 @@ class RobustReader(Reader):
         """What a stretch answers in which nothing is announced."""
         if value := end_of_reply(text, kind, sample, listed="echoed_options" in signs):
             return Answer(value, "fallback", signs=signs)
+        if value := introduced(text, kind, sample):
+            return Answer(value, "tolerant", signs=signs)
         leading = None if "echoed_options" in signs else leading_sentence(text, kind, sample)
         if "echoed_options" in signs:
             lines = (
@@ -274,6 +279,8 @@ class RobustReader(Reader):
         if reason == AMBIGUOUS.reason:
             return Answer(reason=reason, signs=signs)
         answer = self.fallback(text, sample)
+        if answer.value is None and not signs and (value := kind.heading(text, sample)):
+            return Answer(value, "fallback")
         return msgspec.structs.replace(answer, signs=signs) if signs else answer
 
     # --- worked examples that a reply repeats ---

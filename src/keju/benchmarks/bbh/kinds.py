@@ -102,8 +102,9 @@ _PREMISES = r"(?:,? (?:given|from|based on|by) (?:the|these|all the)[a-z ]{0,30}
 # `The argument, given the premises, is not deductively valid`; `So the sentence is plausible`.
 _JUDGEMENT = re.compile(
     rf"{OPENING}{{0,2}}(?:the|this) (?:given |above |whole )?(?:argument|deduction|reasoning"
-    rf"|inference|syllogism|sentence|statement|claim|scenario){_PREMISES} is "
-    r"((?:not )?(?:(?:deductively|logically) )?(?:valid|invalid|plausible|implausible))"
+    rf"|inference|syllogism|sentence|statement|claim|scenario){_PREMISES} is (?:an? )?"
+    r"((?:not )?(?:an? )?(?:(?:deductively|logically) )?(?:valid|invalid|plausible|implausible))"
+    rf"(?: (?:logical |deductive )?(?:argument|inference|deduction|one|sentence|statement))?"
     rf"{_PREMISES}",
     re.IGNORECASE,
 )
