@@ -285,16 +285,20 @@ def _stands_alone(sentence: str, match: re.Match[str]) -> bool:
     return not (before.isalnum() and before.isascii()) and not (after.isalnum() and after.isascii())
 
 
+# `it may be `, `perhaps `; `大概是`: of what a guess says there may be no other number.
+_GUESSES = (
+    r"\b(?:(?:it|this|that|there) (?:may|might|could|should|must)(?: well)? be|perhaps|maybe"
+    r"|probably)\b|可能[是有]|大概[是有]?"
+)
+_GUESS = re.compile(_GUESSES, re.IGNORECASE)
 # `so I have `, `a final count of `, `settle on `, `i.e. `, `total is `; `所以`, `一共有`, `总数是`.
 _COUNTS = re.compile(
     r"\b(?:so|therefore|thus|hence|altogether|in all|in total|totals?|sum|count|result"
     r"|settle on|i\.e\."
     r"|comes to|which (?:is|gives|makes|leaves)|leaving|makes?|values?|equals|evaluates to"
     r"|there are"
-    r"|(?:you|I|we) (?:have|get|count)|giving|number|expression"
-    r"|(?:it|this|that|there) (?:may|might|could|should|must)(?: well)? be|perhaps|maybe"
-    r"|probably)\b"
-    r"|可能[是有]|大概[是有]?|所以|因此|一共|总共|总数|合计|共|即|结果|等于|值[为是]|总计|答",
+    r"|(?:you|I|we) (?:have|get|count)|giving|number|expression)\b"
+    rf"|{_GUESSES}|所以|因此|一共|总共|总数|合计|共|即|结果|等于|值[为是]|总计|答",
     re.IGNORECASE,
 )
 _COUNTS_OR_EQUALS = re.compile(rf"{_COUNTS.pattern}|=", re.IGNORECASE)
@@ -325,7 +329,7 @@ def last_count(text: str) -> str | None:
             return str(NUMBER_WORDS.get(behind[1].lower(), behind[1]))
         found = list((_COUNTS if number else _COUNTS_OR_EQUALS).finditer(plain))
         for cue in reversed(found):
-            rest = plain[cue.end() :]
+            rest = plain if _GUESS.fullmatch(cue[0]) else plain[cue.end() :]
             all_numbers = numbers_in(rest)
             numbers = [each.plain for each in all_numbers if each.clear and not each.percent]
             words = [str(NUMBER_WORDS[each.lower()]) for each in _NUMBER_WORD.findall(rest)]

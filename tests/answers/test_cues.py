@@ -1,0 +1,96 @@
+"""What replies of small models repeat, copy badly, or only suppose."""
+
+from __future__ import annotations
+
+import pytest
+
+from keju.answers.kinds import Choice, Number, Verdict
+from keju.answers.robust import RobustReader
+from keju.answers.wordings import ANSWER_COLON
+from keju.types import Sample
+
+DATES = ("03/11/2021", "03/12/2021", "02/25/2021", "03/11/2012", "03/10/2021")
+FILMS = ("Father of the Bride", "Monsters, Inc", "The Girl on the Train", "Dead Man Walking")
+CASES = ("It was the nurse's shift", "It was the surgeon's shift", "Ambiguous")
+FRUITS = tuple(f"The {name} are the second-most expensive" for name in ("kiwis", "plums", "pears"))
+BOOL = Verdict({"true": "True", "false": "False"}, equations=True)
+
+
+def read(reply: str, choices: tuple[str, ...]) -> str | None:
+    reader = RobustReader(Choice(), strict=ANSWER_COLON)
+    sample = Sample(id="x", subset="s", index=0, text="?", target="A", choices=choices)
+    return reader.read(reply, sample).value
+
+
+@pytest.mark.parametrize(
+    ("reply", "choices", "label"),
+    [
+        # the prompt's own cue
+        ("A: 03/12/2021", DATES, "B"),
+        ("A: A: (C)", DATES, "C"),
+        ("03/12/2021\n\nA:", DATES, "B"),
+        ("A:", DATES, None),
+        ("A: 03/11/2021\nB: 03/12/2021\nC: 02/25/2021", DATES, None),
+        # a label with the text of another option names that text from then on
+        ("(B) 03/10/2021\n\nThe answer is 03/10/2021.", DATES, "B"),
+        ("E: 03/11/2021", DATES, "E"),
+        ("(B) 03/10/2021\n\nThe answer is (D).", DATES, "D"),
+        # bad copies and parts of options
+        ("The answer is The Girl in the Train.", FILMS, "C"),
+        ("Dad of the Bride:\nDad of the Bride:", FILMS, "A"),
+        ("The answer is not Father of the Bride.", FILMS, None),
+        ("The answer is the nurse's shift.", CASES, "A"),
+        ("The answer is the shift.", CASES, None),
+        ('The pronoun "their" refers to the surgeon\'s shift.', CASES, "B"),
+        ("The correct answer is later than 03/11/2021, so", DATES, None),
+        # a sentence turned round, and half an option after it
+        ("So the second-most expensive fruit is the pears.\nThe pears are the sec", FRUITS, "C"),
+        ("So the second-most expensive fruit is not the pears.", FRUITS, None),
+        # lists
+        ("Dead Man Walking\n\nOptions:\n\nA) Father of the Bride\nB) Monsters, Inc", FILMS, "D"),
+        ("A.\nB.\nC.\nD.\nD.\nD.", FILMS, None),
+        ("(A)\n\nB)\n\nC)\n\nThe answer is (C).", FILMS, "C"),
+        ("The correct order of the options is:\n\n(A", FILMS, None),
+        ("The film most like these is:\n\nB) Monsters, Inc\n\nThis is because it has", FILMS, "B"),
+        ("A. A.D.A.D.B.A.A.", FILMS, None),
+    ],
+)
+def test_small_models(reply: str, choices: tuple[str, ...], label: str | None) -> None:
+    assert read(reply, choices) == label
+
+
+@pytest.mark.parametrize(
+    "wording",
+    [
+        "It may be {}.",
+        "It might be {}.",
+        "Maybe {}",
+        "Perhaps {}.",
+        "Probably {}.",
+        "I think it is {}.",
+        "It could be {}",
+    ],
+)
+def test_a_hedged_only_answer_counts_for_every_kind(wording: str) -> None:
+    question = Sample(id="x", subset="s", index=0, text="?", target="")
+    for kind, answer in ((Number(), "7"), (BOOL, "True")):
+        reader = RobustReader(kind, strict=ANSWER_COLON)
+        assert reader.read(wording.format(answer), question).value == answer
+    assert read(wording.format("(B)"), FILMS) == "B"
+    assert read(wording.format("Dead Man Walking"), FILMS) == "D"
+
+
+@pytest.mark.parametrize("wording", ["It may be {}, or it may be {}.", "It could be {} or {}."])
+def test_two_hedged_answers_are_none(wording: str) -> None:
+    question = Sample(id="x", subset="s", index=0, text="?", target="")
+    for kind, answers in ((Number(), ("7", "8")), (BOOL, ("True", "False"))):
+        reader = RobustReader(kind, strict=ANSWER_COLON)
+        assert reader.read(wording.format(*answers), question).value is None
+    assert read(wording.format("B", "C"), FILMS) is None
+    assert read(wording.format("Dead Man Walking", "Monsters, Inc"), FILMS) is None
+
+
+def test_an_expression_is_no_verdict() -> None:
+    reader = RobustReader(BOOL, strict=ANSWER_COLON)
+    question = Sample(id="x", subset="s", index=0, text="?", target="")
+    assert reader.read('The answer is "False or not True".', question).value is None
