@@ -3,6 +3,7 @@
 | a rule about | goes to |
 |---|---|
 | reasoning that is not the answer, ``<think>`` | `thinking` |
+| the prompt's own cues in a reply, what a reply calls the options | `cues` |
 | where an answer begins and ends, what only dresses it (LaTeX, quotes), run-on | `segments` |
 | a wording that announces an answer: ``the answer is``, ``故选``, a box | `wordings` |
 | an option that is named without an announcement: ``I'd go with B``, a verdict | `plain` |
