@@ -1298,6 +1298,22 @@ LABELS: dict[str, str] = {
     "plot.spread": "{n} {n:reply|replies}, median {middle}, 95th percentile {high}, most {most}",
     "list_separator": ", ",
     "pair_separator": "; ",
+    # The first screen, the filters and the languages of the report.
+    "language": "Language",
+    "language_name": "English",
+    "asked": "{n} {n:question|questions} of {exam} were asked, protocol "
+    "{protocol}, and read by {reader}.",
+    "asked_subsets": "{n} questions of {exam} in {subsets} subsets were asked, "
+    "protocol {protocol}, and read by {reader}.",
+    "meaning.above_chance": "More than guessing, which gives {chance}.",
+    "meaning.below_chance": "Less than guessing, which gives {chance}: look at how "
+    "replies were read.",
+    "meaning.like_chance": "It cannot be told from guessing, which gives {chance}.",
+    "meaning.sure": "Sure to within about {points} points either way. Runs that "
+    "are closer than that are ranked by keju compare, question by question, not by their numbers.",
+    "filter.outcome": "Outcome",
+    "filter.subset": "Subset",
+    "filter.all": "all",
     # The pages of `keju view`.
     "view.runs": "Runs",
     "view.compare": "Compare",
@@ -1378,6 +1394,18 @@ LABELS: dict[str, str] = {
     "view.read_otherwise": "{exam}: the results read {n} {n:reply|replies} otherwise than the "
     "journal's lines, which the lists here show; other readers wrote them",
     "view.damaged": "{n} {n:line|lines} of the journal could not be read",
+    "view.base": "Base",
+    "view.against": "Against it",
+    "view.choose_two": "Choose two runs: the second is compared with the first.",
+    "view.two_runs": "two runs are needed here",
+    "view.rates": "Both runs on the questions that both have",
+    "view.alone": "right alone",
+    "view.p_adjusted": "p, false discoveries controlled",
+    "view.gained": "{n} {n:question|questions} that only {arm} gets right",
+    "view.lost": "{n} {n:question|questions} that only {base} gets right",
+    "view.unlike": "What differs between them ({n})",
+    "view.field": "Field",
+    "view.marked": "Marked: the words that the other reply does not have.",
     "view.keys_list": "Keys: j and k move, Enter opens, / searches, ← and → turn pages",
     "view.keys_sample": "Keys: j or → next, k or ← previous, u up to the list",
     # The words of `keju audit`.

@@ -1183,6 +1183,20 @@ LABELS: dict[str, str] = {
     "plot.spread": "{n} 个回答，中位数 {middle}，第 95 百分位 {high}，最大 {most}",
     "list_separator": "，",
     "pair_separator": "；",
+    # The first screen, the filters and the languages of the report.
+    "language": "语言",
+    "language_name": "中文",
+    "asked": "共问了 {exam} 的 {n} 题，协议 {protocol}，由 {reader} 读取。",
+    "asked_subsets": "共问了 {exam} 的 {n} 题，分属 {subsets} 个子集，协议 {protocol}，"
+    "由 {reader} 读取。",
+    "meaning.above_chance": "高于随机猜测（{chance}）。",
+    "meaning.below_chance": "低于随机猜测（{chance}）：请查看回复是如何读取的。",
+    "meaning.like_chance": "与随机猜测（{chance}）无法区分。",
+    "meaning.sure": "误差约为上下 {points} 个百分点。差距更小的运行应逐题用 keju compare 排序，"
+    "而不是比较这些数字。",
+    "filter.outcome": "结果",
+    "filter.subset": "子集",
+    "filter.all": "全部",
     # The pages of `keju view`.
     "view.runs": "运行",
     "view.compare": "比较",
@@ -1262,6 +1276,18 @@ LABELS: dict[str, str] = {
     "view.read_otherwise": "{exam}：有 {n} 个回复在结果中的读法与日志行不同；"
     "这里的列表显示日志行，它们由其他读取器写成",
     "view.damaged": "日志中有 {n} 行无法读取",
+    "view.base": "基准",
+    "view.against": "与之比较",
+    "view.choose_two": "请选择两次运行：第二次与第一次相比。",
+    "view.two_runs": "这里需要两次运行",
+    "view.rates": "两次运行在共同题目上的结果",
+    "view.alone": "仅此答对",
+    "view.p_adjusted": "p，已控制错误发现率",
+    "view.gained": "仅 {arm} 答对的 {n} 题",
+    "view.lost": "仅 {base} 答对的 {n} 题",
+    "view.unlike": "两者的差别（{n} 项）",
+    "view.field": "字段",
+    "view.marked": "标出的是另一个回复没有的词。",
     "view.keys_list": "按键：j、k 移动，回车打开，/ 搜索，← → 翻页",
     "view.keys_sample": "按键：j 或 → 下一个，k 或 ← 上一个，u 回到列表",
     # The words of `keju audit`.

@@ -23,7 +23,8 @@ from keju.errors import MissingExtra, UsageError
 from keju.files import whole_file
 from keju.report import format as fmt
 from keju.report.format import Labels
-from keju.report.pages import HTML_LANG, make_environment
+from keju.report.pages import make_environment
+from keju.report.tongues import HTML_LANG
 
 FORMATS = (".svg", ".png", ".pdf")
 

@@ -237,6 +237,37 @@ def headline_of(entry: Entry, run: str, labels: Labels) -> Headline:
     return Headline(share(metric.value, bounds), shown.title, note)
 
 
+def asked_words(entry: Entry, labels: Labels) -> str:
+    """What was asked, in one sentence."""
+    subsets = len(answered(entry.subsets))
+    key = "asked_subsets" if subsets > 1 else "asked"
+    whole = sum(entry.outcomes.values())
+    return labels(
+        key,
+        n=count(whole // max(1, entry.repeats)),
+        exam=entry.full_name,
+        subsets=subsets,
+        protocol=protocol_line(entry),
+        reader=entry.reader,
+    )
+
+
+def meaning_words(entry: Entry, labels: Labels) -> list[str]:
+    """What to make of the headline: whether it is more than guessing, and how sure it is."""
+    metric = shown_metrics(entry, labels)[0].metric
+    if metric.value is None or metric.ci95 is None or entry.gold == NO_GOLD:
+        return []
+    low, high = metric.ci95
+    words = []
+    known = entry.metrics.get("chance")
+    chance = known.value if known else None
+    if chance is not None:
+        key = "above" if low > chance else "below" if high < chance else "like"
+        words.append(labels(f"meaning.{key}_chance", chance=percent(chance)))
+    words.append(labels("meaning.sure", points=f"{50 * (high - low):.1f}"))
+    return words
+
+
 def named_run(results: Results) -> str:
     """What commands call the run of these results; a document that stands alone has its id."""
     return command_name(Path(results.folder)) if results.folder else results.run

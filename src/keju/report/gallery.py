@@ -52,8 +52,8 @@ class Case(NamedTuple):
     reply: Excerpt
     reasoning: Excerpt
     reasoning_length: int
-    steps: tuple[tuple[str, Excerpt, bool], ...] = ()
-    """The transcript of a model that acted: title, text and whether it failed."""
+    steps: tuple[tuple[tuple[str, ...], Excerpt, bool], ...] = ()
+    """The transcript of a model that acted: titles, text and whether it failed."""
 
     @property
     def texts(self) -> tuple[Excerpt, ...]:
@@ -105,13 +105,13 @@ def _by_rank(held: tuple[bytes, _Key, Case]) -> tuple[bytes, _Key]:
 def choose(
     answers: Iterable[tuple[Sample | None, Record]],
     entries: Sequence[Entry],
-    labels: Labels | None = None,
+    *labels: Labels,
 ) -> Gallery:
     """Draw what to show from the records that count, each after its question where it is known.
 
-    Memory depends on the quotas, not on the number of records.
+    Transcripts have a title in each language. Memory depends on the quotas, not on the number of
+    records.
     """
-    labels = labels or Labels()
     rights: dict[_Bucket, int] = {}  # by the first reader's results
     failures: dict[_Bucket, int] = {}
     for entry in entries:
@@ -128,7 +128,7 @@ def choose(
         subset = sample.subset if sample else name if (record.bench, name) in rights else ""
         correct = bool(record.readings) and record.readings[0].score.outcome == "correct"
         (right if correct else failed).offer(
-            (record.bench, subset), key, partial(case_of, record, sample, subset, labels)
+            (record.bench, subset), key, partial(case_of, record, sample, subset, *labels)
         )
     places = {bucket: place for place, bucket in enumerate(rights)}
 
@@ -168,12 +168,13 @@ def excerpt(text: str, limit: int = TEXT_LIMIT) -> Excerpt:
 
 
 def case_of(
-    record: Record, sample: Sample | None, subset: str, labels: Labels, limit: int = TEXT_LIMIT
+    record: Record, sample: Sample | None, subset: str, *labels: Labels, limit: int = TEXT_LIMIT
 ) -> Case:
     """An answer with its texts cut, and its options in the order in which the model saw them."""
     reply = record.reply
     bare = replace(reply, text="", reasoning="", raw="", tool_calls=(), episode=None)
-    steps = transcript(reply.episode, labels) if reply.episode is not None else ()
+    episode = reply.episode
+    told = [list(transcript(episode, own)) for own in labels] if episode is not None else []
     choices = sample.choices if sample else ()
     if sample and all(choice in sample.text for choice in choices):
         choices = ()  # the question holds them
@@ -191,5 +192,8 @@ def case_of(
         reply=excerpt(reply.text, limit),
         reasoning=excerpt(reply.reasoning, limit),
         reasoning_length=len(reply.reasoning),
-        steps=tuple((step.title, excerpt(step.text, limit), step.failed) for step in steps),
+        steps=tuple(
+            (tuple(each.title for each in step), excerpt(step[0].text, limit), step[0].failed)
+            for step in zip(*told, strict=True)
+        ),
     )

@@ -21,7 +21,8 @@ from keju.report import arms
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import Case, Gallery, choose
-from keju.report.pages import HTML_LANG, make_environment
+from keju.report.pages import make_environment
+from keju.report.tongues import HTML_LANG, Tongues
 from keju.results.schema import NO_GOLD, Entry, Results, Timing, Usage, to_document
 from keju.results.score import current_results
 from keju.runs.folder import REPORT, RESULTS
@@ -103,17 +104,23 @@ def write_report(
     `answers` are the records that count, each after its question or, where the data is not at
     hand, None. They are read once; what is kept of them is bounded.
     """
-    labels = Labels(language)
-    gallery = choose(answers, results.benchmarks, labels)
-    context = _context(results, gallery, manifest, labels)
+    own, other = Labels(language), Labels("zh" if language == "en" else "en")
+    gallery = choose(answers, results.benchmarks, own, other)
+    tongues = Tongues(own, other)
+    contexts = (
+        _context(results, gallery, manifest, labels, place)
+        for place, labels in enumerate(tongues.both)
+    )
+    context = tongues.merged(*contexts) | {"t": tongues, "lang": HTML_LANG[language]}
     with whole_file(output) as file:
         for part in make_environment().get_template("report.html.j2").generate(context):
             file.write(part.encode("utf-8", "replace"))
 
 
 def _context(
-    results: Results, gallery: Gallery, manifest: Manifest, labels: Labels
+    results: Results, gallery: Gallery, manifest: Manifest, labels: Labels, place: int
 ) -> dict[str, Any]:
+    """What the template needs, in the language at `place` of those that cases have titles in."""
     leaves = [
         (path, _HIDDEN if _SECRET.search(path) and value is not None else _shown(value))
         for path, value in _leaves(manifest.as_dict(), "")
@@ -126,15 +133,16 @@ def _context(
     # By benchmark and subset: where the first failure stands that is shown, e.g. ``failed-7``.
     links: dict[str, dict[str, str]] = {}
     failures = []
+    subsets: dict[str, int] = {}  # numbered, as filters have them
     for number, case in enumerate(gallery.failures):
         known = links.setdefault(case.record.bench, {})
         anchor = "" if case.subset in known else f"failed-{number}"
         known.setdefault(case.subset, f"#{anchor}")
-        failures.append(shown_case(case, labels) | {"anchor": anchor})
+        subset = subsets.setdefault(_place_of(case, labels), len(subsets))
+        failures.append(shown_case(case, labels, place) | {"anchor": anchor, "number": subset})
     disagreements = results.disagreements or ()
     return {
-        "t": labels,
-        "lang": HTML_LANG[labels.language],
+        "languages": [(HTML_LANG[own], Labels(own)("language_name")) for own in ("en", "zh")],
         "model": fmt.printable(results.model, one_line=True),
         "run": fmt.printable(results.run, one_line=True),
         "ended": fmt.ended_words(results, labels),
@@ -169,7 +177,14 @@ def _context(
         "manifest": leaves[:MANIFEST_ROWS],
         "manifest_total": len(leaves),
         "failures": failures,
-        "successes": [shown_case(case, labels) | {"anchor": ""} for case in gallery.successes],
+        "subset_options": list(subsets),
+        "outcome_options": [
+            outcome for outcome in ALL_OUTCOMES if any(f["outcome"] == outcome for f in failures)
+        ],
+        "successes": [
+            shown_case(case, labels, place) | {"anchor": "", "number": ""}
+            for case in gallery.successes
+        ],
         "failure_total": max(wrong, len(gallery.failures)),
         "failures_cut": len(gallery.failures) < wrong
         or any(text.left_out for case in gallery.failures for text in case.texts),
@@ -197,6 +212,8 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
         "protocol": fmt.protocol_line(entry),
         "headline": fmt.headline_of(entry, run, labels),
         "headline_interval": metrics[0].metric.ci95,
+        "asked": fmt.asked_words(entry, labels),
+        "made": fmt.meaning_words(entry, labels),
         "warnings": labels.warnings(entry),
         "answered": bool(fmt.answered([entry])),
         "metrics": [(shown, fmt.metric_notes(shown.metric, labels)) for shown in metrics]
@@ -319,8 +336,13 @@ def _shown(value: Any) -> str:
 # Single answers.
 
 
-def shown_case(case: Case, labels: Labels) -> dict[str, Any]:
-    """One answer, made ready for the template."""
+def _place_of(case: Case, labels: Labels) -> str:
+    """The exam and the subset of a case, as its header and the filter have them."""
+    return f"{case.record.bench} · {case.subset or labels('no_subset')}"
+
+
+def shown_case(case: Case, labels: Labels, place: int = 0) -> dict[str, Any]:
+    """One answer, made ready for the template; `place` is that of the language in its titles."""
     record = case.record
     first = record.readings[0] if record.readings else None
     marks = []
@@ -343,6 +365,8 @@ def shown_case(case: Case, labels: Labels) -> dict[str, Any]:
         "case": case,
         "id": record.id,
         "bench": record.bench,
+        "place": _place_of(case, labels),
+        "steps": [(titles[place], text, failed) for titles, text, failed in case.steps],
         "marks": marks,
         "outcome": case.outcome,
         "target": fmt.shorten(fmt.without_canary(record.target), _LINE_LIMIT),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keju.messages import Language
 from keju.report import format as fmt
-
-HTML_LANG: dict[Language, str] = {"en": "en", "zh": "zh-CN"}
+from keju.report.tongues import plain
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -24,6 +22,7 @@ def make_environment(*packages: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["plain"] = plain
     for name in ("percent", "published", "interval", "count", "share"):
         environment.filters[name] = getattr(fmt, name)
     return environment

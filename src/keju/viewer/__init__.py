@@ -6,6 +6,7 @@
     shelf      the runs of a folder by name, each with its index, results and questions
     summary    what the pages say of a run, made of its results or of what is there so far
     pages      what each address shows
+    comparing  pages with more than one run on them; `diffing` finds the words that differ
     app        addresses, headers, the token; serving
 
 Pages are HTML that needs no script; ``static/viewer.js`` makes them quicker to use.

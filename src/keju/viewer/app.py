@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keju.errors import KejuError, UsageError
 from keju.signals import calling
+from keju.viewer.comparing import Comparing
 from keju.viewer.pages import Pages
 from keju.viewer.shelf import Shelf
 
@@ -96,6 +97,7 @@ class Guarded:
 def make_app(shelf: Shelf, *, token: str = "", stop: asyncio.Event | None = None) -> ASGIApp:
     """The app over the runs of a folder; it ends its streams when `stop` is set."""
     pages = Pages(shelf)
+    comparing = Comparing(pages)
 
     async def events(request: Request) -> Response:
         stored = await asyncio.to_thread(pages.stored, request.path_params["run"], request)
@@ -140,6 +142,7 @@ def make_app(shelf: Shelf, *, token: str = "", stop: asyncio.Event | None = None
             Route("/runs/{run}/events", events),
             Route("/runs/{run}/samples", pages.samples),
             Route("/runs/{run}/sample", pages.sample),
+            Route("/compare/sample", comparing.sides),
             Route("/static/{name}", static),
         ],
         middleware=[] if token else [Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)],

@@ -17,10 +17,11 @@ from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import case_of
 from keju.report.html import shown_case, shown_reading
-from keju.report.pages import HTML_LANG, make_environment
+from keju.report.pages import make_environment
+from keju.report.tongues import HTML_LANG
 from keju.results.schema import Row
 from keju.runs.folder import command_name
-from keju.types import ALL_OUTCOMES, Record
+from keju.types import ALL_OUTCOMES, Outcome, Record
 from keju.viewer import filters, search, summary
 from keju.viewer.filters import FAILED, PAGE, Found, Selection
 from keju.viewer.index import Part
@@ -32,6 +33,8 @@ LANGUAGE: Final = "keju_language"
 TEXT: Final = 200_000
 """Characters of a text that a page shows."""
 EXCERPT: Final = 160
+LOOKED_AT: Final = 20
+"""Other runs in which a question is looked for, the newest first."""
 _ANSWER: Final = 60
 _FOLDED: Final = 2_000
 """Characters of a part of the prompt above which it is opened by a click."""
@@ -241,7 +244,7 @@ class Pages:
         questions = stored.questions()
         asked = questions.asked(record)
         sample = asked.sample if asked else None
-        case = case_of(record, sample, sample.subset if sample else "", labels, TEXT)
+        case = case_of(record, sample, sample.subset if sample else "", labels, limit=TEXT)
         shown = shown_case(case, labels) | {"reply_folded": 0, "anchor": ""}
         shown["others"] = [(r.reader, shown_reading(r, labels)) for r in record.readings[1:]]
         return self.page(
@@ -261,7 +264,7 @@ class Pages:
             else labels("question_missing"),
             as_recorded=asked is not None and asked.as_recorded,
             facts=list(_facts(record, labels)),
-            others=[],
+            others=list(_others(self.shelf, stored, record)),
         )
 
     def record(self, stored: Stored, request: Request) -> tuple[int, Record]:
@@ -329,6 +332,26 @@ def _end_of(text: str) -> str:
     """The end of a text on one line: the answer usually stands there."""
     text = fmt.printable(text[-4 * EXCERPT :], one_line=True)
     return text if len(text) <= EXCERPT else "…" + text[1 - EXCERPT :]
+
+
+def _others(shelf: Shelf, stored: Stored, record: Record) -> Iterator[tuple[str, Outcome, str]]:
+    """The newest other runs that were asked the same question: name, outcome, address."""
+    part = Part(record.bench, record.arm)
+    looked_at = 0
+    for other in shelf:
+        exams = {exam.name for exam in other.manifest.benchmarks}
+        if other is stored or record.bench not in exams or looked_at == LOOKED_AT:
+            continue
+        looked_at += 1
+        other.index.refresh()
+        number = other.index.find(part, record.id, record.epoch)
+        if number >= 0:
+            query = urlencode(
+                [("run", stored.name), ("run", other.name), ("of", part.name), ("id", record.id)]
+                + ([("epoch", record.epoch)] if record.epoch else [])
+            )
+            outcome = other.index.kinds[other.index.kind[number]].outcome
+            yield other.name, outcome, f"/compare/sample?{query}"
 
 
 def _prompt(asked: Any) -> list[tuple[str, str, bool]]:

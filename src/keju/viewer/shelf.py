@@ -178,7 +178,7 @@ class Shelf:
 
     def __init__(self, folder: Path, data_dir: str | None = None) -> None:
         self.folder = folder
-        self._data_dir = data_dir
+        self.data_dir = data_dir
         self._lock = threading.Lock()
         self._runs: dict[str, Stored] = {}
 
@@ -192,7 +192,7 @@ class Shelf:
             for name in self._runs.keys() - there.keys():
                 del self._runs[name]
             for name in there.keys() - self._runs.keys():
-                self._runs[name] = Stored(there[name], self._data_dir)
+                self._runs[name] = Stored(there[name], self.data_dir)
 
     def __iter__(self) -> Iterator[Stored]:
         """The runs whose manifests can be read, the newest first."""
