@@ -2,9 +2,9 @@
 
 A case is a chain: ``keju eval`` with tools is killed `KILLS` times in the middle of episodes, each
 time at another moment, then resumed, and compared with a run that nobody killed. The tools are a
-real MCP server, or Python in the sandbox with a grandchild that leaves its session. All that is
-temporary lies in a folder of the case's own, which must be empty soon after every kill, with no
-process that knows of it.
+real MCP server, Python in the sandbox with a grandchild that leaves its session, or a notebook of
+BixBench whose cells do the same. All that is temporary lies in a folder of the case's own, which
+must be empty soon after every kill, with no process that knows of it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from tests.benchmarks.bixbench.conftest import flat, write
 from tests.solvers.mcp.conftest import PROGRAM
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Asked, Plan
@@ -31,8 +32,8 @@ from keju.runs.journal import FILE, Records
 from perf.soak.case import LONGEST, Case, environment
 
 KILLS: Final = 5
-CHAINS: Final = {"server": 6, "python": 6}
-SIZE: Final = {"server": 60, "python": 12}
+CHAINS: Final = {"server": 6, "python": 4, "notebook": 4}
+SIZE: Final = {"server": 60, "python": 12, "notebook": 12}
 IN_FLIGHT: Final = 3
 CLEARED: Final = 60.0
 """Seconds within which everything is gone, on a busy machine."""
@@ -43,10 +44,14 @@ CODE: Final = (
 CALLS: Final[dict[str, dict[str, Any]]] = {
     "python": {"code": CODE},
     "server__calculate": {"expression": "6 * 7"},
+    "edit_cell": {"contents": CODE},
 }
-ARMS: Final = {
-    "server": [{"name": "server", "command": sys.executable, "args": ["-I", str(PROGRAM)]}],
-    "python": [],
+BASELINE: Final = {"name": "baseline"}
+SERVER: Final = {"name": "server", "command": sys.executable, "args": ["-I", str(PROGRAM)]}
+ARMS: Final[dict[str, list[dict[str, Any]]]] = {
+    "server": [BASELINE, {"name": "server", "servers": [SERVER]}],
+    "python": [BASELINE, {"name": "python", "tools": ["python"]}],
+    "notebook": [],
 }
 
 _killed: Counter[str] = Counter()
@@ -103,8 +108,12 @@ def _chain(kind: str, number: int, folder: Path, scratch: Path) -> str:
     if _numbers(resumed) != _numbers(whole):
         return "the killed run has other numbers"
     keys = Counter((record.id, record.arm) for record in Records(folder / "r"))
-    if len(keys) != 2 * SIZE[kind] or max(keys.values()) > 1:
-        return f"{len(keys)} of {2 * SIZE[kind]} records, {max(keys.values())} of one"
+    expected = SIZE[kind] * max(1, len(ARMS[kind]))
+    if len(keys) != expected or max(keys.values()) > 1:
+        return f"{len(keys)} of {expected} records, {max(keys.values())} of one"
+    notebooks = len(list((folder / "r").glob("episodes/*/notebook.ipynb")))
+    if kind == "notebook" and notebooks != expected:
+        return f"{notebooks} of {expected} notebooks"
     return ""
 
 
@@ -116,18 +125,24 @@ def acts(asked: Asked) -> Any:
         name = next((each for each in CALLS if each in names), "")
         if name:
             return calling((name, CALLS[name]))
+    if results and "submit_answer" in str(tools):
+        return calling(("submit_answer", {"answer": results[-1].split()[-1]}))
     return f"So the answer is {results[-1].strip()}." if results else "So the answer is 41."
 
 
 def command(kind: str, endpoint: FaultyEndpoint, folder: Path, runs: Path) -> list[str]:
-    """``keju eval`` in two arms, without and with tools."""
-    arm: dict[str, Any] = {"name": kind, "servers": ARMS[kind]}
+    """``keju eval`` in two arms, without and with tools, or in notebooks."""
+    exam: dict[str, Any] = {"demo": {"size": SIZE[kind], "subset_list": ["object_counting"]}}
+    if kind == "notebook":
+        exam = {"bixbench": {"mode": "agentic", "answer_mode": "open"}}
+        _make_capsules(folder / "data" / "bixbench")
     settings = {
         "model": "m",
         "api_url": endpoint.url,
-        "datasets": ["demo"],
-        "dataset_args": {"demo": {"size": SIZE[kind], "subset_list": ["object_counting"]}},
-        "arms": [{"name": "baseline"}, arm if ARMS[kind] else arm | {"tools": ["python"]}],
+        "datasets": list(exam),
+        "dataset_args": exam,
+        "data_dir": str(folder / "data"),
+        "arms": ARMS[kind],
         "sandbox": {"memory": "400MiB"},
         "eval_batch_size": IN_FLIGHT,
         "work_dir": str(runs),
@@ -136,6 +151,15 @@ def command(kind: str, endpoint: FaultyEndpoint, folder: Path, runs: Path) -> li
     file = folder / f"{runs.name}.json"
     file.write_text(json.dumps(settings))
     return [sys.executable, "-m", "keju", "eval", "--config", str(file), "--json", "--quiet"]
+
+
+def _make_capsules(folder: Path) -> None:
+    """Questions about one capsule of one file."""
+    capsule = folder / "capsules" / "bix-1" / "Data"
+    capsule.mkdir(parents=True, exist_ok=True)
+    (capsule / "table.csv").write_text("gene,a\nalpha,42\n")
+    names = [f"bix-1-q{number}" for number in range(1, SIZE["notebook"] + 1)]
+    write(folder / "BixBench_v1.5.jsonl", [flat(name, "42", ["1", "2", "3"]) for name in names])
 
 
 def _start(argv: list[str], scratch: Path) -> subprocess.Popen[bytes]:
@@ -157,7 +181,7 @@ def _finish(argv: list[str], scratch: Path) -> dict[str, Any] | str:
 
 
 def _numbers(results: dict[str, Any]) -> Any:
-    return [(e["arm"], e["n"], e["metrics"], e["outcomes"]) for e in results["benchmarks"]]
+    return [(e.get("arm"), e["n"], e["metrics"], e["outcomes"]) for e in results["benchmarks"]]
 
 
 def _lines(journal: Path) -> int:

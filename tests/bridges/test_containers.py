@@ -14,7 +14,7 @@ import pytest
 
 from keju.config.sandbox import Sandbox as Settings
 from keju.solvers.sandbox.leftovers import leftovers
-from keju.solvers.sandbox.sandbox import PREFIX
+from keju.solvers.sandbox.supervisor import PREFIX
 from tests.solvers.sandbox.attempts import documented, host, try_all
 from tests.solvers.sandbox.rooms import SIZES, kill_with_kernels, opened, run
 from tests.solvers.sandbox.test_kernel import PIXEL

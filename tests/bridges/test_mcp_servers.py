@@ -191,7 +191,7 @@ def test_the_page_s_own_server_answers_a_model(
         assert main(["run", "-c", "config.json", *flags]) == 0
     (task,) = json.loads(Path("out.json").read_text())["tasks"]
     folder = Path(task["mcp"]["agent_answer"].splitlines()[-1])
-    assert folder.name.startswith("keju-mcp-")
+    assert folder.name.startswith("mcp-")
     assert not folder.exists()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from keju.cli.stats import Lengths
 from keju.models.registry import Extra
-from keju.solvers.sandbox.sandbox import PREFIX
+from keju.solvers.sandbox.supervisor import PREFIX
 from tests.cli.conftest import Keju
 
 SHAPE = {"n", "mean", "min", "max"}

@@ -15,8 +15,9 @@ import pytest
 
 from keju.config.sandbox import Sandbox as Settings
 from keju.solvers.sandbox.kernel import Kernel
-from keju.solvers.sandbox.sandbox import PREFIX, Probe, Sandbox
+from keju.solvers.sandbox.sandbox import Probe, Sandbox
 from keju.solvers.sandbox.supervise import below, table
+from keju.solvers.sandbox.supervisor import PREFIX
 
 SIZES = {
     **{"memory": "400MiB", "max_file_bytes": "40MiB", "max_work_bytes": "60MiB"},

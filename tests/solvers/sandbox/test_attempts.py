@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keju.solvers.sandbox.sandbox import PREFIX
+from keju.solvers.sandbox.supervisor import PREFIX
 from tests.solvers.sandbox.attempts import ATTEMPTS, documented, host, try_all
 from tests.solvers.sandbox.rooms import SMALL, opened, run
 

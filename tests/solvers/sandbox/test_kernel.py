@@ -19,7 +19,8 @@ from keju.errors import ConfigError, UsageError
 from keju.solvers.sandbox import memory
 from keju.solvers.sandbox.backends import BACKENDS
 from keju.solvers.sandbox.kernel import Kernel, KernelDied
-from keju.solvers.sandbox.sandbox import PREFIX, Sandbox, remove
+from keju.solvers.sandbox.sandbox import Sandbox, remove
+from keju.solvers.sandbox.supervisor import PREFIX
 from tests.solvers.sandbox.rooms import SMALL, in_kernel, kill_with_kernels, opened, run
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -367,7 +368,7 @@ def test_a_cancelled_episode_leaves_nothing(tmp_path: Path) -> None:
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await task
-            assert not list(Path(tempfile.gettempdir()).glob(f"{PREFIX}{os.getpid()}-*"))
+            assert not list(Path(tempfile.gettempdir()).glob(f"{PREFIX}{os.getpid()}-*/*"))
 
     run(cancelled())
 

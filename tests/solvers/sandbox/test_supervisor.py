@@ -296,3 +296,49 @@ def test_nothing_is_left_when_keju_is_killed(number: int, tmp_path: Path) -> Non
         keju.wait()
     wait_for(lambda: not any(map(alive, [supervisor, *tree])))
     assert not (tmp_path / "scratch").exists()
+
+
+FOLDERS = """
+import asyncio, os, sys
+from pathlib import Path
+from keju.solvers.sandbox.supervisor import Supervisor
+async def main():
+    supervisor = Supervisor()
+    for short in (False, True):
+        print(supervisor.folder("kernel", short=short), flush=True)
+    {then}
+    os.kill(os.getpid(), 9)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("then", ["pass", "os.kill(supervisor.pid, 9); await supervisor.close()"])
+def test_folders_are_gone_with_keju_whatever_is_killed_and_when(then: str, tmp_path: Path) -> None:
+    """Nobody was told of a program yet that they belong to."""
+    place = tmp_path / ("long" * 20)
+    place.mkdir()
+    argv = [sys.executable, "-c", FOLDERS.format(then=then)]
+    env = {**os.environ, "TMPDIR": str(place)}
+    ran = subprocess.run(argv, env=env, stdout=subprocess.PIPE, text=True, check=False)
+    assert ran.returncode == -signal.SIGKILL
+    usual, short = map(Path, ran.stdout.split())
+    assert place in usual.parents
+    assert len(str(short)) < 50
+    wait_for(lambda: not usual.parent.exists() and not short.parent.exists())
+
+
+def test_what_is_left_of_a_killed_supervisor_is_used_again() -> None:
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            before = supervisor.folder("work")
+            first = supervisor.pid
+            assert first is not None
+            os.kill(first, signal.SIGKILL)
+            await soon(lambda: not alive(first))
+            await asyncio.sleep(0)
+            after = supervisor.folder("work")
+            assert before.is_dir()
+            assert before.parent == after.parent
+        assert not after.parent.exists()
+
+    run(work())

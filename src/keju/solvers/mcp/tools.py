@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -183,7 +182,7 @@ class ServerTools(ToolSource):
         texts += [text or "" for text in self.server.env.values()]
         folder = ""
         if any(WORKDIR in text for text in texts):
-            folder = tempfile.mkdtemp(prefix="keju-mcp-")
+            folder = str(self._supervisor.folder("mcp"))
             self._folders.add(folder)
         return launch_of(self.server, self._environ, folder, instance)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
@@ -14,7 +13,6 @@ from keju.errors import KejuError
 from keju.solvers.sandbox.kernel import Kernel, KernelDied, Language
 from keju.solvers.sandbox.output import CellResult
 from keju.solvers.sandbox.sandbox import Sandbox, remove
-from keju.solvers.sandbox.supervisor import DEVNULL, PIPE
 from keju.solvers.toolbox import ToolsLost
 
 HOST_DEATHS: Final = ("start", "host_memory")
@@ -36,17 +34,10 @@ class Workplaces:
         self._places = asyncio.Semaphore(sandbox.concurrency)
 
     async def open(self) -> None:
-        """See that the sandbox works, and make the place for work folders.
-
-        A program that only waits stands for that place: when it ends, and it ends with Keju
-        whatever happens, the supervisor removes the folders.
-        """
+        """See that the sandbox works, and make the place for work folders."""
         await self.sandbox.open()
-        self._root = Path(tempfile.mkdtemp(prefix="keju-work-"))
+        self._root = self.sandbox.supervisor.folder("work")
         self._root.chmod(0o711)
-        await self.sandbox.supervisor.start(
-            ["/bin/cat"], env={}, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, remove=[self._root]
-        )
 
     async def close(self) -> None:
         """End every kernel and remove every folder."""

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keju.solvers.sandbox.backends import LABEL
-from keju.solvers.sandbox.sandbox import PREFIX
+from keju.solvers.sandbox.supervisor import PREFIX
 
-_OWNER = re.compile(rb"(?:keju-kernel-|keju-)(\d+)-")
-"""``keju-kernel-4711-x7f2`` (a folder), ``keju-4711-a07f`` (a container): Keju was process 4711."""
+_OWNER = re.compile(PREFIX.encode() + rb"(\d+)-")
+"""``keju-4711-a07f``, a folder or a container: Keju was process 4711."""
 
 
 class Leftover(NamedTuple):
@@ -38,7 +38,7 @@ def leftovers() -> Iterator[Leftover]:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             command = path.read_bytes()
-            if PREFIX.encode() in command and _orphaned(command):
+            if _orphaned(command):
                 yield Leftover(f"process {path.parent.name}", f"kill -9 {path.parent.name}")
 
 

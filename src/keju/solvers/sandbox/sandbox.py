@@ -15,7 +15,6 @@ import os
 import secrets
 import shutil
 import subprocess
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -38,8 +37,6 @@ from keju.solvers.sandbox.backends import (
 from keju.solvers.sandbox.kernel import Kernel, Language
 from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, Process, Supervisor
 
-PREFIX: Final = "keju-kernel-"
-"""Of run folders; the process id of their Keju follows."""
 TRIAL_SECONDS: Final = 60.0
 NICE: Final = 2
 """Keju itself comes first."""
@@ -181,7 +178,7 @@ class Sandbox:
 
     def room(self, work: Path, user: int | None) -> Room:
         """A fresh run folder beside a work folder."""
-        run = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=short_folder()))
+        run = self.supervisor.folder("kernel", short=True)
         if user is not None:
             os.chown(run, user, user)
         return Room(work, run, user, self.memory, f"keju-{os.getpid()}-{secrets.token_hex(6)}")
@@ -245,7 +242,7 @@ class Sandbox:
         return await self._run(list(argv), dict(os.environ), "/", (), ())
 
     async def _inside(self, argv: Sequence[str]) -> Ran:
-        work = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+        work = self.supervisor.folder("trial")
         user = owner()
         if user is not None:
             os.chown(work, user, user)
@@ -296,9 +293,3 @@ def scope(size: int, processes: int) -> list[str]:
     bounds = f"MemoryMax={size}", "MemorySwapMax=0", f"TasksMax={processes}"
     properties = [word for bound in bounds for word in ("--property", bound)]
     return ["systemd-run", whose, "--scope", "--quiet", "--collect", *properties, "--"]
-
-
-def short_folder() -> str:
-    """A folder for run folders: a socket's whole path has at most 107 bytes."""
-    folder = tempfile.gettempdir()
-    return folder if len(os.fsencode(folder)) <= 60 else "/tmp"

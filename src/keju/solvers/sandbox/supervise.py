@@ -9,7 +9,8 @@ in a few hundredths of a second, and never waits for Keju::
 A keeper is a child subreaper: an orphan below it becomes its own child, also one that called
 setsid and ignores every signal it can. So the tree of a program is what stands below its keeper, at
 any moment. A keeper ends its tree when its program has ended, when the supervisor says so, and when
-the supervisor dies. The supervisor ends all trees when the socket closes or Keju is gone.
+the supervisor dies. The supervisor ends all trees when the socket closes or Keju is gone, and then
+removes the folders that Keju works in: it was given their names before they were made.
 
 Orders are lines of JSON with file descriptors beside them, answers are lines of JSON::
 
@@ -422,11 +423,13 @@ class Supervisor:
 
 
 def main() -> None:
-    """Run with the socket's number and Keju's process id."""
+    """Run with the socket's number, Keju's process id, and the folders to remove at the end."""
     prctl(SUBREAPER, 1)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    Supervisor(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])).run()
+    _, link, keju, *folders = sys.argv
+    Supervisor(socket.socket(fileno=int(link)), int(keju)).run()
+    os.execv("/bin/rm", ["rm", "-rf", "--", *folders])
 
 
 if __name__ == "__main__":

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +18,10 @@ from typing import Any, Final, Literal, Self
 
 from keju.solvers.sandbox import supervise
 
+PREFIX: Final = "keju-"
+"""Of the folders that hold all others; the process id of their Keju follows."""
+LONGEST_PLACE: Final = 60
+"""Bytes of a temporary folder that leave room for a socket's path, which has at most 107."""
 PIPE: Final = subprocess.PIPE
 DEVNULL: Final = subprocess.DEVNULL
 Reason = Literal["killed", "memory", "host_memory", "keju_gone", "keeper_lost", "supervisor_lost"]
@@ -126,6 +132,7 @@ class Supervisor:
         self._processes: dict[int, Process] = {}
         self._number = 0
         self._gone: asyncio.Future[None] | None = None
+        self._roots: list[Path] = []
 
     async def __aenter__(self) -> Self:
         return self
@@ -137,6 +144,14 @@ class Supervisor:
     def pid(self) -> int | None:
         """The supervisor's own process id, while it runs."""
         return self._child.pid if self._child is not None else None
+
+    def folder(self, kind: str, *, short: bool = False) -> Path:
+        """A new empty folder; at the latest it is removed with the supervisor, whatever ends Keju.
+
+        Sockets need a `short` path.
+        """
+        self._begin()
+        return Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=self._roots[short]))
 
     async def start(
         self,
@@ -200,21 +215,24 @@ class Supervisor:
 
     async def close(self) -> None:
         """End all trees, then the supervisor; returns when nothing is left of them."""
-        if self._link is None or self._child is None or self._gone is None:
-            return
-        self._link.shutdown(socket.SHUT_WR)
-        await self._gone
-        for process in self._processes.values():
-            process.close()
+        if self._link is not None and self._gone is not None:
+            self._link.shutdown(socket.SHUT_WR)
+            await self._gone
+            for process in self._processes.values():
+                process.close()
+        if left := [str(root) for root in self._roots if root.exists()]:  # it had been killed
+            argv = ["/bin/rm", "-rf", "--", *left]
+            await asyncio.to_thread(subprocess.run, argv, check=False, stderr=DEVNULL)
 
     def _begin(self) -> None:
         if self._link is not None:
             return
         ours, theirs = socket.socketpair()
+        roots = self._roots = self._roots or _roots()
         with theirs:
-            path = Path(supervise.__file__)
+            program = [sys.executable, "-I", "-S", str(Path(supervise.__file__))]
             self._child = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(path), str(theirs.fileno()), str(os.getpid())],
+                [*program, str(theirs.fileno()), str(os.getpid()), *map(str, roots)],
                 pass_fds=[theirs.fileno()],
                 env={},
                 cwd="/",
@@ -226,6 +244,9 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         self._link, self._gone, self._heard = ours, loop.create_future(), b""
         loop.add_reader(ours, self._listen)
+        for root in roots:  # only now, when there is somebody to remove them
+            root.mkdir(exist_ok=True)
+            root.chmod(0o711)
 
     def _order(self, order: dict[str, Any], files: Sequence[int] = ()) -> None:
         """Send an order; what is sent to a supervisor that is gone is lost with it."""
@@ -264,3 +285,10 @@ class Supervisor:
         self._processes.clear()
         self._gone.set_result(None)
         self._link = self._child = None
+
+
+def _roots() -> list[Path]:
+    """The folders of a session: for all that is large, and for sockets; usually the same."""
+    name, place = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}", tempfile.gettempdir()
+    short = place if len(os.fsencode(place)) <= LONGEST_PLACE else "/tmp"
+    return [Path(place, name), Path(short, name)]
