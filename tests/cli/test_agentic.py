@@ -13,6 +13,7 @@ import pytest
 
 from keju.config.sandbox import Sandbox as Settings
 from keju.solvers.sandbox import memory
+from keju.solvers.sandbox import sandbox as sandbox_module
 from keju.solvers.sandbox.sandbox import Sandbox
 from tests.benchmarks.bixbench.conftest import flat, write
 from tests.cli.conftest import Keju, Ran
@@ -180,6 +181,53 @@ def test_the_episode_is_kept_with_its_notebook_and_its_facts(env: Keju) -> None:
     nbformat.validate(notebook)
     assert notebook.cells[0].source == SUM
     assert "42" in str(notebook.cells[2].outputs)
+
+
+async def _speaks_r() -> bool:
+    async with Sandbox(Settings()) as sandbox:
+        return await sandbox.speaks("r")
+
+
+def statistician(question: str, results: list[str]) -> Any:
+    """Works in R, with a cell of bash between."""
+    turns = [
+        "t <- read.csv('table.csv')",
+        '%%bash\necho "lines: $(wc -l < table.csv)"\nfalse',
+        "if (grepl('mean', 'QUESTION')) mean(t$a) else if (grepl('gene', 'QUESTION')) "
+        "t$gene[2] else sum(t$a)".replace("QUESTION", question.partition("<questions>")[2][:80]),
+    ]
+    if len(results) < len(turns):
+        return calling(("edit_cell", {"contents": turns[len(results)].replace("\n\n", " ")}))
+    found = results[-1].splitlines()[-1].removeprefix("[1] ").strip('"')
+    return calling(("submit_answer", {"answer": found}))
+
+
+def test_a_model_works_in_r(env: Keju, model: Model) -> None:
+    if not asyncio.run(_speaks_r()):
+        pytest.skip("no R with IRkernel here")
+    model.script = statistician
+    ran = sit(env, language="r", answer_mode="open")
+    assert entry(ran)["outcomes"]["correct"] == 3
+    record, *_ = records(ran)
+    episode = record["reply"]["episode"]
+    told = [turn["text"] for turn in episode["turns"] if turn["role"] == "tool"]
+    assert "lines: 4\n" in told[1]
+    assert "bash ended with exit code 1" in told[1]
+    assert episode["facts"]["kernel"]["language"] == "r"
+    manifest = json.loads(Path(ran.json["folder"], "manifest.json").read_text())
+    assert manifest["arms"][""]["sources"]["sandbox"]["r"].startswith("R version")
+    place = Path(ran.json["folder"], "episodes", f"{record['id']}.0", "notebook.ipynb")
+    assert json.loads(place.read_text())["metadata"]["kernelspec"]["name"] == "ir"
+
+
+def test_r_that_is_not_there_is_refused_before_anything_is_asked(
+    env: Keju, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox_module, "R_TRIAL", "library(NoSuchPackage)")
+    ran = sit(env, language="r")
+    assert ran.code == 2
+    assert "kernels of R cannot be started in the sandbox bwrap" in ran.json["error"]["message"]
+    assert model.bodies == []
 
 
 def test_few_episodes_share_the_whole_memory(env: Keju, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -430,6 +430,8 @@ TEXTS: dict[str, str] = {
     "sandbox_does_not_work": "code of a model cannot be run: the sandbox {backend} does not work "
     "({problem}); mend that, name another sandbox.backend, or accept the risk with "
     "--unsafe-no-sandbox",
+    "sandbox_without_r": "kernels of R cannot be started in the sandbox {backend}: it has no R "
+    "with IRkernel (package r-cran-irkernel); install it, or set language to 'python'",
     "sandbox_absent": "code of a model cannot be run: the sandbox {backend} does not work "
     "({problem}); install bubblewrap (package bubblewrap), name another sandbox.backend, or accept "
     "the risk with --unsafe-no-sandbox",

@@ -375,6 +375,8 @@ TEXTS: dict[str, str] = {
     "config_memory_small": "至少要 {least} MiB，例如 512MiB：再少 Python 就无法启动",
     "sandbox_does_not_work": "无法运行模型的代码：沙箱 {backend} 不可用（{problem}）；"
     "请先解决它，或指定其他 sandbox.backend，或用 --unsafe-no-sandbox 接受风险",
+    "sandbox_without_r": "无法在沙箱 {backend} 中启动 R 内核："
+    "其中没有带 IRkernel 的 R（软件包 r-cran-irkernel）；请安装，或把 language 设为“python”",
     "sandbox_absent": "无法运行模型的代码：沙箱 {backend} 不可用（{problem}）；"
     "请安装 bubblewrap（软件包 bubblewrap），"
     "或指定其他 sandbox.backend，或用 --unsafe-no-sandbox 接受风险",

@@ -65,6 +65,11 @@ def test_the_task_holds_what_the_settings_ask_for(prepare: Prepare) -> None:
     assert exam.settings["max_turns"] == 3
     assert "AVOID USING" not in exam.render(exam.samples[0]).text
     assert prepare().notebook is None
+    in_r = prepare(**AGENTIC, language="r")
+    assert (task.language, task_of(in_r).language) == ("python", "r")
+    shown = in_r.render(in_r.samples[0]).text
+    assert "All cells are by default R cells" in shown
+    assert "Python" not in shown
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,8 @@ ARTIFACTS: Final = (
 AVOID_IMAGES: Final = (
     "AVOID USING PLOTS/IMAGES. USE TABLES AND PRINT OUTPUTS INSTEAD AS MUCH AS POSSIBLE.\n"
 )
-LANGUAGE: Final = "Python"
+LANGUAGES: Final = {"python": "Python", "r": "R"}
+"""As the prompt names them."""
 
 
 def answer_form(args: BixBenchArgs) -> str:
@@ -90,7 +91,7 @@ def _task(args: BixBenchArgs, asked: Sequence[str]) -> str:
         *([] if args.images else [AVOID_IMAGES]),
         r,
     )
-    return "\n".join(parts).replace("{language}", LANGUAGE)
+    return "\n".join(parts).replace("{language}", LANGUAGES[args.language])
 
 
 def notebook_task(args: BixBenchArgs, data: Path) -> NotebookTask:
@@ -117,6 +118,7 @@ def notebook_task(args: BixBenchArgs, data: Path) -> NotebookTask:
         image=args.docker_image if args.enable_agentic_docker else "",
         images=args.images,
         rerun_all=args.rerun_all,
+        language=args.language,
     )
 
 

@@ -22,7 +22,7 @@ SPLIT = "train"
 """The only split, as the environment calls it."""
 AGENTIC_SETTINGS = (
     "max_turns", "enable_agentic_docker", "docker_image", "docker_timeout", "capsule_dir", "images",
-    "rerun_all",
+    "rerun_all", "language",
 )  # fmt: skip
 OPTION_SETTINGS = ("shuffle_options", "with_refusal", "compat_shuffle")
 FEW_SHOT_SETTINGS = ("few_shot_random", "few_shot_prompt_template")
@@ -75,6 +75,8 @@ class BixBenchArgs(DatasetArgs):
     """Agentic: show the model the pictures that its cells draw."""
     rerun_all: StrictBool = False
     """Agentic: run the whole notebook after each edit, as the authors do, not one cell."""
+    language: Literal["python", "r"] = "python"
+    """Agentic: the language of the notebook's kernel."""
 
     all_questions: StrictBool = False
     """Version 1.0: ask all questions of a capsule, not only its first."""

@@ -82,6 +82,21 @@ def _lines(text: str) -> list[str]:
     return text.splitlines(keepends=True)
 
 
+def runnable(source: str, language: str) -> str:
+    """A cell as its kernel takes it: the kernel of R knows no ``%%bash``."""
+    magic, _, script = source.lstrip().partition("\n")
+    if language != "r" or magic.strip() != "%%bash":
+        return source
+    return _BASH_IN_R % json.dumps(script, ensure_ascii=False)
+
+
+_BASH_IN_R = """local({
+  out <- suppressWarnings(system2("bash", stdout = TRUE, stderr = TRUE, input = %s))
+  cat(out, sep = "\\n")
+  if (!is.null(attr(out, "status"))) stop("bash ended with exit code ", attr(out, "status"))
+})"""
+
+
 def _fenced(text: str, language: str = "") -> str:
     """`text` in a fence that is longer than any inside it."""
     fence = "```"

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from keju.benchmarks.notebook import NotebookTask
 from keju.files import write_json
-from keju.solvers.notebook.cells import NAME, Notebook, listing, shortened
+from keju.solvers.notebook.cells import NAME, Notebook, listing, runnable, shortened
 from keju.solvers.notebook.workplaces import Bench, Workplaces
 from keju.solvers.sandbox.output import CellResult
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolSource
@@ -76,9 +76,9 @@ class NotebookSource(ToolSource):
         self.tools = notebook_tools(task)
 
     async def open(self) -> None:
-        """See that the data of every question is there, and that the sandbox works."""
+        """See that the data of every question is there, and that kernels can be started."""
         self._task.check(self._samples)
-        await self._workplaces.open()
+        await self._workplaces.open(self._task.language)
 
     @asynccontextmanager
     async def episode(self, sample: Sample, epoch: int) -> AsyncIterator[Toolbox]:
@@ -152,7 +152,7 @@ class NotebookBox(Toolbox):
 
     async def _run(self, place: int) -> CellResult:
         cell = self.notebook.cells[place]
-        result = await self._bench.run(cell.source)
+        result = await self._bench.run(runnable(cell.source, self._task.language))
         self._cells_run += result.ran
         cell.output, cell.images = result.text, result.images
         cell.ran = self._cells_run if result.ran else 0

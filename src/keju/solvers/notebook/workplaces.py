@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from keju.errors import KejuError
+from keju.errors import KejuError, UsageError
 from keju.solvers.sandbox.kernel import Kernel, KernelDied, Language
 from keju.solvers.sandbox.output import CellResult
 from keju.solvers.sandbox.sandbox import Sandbox, remove
@@ -33,9 +33,11 @@ class Workplaces:
         # No more copies of data at a time than kernels.
         self._places = asyncio.Semaphore(sandbox.concurrency)
 
-    async def open(self) -> None:
-        """See that the sandbox works, and make the place for work folders."""
+    async def open(self, language: Language = "python") -> None:
+        """See that kernels of a language can be started, and make the place for work folders."""
         await self.sandbox.open()
+        if not await self.sandbox.speaks(language):
+            raise UsageError("sandbox_without_r", backend=self.sandbox.settings.chosen)
         self._root = self.sandbox.supervisor.folder("work")
         self._root.chmod(0o711)
 

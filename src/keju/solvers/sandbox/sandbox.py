@@ -99,6 +99,8 @@ class Sandbox:
         self._slots = asyncio.Semaphore(self.concurrency)
         self.backend: Backend = BACKENDS[settings.chosen](settings, run_id=run_id)
         self.probed: Probe | None = None
+        self.r = ""
+        """The version of R, where kernels of it were asked for and work."""
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -158,7 +160,9 @@ class Sandbox:
         """Whether kernels of a language can be started."""
         if language == "python":
             return (await self.probe()).ok
-        return (await self._inside(["Rscript", "-e", R_TRIAL])).code == 0
+        ran = await self._inside(["Rscript", "-e", R_TRIAL])
+        self.r = ran.out if ran.code == 0 else ""
+        return bool(self.r)
 
     @asynccontextmanager
     async def kernel(self, work: Path, language: Language = "python") -> AsyncIterator[Kernel]:
@@ -217,6 +221,7 @@ class Sandbox:
             },
             **{"memory_bound": "cgroup" if probe.cgroup else "polled"},
             **limits,
+            **({"r": self.r} if self.r else {}),
         }
 
     async def _version(self) -> str:
