@@ -299,6 +299,31 @@ TEXTS: dict[str, str] = {
     "those of 0.3: install verifiers 0.4, or use mode 'zero_shot'",
     "environment_completion": "{name}: protocol '{protocol}' continues a text, and environments "
     "only chat: use another protocol (keju list protocols)",
+    "import_no_file": "there is no file or folder {path} to import",
+    "import_many_files": "{path} holds more than {most} files: give one run's folder",
+    "import_several_models": "{path} holds several models: {models}; give the folder or the file "
+    "of one",
+    "import_several_runs": "{path} holds several runs of {name}: {runs}; give the folder of one",
+    "import_several_tools": "{path} holds logs of several tools ({tools}): choose one with --from",
+    "import_no_log": "{path} holds no log of a known tool; known are {tools} (see --from)",
+    "import_no_log_of": "{path} holds no log of {tool}",
+    "import_strange_log": "{path} is not laid out as the logs of {tool} that Keju knows "
+    "({kind}: {problem})",
+    "import_strange_row": "{place}: this row is not laid out as Keju knows it ({kind}: {problem})",
+    "import_no_rows": "{path}: the log of {tool} holds no rows",
+    "import_no_prediction": "{where}: no prediction of {tool}",
+    "import_no_ppl": "{where}: an option has no PPL",
+    "import_unfinished": "{path} has no {entry}: the evaluation did not finish",
+    "import_no_match": "no row of the log answers a question of the data (the first: {where}: "
+    "{reason}); name its folder with --data-dir",
+    "import_no_exam": "the log of {tool} is of {tasks}, which is no exam of Keju's: name the one "
+    "it is with --datasets{hint}",
+    "import_two_ways": "'{first}' and '{second}' are two ways to sit {benchmark}: import them one "
+    "by one",
+    "import_twice": "{first} and {second} both answer question '{id}': import one run at a time",
+    "import_task_twice": "{first} and {second} are both of task '{task}': give the "
+    "results_TIME.json of the run that is meant",
+    "import_run_exists": "{path} exists already; choose another --run-id",
     "environment_labels": "{name}: protocol '{protocol}' compares log-probabilities of labels, "
     "which an environment cannot: use a protocol that generates text (keju list protocols)",
     "environment_max_turns": "max_turns must be at least 1, and has an effect only with tools",

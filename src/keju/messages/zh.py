@@ -260,6 +260,28 @@ TEXTS: dict[str, str] = {
     "请安装 verifiers 0.4，或用 mode 'zero_shot'",
     "environment_completion": "{name}：协议“{protocol}”续写文本，而环境只能对话：请换一个协议"
     "（keju list protocols）",
+    "import_no_file": "没有可导入的文件或文件夹 {path}",
+    "import_many_files": "{path} 中的文件超过 {most} 个：请给出一次运行的文件夹",
+    "import_several_models": "{path} 含有多个模型：{models}；请给出其中一个的文件夹或文件",
+    "import_several_runs": "{path} 含有 {name} 的多次运行：{runs}；请给出其中一次的文件夹",
+    "import_several_tools": "{path} 含有多个工具的日志（{tools}）：请用 --from 选择一个",
+    "import_no_log": "{path} 中没有已知工具的日志；已知的有 {tools}（见 --from）",
+    "import_no_log_of": "{path} 中没有 {tool} 的日志",
+    "import_strange_log": "{path} 的结构与 Keju 所知的 {tool} 日志不同（{kind}：{problem}）",
+    "import_strange_row": "{place}：这一行的结构与 Keju 所知的不同（{kind}：{problem}）",
+    "import_no_rows": "{path}：{tool} 的日志没有任何行",
+    "import_no_prediction": "{where}：没有 {tool} 的预测",
+    "import_no_ppl": "{where}：有一个选项没有 PPL",
+    "import_unfinished": "{path} 没有 {entry}：评测没有做完",
+    "import_no_match": "日志中没有一行回答了数据中的题目（第一行：{where}：{reason}）；"
+    "请用 --data-dir 指出数据所在的文件夹",
+    "import_no_exam": "{tool} 的日志是 {tasks}，Keju 没有这个考试："
+    "请用 --datasets 指明是哪一个{hint}",
+    "import_two_ways": "“{first}”与“{second}”是 {benchmark} 的两种考法：请分别导入",
+    "import_twice": "{first} 和 {second} 都回答了题目“{id}”：请一次只导入一个运行",
+    "import_task_twice": "{first} 和 {second} 都属于任务“{task}”："
+    "请给出所指运行的 results_TIME.json",
+    "import_run_exists": "{path} 已经存在；请另选 --run-id",
     "environment_labels": "{name}：协议“{protocol}”比较标签的对数概率，环境无法做到："
     "请用生成文本的协议（keju list protocols）",
     "environment_max_turns": "max_turns 至少为 1，且只在有工具时起作用",

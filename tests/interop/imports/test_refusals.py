@@ -98,7 +98,7 @@ def no_archive(folder: Path) -> None:
     [
         ("evalscope", two_models, (), "holds several models: other, tiny-chat"),
         ("lm-eval/bbh", two_runs, (), "are both of task 'bbh_cot_fewshot_boolean_expressions'"),
-        ("lm-eval/bbh", two_tools, (), "holds logs of lm-eval and verifiers: choose one with"),
+        ("lm-eval/bbh", two_tools, (), "holds logs of several tools (lm-eval, verifiers): choose"),
         ("opencompass/chat", two_models_of_opencompass, (), "several models: other, tiny-chat; g"),
         ("opencompass/chat", two_runs_of_opencompass, (), "holds several runs of bbh-boolean_expr"),
         ("opencompass/chat", no_prediction, (), "law.json, entry 0: no prediction of opencompass"),
@@ -155,6 +155,13 @@ def test_wrong_arguments_are_told_in_one_line(argv: tuple[str, ...], told: str, 
     assert told in ran.err
     assert len(ran.err.splitlines()) == 1
     assert (ran.code, ran.out) == (2, "")
+
+
+def test_a_refusal_is_told_in_the_language_of_the_terminal(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEJU_LANGUAGE", "zh")
+    assert "没有可导入的文件或文件夹 absent" in keju("import", "absent").err
 
 
 def test_a_missing_unpacker_names_what_to_install(

@@ -83,10 +83,7 @@ def import_log(path: Path, wishes: Wishes, *, report: bool = True) -> Imported:
     exams = [_match(part, wishes) for part in parts]
     if not any(matched_part.matched for matched_part in exams):
         first = next(m for s in exams for m in s.unmatched)
-        raise DataError(
-            f"no row of the log answers a question of the data (the first: {first.row.where}: "
-            f"{first.reason}); name its folder with --data-dir"
-        )
+        raise DataError("import_no_match", where=first.row.where, reason=first.reason)
     config = _config(log, [s for s in exams if s.matched], wishes)
     return _write(log, exams, strange, config, report)
 
@@ -107,10 +104,7 @@ def _known_parts(log: Log, dataset: str | None) -> tuple[list[Part], list[LogRow
     if not grouped:
         tasks = ", ".join(part.task for part in log.parts[:3])
         hint = did_you_mean(log.parts[0].task, registry.names())
-        raise UsageError(
-            f"the log of {log.tool} is of {tasks}, which is no exam of Keju's: name the one it is "
-            f"with --datasets{hint}"
-        )
+        raise UsageError("import_no_exam", tool=log.tool, tasks=tasks, hint=hint)
     return [_joined(benchmark, members) for benchmark, members in grouped.items()], strange
 
 
@@ -119,10 +113,8 @@ def _joined(benchmark: str, members: Sequence[Part]) -> Part:
     first = members[0]
     for other in members[1:]:
         if (other.protocol, other.reader) != (first.protocol, first.reader):
-            raise UsageError(
-                f"'{first.task}' and '{other.task}' are two ways to sit {benchmark}: import them "
-                "one by one"
-            )
+            tasks = {"first": first.task, "second": other.task}
+            raise UsageError("import_two_ways", benchmark=benchmark, **tasks)
     whole = len(members) == 1
     return Part(
         benchmark=benchmark,
@@ -164,10 +156,8 @@ def _match(part: Part, wishes: Wishes) -> _MatchedPart:
             continue
         before = seen.setdefault((match.place, row.epoch), row)
         if before is not row:
-            raise DataError(
-                f"{before.where} and {row.where} both answer question "
-                f"'{exam.samples[match.place].id}': import one run at a time"
-            )
+            places = {"first": before.where, "second": row.where}
+            raise DataError("import_twice", id=exam.samples[match.place].id, **places)
         matched_part.matched.append(match)
     return matched_part
 
@@ -233,7 +223,7 @@ def _write(
     by_name = {job.exam.benchmark: job for job in jobs}
     place = run_folder(config)
     if not place.new:
-        raise UsageError(f"{place.path} exists already; choose another --run-id")
+        raise UsageError("import_run_exists", path=place.path)
     folder = place.path
     digest = hashlib.sha256("".join(sorted(log.files.values())).encode()).hexdigest()
     compared: dict[str, dict[str, Any]] = {}

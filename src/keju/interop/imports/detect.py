@@ -36,18 +36,16 @@ def read_log(path: Path, tool: str | None = None) -> Log:
     names = {name: TOOLS[name].find(source) for name in ([tool] if tool else TOOLS)}
     tools = [name for name, files in names.items() if files]
     if not tools:
-        wrote = tool or "a known tool"
-        hint = "" if tool else f"; known are {', '.join(TOOLS)} (see --from)"
-        raise UsageError(f"{path} holds no log of {wrote}{hint}")
+        if tool:
+            raise UsageError("import_no_log_of", path=path, tool=tool)
+        raise UsageError("import_no_log", path=path, tools=", ".join(TOOLS))
     if len(tools) > 1:
-        raise UsageError(f"{path} holds logs of {' and '.join(tools)}: choose one with --from")
+        raise UsageError("import_several_tools", path=path, tools=", ".join(tools))
     try:
         log = TOOLS[tools[0]].read(source, names[tools[0]])
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        kind = type(error).__name__
-        raise DataError(
-            f"{path} is not laid out as the logs of {tools[0]} that Keju knows ({kind}: {error})"
-        ) from None
+        values = {"tool": tools[0], "kind": type(error).__name__, "problem": str(error)}
+        raise DataError("import_strange_log", path=path, **values) from None
     if not any(part.rows for part in log.parts):
-        raise UsageError(f"{path}: the log of {log.tool} holds no rows")
+        raise UsageError("import_no_rows", path=path, tool=log.tool)
     return log

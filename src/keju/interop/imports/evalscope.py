@@ -105,7 +105,7 @@ def _rows(source: Source, name: str, subset: str, models: set[str]) -> Iterator[
     for where, row in source.jsonl(name):
         output = row.get("model_output")
         if not isinstance(output, Mapping):
-            raise DataError(f"{source.root / where}: no prediction of {TOOL} (model_output)")
+            raise DataError("import_no_prediction", where=source.root / where, tool=TOOL)
         models.add(str(row.get("model") or output.get("model") or ""))
         metadata = row.get("metadata") or {}
         review = reviews.get(row.get("index"), {})

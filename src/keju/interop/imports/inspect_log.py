@@ -63,8 +63,7 @@ def _open(source: Source, name: str) -> dict[str, Any]:
     with source.opened(name):
         archive = Archive(source.root / name)
     if HEADER not in archive.entries:
-        where = source.root / name
-        raise DataError(f"{where} has no {HEADER}: the evaluation did not finish")
+        raise DataError("import_unfinished", path=source.root / name, entry=HEADER)
 
     def document(entry: str) -> dict[str, Any]:
         """The JSON object in an entry."""

@@ -63,10 +63,8 @@ def read(source: Source, names: Sequence[str]) -> Log:
         assert match is not None
         title = match["task"]
         if title in seen:
-            raise UsageError(
-                f"{seen[title]} and {name} are both of task '{title}': give the "
-                "results_TIME.json of the run that is meant"
-            )
+            files = {"first": seen[title], "second": name}
+            raise UsageError("import_task_twice", task=title, **files)
         seen[title] = name
         beside = str(PurePosixPath(name).with_name(f"results_{match['time']}.json"))
         results = source.mapping(beside) if match["time"] and source.has(beside) else {}

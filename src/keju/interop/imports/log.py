@@ -37,7 +37,7 @@ class Source:
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            raise UsageError(f"there is no file or folder {path} to import")
+            raise UsageError("import_no_file", path=path)
         self.path = path
         self.single = path.is_file()
         # The folder above ``predictions`` where `path` lies in one; else the folder given.
@@ -47,7 +47,7 @@ class Source:
         """Relative path to SHA-256 of each file read so far."""
         files = [path] if self.single else [p for p in sorted(path.rglob("*")) if p.is_file()]
         if len(files) > MOST_FILES:
-            raise UsageError(f"{path} holds more than {MOST_FILES} files: give one run's folder")
+            raise UsageError("import_many_files", path=path, most=MOST_FILES)
         self.names = [file.relative_to(self.root).as_posix() for file in files]
 
     def named(self, pattern: str) -> list[str]:
@@ -84,10 +84,8 @@ class Source:
     def refuse_several(self, models: set[str]) -> None:
         """A run is of one model: UsageError, and how to choose, where the log has more."""
         if len(models) > 1:
-            raise UsageError(
-                f"{self.path} holds several models: {', '.join(sorted(models))}; give the folder "
-                "or the file of one"
-            )
+            names = ", ".join(sorted(models))
+            raise UsageError("import_several_models", path=self.path, models=names)
 
     def json(self, name: str) -> Any:
         """One JSON document; also one with the ``NaN`` and ``Infinity`` that Python writes."""
@@ -100,7 +98,7 @@ class Source:
         """One JSON object."""
         document = self.json(name)
         if not isinstance(document, dict):
-            raise DataError(f"{self.root / name} holds no JSON object")
+            raise DataError("file_no_object", where=self.root / name)
         return document
 
     def yaml(self, name: str) -> dict[str, Any]:
@@ -228,9 +226,8 @@ def naming(place: Path) -> Iterator[None]:
         yield
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         kind = type(error).__name__
-        raise DataError(
-            f"{place}: this row is not laid out as Keju knows it ({kind}: {error})"
-        ) from None
+        values = {"place": place, "kind": kind, "problem": str(error)}
+        raise DataError("import_strange_row", **values) from None
 
 
 def number(value: Any) -> float | None:

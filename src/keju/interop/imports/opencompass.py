@@ -139,10 +139,8 @@ def _datasets(source: Source, names: Sequence[str]) -> list[Dataset]:
         runs.setdefault(str(PurePosixPath(name).parent), {}).setdefault(part, name)
     for abbreviation, runs in grouped.items():
         if len(runs) > 1:
-            raise UsageError(
-                f"{source.path} holds several runs of {abbreviation}: {', '.join(sorted(runs))}; "
-                "give the folder of one"
-            )
+            values = {"name": abbreviation, "runs": ", ".join(sorted(runs))}
+            raise UsageError("import_several_runs", path=source.path, **values)
     return [_dataset(source, name, *runs.values()) for name, runs in grouped.items()]
 
 
@@ -242,7 +240,7 @@ def _entries(source: Source, dataset: Dataset) -> list[Entry]:
             listed = ((f"{name}, entry {key}", key, row) for key, row in items)
         for where, key, row in listed:
             if not key.isdecimal() or not isinstance(row, dict) or "prediction" not in row:
-                raise DataError(f"{source.root / where}: no prediction of {TOOL}")
+                raise DataError("import_no_prediction", where=source.root / where, tool=TOOL)
             entries.append(Entry(where, before + int(key), row))
     return sorted(entries, key=lambda entry: entry.number)
 
@@ -361,7 +359,7 @@ def _reply(row: Mapping[str, Any], where: str) -> Reply:
     if options:
         values = {label: option.get("PPL") for label, option in options.items()}
         if not all(isinstance(value, int | float) for value in values.values()):
-            raise DataError(f"{where}: an option has no PPL")
+            raise DataError("import_no_ppl", where=where)
         if any(number(value) is None for value in values.values()):
             return malformed_reply(values)
         return Reply(label_logprobs={label: -float(value) for label, value in values.items()})

@@ -103,7 +103,7 @@ def _rollouts(source: Source, name: str) -> Iterator[LogRow]:
     seen: Counter[Any] = Counter()
     for where, row in source.jsonl(name):
         if not {"completion", "reward"} <= row.keys():
-            raise DataError(f"{source.root / where}: no rollout of {TOOL} (completion, reward)")
+            raise DataError("import_no_prediction", where=source.root / where, tool=TOOL)
         with naming(source.root / where):
             info = row["info"] if isinstance(row.get("info"), Mapping) else {}
             example = row.get("example_id")
