@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from keju.results.audit import Audit, audit
     from keju.results.compare import Compared, compare
     from keju.results.gate import GateResult, gate
+    from keju.results.plan import Plan, plan
     from keju.results.samples import SampleRow, Samples
     from keju.results.schema import Results
     from keju.runs.run import Run
@@ -82,6 +83,7 @@ __all__ = [
     "MissingExtra",
     "Model",
     "Number",
+    "Plan",
     "Progress",
     "Prompt",
     "Protocol",
@@ -120,6 +122,7 @@ __all__ = [
     "list_runs",
     "open_run",
     "pattern_reader",
+    "plan",
     "plot",
     "prepare_exam",
     "reader",
@@ -177,6 +180,7 @@ _HOMES = {
         "score",
     ),
     "keju.engine.display": ("Progress",),
+    "keju.results.plan": ("Plan", "plan"),
     "keju.results.samples": ("SampleRow", "Samples"),
     "keju.results.schema": ("Results",),
     "keju.runs.run": ("Run",),

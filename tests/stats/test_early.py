@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import random
 from pathlib import Path
 
 import pytest
-from perf.early import POINTS, Known, decided, known, known_grid, made_up, mixed
+from perf.early import MODELS, POINTS, Known, decided, known, known_grid, made_up, mixed
+
+from keju.stats.power import cautious_mean
 
 TENTH = 50
 SMALL = [exam for exam in known_grid() if exam.size < 2000][::3]
@@ -36,3 +41,18 @@ def test_until_ci_misses_rarely(exam: Known) -> None:
     asked, miss = known(exam, 20)
     assert asked <= 1
     assert miss <= 0.1
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_forecasts_from_thirty_replies_hold_what_the_whole_exam_takes(
+    model: str, data_dir: Path
+) -> None:
+    path = data_dir / "golden" / "mmlu_pro" / f"{model}_predictions.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as rows:
+        lengths = [len(json.loads(row)["output"]) / 4 for row in rows]
+    truth, chance = sum(lengths) / len(lengths), random.Random(8)
+    held = 0
+    for _ in range(400):
+        _, low, high = cautious_mean(chance.sample(lengths, 30), max(lengths))
+        held += low <= truth <= high
+    assert held >= 0.95 * 400

@@ -30,6 +30,7 @@ COMMANDS = (
     Entry("vf-eval", "keju.cli.vf_eval", "sit a benchmark as verifiers' vf-eval does", EXAMINE),
     Entry("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
     Entry("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
+    Entry("plan", "keju.cli.plan", "questions a decision needs, and what they take", EXAMINE),
     Entry("import", "keju.cli.import_", "another tool's log as a run of Keju", UNDERSTAND),
     Entry("report", "keju.cli.report", "write a run's report as one HTML file", UNDERSTAND),
     Entry("compare", "keju.cli.compare", "two or more runs, question by question", UNDERSTAND),

@@ -86,6 +86,23 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option("cot", "", "The run with a chain of thought.", spelling="RUN_COT"),
     ),
     PLAIN: (
+        Option("mde", "D", "The difference to show, e.g. 0.03 for three points.", float),
+        Option("max_cost", "USD", "The most to spend, by the forecast's upper end.", float),
+        Option(
+            "questions",
+            "N",
+            "Questions of each subset: a number, or a share below 1.",
+            float,
+            spelling="--limit",
+        ),
+        Option("pilot", "RUN", "A stored run of the benchmark that tells what replies take."),
+        Option(
+            "discordance",
+            "SHARE",
+            "Questions that only one of the two models gets right: 0.28 for models of like size, "
+            "0.05 for a quantised copy; 0.28 by default.",
+            float,
+        ),
         Option("port", "PORT", "Port of the pages; 0 takes a free one.", int, 8123),
         Option("host", "HOST", "Address to listen at.", default="127.0.0.1"),
         Option("no_browser", "", "Print the address and open no browser.", bool),

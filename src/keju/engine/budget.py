@@ -92,6 +92,10 @@ class Ledger:
         """Input and output tokens."""
         return self._counts["input"][unit] + self._counts["output"][unit]
 
+    def of(self, unit: int, name: str) -> float:
+        """One of the `COUNTED`."""
+        return self._counts[name][unit]
+
     def cost(self, unit: int, price: Price) -> float:
         """Money."""
         counts = {name: int(counts[unit]) for name, counts in self._counts.items()}

@@ -101,6 +101,15 @@ TEXTS: dict[str, str] = {
     "until_undecided": "--until-decided: all {whole} questions that {baseline} has a score for "
     "were "
     "asked, and nothing is decided ({points:+.1f} points, p {p:.2g})",
+    "plan_beyond": "{needed} questions would show this difference in general, and there are "
+    "{whole}: all of them show {points:.1f} points; on this very set a difference is what it is",
+    "plan_guessed": "without a pilot the forecasts are guesses: prompts by their length, "
+    "{reply} {reply:token|tokens} a reply; --pilot RUN, or --model for {pilot} questions now, "
+    "measures them",
+    "plan_few": "the pilot has {measured} {measured:reply|replies}: {pilot} and more make the "
+    "intervals worth believing",
+    "plan_first": "the pilot '{pilot}' asked the first questions of each subset and not random "
+    "ones, so that others may take more or less",
     "dry_run_until": "a rule says when enough was asked: the figures are the most that can be",
     "reported_models": "the replies come from {models} models by what the endpoint called them: "
     "{counts}",
@@ -419,6 +428,22 @@ TEXTS: dict[str, str] = {
     "config_invalid_whole": "{problem}{more}",
     "config_key_not_text": "the key {key!r} is no text: quote it",
     "config_key_twice": "the key '{key}' is given twice",
+    "plan_two_goals": "{first} and {second} cannot be used together: each of them says how many "
+    "questions are asked",
+    "plan_discordance": "the discordance must be above 0 and at most 1",
+    "plan_mde": "the difference must be above 0, and at most the share of questions on which the "
+    "models differ ({discordance:g})",
+    "plan_limit": "the limit {problem}",
+    "plan_max_cost": "the money to spend must be above 0",
+    "plan_counts": "repeats and requests at once must be at least 1",
+    "plan_without_price": "money needs a price: give --price input=X,output=Y (for a million "
+    "tokens), or a pilot that had one",
+    "plan_too_little": "{max_cost:g} does not pay for one question, which takes up to {each:.4g}",
+    "plan_pilot_other": "the pilot '{pilot}' did not sit '{name}'",
+    "plan_pilot_empty": "the pilot '{pilot}' has fewer than two replies that could be measured",
+    "plan_pilot_and_model": "--pilot and --model cannot be used together: with a model a pilot is "
+    "asked now",
+    "plan_endpoint_without_model": "an endpoint and sampling are for a pilot: give --model",
     "config_two_rules": "until_ci and until_decided cannot be used together: each of them says "
     "when "
     "enough was asked",
@@ -1323,6 +1348,19 @@ LABELS: dict[str, str] = {
     "plot.histogram_legend": "dashed: median and 95th percentile; "
     "the last column holds all beyond the 99th",
     "plot.spread": "{n} {n:reply|replies}, median {middle}, 95th percentile {high}, most {most}",
+    "plan.title": "{exam}, protocol {protocol}: {whole} questions",
+    "plan.questions": "Questions",
+    "plan.in_general": "{n} for questions like these in general",
+    "plan.effect": "Detectable difference, points",
+    "plan.on_set": "{points:.2f} on this very set",
+    "plan.requests": "Requests",
+    "plan.input": "Input tokens",
+    "plan.output": "Output tokens",
+    "plan.cost": "Cost",
+    "plan.seconds": "Time",
+    "plan.interval": "95 % interval",
+    "plan.basis": "Two-sided level 0.05, power 0.8; the two models differ on {discordance} of the "
+    "questions; design effect {deff:.2f}.",
     "list_separator": ", ",
     "pair_separator": "; ",
     # The first screen, the filters and the languages of the report.

@@ -95,6 +95,13 @@ TEXTS: dict[str, str] = {
     "{p:.2g}）",
     "until_undecided": "--until-decided：{baseline} 有得分的 {whole} 题都已问完，仍无定论"
     "（{points:+.1f} 个百分点，p {p:.2g}）",
+    "plan_beyond": "一般而言需要 {needed} 题才能显示这一差异，而共有 {whole} 题：全部题目能显示 "
+    "{points:.1f} 个百分点；就这套题本身而言，差异即是实测值",
+    "plan_guessed": "没有试点，预测只是估计：提示按长度计，每条回复 {reply} 个 token；用 --pilot "
+    "RUN，"
+    "或用 --model 现在问 {pilot} 题来测量",
+    "plan_few": "试点只有 {measured} 条回复：{pilot} 条以上区间才可信",
+    "plan_first": "试点 '{pilot}' 问的是每个子集的前几题而非随机题，其他题目的用量可能不同",
     "dry_run_until": "何时停止由规则决定：以下数字是上限",
     "reported_models": "按接口报告的名称，回复来自 {models} 个模型：{counts}",
     "other_versions": "读取时所用的版本与运行时不同：{versions}",
@@ -367,6 +374,19 @@ TEXTS: dict[str, str] = {
     "config_invalid_whole": "{problem}{more}",
     "config_key_not_text": "键 {key!r} 不是文本：请加引号",
     "config_key_twice": "键“{key}”给出了两次",
+    "plan_two_goals": "{first} 与 {second} 不能同时使用：二者都决定问多少题",
+    "plan_discordance": "discordance 必须大于 0 且不超过 1",
+    "plan_mde": "要显示的差异必须大于 0，且不超过两个模型结果不同的题目比例（{discordance:g}）",
+    "plan_limit": "limit {problem}",
+    "plan_max_cost": "预算必须大于 0",
+    "plan_counts": "重复次数与并发请求数必须至少为 1",
+    "plan_without_price": "计算费用需要价格：给出 --price input=X,output=Y（每百万 token），"
+    "或使用有价格的试点运行",
+    "plan_too_little": "{max_cost:g} 不够问一题，一题最多需要 {each:.4g}",
+    "plan_pilot_other": "试点运行 '{pilot}' 没有考 '{name}'",
+    "plan_pilot_empty": "试点运行 '{pilot}' 可以测量的回复不足两条",
+    "plan_pilot_and_model": "--pilot 与 --model 不能同时使用：给出模型时会立即做一次试点",
+    "plan_endpoint_without_model": "接口与采样设置用于试点：请给出 --model",
     "config_two_rules": "until_ci 与 until_decided 不能同时使用：二者都决定何时停止提问",
     "config_rule_with_arms": "until_ci 与 until_decided 只适用于一种应试方式：去掉 arms，或去掉规则"
     "",
@@ -1205,6 +1225,19 @@ LABELS: dict[str, str] = {
     "plot.tokens": "每次回答的词元数",
     "plot.histogram_legend": "虚线：中位数与第 95 百分位；末列包含第 99 百分位以上的全部",
     "plot.spread": "{n} 个回答，中位数 {middle}，第 95 百分位 {high}，最大 {most}",
+    "plan.title": "{exam}，方案 {protocol}：共 {whole} 题",
+    "plan.questions": "题数",
+    "plan.in_general": "就同类题目而言需要 {n} 题",
+    "plan.effect": "可检出的差异（百分点）",
+    "plan.on_set": "就这套题本身为 {points:.2f}",
+    "plan.requests": "请求数",
+    "plan.input": "输入 token",
+    "plan.output": "输出 token",
+    "plan.cost": "费用",
+    "plan.seconds": "时间",
+    "plan.interval": "95 % 区间",
+    "plan.basis": "双侧水平 0.05，功效 0.8；两个模型在 {discordance} 的题目上结果不同；设计效应 "
+    "{deff:.2f}。",
     "list_separator": "，",
     "pair_separator": "；",
     # The first screen, the filters and the languages of the report.

@@ -26,6 +26,8 @@ QUANTISED = 0.05
 """That of a model and its quantised copy."""
 LEVEL = 0.05
 POWER = 0.8
+BEYOND = 6
+"""How many times longer than the longest reply seen one may be that was not."""
 MOST_EXACT = 2000
 """Items from which on the normal approximation is as good as the exact test."""
 
@@ -93,6 +95,28 @@ def total_of(mean: float, sd: float, measured: int, items: int) -> Total:
         return Total(mean * items, None)
     reach = student_t_quantile(0.975, measured - 1) / math.sqrt(measured)
     return Total(mean * items, reach * sd * items)
+
+
+def cautious_mean(values: Sequence[float], most: float = math.inf) -> tuple[float, float, float]:
+    """The mean of what items take, and a 95 % interval that long rare ones do not break.
+
+    Lengths of replies are skewed: of thirty replies none may have run into the limit, though one
+    in fifty does, and Student's interval then lies too low in one of seven cases. So the upper end
+    is made as if one more item had taken the `most` that is possible, though no more than
+    `BEYOND` times the largest seen.
+    """
+    mean, half = student_interval(values)
+    higher, wider = student_interval([*values, min(most, BEYOND * max(values))])
+    return mean, max(0.0, mean - half), max(mean, higher + wider)
+
+
+def student_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The mean, and half of Student's interval of it; infinite for a single value."""
+    n, mean = len(values), math.fsum(values) / len(values)
+    if n < 2:
+        return mean, math.inf
+    squares = math.fsum((own - mean) ** 2 for own in values)
+    return mean, total_of(mean, math.sqrt(squares / (n - 1)), n, 1).half or 0.0
 
 
 def power_of(n: int, effect: float, discordance: float = LIKE_SIZE, *, deff: float = 1.0) -> float:

@@ -1,0 +1,126 @@
+"""``keju plan``: how many questions a decision needs, and what they take."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from keju.cli.command import Output, command
+from keju.cli.common import args_of, note, print_lines, session_output
+from keju.cli.options import EXAMS, MODEL, PACE
+from keju.errors import UsageError
+from keju.messages import said
+
+if TYPE_CHECKING:
+    from keju.results.plan import Plan, Range
+
+
+@command(
+    "plan",
+    "keju plan mmlu_pro --mde 0.03",
+    "keju plan bbh --max-cost 5 --price input=0.5,output=1.5 --pilot tuesday",
+    "keju plan ceval --limit 5 --model NAME --api-url http://localhost:8000/v1",
+    sets={
+        MODEL: "model api_url api_key generation_config",
+        EXAMS: "dataset_args protocol repeats seed data_dir",
+        PACE: "eval_batch_size price",
+    },
+)
+def plan(
+    name: str,
+    mde: float | None,
+    max_cost: float | None,
+    questions: float | None,
+    pilot: str | None,
+    discordance: float | None,
+    work_dir: str | None,
+    quiet: bool,
+    **settings: Any,
+) -> Output:
+    """Tell how many questions show a difference, or fit a budget, and what they take.
+
+    Forecasts come from a pilot: a stored run (--pilot), or 30 random questions that are asked now
+    where --model is given. Without either they are guesses from the lengths of the prompts.
+    """
+    from keju.config.load import load
+    from keju.models.registry import is_local
+    from keju.results.plan import PILOT
+    from keju.results.plan import plan as make_plan
+
+    if settings.get("model"):
+        if pilot:
+            raise UsageError("plan_pilot_and_model")
+        from keju.report.live import make_display
+        from keju.task import run_exams
+
+        wishes = {"datasets": [name], "total": PILOT, "sample": "random", "work_dir": work_dir}
+        asked = {key: value for key, value in wishes.items() if value is not None} | settings
+        task = load(flags=asked, is_local=is_local, say=note)
+        finished = run_exams(task, display=make_display(sys.stderr, quiet=quiet), report=False)
+        if finished.exit_code:
+            return session_output(finished)
+        pilot = str(finished.folder)
+    elif any(key in settings for key in ("api_url", "api_key", "generation_config")):
+        raise UsageError("plan_endpoint_without_model")
+    wished = {"repeats", "price", "protocol", "data_dir", "seed"} & settings.keys()
+    made = make_plan(
+        name,
+        mde=mde,
+        max_cost=max_cost,
+        limit=questions,
+        pilot=pilot,
+        discordance=discordance,
+        work_dir=work_dir,
+        at_once=settings.get("eval_batch_size", 32),
+        dataset_args=args_of(name, settings.get("dataset_args", {})),
+        **{key: settings[key] for key in wished},
+    )
+    return Output(made, lambda: _show(made))
+
+
+def _show(made: Plan) -> None:
+    from keju.report.format import UNKNOWN, compact, count, duration, money, percent
+    from keju.report.table import render_table
+
+    def between(own: Range | None, words: Any) -> tuple[str, str]:
+        if own is None:
+            return UNKNOWN, UNKNOWN
+        return words(own.value), f"{words(own.low)} … {words(own.high)}"
+
+    print_lines(said("plan.title", exam=made.exam, protocol=made.protocol, whole=made.whole), "")
+    general = made.questions_in_general
+    shown = "" if general is None else said("plan.in_general", n=general)
+    on_set = made.effect_on_set
+    rows = [
+        (said("plan.questions"), count(made.questions), shown),
+        (
+            said("plan.effect"),
+            f"{100 * made.effect:.2f}",
+            "" if on_set is None else said("plan.on_set", points=100 * on_set),
+        ),
+        (said("plan.requests"), count(round(made.requests)), ""),
+        (said("plan.input"), *between(made.input_tokens, compact)),
+        (said("plan.output"), *between(made.output_tokens, compact)),
+        (said("plan.cost"), *between(made.cost, money)),
+        (said("plan.seconds"), *between(made.seconds, duration)),
+    ]
+    render_table(["", "", said("plan.interval")], rows)
+    print_lines("")
+    titles = [said(f"plan.{key}") for key in ("questions", "effect", "cost", "seconds")]
+    render_table(
+        titles,
+        [
+            (
+                count(row.questions),
+                f"{100 * row.effect:.2f}",
+                between(row.cost, money)[0],
+                between(row.seconds, duration)[0],
+            )
+            for row in made.sizes
+        ],
+    )
+    if made.questions < made.whole:
+        which = f"--total {made.questions} --sample random"
+        print_lines("", f"keju eval --datasets {made.exam} {which} …")
+    basis = {"discordance": percent(made.discordance), "deff": made.deff}
+    print_lines("", said("plan.basis", **basis), *(notice.said for notice in made.notices))

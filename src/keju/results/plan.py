@@ -1,0 +1,345 @@
+"""How many questions a decision needs, which difference they show, and what they take.
+
+What replies take is measured in a pilot, a stored run of some random questions; without one it is
+a guess from the lengths of the prompts, and says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from keju.benchmarks.base import Exam
+from keju.benchmarks.prepare import prepare_exam
+from keju.config import Price
+from keju.config.load import data_folder, runs_folder
+from keju.config.strict import Invalid
+from keju.config.task import question_limit
+from keju.engine.job import Job
+from keju.errors import Notice, UsageError
+from keju.results.cells import accuracy_of, cluster_of
+from keju.results.sittings import read_run
+from keju.runs.folder import find_run
+from keju.runs.manifest import Manifest
+from keju.runs.run import Run
+from keju.stats.intervals import FEW_CLUSTERS
+from keju.stats.power import (
+    LEVEL,
+    LIKE_SIZE,
+    POWER,
+    cautious_mean,
+    items_needed,
+    minimal_detectable_effect,
+    student_interval,
+)
+
+PILOT = 30
+"""Random questions that tell what replies take."""
+FEWEST_REPLIES = 2
+"""Fewer tell nothing of how much replies differ."""
+BYTES_PER_TOKEN, UNSURE = 4.0, 1.4
+"""A guess of what a prompt takes: bytes of a token, and by which factor it may be wrong."""
+REPLY, REPLY_LEAST, REPLY_MOST = 300.0, 50.0, 1500.0
+"""A guess of the tokens of a reply, and the range within which most models stay."""
+ALIKE = 0.2
+"""A guess of the correlation of questions that share a context."""
+SIZES = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
+
+
+class Range(msgspec.Struct, frozen=True):
+    """A forecast with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def times(self, factor: float) -> Range:
+        """So many times as much."""
+        return Range(self.value * factor, self.low * factor, self.high * factor)
+
+    def plus(self, other: Range) -> Range:
+        """Both together."""
+        return Range(self.value + other.value, self.low + other.low, self.high + other.high)
+
+
+class PlanRow(msgspec.Struct, frozen=True):
+    """One size of the exam."""
+
+    questions: int
+    effect: float
+    """The smallest difference that so many questions show with a power of 0.8."""
+    cost: Range | None
+    seconds: Range | None
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to ask, what it shows and what it takes."""
+
+    exam: str
+    protocol: str
+    goal: Literal["mde", "max_cost", "limit", "all"]
+    whole: int
+    """Questions of the exam."""
+    questions: int
+    """Questions to ask."""
+    questions_in_general: int | None = None
+    """With `mde`: how many show it for questions like these, and not for this very set alone."""
+    effect: float
+    """The smallest difference of two models that so many questions show, in general."""
+    effect_on_set: float | None = None
+    """The same on this very set, of which a part is asked."""
+    power: float = POWER
+    level: float = LEVEL
+    discordance: float
+    """The share of questions on which exactly one of the two is right."""
+    discordance_from: Literal["given", "assumed"]
+    deff: float = 1.0
+    """What shared contexts do to the number of questions."""
+    repeats: int = 1
+    requests: float
+    """With those that are repeated after a failure."""
+    input_tokens: Range
+    output_tokens: Range
+    cost: Range | None = None
+    """None without a price."""
+    seconds: Range | None = None
+    """None without a pilot."""
+    at_once: int = 0
+    """Requests in flight behind the time."""
+    pilot: str = ""
+    """The run that the forecasts come from; empty where they are guesses."""
+    measured: int = 0
+    """Replies of the pilot that were measured."""
+    sizes: tuple[PlanRow, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Taken(NamedTuple):
+    """What one question takes, on average, in one reply."""
+
+    input: Range
+    output: Range
+    cost: Range | None
+    seconds: Range | None
+    attempts: float = 1.0
+    """Requests for a reply."""
+    measured: int = 0
+
+
+def plan(
+    name: str,
+    *,
+    mde: float | None = None,
+    max_cost: float | None = None,
+    limit: float | None = None,
+    pilot: str | Path | None = None,
+    discordance: float | None = None,
+    repeats: int = 1,
+    price: Price | Mapping[str, float] | None = None,
+    at_once: int = 32,
+    protocol: str | None = None,
+    dataset_args: dict[str, Any] | None = None,
+    data_dir: str | None = None,
+    work_dir: str | None = None,
+    seed: int = 42,
+) -> Plan:
+    """Plan an exam for one goal: a difference to show, money to spend, or a limit; else all of it.
+
+    `limit` is that of each subset, as for an exam that is sat; `pilot` a stored run of the exam.
+    """
+    goals = {"mde": mde, "max_cost": max_cost, "limit": limit}
+    named = [goal for goal, value in goals.items() if value is not None]
+    if len(named) > 1:
+        raise UsageError("plan_two_goals", first=named[0], second=named[1])
+    share = LIKE_SIZE if discordance is None else discordance
+    if not 0 < share <= 1:
+        raise UsageError("plan_discordance")
+    if mde is not None and not 0 < mde <= share:
+        raise UsageError("plan_mde", discordance=share)
+    if max_cost is not None and not 0 < max_cost < math.inf:
+        raise UsageError("plan_max_cost")
+    if repeats < 1 or at_once < 1:
+        raise UsageError("plan_counts")
+    exam, _ = prepare_exam(
+        name, dataset_args, data_dir=data_folder(data_dir), protocol=protocol, seed=seed
+    )
+    run = None
+    if pilot is not None:
+        run = Run(find_run(str(pilot), str(runs_folder(work_dir))))
+    job = _pilot_job(run, exam, data_dir) if run is not None else None
+    own_price = Price(**price) if isinstance(price, Mapping) else price
+    if own_price is None and run is not None:
+        own_price = run.manifest.price
+    if max_cost is not None and own_price is None:
+        raise UsageError("plan_without_price")
+    taken = _measured(exam, job, own_price) if job is not None else _guessed(exam, own_price)
+    deff = _design_effect(exam, job)
+    whole, general = len(exam.samples), None
+    if mde is not None:
+        general = items_needed(mde, share, deff=deff)
+        questions = items_needed(mde, share, deff=deff, population=whole)
+    elif max_cost is not None:
+        assert taken.cost is not None
+        each = taken.cost.high * taken.attempts * repeats
+        questions = min(whole, int(max_cost / each)) if each else whole
+        if not questions:
+            raise UsageError("plan_too_little", max_cost=max_cost, each=each)
+    else:
+        questions = _limited(exam, limit)
+    units = questions * repeats * taken.attempts
+
+    def row(n: int) -> PlanRow:
+        requests = n * repeats * taken.attempts
+        return PlanRow(
+            n,
+            minimal_detectable_effect(n, share, deff=deff),
+            taken.cost and taken.cost.times(requests),
+            taken.seconds and taken.seconds.times(requests / at_once),
+        )
+
+    manifest = run.manifest if run is not None else None
+    notices = tuple(_notices(exam, manifest, taken, general, share, deff))
+    sizes = sorted({*(n for n in SIZES if n < whole), questions, whole})
+    chosen, unasked = row(questions), 1 - questions / whole
+    return Plan(
+        exam=exam.benchmark,
+        protocol=exam.protocol.name,
+        goal=named[0] if named else "all",  # type: ignore[arg-type]
+        whole=whole,
+        questions=questions,
+        questions_in_general=general,
+        effect=chosen.effect,
+        effect_on_set=minimal_detectable_effect(round(questions / unasked), share, deff=deff)
+        if unasked
+        else None,
+        discordance=share,
+        discordance_from="assumed" if discordance is None else "given",
+        deff=deff,
+        repeats=repeats,
+        requests=units,
+        input_tokens=taken.input.times(units),
+        output_tokens=taken.output.times(units),
+        cost=chosen.cost,
+        seconds=chosen.seconds,
+        at_once=at_once if chosen.seconds else 0,
+        pilot=run.id if run is not None else "",
+        measured=taken.measured,
+        sizes=tuple(map(row, sizes)),
+        notices=notices,
+        warnings=tuple(notice.text() for notice in notices),
+    )
+
+
+def _limited(exam: Exam, limit: float | None) -> int:
+    """How many questions a limit of each subset keeps."""
+    try:
+        most = question_limit(limit)
+    except Invalid as error:
+        raise UsageError("plan_limit", problem=error) from None
+    sizes = [len(subset) for subset in exam.subsets]
+    if most is None:
+        return sum(sizes)
+    return sum(min(n, most if isinstance(most, int) else math.ceil(n * most)) for n in sizes)
+
+
+def _pilot_job(run: Run, exam: Exam, data_dir: str | None) -> Job:
+    """The exam as the pilot sat it; UsageError if it did not, or has no reply."""
+    jobs = [job for job in read_run(run, None, data_dir) if job.exam.benchmark == exam.benchmark]
+    if not jobs:
+        raise UsageError("plan_pilot_other", pilot=run.id, name=exam.benchmark)
+    if sum(seconds > 0 for seconds in jobs[0].seconds) < FEWEST_REPLIES:
+        raise UsageError("plan_pilot_empty", pilot=run.id)
+    return jobs[0]
+
+
+def _bytes(exam: Exam, item: int) -> int:
+    prompt = exam.render(exam.samples[item])
+    return sum(len(message.content.encode()) for message in prompt.messages)
+
+
+def _mean_bytes(exam: Exam) -> float:
+    return sum(_bytes(exam, item) for item in range(len(exam.samples))) / len(exam.samples)
+
+
+def _measured(exam: Exam, job: Job, price: Price | None) -> Taken:
+    """What the replies of a pilot took; its prompts are put in relation to those of the exam."""
+    assert job.ledger is not None
+    replied = [unit for unit, seconds in enumerate(job.seconds) if seconds > 0]
+    ledger, most = job.ledger, job.sampling.max_tokens
+    inputs = [ledger.of(unit, "input") for unit in replied]
+    outputs = [ledger.of(unit, "output") for unit in replied]
+    lengths = [_bytes(job.exam, unit // job.epochs) for unit in replied]
+    # Tokens go with the length of the prompt, which is known of all questions.
+    rate, known = math.fsum(inputs) / sum(lengths), _mean_bytes(exam)
+    beside = [own - rate * length for own, length in zip(inputs, lengths, strict=True)]
+    half = student_interval(beside)[1]
+    cap = math.inf if most is None else float(most)
+    cost = None
+    if price is not None:
+        dearest = (max(inputs) * price.input + cap * price.output) / 1e6
+        cost = Range(*cautious_mean([ledger.cost(unit, price) for unit in replied], dearest))
+    return Taken(
+        Range(rate * known, max(0.0, rate * known - half), rate * known + half),
+        Range(*cautious_mean(outputs, cap)),
+        cost,
+        Range(*cautious_mean([job.seconds[unit] for unit in replied])),
+        max(1.0, job.meter.requests / max(1, job.meter.replies)),
+        len(replied),
+    )
+
+
+def _guessed(exam: Exam, price: Price | None) -> Taken:
+    """What replies take by assumption: prompts by their length, replies as those of most models."""
+    tokens = _mean_bytes(exam) / BYTES_PER_TOKEN
+    asked = Range(tokens, tokens / UNSURE, tokens * UNSURE)
+    reply = Range(REPLY, REPLY_LEAST, REPLY_MOST)
+    if exam.protocol.decode == "labels":
+        reply = Range(1.0, 1.0, 1.0)
+    elif (most := exam.protocol.max_tokens) is not None:
+        reply = Range(*(min(own, float(most)) for own in (reply.value, reply.low, reply.high)))
+    cost = None
+    if price is not None:
+        cost = asked.times(price.input / 1e6).plus(reply.times(price.output / 1e6))
+    return Taken(asked, reply, cost, None)
+
+
+def _design_effect(exam: Exam, job: Job | None) -> float:
+    """By how much shared contexts raise the number of questions: as measured, or by assumption."""
+    if not exam.clustered:
+        return 1.0
+    if job is not None:
+        score = accuracy_of(job.exam, job.tallies[0])
+        if (score.clusters or 0) >= FEW_CLUSTERS and isinstance(score.deff, float):
+            return max(1.0, score.deff)
+    sizes = Counter(cluster_of(exam, item) for item in range(len(exam.samples))).values()
+    return 1 + ALIKE * (sum(size * size for size in sizes) / sum(sizes) - 1)
+
+
+def _notices(
+    exam: Exam,
+    pilot: Manifest | None,
+    taken: Taken,
+    general: int | None,
+    discordance: float,
+    deff: float,
+) -> Iterator[Notice]:
+    """What could mislead about a plan."""
+    whole = len(exam.samples)
+    if general is not None and general > whole:
+        most = 100 * minimal_detectable_effect(whole, discordance, deff=deff)
+        yield Notice("plan_beyond", {"whole": whole, "needed": general, "points": most})
+    if pilot is None:
+        yield Notice("plan_guessed", {"reply": round(taken.output.value), "pilot": PILOT})
+        return
+    if taken.measured < PILOT:
+        yield Notice("plan_few", {"measured": taken.measured, "pilot": PILOT})
+    config = pilot.config
+    part = any(config.get(name) for name in ("limit", "total", "ids"))
+    if part and config.get("sample", "first") == "first":
+        yield Notice("plan_first", {"pilot": pilot.run})

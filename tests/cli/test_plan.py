@@ -1,0 +1,173 @@
+"""``keju plan``: questions, effects and forecasts; pilots; what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import keju as public
+from keju.stats.power import items_needed, minimal_detectable_effect
+from tests.cli.conftest import Keju, Ran
+from tests.cli.test_until import write_exam
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Asked, Plan, draw
+
+QUIZ = "custom:quiz"
+
+
+def wordy(asked: Asked) -> str:
+    """Replies of many lengths."""
+    return "well " * int(1 + 400 * draw(asked.text) ** 3) + "Answer: A"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FaultyEndpoint]:
+    with FaultyEndpoint(Plan(answers=wordy)) as running:
+        yield running
+
+
+def sit(keju: Keju, endpoint: FaultyEndpoint, *flags: str, run: str = "r") -> Ran:
+    url = ("-m", "m", "--api-url", endpoint.url, "--run-id", run, "--datasets", QUIZ)
+    return keju("eval", *url, "--no-report", "--json", *flags)
+
+
+def planned(keju: Keju, *flags: str) -> dict[str, Any]:
+    ran = keju("plan", QUIZ, *flags, "--json")
+    assert ran.code == 0, ran.err
+    document: dict[str, Any] = ran.json
+    return document
+
+
+def test_a_difference_needs_so_many_questions_of_a_finite_set(keju: Keju) -> None:
+    write_exam(sizes={"one": 12_032})
+    document = planned(keju, "--mde", "0.03")
+    assert document["questions_in_general"] == 2435
+    assert document["questions"] == 2025
+    assert document["effect_on_set"] == pytest.approx(0.03, abs=1e-4)
+    assert document["effect"] == pytest.approx(minimal_detectable_effect(2025))
+    assert (document["discordance"], document["discordance_from"]) == (0.28, "assumed")
+    whole = next(row for row in document["sizes"] if row["questions"] == 12_032)
+    assert whole["effect"] == pytest.approx(0.0135105, abs=6e-8)
+    quantised = planned(keju, "--mde", "0.01", "--discordance", "0.05")
+    assert quantised["questions_in_general"] == items_needed(0.01, 0.05)
+
+
+def test_an_effect_below_what_all_questions_show_is_said(keju: Keju) -> None:
+    write_exam()
+    document = planned(keju, "--mde", "0.01")
+    assert document["questions"] <= 800 < document["questions_in_general"]
+    assert "plan_beyond" in {notice["code"] for notice in document["notices"]}
+
+
+def test_without_a_pilot_forecasts_are_guesses_and_say_so(keju: Keju) -> None:
+    write_exam()
+    document = planned(keju, "--limit", "50", "--price", "input=1,output=2")
+    assert document["questions"] == 100
+    assert document["pilot"] == ""
+    assert document["seconds"] is None
+    assert "plan_guessed" in {notice["code"] for notice in document["notices"]}
+    tokens = document["input_tokens"]["value"] + 2 * document["output_tokens"]["value"]
+    assert document["cost"]["value"] == pytest.approx(tokens / 1e6)
+    shown = keju("plan", QUIZ, "--limit", "50")
+    assert "without a pilot the forecasts are guesses" in shown.out
+    assert "--total 100 --sample random" in shown.out
+
+
+def test_contexts_raise_the_number_of_questions(keju: Keju) -> None:
+    write_exam(sizes={"one": 4000}, group=lambda number: f"c{number // 5}")
+    document = planned(keju, "--mde", "0.05")
+    assert document["deff"] == pytest.approx(1.8)
+    assert document["questions_in_general"] == items_needed(0.05, deff=1.8)
+
+
+def test_a_pilot_tells_what_the_whole_exam_takes(keju: Keju, endpoint: FaultyEndpoint) -> None:
+    write_exam()
+    price = ("--price", "input=1,output=4")
+    assert sit(keju, endpoint, "--total", "30", "--sample", "random", *price).code == 0
+    document = planned(keju, "--pilot", "r")
+    assert (document["pilot"], document["measured"]) == ("r", 30)
+    assert document["notices"] == []
+    (entry,) = sit(keju, endpoint, *price, run="whole").json["benchmarks"]
+    usage = entry["usage"]
+    for name, actual in (
+        ("input_tokens", usage["input_tokens"]),
+        ("output_tokens", usage["output_tokens"]),
+        ("cost", usage["cost"]),
+    ):
+        assert document[name]["low"] <= actual <= document[name]["high"]
+        assert document[name]["value"] == pytest.approx(actual, rel=0.5)
+    assert document["seconds"]["low"] <= document["seconds"]["value"] <= document["seconds"]["high"]
+    money = planned(keju, "--pilot", "r", "--max-cost", str(document["cost"]["high"] / 4))
+    assert money["questions"] == pytest.approx(200, abs=2)
+    assert money["cost"]["high"] <= document["cost"]["high"] / 4
+    again = public.plan(QUIZ, pilot="r", max_cost=document["cost"]["high"] / 4)
+    assert isinstance(again, public.Plan)
+    assert again.questions == money["questions"]
+    dearer = planned(keju, "--pilot", "r", "--price", "input=2,output=8")
+    assert dearer["cost"]["value"] == pytest.approx(2 * document["cost"]["value"])
+    both = planned(keju, "--pilot", "r", "--repeats", "3")
+    assert both["cost"]["value"] == pytest.approx(3 * document["cost"]["value"])
+
+
+def test_a_model_is_asked_thirty_random_questions(keju: Keju, endpoint: FaultyEndpoint) -> None:
+    write_exam()
+    flags = ("-m", "m", "--api-url", endpoint.url, "--quiet", "--mde", "0.1")
+    document = planned(keju, *flags)
+    assert document["measured"] == 30
+    assert endpoint.stats.requests <= 31, "one of them finds out whether the endpoint works"
+    manifest = json.loads(Path("runs", document["pilot"], "manifest.json").read_text())
+    assert (manifest["config"]["total"], manifest["config"]["sample"]) == (30, "random")
+
+
+def test_a_pilot_of_few_or_first_questions_is_warned_about(
+    keju: Keju, endpoint: FaultyEndpoint
+) -> None:
+    write_exam()
+    assert sit(keju, endpoint, "--limit", "4").code == 0
+    document = planned(keju, "--pilot", "r")
+    assert [notice["code"] for notice in document["notices"]] == ["plan_few", "plan_first"]
+    shown = keju("plan", QUIZ, "--pilot", "r")
+    assert "the pilot has 8 replies" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--mde", "0"), "above 0"),
+        (("--mde", "-0.1"), "above 0"),
+        (("--mde", "0.5"), "at most the share"),
+        (("--mde", "x"), "--mde"),
+        (("--mde", "0.02", "--limit", "5"), "cannot be used together"),
+        (("--max-cost", "0", "--price", "input=1"), "above 0"),
+        (("--max-cost", "5"), "--price"),
+        (("--max-cost", "0.000001", "--price", "input=1,output=1"), "does not pay"),
+        (("--discordance", "0"), "discordance"),
+        (("--discordance", "1.5"), "discordance"),
+        (("--limit", "0"), "whole number"),
+        (("--pilot", "nothing"), "nothing"),
+        (("--pilot", "r", "--model", "m"), "cannot be used together"),
+        (("--api-url", "http://localhost:1"), "--model"),
+        (("--repeats", "0"), "repeats"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    keju: Keju, flags: tuple[str, ...], told: str
+) -> None:
+    write_exam(sizes={"one": 20})
+    refused = keju("plan", QUIZ, *flags)
+    assert refused.code == 2
+    assert told in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_a_pilot_of_another_exam_is_refused(keju: Keju, endpoint: FaultyEndpoint) -> None:
+    write_exam()
+    write_exam(Path("other"), sizes={"one": 20})
+    assert sit(keju, endpoint, "--limit", "4").code == 0
+    refused = keju("plan", "custom:other", "--pilot", "r")
+    assert refused.code == 2
+    assert "did not sit 'other'" in refused.err
