@@ -37,7 +37,16 @@ RUNS: dict[str, tuple[str, ...]] = {
         *("--dataset-args", json.dumps({"ceval": {"subset_list": SUBJECTS}})),
     ),
     "tags": ("--datasets", "bixbench", "--protocol", "official"),
-    "lines": ("--datasets", "bbh", "--protocol", "mcpbr", "--limit", "1"),
+    "lines": (
+        "--datasets",
+        "bbh",
+        "--protocol",
+        "mcpbr",
+        "--limit",
+        "1",
+        "--generation-config",
+        '{"stop": ["Q:"]}',
+    ),
     "open": ("--datasets", "bixbench", "--dataset-args", '{"bixbench": {"answer_mode": "open"}}'),
 }
 """The flags of each run."""
@@ -98,6 +107,9 @@ class Speaker:
             wanted = [row for row in free if (row.exam + "/").startswith(name + "/")]
             if not subset and exam in ("bbh", "mmlu_pro"):  # with options
                 wanted = [row for row in wanted if len(row.options) > 2]
+            if run == "lines":  # which asks the first question of each subset
+                firsts = {row.exam: row for row in reversed(self._rows)}.values()
+                wanted = [row for row in wanted if row in firsts]
             free.remove(wanted[0])
             self.said[wanted[0].question] = written
 

@@ -114,6 +114,20 @@ WRITTEN = (
     Written(
         "bixbench-open", "other words than the target's", "left_to_judge", "the first of the genes"
     ),
+    Written(
+        "bbh-mcpbr", "a stop string cut the answer", "stop_string", "It is plain. So the answer is"
+    ),
+    Written(
+        "mmlu_pro",
+        "a call of a tool that nobody offered",
+        "tool_call_only",
+        finished(
+            "tool_calls",
+            tool_calls=[
+                {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+            ],
+        ),
+    ),
     # --- echoes, replays, run-on ---
     Written("mmlu_pro", "the options again and nothing else", "echoed_options", "{options}"),
     Written("bbh", "the options again and nothing else", "echoed_options", "{options}"),
@@ -165,6 +179,19 @@ WRITTEN = (
         "two_answers",
         "The answer is {wrong}.\n\nWait, I made a mistake: I forgot to carry. The answer is {gold}.",
     ),
+    Written(
+        "mmlu_pro",
+        "no option is said to be right",
+        "no_option_fits",
+        "The sum is another one, so none of the given options is right.",
+    ),
+    Written("mmlu_pro", "the form as the prompt shows it", "placeholder", "ANSWER: [LETTER]"),
+    Written(
+        "quiz",
+        "a number close to an option, compared by its letters",
+        "value_no_option",
+        "It comes to 10.5",
+    ),
     Written("sums", "it says that it does not know", "does_not_know", "I do not know."),
     Written("quiz", "the place in place of the label", "place_for_label", "Answer: the second one"),
     # --- letters that are no labels ---
@@ -199,6 +226,7 @@ WRITTEN = (
     Written("bbh", "a colon after the marker", "other_marker", "So the answer is: ({gold})."),
     Written("bbh", "the marker of another exam", "other_marker", "Final answer: ({gold})"),
     Written("mmlu_pro", "the marker of another language", "other_language", "答案是{gold}。很清楚"),
+    Written("bbh", "a field of JSON", "as_json", '{{"answer": "({gold})"}}'),
     Written("bixbench-official", "no tags", "other_marker", "The answer is {gold}."),
     Written("bixbench-official", "a tag that is not closed", "open_tag", "<answer>{gold}"),
     Written(

@@ -65,6 +65,7 @@ def test_the_range_over_at_least_four_readers_is_shown(keju: Keju, tmp_path: Pat
         assert len(exam["pairs"]) == len(values) * (len(values) - 1) / 2
     out = keju("audit", "replies").out
     assert "accuracy 82.50 % by 'evalscope'; over 5 readers 0.00 % to 88.75 %" in out
+    assert "; over the 3 that know the protocol's form 71.25 % to 88.75 %" in out
     assert "warning: the reader 'robust' gives +6.25 points against 'evalscope'" in out
 
 
@@ -87,7 +88,7 @@ def test_a_reader_that_is_asked_for_takes_the_place_of_the_protocols(
     laid("lines", tmp_path)
     (exam,) = keju("audit", "lines", "--reader", "robust", "--json").json["exams"]
     assert exam["reader"] == "robust"
-    assert exam["findings"] == []
+    assert [each["cause"] for each in exam["findings"]] == ["stop_string"]
     assert keju("audit", "lines", "--reader", "zzz").code == 2
 
 
@@ -179,3 +180,48 @@ def test_at_most_two_in_a_hundred_clean_replies_are_flagged(
     assert audited["replies"] == CLEAN
     assert audited["readers"][0]["accuracy"]["value"] > 0.99
     assert audited["flagged"] <= 0.02 * CLEAN, audited["findings"][:5]
+
+
+# --- what stored files and probabilities tell ----------------------------------------------------
+
+
+def test_a_reply_whose_stored_score_is_not_its_own_is_listed(keju: Keju, tmp_path: Path) -> None:
+    folder = laid("replies", tmp_path)
+    journal = folder / "records.jsonl"
+    lines = journal.read_text("utf-8").splitlines()
+    place = next(n for n, line in enumerate(lines) if '"mmlu_pro_1041"' in line)
+    assert "ANSWER: " in lines[place]
+    record = json.loads(lines[place])
+    record["reply"]["text"] = "It is a sum.\n\nANSWER: " + ("B" if record["target"] != "B" else "C")
+    lines[place] = json.dumps(record, ensure_ascii=False)
+    journal.write_text("\n".join(lines) + "\n", "utf-8")
+    found = findings(keju("audit", "replies", "--json").json)
+    assert "stale_score" in (found["mmlu_pro_1041"]["cause"], *found["mmlu_pro_1041"]["also"])
+
+
+def test_a_gold_answer_that_has_changed_is_told(keju: Keju, tmp_path: Path) -> None:
+    folder = laid("lines", tmp_path)
+    journal = folder / "records.jsonl"
+    journal.write_text(journal.read_text("utf-8").replace('"target":"True"', '"target":"False"'))
+    found = findings(keju("audit", "lines", "--json").json)
+    assert found["bbh_boolean_expressions_0"]["cause"] == "gold_changed"
+
+
+def test_labels_that_are_hardly_likely_are_told(keju: Keju, tmp_path: Path) -> None:
+    laid("replies", tmp_path)
+
+    def tokens(asked: Asked) -> dict[str, float]:
+        return {"A": -1.1, "The": -1.2, "So": -1.3, "B": -4.0}
+
+    with FaultyEndpoint(Plan(tokens=tokens)) as endpoint:
+        flags = ("--datasets", "ceval", "--protocol", "tutorial", "--data-dir", "data")
+        args = json.dumps({"ceval": {"subset_list": ["law"]}})
+        asked = ("--model", "m", "--api-url", endpoint.url, "--run-id", "labels", "-q")
+        assert keju("eval", *flags, *asked, "--dataset-args", args, "--no-report").code == 0
+    (exam,) = keju("audit", "labels", "--json").json["exams"]
+    assert {each["cause"] for each in exam["findings"]} == {"outside_labels"}
+
+
+def test_every_cause_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text("utf-8")
+    assert [code for code in CODES if f"| `{code}` |" not in page] == []

@@ -34,7 +34,7 @@ _REFUSES = re.compile(
 
 def refuses(text: str) -> bool:
     """Whether a reply declines to answer in its own words."""
-    return _REFUSES.search(text) is not None
+    return _REFUSES.search(text[:TAIL]) is not None or _REFUSES.search(text[-TAIL:]) is not None
 
 
 def gives_up(text: str) -> bool:

@@ -1476,6 +1476,7 @@ LABELS: dict[str, str] = {
     # The words of `keju audit`.
     "audit.title": "{exam} · protocol {protocol} · reader {reader} · {replies} replies",
     "audit.range": "accuracy {own} by '{reader}'; over {n} readers {low} to {high}",
+    "audit.form_range": "; over the {n} that know the protocol's form {low} to {high}",
     "audit.flagged": "{flagged} of {replies} replies ({share}) are worth a look; {decides} of "
     "them score otherwise by '{beside}'",
     "audit.nothing": "no reply is suspect",

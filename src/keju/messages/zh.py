@@ -1350,6 +1350,7 @@ LABELS: dict[str, str] = {
     # The words of `keju audit`.
     "audit.title": "{exam} · 协议 {protocol} · 读取器 {reader} · {replies} 个回复",
     "audit.range": "'{reader}' 的准确率 {own}；{n} 个读取器之间为 {low} 至 {high}",
+    "audit.form_range": "；其中认得协议格式的 {n} 个之间为 {low} 至 {high}",
     "audit.flagged": "{replies} 个回复中有 {flagged} 个（{share}）值得查看；"
     "其中 {decides} 个按 '{beside}' 得分不同",
     "audit.nothing": "没有可疑的回复",

@@ -37,6 +37,10 @@ def _exam(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
         own = exam.readers[0].accuracy
         ends = {"own": share(own.value, own.bounds), "n": len(exam.readers), "low": low}
         line = labels("audit.range", reader=exam.reader, high=high, **ends)
+        knowing = sum(row.knows_form for row in exam.readers)
+        if exam.form_range is not None and 1 < knowing < len(exam.readers):
+            low, high = map(percent, exam.form_range)
+            line += labels("audit.form_range", n=knowing, low=low, high=high)
         screen.line(line, style="bold green", indent=2)
     _warnings(screen, exam.notices, labels)
     screen.line()

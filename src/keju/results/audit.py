@@ -23,7 +23,7 @@ from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, StoredReply, stored_replies
 from keju.errors import DataError, Notice, UsageError
 from keju.judges import judge_stage
-from keju.results.causes import CODES, Case, Forms, causes_of
+from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form
 from keju.results.cells import accuracy_of
 from keju.results.sittings import Sitting, changed_files, sittings_of
 from keju.runs.folder import command_name
@@ -56,6 +56,8 @@ class ReaderRow(msgspec.Struct, frozen=True, kw_only=True):
     """Replies that it scores otherwise than the headline's reader."""
     kappa: float | None
     """Its agreement with the headline's reader on right and wrong; None where undefined."""
+    knows_form: bool
+    """Whether it finds an answer in the form that the protocol asks for."""
     outside: bool
     """Whether its accuracy lies more than a standard error from the headline's."""
 
@@ -148,6 +150,8 @@ class ExamAudit(msgspec.Struct, frozen=True, kw_only=True):
     """Replies that took all tokens they were allowed."""
     range: Ends | None
     """The least and the largest accuracy over the readers."""
+    form_range: Ends | None
+    """The same over the readers that know the protocol's form."""
     readers: tuple[ReaderRow, ...]
     pairs: tuple[ReaderPair, ...]
     signs: dict[Sign, int]
@@ -327,7 +331,6 @@ class _Desk:
         for unit in self._guessed if systematic else ():
             self._findings.pop(unit, None)
         rows = self._reader_rows()
-        values = [row.accuracy.value for row in rows if row.accuracy.value is not None]
         names = [reader.name for reader in job.readers]
         place = names.index(exam.beside) if exam.beside in names else 0
         order = {code: place for place, code in enumerate(CODES)}
@@ -349,7 +352,8 @@ class _Desk:
             replies=job.tallies[0].done,
             flagged=len(findings),
             cap_hits=sum(self._at_cap),
-            range=(min(values), max(values)) if values else None,
+            range=_range(rows),
+            form_range=_range([row for row in rows if row.knows_form]),
             readers=tuple(rows),
             pairs=tuple(self._pairs()),
             signs={sign: n for sign, n in job.tallies[place].sign_counts().items() if n},
@@ -365,6 +369,7 @@ class _Desk:
         job = self._job
         rows: list[ReaderRow] = []
         first = accuracy_of(job.exam, job.tallies[0])
+        knowing = readers_of_form(job.exam, job.readers)
         for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
             accuracy = accuracy_of(job.exam, tally) if place else first
             table = self._table(0, place)
@@ -378,6 +383,7 @@ class _Desk:
                     outcomes=tally.outcome_counts(),
                     apart=differ,
                     kappa=cohens_kappa(table).value if place and sum(map(sum, table)) else None,
+                    knows_form=reader.name in knowing,
                     outside=_is_outside(first, accuracy),
                 )
             )
@@ -442,6 +448,12 @@ class _Desk:
         )
 
 
+def _range(rows: Sequence[ReaderRow]) -> Ends | None:
+    """The least and the largest accuracy."""
+    values = [row.accuracy.value for row in rows if row.accuracy.value is not None]
+    return (min(values), max(values)) if values else None
+
+
 def _is_outside(headline: Estimate, other: Estimate) -> bool:
     """Whether another reader's accuracy lies more than a standard error from the headline's."""
     if headline.value is None or other.value is None or not isinstance(headline.se, float):
@@ -451,7 +463,7 @@ def _is_outside(headline: Estimate, other: Estimate) -> bool:
 
 def _far_readers(rows: Sequence[ReaderRow]) -> Iterator[Notice]:
     for row in rows:
-        if row.outside and row.own and row.accuracy.value is not None:
+        if row.outside and row.accuracy.value is not None:
             first = rows[0].accuracy
             values = {"reader": row.reader, "other": rows[0].reader, "apart": row.apart}
             points = 100 * (row.accuracy.value - (first.value or 0.0))

@@ -29,6 +29,7 @@ from keju.answers.forms import (
 from keju.answers.kinds import SOLVED
 from keju.answers.numbers import number_of, numbers_in, plain_numerals
 from keju.answers.oddities import (
+    TAIL,
     breaks_off,
     gives_up,
     hedges,
@@ -41,7 +42,7 @@ from keju.answers.oddities import (
     no_option_fits,
     refuses,
 )
-from keju.answers.options import names_any, resembles
+from keju.answers.options import labels_of_texts, names_any, resembles
 from keju.answers.robust import HEADS, RobustReader
 from keju.answers.segments import last_line
 from keju.answers.thinking import split_any_thinking
@@ -51,6 +52,8 @@ from keju.engine.job import READER_FAILED
 from keju.models.faults import is_error_text
 from keju.types import CUT, FILTERED, Reading, Reply, Sample, Sampling
 
+END = 300
+"""Characters of a last line in which a number is looked for."""
 OUTSIDE = 0.5
 """Share of the probability on no label above which a label was chosen among the unlikely."""
 
@@ -239,6 +242,32 @@ class Case:
         )
 
 
+def readers_of_form(exam: Exam, readers: Sequence[Reader]) -> list[str]:
+    """The names of the readers that find a right answer in the form that the protocol asks for.
+
+    That is the strictest form in which the headline's reader, the first, finds one.
+    """
+    sample = next((sample for sample in exam.samples if sample.target), None)
+    tiers: dict[str, str] = {}
+    for template in OWN_FORMS if sample else ():
+        for form in (template, template.replace("{}", "({})")):
+            if (tier := _tier(readers[0], form, sample)) is not None:
+                tiers.setdefault(tier, form)
+    form = tiers.get("strict") or tiers.get("tolerant") or ""
+    found = (reader for reader in readers if form and _tier(reader, form, sample) is not None)
+    return [reader.name for reader in found]
+
+
+def _tier(reader: Reader, form: str, sample: Sample | None) -> str | None:
+    """How far a reader has to go to find the target of a sample in a form; None if it does not."""
+    if sample is None:
+        return None
+    bare = sample.target.strip("()") if "({})" in form else sample.target
+    answer = reader.read(form.format(bare), sample)
+    found = answer.value is not None and reader.matches(answer.value, sample)
+    return answer.tier if found and answer.tier != "fallback" else None
+
+
 class Cause(NamedTuple):
     """One cause: its code, and its rule."""
 
@@ -359,7 +388,8 @@ def _value_no_option(case: Case) -> bool:
     """Whether the reply ends with a number where options are numbers, and none is that one."""
     if not _unread(case) or not any(number_of(choice) for choice in case.sample.choices):
         return False
-    return any(number.clear for number in numbers_in(plain_numerals(last_line(case.text))))
+    end = last_line(case.text)[-END:]
+    return any(number.clear for number in numbers_in(plain_numerals(end)))
 
 
 def _answer_in_reasoning(case: Case) -> bool:
@@ -423,7 +453,9 @@ def _in_words(case: Case) -> bool:
     value = case.value
     if value is None:
         return _unread(case) and bool(case.sample.choices) and _near_option(case)
-    return bool(case.sample.choices) and says_in_words(case.text, value)
+    if not case.sample.choices or not says_in_words(case.text, value):
+        return False
+    return value in labels_of_texts(case.text[-TAIL:], case.sample.choices)
 
 
 def _near_option(case: Case) -> bool:
