@@ -18,6 +18,7 @@ NAMES = (
     "startup",
     "readers",
     "robust",
+    "compare",
     "install",
 )
 LINE = "{:<64} {:>16}  {:<26} {:>6}  {}"

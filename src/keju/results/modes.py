@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
-from keju.engine.resume import graded_records
 from keju.errors import Notice, UsageError
+from keju.results.sittings import Sitting, read_run, sitting_of
 from keju.results.summarise import WARN_ABOVE
 from keju.runs.run import list_runs
 from keju.stats.distributions import student_t_quantile
 from keju.stats.intervals import Interval, Moments
 from keju.stats.paired import in_range, paired_difference
-from keju.types import UNSCORED, Outcome
+from keju.types import Outcome
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark
@@ -217,25 +217,24 @@ class _Scores(NamedTuple):
 
 
 def _scores(run: Run, benchmark: str) -> _Scores:
-    """The scores of a run, means over repeats and rotations.
-
-    Errors and what has no grade are left out.
-    """
-    own: dict[str, list[float]] = defaultdict(list)
-    beside: dict[str, list[float]] = defaultdict(list)
-    outcomes: Counter[Outcome] = Counter()
-    for record in graded_records(run):
-        if record.bench == benchmark:
-            outcomes.update(reading.score.outcome for reading in record.readings[:1])
-            for place, reading in enumerate(record.readings):
-                known = reading.score.outcome not in UNSCORED
-                if known and (place == 0 or reading.reader == Exam.beside):
-                    values = beside if place else own
-                    values[record.id.partition("#")[0]].append(reading.score.value)
-    first, second = (
-        {name: sum(each) / len(each) for name, each in values.items()} for values in (own, beside)
+    """The scores of a run; errors and what has no grade are left out."""
+    job = next(job for job in read_run(run) if job.exam.benchmark == benchmark)
+    readers = [reader.name for reader in job.readers]
+    beside = Exam.beside in readers[1:]
+    own, other = (
+        _by_question(sitting_of(job, run.manifest, name))
+        for name in (readers[0], Exam.beside if beside else readers[0])
     )
-    return _Scores(first, second, outcomes)
+    return _Scores(own, other if beside else {}, Counter(job.tallies[0].outcome_counts()))
+
+
+def _by_question(sitting: Sitting) -> dict[str, float]:
+    """The score of each question, the mean over its rotations: ``law_3`` and ``law_3#rot1``."""
+    scores: dict[str, list[float]] = defaultdict(list)
+    for item in sitting:
+        if item.score is not None:
+            scores[item.id.partition("#")[0]].append(item.score)
+    return {name: sum(each) / len(each) for name, each in scores.items()}
 
 
 def compare_modes(
