@@ -68,6 +68,23 @@ def test_the_language_is_switched_and_stays(site: Site, open_page: Open) -> None
     assert page.get_by_role("heading", level=1).inner_text() == "Runs"
 
 
+def test_two_runs_are_compared_down_to_the_words(site: Site, open_page: Open) -> None:
+    page = open_page(site.address)
+    for name in ("one", "two"):
+        page.get_by_label(f"Compare {name}", exact=True).check()
+    page.get_by_role("button", name="Compare the picked runs").click()
+    assert "run=two&run=one" in page.url or "run=one&run=two" in page.url
+    assert page.get_by_text("95 % interval").first.is_visible()
+    details = page.locator("details", has=page.locator("td.id a")).first
+    if details.get_attribute("open") is None:
+        details.locator("summary").click()
+    details.locator("td.id a").first.click()
+    assert page.locator(".sides section").count() == 2
+    assert page.locator(".sides mark").count() >= 1
+    page.get_by_role("link", name="Compare").last.click()
+    page.wait_for_url(re.compile("/compare\\?run="))
+
+
 def test_keys_alone_lead_everywhere(site: Site, open_page: Open) -> None:
     page = open_page(f"{site.address}/runs/stored/samples?outcome=failed")
     page.keyboard.press("/")
@@ -133,6 +150,8 @@ PAGES = (
     "/runs/stored/samples?text=nowhere",
     "/runs/one/sample?id=demo_boolean_expressions_0",
     "/runs/stored/sample?id=bbh_snarks_200",
+    "/compare?run=one&run=two",
+    "/compare/sample?run=one&run=two&id=demo_boolean_expressions_0",
     "/runs/nobody",
 )
 

@@ -7,6 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from keju.viewer.app import make_app
+from keju.viewer.diffing import differing
 from keju.viewer.shelf import Shelf
 from tests.report.test_html import Page
 from tests.viewer.runs import mixed, write
@@ -150,3 +151,24 @@ def test_a_stream_tells_what_changes_and_ends_with_the_run(tmp_path: Path) -> No
         stream = client.get("/runs/done/events").text
         assert stream.startswith("event: change\ndata: ")
         assert stream.endswith('event: done\ndata: ""\n\n')
+
+
+def test_runs_are_compared_and_what_cannot_be_is_said(runs: Path) -> None:
+    with visit(runs) as client:
+        page = text_of(client.get("/compare?run=one&run=two"))
+        for words in ("two against one", "points", "that only one gets right", "Subsets"):
+            assert words in page
+        assert "Choose two runs" in text_of(client.get("/compare"))
+        assert client.get("/compare?run=one&run=nobody").status_code == 404
+        sides = "/compare/sample?run=one&run=two&id=demo_boolean_expressions_0"
+        assert "words that the other reply does not have" in text_of(client.get(sides))
+        assert client.get("/compare/sample?run=one").status_code == 400
+
+
+def test_words_that_differ() -> None:
+    one, other = differing("So the answer is (A).", "So the answer is (B)!")
+    assert [piece.text for piece in one if not piece.same] == ["A", "."]
+    assert [piece.text for piece in other if not piece.same] == ["B", "!"]
+    chinese, _ = differing("答案是甲", "答案是乙")
+    assert [piece.text for piece in chinese] == ["答案是", "甲"]
+    assert differing("x " * 9000, "y")[0][0].same is False

@@ -142,6 +142,7 @@ def make_app(shelf: Shelf, *, token: str = "", stop: asyncio.Event | None = None
             Route("/runs/{run}/events", events),
             Route("/runs/{run}/samples", pages.samples),
             Route("/runs/{run}/sample", pages.sample),
+            Route("/compare", comparing.compared),
             Route("/compare/sample", comparing.sides),
             Route("/static/{name}", static),
         ],
