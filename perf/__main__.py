@@ -16,6 +16,7 @@ NAMES = (
     "memory",
     "resume",
     "startup",
+    "viewer",
     "readers",
     "robust",
     "compare",

@@ -47,6 +47,8 @@ class Pages:
         self.shelf = shelf
         self._environment = make_environment("keju.viewer")
         self._environment.filters["query"] = urlencode
+        for name in ("runs", "run", "samples", "sample", "live", "problem"):
+            self._environment.get_template(f"{name}.html.j2")  # compiled before the first visit
         self._labels: dict[Language, Labels] = {"en": Labels("en"), "zh": Labels("zh")}
 
     # --- what all pages share

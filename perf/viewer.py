@@ -1,0 +1,101 @@
+"""How long the viewer needs for the first page of a long run, and for a filter; and the report."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from perf.measure import Row, cpu, in_child, within
+
+RECORDS = 100_000
+LIMIT = 1.5
+"""Times a bare pass over the journal that the first page may take."""
+SAMPLES = 12_032
+ROUNDS = 3
+
+
+def measure() -> Iterator[Row]:
+    """Processor time of pages, in a new process, against a bare pass of msgspec over the file."""
+    for words, title in ((0, "short"), (200, "long")):
+        with tempfile.TemporaryDirectory() as folder:
+            run = Path(folder) / "stored"
+            in_child(store, folder=str(run), words=words)
+            found = [in_child(look, folder=str(run)).value for _ in range(ROUNDS)]
+        best = {name: min(each[name] for each in found) for name in found[0]}
+        what = f"viewer: first page, {RECORDS:,} {title} replies"
+        yield within(what, best["page"], LIMIT * best["bare"], "s")
+        for name, about in (("outcome", "failures"), ("length", "by length"), ("text", "by text")):
+            yield Row(f"viewer: {about}, {RECORDS:,} {title} replies", f"{best[name]:.2f} s")
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = in_child(report, folder=folder).value
+    yield Row(f"report: {SAMPLES:,} answers", f"{seconds:.2f} s")
+
+
+def store(folder: str, words: int) -> None:
+    """Write a run whose replies have so many words."""
+    from tests.viewer.runs import record, write
+
+    from keju.types import Outcome
+
+    draw = random.Random(1)
+    outcomes: tuple[Outcome, ...] = ("correct", "correct", "correct", "incorrect", "unparsed")
+    vocabulary = [f"word{number}" for number in range(3_000)]
+    texts = [" ".join(draw.choices(vocabulary, k=words)) for _ in range(500)]
+    write(
+        Path(folder),
+        [
+            record(
+                number, draw.choice(outcomes), other="correct", text=draw.choice(texts) + " (B)."
+            )
+            for number in range(RECORDS)
+        ],
+    )
+
+
+def look(folder: str) -> dict[str, float]:
+    """Seconds of CPU: a bare pass, the first page of the run, and pages with a filter."""
+    import msgspec
+    from starlette.requests import Request
+
+    from keju.types import Record
+    from keju.viewer.pages import Pages
+    from keju.viewer.shelf import Shelf
+
+    decode = msgspec.json.Decoder(Record).decode
+    started = cpu()
+    with Path(folder, "records.jsonl").open("rb", buffering=1 << 20) as lines:
+        for line in lines:
+            decode(line)
+    taken = {"bare": cpu() - started}
+    pages = Pages(Shelf(Path(folder).parent))
+    for name, query in (
+        ("page", ""),
+        ("details", "least=1"),  # what filters need is read behind the first page
+        ("outcome", "outcome=failed&page=3"),
+        ("length", "least=100&sort=longest"),
+        ("text", "text=word77"),
+    ):
+        started = cpu()
+        scope = {"type": "http", "method": "GET", "headers": [], "path_params": {"run": "stored"}}
+        request = Request(scope | {"query_string": query.encode()})
+        (pages.samples if query else pages.run)(request)
+        taken[name] = cpu() - started
+    return taken
+
+
+def report(folder: str) -> float:
+    """Seconds of CPU that the page of a large run takes."""
+    from tests.report.documents import MANIFEST, document, record, results
+
+    from keju.report.html import write_report
+
+    answers = (
+        (None, record(number, "incorrect" if number % 3 else "correct", text="So it goes. " * 100))
+        for number in range(SAMPLES)
+    )
+    typed = results(*document()["benchmarks"])
+    started = cpu()
+    write_report(typed, answers, Path(folder) / "report.html", manifest=MANIFEST)
+    return cpu() - started
