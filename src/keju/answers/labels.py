@@ -254,7 +254,8 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
         return None
     if len(line) > LONGEST_LABEL and is_longer(line, choices, LONGEST_LABEL):
         return None
-    for form in (clean_segment(line if line.isascii() else line.translate(_WIDE)), line):
+    clean = clean_segment(line if line.isascii() else line.translate(_WIDE))
+    for form in (clean, line) if clean != line else (line,):
         match = _ONLY_LABEL.fullmatch(form)
         if match and (label := match[1].upper()) in labels:
             if not match[2]:

@@ -7,6 +7,7 @@ count, and neither do two different options: never a guess.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from keju.answers.decision import CORRECTION, correction_in
 from keju.answers.endings import (
@@ -193,14 +194,34 @@ def _leaning(text: str, sample: Sample, chinese: bool) -> Statement:
     """What `_LEANS` and arrows introduce: the last of it, if nothing else stands beside it."""
     small = text.lower()
     may_lean = any(stem in small for stem in _LEAN_STEMS) or _BRACKETED.search(text)
-    patterns = (*((_LEANS,) if may_lean else ()), _ARROW, *((_LEANS_ZH,) if chinese else ()))
+    matches = list(_ARROW.finditer(text))
+    if may_lean:
+        matches += _leans_in(text, sample)
+    if chinese:
+        matches += _LEANS_ZH.finditer(text)
     found = sorted(
         (match.end(), statement)
-        for pattern in patterns
-        for match in pattern.finditer(text)
-        if (statement := _after(text, match, sample, pattern is _LEANS_ZH)) != NO_LABEL
+        for match in matches
+        if (statement := _after(text, match, sample, match.re is _LEANS_ZH)) != NO_LABEL
     )
     return found[-1][1] if found else NO_LABEL
+
+
+# A label: a capital letter alone, or a letter in brackets.
+_ANY_LABEL = re.compile(r"(?<![A-Za-z])(?:[A-Z](?![A-Za-z0-9])|[a-z][)\]])")
+
+
+def _leans_in(text: str, sample: Sample) -> Iterator[re.Match[str]]:
+    """Where `_LEANS` matches; sentences without a label are left out where no text is named."""
+    if not text.isascii() or names_any(text, sample.choices):
+        yield from _LEANS.finditer(text)
+        return
+    start = 0
+    for clause in clauses(text):
+        end = start + len(clause)
+        if _ANY_LABEL.search(clause):
+            yield from _LEANS.finditer(text, start, end)
+        start = end
 
 
 def _after(text: str, match: re.Match[str], sample: Sample, chinese: bool) -> Statement:
