@@ -50,7 +50,9 @@ def option_by_text(segment: str, choices: Sequence[str], labels: str = "") -> st
     first; then letter case and dressing aside, in another spelling, and by value. None where no
     choice or more than one fits. `labels` are A, B, C, … by default.
     """
-    if not choices or is_longer(segment, choices, LONGEST_DRESSED):
+    if not choices:
+        return None
+    if len(segment) > LONGEST_DRESSED and is_longer(segment, choices, LONGEST_DRESSED):
         return None
     texts = option_texts(tuple(choices))
     wanted = segment.strip()

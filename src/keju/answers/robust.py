@@ -143,12 +143,12 @@ class RobustReader(Reader):
             text = split_any_thinking(text).text
         if not is_ascii and self._tolerant is TOLERANT and CJK.search(text):
             text = normal_chinese(text)
-        if ":" in text[:4] or ":" in text[-4:]:
+        if ":" in text and (":" in text[:4] or ":" in text[-4:]):
             text = without_cues(text, self._kind_of(sample), sample)
         if sample.choices and "\n" in "".join(sample.choices):
             text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
-        if sample.choices and text[:1] in _OPENS_LABEL:
+        if len(text) > 4 and sample.choices and text[0] in _OPENS_LABEL:
             sample = as_named(text, sample)
         return text, sample, False
 
