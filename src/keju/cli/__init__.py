@@ -40,7 +40,12 @@ COMMANDS = (
     Entry("plot", "keju.cli.plot", "runs as a figure: SVG, PNG or PDF", UNDERSTAND),
     Entry("audit", "keju.cli.audit", "why replies of a run were not, or wrongly, read", UNDERSTAND),
     Entry("modes", "keju.cli.modes", "answer-only and chain of thought side by side", UNDERSTAND),
-    Entry("export", "keju.cli.export", "a run as CSV, JSON Lines or Parquet", UNDERSTAND),
+    Entry(
+        "export",
+        "keju.cli.export",
+        "a run as CSV, Parquet, Markdown, LaTeX and more",
+        UNDERSTAND,
+    ),
     Entry(
         "list", "keju.cli.listing", "benchmarks, subsets, models, protocols, readers, runs", LOOK
     ),

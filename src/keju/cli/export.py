@@ -7,12 +7,14 @@ from pathlib import Path
 from keju.cli.command import command
 from keju.cli.common import note, print_json, stored_run
 from keju.errors import UsageError
+from keju.messages import said
 
 
 @command(
     "export",
     "keju export tuesday -o tuesday.csv",
     "keju export tuesday --format parquet -o tuesday.parquet --full-text",
+    "keju export tuesday -o table.tex",
     "keju export ceval-test --format submission -o submission.json",
 )
 def export(
@@ -26,8 +28,12 @@ def export(
     work_dir: str | None,
     as_json: bool,
 ) -> None:
-    """Export a run: one row a sample and epoch, or the submission file of an exam's site."""
-    from keju.interop.export import SUBMISSION, export_run, form_of
+    """Export a run: one row a sample and epoch, its results, or the submission of an exam's site.
+
+    Results go out as a table in Markdown or LaTeX, as YAML for the folder .eval_results of a model
+    on the hub, or to W&B (offline) and MLflow (a local folder) with keju[wandb] or keju[mlflow].
+    """
+    from keju.interop.export import SUBMISSION, TABLES, TRACKERS, export_run, form_of
 
     form = form_of(output, form)
     if form != SUBMISSION and (fill is not None or partial):
@@ -35,7 +41,9 @@ def export(
         raise UsageError("cli_only_submission", flag=flag, form=form)
     if form == SUBMISSION and full_text:
         raise UsageError("cli_submission_full_text")
-    if output is None and as_json:
+    if full_text and form not in TABLES:
+        raise UsageError("export_no_texts", form=form)
+    if output is None and as_json and form not in TRACKERS:
         raise UsageError("cli_json_needs_file")
     stored = stored_run(run, work_dir)
     target = Path(output) if output else None
@@ -58,5 +66,7 @@ def export(
     if as_json:
         told = {"warnings": [notice.text() for notice in notices], "notices": notices}
         print_json({"run": stored.id, "format": form, "file": output} | facts | told)
+    elif place := facts.get("place"):
+        note(f"keju: {said('wrote', file=place)}")
     elif target:
         note(f"keju: wrote {facts['rows']} rows to {target}")

@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from keju.engine.job import Job, make_jobs
-from keju.errors import Notice, UsageError
+from keju.errors import KejuError, Notice, UsageError
 from keju.files import whole_file, write_json
+from keju.interop.hub import eval_results
+from keju.interop.trackers import log_to_mlflow, log_to_wandb
+from keju.report.tables import latex, markdown
 from keju.results.export import (
     submission_of,
     write_csv,
@@ -19,6 +22,7 @@ from keju.results.export import (
     write_prediction_files,
 )
 from keju.results.samples import Samples
+from keju.results.score import current_results
 from keju.runs.manifest import now
 from keju.runs.run import Run, damage_notices
 
@@ -27,9 +31,20 @@ TABLES = ("csv", "jsonl", "parquet")
 SUBMISSION = "submission"
 FILES = "-csv"
 """How the forms end that are folders of an exam's own files; the exam's name goes before it."""
-SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
+PAGES = ("markdown", "latex", "hub-yaml")
+"""A text about the results."""
+TRACKERS = ("wandb", "mlflow")
+"""What is written to a folder of an experiment tracker."""
+SUFFIXES = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".parquet": "parquet",
+    ".md": "markdown",
+    ".tex": "latex",
+    ".yaml": "hub-yaml",
+}
 """The forms by the names of their files."""
-FORMS = (*TABLES,)
+FORMS = (*TABLES, *PAGES, *TRACKERS)
 """What `keju.export` takes; a submission is made at the command line, where it is recorded how."""
 LOG = "exports.jsonl"
 """The file of a run's folder that says which submissions were made of it, and how."""
@@ -79,6 +94,10 @@ def export_run(
         files = [str(file) for file in write_prediction_files(run, jobs, form, target)]
         rows = sum(job.units for job in jobs)
         return _counted(run, {"rows": rows, "files": files}, [])
+    if form in PAGES:
+        return _write_page(run, form, target, data_dir)
+    if form in TRACKERS:
+        return _track(run, form, target, data_dir)
     return _write_rows(run, Samples(run, data_dir), form, target, full_text=full_text)
 
 
@@ -98,6 +117,34 @@ def _write_rows(
         sys.stdout.flush()
         rows = write(table, sys.stdout.buffer)
     return _counted(run, {"rows": rows, "columns": list(table.columns)}, said)
+
+
+def _write_page(run: Run, form: str, target: Path | None, data_dir: str | None) -> Exported:
+    results, notices = current_results(run, data_dir), []
+    if form == "hub-yaml":
+        text, notices = eval_results(results, run.manifest)
+    else:
+        text = (markdown if form == "markdown" else latex)(results)
+    if target is not None:
+        with whole_file(target) as stream:
+            stream.write(text.encode("utf-8", "replace"))
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    return Exported({"rows": len(results.benchmarks)}, notices)
+
+
+def _track(run: Run, form: str, target: Path | None, data_dir: str | None) -> Exported:
+    results = current_results(run, data_dir)
+    log, usual = (log_to_wandb, ".") if form == "wandb" else (log_to_mlflow, "mlruns")
+    try:
+        place = log(results, target or Path(usual))
+    except KejuError:
+        raise
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise UsageError("tracker_failed", tracker=form, problem=problem) from error
+    return Exported({"rows": len(results.benchmarks), "place": place}, [])
 
 
 def _counted(run: Run, facts: dict[str, Any], notices: list[Notice]) -> Exported:

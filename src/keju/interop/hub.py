@@ -1,0 +1,77 @@
+"""A run's results in the form of Hugging Face's model repositories: ``.eval_results/NAME.yaml``.
+
+Each entry is one number on one data set of the hub, in percent. How it was measured, its interval
+and the number of questions stand in ``notes``. The name of a benchmark's task on the hub is not
+known here; its own name stands for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from keju.benchmarks import registry
+from keju.errors import Notice, UsageError
+from keju.report import format as fmt
+from keju.report.format import Labels, count, interval
+from keju.results.schema import Entry, Results
+from keju.runs.manifest import Manifest
+
+CHOOSING = ("limit", "total", "ids", "failed_of")
+"""Settings that leave questions out."""
+
+
+def eval_results(results: Results, manifest: Manifest) -> tuple[str, list[Notice]]:
+    """The YAML, and what is to be said of it; UsageError where there is nothing to report."""
+    labels, part = Labels(), [key for key in CHOOSING if manifest.config.get(key) is not None]
+    rows, notices = [], []
+    for entry, *_ in fmt.families(results):
+        repo = _repository(entry)
+        value = fmt.shown_metrics(entry, labels)[0].metric.value
+        if repo is None:
+            notices.append(Notice("hub_no_dataset", {"exam": entry.name}))
+        elif value is None:
+            notices.append(Notice("hub_no_value", {"exam": entry.name}))
+        else:
+            rows.append(_row(entry, repo, value, results, labels, part=bool(part)))
+    if not rows:
+        raise (
+            UsageError(notices[0].code, **notices[0].values)
+            if notices
+            else UsageError("export_nothing", run=results.run)
+        )
+    if part or results.complete is False:
+        notices.append(Notice("hub_part", {}))
+    return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=100), notices
+
+
+def _repository(entry: Entry) -> str | None:
+    """The data set of the hub that an exam's questions are of."""
+    layout = registry.get(entry.name).layout if entry.name in registry.names() else None
+    repo = layout.hubs.get("huggingface") if layout is not None else None
+    return repo.repo if repo is not None else None
+
+
+def _row(
+    entry: Entry, repo: str, value: float, results: Results, labels: Labels, *, part: bool
+) -> dict[str, Any]:
+    shown = fmt.shown_metrics(entry, labels)[0]
+    notes = [
+        f"Keju {results.version}".strip(),
+        f"protocol {fmt.protocol_line(entry)}",
+        f"reader {entry.reader}",
+        shown.title,
+        f"95 % interval {interval(shown.metric.ci95)}" if shown.metric.ci95 else "",
+        f"n {count(shown.metric.n)}",
+        f"arm {entry.arm}" if entry.arm else "",
+        "part of the questions" if part else "",
+        "run not complete" if results.complete is False else "",
+    ]
+    row: dict[str, Any] = {
+        "dataset": {"id": repo, "task_id": entry.name},
+        "value": round(100 * value, 2),
+    }
+    if results.created:
+        row["date"] = results.created[:10]
+    return row | {"notes": fmt.printable("; ".join(filter(None, notes)), one_line=True)}
