@@ -120,7 +120,8 @@ def _write_rows(
 
 
 def _write_page(run: Run, form: str, target: Path | None, data_dir: str | None) -> Exported:
-    results, notices = current_results(run, data_dir), []
+    results = current_results(run, data_dir)
+    notices: list[Notice] = []
     if form == "hub-yaml":
         text, notices = eval_results(results, run.manifest)
     else:
