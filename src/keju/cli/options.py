@@ -493,7 +493,8 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "FORMAT",
             "One of csv, jsonl, parquet, markdown, latex, hub-yaml, wandb, mlflow, submission, "
             "ceval-csv. By default that of -o's suffix, else csv. "
-            "Markdown, latex, hub-yaml: the results; wandb, mlflow: the same for a tracker, in the folder -o. "
+            "Markdown, latex, hub-yaml: the results; wandb, mlflow: the same for a tracker, in the "
+            "folder -o. "
             "Submission: the JSON that the exam's own site takes; ceval-csv: the exam's own files "
             "with a column of predictions, in the folder -o.",
             (

@@ -66,10 +66,10 @@ def form_of(output: str | Path | None, form: str | None) -> str:
     named = SUFFIXES.get(suffix)
     if form is not None:
         if form in SUFFIXES.values() and named not in (None, form):
-            raise UsageError("cli_format_and_suffix", file=output, form=form)
+            raise UsageError("export_format_and_suffix", file=output, form=form)
         return form
     if suffix and named is None:
-        raise UsageError("cli_unknown_suffix", file=output, suffixes=", ".join(SUFFIXES))
+        raise UsageError("export_unknown_suffix", file=output, suffixes=", ".join(SUFFIXES))
     return named or "csv"
 
 
@@ -85,7 +85,7 @@ def export_run(
 ) -> Exported:
     """Write a run to `target`, or to standard output."""
     if target is None and (form == "parquet" or form.endswith(FILES)):
-        raise UsageError("cli_parquet_needs_file")
+        raise UsageError("export_needs_file")
     if form == SUBMISSION or form.endswith(FILES):
         jobs = make_jobs(run.config(data_dir))
         if form == SUBMISSION:
@@ -180,5 +180,5 @@ def _submit(
             log.write(msgspec.json.encode(entry | facts) + b"\n")
     except OSError as error:
         place, problem = run.folder / LOG, error.strerror
-        raise UsageError("cli_cannot_record", place=place, problem=problem) from None
+        raise UsageError("export_cannot_record", place=place, problem=problem) from None
     return _counted(run, facts, [])._replace(missing=tuple(made.missing))

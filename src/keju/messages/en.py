@@ -363,7 +363,7 @@ TEXTS: dict[str, str] = {
     "cli_benchmark_exists": "there is a benchmark '{name}' already: choose another name",
     "cli_benchmark_flag": "--benchmark is for protocols and readers, not for {what}",
     "cli_cannot_reach": "cannot reach {url} ({problem}): check --api-url",
-    "cli_cannot_record": "cannot record the submission in {place}: {problem}",
+    "export_cannot_record": "cannot record the submission in {place}: {problem}",
     "cli_cannot_write": "cannot write {place}: {problem}",
     "cli_command_expected": "expected a command before '{flag}', e.g. 'keju {example} {flag}'",
     "cli_command_missing": "missing command; see 'keju {command} --help'",
@@ -391,7 +391,7 @@ TEXTS: dict[str, str] = {
     "cli_nothing_to_score": "give a RUN, or both --datasets NAME and --predictions FILE",
     "cli_one_or_all": "name one benchmark, or --all",
     "cli_only_submission": "{flag} is for --format submission, not for {form}",
-    "cli_parquet_needs_file": "Parquet is no text: give the file to write with -o FILE",
+    "export_needs_file": "Parquet is no text: give the file to write with -o FILE",
     "cli_submission_full_text": "--full-text has no place in a submission: it holds letters only",
     "unknown_benchmark": "unknown benchmark '{name}'{hint}",
     "cli_unknown_command": "unknown command '{command}'{hint}",
@@ -404,9 +404,9 @@ TEXTS: dict[str, str] = {
     "chosen_questions": "only {n} chosen {n:question was|questions were} asked: this is no "
     "score of the whole exam",
     "exam_broke_down": "{exam}: '{function}' broke down ({where}): {problem}",
-    "cli_format_and_suffix": "{file} is named for another format than --format {form}: give one "
+    "export_format_and_suffix": "{file} is named for another format than --format {form}: give one "
     "of them",
-    "cli_unknown_suffix": "{file}: its suffix is of no format that Keju writes ({suffixes}): "
+    "export_unknown_suffix": "{file}: its suffix is of no format that Keju writes ({suffixes}): "
     "give --format",
     "cli_show_needs_sample": "'{name}' is a run: give the id of one of its questions, such as "
     "--sample {id}",
