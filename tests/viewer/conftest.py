@@ -46,7 +46,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of one exam, and one whose data is not at hand."""
     folder = tmp_path_factory.mktemp("runs")
     for name, seed in (("one", 1), ("two", 2)):
-        settings = {"generation_config": {"seed": seed}}
+        settings: dict[str, Any] = {"generation_config": {"seed": seed}}
         run_exams(
             TaskConfig(
                 model="scripted", datasets=["demo"], run_id=name, work_dir=str(folder), **settings

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from keju.types import LABELS
@@ -42,6 +42,8 @@ class Task(ABC):
     subset: str
     """The name that BBH gives it."""
     languages: tuple[Language, ...] = ("en",)
+    exceptions: Mapping[int, str] = {}
+    """Published rows that `solve` does not answer as published, by index, and why."""
 
     @abstractmethod
     def invent(self, draw: random.Random, difficulty: float) -> Any:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from keju.benchmarks.fresh.task import Task
 from keju.benchmarks.fresh.tasks.boolean_expressions import BooleanExpressions
+from keju.benchmarks.fresh.tasks.temporal_sequences import TemporalSequences
+from keju.benchmarks.fresh.tasks.word_sorting import WordSorting
 
-TASKS: dict[str, Task] = {task.subset: task for task in (BooleanExpressions(),)}
+TASKS: dict[str, Task] = {
+    task.subset: task for task in (BooleanExpressions(), TemporalSequences(), WordSorting())
+}
 """By subset, in BBH's order."""

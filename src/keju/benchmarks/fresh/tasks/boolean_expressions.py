@@ -103,7 +103,7 @@ def _value(tokens: list[str]) -> bool:
 
 
 class Parser:
-    """Reads an expression from left to right: ``not`` binds before ``and``, ``and`` before ``or``."""
+    """Reads an expression from left to right: ``not`` binds before ``and``, that before ``or``."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens[::-1]

@@ -1,0 +1,22 @@
+"""Words one after the other, each put before the first that it does not come after."""
+
+from __future__ import annotations
+
+
+def answer(text: str) -> str:
+    """The words of a list in their order."""
+    ordered: list[str] = []
+    for word in text.rpartition("List:")[2].split():
+        place = 0
+        while place < len(ordered) and before(ordered[place], word):
+            place += 1
+        ordered.insert(place, word)
+    return " ".join(ordered)
+
+
+def before(first: str, second: str) -> bool:
+    """Whether a word comes before another: letter by letter, a part before the whole."""
+    for one, two in zip(first, second, strict=False):
+        if one != two:
+            return ord(one) < ord(two)
+    return len(first) < len(second)

@@ -1,0 +1,24 @@
+"""The published questions, where the complete data is at hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keju.benchmarks.fresh.task import Question
+
+Published = Callable[[str], list[Question]]
+
+
+@pytest.fixture(scope="session")
+def published(data_dir: Path) -> Published:
+    """The published questions of a subset, in their order."""
+
+    def rows(subset: str) -> list[Question]:
+        text = (data_dir / "bbh" / "bbh" / f"{subset}.json").read_text(encoding="utf-8")
+        return [Question(row["input"], row["target"]) for row in json.loads(text)["examples"]]
+
+    return rows
