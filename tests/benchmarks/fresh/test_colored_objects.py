@@ -1,0 +1,87 @@
+"""Fresh scenes: kinds, sizes and answers as published; order and names do not matter in a heap."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keju.benchmarks.fresh.task import Question, split_options
+from keju.benchmarks.fresh.tasks import TASKS
+from keju.benchmarks.fresh.tasks.reasoning_about_colored_objects import _plural, _stem
+from keju.benchmarks.fresh.vocabulary import vocabulary
+from tests.benchmarks.fresh.conftest import Published
+from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
+from tests.benchmarks.fresh.test_properties import DIFFICULTIES, SEEDS, question_of
+
+TASK = TASKS["reasoning_about_colored_objects"]
+KINDS = (
+    "remove", "directly", "furthest", "most", "How many non", "neither", "What color", "Is the",
+)  # fmt: skip
+
+
+def kind(question: Question) -> str:
+    return next(kind for kind in KINDS if kind in question.text)
+
+
+def options(question: Question) -> int:
+    return len(split_options(question.text)[1])
+
+
+def answer(question: Question) -> str:
+    """The right option's text, where it is a number or yes or no."""
+    choices = split_options(question.text)[1]
+    return "colour" if len(choices) == 18 else choices[ord(question.target[1]) - ord("A")]
+
+
+def things(question: Question) -> int:
+    return question.text.partition(".")[0].count(", ")
+
+
+def by_kind(questions: list[Question], wanted: str) -> list[Question]:
+    return [question for question in questions if kind(question) == wanted]
+
+
+def test_scenes_are_like_the_published_ones(published: Published) -> None:
+    rows, made = published(TASK.subset), fresh(TASK.subset, 2000)
+    assert share_gap(kind, rows, made) < 0.05
+    assert share_gap(options, rows, made) < 0.05
+    assert share_gap(answer, rows, made) < 0.06
+    assert mean_gap(length, rows, made) < 0.1
+    for one in KINDS:
+        assert mean_gap(things, by_kind(rows, one), by_kind(made, one)) < 0.25, one
+
+
+@pytest.mark.parametrize("name", vocabulary("objects.en"))
+def test_one_and_many_of_an_object_are_known_as_the_same(name: str) -> None:
+    assert _stem(_plural(name)) == _stem(name) == name
+
+
+@given(SEEDS, DIFFICULTIES, st.randoms(use_true_random=False))
+def test_the_order_of_things_does_not_change_the_answer_unless_they_are_in_a_row(
+    seed: int, difficulty: float, shuffle: random.Random
+) -> None:
+    question = question_of(TASK, seed, difficulty)
+    if "arranged in a row" in question.text:
+        return
+    found = re.fullmatch(
+        r"(On the .+?, (?:there is|there are|you see|I see) )(.+?)(\. .+)", question.text, re.S
+    )
+    assert found is not None
+    parts = re.split(r", and |, | and ", found[2])
+    shuffle.shuffle(parts)
+    text = found[1] + ", ".join(parts[:-1]) + ", and " + parts[-1] + found[3]
+    assert TASK.solve(text) == question.target
+
+
+@given(SEEDS, DIFFICULTIES)
+def test_other_names_of_places_and_things_give_the_same_answer(
+    seed: int, difficulty: float
+) -> None:
+    question = question_of(TASK, seed, difficulty)
+    renamed = re.sub(r"\b(candle|kettle|bell|drum|lamp)", r"toy \1", question.text)
+    place = question.text.partition("On the ")[2].partition(",")[0]
+    assert TASK.solve(renamed.replace(f"the {place}", "the quay")) == question.target
