@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from keju.benchmarks.fresh.task import Task
 from keju.benchmarks.fresh.tasks.boolean_expressions import BooleanExpressions
-from keju.benchmarks.fresh.tasks.reasoning_about_colored_objects import (
-    ReasoningAboutColoredObjects,
-)
+from keju.benchmarks.fresh.tasks.dyck_languages import DyckLanguages
+from keju.benchmarks.fresh.tasks.multistep_arithmetic_two import MultistepArithmeticTwo
+from keju.benchmarks.fresh.tasks.reasoning_about_colored_objects import ReasoningAboutColoredObjects
 from keju.benchmarks.fresh.tasks.temporal_sequences import TemporalSequences
 from keju.benchmarks.fresh.tasks.word_sorting import WordSorting
 
-TASKS: dict[str, Task] = {
-    task.subset: task
-    for task in (
-        BooleanExpressions(),
-        ReasoningAboutColoredObjects(),
-        TemporalSequences(),
-        WordSorting(),
-    )
-}
-"""By subset, in BBH's order."""
+ALL: tuple[Task, ...] = (
+    TemporalSequences(),
+    ReasoningAboutColoredObjects(),
+    MultistepArithmeticTwo(),
+    DyckLanguages(),
+    WordSorting(),
+    BooleanExpressions(),
+)
+
+TASKS: dict[str, Task] = {task.subset: task for task in ALL}
+"""By subset, in the order of BBH's facts."""

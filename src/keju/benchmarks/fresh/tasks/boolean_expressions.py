@@ -1,7 +1,8 @@
 """``not ( True ) and ( True ) is``: the value of a Boolean expression.
 
 Every published expression has eight tokens. A fresh one is drawn from all expressions of its
-length, each as likely as any other: the table counts how many ways there are to go on.
+length that have its value, each as likely as any other: the table counts how many ways there are
+to go on, and what is worth the other value is drawn again. True and False are equally likely.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import cache
 from keju.benchmarks.fresh.task import Language, Question, Task, scaled
 
 PUBLISHED_TOKENS = 8
+PUBLISHED_ROWS = 250
 DEEPEST = 3
 """Open brackets at one place, as published; longer expressions may nest deeper."""
 WORDS = {
@@ -41,6 +43,25 @@ def count(tokens: int, depth: int, state: int) -> int:
     return total
 
 
+def _expression(draw: random.Random, left: int) -> list[str]:
+    """One of the expressions of `left` tokens, each as likely as any other."""
+    depth, state = 0, 0
+    tokens: list[str] = []
+    while left:
+        place = draw.randrange(count(left, depth, state))
+        left -= 1
+        for token, change, after in AFTER if state else BEFORE:
+            if not 0 <= depth + change <= DEEPEST:
+                continue
+            ways = count(left, depth + change, after)
+            if place < ways:
+                tokens.append(token)
+                depth, state = depth + change, after
+                break
+            place -= ways
+    return tokens
+
+
 class BooleanExpressions(Task):
     """A problem is a list of tokens."""
 
@@ -48,20 +69,9 @@ class BooleanExpressions(Task):
     languages = ("en", "zh")
 
     def invent(self, draw: random.Random, difficulty: float) -> list[str]:
-        left, depth, state = scaled(PUBLISHED_TOKENS, difficulty, least=2), 0, 0
-        tokens: list[str] = []
-        while left:
-            place = draw.randrange(count(left, depth, state))
-            left -= 1
-            for token, change, after in AFTER if state else BEFORE:
-                if not 0 <= depth + change <= DEEPEST:
-                    continue
-                ways = count(left, depth + change, after)
-                if place < ways:
-                    tokens.append(token)
-                    depth, state = depth + change, after
-                    break
-                place -= ways
+        size, wanted = scaled(PUBLISHED_TOKENS, difficulty, least=2), draw.random() < 0.5
+        while _value(tokens := _expression(draw, size)) != wanted:
+            pass
         return tokens
 
     def write(self, problem: list[str], language: Language) -> Question:
@@ -80,7 +90,8 @@ class BooleanExpressions(Task):
         return None
 
     def space(self, difficulty: float) -> int:
-        return count(scaled(PUBLISHED_TOKENS, difficulty, least=2), 0, 0)
+        size = scaled(PUBLISHED_TOKENS, difficulty, least=2)
+        return count(size, 0, 0) - (PUBLISHED_ROWS if size == PUBLISHED_TOKENS else 0)
 
 
 def _value(tokens: list[str]) -> bool:
