@@ -25,6 +25,8 @@ PUBLISHED = "published.bin"
 PUBLISHED_BYTES = 8
 MOST_REPEATS = 1000
 """Draws in a row that give nothing new, after which there is nothing more to be had."""
+PATIENCE = 20
+"""Draws in a row for each question of a small space: the last one left is found, too."""
 
 
 def make_questions(
@@ -37,7 +39,9 @@ def make_questions(
     for number in count():
         if len(seen) == n:
             return
-        if repeats == MOST_REPEATS or (space is not None and n > space):
+        if repeats == max(MOST_REPEATS, PATIENCE * (space or 0)) or (
+            space is not None and n > space
+        ):
             values = {"subset": task.subset, "difficulty": f"{difficulty:g}", "n": n}
             raise ConfigError("fresh.too_many", most=min(len(seen), space or n), **values)
         draw.seed(f"keju:{VERSION}:{task.subset}:{seed}:{difficulty:g}:{number}")
