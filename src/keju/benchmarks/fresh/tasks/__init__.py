@@ -6,12 +6,14 @@ from keju.benchmarks.fresh.task import Task
 from keju.benchmarks.fresh.tasks.boolean_expressions import BooleanExpressions
 from keju.benchmarks.fresh.tasks.dyck_languages import DyckLanguages
 from keju.benchmarks.fresh.tasks.multistep_arithmetic_two import MultistepArithmeticTwo
+from keju.benchmarks.fresh.tasks.penguins_in_a_table import PenguinsInATable
 from keju.benchmarks.fresh.tasks.reasoning_about_colored_objects import ReasoningAboutColoredObjects
 from keju.benchmarks.fresh.tasks.temporal_sequences import TemporalSequences
 from keju.benchmarks.fresh.tasks.word_sorting import WordSorting
 
 ALL: tuple[Task, ...] = (
     TemporalSequences(),
+    PenguinsInATable(),
     ReasoningAboutColoredObjects(),
     MultistepArithmeticTwo(),
     DyckLanguages(),
