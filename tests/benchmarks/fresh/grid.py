@@ -46,9 +46,15 @@ def bare(text: str) -> str:
 def unbalanced(questions: Sequence[Question]) -> Iterator[str]:
     """Labels that are right too often or too seldom among questions with as many options.
 
-    Where the options are numbers in their order, a label's place is its value: left out.
+    Where the options are numbers in their order, a label's place is its value: left out. Answers
+    of which there are two, as Yes and No, are looked at like the labels of two options.
     """
     targets: dict[int, Counter[str]] = {}
+    words = Counter(question.target for question in questions)
+    if len(words) == 2 and not split_options(questions[0].text)[1]:
+        for word, count in words.items():
+            if chance(count, len(questions), 1 / 2) < CHANCE_OF_ALARM:
+                yield f"{word} is right {count} times in {len(questions)}"
     for question in questions:
         options = split_options(question.text)[1]
         if options and not in_order(options):

@@ -77,11 +77,12 @@ def with_options(text: str, options: Sequence[str], answer: int, language: Langu
 
 
 def split_options(text: str) -> tuple[str, list[str]]:
-    """A question without its options, and those; ``(C) seven`` is the third of them."""
+    """A question without its options, and those; ``(C) seven`` is the third, ``- Yes`` is none."""
     for line in OPTIONS.values():
         head, found, tail = text.partition(f"\n{line}\n")
         if found:
-            return head, [option.partition(") ")[2] for option in tail.split("\n")]
+            lettered = tail.split("\n") if tail.startswith("(A) ") else []
+            return head, [option.partition(") ")[2] for option in lettered]
     return text, []
 
 

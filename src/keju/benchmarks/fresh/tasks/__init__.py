@@ -6,9 +6,12 @@ from keju.benchmarks.fresh.task import Task
 from keju.benchmarks.fresh.tasks.boolean_expressions import BooleanExpressions
 from keju.benchmarks.fresh.tasks.dyck_languages import DyckLanguages
 from keju.benchmarks.fresh.tasks.multistep_arithmetic_two import MultistepArithmeticTwo
+from keju.benchmarks.fresh.tasks.navigate import Navigate
+from keju.benchmarks.fresh.tasks.object_counting import ObjectCounting
 from keju.benchmarks.fresh.tasks.penguins_in_a_table import PenguinsInATable
 from keju.benchmarks.fresh.tasks.reasoning_about_colored_objects import ReasoningAboutColoredObjects
 from keju.benchmarks.fresh.tasks.temporal_sequences import TemporalSequences
+from keju.benchmarks.fresh.tasks.web_of_lies import WebOfLies
 from keju.benchmarks.fresh.tasks.word_sorting import WordSorting
 
 ALL: tuple[Task, ...] = (
@@ -16,9 +19,12 @@ ALL: tuple[Task, ...] = (
     PenguinsInATable(),
     ReasoningAboutColoredObjects(),
     MultistepArithmeticTwo(),
+    Navigate(),
     DyckLanguages(),
     WordSorting(),
     BooleanExpressions(),
+    ObjectCounting(),
+    WebOfLies(),
 )
 
 TASKS: dict[str, Task] = {task.subset: task for task in ALL}
