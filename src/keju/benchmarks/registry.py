@@ -21,6 +21,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "mmlu_pro": ("keju.benchmarks.mmlu_pro:MMLU_PRO", "mmlu-pro"),
     "ceval": ("keju.benchmarks.ceval:CEVAL", "c-eval"),
     "bixbench": ("keju.benchmarks.bixbench:BIXBENCH",),
+    "fresh_bbh": ("keju.benchmarks.fresh:FRESH_BBH", "fresh-bbh"),
     "demo": ("keju.benchmarks.demo:DEMO",),
 }
 """One line an exam: its name, where its `Benchmark` is, and its aliases, as the benchmark has them:

@@ -28,8 +28,8 @@ _TARGETS: dict[Kind, re.Pattern[str]] = {
     "brackets": re.compile(r"[()\[\]{}<> ]+"),
     "words": re.compile(r".+", re.DOTALL),
 }
-_MULTIPLE_CHOICE = {"task_type": "multiple_choice"}
-_FREE_FORM = {"task_type": "free_form"}
+MULTIPLE_CHOICE = {"task_type": "multiple_choice"}
+FREE_FORM = {"task_type": "free_form"}
 
 
 class _Row(msgspec.Struct):
@@ -63,7 +63,7 @@ def load_questions(
                 text=row.input,
                 target=row.target or "",
                 choices=parse_options(row.input) if choice else (),
-                metadata=_MULTIPLE_CHOICE if choice else _FREE_FORM,
+                metadata=MULTIPLE_CHOICE if choice else FREE_FORM,
             )
             if not unlabelled or sample.target.strip():
                 check_row(sample, f"{where}, row {index + 1}")

@@ -47,11 +47,18 @@ class BBHExam(Exam):
         return document | {"target": self.protocol.shown_target(sample)}
 
 
-def questions(setup: Setup) -> Questions:
-    """The questions of the chosen subsets."""
+def refuse_final_line(setup: Setup) -> None:
+    """ConfigError where ``final_line`` is asked for and would have no effect."""
     assert isinstance(setup.protocol, BBHProtocol)
     if getattr(setup.args, "final_line", False) and not setup.protocol.final_line:
-        raise ConfigError("bbh.final_line", protocol=setup.protocol.name)
+        names = {"benchmark": setup.benchmark.name, "protocol": setup.protocol.name}
+        raise ConfigError("bbh.final_line", **names)
+
+
+def questions(setup: Setup) -> Questions:
+    """The questions of the chosen subsets."""
+    refuse_final_line(setup)
+    assert isinstance(setup.protocol, BBHProtocol)
     lenient = setup.protocol.lenient
     names: list[str] = []
     read: list[Sample] = []

@@ -77,14 +77,19 @@ class BBHProtocol(Protocol):
 QUESTION: dict[str, Word] = {"question": words()["question"]}
 
 
-def _wording(question: str) -> Wording:
+def question_wording(question: str) -> Wording:
+    """Worked examples as they are published, then the question."""
     return Wording(
         question=question, head="{fewshot}\n\n", words=QUESTION, shared=(), examples="fewshot"
     )
 
 
+@dataclass(frozen=True, kw_only=True)
 class ProblemWording(Wording):
     """mcpbr's: ``{problem_statement}`` alone is replaced, by the question in its frame."""
+
+    problem: str = MCPBR_PROBLEM
+    final_line: str = FINAL_LINE
 
     def adapted(self, args: DatasetArgs, shots: bool) -> Wording:
         if args.few_shot_prompt_template is not None:
@@ -95,7 +100,7 @@ class ProblemWording(Wording):
             hint = did_you_mean(name, ["problem_statement"]) if name else ""
             raise ConfigError("bbh.placeholder_missing", placeholder=PROBLEM, hint=hint)
         question = (self.question if template is None else template) + (
-            FINAL_LINE if getattr(args, "final_line", False) else ""
+            self.final_line if getattr(args, "final_line", False) else ""
         )
         return replace(self, question=question, system_prompt=args.system_prompt)
 
@@ -105,7 +110,7 @@ class ProblemWording(Wording):
         turns = (Message("system", self.system_prompt),) if self.system_prompt else ()
         first, *others = self.question.split(PROBLEM)
         for subset in subsets:
-            before, after = MCPBR_PROBLEM.replace("{subset}", subset).split("{question}")
+            before, after = self.problem.replace("{subset}", subset).split("{question}")
             prefixes[subset] = Prefix(turns, first + before)
             tail: list[str | Word] = []
             for other in others:
@@ -123,7 +128,7 @@ PROTOCOLS: dict[str, BBHProtocol] = by_name(
         stop=(NEXT_QUESTION,),
         shots=3,
         shot_choices=(0, 3),
-        wording=_wording(EVALSCOPE_QUESTION),
+        wording=question_wording(EVALSCOPE_QUESTION),
         shown_target=evalscope_target,
     ),
     BBHProtocol(
@@ -135,7 +140,7 @@ PROTOCOLS: dict[str, BBHProtocol] = by_name(
         stop=(NEXT_QUESTION,),
         shots=3,
         shot_choices=(3,),
-        wording=_wording(PAPER_QUESTION),
+        wording=question_wording(PAPER_QUESTION),
     ),
     BBHProtocol(
         name="answer-only",
@@ -146,7 +151,7 @@ PROTOCOLS: dict[str, BBHProtocol] = by_name(
         stop=(NEXT_QUESTION,),
         shots=3,
         shot_choices=(3,),
-        wording=_wording(ANSWER_ONLY_QUESTION),
+        wording=question_wording(ANSWER_ONLY_QUESTION),
         examples=load_answer_only,
     ),
     BBHProtocol(

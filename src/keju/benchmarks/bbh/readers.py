@@ -28,25 +28,28 @@ class MarkedLineReader(Reader):
     """
 
     version = 2
+    marker = MARKER
+    full_stops: tuple[str, ...] = (".",)
 
     def read(self, text: str, sample: Sample) -> Answer:
-        last = text.rfind(MARKER)
+        marker = self.marker
+        last = text.rfind(marker)
         if last < 0:
             return self.unmarked(text, sample)
-        value = self.value_at(text, last + len(MARKER), sample)
+        value = self.value_at(text, last + len(marker), sample)
         if not value:
             return Answer(reason="empty")
-        first_at = text.find(MARKER)
+        first_at = text.find(marker)
         first = value
         if first_at != last:
-            first = self.value_at(text, first_at + len(MARKER), sample)
+            first = self.value_at(text, first_at + len(marker), sample)
         return Answer(value, "strict", first=first if first != value else None)
 
     def value_at(self, text: str, position: int, sample: Sample) -> str:
         """The answer that begins at `position`."""
         end = text.find("\n", position)
         line = (text[position:] if end < 0 else text[position:end]).strip()
-        return line[:-1] if line.endswith(".") else line
+        return line[:-1] if line.endswith(self.full_stops) else line
 
     def unmarked(self, text: str, sample: Sample) -> Answer:
         """The answer of a reply without a marker."""

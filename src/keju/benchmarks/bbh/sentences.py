@@ -24,7 +24,7 @@ ENGLISH = {
     "bbh.no_file": "{where} is not a BBH file: {problem}",
     "bbh.no_questions": "bbh: no questions for '{name}': {path} has neither bbh/{name}.json nor "
     "{name}.json (keju data pull bbh, or point --data-dir at the right folder)",
-    "bbh.final_line": "bbh: final_line belongs to protocol mcpbr, not to {protocol}",
+    "bbh.final_line": "{benchmark}: final_line belongs to protocol mcpbr, not to {protocol}",
     "bbh.unknown_setting": "unknown setting '{setting}'{hint}",
     "bbh.placeholder_missing": "prompt_template: the placeholder {placeholder} is missing{hint}",
     "bbh.mcpbr_no_shots": "protocol mcpbr has no worked examples: few_shot_prompt_template refused",
@@ -49,7 +49,7 @@ CHINESE = {
     "bbh.no_file": "{where} 不是 BBH 文件：{problem}",
     "bbh.no_questions": "bbh：没有“{name}”的题目：{path} 中既没有 bbh/{name}.json 也没有 "
     "{name}.json（运行 keju data pull bbh，或用 --data-dir 指向正确的文件夹）",
-    "bbh.final_line": "bbh：final_line 属于协议 mcpbr，不属于 {protocol}",
+    "bbh.final_line": "{benchmark}：final_line 属于协议 mcpbr，不属于 {protocol}",
     "bbh.unknown_setting": "未知的设置“{setting}”{hint}",
     "bbh.placeholder_missing": "prompt_template：缺少占位符 {placeholder}{hint}",
     "bbh.mcpbr_no_shots": "协议 mcpbr 没有示例：不接受 few_shot_prompt_template",

@@ -33,17 +33,17 @@ def make_questions(
     task: Task, n: int, *, seed: int, difficulty: float, language: Language = "en"
 ) -> Iterator[Question]:
     """The first `n` questions of a seed; ConfigError where there are not so many."""
+    values = {"subset": task.subset, "difficulty": f"{difficulty:g}", "n": n}
     space = task.space(difficulty)
+    if space is not None and n > space:
+        raise ConfigError("fresh.too_many", most=space, **values)
     seen, draw = DigestTable(size=n), random.Random()
     repeats = 0
     for number in count():
         if len(seen) == n:
             return
-        if repeats == max(MOST_REPEATS, PATIENCE * (space or 0)) or (
-            space is not None and n > space
-        ):
-            values = {"subset": task.subset, "difficulty": f"{difficulty:g}", "n": n}
-            raise ConfigError("fresh.too_many", most=min(len(seen), space or n), **values)
+        if repeats == max(MOST_REPEATS, PATIENCE * (space or 0)):
+            raise ConfigError("fresh.too_many", most=len(seen), **values)
         draw.seed(f"keju:{VERSION}:{task.subset}:{seed}:{difficulty:g}:{number}")
         problem = task.invent(draw, difficulty)
         question = task.write(problem, "en")

@@ -1,0 +1,185 @@
+"""Fresh BBH as a benchmark: its settings, and the exam that they make out of a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from pydantic import field_validator
+
+from keju.benchmarks.base import Benchmark, Exam, Mean, Subset
+from keju.benchmarks.bbh.data import FREE_FORM, MULTIPLE_CHOICE, parse_options
+from keju.benchmarks.bbh.exam import BBHExam, refuse_final_line
+from keju.benchmarks.bbh.exam import examples as bbh_examples
+from keju.benchmarks.bbh.exam import settings as bbh_settings
+from keju.benchmarks.bbh.facts import ABOUT, CHOICE_SUBSETS
+from keju.benchmarks.bbh.protocols import BBHArgs
+from keju.benchmarks.bbh.readers import READERS
+from keju.benchmarks.fresh.making import VERSION, make_questions
+from keju.benchmarks.fresh.protocols import CHINESE_PROTOCOLS, PROTOCOLS
+from keju.benchmarks.fresh.task import Language
+from keju.benchmarks.fresh.tasks import TASKS
+from keju.benchmarks.kit import Questions, Setup, choose_protocol
+from keju.benchmarks.prepare import prepare
+from keju.benchmarks.samples import StoredSamples
+from keju.benchmarks.wording import Wording
+from keju.config import DatasetArgs
+from keju.config.strict import Invalid, Seed, Whole
+from keju.errors import ConfigError
+from keju.sources.folder import DataFolder
+from keju.types import Sample
+
+NAME = "fresh_bbh"
+EASIEST, HARDEST = 0.25, 4.0
+"""The range of difficulties; 1 is that of the published questions."""
+DEFAULT_SIZE = 50
+
+
+class FreshArgs(BBHArgs):
+    """Settings of fresh exams."""
+
+    seed: Seed | None = None
+    """What the questions are drawn from; the task's seed by default."""
+    n: Whole = DEFAULT_SIZE
+    """Questions of each subset; ``limit`` selects from them."""
+    difficulty: float = 1.0
+    """How large the problems are beside the published ones, from 0.25 to 4."""
+    lang: Language = "en"
+    """Their language: ``en`` or ``zh``."""
+
+    @field_validator("difficulty", mode="before")
+    @classmethod
+    def _within_range(cls, value: Any) -> float:
+        if type(value) not in (int, float) or not EASIEST <= value <= HARDEST:
+            raise Invalid("fresh.difficulty", least=EASIEST, most=HARDEST, value=value)
+        return float(value)
+
+
+class FreshExam(BBHExam):
+    """Questions that were drawn from one seed, at one difficulty."""
+
+    def means(self) -> Sequence[Mean]:
+        """The mean over all subsets that there are in the language."""
+        names = subset_names(self.settings["lang"])
+        return (Mean("macro_accuracy", "mean of the subsets", tuple((name,) for name in names)),)
+
+    def locate(self, row: Mapping[str, Any]) -> str:
+        if isinstance(row.get("id"), str):
+            return str(row["id"])
+        subset = self.subset_named(row["subset"]) or row["subset"]
+        own = self.settings
+        return sample_id(subset, row["index"], seed=own["seed"], difficulty=own["difficulty"])
+
+
+def sample_id(subset: str, index: int, *, seed: int, difficulty: float) -> str:
+    """``fresh_bbh_navigate_s7_d1.5_0``; the same in every language, as the question is."""
+    return f"{NAME}_{subset}_s{seed}_d{difficulty:g}_{index}"
+
+
+def subset_names(language: Language) -> list[str]:
+    """The subsets that there are in a language, in BBH's order."""
+    return [name for name, task in TASKS.items() if language in task.languages]
+
+
+def choose_language(subsets: Sequence[str], wanted: bool, language: Language) -> list[str]:
+    """Those of `subsets` that are there in a language; one that is `wanted` must be."""
+    there = subset_names(language)
+    for subset in subsets if wanted else ():
+        if subset not in there:
+            values = {"subset": subset, "lang": language, "subsets": ", ".join(there)}
+            raise ConfigError("fresh.no_language", **values)
+    return [subset for subset in subsets if subset in there]
+
+
+def make_exam(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
+    """The exam of some settings, in their language; `seed` is the task's."""
+    assert isinstance(args, FreshArgs)
+    name = choose_protocol(FRESH_BBH, args.protocol).name
+    protocol = (CHINESE_PROTOCOLS if args.lang == "zh" else PROTOCOLS)[name]
+    own_seed = seed if args.seed is None else args.seed
+    exam = prepare(FRESH_BBH, args, folder, own_seed, protocol)
+    files = dict(_digests(exam))
+    whole = sha256("".join(files.values()).encode()).hexdigest()
+    exam.data = replace(exam.data, files=files, version=f"generator {VERSION}, sha256 {whole}")
+    return exam
+
+
+def questions(setup: Setup) -> Questions:
+    """The questions of the chosen subsets, drawn once and kept in a file."""
+    assert isinstance(setup.args, FreshArgs)
+    refuse_final_line(setup)
+    args, samples = setup.args, StoredSamples()
+    ranges: list[Subset] = []
+    for name in choose_language(setup.subsets, args.subset_list is not None, args.lang):
+        start, choice = len(samples), name in CHOICE_SUBSETS
+        made = make_questions(
+            TASKS[name], args.n, seed=setup.seed, difficulty=args.difficulty, language=args.lang
+        )
+        for index, question in enumerate(made):
+            sample = Sample(
+                id=sample_id(name, index, seed=setup.seed, difficulty=args.difficulty),
+                subset=name,
+                index=index,
+                text=question.text,
+                target=question.target,
+                choices=parse_options(question.text) if choice else (),
+                metadata=MULTIPLE_CHOICE if choice else FREE_FORM,
+            )
+            samples.append(sample)
+        ranges.append(Subset(name, start, len(samples)))
+    return Questions(samples=samples, subsets=ranges)
+
+
+def examples(setup: Setup) -> Mapping[str, str]:
+    """The worked examples of the chosen subsets."""
+    assert isinstance(setup.args, FreshArgs)
+    subsets = choose_language(setup.subsets, False, setup.args.lang)
+    return bbh_examples(replace(setup, subsets=subsets))
+
+
+def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
+    """What shaped questions and prompts, for the manifest."""
+    assert isinstance(setup.args, FreshArgs)
+    own = {"seed": setup.seed, "difficulty": setup.args.difficulty, "lang": setup.args.lang}
+    return bbh_settings(setup, wording) | own | {"generator": VERSION}
+
+
+def _digests(exam: Exam) -> Iterator[tuple[str, str]]:
+    """A SHA-256 of the questions and targets of each subset, as if each was a file.
+
+    Its name has all that the questions depend on, so that only a generator that has changed gives
+    another digest to a name.
+    """
+    own = exam.settings
+    of = f"of seed {own['seed']} at {own['difficulty']:g} in {own['lang']}"
+    for subset in exam.subsets:
+        digest = sha256()
+        for place in range(subset.start, subset.stop):
+            sample = exam.samples[place]
+            digest.update(f"{sample.text}\0{sample.target}\0".encode())
+        yield f"{subset.name}, {len(subset)} {of}", digest.hexdigest()
+
+
+FRESH_BBH = Benchmark(
+    name=NAME,
+    title="Fresh BBH",
+    about="new questions of BBH's kinds, drawn from a seed, with certain answers; needs no data",
+    aliases=("fresh-bbh",),
+    subset_names=tuple(TASKS),
+    subset_about={name: ABOUT[name] for name in TASKS},
+    protocols=PROTOCOLS,
+    readers=READERS,
+    Args=FreshArgs,
+    exam=FreshExam,
+    make=make_exam,
+    questions=questions,
+    examples=examples,
+    refused={
+        "few_shot_random": "the worked examples are fixed",
+        "shuffle_choices": "options stand in the question's text",
+        "local_path": "the questions are drawn from a seed",
+    },
+    settings=settings,
+)

@@ -1,0 +1,95 @@
+"""The ways to put fresh questions: BBH's own, word for word, and the same in Chinese.
+
+An English protocol has the version of BBH's, since prompts and readers are the same. A Chinese one
+has its own behind that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from keju.benchmarks.base import by_name
+from keju.benchmarks.bbh.protocols import PROTOCOLS as PUBLISHED
+from keju.benchmarks.bbh.protocols import QUESTION, BBHProtocol, ProblemWording, question_wording
+from keju.benchmarks.fresh.readers import CHINESE_READERS
+from keju.benchmarks.fresh.task import Language
+from keju.benchmarks.fresh.worked import load_answer_only, load_worked
+from keju.benchmarks.wording import Wording
+
+CHINESE_VERSION = "zh1"
+NEXT_QUESTION = "\n\n问："
+EVALSCOPE_QUESTION = (
+    "问：{question}\n"
+    "答：让我们一步一步地思考。请按“所以答案是 [ANSWER]”的格式写出最终答案（不加引号和 "
+    "markdown），其中 [ANSWER] 是本题的答案。\n"
+)
+PAPER_QUESTION = "问：{question}\n答：让我们一步一步地思考。"
+ANSWER_ONLY_QUESTION = "问：{question}\n答："
+MCPBR_PROBLEM = (
+    "请完成下面的推理任务（{subset}）：\n\n{question}\n\n请一步一步地思考，并给出最终答案。"
+)
+MCPBR_PROMPT = (
+    "请解答下面的推理难题：\n\n{problem_statement}\n\n"
+    "重要说明：\n"
+    "- 一步一步仔细思考\n"
+    "- 写出推理过程\n"
+    "- 给出明确、唯一的最终答案"
+)
+FINAL_LINE = "\n- 最后一行只写答案本身，写法与题目一致，例如选项写作 (B)"
+
+Load = Callable[[Sequence[str], Language], Mapping[str, str]]
+"""How the worked examples of subsets are got."""
+
+
+def _english(name: str, load: Load, **changes: Any) -> BBHProtocol:
+    """A protocol of BBH with the worked examples of fresh questions."""
+    return replace(PUBLISHED[name], examples=lambda _, subsets: load(subsets, "en"), **changes)
+
+
+def _chinese(name: str, load: Load, wording: Wording) -> BBHProtocol:
+    """The same in Chinese."""
+    english = PROTOCOLS[name]
+    return replace(
+        english,
+        version=f"{english.version}-{CHINESE_VERSION}",
+        examples=lambda _, subsets: load(subsets, "zh"),
+        wording=wording,
+        stop=(NEXT_QUESTION,) if english.stop else (),
+        readers=CHINESE_READERS,
+    )
+
+
+_MEAN = {"headline": "macro_accuracy"}
+PROTOCOLS: dict[str, BBHProtocol] = by_name(
+    _english("evalscope", load_worked),
+    _english(
+        "paper",
+        load_worked,
+        about="Suzgun et al. 2022: 3-shot chain of thought, exact match, mean of the subsets",
+        **_MEAN,
+    ),
+    _english(
+        "answer-only",
+        load_answer_only,
+        about="Suzgun et al. 2022: 3-shot without reasoning, exact match, mean of the subsets",
+        **_MEAN,
+    ),
+    _english("mcpbr", load_worked),
+)
+CHINESE_PROTOCOLS: dict[str, BBHProtocol] = by_name(
+    _chinese("evalscope", load_worked, question_wording(EVALSCOPE_QUESTION)),
+    _chinese("paper", load_worked, question_wording(PAPER_QUESTION)),
+    _chinese("answer-only", load_answer_only, question_wording(ANSWER_ONLY_QUESTION)),
+    _chinese(
+        "mcpbr",
+        load_worked,
+        ProblemWording(
+            question=MCPBR_PROMPT,
+            words={"problem_statement": QUESTION["question"]},
+            problem=MCPBR_PROBLEM,
+            final_line=FINAL_LINE,
+        ),
+    ),
+)

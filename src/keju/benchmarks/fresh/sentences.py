@@ -1,0 +1,24 @@
+"""What is said of fresh exams alone, in both languages."""
+
+from __future__ import annotations
+
+from keju import messages
+
+ENGLISH = {
+    "fresh.too_many": "fresh_bbh: n is {n}, but at difficulty {difficulty} {subset} has only "
+    "{most} different questions: take a smaller n, a larger difficulty, or leave the subset out",
+    "fresh.no_language": "fresh_bbh: there is no '{subset}' in the language '{lang}'; it has "
+    "{subsets}",
+    "fresh.difficulty": "must be a number from {least} to {most}, not {value}",
+    "fresh.no_worked": "fresh_bbh: there are no worked examples for '{subset}' in the language "
+    "'{lang}' (few_shot_num 0 does without)",
+}
+CHINESE = {
+    "fresh.too_many": "fresh_bbh：n 为 {n}，但难度为 {difficulty} 时 {subset} 只有 {most} 道不同的"
+    "题目：请减小 n、提高难度，或去掉这个子集",
+    "fresh.no_language": "fresh_bbh：“{subset}”没有语言“{lang}”的题目；该语言有 {subsets}",
+    "fresh.difficulty": "必须是 {least} 到 {most} 之间的数，不能是 {value}",
+    "fresh.no_worked": "fresh_bbh：“{subset}”没有语言“{lang}”的示例（few_shot_num 为 0 时不需要）",
+}
+messages.add("en", ENGLISH)
+messages.add("zh", CHINESE)
