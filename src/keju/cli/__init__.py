@@ -31,6 +31,7 @@ COMMANDS = (
     Entry("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
     Entry("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
     Entry("plan", "keju.cli.plan", "questions a decision needs, and what they take", EXAMINE),
+    Entry("fresh", "keju.cli.fresh", "write new questions that no model has seen", EXAMINE),
     Entry("import", "keju.cli.import_", "another tool's log as a run of Keju", UNDERSTAND),
     Entry("report", "keju.cli.report", "write a run's report as one HTML file", UNDERSTAND),
     Entry("compare", "keju.cli.compare", "two or more runs, question by question", UNDERSTAND),

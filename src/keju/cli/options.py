@@ -212,6 +212,17 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         ),
         Option("arm", "NAME", "With --sample: only the replies in this arm."),
         Option("subset", "S", "Its first by default."),
+        Option(
+            "fresh.subsets",
+            "S",
+            "A subset; repeatable; all by default.",
+            list,
+            spelling="--subset",
+        ),
+        Option("fresh.seed", "S", "What the questions are drawn from.", int, 42),
+        Option("fresh.size", "N", "Questions of each subset.", int, 50, spelling="-n"),
+        Option("fresh.difficulty", "D", "0.25 to 4; 1 is as published.", float, 1.0),
+        Option("fresh.lang", "", "Language of the questions.", ("en", "zh"), "en"),
         Option("index", "I", "Position in the subset as published, from 0.", int, 0),
         Option(
             "hub",
@@ -484,6 +495,9 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "Folder to write to.",
             default="prompts",
             spelling="--output -o",
+        ),
+        Option(
+            "fresh.folder", "DIR", "Folder to write to.", default="fresh", spelling="--output -o"
         ),
         Option("beside", "RUN", "Another run, log or file of predictions to look at too.", list),
         Option("report.language", "", "Language of the report.", ("en", "zh"), "en"),

@@ -13,7 +13,13 @@ from keju.sources.folder import DataFolder
 from keju.types import LABELS, Sample
 
 EXAMPLE_FOLDERS = ("cot-prompts", "cot_prompts", "../cot-prompts", "../cot_prompts")
-ANSWER_ONLY_FILES = ("answer_only_prompts.json", "../golden/bbh/answer_only_prompts.json")
+ANSWER_ONLY_FILES = (
+    "answer_only_prompts.json",
+    "../answer_only_prompts.json",
+    "../golden/bbh/answer_only_prompts.json",
+)
+FRESH_MANIFEST = "fresh.json"
+"""What ``keju fresh`` writes beside its questions, in the folder itself or the one above."""
 DASHES = "-----"
 """The line of a chain-of-thought file that ends the canary; neither enters a prompt."""
 
@@ -35,6 +41,33 @@ FREE_FORM = {"task_type": "free_form"}
 class _Row(msgspec.Struct):
     input: str
     target: str | None = None
+
+
+class FreshFacts(msgspec.Struct, kw_only=True):
+    """What fresh questions in BBH's layout were made of."""
+
+    keju: str = ""
+    generator: int = 0
+    seed: int = 0
+    n: int = 0
+    difficulty: float = 1.0
+    lang: str = ""
+    subsets: list[str] = []
+    sha256: str = ""
+    """Of all questions and targets."""
+    files: dict[str, str] = {}
+    """Relative path to SHA-256 of each file."""
+
+
+def fresh_facts(folder: DataFolder) -> FreshFacts | None:
+    """What ``keju fresh`` says of the questions in a folder; None where it did not write them."""
+    name = _find(folder, [FRESH_MANIFEST, f"../{FRESH_MANIFEST}"])
+    if name is None:
+        return None
+    try:
+        return msgspec.json.decode(folder.bytes(name), type=FreshFacts)
+    except msgspec.DecodeError as error:
+        raise DataError("bbh.no_file", where=folder.path / name, problem=error) from None
 
 
 def load_questions(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keju.benchmarks.base import Benchmark, Exam
-from keju.benchmarks.bbh.data import load_questions
+from keju.benchmarks.bbh.data import fresh_facts, load_questions
 from keju.benchmarks.bbh.facts import (
     ABOUT,
     ERRATA_VERSION,
@@ -63,24 +63,40 @@ def questions(setup: Setup) -> Questions:
     names: list[str] = []
     read: list[Sample] = []
     notices: list[Notice] = []
-    for name in setup.subsets:
+    for name in subsets_of(setup):
         try:
             read += load_questions(setup.folder, [name], unlabelled=lenient)
             names.append(name)
         except DataError as error:
-            if not lenient or len(notices) + 1 == len(setup.subsets):
+            if not lenient or len(notices) + 1 == len(subsets_of(setup)):
                 raise
             notices.append(Notice("bbh_subset_left_out", {"subset": name, "problem": str(error)}))
     made = arrange("bbh", read, names)
     made.version = f"BIG-Bench-Hard, errata {ERRATA_VERSION}"
+    if fresh := fresh_facts(setup.folder):
+        made.version = f"fresh questions, generator {fresh.generator}, sha256 {fresh.sha256}"
+        values = {"seed": fresh.seed, "difficulty": fresh.difficulty}
+        notices.insert(0, Notice("bbh_fresh", values))
     made.warnings = notices
     return made
+
+
+def subsets_of(setup: Setup) -> Sequence[str]:
+    """The chosen subsets; of fresh questions those that there are, unless some were asked for."""
+    fresh = fresh_facts(setup.folder)
+    if fresh is None:
+        return setup.subsets
+    if fresh.lang != "en":
+        raise ConfigError("bbh.fresh_language", path=setup.folder.path, lang=fresh.lang)
+    if setup.args.subset_list is not None:
+        return setup.subsets
+    return [name for name in setup.subsets if name in fresh.subsets]
 
 
 def examples(setup: Setup) -> Mapping[str, str]:
     """The worked examples, as the protocol publishes them."""
     assert isinstance(setup.protocol, BBHProtocol)
-    return setup.protocol.examples(setup.folder, setup.subsets)
+    return setup.protocol.examples(setup.folder, subsets_of(setup))
 
 
 def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
@@ -88,6 +104,8 @@ def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
     template = wording.template(bool(setup.shots))
     own = {name: getattr(setup.args, name, None) for name in ("system_prompt", "final_line")}
     usual = {"few_shot_num": setup.shots, "prompt_template": template}
+    if fresh := fresh_facts(setup.folder):
+        own["fresh"] = fresh.sha256  # so that nothing takes them for the published questions
     return usual | {name: value for name, value in own.items() if value}
 
 

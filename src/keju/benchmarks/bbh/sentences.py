@@ -6,6 +6,10 @@ from keju import messages
 
 ENGLISH = {
     "bbh_subset_left_out": "Failed to load BBH subtask {subset}, which is left out: {problem}",
+    "bbh_fresh": "fresh questions that Keju drew from seed {seed} at difficulty {difficulty}, not "
+    "the published ones: the score is not one on BBH",
+    "bbh.fresh_language": "bbh: the fresh questions of {path} are in the language '{lang}', which "
+    "BBH's prompts and readers do not know: sit them with fresh_bbh, as README.md there says",
     "bbh.empty_prompt": "{path}: the prompt for '{name}' is empty",
     "bbh.no_prompt": "{path} has no prompt for '{name}'",
     "bbh.prompts_no_texts": "{path} is no object of texts: {problem}",
@@ -31,6 +35,10 @@ ENGLISH = {
 }
 CHINESE = {
     "bbh_subset_left_out": "无法读取 BBH 子任务 {subset}，已略去：{problem}",
+    "bbh_fresh": "题目是 Keju 用种子 {seed}、难度 {difficulty} 新出的，不是已发表的题目：得分不是 "
+    "BBH 的得分",
+    "bbh.fresh_language": "bbh：{path} 中新出的题目使用语言“{lang}”，BBH 的提示和读取器不支持：请按"
+    "该处 README.md 所述用 fresh_bbh 考试",
     "bbh.empty_prompt": "{path}：“{name}”的提示为空",
     "bbh.no_prompt": "{path} 中没有“{name}”的提示",
     "bbh.prompts_no_texts": "{path} 不是由文本组成的对象：{problem}",

@@ -12,6 +12,11 @@ ENGLISH = {
     "fresh.difficulty": "must be a number from {least} to {most}, not {value}",
     "fresh.no_worked": "fresh_bbh: there are no worked examples for '{subset}' in the language "
     "'{lang}' (few_shot_num 0 does without)",
+    "fresh.other_files": "{file} is there already and belongs to something else: choose another "
+    "folder",
+    "fresh.edited_file": "{file} was changed since Keju wrote it: choose another folder",
+    "fresh.wrote": "wrote {n} questions of {subsets} {subsets:subset|subsets} to {folder}",
+    "fresh.next": "next: {command}",
 }
 CHINESE = {
     "fresh.too_many": "fresh_bbh：n 为 {n}，但难度为 {difficulty} 时 {subset} 只有 {most} 道不同的"
@@ -19,6 +24,10 @@ CHINESE = {
     "fresh.no_language": "fresh_bbh：“{subset}”没有语言“{lang}”的题目；该语言有 {subsets}",
     "fresh.difficulty": "必须是 {least} 到 {most} 之间的数，不能是 {value}",
     "fresh.no_worked": "fresh_bbh：“{subset}”没有语言“{lang}”的示例（few_shot_num 为 0 时不需要）",
+    "fresh.other_files": "{file} 已经存在，属于别的内容：请选择另一个文件夹",
+    "fresh.edited_file": "{file} 在 Keju 写出之后被改动过：请选择另一个文件夹",
+    "fresh.wrote": "已将 {subsets} 个子集的 {n} 道题写入 {folder}",
+    "fresh.next": "下一步：{command}",
 }
 messages.add("en", ENGLISH)
 messages.add("zh", CHINESE)
