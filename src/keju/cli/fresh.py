@@ -15,7 +15,7 @@ from keju.errors import Notice
     "keju fresh --subset all --seed 7 -n 50 --difficulty 2 --lang zh -o hard",
 )
 def fresh(
-    subsets: list[str],
+    subsets: list[str] | None,
     seed: int,
     size: int,
     difficulty: float,
@@ -34,7 +34,7 @@ def fresh(
     from keju.benchmarks.fresh import FreshArgs
     from keju.benchmarks.fresh.writing import eval_command, write_exam
 
-    names = [name for text in subsets for name in text.split(",")]
+    names = [name for text in subsets or () for name in text.split(",")]
     chosen = None if "all" in names or not names else names
     args = FreshArgs(seed=seed, n=size, difficulty=difficulty, lang=lang, subset_list=chosen)
     facts = write_exam(args, Path(folder))

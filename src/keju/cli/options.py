@@ -220,7 +220,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--subset",
         ),
         Option("fresh.seed", "S", "What the questions are drawn from.", int, 42),
-        Option("fresh.size", "N", "Questions of each subset.", int, 50, spelling="-n"),
+        Option("fresh.size", "N", "Questions of each subset.", int, 50, spelling="--size -n"),
         Option("fresh.difficulty", "D", "0.25 to 4; 1 is as published.", float, 1.0),
         Option("fresh.lang", "", "Language of the questions.", ("en", "zh"), "en"),
         Option("index", "I", "Position in the subset as published, from 0.", int, 0),
