@@ -1,7 +1,8 @@
 """A second opinion on every task: reads a question's text alone and answers it another way.
 
-A check shares no code with the generator or the solver of its task, and nothing of their
-vocabulary. Each is a module named as its subset, with a function `answer`.
+A check shares no code with the generator or the solver of its task; where a task hangs on the
+meaning of words, it has a list of its own. Each is a module named as its subset, with a function
+`answer`.
 """
 
 from __future__ import annotations

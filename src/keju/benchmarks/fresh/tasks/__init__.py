@@ -5,6 +5,7 @@ from __future__ import annotations
 from keju.benchmarks.fresh.task import Task
 from keju.benchmarks.fresh.tasks.boolean_expressions import BooleanExpressions
 from keju.benchmarks.fresh.tasks.dyck_languages import DyckLanguages
+from keju.benchmarks.fresh.tasks.hyperbaton import Hyperbaton
 from keju.benchmarks.fresh.tasks.multistep_arithmetic_two import MultistepArithmeticTwo
 from keju.benchmarks.fresh.tasks.navigate import Navigate
 from keju.benchmarks.fresh.tasks.object_counting import ObjectCounting
@@ -17,6 +18,7 @@ from keju.benchmarks.fresh.tasks.word_sorting import WordSorting
 ALL: tuple[Task, ...] = (
     TemporalSequences(),
     PenguinsInATable(),
+    Hyperbaton(),
     ReasoningAboutColoredObjects(),
     MultistepArithmeticTwo(),
     Navigate(),

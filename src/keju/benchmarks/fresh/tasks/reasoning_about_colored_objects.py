@@ -83,7 +83,8 @@ class ReasoningAboutColoredObjects(Task):
             things = _groups(draw, difficulty)
         else:
             published = PUBLISHED_HEAP if kind in IN_A_HEAP else PUBLISHED_ROW
-            things = _single_things(draw, scaled(draw.randint(*published), difficulty, least=2))
+            size = 2 + scaled(draw.randint(*published) - 2, difficulty, least=0)
+            things = _single_things(draw, size)
         left, by_colour = draw.random() < 0.5, draw.random() < 0.5
         asked = draw.choice(_askable(kind, things, left=left, by_colour=by_colour))
         if kind != "remove" and _repeated(things, asked):

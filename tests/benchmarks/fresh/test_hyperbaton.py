@@ -1,0 +1,73 @@
+"""Fresh phrases: as many adjectives as published; other words of a class give the same answer."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keju.benchmarks.fresh.task import Question, split_options
+from keju.benchmarks.fresh.tasks import TASKS
+from keju.benchmarks.fresh.tasks.hyperbaton import CLASS_OF, CLASSES, FRESH, PUBLISHED
+from tests.benchmarks.fresh.conftest import Published
+from tests.benchmarks.fresh.measures import fresh, length, mean_gap, share_gap
+from tests.benchmarks.fresh.test_properties import DIFFICULTIES, SEEDS, question_of
+
+TASK = TASKS["hyperbaton"]
+
+
+def phrases(question: Question) -> list[list[str]]:
+    """The adjectives of the right phrase, then those of the wrong one."""
+    options = [option.split()[:-1] for option in split_options(question.text)[1]]
+    return options if question.target == "(A)" else options[::-1]
+
+
+def adjectives(question: Question) -> int:
+    return len(phrases(question)[0])
+
+
+def misplaced(question: Question) -> float:
+    """Pairs in the wrong order, of all pairs."""
+    pairs = list(combinations(phrases(question)[1], 2))
+    return sum(CLASS_OF[one] > CLASS_OF[two] for one, two in pairs) / len(pairs)
+
+
+def target(question: Question) -> str:
+    return question.target
+
+
+def test_phrases_are_like_the_published_ones(published: Published) -> None:
+    rows, made = published(TASK.subset), fresh(TASK.subset)
+    assert share_gap(adjectives, rows, made) < 0.06
+    assert share_gap(target, rows, made) < 0.06
+    assert mean_gap(misplaced, rows, made) < 0.1
+    assert mean_gap(length, rows, made) < 0.06
+
+
+def test_no_adjective_belongs_to_two_classes() -> None:
+    words = [word for group in (*FRESH, *PUBLISHED) for word in group.split()]
+    assert len(set(words)) == len(words)
+
+
+@given(SEEDS, DIFFICULTIES, st.randoms(use_true_random=False))
+def test_other_adjectives_of_the_classes_give_the_same_answer(
+    seed: int, difficulty: float, shuffle: random.Random
+) -> None:
+    question = question_of(TASK, seed, difficulty)
+    other: dict[str, str] = {}
+    for words in CLASSES:
+        shuffled = words.copy()
+        shuffle.shuffle(shuffled)
+        other |= dict(zip(words, shuffled, strict=True))
+    lines = [
+        " ".join(other.get(word, word) for word in line.split(" "))
+        for line in question.text.split("\n")
+    ]
+    assert TASK.solve("\n".join(lines)) == question.target
+
+
+def test_an_unknown_adjective_gets_no_guess() -> None:
+    text = "Which sentence has the correct adjective order:\nOptions:\n(A) red frobnic hat\n(B) frobnic red hat"
+    assert TASK.solve(text) is None
