@@ -12,12 +12,16 @@ from keju.benchmarks.fresh.tasks.object_counting import ObjectCounting
 from keju.benchmarks.fresh.tasks.penguins_in_a_table import PenguinsInATable
 from keju.benchmarks.fresh.tasks.reasoning_about_colored_objects import ReasoningAboutColoredObjects
 from keju.benchmarks.fresh.tasks.temporal_sequences import TemporalSequences
+from keju.benchmarks.fresh.tasks.tracking_shuffled_objects import TrackingShuffledObjects
 from keju.benchmarks.fresh.tasks.web_of_lies import WebOfLies
 from keju.benchmarks.fresh.tasks.word_sorting import WordSorting
 
 ALL: tuple[Task, ...] = (
     TemporalSequences(),
+    TrackingShuffledObjects("three", 3),
     PenguinsInATable(),
+    TrackingShuffledObjects("seven", 7),
+    TrackingShuffledObjects("five", 5),
     Hyperbaton(),
     ReasoningAboutColoredObjects(),
     MultistepArithmeticTwo(),
