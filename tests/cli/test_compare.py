@@ -159,6 +159,7 @@ def test_a_reader_for_all_makes_runs_comparable(keju: Keju, sit: Sit) -> None:
     ran = keju("compare", "one", "two", "--json")
     assert ran.code == 3
     assert ran.json["comparisons"][0]["unlike"][0]["field"] == "reader"
+    assert ran.json["comparisons"][0]["warnings"] == ["--reader evalscope reads all of them alike"]
     ran = keju("compare", "one", "two", "--reader", "robust", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["comparisons"][0]["reader"] == "robust"
@@ -292,6 +293,34 @@ def test_predictions_are_compared_with_a_run(keju: Keju, sit: Sit) -> None:
     assert found["n"] == len(names)
     assert "tokens" not in found
     assert any("not known in full" in line for line in found["warnings"])
+
+
+def test_settings_of_predictions_are_taken_or_refused(keju: Keju, sit: Sit) -> None:
+    sit("one", "1", "--dataset-args", '{"demo": {"size": 9}}')
+    names = list(scores_of(keju, "one"))
+    lines = [json.dumps({"id": name, "output": "So the answer is (A)"}) for name in names]
+    Path("some_predictions.jsonl").write_text("\n".join(lines))
+    words = ("compare", "one", "some_predictions.jsonl", "--datasets", "demo")
+    ran = keju(*words, "--dataset-args", '{"demo": {"size": 9}}', "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["comparisons"][0]["arm"] == "some"
+    for flag, value in (("--gold", "current"), ("--protocol", "text")):
+        ran = keju("compare", "one", "one", "--datasets", "demo", flag, value)
+        assert ran.code == 2
+        assert f"{flag} says how predictions are read" in ran.err
+    ran = keju("diff", "one", "one", "--dataset-args", '{"demo": {"size": 9}}')
+    assert "needs --datasets" in ran.err
+
+
+def test_one_exam_of_several_has_a_reader_that_the_others_lack(keju: Keju, sit: Sit) -> None:
+    for name in ("one", "two"):
+        sit(name, name, exams=("demo", "bbh"))
+    ran = keju("compare", "one", "two", "--datasets", "bbh", "--reader", "paper", "--json")
+    assert ran.code == 0, ran.err
+    assert [pair["reader"] for pair in ran.json["comparisons"]] == ["paper"]
+    sit("alone")
+    ran = keju("gate", "alone", "--at-least", "0.1", "--datasets", "bbh", "--reader", "paper")
+    assert "alone did not sit bbh" in ran.err
 
 
 def test_questions_without_labels_say_nothing(keju: Keju, sit: Sit) -> None:

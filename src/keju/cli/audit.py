@@ -14,7 +14,7 @@ from keju.cli.common import reader_names, stored_run
 )
 def audit(
     run: str,
-    reader: str | None,
+    one_reader: str | None,
     beside: list[str] | None,
     data_dir: str | None,
     work_dir: str | None,
@@ -34,7 +34,7 @@ def audit(
     stored = stored_run(run, work_dir)
     result = audit_run(
         stored,
-        readers=reader_names(reader),
+        readers=reader_names(one_reader),
         beside=beside or (),
         data_dir=data_dir,
         work_dir=work_dir,

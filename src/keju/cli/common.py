@@ -152,6 +152,15 @@ def args_of(name: str, dataset_args: dict[str, Any]) -> dict[str, Any]:
     return merge(args.get(name, {}), args.get(own_name, {}))
 
 
+def exam_args(name: str | None, dataset_args: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The same where the benchmark may be left out; None where nothing was given."""
+    if not dataset_args:
+        return None
+    if name is None:
+        raise UsageError("cli_args_without_exam")
+    return args_of(name, dataset_args)
+
+
 def all_benchmarks() -> list[Benchmark]:
     """Every benchmark that can be loaded; a broken plug-in is named and left out."""
     from keju.benchmarks import registry

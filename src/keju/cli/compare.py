@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from keju.cli.command import Output, command
+from keju.cli.common import exam_args
 from keju.errors import Inconclusive
 
 
@@ -14,15 +15,17 @@ from keju.errors import Inconclusive
     "keju compare runs/monday outputs/20260101_120000 --reader robust --json",
     "keju compare a.jsonl.gz b.jsonl.gz --datasets mmlu_pro --reader l1",
     "keju compare monday        (its arms)",
+    sets="dataset_args",
 )
 def compare(
     sources: list[str],
-    dataset: str | None,
-    reader: str | None,
+    exam: str | None,
+    one_reader: str | None,
     gold: Literal["recorded", "current"] | None,
     protocol: str | None,
     data_dir: str | None,
     work_dir: str | None,
+    dataset_args: dict[str, Any] | None = None,
 ) -> Output:
     """Compare runs on the questions that they share; of one run alone, its arms.
 
@@ -39,10 +42,11 @@ def compare(
 
     found = compare_sources(
         *sources,
-        datasets=dataset,
-        reader=reader,
+        datasets=exam,
+        reader=one_reader,
         gold=gold,
         protocol=protocol,
+        dataset_args=exam_args(exam, dataset_args),
         data_dir=data_dir,
         work_dir=work_dir,
     )

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from keju.cli.command import Output, command
+from keju.cli.common import exam_args
 
 
-@command("diff", "keju diff monday tuesday", "keju diff monday outputs/20260101_120000 --json")
+@command(
+    "diff",
+    "keju diff monday tuesday",
+    "keju diff monday outputs/20260101_120000 --json",
+    sets="dataset_args",
+)
 def diff(
     first: str,
     second: str,
-    dataset: str | None,
-    reader: str | None,
+    exam: str | None,
+    one_reader: str | None,
     gold: Literal["recorded", "current"] | None,
     protocol: str | None,
     data_dir: str | None,
     work_dir: str | None,
+    dataset_args: dict[str, Any] | None = None,
 ) -> Output:
     """Say in what two runs, logs or files differ, field by field, the weightiest first.
 
@@ -32,10 +39,11 @@ def diff(
     found = differing(
         first,
         second,
-        datasets=dataset,
-        reader=reader,
+        datasets=exam,
+        reader=one_reader,
         gold=gold,
         protocol=protocol,
+        dataset_args=exam_args(exam, dataset_args),
         data_dir=data_dir,
         work_dir=work_dir,
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from keju.cli.command import Output, command
+from keju.cli.common import exam_args
 
 
 @command(
@@ -13,6 +14,7 @@ from keju.cli.command import Output, command
     "keju gate tuesday --baseline monday --margin 0.01",
     "keju gate tuesday --at-least 0.7",
     "keju gate tuesday --baseline monday --margin 0.01 --junit gate.xml --badge gate.svg",
+    sets="dataset_args",
 )
 def gate(
     run: str,
@@ -22,12 +24,13 @@ def gate(
     junit: str | None,
     markdown: str | None,
     badge: str | None,
-    dataset: str | None,
-    reader: str | None,
+    exam: str | None,
+    one_reader: str | None,
     gold: Literal["recorded", "current"] | None,
     protocol: str | None,
     data_dir: str | None,
     work_dir: str | None,
+    dataset_args: dict[str, Any] | None = None,
 ) -> Output:
     """Decide whether a run is no worse than its baseline by more than a margin, or good enough.
 
@@ -47,10 +50,11 @@ def gate(
         baseline=baseline,
         margin=margin,
         least=least,
-        datasets=dataset,
-        reader=reader,
+        datasets=exam,
+        reader=one_reader,
         gold=gold,
         protocol=protocol,
+        dataset_args=exam_args(exam, dataset_args),
         data_dir=data_dir,
         work_dir=work_dir,
     )

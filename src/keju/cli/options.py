@@ -182,6 +182,24 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         ),
         _setting("work_dir", "DIR", "Folder of the runs (or KEJU_WORK_DIR); 'runs' by default."),
         Option("dataset", "NAME", "Benchmark of the predictions.", spelling="--datasets"),
+        Option(
+            "exam",
+            "NAME",
+            "The exam that predictions answer; one exam of runs that sat several.",
+            spelling="--datasets",
+        ),
+        Option(
+            "one_reader",
+            "R",
+            "Read all of them with this reader; by default each with its own.",
+            spelling="--reader",
+        ),
+        Option(
+            "audit.one_reader",
+            "R",
+            "Take the headline from this reader; by default from the protocol's own.",
+            spelling="--reader",
+        ),
         Option("predictions", "FILE", "JSON Lines (or .gz): the sample's key and 'output'."),
         Option(
             "gold",

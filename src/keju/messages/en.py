@@ -354,6 +354,7 @@ TEXTS: dict[str, str] = {
     "stopping": "stopping: {requests} {requests:request|requests} in flight will finish "
     "and be saved; press Ctrl-C again to stop at once",
     # config and command line
+    "cli_args_without_exam": "--dataset-args needs --datasets, the exam that they are of",
     "cli_args_not_mapping": "--dataset-args: the settings of '{name}' must be a mapping",
     "cli_args_of_other": "--dataset-args names '{name}', which is not asked for{hint}",
     "cli_bad_benchmark_name": (
@@ -673,23 +674,23 @@ TEXTS: dict[str, str] = {
     "gate_lacks": "{run} did not sit {exam}, which the baseline did",
     "gate_no_base": "the baseline did not sit all of {exam}: what only the run has is not gated",
     "gate_nothing": "{exam}: inconclusive, no question has a score",
-    "gate_worse_pass": "{exam}: pass, {value:+.1f} points on {n} questions are shown to be above "
-    "{limit:+.1f} (at least {low:+.1f})",
-    "gate_worse_fail": "{exam}: fail, {value:+.1f} points on {n} questions are shown to be below "
-    "{limit:+.1f} (at most {high:+.1f})",
-    "gate_worse_inconclusive": "{exam}: inconclusive, {value:+.1f} points on {n} questions may be "
-    "above or below {limit:+.1f} ({low:+.1f} to {high:+.1f}); about {needed} questions would "
+    "gate_worse_pass": "{exam}: pass, {value:+.2f} points on {n} questions are shown to be above "
+    "{limit:+.2f} (at least {low:+.2f})",
+    "gate_worse_fail": "{exam}: fail, {value:+.2f} points on {n} questions are shown to be below "
+    "{limit:+.2f} (at most {high:+.2f})",
+    "gate_worse_inconclusive": "{exam}: inconclusive, {value:+.2f} points on {n} questions may be "
+    "above or below {limit:+.2f} ({low:+.2f} to {high:+.2f}); about {needed} questions would "
     "decide",
-    "gate_worse_open": "{exam}: inconclusive, {value:+.1f} points on {n} questions may be above or "
-    "below {limit:+.1f}; no number of questions can be named that would decide",
-    "gate_least_pass": "{exam}: pass, {value:.1f} % on {n} questions is shown to be at least "
-    "{limit:.1f} % (at least {low:.1f})",
-    "gate_least_fail": "{exam}: fail, {value:.1f} % on {n} questions is shown to be below "
-    "{limit:.1f} % (at most {high:.1f})",
-    "gate_least_inconclusive": "{exam}: inconclusive, {value:.1f} % on {n} questions may be above "
-    "or below {limit:.1f} % ({low:.1f} to {high:.1f}); about {needed} questions would decide",
-    "gate_least_open": "{exam}: inconclusive, {value:.1f} % on {n} questions may be above or below "
-    "{limit:.1f} %; no number of questions can be named that would decide",
+    "gate_worse_open": "{exam}: inconclusive, {value:+.2f} points on {n} questions may be above or "
+    "below {limit:+.2f}; no number of questions can be named that would decide",
+    "gate_least_pass": "{exam}: pass, {value:.2f} % on {n} questions is shown to be at least "
+    "{limit:g} % (at least {low:.2f})",
+    "gate_least_fail": "{exam}: fail, {value:.2f} % on {n} questions is shown to be below "
+    "{limit:g} % (at most {high:.2f})",
+    "gate_least_inconclusive": "{exam}: inconclusive, {value:.2f} % on {n} questions may be above "
+    "or below {limit:g} % ({low:.2f} to {high:.2f}); about {needed} questions would decide",
+    "gate_least_open": "{exam}: inconclusive, {value:.2f} % on {n} questions may be above or below "
+    "{limit:g} %; no number of questions can be named that would decide",
     # Sittings side by side.
     "compare_nothing": "nothing to compare: name two runs, logs or files, or a run with arms",
     "compare_one": "{source} has no arms to compare: name a second run, log or file",
@@ -711,11 +712,14 @@ TEXTS: dict[str, str] = {
     "was the same way is taken on trust",
     "compare_gold": "{n} {n:question was|questions were} graded by another gold answer in one than "
     "in the other: --gold current grades both alike",
+    "compare_read_alike": "--reader {reader} reads all of them alike",
     "compare_selection": "{part} of {whole} shared questions lack a grade: the rest is a selection",
     # Sittings.
     "sitting_needs_exam": "{path} is no run and no log of a known tool: if it is a file of "
     "predictions, name the exam that it answers with --datasets",
     "sitting_folder": "{path} is a folder that holds no run and no log of a known tool",
+    "sitting_unused": "{flag} says how predictions are read, and none of these is a file of "
+    "predictions",
     "sitting_other_exam": "{source} did not sit {exam}; it sat {sat}{hint}",
     # Two modes of an exam side by side.
     "modes_by_format": "format, not ability, makes the difference: {points:+.1f} points by the "
@@ -1151,14 +1155,14 @@ LABELS: dict[str, str] = {
     "compare.n": "n",
     "compare.base_rate": "base",
     "compare.arm_rate": "other",
-    "compare.difference": "difference (points)",
+    "compare.points": "points",
     "compare.interval": "95 % interval",
     "compare.p": "p",
     "compare.p_holm": "p (Holm)",
-    "compare.p_adjusted": "p (all subsets)",
+    "compare.p_adjusted": "p, adjusted",
     "compare.arm_only": "gained",
     "compare.base_only": "lost",
-    "compare.detectable": "detectable (points)",
+    "compare.detectable": "detectable",
     "compare.verdict": "verdict",
     "compare.verdict.above": "above",
     "compare.verdict.below": "below",
@@ -1184,8 +1188,11 @@ LABELS: dict[str, str] = {
     "compare.unshared": "{base} questions are in the base alone, {arm} in the other alone",
     "compare.bounds": "whatever those without a grade are worth, the difference is from "
     "{low:+.1f} to {high:+.1f} points",
-    "compare.subsets": "by subset, false discoveries controlled: {listed} points",
-    "compare.no_subsets": "no subset alone differs, false discoveries controlled",
+    "compare.subsets": "{n} of {whole} subsets {n:differs|differ}, false discoveries controlled: "
+    "{listed} points",
+    "compare.subsets_first": "{n} of {whole} subsets differ, false discoveries controlled; the "
+    "clearest: {listed} points",
+    "compare.no_subsets": "none of {whole} subsets differs by itself, false discoveries controlled",
     "compare.field": "field",
     "compare.first": "first",
     "compare.second": "second",

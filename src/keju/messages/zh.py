@@ -306,6 +306,7 @@ TEXTS: dict[str, str] = {
     "damaged_lines_asked_again": "运行记录中有 {lines} 行无法读取，将重新提问",
     "stopping": "正在停止：等待 {requests} 个进行中的请求完成并保存；再按一次 Ctrl-C 立即停止",
     # config and command line
+    "cli_args_without_exam": "--dataset-args 需要 --datasets 指明所属的考试",
     "cli_args_not_mapping": "--dataset-args：“{name}”的设置必须是映射",
     "cli_args_of_other": "--dataset-args 提到了没有要求的“{name}”{hint}",
     "cli_bad_benchmark_name": (
@@ -585,22 +586,22 @@ TEXTS: dict[str, str] = {
     "gate_lacks": "{run} 没有考 {exam}，而基准考了",
     "gate_no_base": "基准没有考 {exam} 的全部：只有该运行有的不作判定",
     "gate_nothing": "{exam}：无法判定，没有一道题有分数",
-    "gate_worse_pass": "{exam}：通过，{n} 道题上的 {value:+.1f} 分确高于 {limit:+.1f}"
-    "（至少 {low:+.1f}）",
-    "gate_worse_fail": "{exam}：未通过，{n} 道题上的 {value:+.1f} 分确低于 {limit:+.1f}"
-    "（至多 {high:+.1f}）",
-    "gate_worse_inconclusive": "{exam}：无法判定，{n} 道题上的 {value:+.1f} 分可能高于也可能低于 "
-    "{limit:+.1f}（{low:+.1f} 至 {high:+.1f}）；约 {needed} 道题可以判定",
-    "gate_worse_open": "{exam}：无法判定，{n} 道题上的 {value:+.1f} 分可能高于也可能低于 "
-    "{limit:+.1f}；说不出多少道题可以判定",
-    "gate_least_pass": "{exam}：通过，{n} 道题上的 {value:.1f} % 确不低于 {limit:.1f} %"
-    "（至少 {low:.1f}）",
-    "gate_least_fail": "{exam}：未通过，{n} 道题上的 {value:.1f} % 确低于 {limit:.1f} %"
-    "（至多 {high:.1f}）",
-    "gate_least_inconclusive": "{exam}：无法判定，{n} 道题上的 {value:.1f} % 可能高于也可能低于 "
-    "{limit:.1f} %（{low:.1f} 至 {high:.1f}）；约 {needed} 道题可以判定",
-    "gate_least_open": "{exam}：无法判定，{n} 道题上的 {value:.1f} % 可能高于也可能低于 "
-    "{limit:.1f} %；说不出多少道题可以判定",
+    "gate_worse_pass": "{exam}：通过，{n} 道题上的 {value:+.2f} 分确高于 {limit:+.2f}"
+    "（至少 {low:+.2f}）",
+    "gate_worse_fail": "{exam}：未通过，{n} 道题上的 {value:+.2f} 分确低于 {limit:+.2f}"
+    "（至多 {high:+.2f}）",
+    "gate_worse_inconclusive": "{exam}：无法判定，{n} 道题上的 {value:+.2f} 分可能高于也可能低于 "
+    "{limit:+.2f}（{low:+.2f} 至 {high:+.2f}）；约 {needed} 道题可以判定",
+    "gate_worse_open": "{exam}：无法判定，{n} 道题上的 {value:+.2f} 分可能高于也可能低于 "
+    "{limit:+.2f}；说不出多少道题可以判定",
+    "gate_least_pass": "{exam}：通过，{n} 道题上的 {value:.2f} % 确不低于 {limit:g} %"
+    "（至少 {low:.2f}）",
+    "gate_least_fail": "{exam}：未通过，{n} 道题上的 {value:.2f} % 确低于 {limit:g} %"
+    "（至多 {high:.2f}）",
+    "gate_least_inconclusive": "{exam}：无法判定，{n} 道题上的 {value:.2f} % 可能高于也可能低于 "
+    "{limit:g} %（{low:.2f} 至 {high:.2f}）；约 {needed} 道题可以判定",
+    "gate_least_open": "{exam}：无法判定，{n} 道题上的 {value:.2f} % 可能高于也可能低于 "
+    "{limit:g} %；说不出多少道题可以判定",
     # 应试并列。
     "compare_nothing": "没有可比较的：请给出两个运行、日志或文件，或一个有多个组的运行",
     "compare_one": "{source} 没有可比较的组：请再给出一个运行、日志或文件",
@@ -616,11 +617,13 @@ TEXTS: dict[str, str] = {
     "compare_otherwise": "它们的 {fields} 也不同",
     "compare_partly_known": "{name} 的题目如何提出并不完全清楚：只能相信提法相同",
     "compare_gold": "有 {n} 道题在两者中按不同的标准答案评分：用 --gold current 可使两者一致",
+    "compare_read_alike": "--reader {reader} 以同一读取器读取全部",
     "compare_selection": "{whole} 道共有的题中有 {part} 道没有评分：其余只是一部分",
     # 应试。
     "sitting_needs_exam": "{path} 既不是运行，也不是已知工具的日志：如果它是预测文件，"
     "请用 --datasets 指明它所回答的考试",
     "sitting_folder": "文件夹 {path} 中既没有运行，也没有已知工具的日志",
+    "sitting_unused": "{flag} 说明如何读取预测文件，而这里没有预测文件",
     "sitting_other_exam": "{source} 没有考 {exam}；它考的是 {sat}{hint}",
     # 一场考试的两种模式并列。
     "modes_by_format": "差异来自格式而非能力：同样的回复，主读取器相差 {points:+.1f} 个百分点，"
@@ -1034,14 +1037,14 @@ LABELS: dict[str, str] = {
     "compare.n": "题数",
     "compare.base_rate": "基准",
     "compare.arm_rate": "另一方",
-    "compare.difference": "差异（分）",
+    "compare.points": "差异（分）",
     "compare.interval": "95 % 区间",
     "compare.p": "p",
     "compare.p_holm": "p（Holm）",
-    "compare.p_adjusted": "p（全部子集）",
+    "compare.p_adjusted": "p（校正后）",
     "compare.arm_only": "新答对",
     "compare.base_only": "新答错",
-    "compare.detectable": "可检出（分）",
+    "compare.detectable": "可检出",
     "compare.verdict": "结论",
     "compare.verdict.above": "更高",
     "compare.verdict.below": "更低",
@@ -1065,8 +1068,10 @@ LABELS: dict[str, str] = {
     "compare.left_out": "有 {n} 道共有的题在其中一方没有评分，不计入：{why}",
     "compare.unshared": "只在基准中的题 {base} 道，只在另一方中的题 {arm} 道",
     "compare.bounds": "无论没有评分的题得分如何，差异都在 {low:+.1f} 至 {high:+.1f} 分之间",
-    "compare.subsets": "按子集（控制错误发现率）：{listed} 分",
-    "compare.no_subsets": "控制错误发现率后，没有单个子集有差异",
+    "compare.subsets": "{whole} 个子集中有 {n} 个有差异（控制错误发现率）：{listed} 分",
+    "compare.subsets_first": "{whole} 个子集中有 {n} 个有差异（控制错误发现率）；"
+    "最明显的是 {listed} 分",
+    "compare.no_subsets": "控制错误发现率后，{whole} 个子集中没有一个单独有差异",
     "compare.field": "字段",
     "compare.first": "第一个",
     "compare.second": "第二个",

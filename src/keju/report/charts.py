@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from keju.errors import UsageError
@@ -12,9 +12,10 @@ from keju.messages import Language
 from keju.report import format as fmt
 from keju.report.figure import Figure, Sheet, SheetRow, series
 from keju.report.format import Labels, count, interval, share
+from keju.report.pairs import difference_mark, difference_ticks, scale_of
 from keju.results.compare import compare
 from keju.results.samples import Samples
-from keju.results.schema import SIGNIFICANT, Comparison, Entry, Results, Row
+from keju.results.schema import Comparison, Entry, Results, Row, SubsetChange
 from keju.results.score import current_results
 from keju.runs.run import Run
 from keju.stats.describe import quantile
@@ -178,42 +179,17 @@ def differences(comparisons: Sequence[Comparison], language: Language = "en") ->
         sheet.heading(f"{pair.exam} · {pair.reader} · {pair.arm} − {pair.base}")
         if pair.difference is None:
             continue
-        found = [
+        found: list[tuple[str, Comparison | SubsetChange, float | None]] = [
             (labels("plot.all"), pair, pair.p),
             *((s.name, s, s.p_adjusted) for s in pair.subsets),
         ]
-        reach = _reach(row for _, row, _ in found)
+        scale = scale_of(row for _, row, _ in found)
         rows = [
-            SheetRow(name, [_difference(row, p, reach)], [_points(row)], strong=row is pair)
+            SheetRow(name, [difference_mark(row, p, scale)], [_points(row)], strong=row is pair)
             for name, row, p in found
         ]
-        ends = (-reach, -reach / 2, 0.0, reach / 2, reach)
-        ticks = [((end + reach) / (2 * reach), f"{100 * end:+.3g}" if end else "0") for end in ends]
-        sheet.rows(rows, ticks, 0.5)
+        sheet.rows(rows, difference_ticks(scale), 0.5)
     return sheet.figure()
-
-
-def _reach(rows: Iterable[Any]) -> float:
-    """How far the scale goes on both sides: a round number that holds every interval."""
-    furthest = max(
-        (abs(end) for row in rows for end in (row.difference, *(row.ci95 or ()))), default=0.0
-    )
-    return next((r for r in (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8) if r >= furthest), 1.0)
-
-
-def _difference(row: Any, p: float | None, reach: float) -> dict[str, Any]:
-    def place(value: float) -> float:
-        return (value + reach) / (2 * reach)
-
-    told = p is not None and p < SIGNIFICANT
-    return {
-        "kind": "point",
-        "value": place(row.difference),
-        "ends": tuple(map(place, row.ci95)) if row.ci95 else None,
-        "bounds": None,
-        "chance": None,
-        "class_": ("above" if row.difference > 0 else "below") if told else "tie",
-    }
 
 
 def _points(row: Any) -> str:

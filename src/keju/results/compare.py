@@ -36,7 +36,7 @@ from keju.results.schema import (
     Unlike,
     shown,
 )
-from keju.results.sittings import Sitting, Source, sittings_of, unlikes
+from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of, unlikes
 from keju.stats.describe import mean
 from keju.stats.distributions import student_t_quantile
 from keju.stats.estimate import MOST_UNGRADED
@@ -96,27 +96,27 @@ def compare(
     reader: str | None = None,
     gold: Gold | None = None,
     protocol: str | None = None,
+    dataset_args: dict[str, Any] | None = None,
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> Compared:
     """Compare runs, other tools' logs and files of predictions; the first is the base.
 
     Of one run alone the arms are compared. `datasets` names the exam of predictions, and chooses
-    one exam of runs; `reader` reads all of them; `gold` and `protocol` say how predictions are
-    read.
+    one exam of runs; `reader` reads all of them; `gold`, `protocol` and `dataset_args`, the
+    settings of the exam, say how predictions are read.
     """
-    groups = [
-        sittings_of(
-            source,
-            datasets=datasets,
-            reader=reader,
-            gold=gold,
-            protocol=protocol,
-            data_dir=data_dir,
-            work_dir=work_dir,
-        )
-        for source in sources
-    ]
+    how: dict[str, Any] = {
+        "datasets": datasets,
+        "reader": reader,
+        "gold": gold,
+        "protocol": protocol,
+        "dataset_args": dataset_args,
+        "data_dir": data_dir,
+        "work_dir": work_dir,
+    }
+    groups = [sittings_of(source, **how) for source in sources]
+    refuse_unused(chain.from_iterable(groups), **how)
     if len(sources) == 1:
         found = _within(groups[0]) if groups else []
         if not found:
@@ -298,7 +298,7 @@ def compare_pair(
     }
     if any(own.decisive for own in unlike):
         rates = [accuracy_of(own.exam, own.job.tallies[own.place]).value for own in (base, arm)]
-        return _side_by_side(named, *rates)
+        return _side_by_side(named, unlike, *rates)
     pairs = pairs_of(base, arm)
     apart = paired_difference(pairs.scores, pairs.clusters)
     table = Counter(pairs.scores)
@@ -338,10 +338,16 @@ def compare_pair(
     return replace(comparison, notices=tuple(_notices(base, arm, pairs, comparison)))
 
 
-def _side_by_side(named: dict[str, Any], base: float | None, arm: float | None) -> Comparison:
+def _side_by_side(
+    named: dict[str, Any], unlike: Sequence[Unlike], base: float | None, arm: float | None
+) -> Comparison:
     """Two scores that are not comparable: each on its own questions, and nothing beside them."""
+    notices = []
+    if {own.field for own in unlike if own.decisive} <= {"reader", "reader version"}:
+        notices.append(Notice("compare_read_alike", {"reader": named["reader"]}))
     return Comparison(
         **named,
+        notices=tuple(notices),
         n=0,
         left_out=0,
         base_rate=base,
@@ -484,6 +490,7 @@ class Differing(msgspec.Struct, frozen=True, kw_only=True):
 def differing(first: Source, second: Source, **how: Any) -> list[Differing]:
     """In what two sources differ, exam by exam; settings as those of `compare`."""
     one, other = sittings_of(first, **how), sittings_of(second, **how)
+    refuse_unused((*one, *other), **how)
     pairs, _ = matched(one, other)
     return [
         Differing(

@@ -17,7 +17,7 @@ from keju.errors import Notice, UsageError
 from keju.results.compare import compare_pair, matched, pairs_of
 from keju.results.predictions import Gold
 from keju.results.schema import SCHEMA
-from keju.results.sittings import Sitting, Source, sittings_of
+from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of
 from keju.stats.estimate import MOST_UNGRADED
 from keju.stats.gate import LEVEL, Gated, Verdict, at_least, decide, no_worse_by
 from keju.stats.many import holm
@@ -120,6 +120,7 @@ def gate(
     reader: str | None = None,
     gold: Gold | None = None,
     protocol: str | None = None,
+    dataset_args: dict[str, Any] | None = None,
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> GateResult:
@@ -139,6 +140,7 @@ def gate(
         "reader": reader,
         "gold": gold,
         "protocol": protocol,
+        "dataset_args": dataset_args,
         "data_dir": data_dir,
         "work_dir": work_dir,
     }
@@ -147,6 +149,7 @@ def gate(
     notices: list[Notice] = []
     if baseline is not None and margin is not None:
         base = sittings_of(baseline, **how)
+        refuse_unused((*own, *base), **how)
         pairs, alone = matched(base, own)
         lacking = {(each.exam.benchmark, each.arm) for each in base}
         lacking -= {(each.exam.benchmark, each.arm) for each, _ in pairs}
@@ -158,6 +161,8 @@ def gate(
             row, said = _no_worse(one, two, margin)
             rows.append(row)
             notices += said
+    else:
+        refuse_unused(own, **how)
     if least is not None:
         rows += [_at_least(sitting, least) for sitting in own]
     rows = [_cautious(row) for row in rows]

@@ -14,7 +14,8 @@ of predictions nobody knows how its questions were put, and another tool's log t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -48,6 +49,9 @@ DATA = "data "
 """Stands before the name of a file whose hash is a condition."""
 DIGEST = 12
 """Characters of a file's hash that are shown."""
+
+# What a file of predictions is called beside its own name: ``mistral_predictions.jsonl.gz``.
+_PREDICTIONS = re.compile(r"([_-]predictions)?\.jsonl(\.gz)?$")
 
 
 class Stored(Protocol):
@@ -102,6 +106,8 @@ class Sitting:
     """Whether not all of these are known."""
     targets: Mapping[int, str] = field(default_factory=dict)
     """The gold answers that counted where they are not those of the exam."""
+    file: Path | None = None
+    """The file of predictions that it was read from."""
 
     @property
     def exam(self) -> Exam:
@@ -172,40 +178,60 @@ def sittings_of(
     reader: str | None = None,
     gold: Gold | None = None,
     protocol: str | None = None,
+    dataset_args: dict[str, Any] | None = None,
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> list[Sitting]:
     """The sittings of a run (its folder or id), of another tool's log, or of predictions.
 
     A file of predictions needs `datasets`, the exam that it answers; of the others only this exam
-    is taken where it is given. `gold` and `protocol` say how predictions are read.
+    is taken where it is given. `gold`, `protocol` and `dataset_args`, the settings of the exam, say
+    how predictions are read.
     """
     source = source if isinstance(source, str | Path) else source.folder
     path, folder = Path(source), str(runs_folder(work_dir))
     exam = registry.get(datasets).name if datasets else None
     if not path.exists() or (path / MANIFEST).is_file():
-        found = sittings_of_run(Run(find_run(str(source), folder)), reader, data_dir)
-    elif _is_log(path):
+        return sittings_of_run(Run(find_run(str(source), folder)), reader, data_dir, exam)
+    if _is_log(path):
         found = _of_log(path, datasets, reader, data_folder(data_dir))
-    elif datasets is None:
+        own = [sitting for sitting in found if exam in (None, sitting.exam.benchmark)]
+        if not own:
+            raise _other_exam(source, exam, [sitting.exam.benchmark for sitting in found])
+        return own
+    if datasets is None:
         raise UsageError("sitting_needs_exam", path=path)
-    elif path.is_dir():
+    if path.is_dir():
         raise UsageError("sitting_folder", path=path)
-    else:
-        return [_of_predictions(path, datasets, reader, gold, protocol, data_folder(data_dir))]
-    own = [sitting for sitting in found if exam in (None, sitting.exam.benchmark)]
-    if not own:
-        sat = list(dict.fromkeys(sitting.exam.benchmark for sitting in found))
-        values = {"source": source, "exam": exam, "sat": ", ".join(sat)}
-        raise UsageError("sitting_other_exam", **values, hint=did_you_mean(exam or "", sat))
-    return own
+    how = protocol, dataset_args, data_folder(data_dir)
+    return [_of_predictions(path, datasets, reader, gold, *how)]
+
+
+def refuse_unused(sittings: Iterable[Sitting], **how: Any) -> None:
+    """Refuse settings that say how predictions are read where there are none."""
+    given = [name for name in ("gold", "protocol", "dataset_args") if how.get(name) is not None]
+    if given and not any(sitting.file for sitting in sittings):
+        flag = f"--{given[0].replace('_', '-')}"
+        raise UsageError("sitting_unused", flag=flag)
+
+
+def _other_exam(source: Source, exam: str | None, sat: Iterable[str]) -> UsageError:
+    names = list(dict.fromkeys(sat))
+    values = {"source": source, "exam": exam, "sat": ", ".join(names)}
+    return UsageError("sitting_other_exam", **values, hint=did_you_mean(exam or "", names))
 
 
 def sittings_of_run(
-    run: Run, reader: str | None = None, data_dir: str | None = None
+    run: Run, reader: str | None = None, data_dir: str | None = None, exam: str | None = None
 ) -> list[Sitting]:
-    """The sittings of a stored run under a reader, by default the headline's of each exam."""
-    jobs = read_run(run, reader, data_dir)
+    """The sittings of a stored run under a reader, by default the headline's of each exam.
+
+    With `exam` those of this exam alone; UsageError if the run did not sit it.
+    """
+    sat = [stored.name for stored in run.manifest.benchmarks]
+    if exam is not None and exam not in sat:
+        raise _other_exam(run.id, exam, sat)
+    jobs = read_run(run, reader, data_dir, exam)
     return [replace(sitting_of(job, run.manifest, reader), name=run.id) for job in jobs]
 
 
@@ -230,13 +256,19 @@ def sitting_of(job: Job, manifest: Manifest, reader: str | None = None) -> Sitti
     )
 
 
-def read_run(run: Run, reader: str | None = None, data_dir: str | None = None) -> list[Job]:
+def read_run(
+    run: Run, reader: str | None = None, data_dir: str | None = None, exam: str | None = None
+) -> list[Job]:
     """The jobs of a stored run with its replies entered, and the judges' verdicts on them.
 
     Stored scores are taken where they are what reading anew would give. `reader` is among the
-    readers of every job: the run's own, or else this one in their place.
+    readers of every job: the run's own, or else this one in their place. `exam` leaves out the jobs
+    of all others.
     """
     config = run.config(data_dir)
+    if exam is not None:
+        named = [name for name in config.datasets if registry.get(name).name == exam]
+        config = config.model_copy(update={"datasets": named})
     jobs = make_jobs(config, detailed=True)
     if reader and any(reader not in [each.name for each in job.readers] for job in jobs):
         kept = {
@@ -300,6 +332,7 @@ def _of_predictions(
     reader: str | None,
     gold: Gold | None,
     protocol: str | None,
+    dataset_args: dict[str, Any] | None,
     data_dir: str | None,
 ) -> Sitting:
     """A file of predictions as a sitting; how its questions were put is not known."""
@@ -309,18 +342,20 @@ def _of_predictions(
         protocol=protocol,
         readers=[reader] if reader else None,
         data_dir=data_dir,
+        dataset_args=dataset_args,
         gold=gold,
         detailed=True,
     )
-    job = read.job
+    job, name = read.job, _PREDICTIONS.sub("", path.name) or path.name
     return Sitting(
-        name=path.name,
-        model=path.name,
+        name=name,
+        model=name,
         job=job,
         conditions=_questions(job, job.facts()) | _read(job, 0, read.golds.used),
         circumstances={"questions": len(job.exam.samples)},
         partial=True,
         targets=read.golds.targets,
+        file=path,
     )
 
 

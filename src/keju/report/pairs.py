@@ -1,0 +1,139 @@
+"""The words and marks of a comparison, once for the terminal, the page and the viewer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from keju.report.format import UNKNOWN, Labels, count
+from keju.results.schema import SIGNIFICANT, Change, Comparison, Flip, SubsetChange
+from keju.stats.estimate import Ends
+
+TAKEN = ("tokens", "cost", "seconds")
+NAMED = 5
+"""Subsets that a sentence names."""
+_SCALES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+
+
+def pair_title(pair: Comparison, labels: Labels) -> str:
+    """The exam, and who is compared with whom."""
+    return f"{pair.exam} · {labels('arms.against', arm=pair.arm, base=pair.base)}"
+
+
+def points(value: float | None) -> str:
+    """A difference in points: ``+6.94``."""
+    return UNKNOWN if value is None else f"{100 * value:+.2f}"
+
+
+def point_ends(ends: Ends | None) -> str:
+    """The interval of a difference in points: ``+3.56 … +10.30``."""
+    return UNKNOWN if ends is None else f"{100 * ends[0]:+.2f} … {100 * ends[1]:+.2f}"
+
+
+def detectable(pair: Comparison | SubsetChange) -> str:
+    """The difference that the questions could have shown, in points."""
+    return UNKNOWN if pair.detectable is None else f"{100 * pair.detectable:.2f}"
+
+
+def p_value(value: float | None) -> str:
+    """A p in three digits."""
+    return UNKNOWN if value is None else f"{value:.3g}"
+
+
+def gained(flips: Iterable[Flip]) -> list[Flip]:
+    """The questions that score more than in the base."""
+    return [flip for flip in flips if flip.arm > flip.base]
+
+
+def lost(flips: Iterable[Flip]) -> list[Flip]:
+    """The questions that score less than in the base."""
+    return [flip for flip in flips if flip.arm < flip.base]
+
+
+def answers(flip: Flip, labels: Labels) -> tuple[str, str]:
+    """What was read in the base and in the other; the outcome where nothing was."""
+    return (
+        flip.base_answer or labels(f"outcome.{flip.base_outcome}"),
+        flip.arm_answer or labels(f"outcome.{flip.arm_outcome}"),
+    )
+
+
+def taken(pair: Comparison, labels: Labels) -> Iterator[tuple[str, str, str, str, str]]:
+    """What a question takes: tokens, money, time; name, base, other, difference, interval."""
+    for name in TAKEN:
+        change: Change | None = getattr(pair, name)
+        if change is not None:
+            ends = change.ci95
+            yield (
+                labels(f"compare.{name}"),
+                f"{change.base:,.4g}",
+                f"{change.arm:,.4g}",
+                f"{change.difference:+,.4g}",
+                UNKNOWN if ends is None else f"{ends[0]:+,.4g} … {ends[1]:+,.4g}",
+            )
+
+
+def beside(pair: Comparison, labels: Labels) -> Iterator[str]:
+    """What stands beside a difference: the subsets that differ, and what it leaves out."""
+    clear = [row for row in pair.subsets if row.p_adjusted < SIGNIFICANT]
+    if clear:
+        first = sorted(clear, key=lambda row: row.p_adjusted)[:NAMED]
+        listed = ", ".join(f"{row.name} {100 * row.difference:+.1f}" for row in first)
+        counts = {"n": len(clear), "whole": len(pair.subsets)}
+        key = "compare.subsets_first" if len(clear) > len(first) else "compare.subsets"
+        yield labels(key, listed=listed, **counts)
+    elif pair.subsets:
+        yield labels("compare.no_subsets", whole=len(pair.subsets))
+    if pair.only_in_base or pair.only_in_arm:
+        counts_alone = {"base": count(pair.only_in_base), "arm": count(pair.only_in_arm)}
+        yield labels("compare.unshared", **counts_alone)
+    if pair.left_out:
+        why = labels("list_separator").join(
+            f"{labels(f'outcome.{outcome}')} {n}" for outcome, n in pair.left_out_why.items()
+        )
+        yield labels("compare.left_out", n=count(pair.left_out), why=why)
+    if pair.bounds:
+        low, high = (100 * end for end in pair.bounds)
+        yield labels("compare.bounds", low=low, high=high)
+
+
+# Differences as marks on a scale that has 0 in its middle.
+
+
+def scale_of(rows: Iterable[Comparison | SubsetChange]) -> float:
+    """How far the scale goes on both sides: a round number that holds every interval."""
+    ends = (
+        abs(end)
+        for row in rows
+        if row.difference is not None
+        for end in (row.difference, *(row.ci95 or ()))
+    )
+    furthest = max(ends, default=0.0)
+    return next((scale for scale in _SCALES if scale >= furthest), 1.0)
+
+
+def difference_ticks(scale: float) -> list[tuple[float, str]]:
+    """Places on the scale and what stands there."""
+    ends = (-scale, -scale / 2, 0.0, scale / 2, scale)
+    return [((end + scale) / (2 * scale), f"{100 * end:+.3g}" if end else "0") for end in ends]
+
+
+def difference_mark(
+    row: Comparison | SubsetChange, p: float | None, scale: float
+) -> dict[str, Any]:
+    """A difference and its interval, coloured where it is more than noise."""
+
+    def place(value: float) -> float:
+        return (value + scale) / (2 * scale)
+
+    told = p is not None and p < SIGNIFICANT
+    above = (row.difference or 0.0) > 0
+    ends: Sequence[float] | None = row.ci95
+    return {
+        "kind": "point",
+        "value": None if row.difference is None else place(row.difference),
+        "ends": tuple(map(place, ends)) if ends else None,
+        "bounds": None,
+        "chance": None,
+        "class_": ("above" if above else "below") if told else "tie",
+    }
