@@ -5,6 +5,7 @@ from __future__ import annotations
 from keju.benchmarks.fresh.task import Task
 from keju.benchmarks.fresh.tasks.boolean_expressions import BooleanExpressions
 from keju.benchmarks.fresh.tasks.dyck_languages import DyckLanguages
+from keju.benchmarks.fresh.tasks.geometric_shapes import GeometricShapes
 from keju.benchmarks.fresh.tasks.hyperbaton import Hyperbaton
 from keju.benchmarks.fresh.tasks.multistep_arithmetic_two import MultistepArithmeticTwo
 from keju.benchmarks.fresh.tasks.navigate import Navigate
@@ -20,6 +21,7 @@ ALL: tuple[Task, ...] = (
     TemporalSequences(),
     TrackingShuffledObjects("three", 3),
     PenguinsInATable(),
+    GeometricShapes(),
     TrackingShuffledObjects("seven", 7),
     TrackingShuffledObjects("five", 5),
     Hyperbaton(),
