@@ -7,6 +7,7 @@ from keju.benchmarks.fresh.tasks.boolean_expressions import BooleanExpressions
 from keju.benchmarks.fresh.tasks.dyck_languages import DyckLanguages
 from keju.benchmarks.fresh.tasks.geometric_shapes import GeometricShapes
 from keju.benchmarks.fresh.tasks.hyperbaton import Hyperbaton
+from keju.benchmarks.fresh.tasks.logical_deduction import LogicalDeduction
 from keju.benchmarks.fresh.tasks.multistep_arithmetic_two import MultistepArithmeticTwo
 from keju.benchmarks.fresh.tasks.navigate import Navigate
 from keju.benchmarks.fresh.tasks.object_counting import ObjectCounting
@@ -24,7 +25,10 @@ ALL: tuple[Task, ...] = (
     GeometricShapes(),
     TrackingShuffledObjects("seven", 7),
     TrackingShuffledObjects("five", 5),
+    LogicalDeduction("three", 3),
     Hyperbaton(),
+    LogicalDeduction("five", 5),
+    LogicalDeduction("seven", 7),
     ReasoningAboutColoredObjects(),
     MultistepArithmeticTwo(),
     Navigate(),
