@@ -174,8 +174,9 @@ async def _reach(api_url: str, api_key: str | None, name: str | None) -> str:
     from keju.config import TaskConfig
     from keju.engine.channel import Channel, Limits
     from keju.models.faults import refusal
-    from keju.models.openai.client import HttpModel, TransportError
+    from keju.models.openai.client import HttpModel
     from keju.models.registry import fit_sampling, make_model
+    from keju.models.transport import TransportError
     from keju.types import Sampling
 
     key = SecretStr(api_key) if api_key else None

@@ -13,7 +13,7 @@ from keju.models.anthropic.client import AnthropicModel
 from keju.models.anthropic.gates import gate_of
 from keju.models.anthropic.sampling import Settings
 from keju.models.anthropic.wire import body_of
-from keju.models.openai.client import HttpReply
+from keju.models.transport import HttpReply
 from keju.types import Prefix, Prompt, Record, Reply, Request, Sampling, Tool, Turn
 
 KEY = "sk-ant-any-0123456789"

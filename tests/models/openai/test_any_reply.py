@@ -9,7 +9,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.models.openai.client import HttpReply, OpenAIModel
+from keju.models.openai.client import OpenAIModel
+from keju.models.transport import HttpReply
 from keju.types import Prefix, Prompt, Record, Request, Sampling
 
 KEY = "sk-any-0123456789"

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from keju.errors import ConfigError, EndpointError
-from keju.models.openai import client as transport
-from keju.models.openai.client import OpenAIModel, Transport, TransportError
+from keju.models import plain_http
+from keju.models.openai.client import OpenAIModel
+from keju.models.transport import Transport, TransportError
 from keju.types import Reply, Sampling
 from tests.models.helpers import KEY, ask, request_of, use
 from tests.support.endpoint import FaultyEndpoint
@@ -86,7 +87,7 @@ def test_an_endpoint_that_goes_down_and_comes_back() -> None:
 
 
 def test_a_host_that_does_not_answer_the_handshake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(plain_http, "CONNECT_SECONDS", 0.2)
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)

@@ -21,8 +21,8 @@ from keju.interop.verifiers.exam import UNANSWERED, ExamSpec, Ungraded, open_exa
 from keju.interop.verifiers.tools import Function, Functions, choose
 from keju.models.base import Model
 from keju.models.faults import Redactor, refusal
-from keju.models.openai.client import Transport, TransportError
 from keju.models.openai.wire import BodyBuilder, normalise
+from keju.models.transport import Transport, TransportError
 from keju.solvers.loop import ToolLoop
 from keju.solvers.toolbox import Joined, ToolSource
 from keju.types import Fault, Message, Prefix, Prompt, Reply, Request, Sample, Sampling

@@ -20,14 +20,10 @@ from keju.models.anthropic.sampling import UNSTREAMED_TOKENS, Settings, settings
 from keju.models.anthropic.wire import PAUSED, Body, Unsendable, body_of, joined, normalise, say
 from keju.models.base import BRIEF, NotReady
 from keju.models.faults import fault_text
-from keju.models.openai.client import (
-    PREFLIGHT_SECONDS,
-    HttpModel,
-    HttpReply,
-    TransportError,
-)
+from keju.models.openai.client import PREFLIGHT_SECONDS, HttpModel
 from keju.models.openai.preflight import LISTED_MODELS, TRANSIENT, endpoint_error
 from keju.models.openai.wire import document_of
+from keju.models.transport import HttpReply, TransportError
 from keju.types import Fault, FaultKind, Prefix, Prompt, Reply, Request, Sampling
 
 MOST_PAUSES: Final = 8

@@ -24,8 +24,8 @@ from keju.models.faults import Redactor, one_line, refusal
 from keju.models.gguf import Gguf, read_gguf, template_hash
 from keju.models.llama.label_tokens import ENDING, LabelTokens, find_label_tokens
 from keju.models.llama.server import LlamaServer, available_cores, runtime_version
-from keju.models.openai.client import HttpReply, Transport, TransportError
 from keju.models.openai.wire import BodyBuilder, check_extra, normalise
+from keju.models.transport import HttpReply, Transport, TransportError
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
 
 DEFAULT_CONTEXT = 4096

@@ -10,8 +10,9 @@ from keju.errors import EndpointError, Notice, nearest
 from keju.models.base import NotReady
 from keju.models.faults import fault_text
 from keju.models.labels import shows_spaces
-from keju.models.openai.client import HttpModel, HttpReply, OpenAIModel, TransportError
+from keju.models.openai.client import HttpModel, OpenAIModel
 from keju.models.openai.wire import FEWEST_LABELS, document_of
+from keju.models.transport import HttpReply, TransportError
 from keju.types import Fault, Prefix, Prompt, Request, Sampling
 
 SMALL, LARGER = 1, 16

@@ -1,0 +1,206 @@
+"""HTTP as Keju needs it: whole replies or a fault, over connections that are kept.
+
+There are no retries and no redirects: the channel alone decides on another attempt, and a key
+never follows a ``Location`` header to another host. Two clients share the work. Plain http goes
+over `keju.models.plain_http`, on the loop's own thread: a client with a thread of its own fights
+with the loop for the interpreter, which costs more than the request itself. Everything else, that
+is https and proxies (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY), goes over reqwest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keju.errors import ConfigError
+from keju.models import plain_http
+from keju.models.plain_http import (
+    LONGEST_REPLY,
+    NO_HANDSHAKE,
+    PlainPool,
+    Target,
+    plain_target,
+    timed_out,
+    too_long,
+)
+from keju.models.plain_http import HttpReply as HttpReply
+from keju.models.plain_http import TransportError as TransportError
+
+if TYPE_CHECKING:
+    from pyreqwest.client import Client
+    from pyreqwest.exceptions import PyreqwestError
+    from pyreqwest.request import RequestBuilder
+    from pyreqwest.response import Response
+
+IDLE_CONNECTIONS = 4096
+"""More than any run has in flight: no connection is closed to be opened again."""
+SETTLE_SECONDS = 0.05
+"""reqwest's own thread may still be handing over its last result: an interpreter that ends in that
+moment would be aborted (exit code 134 instead of the command's)."""
+SEPARATORS = ':"(),/;<=>?@[\\]{}'
+"""Characters that cannot stand in the name of a header."""
+PROXIES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+"""Variables that may send plain http over a proxy."""
+_CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
+_NOT_REACHED = "client error (Connect)"
+"""Stands among the causes of a failure before a connection was made."""
+_SERVES_A_CA = "CaUsedAsEndEntity"
+_OF_NO_KNOWN_CA = ("UnknownIssuer", "BadSignature")
+"""Reasons why a certificate is not trusted, as in "invalid peer certificate: UnknownIssuer"."""
+
+
+class Transport:
+    """Keep-alive connections that send the same headers with every request."""
+
+    def __init__(
+        self,
+        headers: Mapping[str, str] | None = None,
+        ca_file: str | None = None,
+        *,
+        proxies: bool = True,
+    ) -> None:
+        """Without `proxies` those of the environment are passed by: for this very process."""
+        self._proxies = proxies
+        self._headers = dict(headers or {})
+        self._ca: bytes | None = None
+        self._ca_file = ca_file
+        self._client: Client | None = None
+        # What cannot stand in a header is refused without showing the value, which is a secret.
+        for name, value in self._headers.items():
+            if not name.isascii() or not name or any(c <= " " or c in SEPARATORS for c in name):
+                raise ConfigError("header_name", name=name)
+            if any(ord(c) < 32 or ord(c) == 127 for c in value):
+                raise ConfigError("header_value", name=name)
+        if ca_file is not None:
+            try:
+                self._ca = Path(ca_file).expanduser().read_bytes()
+            except OSError as error:
+                raise ConfigError("ca_unreadable", file=ca_file, problem=error.strerror) from None
+            if _CERTIFICATE not in self._ca:
+                raise ConfigError("ca_no_certificate", file=ca_file)
+        self._plain = PlainPool(self._headers)
+        self._targets: dict[str, Target | None] = {}
+
+    def open(self) -> None:
+        """ConfigError if the certificate file cannot be used."""
+        if self._ca is not None:
+            self._reqwest()
+
+    async def post(
+        self, url: str, body: bytes, timeout: float, *, headers: Mapping[str, str] | None = None
+    ) -> HttpReply:
+        """Send `body`, with further `headers` if any; return the reply or raise TransportError."""
+        if (target := self._target(url)) is not None:
+            return await self._plain.send("POST", target, body, timeout, headers)
+        request = self._reqwest().post(url).body_bytes(body)
+        return await self._send(request.headers(headers) if headers else request, timeout)
+
+    async def get(self, url: str, timeout: float) -> HttpReply:
+        """Return the reply to a GET, or raise TransportError."""
+        if (target := self._target(url)) is not None:
+            return await self._plain.send("GET", target, b"", timeout)
+        return await self._send(self._reqwest().get(url), timeout)
+
+    async def close(self) -> None:
+        """Close all connections; what is in flight fails."""
+        self._plain.close()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+            await asyncio.sleep(SETTLE_SECONDS)
+
+    def _target(self, url: str) -> Target | None:
+        """Where plain http goes; None for what reqwest has to send."""
+        if url not in self._targets:
+            by_proxy = self._proxies and any(os.environ.get(name) for name in PROXIES)
+            self._targets[url] = None if by_proxy else plain_target(url)
+        return self._targets[url]
+
+    def _reqwest(self) -> Client:
+        """The client for https and proxies."""
+        if self._client is not None:
+            return self._client
+        from pyreqwest.client import ClientBuilder
+        from pyreqwest.exceptions import BuilderError
+
+        builder = (
+            ClientBuilder()
+            .user_agent("keju")
+            .default_headers(self._headers)
+            .follow_redirects(False)
+            .referer(False)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .connect_timeout(timedelta(seconds=plain_http.CONNECT_SECONDS))
+            .tcp_keepalive(timedelta(seconds=plain_http.KEEP_ALIVE_SECONDS))
+        )
+        if not self._proxies:
+            builder = builder.no_proxy()
+        try:
+            if self._ca is not None:
+                builder = builder.add_root_certificate_pem(self._ca)
+            self._client = builder.build()
+        except BuilderError as error:
+            raise ConfigError("ca_refused", file=self._ca_file, problem=_cause(error)) from None
+        return self._client
+
+    async def _send(self, request: RequestBuilder, timeout: float) -> HttpReply:
+        from pyreqwest.exceptions import PyreqwestError
+
+        try:
+            async with request.timeout(timedelta(seconds=timeout)).build_streamed() as response:
+                read = await response.body_reader.read(LONGEST_REPLY + 1)
+        except PyreqwestError as error:
+            raise _failure(error, timeout, has_ca=self._ca is not None) from None
+        body = read.to_bytes() if read is not None else b""
+        if len(body) > LONGEST_REPLY:
+            raise too_long()
+        return HttpReply(response.status, body, partial(_header, response))
+
+
+def _header(response: Response, name: str) -> str | None:
+    try:
+        return response.get_header(name)
+    except ValueError:  # bytes beyond ASCII
+        return None
+
+
+def _failure(error: PyreqwestError, timeout: float, *, has_ca: bool) -> TransportError:
+    """Sort a failure by its causes: the client calls every one of them a connect error."""
+    reached = _NOT_REACHED not in _causes(error)
+    if isinstance(error, TimeoutError) and reached:
+        return timed_out(timeout)
+    if isinstance(error, TimeoutError):
+        return TransportError("connection", NO_HANDSHAKE, reached=False)
+    cause = _cause(error)
+    distrusted = "certificate" in cause.lower()
+    if distrusted and _SERVES_A_CA in cause:
+        cause += (
+            ": the server shows the certificate of an authority (CA:TRUE) as its own; make it "
+            "again with basicConstraints=CA:FALSE and name it with ca_file"
+        )
+    elif distrusted and any(reason in cause for reason in _OF_NO_KNOWN_CA):
+        cause += (
+            ": the certificate in ca_file is not the one that signed the server's"
+            if has_ca
+            else ": a private certificate authority is named with ca_file"
+        )
+    return TransportError("connection", cause, reached=reached, distrusted=distrusted)
+
+
+def _causes(error: PyreqwestError) -> list[str]:
+    """What the client says of an error, from the outside inwards."""
+    details = getattr(error, "details", None) or {}
+    return [cause["message"] for cause in details.get("causes") or []]
+
+
+def _cause(error: PyreqwestError) -> str:
+    """The innermost cause: "connection refused" of "Connection refused (os error 111)"."""
+    causes = _causes(error)
+    message = causes[-1] if causes else str(error.message)
+    message = message.partition(" (os error")[0].strip()
+    return message[:1].lower() + message[1:]
