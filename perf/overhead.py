@@ -102,10 +102,10 @@ def clock_of_session() -> Iterator[list[float]]:
 
     spent: list[float] = []
 
-    def timed(*arguments: Any) -> Any:
+    def timed(*arguments: Any, **options: Any) -> Any:
         before = cpu()
         try:
-            return run_session(*arguments)
+            return run_session(*arguments, **options)
         finally:
             spent.append(cpu() - before)
 

@@ -139,9 +139,8 @@ class PlainPool:
             head = self._heads[target] = target.head + lines
         if headers:
             head += _lines({name.lower(): value for name, value in headers.items()})
-        reply = connection.ask(
-            b"%s %scontent-length: %d\r\n\r\n" % (method.encode(), head, len(body)), body
-        )
+        sent = b"%s %scontent-length: %d\r\n\r\n%s" % (method.encode(), head, len(body), body)
+        reply = connection.ask(sent)
         left = timeout - (loop.time() - started)
         timer = loop.call_later(max(0.0, left), connection.fail, timed_out(timeout))
         try:
@@ -214,7 +213,7 @@ class _Connection(asyncio.Protocol):
 
     # --- asking ---------------------------------------------------------------------------------
 
-    def ask(self, head: bytes, body: bytes) -> asyncio.Future[HttpReply]:
+    def ask(self, request: bytes) -> asyncio.Future[HttpReply]:
         """Send a request; the reply to it comes by the future."""
         assert self._transport is not None
         assert self._waiting is None
@@ -224,9 +223,7 @@ class _Connection(asyncio.Protocol):
         self._headers: dict[bytes, bytes] = {}
         self._parts: list[bytes] = []
         self._whole = False
-        self._transport.write(head)
-        if body:
-            self._transport.write(body)
+        self._transport.write(request)  # in one piece: each write is a call of the system
         return self._waiting
 
     @property
