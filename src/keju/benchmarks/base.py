@@ -238,6 +238,10 @@ class Exam:
     """The effective settings that shaped the prompts, for the manifest."""
     notebook: NotebookTask | None = None
     """How its questions are worked on in a notebook, where they are not answered at once."""
+    difficulty: float | None = None
+    """How hard its questions are, where that can be chosen; 1 is as published."""
+    arm: str = ""
+    """The arm that it is sat in, where its own settings ask for several exams at once."""
 
     def __post_init__(self) -> None:
         if self.prompts is not None:

@@ -59,11 +59,7 @@ def prepare_exam(
     With `judged` the task names a judge, which takes the place of one that the settings name.
     """
     benchmark = registry.get(name)
-    try:
-        settings = benchmark.Args(**(args or {}))
-    except ConfigError as error:
-        raise ConfigError("prepare_args", name=name, problem=error) from None
-    given = settings
+    given = settings = _settings_of(name, args or {})
     if judged:
         settings = settings.under_judge()
     replaced = [
@@ -106,10 +102,10 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
     prepared: list[tuple[Exam, DatasetArgs]] = []
     wanted = None if config.ids is None else frozenset(config.ids)
     unknown = set(wanted or ())
-    for name in config.datasets:
+    for name, arm, given in _asked_for(config):
         exam, args = prepare_exam(
             name,
-            _given(config, name),
+            given,
             data_dir=config.data_dir,
             protocol=config.protocol,
             seed=config.seed,
@@ -131,13 +127,36 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
             unknown -= {sample.id for sample in chosen.samples}
             notice = Notice("chosen_questions", {"n": len(chosen.samples)})
             chosen.warnings = (*chosen.warnings, notice)
-        if any(chosen.benchmark == other.benchmark for other, _ in prepared):
+        chosen.arm = arm
+        own = (chosen.benchmark, arm)
+        if any(own == (other.benchmark, other.arm) for other, _ in prepared):
             raise ConfigError("prepare_twice", benchmark=chosen.benchmark, name=name)
         prepared.append((rotated(chosen, config.rotate_options), args))
     if unknown:
         names = ", ".join(exam.benchmark for exam, _ in prepared)
         raise ConfigError("unknown_ids", id=min(unknown), n=len(unknown), names=names)
     return prepared
+
+
+def _asked_for(config: TaskConfig) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The exams of a run: name, arm of its own and settings.
+
+    ConfigError where arms would multiply: those that a task names, and those of an exam.
+    """
+    for name in config.datasets:
+        given = _given(config, name)
+        exams = _settings_of(name, given).exams(given)
+        if config.arms and any(exams):
+            raise ConfigError("prepare_arms_twice", name=name, arms=", ".join(exams))
+        for arm, own in exams.items():
+            yield name, arm, own
+
+
+def _settings_of(name: str, given: Mapping[str, Any]) -> DatasetArgs:
+    try:
+        return registry.get(name).Args(**given)
+    except ConfigError as error:
+        raise ConfigError("prepare_args", name=name, problem=error) from None
 
 
 def _given(config: TaskConfig, name: str) -> dict[str, Any]:

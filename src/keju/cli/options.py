@@ -489,8 +489,9 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option(
             "kind",
             "",
-            "Subsets with intervals, paired differences, what replies took or what became of them.",
-            ("forest", "difference", "latency", "tokens", "outcomes"),
+            "Subsets with intervals, paired differences, accuracy against difficulty, what replies "
+            "took or what became of them.",
+            ("forest", "difference", "curve", "latency", "tokens", "outcomes"),
             "forest",
         ),
         Option("plot.language", "", "Language of the figure.", ("en", "zh"), "en"),

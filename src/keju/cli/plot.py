@@ -14,10 +14,11 @@ from keju.messages import said
     "keju plot tuesday -o tuesday.svg",
     "keju plot monday tuesday -o both.pdf",
     "keju plot tuesday --kind latency -o latency.png",
+    "keju plot tuesday --kind curve -o curve.svg",
 )
 def plot(
     runs: list[str],
-    kind: Literal["forest", "difference", "latency", "tokens", "outcomes"],
+    kind: Literal["forest", "difference", "curve", "latency", "tokens", "outcomes"],
     output: str,
     language: Literal["en", "zh"],
     data_dir: str | None,
@@ -26,7 +27,8 @@ def plot(
     """Draw one or more runs. SVG needs nothing else; PNG and PDF need keju[plot].
 
     A forest has the subsets with their intervals and the level of chance, a mark for each run. A
-    difference compares two runs, or the arms of one, question by question.
+    difference compares two runs, or the arms of one, question by question. A curve has accuracy
+    against difficulty, for exams that were sat at several.
     """
     from keju.report.charts import draw
     from keju.report.figure import check_suffix

@@ -104,6 +104,7 @@ def stored_reply(
         near = did_you_mean(sample_id, [record.id for _, _, record in run.counting()])
         raise UsageError("cli_no_reply", run=run.id, id=sample_id, hint=near)
     arms = [each["name"] for each in run.manifest.config.get("arms", ())]
+    arms += [arm for exam in run.manifest.benchmarks for arm in exam.samples_of or ()]
     if arm is not None and arm not in arms:
         raise UsageError("cli_no_arm", run=run.id, arm=arm, arms=", ".join(arms) or "none")
     records = [record for record in records if arm in (None, record.arm)]

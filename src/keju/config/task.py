@@ -190,6 +190,13 @@ class DatasetArgs(StrictSettings):
         """These settings where the task names a judge, which takes the place of their own."""
         return self
 
+    def exams(self, own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """The settings of each exam that these ask for at once, by the name of its arm.
+
+        Usually it is one exam, and no arm: `own`, the settings as they were given.
+        """
+        return {"": dict(own)}
+
     def arrange_judge(self, own: Mapping[str, Any], environ: Mapping[str, str]) -> Arranged:
         """The judge that these settings name where its key is in `environ`, and what is left.
 

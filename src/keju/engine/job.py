@@ -334,7 +334,7 @@ def make_jobs(config: TaskConfig, *, detailed: bool = False) -> list[Job]:
                     epochs=config.repeats,
                     filters=args.filters,
                     detailed=detailed,
-                    arm=arm.name if arm is not None else "",
+                    arm=arm.name if arm is not None else exam.arm,
                     setup=arm.identity() | config.agent.identity() if arm and acts else None,
                     repeat_seed=config.seed,
                 )
@@ -354,5 +354,36 @@ def _refuse_tools(exam: Exam, sampling: Sampling) -> None:
 
 
 def exams_of(jobs: Iterable[Job]) -> list[StoredExam]:
-    """The exams of several jobs as a manifest describes them: one for all arms."""
-    return list({job.exam.benchmark: job.facts() for job in jobs}.values())
+    """The exams of several jobs as a manifest describes them: one for all arms.
+
+    Arms that an exam's own settings ask for have questions of their own. Their files stand together
+    then, and a setting that differs has the values of all.
+    """
+    exams: dict[str, dict[str, StoredExam]] = {}
+    for job in jobs:
+        exams.setdefault(job.exam.benchmark, {}).setdefault(job.exam.arm, job.facts())
+    return [_together(arms) for arms in exams.values()]
+
+
+def _together(arms: Mapping[str, StoredExam]) -> StoredExam:
+    first, *others = arms.values()
+    if not any(arms):
+        return first
+    settings = {
+        name: [own.settings[name] for own in arms.values()]
+        if any(own.settings[name] != value for own in others)
+        else value
+        for name, value in first.settings.items()
+    }
+    data = [own.data for own in arms.values()]
+    return msgspec.structs.replace(
+        first,
+        settings=settings,
+        samples=sum(own.samples for own in arms.values()),
+        samples_of={arm: own.samples for arm, own in arms.items()},
+        data=StoredData(
+            "; ".join(dict.fromkeys(own.version for own in data)),
+            {name: digest for own in data for name, digest in own.files.items()},
+            list(dict.fromkeys(note for own in data for note in own.notes)),
+        ),
+    )

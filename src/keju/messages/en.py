@@ -622,6 +622,8 @@ TEXTS: dict[str, str] = {
     "report_without_data": "the report goes without the questions' texts: {problem}",
     "export_unknown_form": "there is no format '{form}' (valid: {forms})",
     "plot_nothing": "there is nothing to draw: the runs have no answers",
+    "plot_no_curve": "there is no curve to draw: no exam of these runs was sat at several "
+    "difficulties",
     "plot_no_pairs": "a difference needs two runs, or a run with arms",
     "plot_unknown_kind": "there is no figure '{kind}' (valid: {kinds})",
     "export_no_texts": "--full-text goes with tables of answers; {form} holds no texts",
@@ -766,6 +768,27 @@ TEXTS: dict[str, str] = {
     "prepare_empty_subsets": "{path} holds no rows of {names}; name the subsets to ask in "
     "subset_list",
     "prepare_no_options": "{name}: shuffle_choices: the questions have no options",
+    "curve_falls": "{name}: accuracy falls with difficulty, by {size:.1f} points a doubling "
+    "(trend test, p = {p:.2g})",
+    "curve_rises": "{name}: accuracy rises with difficulty, by {size:.1f} points a doubling "
+    "(trend test, p = {p:.2g}): that is odd, look at the replies",
+    "curve_flat": "{name}: no fall with difficulty is visible: {points:+.1f} points a doubling, "
+    "which may be chance (trend test, p = {p:.2g})",
+    "curve_nothing": "{name}: too little is known to say whether accuracy falls with difficulty",
+    "curve_half": "it is halfway to chance at difficulty {value:.2g} (95 % interval {low:.2g} to "
+    "{high:.2g}); the way begins at difficulty {least:g}",
+    "curve_half_open": "it is halfway to chance at difficulty {value:.2g} (95 % interval {low:.2g} "
+    "to beyond {most:g}); the way begins at difficulty {least:g}",
+    "curve_half_beyond_from": "it is not halfway to chance up to difficulty {most:g}, the hardest; "
+    "with 95 % confidence that lies above {low:.2g}",
+    "curve_half_beyond": "it is not halfway to chance up to difficulty {most:g}, the hardest; with "
+    "95 % confidence that lies beyond it",
+    "curve_at_chance": "at the easiest difficulty, {least:g}, it is not clearly above chance, so "
+    "there is no way to fall",
+    "compare_levels": "{source}: each difficulty has questions of its own, so there are no pairs "
+    "to compare; keju plot {source} --kind curve shows them side by side",
+    "prepare_arms_twice": "{name}: its settings ask for arms of their own ({arms}), so arms with "
+    "tools cannot be asked for as well: sit it once for each",
     "prepare_twice": "datasets: '{benchmark}' is named twice, once as '{name}'",
     "prepare_args": "dataset_args.{name}: {problem}",
     "registry_makes": "{path} makes {n} keju.Benchmark; one is needed",
@@ -1112,6 +1135,32 @@ LABELS: dict[str, str] = {
     "error_line": "Error: {kind}",
     "retried": "Failed attempts before this reply: {n}",
     "epoch": "repeat {n}",
+    "curve.title": "Accuracy against difficulty",
+    "curve.of_exam": "{exam}, read by {reader}",
+    "curve.difficulty": "difficulty",
+    "curve.level": "difficulty {value:g}",
+    "curve.accuracy": "accuracy",
+    "curve.interval": "95 % interval",
+    "curve.chance": "chance",
+    "curve.n": "n",
+    "curve.strip": "0 % to 100 %",
+    "curve.subset": "subset",
+    "curve.slope": "points a doubling",
+    "curve.p": "p",
+    "curve.p_adjusted": "p (FDR)",
+    "curve.half": "halfway to chance",
+    "curve.beyond": "> {most:g}",
+    "curve.at_chance": "at chance",
+    "curve.legend": "points with 95 % intervals; broken: chance; upright: halfway to chance, in "
+    "the band of its interval",
+    "curve.legend_several": "points with 95 % intervals; broken: chance",
+    "curve.falling": "by subset, false discoveries controlled, a fall is visible in {part} of "
+    "{whole}: {listed}",
+    "curve.label": "{name}: {points}",
+    "curve.at": "{accuracy} at {difficulty:g}",
+    "curve.all_falling": "by subset, false discoveries controlled, a fall is visible in all "
+    "{whole}",
+    "curve.none_falling": "in no single subset a fall is visible, false discoveries controlled",
     "arms.arm": "arm",
     "arms.rate": "right",
     "arms.interval": "95 % interval",

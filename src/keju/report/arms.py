@@ -27,7 +27,8 @@ def arm_table(results: Results, labels: Labels) -> Table:
     """A row for each arm: how often it is right, and what that takes."""
     names = ("arm", "rate", "interval", "n", "calls", "failed", "latency", "tokens")
     titles = [labels(f"arms.{name}") for name in (*names, "cost", "solved")]
-    rows = [_arm_row(entry) for entry in results.benchmarks if entry.arm]
+    entries = [entry for entry in results.benchmarks if entry.arm and not results.is_level(entry)]
+    rows = [_arm_row(entry) for entry in entries]
     priced = any(row[-1] != UNKNOWN for row in rows)
     end = len(titles) if priced else -2
     return Table(titles[:end], [row[:end] for row in rows])

@@ -1,4 +1,4 @@
-"""The kinds of figures: subsets with intervals, paired differences, histograms, outcomes."""
+"""The kinds of figures: intervals, paired differences, curves, histograms, outcomes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any, Literal, NamedTuple, get_args
 from keju.errors import UsageError
 from keju.messages import Language
 from keju.report import format as fmt
-from keju.report.figure import Figure, Sheet, SheetRow, series
+from keju.report.curves import Scale, curve_label, drawing
+from keju.report.figure import CurveChart, Figure, Sheet, SheetRow, series
 from keju.report.format import Labels, count, interval, share
 from keju.report.pairs import difference_mark, difference_ticks, scale_of
 from keju.results.compare import compare
+from keju.results.curve import Curve
 from keju.results.samples import Samples
 from keju.results.schema import Comparison, Entry, Results, Row, SubsetChange
 from keju.results.score import current_results
@@ -21,7 +23,7 @@ from keju.runs.run import Run
 from keju.stats.describe import quantile
 from keju.stats.estimate import Ends
 
-Kind = Literal["forest", "difference", "latency", "tokens", "outcomes"]
+Kind = Literal["forest", "difference", "curve", "latency", "tokens", "outcomes"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 BINS = 40
 """Columns of a histogram."""
@@ -43,7 +45,8 @@ def draw(
             raise UsageError("plot_not_comparable", problem=unlike.conclusion)
         return differences(compared.comparisons, language)
     results = [current_results(run, data_dir) for run in runs]
-    return (forest if kind == "forest" else outcomes)(results, language)
+    drawings = {"forest": forest, "curve": curves_of_runs, "outcomes": outcomes}
+    return drawings[kind](results, language)
 
 
 # Forest plots: subsets with their intervals.
@@ -137,6 +140,51 @@ def _under(results: Sequence[Results], labels: Labels) -> str:
     """What stands under the title: the run where it is one, and what the marks are."""
     own = [_named(results[0])] if len(results) == 1 else []
     return " · ".join([*own, labels("plot.legend")])
+
+
+# Accuracy against difficulty.
+
+BESIDE = 3
+"""Charts of subsets in a row."""
+
+
+def curves_of_runs(results: Sequence[Results], language: Language = "en") -> Figure:
+    """Accuracy against difficulty of runs: the whole exam, then each subset, on one scale."""
+    labels = Labels(language)
+    shared: dict[tuple[str, str, str], list[Curve | None]] = {}
+    for place, each in enumerate(results):
+        for curve in each.curves:
+            key = (curve.exam, curve.protocol, curve.reader)
+            shared.setdefault(key, [None] * len(results))[place] = curve
+    if not shared:
+        raise UsageError("plot_no_curve")
+    alone = len(results) == 1
+    under = labels("curve.legend" if alone else "curve.legend_several")
+    sheet = Sheet(labels("curve.title"), under, labels)
+    sheet.legend([_named(each) for each in results])
+    for key, found in shared.items():
+        sheet.heading(" · ".join([*key, *([_named(results[0])] if alone else [])]))
+        levels = [p.difficulty for curve in found if curve for p in curve.points]
+        scale = Scale(min(levels), max(levels))
+        ticks = [(scale.place(level), f"{level:g}") for level in sorted(set(levels))]
+        sheet.curves([_chart(found, scale, labels)], ticks, beside=1)
+        names = dict.fromkeys(own.subset for curve in found if curve for own in curve.subsets)
+        charts = []
+        for name in names if len(names) > 1 else ():
+            parts = [_subset(curve, name) if curve else None for curve in found]
+            charts.append(_chart(parts, scale, labels))
+        sheet.curves(charts, ticks, beside=BESIDE)
+    return sheet.figure()
+
+
+def _subset(curve: Curve, name: str) -> Curve | None:
+    return next((own for own in curve.subsets if own.subset == name and own.points), None)
+
+
+def _chart(found: Sequence[Curve | None], scale: Scale, labels: Labels) -> CurveChart:
+    label = "; ".join(curve_label(curve, labels) for curve in found if curve)
+    title = next((curve.subset or curve.exam for curve in found if curve), "")
+    return CurveChart(title, label, [drawing(curve, scale) if curve else None for curve in found])
 
 
 # Outcomes: what became of the replies, by subset.

@@ -34,6 +34,8 @@ WIDTH, MARGIN, GAP = 800, 20, 14
 LINE, TALL = 20, 110
 """Heights of a row and of a histogram."""
 LEAST_PLOT = 240
+AXIS = 42
+"""Room for the numbers at an upright axis."""
 LONGEST_LABEL = 44
 RESOLUTION = 2.0
 """Pixels of a PNG for each unit of the drawing."""
@@ -142,6 +144,14 @@ class SheetRow(NamedTuple):
     strong: bool = False
 
 
+class CurveChart(NamedTuple):
+    """A chart of shares against a scale: its name, its words, and a drawing for each series."""
+
+    title: str
+    label: str
+    series: Sequence[Any]
+
+
 class Sheet:
     """A page that is drawn from the top to the bottom."""
 
@@ -229,6 +239,39 @@ class Sheet:
             anchor = "start" if place == 0 else "end" if place == 1 else "middle"
             self._text(MARGIN + place * width, text, "soft", anchor)
         self._y += 12
+
+    def curves(
+        self, charts: Sequence[CurveChart], ticks: Sequence[tuple[float, str]], *, beside: int
+    ) -> None:
+        """Charts of shares against a scale, so many `beside` each other; one alone is taller."""
+        width = (WIDTH - 2 * MARGIN - (beside - 1) * GAP) / beside - AXIS
+        height = TALL if beside > 1 else 2 * TALL
+        for first in range(0, len(charts), beside):
+            top = self._y
+            for column, chart in enumerate(charts[first : first + beside]):
+                self._y = top
+                x = MARGIN + column * (width + AXIS + GAP) + AXIS
+                if beside > 1:
+                    self._y += 14
+                    self._text(x, chart.title, most=int(width / 7))
+                self._y += 8
+                start = self._y
+                for share in (0, 25, 50, 75, 100):
+                    y = round(start + height * (1 - share / 100), 1)
+                    self._rules.append(_Rule(x, y, x + width, y, "zero" if not share else "grid"))
+                    self._y = y + 4
+                    if beside == 1 or share % 50 == 0:
+                        self._text(x - 6, f"{share} %", "soft", "end")
+                for place, drawn in enumerate(chart.series):
+                    if drawn is not None:
+                        own = {"kind": "curve", "drawn": drawn, "alone": len(chart.series) == 1}
+                        own["class_"] = series(place)
+                        self._draw(x, start, width, height, clean(chart.label), own)
+                self._y = start + height + 16
+                for at, text in ticks:
+                    self._text(x + at * width, text, "soft", "middle")
+            self._y += 14
+        self._y += 8
 
     def _draw(
         self, x: float, y: float, width: float, height: float, title: str, drawn: dict[str, Any]

@@ -284,6 +284,13 @@ class Glance(NamedTuple):
     """What kind of number it is."""
 
 
+def arm_words(entry: Entry, results: Results, labels: Labels) -> str:
+    """The arm of an entry, or the difficulty that it stands for; empty without arms."""
+    if results.is_level(entry):
+        return labels("curve.level", value=entry.difficulty)
+    return labels("arm", arm=entry.arm) if entry.arm else ""
+
+
 def overview(results: Results, labels: Labels) -> list[Glance]:
     """The headlines of several exams; nothing where there is one exam alone."""
     rows = []

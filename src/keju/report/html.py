@@ -17,7 +17,7 @@ from keju.engine.resume import JobRequests, answers_of
 from keju.errors import Notice, UsageError
 from keju.files import whole_file, write_json
 from keju.messages import Language
-from keju.report import arms
+from keju.report import arms, curves
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import Case, Gallery, choose
@@ -148,11 +148,13 @@ def _context(
         "ended": fmt.ended_words(results, labels),
         "sections": [
             _section(entry, labels, n, fmt.named_run(results))
+            | {"arm": fmt.arm_words(entry, results, labels)}
             | {"links": links.get(entry.name, {}) if entry in firsts else {}}
             for n, entry in enumerate(results.benchmarks)
         ],
         "overview": fmt.overview(results, labels),
         "arms": arms.arm_table(results, labels),
+        "curves": curves.sections(results, labels),
         "arm_pairs": arms.pair_table(results, labels),
         "arm_lines": list(arms.pair_lines(results, labels)),
         "several_readers": any(len(family) > 1 for family in families),

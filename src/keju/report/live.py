@@ -140,7 +140,10 @@ def arm_rows(snapshot: Progress) -> list[list[str]]:
         return []
     words = ("arms.arm", "live.done", "arms.rate", "arms.calls", "live.failed", "live.errors")
     titles = [said(word) for word in (*words, "arms.cost")]
-    return [titles[: len(rows[0])], *rows]
+    table = [titles[: len(rows[0])], *rows]
+    if any(standing.arm.calls for standing in snapshot.exams if standing.arm):
+        return table
+    return [[*row[:3], *row[5:]] for row in table]  # nobody has called a tool
 
 
 def _opening(total: int, reused: int, benchmarks: Sequence[str]) -> str:

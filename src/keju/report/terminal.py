@@ -8,10 +8,11 @@ from typing import TextIO
 from msgspec import UNSET
 
 from keju.messages import spoken
-from keju.report import arms
+from keju.report import arms, curves
 from keju.report import format as fmt
 from keju.report.format import UNKNOWN, Labels, Shown, count, interval, percent, share, shorten
 from keju.report.table import Cell, Column, Screen
+from keju.results.curve import Curve
 from keju.results.schema import NO_GOLD, Disagreement, Entry, Results
 
 _ANSWER_WIDTH = 40
@@ -29,7 +30,8 @@ def render_results(
     """
     labels = Labels(spoken())
     screen = Screen(file, width)
-    _overview(screen, results, labels)
+    if not all(results.is_level(entry) for entry in results.benchmarks):
+        _overview(screen, results, labels)
     _arms(screen, results, labels)
     if results.disagreements:
         _disagreements(screen, results.disagreements, labels)
@@ -39,9 +41,11 @@ def render_results(
             _published(screen, family[0], labels)
         for entry in family:
             _entry(screen, entry, results, labels)
-            if len(family) == 1 and fmt.answered(family):
+            if len(family) == 1 and fmt.answered(family) and not results.is_level(entry):
                 _published(screen, entry, labels)
                 _tables(screen, entry, labels)
+    for curve in results.curves:
+        _curve(screen, curve, labels)
     if not results.benchmarks:
         screen.line(labels("no_results"))
     if ended := fmt.ended_words(results, labels):
@@ -85,9 +89,33 @@ def _arms(screen: Screen, results: Results, labels: Labels) -> None:
         screen.line()
 
 
+def _curve(screen: Screen, curve: Curve, labels: Labels) -> None:
+    """Accuracy against difficulty: the whole exam, its subsets, and what that shows."""
+    name = labels("curve.of_exam", exam=curve.exam, reader=curve.reader)
+    screen.line(f"{labels('curve.title')}: {name}", style="bold")
+    levels = curves.level_table(curve, labels)
+    plain = not _shows("".join(curves.FINE), screen.file)
+    strips = [curves.strip(point, plain=plain) for point in curve.points]
+    columns: list[str | Column] = [*levels.titles, Column(labels("curve.strip"), "left", spare=1)]
+    _table(screen, columns, [[*row, own] for row, own in zip(levels.rows, strips, strict=True)])
+    subsets = curves.subset_table(curve, labels)
+    _table(screen, list(subsets.titles), [list(row) for row in subsets.rows])
+    for line in curves.curve_lines(curve, labels):
+        screen.line(line, style="bold")
+    screen.line()
+
+
+def _shows(characters: str, file: TextIO) -> bool:
+    try:
+        characters.encode(getattr(file, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> None:
     """One reader's results on one benchmark, without its subsets and groups."""
-    parts = [entry.name, *([labels("arm", arm=entry.arm)] if entry.arm else [])]
+    parts = [*filter(None, (entry.name, fmt.arm_words(entry, results, labels)))]
     parts.append(f"{labels.word('protocol')} {fmt.protocol_line(entry)}")
     parts.append(labels("read_by", reader=entry.reader))
     if results.model:

@@ -545,7 +545,7 @@ def _answers(value: str | None) -> set[str]:
 
 
 def _shared(jobs: Sequence[Job], failed: Failures) -> Iterator[SharedFailure]:
-    exams = {job.exam.benchmark: job.exam for job in jobs}
+    exams = {(job.exam.benchmark, job.exam.arm): job.exam for job in jobs}
     for exam in exams.values():
         for sample in exam.samples:
             if answers := failed.get((exam.benchmark, sample.id)):

@@ -120,7 +120,8 @@ def compare(
     if len(sources) == 1:
         found = _within(groups[0]) if groups else []
         if not found:
-            raise UsageError("compare_one", source=sources[0])
+            levels = groups and len(groups[0]) > 1 and groups[0][0].exam.arm
+            raise UsageError("compare_levels" if levels else "compare_one", source=sources[0])
         return Compared(comparisons=tuple(found))
     if not sources:
         raise UsageError("compare_nothing")
@@ -180,10 +181,14 @@ def compare_arms(jobs: Sequence[Job], price: Price | None = None) -> list[Compar
 
 
 def _within(sittings: Sequence[Sitting], *, detailed: bool = True) -> list[Comparison]:
-    """Every pair of arms of each exam of one run."""
-    by_exam: dict[str, list[Sitting]] = {}
+    """Every pair of arms of each exam of one run.
+
+    Arms that an exam's own settings ask for have questions of their own: there are no pairs.
+    """
+    by_exam: dict[tuple[str, str], list[Sitting]] = {}
     for sitting in sittings:
-        by_exam.setdefault(sitting.exam.benchmark, []).append(sitting)
+        exam = sitting.exam
+        by_exam.setdefault((exam.benchmark, exam.arm), []).append(sitting)
     found = []
     for arms in by_exam.values():
         own = [

@@ -16,8 +16,10 @@ from msgspec import UNSET, UnsetType
 from keju.benchmarks.base import Reference
 from keju.errors import DataError, Notice
 from keju.messages import catalogue
+from keju.results.curve import Curve
 from keju.runs.manifest import Stopping
 from keju.stats.estimate import Ends, Estimate
+from keju.stats.many import SIGNIFICANT as SIGNIFICANT
 from keju.types import OUTCOMES, UNGRADED, Outcome, Sign
 
 SCHEMA = 1
@@ -37,8 +39,6 @@ INCONCLUSIVE = 0.5
 Metric = Estimate
 
 
-SIGNIFICANT = 0.05
-"""The p below which a difference of two arms is called more than noise."""
 LONGEST_FACT = 60
 """Characters of a fact that a sentence quotes."""
 LISTED = 100
@@ -243,6 +243,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Where the run has arms: with which tools, by the name of the arm."""
     tools: ToolStats | None = None
     """How they were used."""
+    difficulty: float | None = None
+    """How hard its questions are, where that can be chosen; 1 is as published."""
     repeats: int = 1
     signs: dict[Sign, int] = {}
     """How many replies show what `robust`, where it stands beside, or the reader itself noticed."""
@@ -498,6 +500,16 @@ class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Where several readers were asked for and do not agree."""
     comparisons: tuple[Comparison, ...] = ()
     """Every pair of arms, where the run has several."""
+    curves: tuple[Curve, ...] = ()
+    """Accuracy against difficulty, where an exam is sat at several."""
+
+    def is_level(self, entry: Entry) -> bool:
+        """Whether an entry is one difficulty of a curve, so that its arm says only that."""
+        return any(
+            (curve.exam, curve.reader, point.arm) == (entry.name, entry.reader, entry.arm)
+            for curve in self.curves
+            for point in curve.points
+        )
 
 
 def shown(value: Any) -> str:

@@ -12,6 +12,7 @@ from keju.errors import DataError, Notice
 from keju.files import read_json
 from keju.judges import judge_stage
 from keju.results.compare import compare_arms
+from keju.results.difficulty import curves_of
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results, from_document
 from keju.results.sittings import changed_files
@@ -84,6 +85,7 @@ def score_run(
         complete=None if run.manifest.imported is True else not missing,
         disagreements=_weightiest_first(disagreements) if several else None,
         comparisons=tuple(compare_arms(jobs, price)),
+        curves=tuple(curves_of(entries)),
         **origin_of(run.manifest, run.folder),
     )
 

@@ -24,6 +24,7 @@ from keju.engine.job import Job
 from keju.errors import KejuError, Notice
 from keju.results.cells import Cell, accuracy_of, cluster_of, join, read_items, read_subset
 from keju.results.compare import compare_arms
+from keju.results.difficulty import curves_of
 from keju.results.metrics import chance_levels, metrics_of
 from keju.results.schema import (
     BEST,
@@ -101,6 +102,7 @@ def build_results(
         stopped="" if stop is None else str(stop),
         stop=None if stop is None else stop.notice,
         comparisons=tuple(compare_arms(jobs, price)),
+        curves=tuple(curves_of(entries)),
         **origin_of(file.manifest, file.path.parent),
     )
 
@@ -311,6 +313,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
         timing=timing,
         gold=NO_GOLD if goldless else "",
         grader=exam.grader,
+        difficulty=exam.difficulty,
         repeats=tally.epochs,
         signs=tally.sign_counts(),
         order_decides=tuple(

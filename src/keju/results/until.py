@@ -55,6 +55,8 @@ def make_rule(
     if stage is not None:
         raise ConfigError("until_with_judge")
     for job in jobs:
+        if job.exam.arm:
+            raise ConfigError("config_rule_with_arms")
         if not any(sample.target for sample in job.exam.samples):
             raise ConfigError("until_without_gold", name=job.exam.benchmark)
     if config.until_ci is not None:

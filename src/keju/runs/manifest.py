@@ -73,6 +73,8 @@ class StoredExam(msgspec.Struct, kw_only=True):
     filters: dict[str, Any] = {}
     sampling: dict[str, Any] = {}
     samples: int = 0
+    samples_of: dict[str, int] | UnsetType = UNSET
+    """By arm, where the exam's own settings ask for several: `samples` are those of all."""
     epochs: int = 1
     grading: int = 1
     """The version of the order of judgement; see `keju.benchmarks.grading`."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+SIGNIFICANT = 0.05
+"""The p below which a difference or a trend is called more than noise."""
+
 
 def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     """Adjusted p, in the order given: those at most q are false at a rate of at most q.

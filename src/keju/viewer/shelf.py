@@ -48,16 +48,14 @@ class Questions:
         """By exam."""
         self.places: Places = {}
         places: dict[str, dict[str, Place]] = {}
-        for job in self.jobs:
-            exam = job.exam
-            if exam.benchmark in places:
-                continue
-            self.subsets[exam.benchmark] = [subset.name for subset in exam.subsets]
-            numbers = {subset.name: n for n, subset in enumerate(exam.subsets, 1)}
-            places[exam.benchmark] = {
-                sample.id: Place(numbers.get(sample.subset, 0), position)
+        for exam in {id(job.exam): job.exam for job in self.jobs}.values():
+            names = self.subsets.setdefault(exam.benchmark, [])
+            names += [subset.name for subset in exam.subsets if subset.name not in names]
+            numbers = {name: n for n, name in enumerate(names, 1)}
+            places.setdefault(exam.benchmark, {}).update(
+                (sample.id, Place(numbers.get(sample.subset, 0), position))
                 for position, sample in enumerate(exam.samples)
-            }
+            )
         self.places = places
 
     def asked(self, record: Record) -> Asked | None:

@@ -56,7 +56,7 @@ def glances(stored: Stored, labels: Labels) -> list[Glance]:
 
 
 def _of_results(stored: Stored, results: Results, labels: Labels) -> Iterable[Glance]:
-    state, totals = stored.state, _totals(stored)
+    state = stored.state
     for entry, *_ in fmt.families(results):
         headline = fmt.headline_of(entry, fmt.named_run(results), labels)
         shown = fmt.shown_metrics(entry, labels)[0]
@@ -73,7 +73,7 @@ def _of_results(stored: Stored, results: Results, labels: Labels) -> Iterable[Gl
             note=headline.note,
             row=_row(entry.full_name, shown.metric, entry.outcomes),
             done=done,
-            total=max(done, totals.get(entry.name, done)),
+            total=max(done, _total(stored, Part(entry.name, entry.arm))),
             final=True,
             entry=entry,
         )
@@ -81,7 +81,7 @@ def _of_results(stored: Stored, results: Results, labels: Labels) -> Iterable[Gl
 
 def _so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
     """What the journal holds: plain means over questions, as their first reader scores them."""
-    manifest, state, totals = stored.manifest, stored.state, _totals(stored)
+    manifest, state = stored.manifest, stored.state
     exams = {exam.name: exam for exam in manifest.benchmarks}
     counts = stored.index.counts()
     parts = dict.fromkeys([part for part, _ in counts] or [Part(name) for name in exams])
@@ -105,7 +105,7 @@ def _so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
             note="",
             row=_row(part.name, metric, outcomes),
             done=done,
-            total=max(done, totals.get(part.exam, done)),
+            total=max(done, _total(stored, part)),
             final=False,
         )
 
@@ -121,9 +121,12 @@ def _row(name: str, metric: Metric, outcomes: Mapping[Outcome, int]) -> Row:
     )
 
 
-def _totals(stored: Stored) -> dict[str, int]:
-    """Replies that each exam has in one arm."""
-    return {exam.name: exam.samples * exam.epochs for exam in stored.manifest.benchmarks}
+def _total(stored: Stored, part: Part) -> int:
+    """Replies that an exam has in one arm; 0 where it is not known."""
+    for exam in stored.manifest.benchmarks:
+        if exam.name == part.exam:
+            return (exam.samples_of or {}).get(part.arm, exam.samples) * exam.epochs
+    return 0
 
 
 def estimate(kinds: Mapping[Kind, int]) -> Metric:

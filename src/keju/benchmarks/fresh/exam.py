@@ -28,6 +28,7 @@ from keju.benchmarks.wording import Wording
 from keju.config import DatasetArgs
 from keju.config.strict import Invalid, Seed, Whole
 from keju.errors import ConfigError
+from keju.files import Written
 from keju.sources.folder import DataFolder
 from keju.types import Sample
 
@@ -44,17 +45,35 @@ class FreshArgs(BBHArgs):
     """What the questions are drawn from; the task's seed by default."""
     n: Whole = DEFAULT_SIZE
     """Questions of each subset; ``limit`` selects from them."""
-    difficulty: float = 1.0
-    """How large the problems are beside the published ones, from 0.25 to 4."""
+    difficulty: float | list[float] = 1.0
+    """How large the problems are beside the published ones, from 0.25 to 4; several values are
+    several exams, each an arm of the run."""
     lang: Language = "en"
     """Their language: ``en`` or ``zh``."""
 
     @field_validator("difficulty", mode="before")
     @classmethod
-    def _within_range(cls, value: Any) -> float:
-        if type(value) not in (int, float) or not EASIEST <= value <= HARDEST:
-            raise Invalid("fresh.difficulty", least=EASIEST, most=HARDEST, value=value)
-        return float(value)
+    def _within_range(cls, given: Any) -> float | list[float]:
+        values = given if isinstance(given, list) and given else [given]
+        for value in values:
+            if type(value) not in (int, float, Written) or not EASIEST <= value <= HARDEST:
+                raise Invalid("fresh.difficulty", least=EASIEST, most=HARDEST, value=value)
+        if len({arm_name(value) for value in values}) < len(values):
+            raise Invalid("fresh.difficulty_twice", values=", ".join(map(str, values)))
+        return [*map(float, values)] if isinstance(given, list) else float(given)
+
+    def exams(self, own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """One for each difficulty of a list."""
+        if not isinstance(self.difficulty, list):
+            return super().exams(own)
+        plain = dict(own) | own.get("extra_params", {})
+        plain.pop("extra_params", None)
+        return {arm_name(value): plain | {"difficulty": value} for value in self.difficulty}
+
+
+def arm_name(difficulty: float) -> str:
+    """``difficulty-0.5``: the arm of one difficulty among several."""
+    return f"difficulty-{difficulty:g}"
 
 
 class FreshExam(BBHExam):
@@ -64,6 +83,10 @@ class FreshExam(BBHExam):
         """The mean over all subsets that there are in the language."""
         names = subset_names(self.settings["lang"])
         return (Mean("macro_accuracy", "mean of the subsets", tuple((name,) for name in names)),)
+
+    def chance(self, sample: Sample) -> float:
+        """As BBH's; nobody hits a number, brackets or an order of words by chance."""
+        return super().chance(sample) or 0.0
 
     def locate(self, row: Mapping[str, Any]) -> str:
         if isinstance(row.get("id"), str):
@@ -96,6 +119,8 @@ def choose_language(subsets: Sequence[str], wanted: bool, language: Language) ->
 def make_exam(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
     """The exam of some settings, in their language; `seed` is the task's."""
     assert isinstance(args, FreshArgs)
+    if isinstance(args.difficulty, list):
+        raise ConfigError("fresh.one_difficulty")
     name = choose_protocol(FRESH_BBH, args.protocol).name
     protocol = (CHINESE_PROTOCOLS if args.lang == "zh" else PROTOCOLS)[name]
     own_seed = seed if args.seed is None else args.seed
@@ -103,6 +128,7 @@ def make_exam(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
     files = dict(_digests(exam))
     whole = sha256("".join(files.values()).encode()).hexdigest()
     exam.data = replace(exam.data, files=files, version=f"generator {VERSION}, sha256 {whole}")
+    exam.difficulty = args.difficulty
     return exam
 
 
@@ -111,6 +137,7 @@ def questions(setup: Setup) -> Questions:
     assert isinstance(setup.args, FreshArgs)
     refuse_final_line(setup)
     args, samples = setup.args, StoredSamples()
+    assert isinstance(args.difficulty, float)
     ranges: list[Subset] = []
     for name in choose_language(setup.subsets, args.subset_list is not None, args.lang):
         start, choice = len(samples), name in CHOICE_SUBSETS

@@ -10,6 +10,9 @@ ENGLISH = {
     "fresh.no_language": "fresh_bbh: there is no '{subset}' in the language '{lang}'; it has "
     "{subsets}",
     "fresh.difficulty": "must be a number from {least} to {most}, not {value}",
+    "fresh.difficulty_twice": "the same difficulty stands there twice: {values}",
+    "fresh.one_difficulty": "fresh_bbh: several difficulties are several exams: name one of them "
+    "here",
     "fresh.no_worked": "fresh_bbh: there are no worked examples for '{subset}' in the language "
     "'{lang}' (few_shot_num 0 does without)",
     "fresh.other_files": "{file} is there already and belongs to something else: choose another "
@@ -23,6 +26,8 @@ CHINESE = {
     "题目：请减小 n、提高难度，或去掉这个子集",
     "fresh.no_language": "fresh_bbh：“{subset}”没有语言“{lang}”的题目；该语言有 {subsets}",
     "fresh.difficulty": "必须是 {least} 到 {most} 之间的数，不能是 {value}",
+    "fresh.difficulty_twice": "同一难度出现了两次：{values}",
+    "fresh.one_difficulty": "fresh_bbh：多个难度就是多场考试：这里请只写一个",
     "fresh.no_worked": "fresh_bbh：“{subset}”没有语言“{lang}”的示例（few_shot_num 为 0 时不需要）",
     "fresh.other_files": "{file} 已经存在，属于别的内容：请选择另一个文件夹",
     "fresh.edited_file": "{file} 在 Keju 写出之后被改动过：请选择另一个文件夹",

@@ -46,6 +46,7 @@ def write_exam(args: FreshArgs, folder: Path) -> FreshFacts:
     UsageError where that would overwrite a file that this very exam did not write.
     """
     assert args.seed is not None
+    assert isinstance(args.difficulty, float)
     exam = make_exam(args, NoFolder("fresh"), args.seed)
     names = [subset.name for subset in exam.subsets]
     answer_only = load_answer_only(names, args.lang)

@@ -1,0 +1,219 @@
+"""Several difficulties in one run: every command knows them, and the curve is in the results."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.errors import ConfigError
+from keju.report.live import arm_rows
+from keju.results.schema import from_document
+from keju.runs.run import open_run
+from keju.viewer.shelf import Questions
+from tests.benchmarks.fresh.sitting import ARGS, SUBSETS, sit
+from tests.cli.conftest import Keju, keju  # noqa: F401
+
+LEVELS = [0.5, 1.0, 2.0]
+ARMS = ["difficulty-0.5", "difficulty-1", "difficulty-2"]
+
+
+@pytest.fixture
+def run(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> Keju:  # noqa: F811
+    """A finished run called ``one``, and the commands beside it."""
+    finished = sit(monkeypatch, "one", args={"difficulty": LEVELS})
+    assert finished.exit_code == 0
+    return keju
+
+
+def test_each_difficulty_is_an_arm_with_questions_of_its_own(run: Keju) -> None:
+    results = json.loads(Path("runs/one/results.json").read_text())
+    entries = results["benchmarks"]
+    assert [entry["arm"] for entry in entries] == ARMS
+    assert [entry["difficulty"] for entry in entries] == LEVELS
+    assert [entry["n"] for entry in entries] == [40, 40, 40]
+    lines = Path("runs/one/records.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert len({record["id"] for record in records}) == 120
+    assert "comparisons" not in results
+    stored = json.loads(Path("runs/one/manifest.json").read_text())["benchmarks"]
+    assert len(stored) == 1
+    assert stored[0]["settings"]["difficulty"] == LEVELS
+    assert (stored[0]["samples"], stored[0]["samples_of"]) == (120, dict.fromkeys(ARMS, 40))
+    assert len(stored[0]["data"]["files"]) == 6
+
+
+def test_the_results_have_the_curve(run: Keju) -> None:
+    document = json.loads(Path("runs/one/results.json").read_text())
+    (curve,) = document["curves"]
+    assert [point["difficulty"] for point in curve["points"]] == LEVELS
+    assert [p["accuracy"] for p in curve["points"]] == [
+        e["metrics"]["accuracy"]["value"] for e in document["benchmarks"]
+    ]
+    assert curve["points"][0]["chance"] == pytest.approx(0.125)  # word_sorting has none
+    assert curve["slope"] < -0.2
+    assert curve["p"] < 1e-6
+    assert curve["half"]["reached"] == "reached"
+    low, high = curve["half"]["ci95"]
+    assert 1 < low < curve["half"]["difficulty"] < (high or 2.1)
+    assert {own["subset"] for own in curve["subsets"]} == set(SUBSETS)
+    assert all(own["p_adjusted"] >= own["p"] for own in curve["subsets"])
+    again = from_document(document)
+    assert again.curves[0].conclusions[0].code == "curve_falls"
+
+
+def test_scoring_gives_the_same_curve(run: Keju) -> None:
+    stored = json.loads(Path("runs/one/results.json").read_text())
+    scored = run("score", "one", "--json").json
+    assert scored["curves"] == stored["curves"]
+    other = run("score", "one", "--reader", "robust,paper", "--json").json
+    assert [curve["reader"] for curve in other["curves"]] == ["robust", "paper"]
+
+
+def test_the_curve_in_words_and_in_both_languages(
+    run: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = run("score", "one")
+    assert "accuracy falls with difficulty" in ran.out
+    assert "halfway to chance at difficulty" in ran.out
+    assert "●" in ran.out
+    assert "tool calls" not in ran.out
+    monkeypatch.setenv("KEJU_LANGUAGE", "zh")
+    assert "准确率随难度下降" in run("score", "one").out
+    page = Path("runs/one/report.html").read_text()
+    assert "accuracy falls with difficulty" in page
+    assert "准确率随难度下降" in page
+    assert page.count('class="curve small"') == 2
+
+
+def test_what_is_not_reached_is_said(
+    keju: Keju,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, share, code in (("high", 0.95, "curve_half_beyond"), ("low", 0.1, "curve_at_chance")):
+        finished = sit(
+            monkeypatch, name, lambda *_, share=share: share, args={"difficulty": LEVELS}
+        )
+        (curve,) = finished.results.curves
+        assert [notice.code for notice in curve.conclusions] == ["curve_flat", code]
+        assert "no fall with difficulty is visible" in keju("score", name).out
+
+
+def test_the_run_grows_by_a_difficulty(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    sit(monkeypatch, "one", args={"difficulty": [1, 0.5]})
+    grown = sit(monkeypatch, "one", args={"difficulty": [0.5, 1, 2]})
+    assert grown.exit_code == 0
+    sessions = json.loads(Path("runs/one/manifest.json").read_text())["sessions"]
+    assert [session["requests"] for session in sessions] == [80, 40]
+    with pytest.raises(Exception, match="difficulty"):
+        sit(monkeypatch, "one", args={"difficulty": [0.5, 1]})
+
+
+def test_exports_audits_and_single_questions_know_the_arm(run: Keju) -> None:
+    assert run("export", "one", "-o", "rows.csv").code == 0
+    with Path("rows.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 120
+    assert {row["arm"] for row in rows} == set(ARMS)
+    assert "missing" not in run("export", "one", "--format", "markdown").err
+    audit = run("audit", "one", "--json").json
+    assert [exam["arm"] for exam in audit["exams"]] == ARMS
+    sample = "fresh_bbh_word_sorting_s7_d2_3"
+    shown = run("show", "one", "--sample", sample, "--arm", "difficulty-2")
+    assert shown.code == 0, shown.err
+    assert run("show", "one", "--sample", sample, "--arm", "difficulty-9").code == 2
+    assert run("list", "runs").code == 0
+    assert run("report", "one", "-o", "page.html").code == 0
+
+
+@pytest.mark.parametrize("kind", ["curve", "forest", "outcomes", "latency"])
+def test_figures(run: Keju, kind: str) -> None:
+    assert run("plot", "one", "--kind", kind, "-o", f"{kind}.svg").code == 0
+    if kind == "curve":
+        drawn = Path("curve.svg").read_text()
+        assert drawn.count("<circle") == 9
+        assert "halfway to chance" in drawn
+
+
+def test_two_runs_are_compared_at_each_difficulty(
+    run: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sit(monkeypatch, "two", lambda *_: 0.9, args={"difficulty": LEVELS})
+    compared = run("compare", "one", "two", "--json").json
+    assert compared["comparable"]
+    pairs = compared["comparisons"]
+    assert [pair["n"] for pair in pairs] == [40, 40, 40]
+    assert [pair["base"].rpartition(" · ")[2] for pair in pairs] == ARMS
+    alone = run("compare", "one")
+    assert alone.code == 2
+    assert "questions of its own" in alone.err
+    assert run("plot", "one", "two", "--kind", "curve", "-o", "both.svg").code == 0
+    assert run("gate", "two", "--baseline", "one", "--margin", "0.4", "--json").code == 0
+
+
+def test_failed_questions_of_some_difficulties_are_asked_again(
+    run: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished = sit(
+        monkeypatch, "again", lambda *_: 1.0, args={"difficulty": LEVELS}, failed_of="one"
+    )
+    assert finished.exit_code == 0
+    stored = json.loads(Path("runs/again/manifest.json").read_text())["benchmarks"][0]
+    assert stored["samples"] == sum(stored["samples_of"].values()) < 120
+
+
+def test_the_viewer_finds_every_question(run: Keju) -> None:
+    stored = open_run("one")
+    questions = Questions(stored, None)
+    for _, record in stored.answers():
+        asked = questions.asked(record)
+        assert asked is not None
+        assert asked.as_recorded
+        assert asked.sample.id == record.id
+
+
+def test_without_curves_there_is_no_figure(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    finished = sit(monkeypatch, "one", args={"difficulty": 2})
+    assert finished.results.curves == ()
+    assert finished.results.benchmarks[0].arm == ""
+    ran = keju("plot", "one", "--kind", "curve", "-o", "curve.svg")
+    assert ran.code == 2
+    assert "several difficulties" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        ({"args": {"difficulty": []}}, "must be a number"),
+        ({"args": {"difficulty": [1, 5]}}, "must be a number"),
+        ({"args": {"difficulty": [1, 1.0]}}, "twice"),
+        ({"args": {"difficulty": [1, 2]}, "arms": [{"name": "plain"}]}, "arms of their own"),
+        ({"args": {"difficulty": [1, 2]}, "until_ci": 0.1}, "leave out the arms"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    own: dict[str, Any], told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        sit(monkeypatch, "one", work_dir=str(tmp_path), **own)
+
+
+def test_a_look_at_one_question_needs_one_difficulty(keju: Keju) -> None:  # noqa: F811
+    args = json.dumps({"fresh_bbh": ARGS | {"difficulty": [1, 2]}})
+    ran = keju("show", "fresh_bbh", "--dataset-args", args)
+    assert ran.code == 2
+    assert "name one of them" in ran.err
+
+
+def test_the_live_view_has_no_columns_of_tools() -> None:
+    from keju.engine.display import ArmStanding, Progress, Standing
+
+    arm = ArmStanding("fresh_bbh/difficulty-1", 2, 4, 0, 0, 0, None)
+    rows = arm_rows(Progress(done=2, total=4, exams=(Standing("fresh_bbh", 1.0, 2, 1, arm),)))
+    assert rows == [
+        ["arm", "done", "right", "errors"],
+        ["fresh_bbh/difficulty-1", "2/4", "50.0 %", "0"],
+    ]
