@@ -5,6 +5,7 @@ from __future__ import annotations
 from keju.benchmarks.fresh.task import Task
 from keju.benchmarks.fresh.tasks.boolean_expressions import BooleanExpressions
 from keju.benchmarks.fresh.tasks.dyck_languages import DyckLanguages
+from keju.benchmarks.fresh.tasks.formal_fallacies import FormalFallacies
 from keju.benchmarks.fresh.tasks.geometric_shapes import GeometricShapes
 from keju.benchmarks.fresh.tasks.hyperbaton import Hyperbaton
 from keju.benchmarks.fresh.tasks.logical_deduction import LogicalDeduction
@@ -36,6 +37,7 @@ ALL: tuple[Task, ...] = (
     WordSorting(),
     BooleanExpressions(),
     ObjectCounting(),
+    FormalFallacies(),
     WebOfLies(),
 )
 
