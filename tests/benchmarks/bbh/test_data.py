@@ -49,7 +49,7 @@ def test_rows_ids_and_order(exam: Exam) -> None:
     assert (first.id, first.index, first.target) == ("bbh_temporal_sequences_0", 0, "(A)")
     assert exam.data.notes == ()
     assert exam.warnings == ()
-    assert exam.data.version == "BIG-Bench-Hard, errata 1"
+    assert exam.data.version == "BIG-Bench-Hard, errata 2"
     assert len(exam.data.files) == 54
 
 

@@ -100,6 +100,13 @@ def test_errata_are_what_the_data_shows(samples: dict[str, Sample]) -> None:
         assert (one.target != other.target) == opposite
     assert len(set(samples["bbh_snarks_86"].choices)) == 1
     assert samples["bbh_snarks_88"].choices == ("The NB",)
+    both = [
+        s.id
+        for s in samples.values()
+        if {"circle", "ellipse"} <= set(s.choices) or {"rectangle", "trapezoid"} <= set(s.choices)
+    ]
+    assert sorted(both) == sorted(i for i in ERRATA if "offered too" in ERRATA[i].fault)
+    assert len(both) == 50
 
 
 def test_an_erratum_belongs_to_the_published_row_only(

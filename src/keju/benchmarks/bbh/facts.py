@@ -174,12 +174,38 @@ REFERENCES = (
     _reference("random guessing", 0),
 )
 
-ERRATA_VERSION = 1
+ERRATA_VERSION = 2
 """Goes up whenever `ERRATA` changes; stands in the manifest with the data."""
 
 _SPLIT = "a comma in the title split the options; the target is text and no letter can be right"
 _OPPOSITE = "same question as row {} with the opposite target"
 _REPEATED = "same question as row {}"
+
+
+_CIRCLES = {
+    12: "ac7d5394db45", 13: "03061df4c538", 33: "f342d79cb455", 45: "6534c8e967ce",
+    46: "87422d254cc3", 59: "55ad76bc7cbb", 65: "e120cd0b06a3", 71: "b59357ec9b44",
+    95: "25632c2e3fdf", 104: "f6a442f8a7b5", 109: "63a5e1d5ad47", 110: "b7e623f4b999",
+    118: "667c5a918923", 124: "16639faa50d1", 128: "aadf14d5b26d", 142: "28391301c3d5",
+    145: "34c55dd39826", 161: "adad5a066653", 164: "20ff9fea03e6", 181: "f516be5d2fce",
+    200: "a1678ca08b57", 203: "ae1680e8d9e3", 220: "ddb871b38eae", 221: "c39c02d78584",
+    242: "694e3fbd3930",
+}  # fmt: skip
+_RECTANGLES = {
+    2: "f1dd3fec6787", 4: "844ebd4ef269", 8: "99de5d042082", 14: "816e66400533",
+    18: "9bfe2321cd7e", 29: "4d4d8cb78463", 66: "9b6f4602be72", 72: "cddf0e8e3f83",
+    80: "1b955f86ea6f", 87: "74195f3c1391", 93: "a09c682dcab7", 98: "70527fa23f14",
+    111: "d9ce9677f5c8", 120: "dd481028c4ea", 134: "e1b20a710d80", 163: "8c1c8e86c0a2",
+    182: "28ac1cabcca2", 194: "51eec82021de", 199: "b50d642852ad", 211: "64c909d9624a",
+    223: "7c16c21161a1", 224: "c8da74bb0048", 226: "0e930d57bdf4", 238: "6d0bdd7e6f3d",
+    247: "0e3644719ce4",
+}  # fmt: skip
+"""Rows of geometric_shapes, which offer two names that are true of the figure."""
+
+
+def _two_names(rows: Mapping[int, str], figure: str, target: str) -> dict[str, Erratum]:
+    fault = f"the figure is a {figure}, which is offered too; the target is {target}"
+    return {f"bbh_geometric_shapes_{index}": Erratum(row, fault) for index, row in rows.items()}
 
 
 ERRATA: dict[str, Erratum] = {
@@ -197,6 +223,8 @@ ERRATA: dict[str, Erratum] = {
     "bbh_sports_understanding_155": Erratum("14d79b608198", _REPEATED.format(27)),
     "bbh_sports_understanding_80": Erratum("b3d631116272", _REPEATED.format(227)),
     "bbh_sports_understanding_227": Erratum("b3d631116272", _REPEATED.format(80)),
+    **_two_names(_CIRCLES, "circle", "ellipse"),
+    **_two_names(_RECTANGLES, "rectangle", "trapezoid"),
 }
 """Sample id to its fault. Faulty rows are asked and scored as published, and named."""
 
