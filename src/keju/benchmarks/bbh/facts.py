@@ -180,6 +180,10 @@ ERRATA_VERSION = 2
 _SPLIT = "a comma in the title split the options; the target is text and no letter can be right"
 _OPPOSITE = "same question as row {} with the opposite target"
 _REPEATED = "same question as row {}"
+_ANNIVERSARY = "the fifth anniversary of a wedding in 1958 is in 1963; the target takes 1961"
+_THANKSGIVING = "Thanksgiving of 2001 was on 11/22/2001; the target takes 11/22/2002"
+_HOURS = "36 hours before 2015 it is 12/30/2014; the target takes 12/29/2014"
+_WEEK = "a week after 01/31/2012 is 02/07/2012; the target is 02/06/2012"
 
 
 _CIRCLES = {
@@ -209,6 +213,26 @@ def _two_names(rows: Mapping[int, str], figure: str, target: str) -> dict[str, E
 
 
 ERRATA: dict[str, Erratum] = {
+    "bbh_date_understanding_2": Erratum("a2cc3987e2fd", _ANNIVERSARY),
+    "bbh_date_understanding_23": Erratum("c464fa79e526", _HOURS),
+    "bbh_date_understanding_72": Erratum("84f5b4ea3419", _THANKSGIVING),
+    "bbh_date_understanding_73": Erratum("78399fe70f38", _WEEK),
+    "bbh_date_understanding_80": Erratum("420610a48c88", _THANKSGIVING),
+    "bbh_date_understanding_102": Erratum("7fbed251dd22", _THANKSGIVING),
+    "bbh_date_understanding_117": Erratum("e68ab0338a6b", _THANKSGIVING),
+    "bbh_date_understanding_122": Erratum("fe4842a3db72", _ANNIVERSARY),
+    "bbh_date_understanding_138": Erratum("9be8aa42aa65", _HOURS),
+    "bbh_date_understanding_145": Erratum("39fdbcd920b8", _ANNIVERSARY),
+    "bbh_date_understanding_146": Erratum("cf796083ecfc", _HOURS),
+    "bbh_date_understanding_157": Erratum("1405d2efba91", _THANKSGIVING),
+    "bbh_date_understanding_163": Erratum("67742975221b", _HOURS),
+    "bbh_date_understanding_164": Erratum("ab4889a49eae", _HOURS),
+    "bbh_date_understanding_180": Erratum("58bf44bad7ee", _ANNIVERSARY),
+    "bbh_date_understanding_184": Erratum("ac2ce5331968", _ANNIVERSARY),
+    "bbh_date_understanding_185": Erratum("c3536eed4710", _HOURS),
+    "bbh_date_understanding_202": Erratum("5f9dca4cdf1f", _THANKSGIVING),
+    "bbh_date_understanding_211": Erratum("5697c663de43", _HOURS),
+    "bbh_date_understanding_244": Erratum("3580e9160dfd", _ANNIVERSARY),
     "bbh_movie_recommendation_163": Erratum("b0f72830ec93", _SPLIT),
     "bbh_ruin_names_99": Erratum("be63d51fcdae", _SPLIT),
     "bbh_ruin_names_144": Erratum("542662ad8c8d", _SPLIT),

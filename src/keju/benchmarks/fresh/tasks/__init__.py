@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from keju.benchmarks.fresh.task import Task
 from keju.benchmarks.fresh.tasks.boolean_expressions import BooleanExpressions
+from keju.benchmarks.fresh.tasks.date_understanding import DateUnderstanding
 from keju.benchmarks.fresh.tasks.dyck_languages import DyckLanguages
 from keju.benchmarks.fresh.tasks.formal_fallacies import FormalFallacies
 from keju.benchmarks.fresh.tasks.geometric_shapes import GeometricShapes
@@ -21,6 +22,7 @@ from keju.benchmarks.fresh.tasks.word_sorting import WordSorting
 
 ALL: tuple[Task, ...] = (
     TemporalSequences(),
+    DateUnderstanding(),
     TrackingShuffledObjects("three", 3),
     PenguinsInATable(),
     GeometricShapes(),
