@@ -144,15 +144,19 @@ class Zoo(NamedTuple):
         return (first, self.second, first + self.second)[who]
 
 
+NOT_IN_THE_TABLE = {
+    9: "no answer: that a famous jazzman was called Louis is not in the table",
+    49: "no answer: that Gwen is a Welsh name is not in the table",
+    105: "no answer: that a famous painter was called Vincent is not in the table",
+    143: "no answer: that Gwen is a name of women is not in the table",
+}
+
+
 class PenguinsInATable(Task):
     """A problem is a `Zoo`."""
 
     subset = "penguins_in_a_table"
-    exceptions = dict.fromkeys(
-        (9, 49, 105, 143),
-        "asks what a name is known for; the table does not hold it (a jazzman, a Welsh name, a "
-        "painter, a female name)",
-    )
+    exceptions = NOT_IN_THE_TABLE
 
     def invent(self, draw: random.Random, difficulty: float) -> Zoo:
         zoo = _tables(draw, difficulty)
