@@ -23,7 +23,7 @@ help:
 	@echo "make readers       how right readers are on labelled replies, Keju's and those of other tools"
 	@echo "make perf          measure Keju against bare loops, a peer and bounds"
 	@echo "make soak          attack Keju for a long time: odd endpoints, wrong inputs, kills; PARTS=kills for one part"
-	@echo "make simulate      how often the intervals hold the truth, on a grid of simulated exams"
+	@echo "make simulate      how often intervals hold the truth and tests find what is there, by simulation"
 	@echo "make clean         remove what the other targets made"
 
 $(BIN)/python:
@@ -117,6 +117,7 @@ soak: $(VENV)/.dev
 
 simulate: $(VENV)/.dev
 	$(BIN)/python -m perf.simulate
+	$(BIN)/python -m perf.contamination
 
 clean:
 	rm -rf $(VENV) $(HF) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from keju.models.base import Model
     from keju.results.audit import Audit, audit
     from keju.results.compare import Compared, compare
+    from keju.results.contamination import Contamination, contamination
     from keju.results.gate import GateResult, gate
     from keju.results.plan import Plan, plan
     from keju.results.samples import SampleRow, Samples
@@ -67,6 +68,7 @@ __all__ = [
     "Choice",
     "Compared",
     "ConfigError",
+    "Contamination",
     "DataError",
     "DatasetArgs",
     "EndpointError",
@@ -114,6 +116,7 @@ __all__ = [
     "audit",
     "by_name",
     "compare",
+    "contamination",
     "export",
     "find_benchmark",
     "gate",
@@ -164,6 +167,7 @@ _HOMES = {
     ),
     "keju.models.base": ("Model",),
     "keju.results.compare": ("Compared", "compare"),
+    "keju.results.contamination": ("Contamination", "contamination"),
     "keju.results.gate": ("GateResult", "gate"),
     "keju.api": (
         "Figure",

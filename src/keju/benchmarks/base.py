@@ -397,6 +397,8 @@ class Benchmark:
     """Settings that have no effect here, and why."""
     settings: Callable[[Setup, Wording], Mapping[str, Any]] | None = None
     """What shaped the prompts, for the manifest; the usual settings by default."""
+    fresh_of: str = ""
+    """The benchmark whose kinds of questions it draws anew."""
     tool_tasks: Sequence[ToolTask] = ()
     """Its names in the logs of other tools."""
     golden: GoldenCheck | None = None

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from keju.cli.command import Output, command
 from keju.cli.common import exam_args
-from keju.errors import Inconclusive
+from keju.errors import Inconclusive, UsageError
 
 
 @command(
@@ -15,10 +15,12 @@ from keju.errors import Inconclusive
     "keju compare runs/monday outputs/20260101_120000 --reader robust --json",
     "keju compare a.jsonl.gz b.jsonl.gz --datasets mmlu_pro --reader l1",
     "keju compare monday        (its arms)",
+    "keju compare --contamination published fresh",
     sets="dataset_args",
 )
 def compare(
     sources: list[str],
+    contamination: bool,
     exam: str | None,
     one_reader: str | None,
     gold: Literal["recorded", "current"] | None,
@@ -35,8 +37,18 @@ def compare(
     subset with false discoveries controlled, and what a question takes. A difference whose interval
     covers 0 is a tie.
 
+    With --contamination the first run is of a published exam and the second of fresh questions of
+    its kinds: does the model score higher on those that it may have met? No question is paired.
+
     Exit codes: 0 ok, 2 usage, 3 not comparable.
     """
+    if contamination:
+        given: dict[str, Any] = {"--datasets": exam, "--gold": gold, "--protocol": protocol}
+        given["--dataset-args"] = dataset_args
+        flag = next((flag for flag, value in given.items() if value), None)
+        if flag is not None:
+            raise UsageError("contamination_setting", flag=flag)
+        return _contamination(sources, one_reader, data_dir, work_dir)
     from keju.report.compare import render_compared
     from keju.results.compare import compare as compare_sources
 
@@ -54,3 +66,18 @@ def compare(
     problem = unlike.conclusion.text() if unlike else ""
     code = Inconclusive.exit_code if unlike else 0
     return Output(found.document, lambda: render_compared(found), problem, code)
+
+
+def _contamination(
+    sources: list[str], reader: str | None, data_dir: str | None, work_dir: str | None
+) -> Output:
+    from keju.report.contamination import render_contamination
+    from keju.results.contamination import contamination
+
+    if len(sources) != 2:
+        raise UsageError("contamination_two")
+    found = contamination(*sources, reader=reader, data_dir=data_dir, work_dir=work_dir)
+    unlike = found.obstacle is not None
+    problem = found.conclusions[0].text() if unlike else ""
+    code = Inconclusive.exit_code if unlike else 0
+    return Output(found.document, lambda: render_contamination(found), problem, code)

@@ -103,6 +103,12 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "0.05 for a quantised copy; 0.28 by default.",
             float,
         ),
+        Option(
+            "contamination",
+            "",
+            "A published exam and fresh questions of its kinds: does the model know the first?",
+            bool,
+        ),
         Option("port", "PORT", "Port of the pages; 0 takes a free one.", int, 8123),
         Option("host", "HOST", "Address to listen at.", default="127.0.0.1"),
         Option("no_browser", "", "Print the address and open no browser.", bool),

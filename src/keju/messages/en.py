@@ -785,6 +785,29 @@ TEXTS: dict[str, str] = {
     "95 % confidence that lies beyond it",
     "curve_at_chance": "at the easiest difficulty, {least:g}, it is not clearly above chance, so "
     "there is no way to fall",
+    "contamination_no_pair": "--contamination takes two runs: one of a published exam ({published}"
+    ") and one of fresh questions of its kinds ({fresh})",
+    "contamination_difficulty": "{fresh} has no questions of difficulty 1, as hard as the "
+    "published ones: others are not to be compared with {published}",
+    "contamination_arms": "{published} and {fresh} have several arms ({arms}): it is not clear "
+    "which are to be compared",
+    "contamination_two": "--contamination takes two runs: the published exam, then fresh questions",
+    "contamination_setting": "--contamination compares runs: {flag} is for files of predictions",
+    "contamination_nothing": "{exam}: no subset has scores on both sides, so nothing is compared",
+    "contamination_higher": "{model} scores {points:.1f} points higher on published {exam} than on "
+    "fresh questions of the same kinds (95 % interval {low:+.1f} to {high:+.1f}, one-sided p = "
+    "{p:.2g})",
+    "contamination_by_heart": "a model without other advantages would do so that knows {low:.0f} "
+    "to {high:.0f} % of the published questions by heart",
+    "contamination_not_shown": "it is not shown that {model} scores higher on published {exam} "
+    "than on fresh questions of the same kinds: {points:+.1f} points (95 % interval {low:+.1f} to "
+    "{high:+.1f}, one-sided p = {p:.2g})",
+    "contamination_meaning": "this tells published from fresh questions, not why: a memory of the "
+    "published ones raises the difference, and so would fresh ones that are harder in a way that "
+    "their lengths, options and answers do not tell; without a difference a model may still have "
+    "met the published questions and learnt their kind",
+    "contamination_examples": "the worked examples are published ones on one side and Keju's own "
+    "on the other: few_shot_num 0 leaves that difference out",
     "compare_levels": "{source}: each difficulty has questions of its own, so there are no pairs "
     "to compare; keju plot {source} --kind curve shows them side by side",
     "prepare_arms_twice": "{name}: its settings ask for arms of their own ({arms}), so arms with "
@@ -1135,6 +1158,23 @@ LABELS: dict[str, str] = {
     "error_line": "Error: {kind}",
     "retried": "Failed attempts before this reply: {n}",
     "epoch": "repeat {n}",
+    "contamination.title": "Published against fresh questions: {model}, runs {published} and "
+    "{fresh}",
+    "contamination.published_n": "n published",
+    "contamination.fresh_n": "n fresh",
+    "contamination.published": "published",
+    "contamination.fresh": "fresh",
+    "contamination.difference": "published − fresh (points)",
+    "contamination.interval": "95 % interval",
+    "contamination.p": "p (one-sided)",
+    "contamination.all": "all, subsets weighed by their questions",
+    "contamination.subsets": "by subset, false discoveries controlled, published questions go "
+    "better in: {listed}",
+    "contamination.no_subsets": "in no single subset published questions are shown to go better, "
+    "false discoveries controlled",
+    "contamination.uncompared": "only one side has: {listed}",
+    "contamination.left_out": "{n} questions without a grade are left out",
+    "contamination.faulty": "{n} published questions that are known to be faulty are left out",
     "curve.title": "Accuracy against difficulty",
     "curve.of_exam": "{exam}, read by {reader}",
     "curve.difficulty": "difficulty",

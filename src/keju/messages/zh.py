@@ -682,6 +682,25 @@ TEXTS: dict[str, str] = {
     "curve_half_beyond": "直到最高难度 {most:g} 都没有降到与随机水平之间的一半；以 95 % 的置信度，"
     "该点在其之外",
     "curve_at_chance": "在最低难度 {least:g} 时并不明显高于随机水平，因此无从下降",
+    "contamination_no_pair": "--contamination 需要两次运行：一次是已发表的考试（{published}），一"
+    "次是同类新题（{fresh}）",
+    "contamination_difficulty": "{fresh} 没有难度为 1、与已发表题目同样难的题目：其他难度不能与 "
+    "{published} 比较",
+    "contamination_arms": "{published} 与 {fresh} 有多个分组（{arms}）：不清楚该比较哪些",
+    "contamination_two": "--contamination 需要两次运行：先是已发表的考试，再是新题",
+    "contamination_setting": "--contamination 比较的是运行：{flag} 只用于预测文件",
+    "contamination_nothing": "{exam}：没有两边都有得分的子集，因此没有比较",
+    "contamination_higher": "{model} 在已发表的 {exam} 上比在同类新题上高 {points:.1f} 个百分点（"
+    "95 % 置信区间 {low:+.1f} 至 {high:+.1f}，单侧 p = {p:.2g}）",
+    "contamination_by_heart": "若别无优势，背下 {low:.0f} 至 {high:.0f} % 已发表题目的模型会得到这"
+    "样的差异",
+    "contamination_not_shown": "未能表明 {model} 在已发表的 {exam} 上得分高于同类新题："
+    "{points:+.1f} 个百分点（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，单侧 p = {p:.2g}）",
+    "contamination_meaning": "这只区分已发表题目与新题，不说明原因：记住已发表的题目会拉大差异，新"
+    "题若在长度、选项和答案看不出的方面更难，也会如此；没有差异时，模型仍可能见过已发表的题目并学"
+    "会了这类题",
+    "contamination_examples": "两边的示例不同，一边是已发表的，一边是 Keju 自己的：few_shot_num 为"
+    " 0 可排除这一差别",
     "compare_levels": "{source}：每个难度各有自己的题目，没有可配对的题；keju plot {source} --kind "
     "curve 可将它们并列显示",
     "prepare_arms_twice": "{name}：其设置已要求分组（{arms}），不能再要求带工具的分组：请分别考试",
@@ -1014,6 +1033,20 @@ LABELS: dict[str, str] = {
     "error_line": "错误：{kind}",
     "retried": "得到此回复之前失败的尝试：{n} 次",
     "epoch": "第 {n} 次重复",
+    "contamination.title": "已发表题目与新题：{model}，运行 {published} 与 {fresh}",
+    "contamination.published_n": "已发表 n",
+    "contamination.fresh_n": "新题 n",
+    "contamination.published": "已发表",
+    "contamination.fresh": "新题",
+    "contamination.difference": "已发表 − 新题（百分点）",
+    "contamination.interval": "95 % 置信区间",
+    "contamination.p": "p（单侧）",
+    "contamination.all": "全部，子集按题数加权",
+    "contamination.subsets": "按子集控制错误发现率后，已发表题目得分更高的有：{listed}",
+    "contamination.no_subsets": "控制错误发现率后，没有哪个子集能表明已发表题目得分更高",
+    "contamination.uncompared": "只有一边有：{listed}",
+    "contamination.left_out": "{n} 道没有评分的题目未计入",
+    "contamination.faulty": "{n} 道已知有误的已发表题目未计入",
     "curve.title": "准确率与难度",
     "curve.of_exam": "{exam}，读取器 {reader}",
     "curve.difficulty": "难度",

@@ -105,7 +105,10 @@ def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
     own = {name: getattr(setup.args, name, None) for name in ("system_prompt", "final_line")}
     usual = {"few_shot_num": setup.shots, "prompt_template": template}
     if fresh := fresh_facts(setup.folder):
-        own["fresh"] = fresh.sha256  # so that nothing takes them for the published questions
+        # So that nothing takes them for the published questions.
+        own["fresh"] = {
+            name: getattr(fresh, name) for name in ("seed", "difficulty", "generator", "sha256")
+        }
     return usual | {name: value for name, value in own.items() if value}
 
 

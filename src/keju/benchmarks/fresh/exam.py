@@ -194,6 +194,7 @@ FRESH_BBH = Benchmark(
     title="Fresh BBH",
     about="new questions of BBH's kinds, drawn from a seed, with certain answers; needs no data",
     aliases=("fresh-bbh",),
+    fresh_of="bbh",
     subset_names=tuple(TASKS),
     subset_about={name: ABOUT[name] for name in TASKS},
     protocols=PROTOCOLS,

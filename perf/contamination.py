@@ -1,0 +1,99 @@
+"""How well ``keju compare --contamination`` finds a model that has learnt published rows by heart.
+
+`python -m perf.contamination` prints the table of docs/fresh.md, and writes it there between its
+markers with ``--write``. A model with a true accuracy answers `SUBSETS` subsets of `PUBLISHED`
+published questions, of which it has learnt a share by heart, and of so many fresh ones. Each exam
+is drawn `--draws` times; the tests are Keju's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from keju.stats.many import SIGNIFICANT, benjamini_hochberg
+from keju.stats.unpaired import Group, apart, apart_in_strata
+from perf.pages import write_between
+
+SUBSETS, PUBLISHED = 20, 250
+"""About as many as there are with fresh questions; nearly all published subsets have 250 rows."""
+LEARNT = (0.0, 0.3)
+ACCURACIES = (0.3, 0.5, 0.7)
+SIZES = (250, 500, 1000)
+SEED = 20_261_116
+PAGE = Path(__file__).parent.parent / "docs" / "fresh.md"
+
+
+class Found(NamedTuple):
+    """How often a memory is found, or alarmed about where there is none."""
+
+    exam: float
+    """By the test of the whole exam."""
+    subset: float
+    """By the tests of subsets, false discoveries controlled: the share of subsets."""
+    any_subset: float
+    """At least one subset."""
+
+
+def simulate(accuracy: float, learnt: float, fresh: int, *, draws: int, seed: int = SEED) -> Found:
+    """Sit a model for published and fresh questions many times."""
+    draw = random.Random(f"{seed}:{accuracy}:{learnt}:{fresh}")
+    known = round(learnt * PUBLISHED)
+    whole = parts = alarms = 0
+    for _ in range(draws):
+        strata = [
+            (
+                _right(known + _binomial(draw, PUBLISHED - known, accuracy), PUBLISHED),
+                _right(_binomial(draw, fresh, accuracy), fresh),
+            )
+            for _ in range(SUBSETS)
+        ]
+        overall = apart_in_strata(strata)
+        assert overall is not None
+        whole += overall.p < SIGNIFICANT
+        ps = [own.p for pair in strata if (own := apart(*pair)) is not None]
+        found = sum(p < SIGNIFICANT for p in benjamini_hochberg(ps))
+        parts += found
+        alarms += found > 0
+    return Found(whole / draws, parts / draws / SUBSETS, alarms / draws)
+
+
+def _right(right: int, n: int) -> Group:
+    return Group(n, float(right), float(right))
+
+
+def _binomial(draw: random.Random, n: int, share: float) -> int:
+    return sum(draw.random() < share for _ in range(n))
+
+
+def table(draws: int) -> Iterator[str]:
+    """The lines of the table."""
+    yield "| accuracy | fresh questions a subset | learnt by heart | exam | subset | any subset |"
+    yield "|---|---|---|---|---|---|"
+    for learnt in LEARNT:
+        for accuracy in ACCURACIES:
+            for fresh in SIZES:
+                found = simulate(accuracy, learnt, fresh, draws=draws)
+                shares = " | ".join(f"{100 * share:.1f} %" for share in found)
+                yield f"| {accuracy:g} | {fresh} | {100 * learnt:.0f} % | {shares} |"
+
+
+def main() -> None:
+    """Print the table, or write it into its page."""
+    parser = argparse.ArgumentParser(prog="python -m perf.contamination", description=__doc__)
+    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--write", action="store_true", help="write it into docs/fresh.md")
+    asked = parser.parse_args()
+    lines = []
+    for line in table(asked.draws):
+        print(line, flush=True)
+        lines.append(line)
+    if asked.write:
+        write_between(PAGE, "contamination", lines)
+
+
+if __name__ == "__main__":
+    main()

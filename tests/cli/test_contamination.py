@@ -1,0 +1,175 @@
+"""``keju compare --contamination``: a published exam against fresh questions of its kinds."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju import contamination, task
+from keju.benchmarks.prepare import prepare_exams
+from keju.config import TaskConfig
+from keju.models.scripted import ScriptedModel
+from keju.task import Finished
+from keju.types import Request
+from tests.cli.conftest import Keju
+
+SUBSETS = ["word_sorting", "temporal_sequences", "object_counting"]
+LEARNT = 0.4
+
+
+@pytest.fixture
+def published(keju: Keju) -> Path:
+    """A folder in BBH's layout that nothing tells from the published one."""
+    words = [word for subset in SUBSETS for word in ("--subset", subset)]
+    assert keju("fresh", *words, "--seed", "1", "-n", "80", "-o", "data").code == 0
+    Path("data/fresh.json").unlink()
+    return Path("data")
+
+
+def sit(
+    monkeypatch: pytest.MonkeyPatch,
+    run_id: str,
+    dataset: str,
+    *,
+    accuracy: float,
+    learnt: float = 0.0,
+    args: dict[str, Any] | None = None,
+    **own: Any,
+) -> Finished:
+    """A model of this accuracy that knows a share of the questions by heart."""
+    settings = {"few_shot_num": 0, "subset_list": SUBSETS} | (args or {})
+    config = TaskConfig(
+        model=own.pop("model", "scripted"), datasets=[dataset], dataset_args={dataset: settings},
+        run_id=run_id, **own,
+    )  # fmt: skip
+    known = {
+        exam.render(sample).text: sample
+        for exam, _ in prepare_exams(config)
+        for sample in exam.samples
+    }
+
+    def script(request: Request) -> str:
+        sample = known[request.prompt.text]
+        fates = sha256(sample.id.encode()).digest()
+        by_heart, skilled = (int.from_bytes(part) / 2**64 for part in (fates[:8], fates[8:16]))
+        right = by_heart < learnt or skilled < accuracy
+        wrong = "(A)" if sample.target != "(A)" else "(B)"
+        return f"So the answer is {sample.target if right else wrong}."
+
+    monkeypatch.setattr(task, "make_model", lambda _: ScriptedModel(script=script))
+    return task.run_exams(config, report=False)
+
+
+FRESH = {"seed": 7, "n": 200}
+
+
+def test_a_memory_is_found(keju: Keju, published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sit(monkeypatch, "old", "bbh", accuracy=0.5, learnt=LEARNT, data_dir=str(published))
+    sit(monkeypatch, "new", "fresh_bbh", accuracy=0.5, learnt=0.0, args=FRESH)
+    ran = keju("compare", "--contamination", "old", "new", "--json")
+    assert ran.code == 0, ran.err
+    found = ran.json
+    assert (found["verdict"], found["exam"], found["fresh_exam"]) == ("higher", "bbh", "fresh_bbh")
+    assert {row["name"] for row in found["subsets"]} == set(SUBSETS)
+    assert {(row["published_n"], row["fresh_n"]) for row in found["subsets"]} == {(80, 200)}
+    assert found["difference"] == pytest.approx(found["published"] - found["fresh"])
+    assert found["ci95"][0] < found["difference"] < found["ci95"][1]
+    assert found["p"] < 0.001
+    assert all(row["p_adjusted"] >= row["p"] for row in found["subsets"])
+    low, high = found["by_heart"]
+    assert low < LEARNT < high
+    shown = keju("compare", "--contamination", "old", "new")
+    assert "points higher on published bbh" in shown.out
+    assert "not why" in shown.out
+    assert contamination("old", "new").p == found["p"]
+
+
+def test_no_memory_is_no_alarm_and_that_is_not_called_innocence(
+    keju: Keju, published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sit(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
+    sit(monkeypatch, "new", "fresh_bbh", accuracy=0.5, args=FRESH)
+    assert keju("compare", "--contamination", "old", "new", "--json").json["verdict"] == "not shown"
+    monkeypatch.setenv("KEJU_LANGUAGE", "zh")
+    shown = keju("compare", "--contamination", "old", "new").out
+    assert "未能表明" in shown
+    assert "模型仍可能见过" in shown
+
+
+def test_a_folder_of_fresh_questions_serves_as_well(
+    keju: Keju, published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [word for subset in SUBSETS for word in ("--subset", subset)]
+    assert keju("fresh", *words, "--seed", "7", "-n", "90", "-o", "newdata").code == 0
+    sit(monkeypatch, "old", "bbh", accuracy=0.5, learnt=LEARNT, data_dir=str(published))
+    sit(monkeypatch, "new", "bbh", accuracy=0.5, data_dir="newdata")
+    found = keju("compare", "--contamination", "old", "new", "--json").json
+    assert found["verdict"] == "higher"
+    turned = keju("compare", "--contamination", "new", "old")
+    assert turned.code == 2
+    assert "one of a published exam (new)" in turned.err
+
+
+def test_of_several_difficulties_the_published_one_counts(
+    keju: Keju, published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sit(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
+    sit(monkeypatch, "levels", "fresh_bbh", accuracy=0.5, args=FRESH | {"difficulty": [1, 2]})
+    found = keju("compare", "--contamination", "old", "levels", "--json").json
+    assert [row["fresh_n"] for row in found["subsets"]] == [200, 200, 200]
+    sit(monkeypatch, "hard", "fresh_bbh", accuracy=0.5, args=FRESH | {"difficulty": 2})
+    refused = keju("compare", "--contamination", "old", "hard")
+    assert refused.code == 2
+    assert "difficulty 1" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("own", "field"),
+    [
+        ({"protocol": "mcpbr"}, "protocol"),
+        ({"model": "scripted "}, "model"),
+        ({"args": {"few_shot_num": 3}}, "few_shot_num"),
+        ({"args": {"system_prompt": "Be brief."}}, "system_prompt"),
+        ({"args": {"lang": "zh", "subset_list": ["object_counting"]}}, "lang"),
+    ],
+)
+def test_what_is_put_otherwise_is_not_compared(
+    keju: Keju,
+    published: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    own: dict[str, Any],
+    field: str,
+) -> None:
+    sit(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
+    args = {"n": 20, "seed": 7} | own.get("args", {})
+    sit(monkeypatch, "new", "fresh_bbh", accuracy=0.5, **own | {"args": args})
+    ran = keju("compare", "--contamination", "old", "new", "--json")
+    assert ran.code == 3
+    assert ran.json["verdict"] == "not comparable"
+    assert ran.json["unlike"][0]["field"] == field
+
+
+def test_only_subsets_of_both_are_compared_and_the_others_named(
+    keju: Keju, published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = {"subset_list": SUBSETS[:2]}
+    sit(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published), args=args)
+    sit(monkeypatch, "new", "fresh_bbh", accuracy=0.5, args=FRESH)
+    found = keju("compare", "--contamination", "old", "new", "--json").json
+    assert len(found["subsets"]) == 2
+    assert found["uncompared"] == ["object_counting"]
+
+
+def test_wrong_uses_are_refused(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
+    sit(monkeypatch, "new", "fresh_bbh", accuracy=0.5, args={"n": 5})
+    for words in (("new",), ("new", "new", "new"), ("new", "new")):
+        ran = keju("compare", "--contamination", *words)
+        assert ran.code == 2
+        assert "two runs" in ran.err
+    ran = keju("compare", "--contamination", "new", "new", "--datasets", "bbh")
+    assert ran.code == 2
+    assert json.loads(keju("list", "runs", "--json").out)
