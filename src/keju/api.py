@@ -20,6 +20,7 @@ from keju.messages import Language
 from keju.models.registry import is_local
 from keju.report import runs as stored_runs
 from keju.report.charts import Kind, draw
+from keju.report.comparison import report_comparison
 from keju.report.figure import Figure as Figure
 from keju.report.figure import check_suffix
 from keju.report.html import report_run
@@ -164,15 +165,21 @@ def export(
 
 
 def report(
-    run: Named,
+    run: Named | RunResults | Sequence[Named | RunResults],
     path: str | Path | None = None,
     *,
     language: Language = "en",
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> Path:
-    """Write the report of a run, by default into its folder; return where it is."""
-    stored = open_run(run, work_dir)
+    """Write the report of a run, by default into its folder; return where it is.
+
+    Of a list of runs it is the report of their comparison, by default ``compare.html``.
+    """
+    if isinstance(run, Sequence) and not isinstance(run, str):
+        how = {"data_dir": data_dir, "work_dir": work_dir}
+        return report_comparison(run, path, language=language, **how)
+    stored = StoredRun(run.folder) if isinstance(run, RunResults) else open_run(run, work_dir)
     return report_run(stored, path, language=language, data_dir=data_dir).path
 
 

@@ -101,8 +101,10 @@ def test_keys_alone_lead_everywhere(site: Site, open_page: Open) -> None:
     assert page.get_by_role("heading", level=1).inner_text() == second
     page.keyboard.press("ArrowRight")
     page.get_by_text("3 of").wait_for()
+    page.wait_for_load_state()  # the keys are there then
     page.keyboard.press("k")
     page.get_by_text("2 of").wait_for()
+    page.wait_for_load_state()
     page.keyboard.press("u")
     page.wait_for_url(re.compile("/samples\\?"))
     page.keyboard.press("Tab")

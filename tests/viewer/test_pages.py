@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from keju.config import TaskConfig
+from keju.report.diffing import differing
+from keju.task import run_exams
 from keju.viewer.app import make_app
-from keju.viewer.diffing import differing
 from keju.viewer.shelf import Shelf
 from tests.report.test_html import Page
 from tests.viewer.runs import mixed, write
@@ -70,6 +73,21 @@ def test_a_transcript_shows_calls_and_what_came_back(runs: Path) -> None:
         for words in ("call of edit_cell", "print(6 * 7)", "result of edit_cell", "42"):
             assert words in page
         assert "data" in page  # why there is no prompt
+
+
+def test_the_arms_of_a_run_are_compared_down_to_the_words(tmp_path: Path) -> None:
+    arms: Any = [{"name": "plain"}, {"name": "other"}]
+    names: Any = {"run_id": "arms", "work_dir": str(tmp_path)}
+    run_exams(TaskConfig(model="scripted", datasets=["demo"], arms=arms, **names))
+    with visit(tmp_path) as client:
+        assert "Compare its arms" in text_of(client.get("/runs/arms"))
+        page = client.get("/compare?run=arms")
+        assert "other against plain" in text_of(page)
+    with visit(tmp_path) as client:
+        query = "run=arms&of=demo/plain&run=arms&of=demo/other&id=demo_boolean_expressions_0"
+        sides = text_of(client.get(f"/compare/sample?{query}"))
+        assert "arms · plain" in sides
+        assert "arms · other" in sides
 
 
 def test_hostile_replies_are_text(runs: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from keju.report.comparison import report_comparison
 from keju.report.html import write_report
 from keju.results.schema import from_document
 from tests.report.documents import MANIFEST, document, entry, lookup, record
@@ -71,5 +72,40 @@ def test_nobody_is_shut_out_of_the_report(
     report: str, open_page: Open, violations: Callable[[Page], list[str]]
 ) -> None:
     page = open_page(report)
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert violations(page) == []
+
+
+# --- the report of a comparison
+
+
+@pytest.fixture(scope="module")
+def comparison(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a report of two runs."""
+    output: Path = tmp_path_factory.mktemp("comparison") / "compare.html"
+    report_comparison([runs / "one", runs / "two"], output)
+    return output.as_uri()
+
+
+def test_flips_are_filtered_and_reached_from_their_subset(comparison: str, open_page: Open) -> None:
+    page = open_page(comparison, java_script_enabled=False)
+    cases = page.locator(".case:visible")
+    whole = cases.count()
+    assert whole > 1
+    page.locator("#by-change-0").select_option("gained")
+    assert 0 < cases.count() < whole
+    assert page.locator('.case[data-change="lost"]:visible').count() == 0
+    page.locator("#by-change-0").select_option("")
+    page.locator("table.wide a").first.click()
+    page.locator(".case[open] .sides").wait_for()
+    assert page.locator(".case[open] .sides > div").count() == 2
+    page.get_by_label("中文").check()
+    assert page.get_by_text("得分不同的题目").first.is_visible()
+
+
+def test_nobody_is_shut_out_of_a_comparison(
+    comparison: str, open_page: Open, violations: Callable[[Page], list[str]]
+) -> None:
+    page = open_page(comparison)
     page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert violations(page) == []

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from keju.cli.command import Output, command
-from keju.cli.common import exam_args
+from keju.cli.common import exam_args, print_lines
 from keju.errors import Inconclusive, UsageError
+from keju.messages import said
+
+if TYPE_CHECKING:
+    from keju.results.compare import Compared
 
 
 @command(
@@ -15,6 +20,7 @@ from keju.errors import Inconclusive, UsageError
     "keju compare runs/monday outputs/20260101_120000 --reader robust --json",
     "keju compare a.jsonl.gz b.jsonl.gz --datasets mmlu_pro --reader l1",
     "keju compare monday        (its arms)",
+    "keju compare monday tuesday -o compare.html",
     "keju compare --contamination published fresh",
     sets="dataset_args",
 )
@@ -27,6 +33,8 @@ def compare(
     protocol: str | None,
     data_dir: str | None,
     work_dir: str | None,
+    output: str | None,
+    language: Literal["en", "zh"],
     dataset_args: dict[str, Any] | None = None,
 ) -> Output:
     """Compare runs on the questions that they share; of one run alone, its arms.
@@ -44,12 +52,12 @@ def compare(
     """
     if contamination:
         given: dict[str, Any] = {"--datasets": exam, "--gold": gold, "--protocol": protocol}
-        given["--dataset-args"] = dataset_args
+        given |= {"--dataset-args": dataset_args, "--output": output}
         flag = next((flag for flag, value in given.items() if value), None)
         if flag is not None:
             raise UsageError("contamination_setting", flag=flag)
         return _contamination(sources, one_reader, data_dir, work_dir)
-    from keju.report.compare import render_compared
+    from keju.report.comparison import texts_for, write_comparison
     from keju.results.compare import compare as compare_sources
 
     found = compare_sources(
@@ -61,11 +69,22 @@ def compare(
         dataset_args=exam_args(exam, dataset_args),
         data_dir=data_dir,
         work_dir=work_dir,
+        texts=texts_for(len(sources)) if output else 0,
     )
+    if output:
+        write_comparison(found, Path(output), language=language)
     unlike = next((pair for pair in found.comparisons if pair.obstacle), None)
     problem = unlike.conclusion.text() if unlike else ""
     code = Inconclusive.exit_code if unlike else 0
-    return Output(found.document, lambda: render_compared(found), problem, code)
+    return Output(found.document, lambda: _show(found, output), problem, code)
+
+
+def _show(found: Compared, output: str | None) -> None:
+    from keju.report.compare import render_compared
+
+    render_compared(found)
+    if output:
+        print_lines(said("wrote", file=output))
 
 
 def _contamination(

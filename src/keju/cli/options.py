@@ -54,6 +54,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
     ARGUMENTS: (
         Option("run", "", "A run: its folder or its id.", spelling="RUN"),
         Option("runs", "", "Runs: their folders or ids.", list, spelling="RUN..."),
+        Option("report.runs", "", "A run, or several to compare.", list, spelling="RUN..."),
         Option("score.run", "", "A run: its folder or its id.", spelling="[RUN]"),
         Option("name", "", "A benchmark; see 'keju list'.", spelling="NAME"),
         Option("data verify.name", "", "A benchmark; see 'keju list'.", spelling="[NAME]"),
@@ -485,6 +486,13 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "Where to write; report.html in the run's folder by default.",
             spelling="--output -o",
         ),
+        Option(
+            "compare.output",
+            "FILE",
+            "Also write the comparison as one HTML page, with replies side by side.",
+            spelling="--output -o",
+        ),
+        Option("compare.language", "", "Language of the page.", ("en", "zh"), "en"),
         Option(
             "plot.output",
             "FILE",

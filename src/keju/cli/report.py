@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from keju.cli.command import Output, command
@@ -9,20 +10,38 @@ from keju.cli.common import note, print_lines, stored_run
 from keju.messages import said
 
 
-@command("report", "keju report tuesday", "keju report runs/tuesday -o report.html --language zh")
+@command(
+    "report",
+    "keju report tuesday",
+    "keju report runs/tuesday -o report.html --language zh",
+    "keju report monday tuesday -o compare.html",
+)
 def report(
-    run: str,
+    runs: list[str],
     output: str | None,
     language: Literal["en", "zh"],
     data_dir: str | None,
     work_dir: str | None,
 ) -> Output:
-    """Write the report of a run as one HTML file that needs no network."""
+    """Write the report of a run as one HTML file that needs no network.
+
+    Of several runs it is the report of their comparison, as 'keju compare -o' writes it.
+    """
+    from keju.report.comparison import report_comparison
     from keju.report.html import report_run
 
-    stored = stored_run(run, work_dir)
+    if len(runs) > 1:
+        page = report_comparison(
+            runs, output, language=language, data_dir=data_dir, work_dir=work_dir
+        )
+        return Output({"runs": runs, "report": str(page)}, lambda: _say(page))
+    stored = stored_run(runs[0], work_dir)
     target, notices = report_run(stored, output, language=language, data_dir=data_dir)
     for notice in notices:
         note(f"keju: {notice.said}")
     document = {"run": stored.id, "report": str(target)}
-    return Output(document, lambda: print_lines(said("wrote", file=target)))
+    return Output(document, lambda: _say(target))
+
+
+def _say(file: Path) -> None:
+    print_lines(said("wrote", file=file))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from keju.report.format import UNKNOWN, Labels, count
-from keju.results.schema import SIGNIFICANT, Change, Comparison, Flip, SubsetChange
+from keju.results.schema import SIGNIFICANT, Change, Comparison, Flip, SubsetChange, shown
 from keju.stats.estimate import Ends
 
 TAKEN = ("tokens", "cost", "seconds")
@@ -136,4 +136,58 @@ def difference_mark(
         "bounds": None,
         "chance": None,
         "class_": ("above" if above else "below") if told else "tie",
+    }
+
+
+# A comparison made ready for templates (``templates/pairs.html.j2``).
+
+
+def shown_pair(pair: Comparison, labels: Labels, number: int) -> dict[str, Any]:
+    """A comparison in words and marks; `href` of a subset is for the page to fill in."""
+    language = labels.language
+    scale = scale_of(pair.subsets)
+    key = "compare.asked" if pair.obstacle is None else "compare.asked_apart"
+    return {
+        "pair": pair,
+        "anchor": f"pair-{number}",
+        "title": pair_title(pair, labels),
+        "asked": labels(key, n=pair.n, exam=pair.exam, reader=pair.reader),
+        "conclusion": pair.conclusion.text(language),
+        "notices": [notice.text(language) for notice in pair.notices],
+        "class_": pair.verdict if pair.verdict in ("above", "below") else "tie",
+        "difference": points(pair.difference),
+        "interval": point_ends(pair.ci95),
+        "p": p_value(pair.p),
+        "p_holm": p_value(pair.p_holm),
+        "models": len({pair.base_model, pair.arm_model}) > 1,
+        "sides": [
+            (pair.base, pair.base_model, pair.base_rate, pair.base_only),
+            (pair.arm, pair.arm_model, pair.arm_rate, pair.arm_only),
+        ],
+        "beside": list(beside(pair, labels)),
+        "taken": list(taken(pair, labels)),
+        "ticks": difference_ticks(scale),
+        "subsets": [_shown_subset(row, scale) for row in pair.subsets],
+        "unlike": [
+            (own.field, shown(own.first), shown(own.second), own.decisive) for own in pair.unlike
+        ],
+    }
+
+
+def _shown_subset(row: SubsetChange, scale: float) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "href": "",
+        "n": row.n,
+        "base_rate": row.base_rate,
+        "arm_rate": row.arm_rate,
+        "points": points(row.difference),
+        "ends": point_ends(row.ci95),
+        "words": f"{points(row.difference)} ({point_ends(row.ci95)})",
+        "p": p_value(row.p_adjusted),
+        "told": row.p_adjusted < SIGNIFICANT,
+        "gained": row.arm_only,
+        "lost": row.base_only,
+        "detectable": detectable(row),
+        "mark": difference_mark(row, row.p_adjusted, scale),
     }

@@ -10,21 +10,20 @@ comparable at all is asked first; those that are not are shown side by side, and
 from __future__ import annotations
 
 import math
-from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from keju.benchmarks.samples import DigestTable, text_digest
 from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import Notice, UsageError
 from keju.results.cells import accuracy_of
+from keju.results.pairs import Pairs, flips_of, pairs_of, with_texts
 from keju.results.predictions import Gold
 from keju.results.schema import (
     LISTED,
@@ -52,7 +51,6 @@ from keju.stats.power import (
 
 PLAIN = frozenset({"model", "questions", "complete", "keju", "arm", "limit", "total", "ids"})
 """Circumstances that need no word: what is compared, and which questions were chosen."""
-TAKEN = ("tokens", "cost", "seconds")
 UNREAD = 0.01
 """Share of replies in which no answer was found above which that is said."""
 
@@ -76,7 +74,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
             "schema": SCHEMA,
             "comparable": self.comparable,
             "comparisons": [
-                msgspec.to_builtins(pair)
+                msgspec.to_builtins(replace(pair, flips=tuple(map(_bare, pair.flips))))
                 | {
                     "comparable": pair.obstacle is None,
                     "verdict": pair.verdict,
@@ -90,6 +88,11 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
+def _bare(flip: Flip) -> Flip:
+    """Without its texts: questions are licensed, and must not find their way everywhere."""
+    return replace(flip, question="", choices=(), base_reply="", arm_reply="")
+
+
 def compare(
     *sources: Source,
     datasets: str | None = None,
@@ -99,12 +102,14 @@ def compare(
     dataset_args: dict[str, Any] | None = None,
     data_dir: str | None = None,
     work_dir: str | None = None,
+    texts: int = 0,
 ) -> Compared:
     """Compare runs, other tools' logs and files of predictions; the first is the base.
 
     Of one run alone the arms are compared. `datasets` names the exam of predictions, and chooses
     one exam of runs; `reader` reads all of them; `gold`, `protocol` and `dataset_args`, the
-    settings of the exam, say how predictions are read.
+    settings of the exam, say how predictions are read. So many `texts` of questions that score
+    otherwise come with them, each way.
     """
     how: dict[str, Any] = {
         "datasets": datasets,
@@ -118,7 +123,7 @@ def compare(
     groups = [sittings_of(source, **how) for source in sources]
     refuse_unused(chain.from_iterable(groups), **how)
     if len(sources) == 1:
-        found = _within(groups[0]) if groups else []
+        found = _within(groups[0], texts=texts) if groups else []
         if not found:
             levels = groups and len(groups[0]) > 1 and groups[0][0].exam.arm
             raise UsageError("compare_levels" if levels else "compare_one", source=sources[0])
@@ -126,10 +131,12 @@ def compare(
     if not sources:
         raise UsageError("compare_nothing")
     names = [str(getattr(source, "folder", source)) for source in sources]
-    return compare_sittings(groups, names)
+    return compare_sittings(groups, names, texts)
 
 
-def compare_sittings(groups: Sequence[Sequence[Sitting]], sources: Sequence[str]) -> Compared:
+def compare_sittings(
+    groups: Sequence[Sequence[Sitting]], sources: Sequence[str], texts: int = 0
+) -> Compared:
     """Compare the sittings of several sources, which are called so where they share a name."""
     names = [own[0].name for own in groups]
     if len(set(names)) < len(names):
@@ -143,7 +150,7 @@ def compare_sittings(groups: Sequence[Sequence[Sitting]], sources: Sequence[str]
                 f"{name} · {own.arm}" if own.arm else name
                 for name, own in ((first, one), (second, two))
             ]
-            pair = compare_pair(one, two, *labels, detailed=True)
+            pair = compare_pair(one, two, *labels, detailed=True, texts=texts)
             found.append(replace(pair, base_is_first=first == names[0]))
         for exam in alone:
             notices.append(Notice("compare_alone", {"exam": exam, "base": first, "arm": second}))
@@ -180,7 +187,9 @@ def compare_arms(jobs: Sequence[Job], price: Price | None = None) -> list[Compar
     return _within(arms, detailed=False)
 
 
-def _within(sittings: Sequence[Sitting], *, detailed: bool = True) -> list[Comparison]:
+def _within(
+    sittings: Sequence[Sitting], *, detailed: bool = True, texts: int = 0
+) -> list[Comparison]:
     """Every pair of arms of each exam of one run.
 
     Arms that an exam's own settings ask for have questions of their own: there are no pairs.
@@ -193,7 +202,7 @@ def _within(sittings: Sequence[Sitting], *, detailed: bool = True) -> list[Compa
     for arms in by_exam.values():
         own = [
             replace(
-                compare_pair(base, arm, base.arm, arm.arm, detailed=detailed),
+                compare_pair(base, arm, base.arm, arm.arm, detailed=detailed, texts=texts),
                 base_is_first=base is arms[0],
                 base_model="",
                 arm_model="",
@@ -214,83 +223,19 @@ def _adjusted(pairs: Sequence[Comparison]) -> list[Comparison]:
     return [pair if pair.p is None else replace(pair, p_holm=next(adjusted)) for pair in pairs]
 
 
-class Pairs(NamedTuple):
-    """The questions that two sittings share, by their numbers in each, and what is not shared."""
-
-    base: array[int]
-    arm: array[int]
-    scores: list[tuple[float, float]]
-    """Of the arm and of the base."""
-    clusters: list[str] | None
-    left_out: Counter[str]
-    only_in_base: int
-    only_in_arm: int
-    bounds: tuple[float, float] | None
-    """The difference if all that lacks a grade went against the arm, and for it."""
-    other_gold: int
-    """Questions that the two were graded on by different gold answers."""
-    taken: dict[str, tuple[array[float], array[float]]]
-    """Tokens, money and time of each question: of the arm and of the base."""
-
-
-def pairs_of(base: Sitting, arm: Sitting) -> Pairs:
-    """The questions that both have a record of, matched by id, in the order of the base."""
-    places = DigestTable(text_digest(sample.id) for sample in arm.exam.samples)
-    numbers, others = array("I"), array("I")
-    scores: list[tuple[float, float]] = []
-    clusters: list[str] = []
-    left_out: Counter[str] = Counter()
-    alone = shared = gradable = other_gold = 0
-    worst = best = 0.0
-    taken = {name: (array("d"), array("d")) for name in TAKEN}
-    for number, item in enumerate(base):
-        place = places.find(text_digest(item.id))
-        other = arm.item(place) if place >= 0 else None
-        if item.outcome is None or other is None or other.outcome is None:
-            alone += item.outcome is not None
-            continue
-        shared += 1
-        other_gold += item.target != other.target
-        if item.score is not None and other.score is not None:
-            numbers.append(number)
-            others.append(place)
-            scores.append((other.score, item.score))
-            clusters.append(item.cluster or other.cluster or item.id)
-            for name, columns in taken.items():
-                for column, each in zip(columns, (other, item), strict=True):
-                    column.append(getattr(each, name) or 0.0)
-        else:
-            why = item.outcome if item.score is None else other.outcome
-            left_out[why] += 1
-            if "unlabelled" in (item.outcome, other.outcome):
-                continue  # no grade is to come
-            worst += other.least - item.most
-            best += other.most - item.least
-        gradable += 1
-    bounds = None
-    if gradable > len(scores):
-        seen = math.fsum(own - other for own, other in scores)
-        bounds = ((seen + worst) / gradable, (seen + best) / gradable)
-    clustered = base.exam.clustered or arm.exam.clustered
-    recorded = sum(item.outcome is not None for item in arm)
-    return Pairs(
-        numbers,
-        others,
-        scores,
-        clusters if clustered else None,
-        left_out,
-        alone,
-        recorded - shared,
-        bounds,
-        other_gold,
-        taken,
-    )
-
-
 def compare_pair(
-    base: Sitting, arm: Sitting, base_name: str, arm_name: str, *, detailed: bool = False
+    base: Sitting,
+    arm: Sitting,
+    base_name: str,
+    arm_name: str,
+    *,
+    detailed: bool = False,
+    texts: int = 0,
 ) -> Comparison:
-    """One sitting against another; `detailed` has every question that scores otherwise."""
+    """One sitting against another; `detailed` has every question that scores otherwise.
+
+    So many of them as `texts` says, each way, come with the question and both replies.
+    """
     unlike = unlikes(base, arm)
     named: dict[str, Any] = {
         "exam": base.exam.benchmark,
@@ -308,7 +253,7 @@ def compare_pair(
     apart = paired_difference(pairs.scores, pairs.clusters)
     table = Counter(pairs.scores)
     binary = all(score in (0.0, 1.0) for scores in table for score in scores)
-    flips = tuple(_flips(base, arm, pairs))
+    flips = tuple(flips_of(base, arm, pairs))
     gained, lost = ([f.id for f in flips if sign * (f.arm - f.base) > 0] for sign in (1, -1))
     comparison = Comparison(
         **named,
@@ -335,7 +280,7 @@ def compare_pair(
         subsets=tuple(_subsets(base, pairs)),
         gained=tuple(gained[:LISTED]),
         lost=tuple(lost[:LISTED]),
-        flips=flips if detailed else (),
+        flips=with_texts(base, arm, flips, texts) if texts else flips if detailed else (),
         tokens=_change(*pairs.taken["tokens"]),
         cost=_change(*pairs.taken["cost"]),
         seconds=_change(*pairs.taken["seconds"]),
@@ -371,27 +316,6 @@ def _ends(apart: Difference | None) -> tuple[float, float] | None:
     if apart is None or apart.interval is None:
         return None
     return apart.interval.low, apart.interval.high
-
-
-def _flips(base: Sitting, arm: Sitting, pairs: Pairs) -> Iterator[Flip]:
-    """The questions that score otherwise, in the order of the base."""
-    for number, place, (own, other) in zip(pairs.base, pairs.arm, pairs.scores, strict=True):
-        if own == other:
-            continue
-        first, second = base.item(number), arm.item(place)
-        assert first.outcome is not None
-        assert second.outcome is not None
-        yield Flip(
-            id=first.id,
-            subset=first.subset,
-            target=first.target,
-            base=other,
-            arm=own,
-            base_answer=first.answer,
-            arm_answer=second.answer,
-            base_outcome=first.outcome,
-            arm_outcome=second.outcome,
-        )
 
 
 def _detectable(apart: Difference | None, *, binary: bool) -> float | None:

@@ -16,8 +16,9 @@ import msgspec
 from keju.benchmarks import registry
 from keju.errors import Notice, UsageError
 from keju.results.compare import PLAIN
+from keju.results.conditions import DATA
 from keju.results.schema import SCHEMA, Unlike, shown
-from keju.results.sittings import DATA, Sitting, Source, sittings_of
+from keju.results.sittings import Sitting, Source, sittings_of
 from keju.stats.estimate import Ends
 from keju.stats.intervals import Interval
 from keju.stats.many import SIGNIFICANT, benjamini_hochberg

@@ -14,7 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from keju.errors import Notice, UsageError
-from keju.results.compare import compare_pair, matched, pairs_of
+from keju.results.compare import compare_pair, matched
+from keju.results.pairs import pairs_of
 from keju.results.predictions import Gold
 from keju.results.schema import SCHEMA
 from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of

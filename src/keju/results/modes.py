@@ -218,7 +218,7 @@ class _Scores(NamedTuple):
 
 def _scores(run: Run, benchmark: str) -> _Scores:
     """The scores of a run; errors and what has no grade are left out."""
-    job = next(job for job in read_run(run) if job.exam.benchmark == benchmark)
+    job = next(job for job in read_run(run).jobs if job.exam.benchmark == benchmark)
     readers = [reader.name for reader in job.readers]
     beside = Exam.beside in readers[1:]
     own, other = (

@@ -250,7 +250,9 @@ def _limited(exam: Exam, limit: float | None) -> int:
 
 def _pilot_job(run: Run, exam: Exam, data_dir: str | None) -> Job:
     """The exam as the pilot sat it; UsageError if it did not, or has no reply."""
-    jobs = [job for job in read_run(run, None, data_dir) if job.exam.benchmark == exam.benchmark]
+    jobs = [
+        job for job in read_run(run, None, data_dir).jobs if job.exam.benchmark == exam.benchmark
+    ]
     if not jobs:
         raise UsageError("plan_pilot_other", pilot=run.id, name=exam.benchmark)
     if sum(seconds > 0 for seconds in jobs[0].seconds) < FEWEST_REPLIES:

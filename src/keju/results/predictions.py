@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -42,6 +42,8 @@ class Read(NamedTuple):
     whole: int
     several: bool
     """Whether several readers were asked for."""
+    replies: Callable[[Container[int]], Iterator[tuple[int, Reply]]]
+    """Reads the file once more, for the replies to some of the questions."""
 
 
 def read_predictions(
@@ -96,7 +98,13 @@ def read_predictions(
         if several:
             see(unit, sample, graded)
     job.meter = Meter()  # nobody was asked
-    return Read(job, golds, len(exam.samples) - len(rows), len(exam.samples), several)
+
+    def replies(items: Container[int]) -> Iterator[tuple[int, Reply]]:
+        for place, row, _ in located:
+            if (unit := bisect_left(rows, place)) in items:
+                yield unit, recorded_reply(row, letter)
+
+    return Read(job, golds, len(exam.samples) - len(rows), len(exam.samples), several, replies)
 
 
 class Golds:

@@ -334,7 +334,7 @@ class Unlike(msgspec.Struct, frozen=True):
     """Whether it makes their scores incomparable."""
 
 
-class Flip(msgspec.Struct, frozen=True, kw_only=True):
+class Flip(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A question that scores otherwise in two sittings, with both answers."""
 
     id: str
@@ -346,6 +346,11 @@ class Flip(msgspec.Struct, frozen=True, kw_only=True):
     arm_answer: str | None
     base_outcome: Outcome
     arm_outcome: Outcome
+    question: str = ""
+    """The texts, where they were asked for."""
+    choices: tuple[str, ...] = ()
+    base_reply: str = ""
+    arm_reply: str = ""
 
 
 Verdict = Literal["above", "below", "tie", "nothing", "not comparable"]

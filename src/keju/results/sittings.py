@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, NamedTuple, Protocol
+from weakref import finalize
 
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
-from keju.benchmarks.grading import GRADED, VERSION
-from keju.config import Arm, Price, TaskConfig
+from keju.benchmarks.grading import GRADED
+from keju.config import Price
 from keju.config.load import data_folder, runs_folder
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, StoredScores
@@ -33,22 +36,23 @@ from keju.engine.tally import PENDING
 from keju.errors import DataError, UsageError, did_you_mean
 from keju.judges import judge_stage
 from keju.results.cells import cluster_of
+from keju.results.conditions import (
+    DATA,
+    circumstances_of,
+    judge_facts,
+    manner_of_asking,
+    manner_of_reading,
+    questions_asked,
+)
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import Unlike
 from keju.runs.folder import find_run
-from keju.runs.manifest import FIXED_FACTS, MANIFEST, Manifest, StoredExam
+from keju.runs.manifest import MANIFEST, Manifest
 from keju.runs.run import Run
-from keju.runs.sameness import CHOOSING
-from keju.types import ALL_OUTCOMES, Outcome
+from keju.types import ALL_OUTCOMES, Outcome, Reply
 
 LOGS = "keju.interop.imports.building"
 """The module that reads other tools' logs; named by text, since it stands above this room."""
-RENDERING = ("form", "decode", "label_lead")
-"""Settings of sampling that are part of how a question is put."""
-DATA = "data "
-"""Stands before the name of a file whose hash is a condition."""
-DIGEST = 12
-"""Characters of a file's hash that are shown."""
 
 # What a file of predictions is called beside its own name: ``mistral_predictions.jsonl.gz``.
 _PREDICTIONS = re.compile(r"([_-]predictions)?\.jsonl(\.gz)?$")
@@ -87,6 +91,14 @@ class Item(NamedTuple):
     cost: float | None
 
 
+class Said(NamedTuple):
+    """What was said to a question."""
+
+    reply: Reply
+    order: tuple[int, ...] = ()
+    """The order in which its options were shown, where it is another than the exam's."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Sitting:
     """One exam, in one arm, under one reader."""
@@ -108,6 +120,8 @@ class Sitting:
     """The gold answers that counted where they are not those of the exam."""
     file: Path | None = None
     """The file of predictions that it was read from."""
+    said: Callable[[Container[int]], dict[int, Said]] = lambda _: {}
+    """Reads the source once more, for what was said to some questions."""
 
     @property
     def exam(self) -> Exam:
@@ -231,8 +245,11 @@ def sittings_of_run(
     sat = [stored.name for stored in run.manifest.benchmarks]
     if exam is not None and exam not in sat:
         raise _other_exam(run.id, exam, sat)
-    jobs = read_run(run, reader, data_dir, exam)
-    return [replace(sitting_of(job, run.manifest, reader), name=run.id) for job in jobs]
+    read = read_run(run, reader, data_dir, exam)
+    return [
+        replace(sitting_of(job, run.manifest, reader), name=run.id, said=partial(read.said, place))
+        for place, job in enumerate(read.jobs)
+    ]
 
 
 def sitting_of(job: Job, manifest: Manifest, reader: str | None = None) -> Sitting:
@@ -247,18 +264,41 @@ def sitting_of(job: Job, manifest: Manifest, reader: str | None = None) -> Sitti
         job=job,
         place=place,
         price=manifest.price,
-        conditions=_questions(job, facts)
-        | _put(job, facts, manifest)
-        | _read(job, place)
-        | _judged(manifest),
-        circumstances=_circumstances(job, facts, manifest),
+        conditions=questions_asked(job, facts)
+        | manner_of_asking(job, facts, manifest)
+        | manner_of_reading(job, place)
+        | judge_facts(manifest),
+        circumstances=circumstances_of(job, facts, manifest),
         partial=manifest.imported is True,
     )
 
 
+class ReadRun(NamedTuple):
+    """A stored run with its replies entered on the scoreboards of its jobs."""
+
+    run: Run
+    requests: JobRequests
+    match_keys: bool
+
+    @property
+    def jobs(self) -> Sequence[Job]:
+        """Its exams, each in each arm."""
+        return self.requests.jobs
+
+    def said(self, position: int, items: Container[int]) -> dict[int, Said]:
+        """The first replies to some questions of the job at this position."""
+        found = {}
+        for number, _, record in self.run.counting(self.requests, match_keys=self.match_keys):
+            place, unit = self.requests.place(number)
+            item, epoch = divmod(unit, self.jobs[place].epochs)
+            if place == position and epoch == 0 and item in items:
+                found[item] = Said(record.reply, record.order)
+        return found
+
+
 def read_run(
     run: Run, reader: str | None = None, data_dir: str | None = None, exam: str | None = None
-) -> list[Job]:
+) -> ReadRun:
     """The jobs of a stored run with its replies entered, and the judges' verdicts on them.
 
     Stored scores are taken where they are what reading anew would give. `reader` is among the
@@ -289,7 +329,7 @@ def read_run(
         raise DataError("score_data_changed", file=changed[0])
     if stage is not None:
         stage.grade(run.folder, None)
-    return jobs
+    return ReadRun(run, requests, not changed)
 
 
 def changed_files(manifest: Manifest, jobs: list[Job]) -> list[str]:
@@ -312,17 +352,21 @@ def _of_log(
     path: Path, dataset: str | None, reader: str | None, data_dir: str | None
 ) -> list[Sitting]:
     """The sittings of another tool's log, through a run that is thrown away."""
-    module = import_module(LOGS)
-    with TemporaryDirectory(prefix="keju-log-") as folder:
-        wishes = module.Wishes(
-            dataset=dataset,
-            data_dir=data_dir,
-            work_dir=folder,
-            run_id="log",
-            readers=[reader] if reader else None,
-        )
-        imported = module.import_log(path, wishes, report=False)
-        found = sittings_of_run(Run(imported.folder), reader, data_dir)
+    module, folder = import_module(LOGS), mkdtemp(prefix="keju-log-")
+    wishes = module.Wishes(
+        dataset=dataset,
+        data_dir=data_dir,
+        work_dir=folder,
+        run_id="log",
+        readers=[reader] if reader else None,
+    )
+    try:
+        run = Run(module.import_log(path, wishes, report=False).folder)
+        found = sittings_of_run(run, reader, data_dir)
+    except BaseException:
+        rmtree(folder, ignore_errors=True)
+        raise
+    finalize(run, rmtree, folder, ignore_errors=True)  # its sittings may be read once more
     return [replace(sitting, name=path.resolve().name) for sitting in found]
 
 
@@ -351,86 +395,13 @@ def _of_predictions(
         name=name,
         model=name,
         job=job,
-        conditions=_questions(job, job.facts()) | _read(job, 0, read.golds.used),
+        conditions=questions_asked(job, job.facts()) | manner_of_reading(job, 0, read.golds.used),
         circumstances={"questions": len(job.exam.samples)},
         partial=True,
         targets=read.golds.targets,
         file=path,
+        said=lambda items: {item: Said(reply) for item, reply in read.replies(items)},
     )
-
-
-def _questions(job: Job, facts: StoredExam) -> dict[str, Any]:
-    """What was asked."""
-    files = facts.data.files
-    digests = {f"{DATA}{name}": files[name][:DIGEST] for name in sorted(files)}
-    return {"exam": job.exam.benchmark, **digests}
-
-
-def _put(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
-    """How the questions were put: settings as they are understood today, or as a tool's log says.
-
-    A seed is a part of it where something is drawn.
-    """
-    settings = dict(job.exam.settings)
-    if manifest.imported is True:
-        tool = (manifest.origin or {}).get("tool", "another tool")
-        settings = facts.settings | {"prompts": f"as {tool} wrote them"}
-    shuffles = bool(_args_of(facts, manifest).get("shuffle"))
-    draws = shuffles or settings.get("shuffle_choices") or settings.get("few_shot_random")
-    return {
-        "protocol": facts.protocol.name,
-        "protocol version": str(facts.protocol.version),
-        **settings,
-        **{name: facts.sampling[name] for name in RENDERING if name in facts.sampling},
-        "shuffle": shuffles,
-        "seed": settings.get("seed", manifest.config.get("seed") if draws else None),
-    }
-
-
-def _args_of(facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
-    """The settings of one exam in a run's configuration, where it may go by another name."""
-    args: dict[str, dict[str, Any]] = manifest.config.get("dataset_args", {})
-    own = (given for name, given in args.items() if registry.get(name).name == facts.name)
-    return next(own, {})
-
-
-def _read(job: Job, place: int, gold: str = "current") -> dict[str, Any]:
-    """How the answers are read and graded today."""
-    reader = job.readers[place]
-    return {
-        "reader": reader.name,
-        "reader version": reader.version,
-        "filters": job.filters.model_dump(exclude_none=True) if job.filters else {},
-        "gold": gold,
-        "grading": VERSION,
-    }
-
-
-def _judged(manifest: Manifest) -> dict[str, Any]:
-    """Who grades what no rule decides, where somebody does."""
-    judge = manifest.judge or {}
-    own = ("model", "strategy", "prompt", "second", "repeats")
-    return {f"judge {name}": judge[name] for name in own if name in judge}
-
-
-def _circumstances(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
-    """What may differ: the model, how text is drawn, which questions, with which tools."""
-    config, fields = manifest.config, TaskConfig.model_fields
-    arm = next((each for each in config.get("arms", ()) if each.get("name") == job.arm), None)
-    args = _args_of(facts, manifest)
-    sampling = {key: value for key, value in facts.sampling.items() if key not in RENDERING}
-    return {
-        "model": manifest.model,
-        **{name: manifest.endpoint[name] for name in FIXED_FACTS if name in manifest.endpoint},
-        "arm": job.arm,
-        "arm tools": Arm(**arm).identity() if arm else {},
-        **sampling,
-        "subset_list": args.get("subset_list"),
-        **{name: config.get(name, fields[name].default) for name in CHOOSING},
-        "questions": len(job.exam.samples),
-        "complete": manifest.complete,
-        "keju": manifest.environment.get("packages", {}).get("keju"),
-    }
 
 
 def unlikes(first: Sitting, second: Sitting) -> list[Unlike]:

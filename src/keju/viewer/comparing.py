@@ -10,14 +10,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from keju.messages import Language
 from keju.report import format as fmt
+from keju.report.diffing import differing
 from keju.report.format import Labels
 from keju.report.html import shown_reading
+from keju.report.pairs import answers, gained, lost, shown_pair
 from keju.results.compare import Compared, compare
 from keju.results.schema import Comparison, Flip
 from keju.types import Record
-from keju.viewer.diffing import differing
 from keju.viewer.index import Part
 from keju.viewer.pages import TEXT, Pages
 from keju.viewer.shelf import Stored
@@ -38,19 +38,22 @@ class Comparing:
         self._made: dict[tuple[object, ...], Compared] = {}
 
     def compared(self, request: Request) -> HTMLResponse:
-        """Several runs, question by question; fewer than two can be chosen from."""
+        """Several runs, or the arms of one, question by question; of fewer, what to choose from."""
         pages, labels = self._pages, self._pages.labels(request)
         pages.shelf.refresh()
         names = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
         runs = [pages.stored(name, request) for name in names if name]
-        found = self._found(runs) if len(runs) > 1 else None
-        shown = [_shown(pair, labels) for pair in found.comparisons] if found else []
+        comparable = len(runs) > 1 or any(len(run.arms) > 1 for run in runs)
+        found = self._found(runs) if comparable else None
+        pairs = enumerate(found.comparisons) if found else ()
+        shown = [_shown(pair, runs, labels, number) for number, pair in pairs]
         return pages.page(
             request,
             "compare.html.j2",
             here="compare",
             runs=[stored.name for stored in pages.shelf],
             chosen=[stored.name for stored in runs],
+            choose=not comparable,
             pairs=shown,
             notices=[n.text(labels.language) for n in found.notices] if found else [],
         )
@@ -72,7 +75,11 @@ class Comparing:
         if len(names) != 2:
             raise HTTPException(400, labels("view.two_runs"))
         runs = [pages.stored(name, request) for name in names]
-        records = [pages.record(run, request)[1] for run in runs]
+        # Two arms have a part each: ``of=bbh/plain&of=bbh/calculator``.
+        parts = (request.query_params.getlist("of") or [""]) * 2
+        records = [
+            pages.record(run, request, part)[1] for run, part in zip(runs, parts, strict=False)
+        ]
         texts = [fmt.printable(fmt.without_canary(r.reply.text[:TEXT])) for r in records]
         asked = runs[0].questions().asked(records[0])
         question = fmt.printable(fmt.without_canary(asked.sample.text)) if asked else None
@@ -81,7 +88,7 @@ class Comparing:
             "sides.html.j2",
             here="compare",
             id=fmt.printable(records[0].id, one_line=True),
-            compare=f"/compare?{urlencode([('run', name) for name in names])}",
+            compare=f"/compare?{urlencode([('run', name) for name in dict.fromkeys(names)])}",
             question=question,
             target=fmt.shorten(fmt.without_canary(records[0].target), _ANSWER),
             sides=[
@@ -96,7 +103,7 @@ def _side(run: Stored, record: Record, pieces: Any, labels: Labels) -> dict[str,
     query = urlencode({"of": Part(record.bench, record.arm).name, "id": record.id})
     epoch = f"&epoch={record.epoch}" if record.epoch else ""
     return {
-        "run": run.name,
+        "run": f"{run.name} · {record.arm}" if record.arm else run.name,
         "model": fmt.printable(run.manifest.model, one_line=True),
         "href": f"/runs/{quote(run.name)}/sample?{query}{epoch}",
         "outcome": first.score.outcome if first else "error",
@@ -106,65 +113,36 @@ def _side(run: Stored, record: Record, pieces: Any, labels: Labels) -> dict[str,
     }
 
 
-def _shown(pair: Comparison, labels: Labels) -> dict[str, Any]:
+def _shown(pair: Comparison, runs: Sequence[Stored], labels: Labels, number: int) -> dict[str, Any]:
     """A comparison, made ready for the template."""
-    language: Language = labels.language
-    flips = pair.flips
-    gained = [flip for flip in flips if flip.arm > flip.base]
-    lost = [flip for flip in flips if flip.arm < flip.base]
-    return {
-        "pair": pair,
-        "conclusion": pair.conclusion.text(language),
-        "notices": [notice.text(language) for notice in pair.notices],
-        "difference": _points(pair.difference),
-        "interval": _ends(pair.ci95),
-        "p": _p(pair.p),
-        "p_holm": _p(pair.p_holm),
-        "subsets": [(row, _points(row.difference), _p(row.p_adjusted)) for row in pair.subsets],
-        "flips": [
-            ("view.gained", len(gained), _rows(pair, gained)),
-            ("view.lost", len(lost), _rows(pair, lost)),
-        ],
-        "unlike": [(own.field, str(own.first), str(own.second)) for own in pair.unlike],
+    flips = (("view.gained", gained(pair.flips)), ("view.lost", lost(pair.flips)))
+    return shown_pair(pair, labels, number) | {
+        "flips": [(title, len(own), _rows(pair, own, runs, labels)) for title, own in flips]
     }
 
 
-def _rows(pair: Comparison, flips: Sequence[Flip]) -> list[dict[str, Any]]:
-    base, base_arm = _named(pair.base)
-    other, arm = _named(pair.arm)
+def _rows(
+    pair: Comparison, flips: Sequence[Flip], runs: Sequence[Stored], labels: Labels
+) -> list[dict[str, Any]]:
+    """Flips as rows of a list, each with the address of both replies."""
+    named = {run.name for run in runs}
+    sides = []
+    for label in (pair.base, pair.arm):
+        # A comparison's name is that of the run, of an arm, or both: ``tuesday · calculator``.
+        run, _, arm = label.partition(" · ")
+        own = (run, arm) if run in named else (runs[0].name, label)
+        sides += [("run", own[0]), ("of", Part(pair.exam, own[1]).name)]
     rows = []
     for flip in flips[:FLIPS]:
-        href = ""
-        if base != other and base_arm == arm:
-            of = Part(pair.exam, arm).name
-            query = [("run", base), ("run", other), ("of", of), ("id", flip.id)]
-            href = f"/compare/sample?{urlencode(query)}"
+        read = (fmt.shorten(fmt.without_canary(own), _ANSWER) for own in answers(flip, labels))
+        href = f"/compare/sample?{urlencode([*sides, ('id', flip.id)])}"
         rows.append(
             {
                 "id": fmt.printable(flip.id, one_line=True),
                 "href": href,
                 "subset": flip.subset,
                 "target": fmt.shorten(fmt.without_canary(flip.target), _ANSWER),
-                "base": fmt.shorten(fmt.without_canary(flip.base_answer or ""), _ANSWER),
-                "arm": fmt.shorten(fmt.without_canary(flip.arm_answer or ""), _ANSWER),
+                "read": list(read),
             }
         )
     return rows
-
-
-def _named(label: str) -> tuple[str, str]:
-    """The run and the arm that a comparison's name is of: ``tuesday · calculator``."""
-    run, _, arm = label.partition(" · ")
-    return run, arm
-
-
-def _points(value: float | None) -> str:
-    return fmt.UNKNOWN if value is None else f"{100 * value:+.2f}"
-
-
-def _ends(ends: Sequence[float] | None) -> str:
-    return fmt.UNKNOWN if ends is None else f"{100 * ends[0]:+.2f} … {100 * ends[1]:+.2f}"
-
-
-def _p(value: float | None) -> str:
-    return fmt.UNKNOWN if value is None else f"{value:.3g}"

@@ -145,6 +145,7 @@ class Pages:
             running=stored.state == "running",
             subsets=tables,
             waiting=not tables and any(g.done for g in shown),
+            has_arms=len(stored.arms) > 1,
         )
 
     def live(self, stored: Stored, language: Language) -> str:
@@ -198,7 +199,7 @@ class Pages:
                 for tier in filters.TIER_CHOICES
             ],
             sort_options=[(sort, labels(f"view.sort.{sort}")) for sort in filters.SORTS[1:]],
-            acts=bool(stored.manifest.config.get("arms") or stored.manifest.arms),
+            acts=bool(stored.arms or stored.manifest.arms),
             outcomes=found.outcomes,
             total=len(found.numbers),
             pages=found.pages,
@@ -269,10 +270,10 @@ class Pages:
             others=list(_others(self.shelf, stored, record)),
         )
 
-    def record(self, stored: Stored, request: Request) -> tuple[int, Record]:
-        """The reply that an address names; 404 where there is none."""
+    def record(self, stored: Stored, request: Request, of: str = "") -> tuple[int, Record]:
+        """The reply that an address names, in the part `of` the run; 404 where there is none."""
         query = request.query_params
-        part = _part(query.get("of", "") or query.get("exam", ""), stored)
+        part = _part(of or query.get("of", "") or query.get("exam", ""), stored)
         epoch = query.get("epoch", "0")
         number = -1
         if part is not None and epoch.isdecimal():

@@ -118,9 +118,14 @@ class Stored:
         return "complete" if manifest.complete else "incomplete"
 
     @property
+    def arms(self) -> list[str]:
+        """The names of its arms; none where it has no arms."""
+        return [str(arm.get("name", "")) for arm in self.manifest.config.get("arms", ())]
+
+    @property
     def total(self) -> int:
         """How many replies the whole run has."""
-        arms = max(1, len(self.manifest.config.get("arms", ())))
+        arms = max(1, len(self.arms))
         return sum(exam.samples * exam.epochs * arms for exam in self.manifest.benchmarks)
 
     def questions(self) -> Questions:

@@ -1,0 +1,96 @@
+"""The facts about a sitting: what must be alike for scores to be comparable, what may differ.
+
+See `keju.results.sittings`, whose first lines say which is which.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keju.benchmarks import registry
+from keju.benchmarks.grading import VERSION
+from keju.config import Arm, TaskConfig
+from keju.engine.job import Job
+from keju.runs.manifest import FIXED_FACTS, Manifest, StoredExam
+from keju.runs.sameness import CHOOSING
+
+RENDERING = ("form", "decode", "label_lead")
+"""Settings of sampling that are part of how a question is put."""
+DATA = "data "
+"""Stands before the name of a file whose hash is a condition."""
+DIGEST = 12
+"""Characters of a file's hash that are shown."""
+
+
+def questions_asked(job: Job, facts: StoredExam) -> dict[str, Any]:
+    """What was asked."""
+    files = facts.data.files
+    digests = {f"{DATA}{name}": files[name][:DIGEST] for name in sorted(files)}
+    return {"exam": job.exam.benchmark, **digests}
+
+
+def manner_of_asking(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
+    """How the questions were put: settings as they are understood today, or as a tool's log says.
+
+    A seed is a part of it where something is drawn.
+    """
+    settings = dict(job.exam.settings)
+    if manifest.imported is True:
+        tool = (manifest.origin or {}).get("tool", "another tool")
+        settings = facts.settings | {"prompts": f"as {tool} wrote them"}
+    shuffles = bool(_args_of(facts, manifest).get("shuffle"))
+    draws = shuffles or settings.get("shuffle_choices") or settings.get("few_shot_random")
+    return {
+        "protocol": facts.protocol.name,
+        "protocol version": str(facts.protocol.version),
+        **settings,
+        **{name: facts.sampling[name] for name in RENDERING if name in facts.sampling},
+        "shuffle": shuffles,
+        "seed": settings.get("seed", manifest.config.get("seed") if draws else None),
+    }
+
+
+def _args_of(facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
+    """The settings of one exam in a run's configuration, where it may go by another name."""
+    args: dict[str, dict[str, Any]] = manifest.config.get("dataset_args", {})
+    own = (given for name, given in args.items() if registry.get(name).name == facts.name)
+    return next(own, {})
+
+
+def manner_of_reading(job: Job, place: int, gold: str = "current") -> dict[str, Any]:
+    """How the answers are read and graded today."""
+    reader = job.readers[place]
+    return {
+        "reader": reader.name,
+        "reader version": reader.version,
+        "filters": job.filters.model_dump(exclude_none=True) if job.filters else {},
+        "gold": gold,
+        "grading": VERSION,
+    }
+
+
+def judge_facts(manifest: Manifest) -> dict[str, Any]:
+    """Who grades what no rule decides, where somebody does."""
+    judge = manifest.judge or {}
+    own = ("model", "strategy", "prompt", "second", "repeats")
+    return {f"judge {name}": judge[name] for name in own if name in judge}
+
+
+def circumstances_of(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
+    """What may differ: the model, how text is drawn, which questions, with which tools."""
+    config, fields = manifest.config, TaskConfig.model_fields
+    arm = next((each for each in config.get("arms", ()) if each.get("name") == job.arm), None)
+    args = _args_of(facts, manifest)
+    sampling = {key: value for key, value in facts.sampling.items() if key not in RENDERING}
+    return {
+        "model": manifest.model,
+        **{name: manifest.endpoint[name] for name in FIXED_FACTS if name in manifest.endpoint},
+        "arm": job.arm,
+        "arm tools": Arm(**arm).identity() if arm else {},
+        **sampling,
+        "subset_list": args.get("subset_list"),
+        **{name: config.get(name, fields[name].default) for name in CHOOSING},
+        "questions": len(job.exam.samples),
+        "complete": manifest.complete,
+        "keju": manifest.environment.get("packages", {}).get("keju"),
+    }
