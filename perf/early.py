@@ -23,7 +23,7 @@ from typing import NamedTuple, cast
 
 from keju.benchmarks.base import DataFacts, Exam, Protocol, Subset
 from keju.engine.job import Job
-from keju.engine.looks import random_order
+from keju.engine.queue import random_order
 from keju.engine.tally import Tally
 from keju.results.until import UntilKnown, evidence_of
 from keju.stats.sequential import LEVEL

@@ -1,9 +1,12 @@
-"""``python -m perf.house [SRC]``: how large the house is, and how far one sample walks through it.
+"""``python -m perf.house [SRC] [--files] [--functions]``: how large the house is, and how far one
+sample walks through it.
 
 Prints the statements of each room (counted from the syntax tree, docstrings and comments aside),
 the lengths of functions, and the files and functions that one BBH sample runs through in ``keju
 eval``, ``keju score`` and ``keju judge``: each of them in a process of its own, with every call of
-a function of Keju's counted. `SRC` is another checkout's ``src`` to compare with.
+a function of Keju's counted. The reply is a plain one, in the form that was asked for. `SRC` is
+another checkout's ``src`` to compare with. ``--files`` lists the files of each walk with their
+lines and how many of their functions were called, ``--functions`` names these too.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Plan
+from tests.support.replies import Asked, Plan
 
 from perf.exam import data_dir
 from perf.measure import ROOT, NotMeasured
@@ -41,8 +44,7 @@ from keju.cli import main
 status = main(arguments)
 sys.setprofile(None)
 threading.setprofile(None)
-files = {name for name, _, _ in seen}
-json.dump({"files": sorted(files), "functions": len(seen), "status": status}, open(answer, "w"))
+json.dump({"called": sorted(seen), "status": status}, open(answer, "w"))
 """
 """Runs a command and writes which files and functions of Keju it called."""
 
@@ -88,8 +90,8 @@ def print_size(source: Path) -> None:
     print(f"{lengths[longest]} ({longest})")
 
 
-def walk(source: Path, *arguments: str) -> tuple[list[str], int]:
-    """The files and the number of functions that a command runs through."""
+def walk(source: Path, *arguments: str) -> dict[Path, list[str]]:
+    """The files that a command runs through, and the functions of each, in their order."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder, "answer.json")
         child = subprocess.run(
@@ -104,7 +106,16 @@ def walk(source: Path, *arguments: str) -> tuple[list[str], int]:
         seen = json.loads(answer.read_text())
         if seen["status"] not in (0, 4):
             raise NotMeasured(f"keju {arguments[0]} ended with {seen['status']}: {child.stderr}")
-        return seen["files"], seen["functions"]
+        files: dict[Path, list[str]] = {}
+        for file, _, function in seen["called"]:
+            files.setdefault(Path(file), []).append(function)
+        return files
+
+
+def answer(asked: Asked) -> str:
+    """A plain reply: a label that the question has; a judge's grade."""
+    wants_grade = "<grade>" in asked.text
+    return "<grade>correct</grade>" if wants_grade else "Think. So the answer is (A)."
 
 
 def print_walks(source: Path) -> None:
@@ -112,7 +123,7 @@ def print_walks(source: Path) -> None:
     data = data_dir()
     if data is None or not (data / "bbh").is_dir():
         raise NotMeasured("no BBH data: set KEJU_DATA_DIR")
-    with tempfile.TemporaryDirectory() as work, FaultyEndpoint(Plan()) as endpoint:
+    with tempfile.TemporaryDirectory() as work, FaultyEndpoint(Plan(answers=answer)) as endpoint:
         exam = ["--datasets", "bbh", "--data-dir", str(data), "--limit", "1"]
         exam += ["--dataset-args", '{"bbh": {"subset_list": ["snarks"]}}']
         place = ["--work-dir", work, "--json"]
@@ -124,10 +135,14 @@ def print_walks(source: Path) -> None:
             "judge": ["judge", run, *model, "--strategy", "llm", "--json"],
         }
         for name, arguments in commands.items():
-            files, functions = walk(source, *arguments)
+            files = walk(source, *arguments)
+            functions = sum(map(len, files.values()))
             print(f"  keju {name:<6} {len(files):>4} files {functions:>5} functions")
-            if "--files" in sys.argv:
-                print("\n".join(f"      {Path(file).relative_to(source)}" for file in files))
+            for file, names in files.items() if {"--files", "--functions"} & {*sys.argv} else ():
+                lines = len(file.read_text("utf-8").splitlines())
+                print(f"      {file.relative_to(source)!s:<44} {lines:>5} {len(names):>4}")
+                if "--functions" in sys.argv:
+                    print(f"          {' '.join(names)}")
 
 
 def main() -> int:

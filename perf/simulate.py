@@ -24,11 +24,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator, default_rng
 
-from keju.stats.distributions import Z90, Z95, student_t_quantile
-from keju.stats.estimate import Gathered, estimate
-from keju.stats.intervals import FEARED_CORRELATION, TELLING
-from keju.stats.judge import JudgeQuality, rogan_gladen
-from keju.stats.strata import BORROWED
+from keju.stats.agreement import JudgeQuality, rogan_gladen
+from keju.stats.estimate import BORROWED, Gathered, estimate
+from keju.stats.intervals import FEARED_CORRELATION, TELLING, Z90, Z95, student_t_quantile
 from perf import early
 
 SHARES = (0.005, *(step / 100 for step in range(1, 51)))
@@ -264,7 +262,7 @@ def _own_ends(exam: Exam, parts: Sequence[Sequence[float]]) -> tuple[float, floa
     return interval
 
 
-# `keju.stats.strata.stratified_mean` for many draws at once; `_covered` compares the two.
+# `keju.stats.estimate.stratified_mean` for many draws at once; `_covered` compares the two.
 
 
 def ends(exam: Exam, values: Floats) -> tuple[Floats, Floats]:

@@ -18,7 +18,7 @@ import pytest
 import keju
 from keju import Progress, RunResults, SampleRow
 from keju.benchmarks import registry
-from keju.report.progress import display_for
+from keju.report.live import display_for
 from keju.runs.journal import Records
 from tests.report.documents import results as document
 from tests.support.endpoint import FaultyEndpoint
@@ -227,7 +227,7 @@ def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     assert type(display_for(None)).__name__ == "LiveDisplay"
-    assert type(display_for(False)).__name__ == "Silent"
+    assert type(display_for(False)).__name__ == "Display"
 
 
 # Loops.

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from keju.answers.thinking import split_thinking
+from keju.answers.segments import split_thinking
 from keju.stats.intervals import Interval, wilson
 from keju.types import Sample
 from perf.exam import data_dir

@@ -142,7 +142,7 @@ def main() -> None:
     """Import what commands import, then obey."""
     from keju.cli import COMMANDS
 
-    for name in ("keju.task", "keju.cli.parser", "keju.interop.imports.building", "duckdb"):
+    for name in ("keju.task", "keju.cli.command", "keju.interop.imports.building", "duckdb"):
         importlib.import_module(name)
     for command in COMMANDS:
         importlib.import_module(command.module)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from keju.results.samples import SampleRow, Samples
     from keju.results.schema import Results
     from keju.runs.run import Run
-    from keju.sources.layouts import HubRepo, Layout
+    from keju.sources.folder import HubRepo, Layout
     from keju.types import Answer, Message, Prompt, Record, Reply, Request, Sample, Score
 
     __version__: str
@@ -153,7 +153,7 @@ _HOMES = {
     "keju.benchmarks.prepare": ("prepare_exam",),
     "keju.benchmarks.registry": ("find_benchmark",),
     "keju.benchmarks.wording": ("Wording", "words"),
-    "keju.sources.layouts": ("HubRepo", "Layout"),
+    "keju.sources.folder": ("HubRepo", "Layout"),
     "keju.config": ("DatasetArgs", "GenerationConfig", "TaskConfig"),
     "keju.errors": (
         "ConfigError",

@@ -24,7 +24,7 @@ from keju.report.comparison import report_comparison
 from keju.report.figure import Figure as Figure
 from keju.report.figure import check_suffix
 from keju.report.html import report_run
-from keju.report.progress import Posted, Shown, display_for
+from keju.report.live import Posted, Shown, display_for
 from keju.report.runs import RunResults as RunResults
 from keju.report.runs import StoredRun as StoredRun
 from keju.results.score import score_run

@@ -15,8 +15,9 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.config import JudgeConfig, TaskConfig
+from keju.config.address import provider_of
 from keju.config.load import load, merge
-from keju.config.providers import provider_of
+from keju.engine.display import Display
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import (
     KEPT_FAULTS,
@@ -34,20 +35,17 @@ from keju.judges.judge import complete_settings, whole_settings
 from keju.messages import said
 from keju.models.registry import is_local, make_model
 from keju.report.html import write_outputs
-from keju.results.samples import Samples
 from keju.results.schema import Results, from_document, to_document
 from keju.results.summarise import build_results, examples_of
-from keju.results.until import make_rule
 from keju.runs.folder import RESULTS, find_run, refuse_unknown_run, run_folder
 from keju.runs.journal import FILE, Journal
-from keju.runs.judged import GRADES, write_grades
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
-from keju.runs.run import Run, damage_notices, open_run
-from keju.runs.sameness import differences, other_versions, refuse_another, refuse_imported
-from keju.solvers.arms import give_solvers
+from keju.runs.run import GRADES, Run, damage_notices, open_run, write_grades
 
 if TYPE_CHECKING:
-    from keju.engine.display import Display
+    from keju.engine.queue import Rule
+    from keju.judges.stage import JudgeStage
+    from keju.runs.sameness import Difference
 
 
 class Finished(NamedTuple):
@@ -92,10 +90,8 @@ def run_exams(
     A judge is asked only where `config` names it. The verdicts of another one, whom ``keju judge``
     asked about this run, stay in force.
     """
-    config = with_failed(config)
-    stored = _stored(config)
-    if stored is not None and config.resume:
-        config = _with_protocols_of(stored, config)
+    config, stored = _resumed(with_failed(config))
+    display = display or Display()
     jobs, earlier = make_jobs(config), _earlier_judge(stored, config)
     graded = config.model_copy(update={"judge": earlier})
     asks = earlier is None or any(job.exam.judge for job in jobs)
@@ -110,25 +106,25 @@ def run_exams(
     folder = place.path
 
     def say(notice: Notice) -> None:
-        if display is not None:
-            display.note(notice.said)
+        display.note(notice.said)
 
     if place.replaced is not None:
         say(Notice("run_replaced", {"aside": place.replaced}))
     try:
-        for notice in give_solvers(config, jobs, folder):
+        for notice in _equip(config, jobs, folder):
             say(notice)
         with Journal(folder) as journal:
-            facts = exams_of(jobs)
-            manifest = ManifestFile(folder, config, facts, graded_by=None if asks else earlier)
+            grader = None if asks else earlier
+            manifest = ManifestFile(folder, config, exams_of(jobs), graded_by=grader)
             run, requests = Run(folder), JobRequests(jobs)
             manifest.manifest.stopped = msgspec.UNSET  # as long as this session has not ended
-            rule = make_rule(config, jobs, manifest.manifest, stage if asks else None)
-            notices, damaged = other_versions(manifest.before, facts), [0]
+            rule = _rule(config, jobs, manifest.manifest, stage if asks else None)
+            notices, damaged = _other_versions(manifest), 0
 
             def ask() -> KejuError | None:
+                nonlocal damaged
                 recalled = _recalled(manifest, requests, journal.path, say)
-                damaged.append(recalled.damaged)
+                damaged = recalled.damaged
                 if cache is not None:
                     copy_cached(requests, recalled, cache, journal, ask_again=manifest.ask_again)
                 if stage is not None and asks and recalled.count < sum(job.units for job in jobs):
@@ -152,7 +148,7 @@ def run_exams(
                 stop = stop or judged
             if earlier is not None and not asks:
                 notices.append(Notice("judge_not_asked", {"judge": earlier.model}))
-            notices[:0] = damage_notices(damaged[-1], _missing(jobs))
+            notices[:0] = damage_notices(damaged, _missing(jobs))
             stop = stop or _shortfall(jobs, config.error_limit)
             results = build_results(jobs, manifest, stop, stage, notices)
             unsaved = _stopped(save)
@@ -185,6 +181,8 @@ def with_failed(config: TaskConfig) -> TaskConfig:
     """
     if config.failed_of is None or config.ids is not None:
         return config
+    from keju.results.samples import Samples
+
     run = open_run(config.failed_of, config.work_dir)
     wanted = {registry.get(name).name for name in config.datasets}
     sat = [exam.name for exam in run.manifest.benchmarks]
@@ -211,29 +209,56 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     """Make everything ready as `run_exams` does; whatever that refuses is refused."""
     config = with_failed(config)
     refuse_unknown_run(config)
-    stored = _stored(config)
-    if stored is not None and config.resume:
-        config = _with_protocols_of(stored, config)
+    config, stored = _resumed(config)
     jobs = make_jobs(config)
     model = make_model(config)
-    give_solvers(config, jobs, Path(config.work_dir))
+    _equip(config, jobs, Path(config.work_dir))
     for job in jobs:
         job.solver.check(model)
     stage = judge_stage(config, jobs)
     if stage is not None:
         stage.check()
     said: list[Notice] = []
-    if config.until_ci is not None or config.until_decided is not None:
+    if config.stops_early:
         said.append(Notice("dry_run_until"))
     if any(arm.acts for arm in config.arms):
         said.append(Notice("dry_run_episodes", {"most": config.agent.max_iterations + 1}))
     folder = Path(config.work_dir, stored.run if stored is not None else "")
     file = ManifestFile(folder, config, exams_of(jobs))
-    make_rule(config, jobs, file.manifest, stage)
+    _rule(config, jobs, file.manifest, stage)
     if stored is None:
         return Rehearsal(jobs, 0, said)
     recalled = _recalled(file, JobRequests(jobs), folder / FILE, said.append)
     return Rehearsal(jobs, recalled.count, said)
+
+
+def _equip(config: TaskConfig, jobs: Sequence[Job], folder: Path) -> list[Notice]:
+    """Give the jobs that act their tools; return what is to be told."""
+    if not any(job.acts for job in jobs):
+        return []
+    from keju.solvers.workshop import equip
+
+    return equip(config, jobs, folder)
+
+
+def _other_versions(file: ManifestFile) -> list[Notice]:
+    """The notice that a run which goes on is read with other versions than it was made with."""
+    if file.before is None:
+        return []
+    from keju.runs.sameness import other_versions
+
+    return other_versions(file.before, file.manifest.benchmarks)
+
+
+def _rule(
+    config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: JudgeStage | None
+) -> Rule | None:
+    """When enough was asked, where the task says so."""
+    if not config.stops_early:
+        return None
+    from keju.results.until import make_rule
+
+    return make_rule(config, jobs, manifest, stage)
 
 
 def _recalled(
@@ -243,9 +268,13 @@ def _recalled(
 
     Where the run grows, that is said and counted before anybody is asked. `path` is its journal.
     """
-    before, is_empty = file.before, not path.is_file() or not path.stat().st_size
-    found = [] if before is None or is_empty else differences(before, file.manifest)
-    refuse_another(file.manifest.run, found, 0)
+    before, run = file.before, file.manifest.run
+    found: list[Difference] = []
+    if before is not None and path.is_file() and path.stat().st_size:
+        from keju.runs.sameness import differences, refuse_another
+
+        found = differences(before, file.manifest)
+        refuse_another(run, found, 0)
     recalled = recall(
         requests,
         path,
@@ -253,10 +282,11 @@ def _recalled(
         ask_again=file.ask_again,
         find_unused=True,
     )
-    refuse_another(file.manifest.run, found, recalled.unused)
+    if found:
+        refuse_another(run, found, recalled.unused)
     whole = sum(job.units for job in requests.jobs)
     counts = {"known": recalled.count, "whole": whole, "asked": whole - recalled.count}
-    notices = other_versions(before, file.manifest.benchmarks)
+    notices = _other_versions(file)
     if found:
         listed = "; ".join(map(str, found))
         notices.append(Notice("run_grows", {"differences": listed, **counts}))
@@ -267,28 +297,28 @@ def _recalled(
     return recalled
 
 
-def _stored(config: TaskConfig) -> Manifest | None:
-    """The manifest of the run that `config` goes on with; UsageError if that was imported."""
-    if config.run_id is None or config.replace:
-        return None
-    folder = Path(config.work_dir, config.run_id)
-    manifest = Manifest.read(folder) if (folder / MANIFEST).is_file() else None
-    refuse_imported(config.run_id, manifest)
-    return manifest
+def _resumed(config: TaskConfig) -> tuple[TaskConfig, Manifest | None]:
+    """`config`, and the manifest of the run that it goes on with; UsageError if that was imported.
 
-
-def _with_protocols_of(stored: Manifest, config: TaskConfig) -> TaskConfig:
-    """`config` with the protocols of the run that it resumes, where it names none itself.
-
-    A later version may have another default; a run goes on as it began.
+    A run that is resumed keeps its protocols where the command names none: a later version may
+    have another default, and a run goes on as it began.
     """
+    folder = Path(config.work_dir, config.run_id or "")
+    if config.run_id is None or config.replace or not (folder / MANIFEST).is_file():
+        return config, None
+    from keju.runs.sameness import refuse_imported
+
+    stored = Manifest.read(folder)
+    refuse_imported(config.run_id, stored)
+    if not config.resume or config.protocol is not None:
+        return config, stored
     protocols = {exam.name: exam.protocol.name for exam in stored.benchmarks}
     args = dict(config.dataset_args)
-    for name in config.datasets if config.protocol is None else ():
+    for name in config.datasets:
         protocol = protocols.get(registry.get(name).name)
         if protocol and not args.get(name, {}).get("protocol"):
             args[name] = {**args.get(name, {}), "protocol": protocol}
-    return config.model_copy(update={"dataset_args": args})
+    return config.model_copy(update={"dataset_args": args}), stored
 
 
 def _earlier_judge(stored: Manifest | None, config: TaskConfig) -> JudgeConfig | None:
@@ -340,6 +370,9 @@ def judge_run(
     had complete grades they stay in force until the new ones are complete; a grading that stops
     early then leaves its verdicts and nothing else.
     """
+    from keju.runs.sameness import differences, refuse_another
+
+    display = display or Display()
     jobs = make_jobs(config)
     stage = judge_stage(config, jobs)
     if stage is None and config.judge is None:
@@ -363,9 +396,8 @@ def judge_run(
         for job in jobs:
             job.stopping = (file.manifest.stopped or {}).get(job.exam.benchmark)
         notices = damage_notices(run.damaged, _missing(jobs))
-        if display is not None:
-            for notice in notices:
-                display.note(notice.said)
+        for notice in notices:
+            display.note(notice.said)
         stop = None
         if stage is not None:
             stop = _stopped(partial(stage.grade, folder, file, display=display, strict=True))

@@ -262,6 +262,11 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = "auto"
 
+    @property
+    def continues_cue(self) -> bool:
+        """Whether the reply goes on from a prefilled turn, so that its first token is the label."""
+        return bool(self.prompt.cue and self.sampling.extra.get("continue_final_message"))
+
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Why an attempt gave no reply. The message never holds a secret."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keju.answers.inspect_choice import InspectChoiceReader
+from keju.answers.reader import InspectChoiceReader
 from keju.types import Sample
 
 SAMPLE = Sample(id="q", subset="s", index=0, text="?", target="A", choices=("a", "b", "c", "d"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keju.answers.negation import (
+from keju.answers.decision import (
     EXPLAINS,
     LINK,
     NEGATIVE,

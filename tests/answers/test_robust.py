@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.answers.evalscope import CHINESE, EvalScopeChoiceReader
 from keju.answers.kinds import Choice, Number
+from keju.answers.reader import CHINESE, EvalScopeChoiceReader
 from keju.answers.robust import RobustReader
 from keju.answers.wordings import ANSWER_COLON, ANSWER_IS
 from keju.types import Sample

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keju.answers.thinking import Thought, split_thinking
+from keju.answers.segments import Thought, split_thinking
 
 
 @pytest.mark.parametrize(

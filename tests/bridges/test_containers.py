@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from keju.config.sandbox import Sandbox as Settings
+from keju.config.arms import Sandbox as Settings
 from keju.solvers.sandbox.leftovers import leftovers
 from keju.solvers.sandbox.supervisor import PREFIX
 from tests.solvers.sandbox.attempts import documented, host, try_all

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from keju.cli import main
-from keju.config.servers import Scope, Server
+from keju.config.arms import Scope, Server
 from keju.errors import ConfigError
 from keju.solvers.mcp.tools import ServerTools
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost

@@ -11,7 +11,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from keju.config.sandbox import Sandbox as Settings
+from keju.config.arms import Sandbox as Settings
 from keju.solvers.sandbox import memory
 from keju.solvers.sandbox import sandbox as sandbox_module
 from keju.solvers.sandbox.sandbox import Sandbox

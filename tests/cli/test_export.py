@@ -13,7 +13,7 @@ import pytest
 from keju.files import natural_key
 from keju.models.scripted import ScriptedModel
 from keju.runs.journal import Journal, Records
-from keju.runs.judged import Grade, write_grades
+from keju.runs.run import Grade, write_grades
 from keju.types import Answer, Fault, Reading, Reply, Request, Score
 from tests.cli.conftest import Keju
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from keju.models.faults import Redactor
+from keju.models.base import Redactor
 from keju.models.openai.wire import normalise
 from keju.types import Record, Reply
 from tests.cli.conftest import Keju

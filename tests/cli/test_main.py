@@ -15,7 +15,7 @@ from typing import NoReturn
 import pytest
 
 from keju import __version__
-from keju.cli import COMMANDS, boundary, main
+from keju.cli import COMMANDS, common, main
 from keju.cli.command import COMMANDS as DECLARED
 from keju.errors import Interrupted, RunIncomplete
 from tests.cli.conftest import Keju
@@ -123,13 +123,13 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     )
     ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert ran.stderr == ""
-    assert ran.stdout.strip() in ("0", str(boundary.BROKEN_PIPE))
+    assert ran.stdout.strip() in ("0", str(common.BROKEN_PIPE))
 
 
 def test_broken_pipe_is_quiet(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keju.cli._help", _raise(BrokenPipeError()))
     ran = keju("--help")
-    assert (ran.code, ran.err) == (boundary.BROKEN_PIPE, "")
+    assert (ran.code, ran.err) == (common.BROKEN_PIPE, "")
 
 
 @pytest.mark.parametrize(

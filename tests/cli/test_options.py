@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from keju.cli import COMMANDS as ENTRIES
-from keju.cli.command import COMMANDS, Command
+from keju.cli.command import COMMANDS, Command, collect, parse, spread
 from keju.cli.options import MAPPING, OPTIONS, Option
-from keju.cli.parser import collect, parse, spread
 from keju.config import JudgeConfig, TaskConfig
-from keju.config.sandbox import Sandbox
+from keju.config.arms import Sandbox
 from keju.errors import UsageError
 from keju.messages import catalogue
 from tests.cli.conftest import Keju

@@ -146,7 +146,7 @@ sys.meta_path.insert(0, Interrupts())
 
 
 @pytest.mark.parametrize(
-    "place", ["keju.cli", "keju.cli.boundary", "keju.errors", "keju.messages", "keju.signals"]
+    "place", ["keju.cli", "keju.cli.common", "keju.errors", "keju.messages", "keju.signals"]
 )
 def test_ctrl_c_before_anything_listens_is_one_line_and_one_document(
     place: str, tmp_path: Path

@@ -10,7 +10,7 @@ import pytest
 
 from keju.config import GenerationConfig, TaskConfig
 from keju.config import load as settings
-from keju.config.text import mapping
+from keju.config.strict import mapping
 from keju.errors import ConfigError
 from keju.models.registry import is_local
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keju.config import GenerationConfig, TaskConfig
-from keju.config.text import mapping, scalar
+from keju.config.strict import mapping, scalar
 from keju.errors import KejuError
 from keju.files import LOG, TABLE, parse_json
 from keju.messages import printable

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keju.config.servers import Server, expand
+from keju.config.arms import Server, expand
 from keju.errors import ConfigError
 
 

@@ -11,7 +11,7 @@ import pytest
 from keju.cli import main
 from keju.config import GenerationConfig
 from keju.config.load import load
-from keju.config.text import scalar
+from keju.config.strict import scalar
 from keju.errors import ConfigError
 
 

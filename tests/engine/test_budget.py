@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keju.config import Budget, Price
-from keju.engine.budget import Ledger, Meter, Spending
+from keju.engine.limits import Ledger, Meter, Spending
 from keju.types import Usage
 
 

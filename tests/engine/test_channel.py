@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keju.engine.channel import Channel, Exchange, Limits
-from keju.engine.flow import Breaker, Concurrency, Rate
+from keju.engine.limits import Breaker, Concurrency, Rate
 from keju.errors import EndpointError, Interrupted
 from keju.models.base import Model
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling

@@ -10,8 +10,17 @@ from typing import Any
 import pytest
 
 from keju.judges.exam import JudgeExam, handed_in
-from keju.judges.prompts import RANGE_RULE, Kind, render
-from keju.judges.quoting import BRACKET, MARK, MOST_CHARACTERS, STAND_IN, fence, harmless
+from keju.judges.prompts import (
+    BRACKET,
+    MARK,
+    MOST_CHARACTERS,
+    RANGE_RULE,
+    STAND_IN,
+    Kind,
+    fence,
+    harmless,
+    render,
+)
 from keju.types import Sample
 
 

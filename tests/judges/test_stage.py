@@ -21,13 +21,11 @@ from keju.benchmarks.base import Reader
 from keju.errors import ConfigError, DataError, EndpointError
 from keju.judges import exam as exam_module
 from keju.judges import judge as judge_module
-from keju.judges import verdicts as verdicts_module
 from keju.judges.prompts import Kind
 from keju.results.schema import to_document
 from keju.results.score import score_run
 from keju.runs.journal import VERDICTS, Records
-from keju.runs.judged import GRADES
-from keju.runs.run import Run
+from keju.runs.run import GRADES, Run
 from keju.task import judge_run, run_exams
 from keju.types import Answer, Reading, Reply, Sample
 from tests.support.endpoint import FaultyEndpoint
@@ -394,7 +392,7 @@ def test_each_reply_is_graded_once_and_each_verdict_read_once(
 ) -> None:
     graded: list[str] = []
     read: list[str] = []
-    grade, verdict_of = OpenExam.grade, verdicts_module.read_verdict
+    grade, verdict_of = OpenExam.grade, exam_module.read_verdict
 
     def count_grade(exam: OpenExam, reply: Reply, sample: Sample, reader: Reader) -> Reading:
         graded.append(sample.id)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from keju.judges.exam import handed_in
+from keju.judges.exam import handed_in, read_verdict, score_of
 from keju.judges.prompts import Kind, render
-from keju.judges.verdicts import read_verdict, score_of
 from keju.types import Sample, Score
 
 

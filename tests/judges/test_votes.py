@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from keju.errors import DataError, UsageError
-from keju.judges.exam import wants_judge
+from keju.judges.exam import agreement, consistency, settled, wants_judge
 from keju.judges.quality import corrected_accuracy, describe, load_labelled, measure
-from keju.judges.verdicts import agreement, consistency, settled
-from keju.stats.judge import JudgeQuality, rogan_gladen
+from keju.stats.agreement import JudgeQuality, rogan_gladen
 from keju.types import Outcome, Sample, Score
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from keju.models.faults import MESSAGE_LENGTH, Redactor, refusal, retry_after
+from keju.models.base import MESSAGE_LENGTH, Redactor, refusal, retry_after
 
 
 def no_header(name: str) -> str | None:

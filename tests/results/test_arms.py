@@ -13,7 +13,7 @@ from keju.answers.robust import RobustReader
 from keju.answers.wordings import ANSWER_COLON
 from keju.config import Price
 from keju.engine.job import Job
-from keju.engine.tooluse import Call, ToolUse
+from keju.engine.tally import Call, ToolUse
 from keju.messages import Language
 from keju.report.arms import arm_table, pair_lines, pair_table
 from keju.report.format import Labels, money

@@ -16,9 +16,8 @@ from keju.benchmarks.base import Mean, Scores, Subset
 from keju.engine.tally import CODE, Tally
 from keju.results.schema import Timing, Usage
 from keju.results.summarise import summarise
-from keju.stats.distributions import student_t_quantile
 from keju.stats.estimate import Estimate
-from keju.stats.intervals import wilson
+from keju.stats.intervals import student_t_quantile, wilson
 from keju.types import OUTCOMES, Answer, Outcome, Reading, Sample, Score
 from tests.results.fake_exam import (
     REFERENCE,

@@ -16,8 +16,7 @@ from keju.config import TaskConfig
 from keju.engine.job import make_jobs
 from keju.engine.resume import JobRequests, recall, stored_replies
 from keju.runs.journal import FILE, Journal, Records
-from keju.runs.judged import Grade, write_grades
-from keju.runs.run import Run, counting, list_runs, open_run
+from keju.runs.run import Grade, Run, counting, list_runs, open_run, write_grades
 from keju.task import run_exams
 from keju.types import Answer, Fault, Reading, Record, Reply, Score
 

@@ -13,7 +13,7 @@ import pytest
 
 from keju.config import Agent, Price
 from keju.engine.channel import Channel, Exchange, Limits
-from keju.engine.tooluse import tool_use
+from keju.engine.tally import tool_use
 from keju.errors import ConfigError, EndpointError
 from keju.models.openai.client import OpenAIModel
 from keju.solvers.loop import ToolLoop

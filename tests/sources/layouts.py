@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keju.benchmarks import registry
-from keju.sources.layouts import Layout
+from keju.sources.folder import Layout
 
 LAYOUTS: dict[str, Layout] = {
     name: layout for name in registry.ROOMS if (layout := registry.get(name).layout) is not None

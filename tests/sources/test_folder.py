@@ -14,8 +14,7 @@ import duckdb
 import pytest
 
 from keju.errors import DataError, MissingExtra
-from keju.sources.folder import DataFolder, NoFolder
-from keju.sources.layouts import missing_parts, stem_of
+from keju.sources.folder import DataFolder, NoFolder, missing_parts, stem_of
 from tests.sources.layouts import LAYOUTS
 
 ROWS: list[dict[str, Any]] = [

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from keju.errors import DataError
-from keju.sources.folder import DataFolder, NoFolder
-from keju.sources.layouts import Layout
-from keju.sources.locate import locate
+from keju.sources.folder import DataFolder, Layout, NoFolder, locate
 from tests.sources.layouts import LAYOUTS
 
 ROW = '{"question_id": 1}\n'

@@ -11,8 +11,7 @@ import pytest
 
 from keju.errors import DataError
 from keju.sources.cache import receipts
-from keju.sources.layouts import HubName, Layout
-from keju.sources.locate import locate
+from keju.sources.folder import HubName, Layout, locate
 from keju.sources.pull import hub_repo, pull
 from tests.sources.hub import COMMIT, TOKEN, FileFault, LoopbackHub
 from tests.sources.layouts import BBH_SUBSETS, LAYOUTS

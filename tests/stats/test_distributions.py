@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as oracle  # type: ignore[import-untyped]
 
-from keju.stats.distributions import (
+from keju.stats.intervals import (
     Z95,
     chi_squared_survival,
     normal_quantile,

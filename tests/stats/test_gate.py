@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
 
-from keju.stats.distributions import binomial_at_least, student_t_survival
 from keju.stats.gate import at_least, no_worse_by
+from keju.stats.intervals import binomial_at_least, student_t_survival
 from keju.stats.paired import Difference, paired_difference
 
 

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as oracle  # type: ignore[import-untyped]
 
-from keju.stats.distributions import Z95, student_t_quantile
-from keju.stats.estimate import Gathered
+from keju.stats.estimate import Gathered, StratifiedMean, stratified_mean
 from keju.stats.intervals import (
     FEARED_CORRELATION,
+    Z95,
     Interval,
     Moments,
     bunched_wilson,
+    student_t_quantile,
     wilson,
 )
-from keju.stats.strata import StratifiedMean, stratified_mean
 
 
 def plain_se(values: Sequence[float]) -> float | None:

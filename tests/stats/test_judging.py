@@ -10,11 +10,16 @@ from hypothesis import strategies as st
 from scipy import stats as oracle  # type: ignore[import-untyped]
 
 from keju.errors import UsageError
-from keju.stats.agreement import cohens_kappa, kappa_of_labels, self_consistency
+from keju.stats.agreement import (
+    JudgeQuality,
+    cohens_kappa,
+    kappa_of_labels,
+    rogan_gladen,
+    self_consistency,
+)
 from keju.stats.intervals import wilson
-from keju.stats.judge import JudgeQuality, rogan_gladen
 from keju.stats.options import option_bias, recall_spread
-from keju.stats.variants import variance_shares
+from keju.stats.repeats import variance_shares
 
 
 def test_kappa_vector() -> None:

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats as oracle  # type: ignore[import-untyped]
 
 from keju.stats import paired
-from keju.stats.many import benjamini_hochberg, holm
 from keju.stats.paired import (
+    benjamini_hochberg,
     bonett_price,
     equivalent,
+    holm,
     mcnemar,
     no_worse,
     paired_difference,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keju.stats.estimate import Stratum, stratified_mean
 from keju.stats.intervals import Moments
 from keju.stats.repeats import ladder, majority_vote, pass_all_k, pass_at_k, variance_parts
-from keju.stats.strata import Stratum, stratified_mean
 
 
 @pytest.mark.parametrize(

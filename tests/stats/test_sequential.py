@@ -14,13 +14,18 @@ from hypothesis import strategies as st
 from scipy import integrate, special  # type: ignore[import-untyped]
 from scipy import stats as oracle
 
-from keju.stats.bootstrap import acceleration, bca_interval, bca_levels
-from keju.stats.distributions import normal_quantile
-from keju.stats.intervals import Moments, least_share
+from keju.stats.estimate import difference_estimate
+from keju.stats.intervals import (
+    Moments,
+    acceleration,
+    bca_interval,
+    bca_levels,
+    least_share,
+    normal_quantile,
+)
 from keju.stats.options import letter_prior, without_prior
 from keju.stats.paired import equivalent
 from keju.stats.power import total_of
-from keju.stats.predicted import difference_estimate
 from keju.stats.sequential import (
     LIKELY,
     always_valid_p,

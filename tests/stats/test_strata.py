@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keju.stats.estimate import Stratum, micro_weights, stratified_mean
 from keju.stats.intervals import Cluster, Moments, wilson
-from keju.stats.strata import Stratum, micro_weights, stratified_mean
 
 
 def stratum(n: int, correct: int, population: int = 0) -> Stratum:

@@ -2,27 +2,24 @@
 
 | a rule about | goes to |
 |---|---|
-| reasoning that is not the answer, ``<think>`` | `thinking` |
-| the prompt's own cues in a reply, what a reply calls the options | `cues` |
+| reasoning that is not the answer, ``<think>`` | `segments` |
 | where an answer begins and ends, what only dresses it (LaTeX, quotes), run-on | `segments` |
 | a wording that announces an answer: ``the answer is``, ``故选``, a box | `wordings` |
 | an option that is named without an announcement: ``I'd go with B``, a verdict | `plain` |
 | which of several answers counts, what corrects an answer | `decision` |
-| what denies, supposes or rejects an answer, or joins a second one to it | `negation` |
+| what denies, supposes or rejects an answer, or joins a second one to it | `decision` |
 | an option that a sentence names, by label or text, and whether it asserts it | `mentions` |
 | what the last sentence concludes, for the other kinds of answer | `endings` |
 | labels of options | `labels` |
 | options by their text, in any spelling, and by value | `options` |
 | numbers: how they are written, what makes one part of something else | `numbers` |
 | another kind of answer, or how a kind is read and compared | `kinds` |
-| replies that begin or end with an answer without announcing it | `edges` |
+| a reply that begins or ends with a mere answer, or with the prompt's own cues | `edges` |
 | the order of the steps | `robust` |
-| what is odd about a reply, whatever it answers: a refusal, a loop, leaked tokens | `oddities` |
-| the form of an answer that keeps a reader from finding it | `forms` |
+| what is odd about a reply, whatever it answers; the form that hides an answer | `oddities` |
 
 `reader` is the contract. Readers that somebody has published stand in their exam's room, except
-those that several exams share: EvalScope's and Inspect's readers of labels, and simple rules
-(`simple`).
+those that several exams share, which stand there too.
 
 Everything here is a pure function of text and runs in linear time: a looping reply of 100 kB is
 read in milliseconds. Nothing is ever guessed. Each pattern has a comment with an example of what it

@@ -1,8 +1,12 @@
-"""Which of several answers of a reply counts.
+"""What takes an answer back or sets a second one beside it, and which of several answers counts.
+
+`standing_of` looks at what stands before a marker (``I do not think that the answer is``); other
+rules at what follows an answer: ``(B) or maybe (A)`` offers two answers, ``B, not C`` names one,
+and ``B. A is too early`` goes on to discuss another. All patterns are possessive and linear.
 
 A reply may state an answer, take it back and state another; or state it and go on to a summary, an
 imagined next task, a list of other tasks' answers. Position alone cannot tell these apart, so the
-text between two answers decides:
+text between two answers decides (`decide`):
 
 1. a word of correction makes the later one count (``Wait``, ``I made a mistake``, ``更正``), and
    so do a later ``final answer`` and the protocol's own marker after another wording;
@@ -18,8 +22,220 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from keju.answers.endings import has_chinese
-from keju.answers.negation import HARMLESS
 from keju.answers.segments import AMBIGUOUS, Statement
+
+# --- before a marker ---------------------------------------------------------------------------
+
+Standing = Literal["stated", "denied", "alternative"]
+
+REACH = 80
+"""Characters before a marker that can still say something about it."""
+
+_SENTENCE_ENDS = ".\n!?;。；"
+HARMLESS = frozenset(
+    f"{opening}{word}".strip()
+    for opening in ("", "so ", "so, ", "thus, ", "therefore, ", "hence, ")
+    for word in ("", "the ", "final ", "the final ", "the correct ", "correct ")
+)
+"""Nearly all that really stands before a marker; what says more is looked at closely."""
+
+# ` the final correct `: what may stand between a denial and its marker, up to the marker.
+_THE = (
+    r"(?:\s+(?:the|my|our|your|its|this|an?|final|correct|right|best|true|actual|real|only|valid"
+    r"|good)\b)*+[\s*_]*+\Z"
+)
+# `not`, `don't`, `doubt`; not `no doubt`, `without a doubt`.
+_NEVER = (
+    r"(?:\bnot|\bnever|\bcannot|n[’']t|\bhardly|\bnor|\bneither|\bden(?:y|ies)"
+    r"|(?<!no )(?<!any )(?<!without )(?<!without a )(?<!little )\bdoubt\w{0,3})"
+)
+# ` is it true`, in `not is it true that the answer is`.
+_GLUE = (
+    r"(?:\s+(?:it|is|was|be|to|the|a|my|our|case|true|correct|right|certain|sure|clear|evident"
+    r"|obvious|likely|possible|plausible|think|believe|say|mean|claim|agree|suggest|conclude"
+    r"|expect|feel|know|convinced|necessarily|really|at|all|opinion|view|can|we|i|said)\b)*+"
+)
+# ` really think`, in `not really think the answer is`.
+_SAYING = (
+    r"(?:\s+(?:really|necessarily|to|be)\b)*+\s+(?:think|believe|say|mean|claim|agree|suggest"
+    r"|conclude|expect|feel|know|sure|certain|convinced|saying|thinking)"
+)
+# Somebody else's answer: `Some readers will say`, `you might think`; `很多人会`, `考生容易`.
+OTHERS = (
+    r"\b(?:one|some|others?|you|people|many|most|students?|someone|somebody|readers?|critics?)"
+    r"(?: (?:people|readers|students|of us))? (?:might|may|could|would|will|often|tend to)\b"
+    r"|\b(?:some|many|other|few|several) (?:students|people|readers|candidates|sources|textbooks"
+    r"|authors)\b"
+    r"|(?:很多|不少|许多|有些?|有的|部分|某些|大多数?)(?:人|同学|考生|学生|读者)|考生|同学们?"
+    r"|易错|误选|误以为"
+    r"|容易(?:错|误|选|认为|混淆)|易误"
+)
+# Line by line: `do not believe that the`, `not say the`, `is not the`; `the wrong `; `unlikely that
+# the`; `if it were the`; `我不认为正确`, `如果`; `不应该`, `无法直接`. Not `it is not D, so the`.
+_DENIAL = re.compile(
+    rf"{_NEVER}{_GLUE}\s+that{_THE}|{_NEVER}{_SAYING}{_THE}|{_NEVER}(?:\s+necessarily)?{_THE}"
+    rf"|\b(?:wrong|incorrect|false|untrue|invalid|no)\s+(?:final\s+)?\Z"
+    rf"|\b(?:wrong|incorrect|false|untrue|unlikely|impossible|implausible|doubtful)"
+    rf"(?:\s+to\s+\w{{1,10}})?\s+that{_THE}"
+    rf"|\b(?:if|whether|unless|supposed?|supposing|assumed?|assuming|imagine)"
+    rf"(?:\s+(?:that|it|is|were|was|true|case|we|i|you|say)\b)*+{_THE}"
+    rf"|(?:{OTHERS})(?: be tempted to)?(?: (?:think|say|believe|assume|argue|guess|answer|pick"
+    rf"|choose"
+    r"|conclude))?(?: that)?(?: the)?(?: \w+)?\s?\Z"
+    rf"|(?:如果|假如|倘若|假若|要是|假设|(?<![一-龥])若(?!干))[^。;；\n]*?(?:那么?|则|就|会|可能"
+    rf"|应该?)?"
+    r"(?:会|可|应|得到|得出)*\Z(?<!所以)(?<!因此)(?<!故)"
+    r"|(?:很多|不少|许多|有些?|有的|部分|某些)(?:人|同学|考生|学生|读者)[^。,，;；\n]{0,8}\Z"
+    r"|(?:误以为|容易|易|错误地|不小心)(?:会|被|误|错)?\Z"
+    r"|(?:不认为|不觉得|不是说|并不是|并非|不能说|不代表|不意味着|不等于|未必|是否|如果|假如"
+    r"|假设|倘若"
+    r"|怀疑|难道|错误的?|不正确的?)[^。,，;；!！?？\n]{0,6}\Z"
+    r"|(?:不(?:应[该当]?|能|会|可以?|要|该|宜)|无法|没有)(?:再|去|直接)?\Z",
+    re.IGNORECASE,
+)
+# `otherwise `, `or maybe the `; `否则`, `要么，`. Not `for the `.
+_ALTERNATIVE = re.compile(
+    rf"\b(?:or|otherwise|alternatively),?(?:\s+(?:else|maybe|perhaps|possibly|even|that)\b)*+"
+    rf"{_THE}|(?:否则|或者|要么)[,，]?\s?\Z",
+    re.IGNORECASE,
+)
+
+
+SUPPOSES = re.compile(
+    r"\b(?:if(?! (?:I|we) (?:had|have|must)| forced| pressed)|unless|suppos(?:e|ing)|assuming"
+    r"|were (?:it|the))\b|如果|假如|倘若|假若|要是|假设|万一|否则"
+    rf"|(?<![一-龥])若(?!干)|{OTHERS}",
+    re.IGNORECASE,
+)
+"""What makes a sentence a supposition, or what others may say."""
+
+
+# `answer would be`, after `if it were so, the`.
+_WOULD = re.compile(r"[Aa]nswer would\b")
+
+
+def standing_of(text: str, start: int) -> Standing:
+    """What the sentence before the marker at `start` makes of it.
+
+    ``It is not the case that the answer is`` denies what follows, ``if the answer is`` supposes it;
+    ``otherwise the answer is`` is one branch of two.
+    """
+    if start < 2 or text[start - 2] in _SENTENCE_ENDS or text[start - 1] == "\n":
+        return "stated"
+    if text[start - 6 : start] == ". The " or text[start - 9 : start] == ". So the ":
+        return "stated"  # the usual cases, at once
+    before = text[max(0, start - REACH) : start]
+    clause = before[1 + max(map(before.rfind, _SENTENCE_ENDS)) :]
+    if clause.strip(" *_#").lower() in HARMLESS:
+        return "stated"
+    if _DENIAL.search(clause) or (_WOULD.match(text, start) and SUPPOSES.search(clause)):
+        return "denied"
+    return "alternative" if _ALTERNATIVE.search(clause) else "stated"
+
+
+# --- between two answers and after them -------------------------------------------------------
+
+Strength = Literal["either", "joined", "apart"]
+"""An alternative; one more beside it; or merely next to it, where a remark may begin."""
+
+# Words that join two answers: `A or B`, `A 以及 B`; not the `or` of `for`.
+_WORDS = (
+    r"(?<![A-Za-z])(?:and/or|or|and|nor|even|maybe|perhaps|possibly|probably|potentially|also"
+    r"|then|but|yet"
+    r"|alternatively|either|both|else|otherwise|vs|versus|plus|through|to|as well as|followed by"
+    r"|it could be|could be|might be|it is|rather)\b"
+    r"|或者是?|或是|抑或|或|和|以及|与|與|及|还是|還是|也可能是?|也许是?|可能是?|甚至是?"
+)
+LINK = re.compile(
+    rf"(?:[\s*_`$\"'”’)\].}}/&+|,、，;；:：~～\-–—→⇒>=。]|\(\s?(?=(?:or|and|maybe|perhaps|possibly"
+    rf"|alternatively|also)\b)|{_WORDS})*+",
+    re.IGNORECASE,
+)
+"""All that can stand between two joined answers, ``) or maybe (``; matches nothing at all, too."""
+
+# `or maybe`, `/`, `还是`: one of the two; not `and`.
+_EITHER = re.compile(
+    r"\b(?:or|else|otherwise|alternatively|maybe|perhaps|possibly|probably|vs|versus|either"
+    r"|could be|might be)\b|[或/|~～]|还是|還是|可能|也许",
+    re.IGNORECASE,
+)
+# `,`, `&`, `and also`, `和`: both of them; not a full stop or a dash.
+_JOINT = re.compile(rf"[&+,、，]|{_WORDS}", re.IGNORECASE)
+
+FINAL = re.compile(
+    r"[\s*_`$\"'”’)\].!}。]*+(?:\Z|[,;/&|+、，；]|(?:or|and|vs|because|since|as)\b)", re.IGNORECASE
+)
+"""What follows an answer that stands for itself: ``.``, ``, or``, `` because``; not `` is too``."""
+
+NEGATIVE = re.compile(
+    r"[\s*_`\"'”’)\]]*+(?:,\s?)?"
+    r"(?:(?:which |that )?(?:is|was|are|were|be|would be|seems|looks)\b\s?"
+    r"(?:(?:also|both|all|clearly|simply|just|therefore|obviously|definitely|the)\s)*+"
+    r"(?:not\b|never\b|n[’']t|incorrect|wrong|false\b|invalid|impossible"
+    r"|implausible|unlikely|ruled out|eliminated|excluded|too\b|out\b|contradict|inconsistent)"
+    r"|(?:is|was|are|were|do|does|did|can|could|would)n[’']t\b|cannot\b|can[’']t\b"
+    r"|(?:do|does|did|can|could|would) not\b|fails?\b|contradicts?\b|violates?\b"
+    r"|only (?:if|when)\b|(?:似乎|看似|好像|貌似)(?!是?正确)"
+    r"|(?:选?项)?\s?是?[也都均皆]?(?:不(?!(?:是|选择?)\s?(?:选项)?\s?[(\[]?[A-Z](?![A-Z]))"
+    r"|错|误|排除|矛盾))",
+    re.IGNORECASE,
+)
+"""What follows an answer that is named only to say that it is wrong: `` is wrong``, ``项错误``.
+
+``B不是C`` says so of C and not of B.
+"""
+
+# The end of `B rather than the option (`, `B，而不是`; not of `B is no more than a guess, so`.
+REJECTS = re.compile(
+    r"(?:\b(?:not|never|neither|nor|no|than|unlike|except|excluding|without|against"
+    r"|instead of|opposed to|compared (?:to|with)|over|eliminat\w{1,4}|exclud\w{1,4}"
+    r"|reject\w{0,3}|rul\w{1,3} out|discard\w{0,3})|n[’']t|不是|而非|并非|不选|排除|而不)"
+    r"(?:\s+(?:the|an?|any|of|both|either|with|be|for|option|choice|options|answer)\b)*"
+    r"(?:选项)?[\s(*]*\Z",
+    re.IGNORECASE,
+)
+"""The end of what stands before a further answer that is rejected."""
+# `since`, `due`, `因为`; not `as well`, `in which case`, `而且`.
+EXPLAINS = re.compile(
+    r"\b(?:because|since|given|considering|due|while|whereas|though|although|which(?! case)|where"
+    r"|so|thus|therefore|making|leaving|meaning|after|by"
+    r"|(?<!well )(?<!much )(?<!likely )as(?! (?:well|much|likely)\b))\b"
+    r"|因为|由于|因此|所以|而(?!且)",
+    re.IGNORECASE,
+)
+"""The beginning of a reason: what is named after it is only discussed."""
+# The end of `C if it rains, otherwise the answer is (`; not of `C, or (`, which `LINK` matches.
+OFFERS = re.compile(
+    r"\b(?:or else|otherwise|alternatively|or maybe|or perhaps|or possibly|or even|in which case)\b"
+    r"[\s,:]*(?:it (?:is|would be|could be) |the (?:correct )?answer (?:is|would be) )?"
+    r"(?:the |an? )?(?:option |choice )?[\s*(\[]*\Z",
+    re.IGNORECASE,
+)
+"""The end of what stands before a further answer that is offered."""
+# `. `, `?"`, `。`; not the point of `3.5` or of `A vs. B`.
+SENTENCE_END = re.compile(r"(?<!\bvs)[.!?](?=[\"'”’*)]*(?:\s|\Z))|[;。！？；\n]")
+"""Where a sentence ends, and with it what is said of an answer."""
+
+
+def strength_of(link: str) -> Strength:
+    """How firmly what was matched by `LINK` joins two answers."""
+    if _EITHER.search(link):
+        return "either"
+    return "joined" if _JOINT.search(link) else "apart"
+
+
+def counts_as_second(text: str, link: str, end: int, after: int) -> bool:
+    """Whether an answer that `link` joins to another one stands beside it as a second answer.
+
+    It ends at `end`, and with its own option's text at `after`. A remark that it is wrong does not
+    count, nor does a sentence that merely begins with it.
+    """
+    strength = strength_of(link)
+    if strength == "either":
+        return True
+    if NEGATIVE.match(text, end):
+        return False
+    return strength == "joined" or FINAL.match(text, after) is not None
 
 
 class Stated(NamedTuple):

@@ -11,13 +11,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
+from keju.answers.decision import FINAL, LINK, counts_as_second, strength_of
 from keju.answers.endings import (
     BRIEF,
     last_count,
     last_verdict,
 )
 from keju.answers.labels import bare_label, read_label
-from keju.answers.negation import FINAL, LINK, counts_as_second, strength_of
 from keju.answers.numbers import (
     NUMBER_WORDS,
     comparable,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from keju.answers.negation import (
+from keju.answers.decision import (
     EXPLAINS,
     LINK,
     NEGATIVE,

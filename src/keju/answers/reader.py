@@ -1,10 +1,14 @@
-"""The contract of every reader."""
+"""The contract of every reader, and the published readers that several exams share: EvalScope's and
+Inspect's readers of labels, and simple rules that know no wording.
+"""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from keju.answers.segments import last_line
 from keju.types import Answer, Sample
 
 
@@ -46,3 +50,135 @@ class Reader(ABC):
         None says that it cannot be graded.
         """
         return float(self.matches(value, sample))
+
+
+class WholeReplyReader(Reader):
+    """The whole reply is the answer."""
+
+    name = "whole-reply"
+    marked = False
+
+    def __init__(self, other: Reader) -> None:
+        self._other = other
+
+    def part(self, text: str) -> str:
+        """What counts of a reply."""
+        return text.strip()
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        value = self.part(text)
+        return Answer(value, "strict") if value else Answer(reason="empty")
+
+    def matches(self, value: str, sample: Sample) -> bool:
+        return self._other.matches(value, sample)
+
+
+class LastLineReader(WholeReplyReader):
+    """The last line that is not blank is the answer."""
+
+    name = "last-line"
+
+    def part(self, text: str) -> str:
+        return last_line(text)
+
+
+ENGLISH = re.compile(r"ANSWER\s*+:\s*+\**+\s*+", re.IGNORECASE)
+"""``ANSWER : **``, in any case."""
+CHINESE = re.compile(r"答案\s*+[:：]\s*+\**+\s*+")
+"""``答案：``."""
+
+# `$\boxed{\text{`: what may stand between a marker and its labels.
+_TYPESETTING = re.compile(r"(?:(?:\$+|\\\(|\\(?:boxed|fbox|text|textbf|mathbf|mathrm)\s*\{)\s*)*+")
+# `(B)`, `【A、C】`; the labels are group 1.
+_BRACKETED = re.compile(r"[(\[（【]\s*+([A-Za-z\d](?:\s*[,，/、]\s*[A-Za-z\d])*+)\s*+[)\]）】]")
+# `A, C and more`: a run whose leading labels count.
+_RUN = re.compile(r"([A-Za-z\d][A-Za-z\d ,，/、]*+)")
+# `A`, `AC`, `and`.
+_WORD = re.compile(r"[A-Za-z\d]+")
+
+
+class EvalScopeChoiceReader(Reader):
+    """EvalScope 1.14: the last usable marker's label, else the last capital of the text.
+
+    The fallback is kept because published numbers contain it; it takes ``DNA`` for A and the
+    pronoun for I. `marker` is `ENGLISH` or `CHINESE`.
+    """
+
+    name = "evalscope"
+
+    def __init__(self, marker: re.Pattern[str] = ENGLISH) -> None:
+        self.marker = marker
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        labels = sample.labels
+        ends = [match.end() for match in self.marker.finditer(text)]
+
+        def first_usable(order: Iterable[int]) -> str:
+            """The first run of labels that follows one of the markers."""
+            return next((run for end in order if (run := _labels_at(text, end, labels))), "")
+
+        last = first_usable(reversed(ends))
+        if not last:
+            capital = next((letter for letter in reversed(text) if letter.isupper()), "")
+            if capital and capital in labels:
+                return Answer(capital, "fallback")
+            return Answer(reason="invalid_label" if capital else "no_marker")
+        if last not in labels or len(last) != 1:
+            return Answer(reason="ambiguous")
+        first = first_usable(ends) if len(ends) > 1 else last
+        return Answer(last, "strict", first=first if first != last and len(first) == 1 else None)
+
+
+def _labels_at(text: str, position: int, labels: str) -> str:
+    """The text at `position` as far as it is labels, with ``and`` and ``or`` only between two."""
+    typesetting = _TYPESETTING.match(text, position)
+    start = typesetting.end() if typesetting else position
+    for pattern in (_BRACKETED, _RUN):
+        match = pattern.match(text, start)
+        run, end, connector = match[1] if match else "", 0, False
+        for word in _WORD.finditer(run):
+            if set(word[0]) <= set(labels):
+                end, connector = word.end(), False
+            elif end and not connector and word[0].lower() in ("and", "or"):
+                connector = True
+            else:
+                break
+        if end:
+            return run[:end]
+    return ""
+
+
+_BLANKS = re.compile(r"\s{65,}")
+"""Runs of white space that are shortened, so that reading takes linear time."""
+_WRAPPED = (
+    (re.compile(r"\$\s*([A-Za-z\d][A-Za-z\d ,]*?)\s*\$"), r"\1"),  # `$B$`
+    (re.compile(r"\*\*\s*([A-Za-z\d][A-Za-z\d ,]*?)\s*\*\*"), r"\1"),  # `**B**`
+    # `ANSWER: (B)`: after a colon, a comma or nothing, and before the end of a line or sentence.
+    (re.compile(r"(^|[:,])(\s*)\(([A-Za-z\d])\)(?=\s*(?:[,.\n]|\Z))"), r"\1\2\3"),
+)
+_LINE = re.compile(r"^ANSWER\s*:\s*([A-Za-z\d ,]+)\s*(?:$|\n|\.)", re.IGNORECASE | re.MULTILINE)
+"""``ANSWER: B.`` at the start of a line, and nothing after it."""
+_ANYWHERE = re.compile(r"ANSWER\s*:\s*([A-Za-z\d ,]+)(?:\W|$)", re.IGNORECASE)
+"""``so ANSWER: B!``; it takes ``Answer: because`` for an answer."""
+
+
+class InspectChoiceReader(Reader):
+    """Inspect 0.3.285: the last line ``ANSWER: X``; without such a line the last ``ANSWER: X``.
+
+    What follows the last marker must be one label of the question, in either case, or there is no
+    answer; no other marker is tried.
+    """
+
+    name = "inspect"
+
+    def read(self, text: str, sample: Sample) -> Answer:
+        text = _BLANKS.sub(lambda blanks: blanks[0][:32] + blanks[0][-32:], text)
+        for pattern, inside in _WRAPPED:
+            text = pattern.sub(inside, text)
+        found = _LINE.findall(text) or _ANYWHERE.findall(text)
+        if not found:
+            return Answer(reason="no_marker")
+        named = [label for label in found[-1].strip().upper().split(",") if label]
+        if len(named) == 1 and named[0] in tuple(sample.labels):
+            return Answer(named[0], "strict")
+        return Answer(reason="invalid_label")

@@ -15,20 +15,20 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from keju.answers.cues import as_named, without_cues
-from keju.answers.decision import Stated, correction_in, decide
+from keju.answers.decision import Stated, correction_in, decide, standing_of
 from keju.answers.edges import (
     BARE,
     LABELLED,
+    as_named,
     end_of_reply,
     ends_a_list,
     introduced,
     leading_answer,
     leading_sentence,
+    without_cues,
 )
 from keju.answers.endings import CJK
 from keju.answers.kinds import Kind
-from keju.answers.negation import standing_of
 from keju.answers.options import echoes_options, flatten_options
 from keju.answers.reader import Reader
 from keju.answers.segments import (
@@ -42,8 +42,8 @@ from keju.answers.segments import (
     episodes,
     last_block,
     segment_at,
+    split_any_thinking,
 )
-from keju.answers.thinking import split_any_thinking
 from keju.answers.wordings import CHINESE, TOLERANT, announcements, normal_chinese
 from keju.types import Answer, Sample, Sign, Tier
 
@@ -74,6 +74,7 @@ _WIDE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 # The colon of `D:`, `The Fugitive:`; not of the cue `A:`.
 _COLON = re.compile(r"(?<!\bA)\s?:\s*\Z")
 _OPENS_LABEL = frozenset("([ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_CLOSES_LABEL = frozenset(")].:、")
 
 
 class RobustReader(Reader):
@@ -149,7 +150,8 @@ class RobustReader(Reader):
             text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
         if len(text) > 4 and sample.choices and text[0] in _OPENS_LABEL:
-            sample = as_named(text, sample)
+            label_end = text[2 if text[0] in "([" else 1]  # of `C) text`, `(C) text`
+            sample = as_named(text, sample) if label_end in _CLOSES_LABEL else sample
         return text, sample, False
 
     def fallback(self, text: str, sample: Sample) -> Answer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from keju.answers.negation import LINK, strength_of
+from keju.answers.decision import LINK, strength_of
 
 # --- English -----------------------------------------------------------------------------------
 

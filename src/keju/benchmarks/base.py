@@ -38,12 +38,10 @@ from keju.stats.estimate import Estimate, Repeats, mean_of_items
 from keju.types import Decode, Form, Outcome, Prompt, Reading, Reply, Sample
 
 if TYPE_CHECKING:
-    from keju.benchmarks.facts import GoldenCheck, Modes, Submit
+    from keju.benchmarks.facts import GoldenCheck, Modes, NotebookTask, Submit
     from keju.benchmarks.kit import Questions, Setup
-    from keju.benchmarks.notebook import NotebookTask
     from keju.benchmarks.wording import Prompts, Wording
-    from keju.sources.folder import DataFolder
-    from keju.sources.layouts import Layout
+    from keju.sources.folder import DataFolder, Layout
 
 
 class Named(typing.Protocol):

@@ -1,10 +1,11 @@
-"""What an exam declares for single commands: golden checks, a comparison of modes, a submission.
+"""What an exam declares for single commands: golden checks, a comparison of modes, a submission;
+and about questions that are worked on in a notebook, which solvers interpret.
 
 ``keju verify`` scores recorded sets whose scores are known. Such a set is a file of what a model
 said and a golden file with the figures it must give. The exam says how a set was made
 (`GoldenCheck.settings`) and which figures are compared (`GoldenCheck.figures`); results grades the
-rows and hands them over as `Recorded`. ``keju modes`` compares two runs as `Modes` says,
-and ``keju export --format submission`` writes the file that a `Submit` makes.
+rows and hands them over as `Recorded`. ``keju modes`` compares two runs as `Modes` says, and ``keju
+export --format submission`` writes the file that a `Submit` makes.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from keju.types import Outcome, Reading, Sample
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
+
 
 COUNT = 0.0
 """Tolerance of whole numbers."""
@@ -148,3 +150,27 @@ class Submit(Protocol):
         None stands for an answer that was not understood, and becomes `fill`. Without `partial`
         every question must have been asked.
         """
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotebookTask:
+    """A question with a folder of data, a notebook to analyse it in, and an answer to submit."""
+
+    check: Callable[[Iterable[Sample]], None]
+    """Refuses, before the first question, a run that lacks the data of one; ConfigError."""
+    prepare: Callable[[Sample, Path], Mapping[str, Any]]
+    """Puts a question's data into an empty folder; what it says of that stands in the record."""
+    objection: Callable[[Sample, str], str | None]
+    """What is wrong with a submitted answer, told to the model once; None if nothing is."""
+    answer_form: str
+    """What `submit_answer` wants, for its description."""
+    max_turns: int
+    cell_timeout: float
+    """Seconds for one cell."""
+    image: str = ""
+    """The image of the container to work in; empty for the local sandbox."""
+    images: bool = False
+    """Whether the model is shown the pictures that cells draw."""
+    rerun_all: bool = False
+    """Run the whole notebook after each edit, as upstream does, not the edited cell alone."""
+    language: Literal["python", "r"] = "python"

@@ -34,12 +34,10 @@ from keju.benchmarks.kit import (
     refuse_templates,
     usual_settings,
 )
-from keju.benchmarks.rotation import rotated
 from keju.benchmarks.samples import ShuffledSamples, select, with_ids
 from keju.config import DatasetArgs, GenerationConfig, TaskConfig
 from keju.errors import ConfigError, DataError, KejuError, Notice, did_you_mean
-from keju.sources.folder import DataFolder
-from keju.sources.locate import locate
+from keju.sources.folder import DataFolder, locate
 from keju.types import Sample, Sampling
 
 
@@ -131,7 +129,11 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
         own = (chosen.benchmark, arm)
         if any(own == (other.benchmark, other.arm) for other, _ in prepared):
             raise ConfigError("prepare_twice", benchmark=chosen.benchmark, name=name)
-        prepared.append((rotated(chosen, config.rotate_options), args))
+        if config.rotate_options > 1:
+            from keju.benchmarks.rotation import rotated
+
+            chosen = rotated(chosen, config.rotate_options)
+        prepared.append((chosen, args))
     if unknown:
         names = ", ".join(exam.benchmark for exam, _ in prepared)
         raise ConfigError("unknown_ids", id=min(unknown), n=len(unknown), names=names)

@@ -27,10 +27,10 @@ from keju.types import LABELS, Sample
 def rotated(exam: Exam, rotations: int) -> Exam:
     """`exam` with each question asked under the first `rotations` cyclic orders of its options.
 
-    With 1, or with nothing to ask, it is the exam itself. ConfigError where the options are not
+    With nothing to ask it is the exam itself. ConfigError where the options are not
     Keju's to arrange, or where no question has as many options as rotations are asked for.
     """
-    if rotations == 1 or not exam.samples:
+    if not exam.samples:
         return exam
     name = f"rotate_options: {exam.benchmark}"
     most = fewer = 0

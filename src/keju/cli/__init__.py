@@ -88,14 +88,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         _own_process()
-    from keju.cli.boundary import guarded
+    from keju.cli.common import guarded
 
     return guarded(_dispatch, list(argv))
 
 
 def _own_process() -> NoReturn:
     try:
-        from keju.cli.boundary import guarded, leave, open_streams
+        from keju.cli.common import guarded, leave, open_streams
 
         open_streams()
         code = guarded(_listening, sys.argv[1:])
@@ -106,7 +106,7 @@ def _own_process() -> NoReturn:
 
 def interrupted() -> NoReturn:
     """End the process as an interrupted command does."""
-    from keju.cli.boundary import guarded, leave
+    from keju.cli.common import guarded, leave
 
     def interrupt(_: list[str]) -> int:
         raise KeyboardInterrupt
@@ -150,7 +150,7 @@ def _dispatch(words: list[str]) -> int:
     if any(flag in options for flag in HELP_FLAGS):
         command.print_help(command.COMMANDS[name])
         return 0
-    from keju.cli.parser import run
+    from keju.cli.command import run
 
     return run(command.COMMANDS[name], rest)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from keju.cli.command import Output, command
-from keju.cli.common import reader_names, stored_run
+from keju.cli.command import command
+from keju.cli.common import Output, reader_names, stored_run
 
 
 @command(

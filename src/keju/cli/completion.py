@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import sys
 
-from keju.cli.command import Output, command
+from keju.cli.command import command
+from keju.cli.common import Output
 
 BASH = """\
 _keju() {{

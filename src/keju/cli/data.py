@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from keju.benchmarks import registry
-from keju.cli.command import Output, command
-from keju.cli.common import all_benchmarks, note, print_json, print_lines
+from keju.cli.command import command
+from keju.cli.common import Output, all_benchmarks, note, print_json, print_lines
 from keju.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def listing(data_dir: str | None) -> Output:
 
 
 def _folder(benchmark: Benchmark, data_dir: str | None, local_path: str | None) -> DataFolder:
-    from keju.sources.locate import locate
+    from keju.sources.folder import locate
 
     return locate(
         benchmark.name, benchmark.layout, local_path=local_path, data_dir=data_dir, offline=True

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from keju.cli.command import Output, command
-from keju.cli.common import exam_args
+from keju.cli.command import command
+from keju.cli.common import Output, exam_args
 
 
 @command(

@@ -9,7 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-from keju.cli.command import Output, command
+from keju.cli.command import command
+from keju.cli.common import Output
 from keju.errors import EndpointError, KejuError
 
 CORE = ("keju", "jinja2", "msgspec", "pydantic", "pyreqwest", "pyyaml", "rich", "typer")
@@ -47,7 +48,7 @@ def doctor(
     from keju.report.table import render_table
 
     checks = [*_software(), *_data(data_dir), *_folders(work_dir), *_sandboxes()]
-    from keju.config.providers import OPENAI, provider_of
+    from keju.config.address import OPENAI, provider_of
 
     provider = provider_of(model)
     if api_url is not None or provider != OPENAI:  # the others have an address of their own
@@ -141,7 +142,7 @@ def _sandboxes() -> Iterator[Check]:
     """Try each backend, and look for what sandboxes have left behind."""
     import asyncio
 
-    from keju.config.sandbox import Sandbox as Settings
+    from keju.config.arms import Sandbox as Settings
     from keju.solvers.sandbox.leftovers import leftovers
     from keju.solvers.sandbox.sandbox import Probe, Sandbox
     from keju.solvers.sandbox.supervisor import Supervisor
@@ -173,7 +174,7 @@ async def _reach(api_url: str, api_key: str | None, name: str | None) -> str:
 
     from keju.config import TaskConfig
     from keju.engine.channel import Channel, Limits
-    from keju.models.faults import refusal
+    from keju.models.base import refusal
     from keju.models.openai.client import HttpModel
     from keju.models.registry import fit_sampling, make_model
     from keju.models.transport import TransportError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, get_args
 
-from keju.cli.command import Output, command
-from keju.cli.common import note, print_lines, session_output
+from keju.cli.command import command
+from keju.cli.common import Output, note, print_lines, session_output
 from keju.cli.options import EXAMS, MODEL, PACE, RUN, TOOLS
 from keju.errors import UsageError
 from keju.messages import said

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keju.cli.command import Output, command
-from keju.cli.common import print_lines
+from keju.cli.command import command
+from keju.cli.common import Output, print_lines
 from keju.errors import Notice
 
 

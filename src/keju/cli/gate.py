@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from keju.cli.command import Output, command
-from keju.cli.common import exam_args
+from keju.cli.command import command
+from keju.cli.common import Output, exam_args
 
 
 @command(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from keju.cli.command import Output, command
-from keju.cli.common import print_lines, reader_names
+from keju.cli.command import command
+from keju.cli.common import Output, print_lines, reader_names
 from keju.messages import said
 
 ToolName = Literal["evalscope", "lm-eval", "inspect", "opencompass", "verifiers"]

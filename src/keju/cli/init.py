@@ -6,8 +6,8 @@ import re
 from importlib import resources
 from pathlib import Path
 
-from keju.cli.command import Output, command
-from keju.cli.common import print_lines
+from keju.cli.command import command
+from keju.cli.common import Output, print_lines
 from keju.errors import UsageError
 
 CONFIG = "config.yaml.txt"

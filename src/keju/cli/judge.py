@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from keju.cli.command import Output, command
-from keju.cli.common import print_lines, session_output, stored_run
+from keju.cli.command import command
+from keju.cli.common import Output, print_lines, session_output, stored_run
 
 
 @command(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keju.cli.command import Output, command
-from keju.cli.common import all_benchmarks, print_lines
+from keju.cli.command import command
+from keju.cli.common import Output, all_benchmarks, print_lines
 from keju.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keju.cli.command import Output, command
-from keju.cli.common import print_lines
+from keju.cli.command import command
+from keju.cli.common import Output, print_lines
 from keju.errors import ConfigError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from keju.config.servers import Server
+    from keju.config.arms import Server
     from keju.solvers.mcp.tools import ServerTools
 
 LONGEST_DESCRIPTION = 60
@@ -45,7 +45,7 @@ def check(config: str | None, call: list[str] | None) -> Output:
 
 def _wanted(call: list[str] | None) -> tuple[str, dict[str, Any]] | None:
     """The tool and its arguments in ``--call TOOL JSON``; no arguments are an empty object."""
-    from keju.config.text import mapping
+    from keju.config.strict import mapping
 
     if not call:
         return None

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from keju.cli.command import Output, command
-from keju.cli.common import note, print_lines
+from keju.cli.command import command
+from keju.cli.common import Output, note, print_lines
 
 
 @command(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from keju.cli.command import Output, command
-from keju.cli.common import args_of, note, print_lines, session_output
+from keju.cli.command import command
+from keju.cli.common import Output, args_of, note, print_lines, session_output
 from keju.cli.options import EXAMS, MODEL, PACE
 from keju.errors import UsageError
 from keju.messages import said

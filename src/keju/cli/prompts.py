@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from keju.cli.command import Output, command
-from keju.cli.common import exam_for, print_lines
+from keju.cli.command import command
+from keju.cli.common import Output, exam_for, print_lines
 
 
 @command(

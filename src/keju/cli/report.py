@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from keju.cli.command import Output, command
-from keju.cli.common import note, print_lines, stored_run
+from keju.cli.command import command
+from keju.cli.common import Output, note, print_lines, stored_run
 from keju.messages import said
 
 

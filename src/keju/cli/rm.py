@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 
-from keju.cli.command import Output, command
-from keju.cli.common import print_lines, stored_run
+from keju.cli.command import command
+from keju.cli.common import Output, print_lines, stored_run
 from keju.errors import UsageError
 
 

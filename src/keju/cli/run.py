@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keju.cli.command import Output, command
-from keju.cli.common import again_by, note, print_lines, session_output
+from keju.cli.command import again_by, command
+from keju.cli.common import Output, note, print_lines, session_output
 from keju.cli.evaluate import print_next_steps
 from keju.cli.options import EXAMS, MODEL, PACE, RUN
 from keju.errors import ConfigError, Notice, UsageError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from keju.cli.command import Output, command
-from keju.cli.common import all_benchmarks, print_json
+from keju.cli.command import command
+from keju.cli.common import Output, all_benchmarks, print_json
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 

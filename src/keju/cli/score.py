@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from keju.cli.command import Output, command
-from keju.cli.common import args_of, reader_names, stored_run, verdict_on
+from keju.cli.command import command
+from keju.cli.common import Output, args_of, reader_names, stored_run, verdict_on
 from keju.errors import UsageError
 
 

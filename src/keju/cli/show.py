@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keju.cli.command import Output, command
-from keju.cli.common import exam_for, note, print_lines, stored_run
+from keju.cli.command import command
+from keju.cli.common import Output, exam_for, note, print_lines, stored_run
 from keju.errors import KejuError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def stored_reply(
     """One stored question with all its replies that count; the prompt where its data is there."""
     import msgspec
 
-    from keju.judges.verdicts import GRADER as JUDGE
+    from keju.judges.exam import GRADER as JUDGE
     from keju.report.arms import printable_steps
     from keju.report.format import Labels
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keju.cli.command import Output, command
-from keju.cli.common import exam_for, print_lines
+from keju.cli.command import command
+from keju.cli.common import Output, exam_for, print_lines
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam

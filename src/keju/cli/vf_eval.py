@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from keju.cli.command import Output, command
-from keju.cli.common import note, print_lines, session_output
+from keju.cli.command import command
+from keju.cli.common import Output, note, print_lines, session_output
 from keju.errors import ConfigError, EndpointError
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def vf_eval(
     Open answers are judged where -a names the judge (llm_judge_model, llm_judge_base_url or
     llm_judge_api_key_var) and its key is set, and compared exactly where not.
     """
-    from keju.config.address import parse_address
-    from keju.config.providers import provider_of
+    from keju.config.address import parse_address, provider_of
     from keju.engine.job import make_jobs
     from keju.report.live import make_display
     from keju.solvers.sandbox.memory import available, shares
@@ -104,10 +103,9 @@ def _configure(
 ) -> tuple[TaskConfig, DatasetArgs]:
     """The configuration that the flags describe, and the benchmark's own settings in it."""
     from keju.benchmarks import registry
-    from keju.config.address import shown_url
+    from keju.config.address import provider_of, shown_url
     from keju.config.load import load
-    from keju.config.providers import provider_of
-    from keju.config.text import mapping
+    from keju.config.strict import mapping
     from keju.models.registry import is_local
 
     benchmark = registry.get(env)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from keju.cli.command import Output, command
-from keju.cli.common import note
+from keju.cli.command import command
+from keju.cli.common import Output, note
 from keju.errors import MissingExtra, UsageError
 
 

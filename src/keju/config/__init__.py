@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from keju.config.arms import Agent, Arm
-from keju.config.sandbox import Sandbox
-from keju.config.servers import Server
+from keju.config.arms import Agent, Arm, Sandbox, Server
 from keju.config.task import (
     Arranged,
     Budget,

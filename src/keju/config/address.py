@@ -1,9 +1,15 @@
-"""Where an endpoint is: from what a user types to the address of each route."""
+"""Where an endpoint is: from what a user types to the address of each route, and who serves models.
+
+A model's key and address may stand in the variables that other programs of its provider read;
+those of one provider are never sent to another. A short name such as ``anthropic:sonnet`` is made
+a full one when settings are read, so that a run asks, stores and resumes one and the same model.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from keju.errors import ConfigError
@@ -99,3 +105,37 @@ def shown_url(url: str) -> str:
     visible = re.split("[?#]", after, maxsplit=1)[0]
     host, slash, path = visible.partition("/")
     return f"{before}{separator}{host.rpartition('@')[2]}{slash}{path}"
+
+
+AS_OF: Final = "2026-11-16"
+"""When the short names were looked up."""
+SHORT_NAMES: Final = {
+    "anthropic:sonnet": "anthropic:claude-sonnet-5-5",
+    "anthropic:opus": "anthropic:claude-opus-5-5",
+    "anthropic:haiku": "anthropic:claude-haiku-5-5",
+}
+
+
+class Provider(NamedTuple):
+    """An API, the variables of its own programs, and the address that these take by default."""
+
+    key_variable: str
+    url_variable: str
+    home: str
+
+
+OPENAI: Final = Provider("OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1")
+ANTHROPIC: Final = Provider("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "https://api.anthropic.com")
+PROVIDERS: Final = {"": OPENAI, "anthropic": ANTHROPIC}
+"""By what stands before the colon of a model's name; any other name is at an OpenAI endpoint."""
+
+
+def provider_of(model: object) -> Provider:
+    """The provider of the model that a setting names."""
+    before = model.strip().partition(":")[0] if isinstance(model, str) and ":" in model else ""
+    return PROVIDERS.get(before, OPENAI)
+
+
+def full_name(model: str) -> str:
+    """A model's name with a short name made a full one; any other name as it is."""
+    return SHORT_NAMES.get(model.strip(), model)

@@ -15,10 +15,9 @@ from typing import Any, Final, get_origin
 
 from pydantic import AliasChoices, BaseModel
 
-from keju.config.providers import provider_of
-from keju.config.strict import alternatives, model_of
+from keju.config.address import provider_of
+from keju.config.strict import alternatives, document, model_of, scalar
 from keju.config.task import GenerationConfig, TaskConfig
-from keju.config.text import document, scalar
 from keju.errors import ConfigError, did_you_mean
 from keju.messages import text_of
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from keju.config.address import SHORT_NAMES
+from keju.config.arms import Server, expand_all
 from keju.config.load import Layer, canonical, merge
-from keju.config.providers import SHORT_NAMES
-from keju.config.servers import Server, expand_all
+from keju.config.strict import document
 from keju.config.task import TaskConfig
-from keju.config.text import document
 from keju.errors import ConfigError, Notice, did_you_mean
 
 BASELINE: Final = "baseline"

@@ -20,10 +20,9 @@ from pydantic import (
     model_validator,
 )
 
-from keju.config.arms import Agent, Arms
+from keju.config.address import full_name
+from keju.config.arms import Agent, Arms, Sandbox
 from keju.config.patterns import compiled
-from keju.config.providers import full_name
-from keju.config.sandbox import Sandbox
 from keju.config.strict import LARGEST, Count, Invalid, Seconds, Seed, StrictSettings, Whole
 from keju.errors import ConfigError, did_you_mean
 
@@ -397,6 +396,11 @@ class TaskConfig(StrictSettings):
     language: Literal["en", "zh"] = "en"
     """Language of the report."""
 
+    @property
+    def stops_early(self) -> bool:
+        """Whether a rule may end the asking before all questions were put."""
+        return self.until_ci is not None or self.until_decided is not None
+
     @field_validator("model")
     @classmethod
     def _full_name(cls, value: str) -> str:
@@ -436,7 +440,7 @@ class TaskConfig(StrictSettings):
             raise ConfigError("config_sample_without_limit", path="sample", sample=self.sample)
         if self.until_ci is not None and self.until_decided is not None:
             raise ConfigError("config_two_rules")
-        if self.arms and (self.until_ci is not None or self.until_decided is not None):
+        if self.arms and self.stops_early:
             raise ConfigError("config_rule_with_arms")
         for name in self.dataset_args:
             if name not in self.datasets:

@@ -17,11 +17,9 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from keju.config import Budget, TaskConfig
-from keju.engine.budget import Spending
-from keju.engine.flow import Breaker, Concurrency, Rate
+from keju.engine.limits import Breaker, Concurrency, Rate, Spending
 from keju.errors import EndpointError, KejuError, Notice, RunIncomplete
-from keju.models.base import Model, NotReady
-from keju.models.faults import fault_text
+from keju.models.base import Model, NotReady, fault_text
 from keju.types import Fault, FaultKind, Reading, Reply, Request, Sample, Sampling
 
 FINAL: frozenset[FaultKind] = frozenset({"bad_request", "context_length", "content_filter"})

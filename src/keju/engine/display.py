@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 
 class ArmStanding(NamedTuple):
@@ -65,8 +65,11 @@ class Progress:
     """Seconds to the end at the present pace, where a callback is told of it and it is known."""
 
 
-class Display(Protocol):
-    """Shows a run while it goes on. No call blocks or raises; `finish` may be called twice."""
+class Display:
+    """Shows a run while it goes on; this one shows nothing.
+
+    No call blocks or raises; `finish` may be called twice.
+    """
 
     def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
         """The run begins: `total` answers are wanted, of which `reused` are at hand."""
@@ -79,19 +82,3 @@ class Display(Protocol):
 
     def finish(self) -> None:
         """Show the last state and let go of the terminal."""
-
-
-class Silent:
-    """The display that shows nothing."""
-
-    def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
-        """Show nothing."""
-
-    def update(self, snapshot: Progress) -> None:
-        """Show nothing."""
-
-    def note(self, line: str) -> None:
-        """Show nothing."""
-
-    def finish(self) -> None:
-        """Show nothing."""

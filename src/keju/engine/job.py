@@ -17,10 +17,9 @@ from keju.benchmarks.choices import as_shown
 from keju.benchmarks.prepare import choose_readers, generation_of, prepare_exams, resolve_sampling
 from keju.config import Filters, TaskConfig
 from keju.config.patterns import compiled
-from keju.engine.budget import Ledger, Meter
 from keju.engine.channel import Exchange, Solver
-from keju.engine.tally import Tally, in_own_order
-from keju.engine.tooluse import ToolUse, tool_use
+from keju.engine.limits import Ledger, Meter
+from keju.engine.tally import Tally, ToolUse, in_own_order, tool_use
 from keju.errors import ConfigError
 from keju.models.registry import fit_sampling, model_name
 from keju.runs.manifest import Stopping, StoredData, StoredExam, StoredProtocol
@@ -80,6 +79,8 @@ class Job:
         self.sampling = sampling
         self.epochs = epochs
         self.arm = arm
+        self.acts = setup is not None or exam.notebook is not None
+        """Whether the model has tools, so that its replies are episodes."""
         self._repeat_seed = repeat_seed
         self.filters = filters if filters and (filters.remove_until or filters.regex) else None
         self.read_with(readers, keep_answers=detailed or epochs > 1 or exam.keeps_answers)

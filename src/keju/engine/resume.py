@@ -18,8 +18,8 @@ import msgspec
 
 from keju.benchmarks.choices import as_shown
 from keju.benchmarks.samples import DigestTable
-from keju.engine.budget import Meter
 from keju.engine.job import Job, exams_of, make_jobs
+from keju.engine.limits import Meter
 from keju.errors import UsageError
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import NEVER

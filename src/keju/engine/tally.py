@@ -1,4 +1,7 @@
-"""A scoreboard that stays small: one byte and one float for each question asked."""
+"""The scoreboards of a job: what its replies are worth, and what its episodes did with their tools.
+
+They stay small: one byte and one float for each question asked.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,10 +19,14 @@ from keju.types import (
     LABELS,
     SIGNS,
     UNSCORED,
+    CallKind,
+    Episode,
     Outcome,
     Reading,
     Sample,
     Sign,
+    Stop,
+    ToolCall,
     counted_outcomes,
 )
 
@@ -156,3 +164,50 @@ def in_own_order(reading: Reading, sample: Sample, order: Sequence[int]) -> Read
     moved = LABELS[own.index(order[LABELS.index(label)])]
     answer = msgspec.structs.replace(reading.answer, value=moved)
     return msgspec.structs.replace(reading, answer=answer)
+
+
+LOST: frozenset[Stop] = frozenset({"server_lost", "kernel_died"})
+"""Stop reasons of episodes whose last calls took the tools with them."""
+
+
+class Call(NamedTuple):
+    """One call of a tool."""
+
+    tool: str
+    kind: CallKind
+    seconds: float
+    queued: float
+    size: int
+    """Characters of its result."""
+
+
+class ToolUse(NamedTuple):
+    """One episode."""
+
+    stop: Stop
+    requests: int
+    calls: tuple[Call, ...]
+    unsafe: bool = False
+    """Whether its code ran without a sandbox."""
+
+
+def tool_use(episode: Episode) -> ToolUse:
+    """What an episode did: every call of the model, also those that were never answered.
+
+    A call without an answer crashed its server, or the episode ended before it was carried out.
+    """
+    unanswered: list[ToolCall] = []
+    calls: list[Call] = []
+    for turn in episode.turns:
+        if turn.role == "assistant":
+            unanswered += turn.calls
+        elif turn.role == "tool":
+            call = next((call for call in unanswered if call.id == turn.call), None)
+            if call is not None:
+                unanswered.remove(call)
+            tool = call.name if call is not None else ""
+            calls.append(Call(tool, turn.kind, turn.seconds, turn.queued, len(turn.text)))
+    kind: CallKind = "server_crash" if episode.stop in LOST else "broken_off"
+    calls += [Call(call.name, kind, 0.0, 0.0, 0) for call in unanswered]
+    kernel = episode.facts.get("kernel", {})
+    return ToolUse(episode.stop, episode.requests, tuple(calls), bool(kernel.get("unsafe")))

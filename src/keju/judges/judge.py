@@ -16,20 +16,17 @@ from msgspec.structs import astuple, replace
 
 from keju.benchmarks.prepare import resolve_sampling
 from keju.config import Budget, GenerationConfig, JudgeConfig, Price, TaskConfig
-from keju.config.address import parse_address
+from keju.config.address import parse_address, provider_of
 from keju.config.load import canonical
-from keju.config.providers import provider_of
 from keju.config.strict import StrictSettings
-from keju.engine.budget import Meter
 from keju.engine.channel import Channel, Exchange, Solver
 from keju.engine.job import Job, make_jobs
+from keju.engine.limits import Meter
 from keju.engine.resume import JobRequests, Recalled, recall
 from keju.engine.session import run_session
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
-from keju.judges import earlier
-from keju.judges.exam import JudgeExam
-from keju.judges.prompts import PROTOCOLS, VERSION, Kind
-from keju.judges.verdicts import TWO_VERDICTS, read_verdict, reading_of, settled
+from keju.judges.exam import TWO_VERDICTS, JudgeExam, read_verdict, reading_of, settled
+from keju.judges.prompts import FIRST_VERSION, PROTOCOLS, VERSION, Kind
 from keju.models.base import Model
 from keju.models.registry import fit_sampling, is_local, make_model, model_name
 from keju.runs.journal import Journal, Records
@@ -171,7 +168,7 @@ class Judge(Solver):
             if record.reply.error is None and not recalled.done[place][unit]:
                 self.jobs[place].recall(unit, record, trusted=True)
                 recalled.done[place][unit] = 1
-                self.replies[place].versions.add(earlier.VERSION)
+                self.replies[place].versions.add(FIRST_VERSION)
         return recalled
 
     def look_back(self, path: Path) -> None:

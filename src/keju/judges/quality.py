@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -10,13 +11,12 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from keju.errors import DataError
-from keju.judges.exam import handed_in
-from keju.judges.verdicts import score_of
-from keju.sources.formats import jsonl_rows, unpacked
-from keju.stats.distributions import Z95
+from keju.files import unpacking
+from keju.judges.exam import handed_in, score_of
+from keju.sources.files import jsonl_rows
+from keju.stats.agreement import JudgeQuality, rogan_gladen
 from keju.stats.estimate import Estimate
-from keju.stats.intervals import Interval, wilson
-from keju.stats.judge import JudgeQuality, rogan_gladen
+from keju.stats.intervals import Z95, Interval, wilson
 from keju.types import Sample
 
 
@@ -35,11 +35,12 @@ def load_labelled(path: Path, find: Callable[[str], Sample | None]) -> Labelled:
     question in this run, or `question` and `target`.
     """
     try:
-        raw = unpacked(path.read_bytes(), path.name, str(path))
+        raw = io.BytesIO(path.read_bytes())
     except OSError as error:
         raise DataError("labelled_unreadable", path=path, problem=error.strerror) from None
+    rows = unpacking(raw, str(path)) if path.name.endswith(".gz") else raw
     labelled = Labelled([], [])
-    for index, row in enumerate(jsonl_rows(raw, str(path))):
+    for index, row in enumerate(jsonl_rows(rows, str(path))):
         place = {"path": path, "row": index + 1}
         name = f"labelled_{index}"  # of the row, since a question may occur in several
         if "id" in row:

@@ -21,19 +21,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.benchmarks.grading import PASS
 from keju.config import JudgeConfig, TaskConfig
-from keju.engine.budget import Meter
 from keju.engine.channel import Channel, Limits
 from keju.engine.job import Job
+from keju.engine.limits import Meter
 from keju.engine.session import run_loop
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete, UsageError
-from keju.judges.exam import JudgeExam, Submission, submit
+from keju.judges.exam import (
+    BROKEN_OFF,
+    GRADES,
+    JudgeExam,
+    Submission,
+    agreement,
+    consistency,
+    is_tie,
+    submit,
+)
 from keju.judges.judge import Judge
 from keju.judges.prompts import PROTOCOLS
 from keju.judges.quality import corrected_accuracy, describe, load_labelled, measure
-from keju.judges.verdicts import BROKEN_OFF, GRADES, agreement, consistency, is_tie
 from keju.runs.journal import VERDICTS, Journal
-from keju.runs.judged import Grade
 from keju.runs.manifest import ManifestFile
+from keju.runs.run import Grade
 from keju.stats.estimate import Estimate
 from keju.types import Record, Sample
 

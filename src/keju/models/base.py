@@ -1,15 +1,22 @@
-"""What the engine needs of a model: one attempt at a time, no retries, no surprises."""
+"""What the engine needs of a model: one attempt at a time, no retries, no surprises. A refusal of
+an endpoint, its status and body, becomes a fault of a known kind.
+"""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from keju.errors import EndpointError
-from keju.models.faults import fault_text
-from keju.types import Fault, Reply, Request, Sampling
+from keju.messages import printable
+from keju.types import Fault, FaultKind, Reply, Request, Sampling
 
 BRIEF = 16
 """Tokens of a reply that only shows that a request is taken."""
@@ -86,3 +93,236 @@ def seed_of(request: Request) -> int | None:
         return request.seed
     seed: int | None = request.sampling.extra.get("seed", request.sampling.seed)
     return seed
+
+
+MESSAGE_LENGTH = 300
+SEARCHED_LENGTH = 2000
+"""How much of a message is searched for what it is about."""
+SHORTEST_SECRET = 4
+"""Shorter values are no secrets, and hiding them would garble every message."""
+SHORTEST_KEY = 8
+"""Shorter keys are placeholders such as ``EMPTY``, which an answer may well hold."""
+REDACTED = "[redacted]"
+REPLY_TEXTS = ("text", "reasoning", "raw", "model", "finish", "refusal", "request_id")
+"""What a model or its endpoint wrote of a reply, beside the tool calls."""
+
+BY_STATUS: dict[int, FaultKind] = {
+    401: "auth",
+    402: "auth",
+    403: "auth",
+    404: "not_found",
+    405: "not_found",
+    408: "timeout",
+    409: "server",
+    413: "context_length",
+    423: "server",
+    425: "server",
+    429: "rate_limit",
+    504: "timeout",
+    524: "timeout",
+}
+BY_CODE: dict[str, FaultKind] = {
+    "context_length_exceeded": "context_length",
+    "string_above_max_length": "context_length",
+    "content_filter": "content_filter",
+    "content_policy_violation": "content_filter",
+    "data_inspection_failed": "content_filter",
+    "insufficient_quota": "auth",
+    "invalid_api_key": "auth",
+    "model_not_found": "not_found",
+    "rate_limit_exceeded": "rate_limit",
+}
+"""Codes of OpenAI, Azure and DashScope that say more than the status does."""
+BY_MESSAGE: dict[FaultKind, re.Pattern[str]] = {
+    # "The response was filtered due to the content management policy", "Inappropriate content"
+    "content_filter": re.compile(
+        r"content.?(filter|policy|management)|responsible.?ai|inappropriate content"
+        r"|data.?inspection|safety (system|filter)|sensitive (content|words?)",
+        re.IGNORECASE,
+    ),
+    # "This model's maximum context length is 8192 tokens", "prompt (9000 tokens) exceeds the limit"
+    "context_length": re.compile(
+        r"context.?(length|window|size)|maximum (context|input|prompt)|too long|too many tokens"
+        r"|longer than the (model|context|maximum)|reduce the length"
+        r"|(prompt|input|request|tokens?)\b.{0,80}\bexceed"
+        r"|exceed.{0,80}\b(context|tokens?|length)",
+        re.IGNORECASE,
+    ),
+    # "The model `x` does not exist", "invalid model name"
+    "not_found": re.compile(
+        r"\bmodel\b.{0,120}(not (exist|found)|does ?n.t exist|not a valid model)|unknown model"
+        r"|no such model|invalid model( name)?\b",
+        re.IGNORECASE,
+    ),
+}
+"""What a message is about; the first pattern that matches decides."""
+_HTML = re.compile(r"^\s*(<!doctype|<html|<head)", re.IGNORECASE)
+"""The beginning of a page: ``<!DOCTYPE html>``."""
+_TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
+"""``502 Bad Gateway`` in ``<title>502 Bad Gateway</title>``."""
+
+
+class Redactor:
+    """Takes secrets out of text that others wrote.
+
+    Messages lose every secret. Replies lose `keys` alone, the secrets that are credentials: the
+    value of a plain header, such as a date, may be an answer.
+    """
+
+    def __init__(self, secrets: Iterable[str], keys: Iterable[str] = ()) -> None:
+        hidden = _parts(secrets, SHORTEST_SECRET)
+        self._pattern = re.compile("|".join(map(re.escape, hidden))) if hidden else None
+        self._keys = _parts(keys, SHORTEST_KEY)
+
+    def __call__(self, text: str) -> str:
+        """Return `text` without the secrets."""
+        return self._pattern.sub(REDACTED, text) if self._pattern is not None else text
+
+    def reply(self, reply: Reply) -> Reply:
+        """Return `reply` without the keys; nearly always that is `reply` itself."""
+        texts: dict[str, Any] = {name: getattr(reply, name) for name in REPLY_TEXTS}
+        if reply.tool_calls:
+            texts["tool_calls"] = msgspec.json.encode(reply.tool_calls).decode()
+        if reply.native:
+            texts["native"] = reply.native.decode("utf-8", "replace")
+        masked = {name: self._without_keys(text) for name, text in texts.items()}
+        if masked == texts:
+            return reply
+        if reply.tool_calls:
+            masked["tool_calls"] = tuple(msgspec.json.decode(masked["tool_calls"]))
+        if reply.native:
+            masked["native"] = masked["native"].encode()
+        return msgspec.structs.replace(reply, **masked)
+
+    def _without_keys(self, text: str) -> Any:
+        for key in self._keys:
+            text = text.replace(key, REDACTED)
+        return text
+
+    def __repr__(self) -> str:
+        return "Redactor()"
+
+
+def _parts(secrets: Iterable[str], shortest: int) -> list[str]:
+    """The secrets and their words, the longest first: ``Bearer x`` is found as ``x`` as well."""
+    parts = {part for secret in secrets for part in (secret, *secret.split())}
+    return sorted((part for part in parts if len(part) >= shortest), key=len, reverse=True)
+
+
+def one_line(text: str) -> str:
+    """`text` in one line of at most `MESSAGE_LENGTH` characters that no terminal obeys."""
+    line = printable(text[: 20 * MESSAGE_LENGTH], one_line=True)
+    return line if len(line) <= MESSAGE_LENGTH else line[: MESSAGE_LENGTH - 1] + "…"
+
+
+def fault_text(fault: Fault) -> str:
+    """A fault in words, its status first."""
+    return f"{fault.status}: {fault.message}" if fault.status else fault.message
+
+
+def refusal(
+    status: int, body: bytes, header: Callable[[str], str | None], redact: Redactor
+) -> Fault:
+    """The fault behind a reply whose status is not a success."""
+    if 300 <= status < 400:
+        message = f"the address redirects {_target(header('location') or '')}"
+        return Fault("not_found", one_line(redact(message)), status)
+    message, code = error_of(body)
+    wait = retry_after(header("retry-after-ms"), header("retry-after"))
+    kind = kind_of(status, message, code)
+    return Fault(kind, one_line(redact(message or f"status {status}")), status, wait)
+
+
+def _target(location: str) -> str:
+    """Where a redirect leads, without the credentials and the query of the address."""
+    try:
+        parts = urlsplit(location)
+    except ValueError:  # "http://[::1" is no address
+        return "elsewhere"
+    host = f"{parts.scheme}://{parts.hostname}" if parts.hostname else ""
+    return f"to {host}{parts.path}" if location else "elsewhere"
+
+
+def kind_of(status: int, message: str, code: str) -> FaultKind:
+    """Sort a refusal; a kind decides whether another attempt makes sense."""
+    if code in BY_CODE:
+        return BY_CODE[code]
+    searched = message[:SEARCHED_LENGTH]
+    by_message = next((kind for kind, p in BY_MESSAGE.items() if p.search(searched)), None)
+    # A 403 is about the key, unless its message is about the content.
+    if status in BY_STATUS and not (status == 403 and by_message == "content_filter"):
+        return BY_STATUS[status]
+    if status >= 500:
+        return "server"
+    return by_message or "bad_request"
+
+
+def error_of(body: bytes) -> tuple[str, str]:
+    """The message and code of an error body: OpenAI's shape, FastAPI's, plain text or HTML."""
+    try:
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        text = body.decode("utf-8", "replace")
+        if not _HTML.match(text):
+            return text, ""
+        title = _TITLE.search(text)
+        return f"an HTML page: {title[1].strip()}" if title else "an HTML page", ""
+    error = document.get("error", document) if isinstance(document, dict) else document
+    if not isinstance(error, dict):
+        return _text(error), ""
+    message = next((error[k] for k in ("message", "msg", "detail") if error.get(k)), "")
+    code = error.get("code") or error.get("type") or ""
+    if isinstance(message, list):
+        message = "; ".join(_text(part) for part in message[:3])
+    return _text(message), code if isinstance(code, str) else ""
+
+
+def _text(value: Any) -> str:
+    """A message in words: ``{"loc": ["body", "n"], "msg": "must be 1"}`` is "body.n: must be 1"."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and isinstance(value.get("msg"), str):
+        places = value.get("loc")
+        place = ".".join(map(str, places)) if isinstance(places, list) else ""
+        return f"{place}: {value['msg']}" if place else str(value["msg"])
+    return msgspec.json.encode(value).decode()
+
+
+def retry_after(
+    milliseconds: str | None, value: str | None, now: datetime | None = None
+) -> float | None:
+    """Seconds to wait by ``Retry-After-Ms`` or ``Retry-After`` (a number or an HTTP date)."""
+    for text, scale in ((milliseconds, 1000.0), (value, 1.0)):
+        try:
+            seconds = float(text or -1)
+        except ValueError:
+            continue
+        if 0 <= seconds < float("inf"):
+            return seconds / scale
+    try:
+        moment = parsedate_to_datetime(value or "")
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+    except (ValueError, OverflowError):  # no date, or one of the year 99999999999
+        return None
+
+
+# What clients write in place of a reply: `Error code: 400 - {…}`, `{"error": …}`, `No response`,
+# `openai.BadRequestError: …`, `502 Bad Gateway`, `<html>`. Not `Error bars are …`.
+_ERROR_TEXT = re.compile(
+    r"\s*+(?:(?:\[?ERROR\]?|Error|API error|Request failed)(?: code)?[:(]? ?\(?(?:HTTP )?[45]\d\d\b"
+    r"|(?:[\w.]+\.)?\w*(?:Error|Exception): |\[?ERROR\]?: |API (?:error|call failed)"
+    r"|HTTP(?:/\d\.\d)? ?[45]\d\d\b"
+    r"|\{\s*\"(?:error|detail)\"\s*:|(?:No response|None|null|undefined)[.]?\s*\Z"
+    r"|(?:[45]\d\d )?(?:Internal Server Error|Bad (?:Gateway|Request)"
+    r"|Service (?:Temporarily )?Unavailable"
+    r"|Gateway Time-?out|Too Many Requests|Request timed out|Connection error|Rate limit)"
+    r"|<!DOCTYPE html|<html)",
+    re.IGNORECASE,
+)
+
+
+def is_error_text(text: str) -> bool:
+    """Whether the text of a reply is what a client or a server says when a request failed."""
+    return _ERROR_TEXT.match(text) is not None

@@ -34,11 +34,6 @@ def common_length(first: Sequence[int], second: Sequence[int]) -> int:
     return next((place for place in range(least) if first[place] != second[place]), least)
 
 
-def continues_cue(request: Request) -> bool:
-    """Whether the reply goes on from a prefilled turn, so that its first token is the label."""
-    return bool(request.prompt.cue and request.sampling.extra.get("continue_final_message"))
-
-
 def shows_spaces(logprobs: Any) -> bool:
     """Whether a server writes the space before a token; some leave it out of all of them."""
     return any(_is_spaced(token) for each in _positions(logprobs) for token, _ in each.likeliest)
@@ -64,7 +59,7 @@ def label_values(
     if not positions:
         return None
     position: _Position | None = positions[0]
-    if request.sampling.form == "chat" and not continues_cue(request):
+    if request.sampling.form == "chat" and not request.continues_cue:
         position = _first_label(positions, request.labels)
     if position is None:
         return {}, None

@@ -20,8 +20,8 @@ from keju.results.samples import Samples
 from keju.results.schema import Comparison, Entry, Results, Row, SubsetChange
 from keju.results.score import current_results
 from keju.runs.run import Run
-from keju.stats.describe import quantile
 from keju.stats.estimate import Ends
+from keju.stats.intervals import quantile
 
 Kind = Literal["forest", "difference", "curve", "latency", "tokens", "outcomes"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -23,8 +23,7 @@ from keju.errors import MissingExtra, UsageError
 from keju.files import whole_file
 from keju.report import format as fmt
 from keju.report.format import Labels
-from keju.report.pages import make_environment
-from keju.report.tongues import HTML_LANG
+from keju.report.pages import HTML_LANG, make_environment
 
 FORMATS = (".svg", ".png", ".pdf")
 

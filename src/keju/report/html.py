@@ -17,12 +17,11 @@ from keju.engine.resume import JobRequests, answers_of
 from keju.errors import Notice, UsageError
 from keju.files import whole_file, write_json
 from keju.messages import Language
-from keju.report import arms, curves
+from keju.report import curves
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import Case, Gallery, choose
-from keju.report.pages import make_environment
-from keju.report.tongues import HTML_LANG, Tongues
+from keju.report.pages import HTML_LANG, Tongues, make_environment
 from keju.results.schema import NO_GOLD, Entry, Results, Timing, Usage, to_document
 from keju.results.score import current_results
 from keju.runs.folder import REPORT, RESULTS
@@ -153,10 +152,8 @@ def _context(
             for n, entry in enumerate(results.benchmarks)
         ],
         "overview": fmt.overview(results, labels),
-        "arms": arms.arm_table(results, labels),
+        "arms": _arms(results, labels) if any(e.arm for e in results.benchmarks) else None,
         "curves": curves.sections(results, labels),
-        "arm_pairs": arms.pair_table(results, labels),
-        "arm_lines": list(arms.pair_lines(results, labels)),
         "several_readers": any(len(family) > 1 for family in families),
         "disagreements": [
             {
@@ -195,12 +192,27 @@ def _context(
     }
 
 
+def _arms(results: Results, labels: Labels) -> dict[str, Any]:
+    """The arms of a run side by side."""
+    from keju.report.arms import arm_table, pair_lines, pair_table
+
+    return {
+        "lines": list(pair_lines(results, labels)),
+        "tables": [arm_table(results, labels), pair_table(results, labels)],
+    }
+
+
 def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, Any]:
     """One entry of the results, made ready for the template."""
     metrics = fmt.shown_metrics(entry, labels)
     chance = entry.metrics.get("chance")
+    tool_words, tools = "", None
+    if entry.tools is not None:
+        from keju.report import arms
+
+        tool_words, tools = arms.tool_words(entry, labels), arms.tool_table(entry, labels)
     notes = (
-        arms.tool_words(entry, labels),
+        tool_words,
         fmt.sign_words(entry, labels),
         fmt.error_words(entry.errors, labels),
         fmt.judge_words(entry.judge, labels),
@@ -241,7 +253,7 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
         "has_chance": any(row.chance is not None for row in entry.subsets),
         "usage": _amounts("usage", entry.usage, labels),
         "timing": _amounts("timing", entry.timing, labels),
-        "tools": arms.tool_table(entry, labels),
+        "tools": tools,
     }
 
 

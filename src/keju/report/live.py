@@ -1,4 +1,5 @@
-"""The live display of a run: a panel on a terminal, a few plain lines in a log, or nothing.
+"""The live display of a run: a panel on a terminal, a few plain lines in a log, a bar in a
+notebook, a function of the user's own, or nothing.
 
 Everything is drawn on the engine's own calls, throttled by the clock inside the snapshots: there
 is no thread, and an update that is not due costs a comparison.
@@ -8,12 +9,17 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from html import escape
 from itertools import chain
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from keju.engine.display import Display, Progress, Silent
+from keju.engine.display import Display, Progress
 from keju.messages import said
 from keju.report.format import (
     UNKNOWN,
@@ -25,12 +31,15 @@ from keju.report.format import (
     percent,
     printable,
 )
+from keju.stats.estimate import FEWEST
 from keju.stats.intervals import wilson
-from keju.stats.strata import FEWEST
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from rich.console import RenderableType
     from rich.live import Live
+
 
 REFRESH_SECONDS = 0.2
 RATE_WINDOW = 10.0
@@ -46,7 +55,7 @@ def make_display(stream: TextIO | None = None, *, quiet: bool = False) -> Displa
     """The display that suits `stream` (stderr by default): live on a terminal, else plain lines."""
     stream = stream if stream is not None else sys.stderr
     if quiet:
-        return Silent()
+        return Display()
     if stream.isatty() and os.environ.get("TERM") != "dumb":
         return LiveDisplay(stream)
     return LogDisplay(stream)
@@ -151,7 +160,7 @@ def _opening(total: int, reused: int, benchmarks: Sequence[str]) -> str:
     return line + said("live.reused", n=count(reused)) if reused else line
 
 
-class LogDisplay:
+class LogDisplay(Display):
     """Plain lines for a file or pipe: no control codes, few enough to read."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -198,15 +207,44 @@ class LogDisplay:
         self.note(", ".join([progress, *chain(*describe(snapshot, self._rates))]))
 
 
-class LiveDisplay:
-    """A panel that is redrawn in place on a terminal."""
+class Redrawn(Display):
+    """A display that is drawn anew in place, as often as a person can read."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._live: Live | None = None
+    def __init__(self) -> None:
         self._rates = Rates()
         self._last: Progress | None = None
         self._due = 0.0
+
+    def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
+        """Begin; a stage after another one begins anew."""
+        self._rates, self._due = Rates(), 0.0
+        self._last = Progress(done=reused, total=total)
+
+    def update(self, snapshot: Progress) -> None:
+        """Draw the state if it is time to."""
+        self._last = snapshot
+        if snapshot.elapsed >= self._due:
+            self._due = snapshot.elapsed + REFRESH_SECONDS
+            self._rates.add(snapshot)
+            self._draw(snapshot)
+
+    def finish(self) -> None:
+        """Draw the last state, once."""
+        last, self._last = self._last, None
+        if last is not None:
+            self._draw(last)
+
+    def _draw(self, snapshot: Progress) -> None:
+        raise NotImplementedError
+
+
+class LiveDisplay(Redrawn):
+    """A panel on a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self._live: Live | None = None
         self._title = ""
 
     def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
@@ -214,28 +252,17 @@ class LiveDisplay:
         from rich.console import Console
         from rich.live import Live
 
-        self._rates = Rates()
-        self._due = 0.0
+        super().start(total, reused, benchmarks)
         self._title = _opening(total, reused, benchmarks)
         console = Console(file=self._stream, force_terminal=True, highlight=False, markup=False)
-        self._last = Progress(done=reused, total=total)
         self._live = Live(
-            self._panel(self._last),
+            self._panel(Progress(done=reused, total=total)),
             console=console,
             auto_refresh=False,
             redirect_stdout=False,
             redirect_stderr=False,
         )
         self._live.start(refresh=True)
-
-    def update(self, snapshot: Progress) -> None:
-        """Redraw if it is time to."""
-        self._last = snapshot
-        if self._live is None or snapshot.elapsed < self._due:
-            return
-        self._due = snapshot.elapsed + REFRESH_SECONDS
-        self._rates.add(snapshot)
-        self._live.update(self._panel(snapshot), refresh=True)
 
     def note(self, line: str) -> None:
         """Print a line above the panel."""
@@ -246,11 +273,14 @@ class LiveDisplay:
 
     def finish(self) -> None:
         """Draw the last state and let go of the terminal."""
-        if self._live is None or self._last is None:
-            return
+        super().finish()
         live, self._live = self._live, None
-        live.update(self._panel(self._last), refresh=True)
-        live.stop()
+        if live is not None:
+            live.stop()
+
+    def _draw(self, snapshot: Progress) -> None:
+        if self._live is not None:
+            self._live.update(self._panel(snapshot), refresh=True)
 
     def _panel(self, snapshot: Progress) -> RenderableType:
         from rich.console import Group
@@ -280,3 +310,125 @@ def _write_line(stream: TextIO, line: str) -> None:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(printable(line).encode(encoding, "replace").decode(encoding) + "\n")
     stream.flush()
+
+
+Callback = Callable[[Progress], None]
+Shown = Callback | bool | None
+"""A function that is called with the state, True for a bar, False for nothing.
+
+None is a bar in a notebook and on a terminal, and nothing elsewhere.
+"""
+
+
+def display_for(progress: Shown) -> Display:
+    """The display that `progress` asks for."""
+    if callable(progress):
+        return CallbackDisplay(progress)
+    if progress is False:
+        return Display()
+    if _in_notebook():
+        return NotebookDisplay()
+    return make_display(sys.stderr, quiet=progress is None and not sys.stderr.isatty())
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+class CallbackDisplay(Redrawn):
+    """Calls a function with the state: at the start, at most five times a second, at the end.
+
+    One that raises is warned about and called no more; what was asked is worth more.
+    """
+
+    def __init__(self, callback: Callback) -> None:
+        super().__init__()
+        self._callback: Callback | None = callback
+
+    def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
+        """Tell of the beginning."""
+        super().start(total, reused, benchmarks)
+        self._last = None
+        self._tell(Progress(done=reused, total=total))
+
+    def finish(self) -> None:
+        """Tell of the last state, unless it was told."""
+        last, self._last = self._last, None
+        if last is not None:
+            self._tell(replace(last, left=0.0 if last.done == last.total else None))
+
+    def _draw(self, snapshot: Progress) -> None:
+        self._tell(replace(snapshot, left=self._rates.remaining(snapshot.total)))
+
+    def _tell(self, snapshot: Progress) -> None:
+        if self._callback is None:
+            return
+        try:
+            self._callback(snapshot)
+        except Exception as error:
+            self._callback = None
+            said = f"{type(error).__name__}: {error}"
+            warnings.warn(
+                f"the progress callback failed and is not called again: {said}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+class NotebookDisplay(Redrawn):
+    """A bar under the cell of a notebook."""
+
+    def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
+        """Put an empty bar under the cell."""
+        from IPython import display
+
+        super().start(total, reused, benchmarks)
+        self._title, self._notebook = ", ".join(benchmarks), cast(Any, display)
+        empty = self._notebook.HTML(self._bar(Progress(done=reused, total=total)))
+        self._handle = self._notebook.display(empty, display_id=True)
+
+    def note(self, line: str) -> None:
+        """Print a line."""
+        sys.stderr.write(f"{printable(line)}\n")
+
+    def _draw(self, snapshot: Progress) -> None:
+        self._handle.update(self._notebook.HTML(self._bar(snapshot)))
+
+    def _bar(self, snapshot: Progress) -> str:
+        parts = [part for words in describe(snapshot, self._rates) for part in words]
+        done = f"{count(snapshot.done)}/{count(snapshot.total)}"
+        text = " · ".join([printable(self._title, one_line=True), done, *parts])
+        total = max(snapshot.total, 1)
+        bar = f'<progress value="{snapshot.done}" max="{total}" aria-label="{escape(done)}">'
+        return f"<div>{bar}</progress> {escape(text)}</div>"
+
+
+class Posted(Display):
+    """A display on another thread than its loop's: every call is made on the loop, in order."""
+
+    def __init__(self, display: Display, loop: AbstractEventLoop) -> None:
+        self._display = display
+        self._loop = loop
+
+    def start(self, total: int, reused: int, benchmarks: Sequence[str]) -> None:
+        """Begin there."""
+        self._post(partial(self._display.start, total, reused, benchmarks))
+
+    def update(self, snapshot: Progress) -> None:
+        """Show the state there."""
+        self._post(partial(self._display.update, snapshot))
+
+    def note(self, line: str) -> None:
+        """Say it there."""
+        self._post(partial(self._display.note, line))
+
+    def finish(self) -> None:
+        """End there."""
+        self._post(self._display.finish)
+
+    def _post(self, call: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(call)

@@ -12,9 +12,12 @@ from itertools import combinations
 
 import msgspec
 
-from keju.answers.evalscope import EvalScopeChoiceReader
-from keju.answers.inspect_choice import InspectChoiceReader
-from keju.answers.simple import LastLineReader, WholeReplyReader
+from keju.answers.reader import (
+    EvalScopeChoiceReader,
+    InspectChoiceReader,
+    LastLineReader,
+    WholeReplyReader,
+)
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.grading import GRADED, PASS
 from keju.benchmarks.prepare import choose_readers
@@ -24,7 +27,7 @@ from keju.engine.resume import JobRequests, StoredReply, stored_replies
 from keju.errors import DataError, Notice, UsageError
 from keju.judges import judge_stage
 from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form
-from keju.results.cells import accuracy_of
+from keju.results.metrics import accuracy_of
 from keju.results.sittings import Sitting, changed_files, sittings_of
 from keju.runs.folder import command_name
 from keju.runs.run import Run, damage_notices, open_run

@@ -14,42 +14,39 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from keju.answers.forms import (
-    OWN_FORMS,
-    TRAITS,
-    announces,
-    denies,
-    form_traits,
-    is_json,
-    label_trait,
-    names_a_place,
-    says_in_words,
-    wording_of,
-)
 from keju.answers.kinds import SOLVED
 from keju.answers.numbers import number_of, numbers_in, plain_numerals
 from keju.answers.oddities import (
+    OWN_FORMS,
     TAIL,
+    TRAITS,
+    announces,
     breaks_off,
+    denies,
+    form_traits,
     gives_up,
     hedges,
+    is_json,
+    label_trait,
     leaks_tokens,
     leaves_placeholder,
     lone_label,
     lone_letter,
     loops,
+    names_a_place,
     names_several,
     no_option_fits,
     refuses,
+    says_in_words,
+    wording_of,
 )
 from keju.answers.options import labels_of_texts, names_any, resembles
 from keju.answers.robust import HEADS, RobustReader
-from keju.answers.segments import last_line
-from keju.answers.thinking import split_any_thinking
+from keju.answers.segments import last_line, split_any_thinking
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.grading import EXACT, UNDECIDED
 from keju.engine.job import READER_FAILED
-from keju.models.faults import is_error_text
+from keju.models.base import is_error_text
 from keju.types import CUT, FILTERED, Reading, Reply, Sample, Sampling
 
 END = 300

@@ -36,12 +36,9 @@ from keju.results.schema import (
     shown,
 )
 from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of, unlikes
-from keju.stats.describe import mean
-from keju.stats.distributions import student_t_quantile
 from keju.stats.estimate import MOST_UNGRADED
-from keju.stats.intervals import FEW_CLUSTERS
-from keju.stats.many import benjamini_hochberg, holm
-from keju.stats.paired import Difference, paired_difference
+from keju.stats.intervals import FEW_CLUSTERS, mean, student_t_quantile
+from keju.stats.paired import Difference, benjamini_hochberg, holm, paired_difference
 from keju.stats.power import (
     detectable_mean,
     items_needed_exactly,

@@ -8,7 +8,7 @@ import msgspec
 
 from keju.errors import Notice
 from keju.stats.estimate import Ends
-from keju.stats.many import SIGNIFICANT
+from keju.stats.paired import SIGNIFICANT
 
 
 class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from keju.results.curve import Curve, CurvePoint, Half
 from keju.results.schema import Entry
 from keju.stats.curve import Level, half_point, trend
-from keju.stats.many import benjamini_hochberg
+from keju.stats.paired import benjamini_hochberg
 
 
 def curves_of(entries: Iterable[Entry]) -> list[Curve]:

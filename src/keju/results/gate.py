@@ -21,8 +21,7 @@ from keju.results.schema import SCHEMA
 from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of
 from keju.stats.estimate import MOST_UNGRADED
 from keju.stats.gate import LEVEL, Gated, Verdict, at_least, decide, no_worse_by
-from keju.stats.many import holm
-from keju.stats.paired import paired_difference
+from keju.stats.paired import holm, paired_difference
 
 EXIT_CODES: dict[Verdict, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
 WORST: tuple[Verdict, ...] = ("fail", "inconclusive", "pass")

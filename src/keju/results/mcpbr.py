@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from keju.config import Price
-from keju.engine.budget import Meter
-from keju.engine.tooluse import tool_use
+from keju.engine.limits import Meter
+from keju.engine.tally import tool_use
 from keju.files import natural_key
 from keju.results.schema import Entry, Results, ToolStats
 from keju.runs.manifest import Manifest, now

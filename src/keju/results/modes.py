@@ -18,8 +18,7 @@ from keju.errors import Notice, UsageError
 from keju.results.sittings import Sitting, read_run, sitting_of
 from keju.results.summarise import WARN_ABOVE
 from keju.runs.run import list_runs
-from keju.stats.distributions import student_t_quantile
-from keju.stats.intervals import Interval, Moments
+from keju.stats.intervals import Interval, Moments, student_t_quantile
 from keju.stats.paired import in_range, paired_difference
 from keju.types import Outcome
 

@@ -22,7 +22,7 @@ from keju.config.strict import Invalid
 from keju.config.task import question_limit
 from keju.engine.job import Job
 from keju.errors import Notice, UsageError
-from keju.results.cells import accuracy_of, cluster_of
+from keju.results.metrics import accuracy_of, cluster_of
 from keju.results.sittings import read_run
 from keju.runs.folder import find_run
 from keju.runs.manifest import Manifest

@@ -10,20 +10,20 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from msgspec.structs import replace
 
-from keju.answers.thinking import as_reply
+from keju.answers.segments import as_reply
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.choices import recorded_gold
 from keju.benchmarks.kit import refuse
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.samples import DigestTable, restrict, text_digest
-from keju.engine.budget import Meter
 from keju.engine.job import Job
+from keju.engine.limits import Meter
 from keju.engine.tally import Tally
 from keju.errors import ConfigError, DataError, Notice
 from keju.files import read_rows
 from keju.models.openai.wire import finish_of
-from keju.results.cells import accuracy_of
+from keju.results.metrics import accuracy_of
 from keju.results.schema import Entry
 from keju.types import Reading, Reply, Sample, Sampling
 

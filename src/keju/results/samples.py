@@ -21,8 +21,7 @@ from keju.engine.job import make_jobs
 from keju.engine.resume import JobRequests, answers_of
 from keju.errors import MissingExtra, UsageError
 from keju.files import natural_key
-from keju.runs.judged import graded
-from keju.runs.run import Run
+from keju.runs.run import Run, graded
 from keju.types import UNSCORED, Answer, Outcome, Reading, Record, Sample, Score
 
 if TYPE_CHECKING:

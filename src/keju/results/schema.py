@@ -19,7 +19,7 @@ from keju.messages import catalogue
 from keju.results.curve import Curve
 from keju.runs.manifest import Stopping
 from keju.stats.estimate import Ends, Estimate
-from keju.stats.many import SIGNIFICANT as SIGNIFICANT
+from keju.stats.paired import SIGNIFICANT as SIGNIFICANT
 from keju.types import OUTCOMES, UNGRADED, Outcome, Sign
 
 SCHEMA = 1

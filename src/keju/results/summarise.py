@@ -22,10 +22,17 @@ from keju.benchmarks.samples import as_drawn
 from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import KejuError, Notice
-from keju.results.cells import Cell, accuracy_of, cluster_of, join, read_items, read_subset
-from keju.results.compare import compare_arms
 from keju.results.difficulty import curves_of
-from keju.results.metrics import chance_levels, metrics_of
+from keju.results.metrics import (
+    Cell,
+    accuracy_of,
+    chance_levels,
+    cluster_of,
+    join,
+    metrics_of,
+    read_items,
+    read_subset,
+)
 from keju.results.schema import (
     BEST,
     LISTED,
@@ -33,6 +40,7 @@ from keju.results.schema import (
     SCHEMA,
     WITHOUT_JUDGE,
     WORST,
+    Comparison,
     Entry,
     Errata,
     Errors,
@@ -43,14 +51,10 @@ from keju.results.schema import (
     Timing,
     Usage,
 )
-from keju.results.tool_stats import tool_notices, tool_stats
 from keju.runs.folder import command_name
 from keju.runs.manifest import Manifest, ManifestFile
-from keju.stats.describe import quantile
-from keju.stats.estimate import FEW_QUESTIONS
-from keju.stats.intervals import FEW_CLUSTERS
-from keju.stats.paired import paired_difference
-from keju.stats.strata import FEWEST
+from keju.stats.estimate import FEW_QUESTIONS, FEWEST
+from keju.stats.intervals import FEW_CLUSTERS, quantile
 from keju.types import UNGRADED, Fault
 
 if TYPE_CHECKING:
@@ -93,6 +97,11 @@ def build_results(
             tools=tools_of(file.manifest, job),
         )
     ]
+    comparisons: tuple[Comparison, ...] = ()
+    if any(job.arm for job in jobs):
+        from keju.results.compare import compare_arms
+
+        comparisons = tuple(compare_arms(jobs, price))
     return Results(
         schema=SCHEMA,
         run=file.manifest.run,
@@ -101,7 +110,7 @@ def build_results(
         complete=stop is None,
         stopped="" if stop is None else str(stop),
         stop=None if stop is None else stop.notice,
-        comparisons=tuple(compare_arms(jobs, price)),
+        comparisons=comparisons,
         curves=tuple(curves_of(entries)),
         **origin_of(file.manifest, file.path.parent),
     )
@@ -163,9 +172,12 @@ def entries_of(
     entries = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(exam, tally, reader=reader.name, usage=usage, timing=timing)
-        entry = replace(entry, stopping=job.stopping)
-        stats = tool_stats(job, tools or {})
-        entry = replace(entry, arm=job.arm, tools=stats).with_notices(tool_notices(job, stats))
+        entry = replace(entry, stopping=job.stopping, arm=job.arm)
+        if job.uses:
+            from keju.results.tool_stats import tool_notices, tool_stats
+
+            stats = tool_stats(job, tools or {})
+            entry = replace(entry, tools=stats).with_notices(tool_notices(job, stats))
         if kinds := Counter(fault.kind for fault in job.errors.values()).most_common():
             examples = examples_of(job.errors.values())
             entry = replace(entry, errors=Errors(dict(kinds), examples[kinds[0][0]], examples))
@@ -222,6 +234,10 @@ def _readers_apart(job: Job, place: int) -> Iterator[Notice]:
             if not alone:
                 item = unit // job.epochs
                 groups.append(cluster_of(exam, item) or str(item))
+    if all(first == second for first, second in pairs):
+        return
+    from keju.stats.paired import paired_difference
+
     apart = paired_difference(pairs, None if alone else groups)
     if apart is None or (apart.p >= NOISE and abs(apart.value) < A_POINT):
         return

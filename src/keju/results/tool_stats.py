@@ -8,10 +8,10 @@ from typing import Any
 
 from keju.benchmarks.grading import GRADED
 from keju.engine.job import Job
-from keju.engine.tooluse import Call
+from keju.engine.tally import Call
 from keju.errors import Notice
 from keju.results.schema import ToolRow, ToolStats
-from keju.stats.describe import mean, quantile
+from keju.stats.intervals import mean, quantile
 
 RARELY = 0.05
 """Share of episodes with a call below which tools that were offered hardly matter."""
@@ -21,13 +21,11 @@ UNKNOWN = "unknown_tool"
 """The kind of calls of tools that do not exist; they are counted, and no row of a tool has them."""
 
 
-def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats | None:
-    """How an arm's tools were used; None where it has none.
+def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats:
+    """How the tools of an arm that has any were used.
 
     `facts` is what the manifest tells of the arm: the names of its tools, what they cost.
     """
-    if not job.uses:
-        return None
     offered = [str(name) for name in facts.get("tools", ())]
     uses = job.uses.values()
     by_tool: dict[str, list[Call]] = defaultdict(list)
@@ -61,10 +59,8 @@ def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats | None:
     )
 
 
-def tool_notices(job: Job, stats: ToolStats | None) -> Iterator[Notice]:
+def tool_notices(job: Job, stats: ToolStats) -> Iterator[Notice]:
     """What could mislead about an arm with tools."""
-    if stats is None:
-        return
     if stats.offered and stats.with_calls < RARELY * stats.episodes:
         yield Notice("tools_hardly_used", {"part": stats.with_calls, "whole": stats.episodes})
     if stats.calls >= FEWEST_CALLS and stats.failed > MANY_FAIL * stats.calls:

@@ -2,7 +2,7 @@
 
 Both hold whenever they stop, however often they look (`keju.stats.sequential`): the interval of
 the one holds the truth at all looks at once with 95 %, and the other calls two equal systems
-different in at most 5 % of all runs. What may be looked at, and when, says `keju.engine.looks`.
+different in at most 5 % of all runs. What may be looked at, and when, says `keju.engine.queue`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from keju.benchmarks.base import Exam
 from keju.benchmarks.samples import as_drawn
 from keju.config import TaskConfig
 from keju.engine.job import Job
-from keju.engine.looks import Rule
+from keju.engine.queue import Rule
 from keju.engine.tally import Tally
 from keju.errors import ConfigError, UsageError
-from keju.results.cells import cluster_of, join, read_items, read_subset
-from keju.results.metrics import metrics_of
+from keju.results.metrics import cluster_of, join, metrics_of, read_items, read_subset
 from keju.results.schema import ACCURACY, WHOLE_SET, Metric
 from keju.results.sittings import sitting_of, sittings_of, unlikes
 from keju.runs.manifest import Manifest, Stopping
@@ -48,10 +47,8 @@ TIGHTEST = 1000
 
 def make_rule(
     config: TaskConfig, jobs: Sequence[Job], manifest: Manifest, stage: JudgeStage | None
-) -> Rule | None:
-    """The rule that a task names; refuses what no rule can work with. None if it names none."""
-    if config.until_ci is None and config.until_decided is None:
-        return None
+) -> Rule:
+    """The rule that a task names; refuses what no rule can work with."""
     if stage is not None:
         raise ConfigError("until_with_judge")
     for job in jobs:

@@ -129,9 +129,9 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def refuse_imported(run: str, before: Manifest | None) -> None:
+def refuse_imported(run: str, before: Manifest) -> None:
     """UsageError for a run whose replies another tool asked for."""
-    if before is not None and before.imported is True:
+    if before.imported is True:
         origin = before.origin or {}
         tool = f"{origin.get('tool', '')} {origin.get('version', '')}".strip() or "another tool"
         raise UsageError("run_imported", run=run, tool=tool)
@@ -146,10 +146,10 @@ def refuse_another(run: str, found: list[Difference], unused: int) -> None:
         raise UsageError(code, run=run, differences=listed, replies=unused)
 
 
-def other_versions(before: Manifest | None, today: list[StoredExam]) -> list[Notice]:
+def other_versions(before: Manifest, today: list[StoredExam]) -> list[Notice]:
     """The notice that protocols or readers have other versions than when a run was made."""
     told = []
-    stored = {exam.name: exam for exam in before.benchmarks} if before is not None else {}
+    stored = {exam.name: exam for exam in before.benchmarks}
     for exam in today:
         own = stored.get(exam.name)
         if own is None:

@@ -24,11 +24,10 @@ import msgspec
 from msgspec.structs import replace
 
 from keju.config import Agent, Budget, Price
-from keju.engine.budget import Spending
 from keju.engine.channel import Channel, Exchange, Solver
+from keju.engine.limits import Spending
 from keju.errors import ConfigError, EndpointError, KejuError, Notice
-from keju.models.base import Model
-from keju.models.faults import fault_text
+from keju.models.base import Model, fault_text
 from keju.runs.manifest import TOOLS_HASH
 from keju.solvers.textual import Textual
 from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost, ToolSource, schema_tokens

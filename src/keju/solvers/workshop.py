@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from keju.benchmarks.notebook import NotebookTask
+from keju.benchmarks.facts import NotebookTask
 from keju.config import Arm, TaskConfig
-from keju.config.sandbox import Sandbox as SandboxSettings
+from keju.config.arms import Sandbox as SandboxSettings
 from keju.engine.job import Job
 from keju.errors import Notice
 from keju.solvers.loop import ToolLoop
@@ -68,19 +68,15 @@ class ArmTools(Joined):
             await self._workshop.leave()
 
 
-def episodes_at_once(config: TaskConfig, jobs: Sequence[Job]) -> int:
-    """How many episodes can really run at a time: no more than there are."""
-    arms = {arm.name for arm in config.arms if arm.acts}
-    acting = [job.units for job in jobs if job.arm in arms or job.exam.notebook is not None]
-    return max(1, min(config.eval_batch_size, sum(acting)))
-
-
 def equip(config: TaskConfig, jobs: Sequence[Job], folder: Path | None) -> list[Notice]:
     """Give every job that acts its solver; return what the user has to know.
 
     Exams of one arm share its tools; an exam that works in notebooks has its own beside them.
+    `folder` is the run's, for what episodes leave behind; they leave nothing where there is none.
+    Nothing is started here.
     """
-    workshop = Workshop(config, episodes_at_once(config, jobs))
+    acting = sum(job.units for job in jobs if job.acts)  # no more episodes at once than there are
+    workshop = Workshop(config, max(1, min(config.eval_batch_size, acting)))
     arms = {arm.name: arm for arm in config.arms if arm.acts}
     shared: dict[str, ToolLoop] = {}
     for job in jobs:

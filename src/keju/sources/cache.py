@@ -12,8 +12,7 @@ from pathlib import Path
 import msgspec
 
 from keju.files import write_json
-from keju.sources.folder import DataFolder
-from keju.sources.layouts import HUB_NAMES, HubName, Layout
+from keju.sources.folder import HUB_NAMES, DataFolder, HubName, Layout
 
 _SHOWN_COMMIT = 12
 

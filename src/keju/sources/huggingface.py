@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from keju.errors import DataError, MissingExtra
 from keju.sources.cache import Receipt, Stored
 from keju.sources.fetch import Say, host_of
-from keju.sources.layouts import HubRepo, Layout
+from keju.sources.folder import HubRepo, Layout
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoFile

@@ -19,7 +19,7 @@ from keju.errors import DataError
 from keju.sources import fetch
 from keju.sources.cache import Receipt, Stored, cache_root
 from keju.sources.fetch import Say, host_of
-from keju.sources.layouts import HubRepo, Layout
+from keju.sources.folder import HubRepo, Layout
 
 DEFAULT_ENDPOINT = "https://www.modelscope.cn"
 LISTING, OTHER_LISTING = "repo/tree", "repo/files"

@@ -12,7 +12,7 @@ from keju.errors import DataError
 from keju.sources import fetch, huggingface, modelscope
 from keju.sources.cache import Receipt, cache_root, receipts, write_receipt
 from keju.sources.fetch import Say
-from keju.sources.layouts import Companions, HubName, HubRepo, Layout
+from keju.sources.folder import Companions, HubName, HubRepo, Layout
 
 DEFAULT_HUB: HubName = "huggingface"
 CLIENTS: dict[HubName, Callable[[str, Layout, HubRepo, Mapping[str, str], Say], Receipt]] = {

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from keju.stats.distributions import Z90, Z95, normal_survival
+from keju.stats.intervals import Z90, Z95, normal_survival
 
 STEPS = 400
 """Places between the easiest and the hardest difficulty at which half of the way is looked for."""

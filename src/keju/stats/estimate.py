@@ -1,17 +1,220 @@
-"""A number with its uncertainty: what exams and results say about a model."""
+"""The one estimator of a mean: over fixed strata, shared contexts and repeats; and the number with
+its uncertainty that exams and results say about a model.
+
+Subsets of an exam are chosen, not drawn, so they are strata; an exam without subsets is a single
+one. Clusters are real shared contexts, such as a passage, and may reach over several strata.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from keju.stats.intervals import Cluster, Moments
-from keju.stats.strata import FEWEST, Stratum, stratified_mean
+from keju.stats.intervals import (
+    Z95,
+    Cluster,
+    Interval,
+    Moments,
+    bunched_wilson,
+    mean,
+    student_t_quantile,
+)
+
+FEWEST = 5
+"""Below this number of items no interval is given: hardly any share would lie outside."""
+BORROWED = 0.5
+"""Items like those of the whole exam that each stratum is given when its variance is estimated."""
+
+
+class Stratum(NamedTuple):
+    """One subset: what was seen of it, and its size where only a part was drawn."""
+
+    moments: Moments
+    population: int = 0
+    """Size of the whole subset; 0 if all of it was asked."""
+    clusters: Mapping[str, Cluster] | None = None
+    """Its items by shared context; None where each stands alone."""
+    draws: int = 0
+    """Yes-or-no answers behind the values; 0 where the values are no shares of answers."""
+
+    @property
+    def unseen(self) -> float:
+        """Finite population factor: the share of the subset that was not asked, else 1."""
+        return 1 - self.moments.n / self.population if self.population > self.moments.n else 1.0
+
+
+class StratifiedMean(NamedTuple):
+    """A weighted mean of stratum means and how sure it is."""
+
+    value: float
+    se: float | None
+    """None for a single item or a single cluster."""
+    interval: Interval | None
+    """Inside [0, 1]; None for a single cluster, which shows no spread between clusters, and for
+    fewer than `FEWEST` items."""
+    n: int
+    n_eff: float
+    """The number of independent yes-or-no items that would leave the mean as unsure as it is."""
+    without_spread: int
+    """How many strata show no spread of their own, so that the whole exam's stands in."""
+    finite: bool
+    """Whether a part of a known whole was drawn, so that the rest alone is unsure."""
+    clusters: int | None = None
+    deff: float | None = None
+    """Design effect, (clustered SE / plain SE) squared; None where all scores are equal."""
+    t_interval: Interval | None = None
+    """Mean plus and minus t times the clustered SE; may pass 0 or 1."""
+
+
+def micro_weights(strata: Sequence[Stratum]) -> list[float]:
+    """Weights by size: of the whole subset where it is known, else of what was asked."""
+    sizes = [max(s.population, s.moments.n) for s in strata]
+    return [size / sum(sizes) for size in sizes]
+
+
+def stratified_mean(strata: Sequence[Stratum], weights: Sequence[float] = (1.0,)) -> StratifiedMean:
+    """The weighted mean with Wilson's interval at the effective size that its variance leaves.
+
+    Yes-or-no items of one stratum give Wilson's interval itself. Items that vary less (means of
+    repeats, strata that differ) raise the effective size, shared contexts lower it. Where values
+    are not all yes or no their variance is estimated, and Student's t takes the normal's place.
+    """
+    parts = list(zip(weights, strata, strict=True))
+    n = sum(stratum.moments.n for stratum in strata)
+    value = math.fsum(weight * stratum.moments.mean for weight, stratum in parts)
+    clusters = _residuals(parts)
+    bunched = 0 < len(clusters) < n
+    unseen = [1.0 if bunched else stratum.unseen for stratum in strata]
+    own = [stratum.moments.variance for stratum in strata]
+    lent = _lent_variances(parts)
+    scale = [w * w * left / s.moments.n for (w, s), left in zip(parts, unseen, strict=True)]
+    sizes = _sizes(parts, value, scale, lent)
+    binary = all(stratum.moments.binary for stratum in strata)
+    z = Z95 if binary or n < 2 else student_t_quantile(0.975, n - 1)
+    variances = [seen or given for seen, given in zip(own, lent, strict=True)]
+    spread = math.fsum(each * v for each, v in zip(scale, variances, strict=True))
+    alone = StratifiedMean(
+        value,
+        math.sqrt(spread) if n > 1 else None,
+        bunched_wilson(value, sizes.answers, sizes.items, sizes.answers / sizes.effective, z),
+        n,
+        sizes.effective,
+        sum(not variance for variance in own),
+        any(left < 1 for left in unseen),
+    )
+    mean = _with_clusters(alone, sizes, clusters, z) if bunched else alone
+    return mean if n >= FEWEST else mean._replace(interval=None, t_interval=None)
+
+
+def _lent_variances(parts: Sequence[tuple[float, Stratum]]) -> list[float]:
+    """The variance of one item of each stratum, from its own items and `BORROWED` ones.
+
+    A stratum of two items that are both right would claim to have no variance, one of a single
+    item has none to show. So each is given half an item like the whole exam, and the result is
+    divided by what it would be on average if all strata were alike. Single items then count with
+    the whole exam's variance, and strata of many items with their own.
+    """
+    mean = math.fsum(weight * stratum.moments.mean for weight, stratum in parts)
+    second = math.fsum(weight * stratum.moments.second for weight, stratum in parts)
+    alike = _variance_if_alike(parts)
+    variances = []
+    for weight, (own, *_) in parts:
+        total = own.n + BORROWED
+        centre = (own.n * own.mean + BORROWED * mean) / total
+        spread = (own.n * own.second + BORROWED * second) / total - centre**2
+        left = 1 - (own.n + 2 * BORROWED * weight + BORROWED**2 * alike) / total**2
+        variances.append(max(0.0, spread) / left if left > 1e-9 else 0.0)
+    return variances
+
+
+def _variance_if_alike(parts: Sequence[tuple[float, Stratum]]) -> float:
+    """The variance of the mean, in those of one item, if all items came from one pot."""
+    return math.fsum(weight * weight / stratum.moments.n for weight, stratum in parts)
+
+
+class _Sizes(NamedTuple):
+    """In how many items a mean is as unsure as it is."""
+
+    items: float
+    """If all items came from one pot, asked once."""
+    answers: float
+    """If the repeats of an item had nothing in common."""
+    effective: float
+    """As the variance of the mean tells: p(1 - p) over it is that variance."""
+
+
+def _sizes(
+    parts: Sequence[tuple[float, Stratum]],
+    value: float,
+    scale: Sequence[float],
+    variances: Sequence[float],
+) -> _Sizes:
+    """The sizes of a mean; `scale` weighs the `variances` of one item of each stratum.
+
+    Means of repeats that happen to be equal are not taken for certain: the effective size of
+    values that are not all yes or no never passes the number of answers behind them.
+    """
+    n = sum(stratum.moments.n for _, stratum in parts)
+    drawn = sum(stratum.draws for _, stratum in parts)
+    items = 1 / math.fsum(scale)
+    answers = items * max(1.0, drawn / n)
+    variance = math.fsum(each * own for each, own in zip(scale, variances, strict=True))
+    if n < 2 or value in (0.0, 1.0):
+        return _Sizes(items, answers, items)
+    if variance < 1e-15:
+        return _Sizes(items, answers, answers)
+    size = value * (1 - value) / (1 - _variance_if_alike(parts)) / variance
+    if math.isclose(size, items, rel_tol=1e-12):
+        size = items  # as for yes-or-no items of one stratum, but for rounding
+    if drawn and not all(stratum.moments.binary for _, stratum in parts):
+        size = min(size, answers)
+    return _Sizes(items, max(answers, size), size)
+
+
+def _residuals(parts: Sequence[tuple[float, Stratum]]) -> dict[str, float]:
+    """What each cluster adds to the weighted mean beyond what its items would on average."""
+    residuals: dict[str, float] = {}
+    for weight, stratum in parts:
+        own = stratum.moments
+        for name, cluster in (stratum.clusters or {}).items():
+            apart = weight * (cluster.total - cluster.n * own.mean) / own.n
+            residuals[name] = residuals.get(name, 0.0) + apart
+    return residuals
+
+
+def _with_clusters(
+    alone: StratifiedMean, sizes: _Sizes, residuals: Mapping[str, float], z: float
+) -> StratifiedMean:
+    """The mean as its clusters leave it; `alone` is the same mean of items without contexts.
+
+    A design effect below 1 is noise and adds no items. One above 1 is estimated from few clusters,
+    so that Student's t takes the place of `z`: the more, the larger the part of the variance is
+    that only the clusters show.
+    """
+    count, value = len(residuals), alone.value
+    if count == 1:
+        return alone._replace(se=None, interval=None, n_eff=1.0, clusters=1)
+    squares = math.fsum(residual**2 for residual in residuals.values())
+    se = math.sqrt(count / (count - 1) * squares)
+    deff = (se / alone.se) ** 2 if alone.se else None
+    t = student_t_quantile(0.975, count - 1)
+    effect = max(1.0, deff or 1.0)
+    size = alone.n_eff / effect
+    reach = z + (max(z, t) - z) * (1 - effect**-2)
+    return alone._replace(
+        se=se,
+        interval=bunched_wilson(value, sizes.answers, count, sizes.answers / size, reach),
+        n_eff=float(count) if deff is None else size,
+        clusters=count,
+        deff=deff,
+        t_interval=Interval(value - t * se, value + t * se),
+    )
+
 
 Ends = tuple[float, float]
 """Both ends of an interval."""
@@ -191,3 +394,25 @@ def mean_of_items(items: Iterable[Repeats], *, clustered: bool, draws: bool = Fa
             bounds = (total / size, (total + lost) / size)
             bounded.add(mean, bounds, group, draws=len(values) if draws else 0)
     return bounded.estimate()
+
+
+class Predicted(NamedTuple):
+    """A mean and its standard error, which counts only items without a score as unsure."""
+
+    value: float
+    se: float | None
+    """None for a single score."""
+
+
+def difference_estimate(predictions: Sequence[float], scores: Mapping[int, float]) -> Predicted:
+    """The mean of the predictions, corrected by what they miss on a random sample of items.
+
+    `scores` are the scores of the sample by position. Bad predictions widen the interval and do
+    not make it wrong.
+    """
+    missed = Moments.of(score - predictions[place] for place, score in scores.items())
+    if missed is None:
+        raise ValueError("a mean cannot be corrected without a single score")
+    value = (mean(predictions) or 0.0) + missed.mean
+    unseen = 1 - missed.n / len(predictions)
+    return Predicted(value, None if missed.se is None else math.sqrt(unseen) * missed.se)

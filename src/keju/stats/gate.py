@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from keju.stats.distributions import (
+from keju.stats.intervals import (
     binomial_at_least,
     normal_quantile,
     normal_survival,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from keju.stats.distributions import chi_squared_survival
+from keju.stats.intervals import chi_squared_survival
 
 _NEGLIGIBLE = 1e-9
 """Share of the largest variance below which a variance is rounding noise."""

@@ -1,7 +1,8 @@
 """Two runs, or two readers, on the same items: how far apart they are, and whether by chance.
 
 A pair is (first, second): what both scored on one item, in [0, 1]. A difference is first minus
-second, and may be anything in [-1, 1].
+second, and may be anything in [-1, 1]. Where many such tests are made at once, `holm` and
+`benjamini_hochberg` say which of them still count.
 """
 
 from __future__ import annotations
@@ -11,8 +12,14 @@ import random
 from collections.abc import Hashable, Sequence
 from typing import Literal, NamedTuple
 
-from keju.stats.distributions import Z95, normal_quantile, normal_survival, student_t_quantile
-from keju.stats.intervals import Interval, Moments
+from keju.stats.intervals import (
+    Z95,
+    Interval,
+    Moments,
+    normal_quantile,
+    normal_survival,
+    student_t_quantile,
+)
 
 ALL_SIGNS = 20
 """Differences up to which the permutation test goes through all sign vectors."""
@@ -199,3 +206,34 @@ def no_worse(difference: float, se: float, margin: float) -> Gate:
 def equivalent(difference: float, se: float, margin: float) -> float:
     """The p of two one-sided tests that the difference lies within the margin on both sides."""
     return max(normal_survival((sign * difference + margin) / se) for sign in (1, -1))
+
+
+SIGNIFICANT = 0.05
+"""The p below which a difference or a trend is called more than noise."""
+
+
+def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
+    """Adjusted p, in the order given: those at most q are false at a rate of at most q.
+
+    For looking at many subsets. The test is step-up: a p above its own limit still counts if a
+    larger one keeps its limit.
+    """
+    order = sorted(range(len(ps)), key=ps.__getitem__, reverse=True)
+    adjusted, least = [1.0] * len(ps), 1.0
+    for place, index in enumerate(order):
+        least = min(least, ps[index] * len(ps) / (len(ps) - place))
+        adjusted[index] = least
+    return adjusted
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Adjusted p, in the order given: among those at most alpha any error at all is that rare.
+
+    For gates.
+    """
+    order = sorted(range(len(ps)), key=ps.__getitem__)
+    adjusted, most = [0.0] * len(ps), 0.0
+    for place, index in enumerate(order):
+        most = max(most, min(1.0, ps[index] * (len(ps) - place)))
+        adjusted[index] = most
+    return adjusted

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from typing import NamedTuple
 
-from keju.stats.distributions import (
+from keju.stats.intervals import (
     Z95,
     normal_quantile,
     normal_survival,

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from keju.stats.distributions import Z95
+from keju.stats.intervals import Z95
 
 LEVEL = 0.05
 PLAIN = 0.5

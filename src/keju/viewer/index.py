@@ -21,8 +21,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from keju.runs.journal import FILE, Records
-from keju.runs.judged import GRADES, graded
-from keju.runs.run import Counting
+from keju.runs.run import GRADES, Counting, graded
 from keju.types import BROKEN_FINISHES, Outcome, Record, Tier
 
 _BATCH: Final = 1 << 20

@@ -17,8 +17,7 @@ from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import case_of
 from keju.report.html import shown_case, shown_reading
-from keju.report.pages import make_environment
-from keju.report.tongues import HTML_LANG
+from keju.report.pages import HTML_LANG, make_environment
 from keju.results.schema import Row
 from keju.runs.folder import command_name
 from keju.types import ALL_OUTCOMES, Outcome, Record

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from keju.answers.thinking import split_thinking
+from keju.answers.segments import split_thinking
 from keju.benchmarks.base import Exam
 from keju.benchmarks.bbh.facts import SUBSETS, Kind
 from keju.types import Sample

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from keju.answers.thinking import split_thinking
+from keju.answers.segments import split_thinking
 from keju.benchmarks.base import Exam
 from keju.benchmarks.grading import grade
 from keju.types import Reply, Sample

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keju.answers.thinking import as_reply
+from keju.answers.segments import as_reply
 from keju.errors import ConfigError, EndpointError, MissingExtra
 from keju.interop import verifiers
 from keju.interop.verifiers.exam import (

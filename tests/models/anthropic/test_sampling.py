@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keju.config import TaskConfig
-from keju.config.providers import SHORT_NAMES
+from keju.config.address import SHORT_NAMES
 from keju.errors import ConfigError
 from keju.models.anthropic.gates import GATES, gate_of
 from keju.models.anthropic.sampling import fit

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from keju.models.faults import Redactor
+from keju.models.base import Redactor
 from keju.models.openai.wire import normalise
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling, Usage
 from tests.models.helpers import request_of

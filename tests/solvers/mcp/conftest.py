@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from keju.config.servers import Server
+from keju.config.arms import Server
 from keju.solvers.mcp import server_tools
 from keju.solvers.mcp.tools import ServerTools
 from keju.solvers.sandbox.supervisor import Supervisor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keju.config.servers import Server
+from keju.config.arms import Server
 from keju.errors import ConfigError
 from keju.solvers.mcp.launch import launch_of
 

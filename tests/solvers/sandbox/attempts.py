@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from keju.config.sandbox import Sandbox as Settings
+from keju.config.arms import Sandbox as Settings
 from keju.solvers.sandbox.kernel import Kernel, KernelDied
 from keju.solvers.sandbox.output import CellResult
 from keju.solvers.sandbox.sandbox import Sandbox

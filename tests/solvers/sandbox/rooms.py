@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from keju.config.sandbox import Sandbox as Settings
+from keju.config.arms import Sandbox as Settings
 from keju.solvers.sandbox.kernel import Kernel
 from keju.solvers.sandbox.sandbox import Probe, Sandbox
 from keju.solvers.sandbox.supervise import below, table
@@ -69,7 +69,7 @@ def in_kernel(
 KEJU = """
 import asyncio, os, sys
 from pathlib import Path
-from keju.config.sandbox import Sandbox as Settings
+from keju.config.arms import Sandbox as Settings
 from keju.solvers.sandbox.sandbox import Sandbox
 
 DAEMON = "import os, time\\nif os.fork() == 0:\\n    os.setsid()\\n    time.sleep(600)\\n"

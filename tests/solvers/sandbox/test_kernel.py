@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import keju
-from keju.config.sandbox import Sandbox as Settings
+from keju.config.arms import Sandbox as Settings
 from keju.errors import ConfigError, UsageError
 from keju.solvers.sandbox import memory
 from keju.solvers.sandbox.backends import BACKENDS
@@ -306,7 +306,7 @@ def test_folders_nested_too_deep_for_python_are_removed(tmp_path: Path) -> None:
 PLAIN_USER = """
 import asyncio, os
 from pathlib import Path
-from keju.config.sandbox import Sandbox as Settings
+from keju.config.arms import Sandbox as Settings
 from keju.solvers.sandbox.sandbox import Sandbox
 
 async def main():

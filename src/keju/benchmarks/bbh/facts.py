@@ -14,7 +14,7 @@ from keju.benchmarks.base import Mean, Reference, ToolTask
 from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Part, Recorded, Sitting
 from keju.benchmarks.kit import Erratum, listed_faults
 from keju.errors import DataError, did_you_mean
-from keju.sources.layouts import Companions, HubRepo, Layout
+from keju.sources.folder import Companions, HubRepo, Layout
 
 Kind = Literal["choice", "bool", "yes_no", "valid", "integer", "brackets", "words"]
 """What an answer of a subset looks like; each kind has its own normal form."""

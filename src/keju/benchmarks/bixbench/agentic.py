@@ -14,7 +14,7 @@ from typing import Any, Final
 from keju.benchmarks.bixbench.args import BixBenchArgs
 from keju.benchmarks.bixbench.capsules import Capsules
 from keju.benchmarks.choices import label_lines
-from keju.benchmarks.notebook import NotebookTask
+from keju.benchmarks.facts import NotebookTask
 from keju.benchmarks.wording import Wording, check_template, words
 from keju.types import Sample
 

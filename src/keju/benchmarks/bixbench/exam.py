@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from keju.answers.thinking import split_any_thinking
+from keju.answers.segments import split_any_thinking
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Reader, Scores, Subset
 from keju.benchmarks.bixbench import agentic, open_answers, readers
 from keju.benchmarks.bixbench.args import AGENTIC_SETTINGS, BixBenchArgs

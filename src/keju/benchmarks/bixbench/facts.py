@@ -10,7 +10,7 @@ from keju.benchmarks.base import Reference, ToolTask
 from keju.benchmarks.bixbench.capsules import PULLED
 from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Recorded, Sitting
 from keju.benchmarks.kit import Erratum
-from keju.sources.layouts import HubRepo, Layout
+from keju.sources.folder import HubRepo, Layout
 
 VERSIONS = ("1.5", "1.0")
 HYPOTHESIS = "hypothesis"

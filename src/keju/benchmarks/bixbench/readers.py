@@ -12,9 +12,9 @@ from collections.abc import Callable
 from difflib import SequenceMatcher
 from unicodedata import normalize
 
+from keju.answers.decision import LINK, strength_of
 from keju.answers.kinds import Choice
 from keju.answers.labels import bare_label, read_label
-from keju.answers.negation import LINK, strength_of
 from keju.answers.numbers import comparable, number_of, range_of, same_number
 from keju.answers.reader import Reader
 from keju.answers.robust import RobustReader, statements

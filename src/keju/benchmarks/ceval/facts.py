@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from keju.benchmarks.base import Mean, Reference, ToolTask
 from keju.benchmarks.facts import Figure, Golden, GoldenCheck, Modes, Part, Recorded, Sitting
 from keju.errors import DataError, did_you_mean
-from keju.sources.layouts import HubRepo, Layout
+from keju.sources.folder import HubRepo, Layout
 
 Category = Literal["STEM", "Social Science", "Humanities", "Other"]
 Split = Literal["dev", "val", "test"]

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from keju.answers.evalscope import CHINESE as EVALSCOPE_CHINESE
-from keju.answers.evalscope import EvalScopeChoiceReader
 from keju.answers.kinds import Choice
 from keju.answers.labels import read_label
-from keju.answers.reader import Reader
+from keju.answers.reader import CHINESE as EVALSCOPE_CHINESE
+from keju.answers.reader import EvalScopeChoiceReader, Reader
 from keju.answers.robust import RobustReader
 from keju.answers.wordings import (
     CHINESE,

@@ -21,11 +21,10 @@ from keju.benchmarks.choices import check_choices
 from keju.benchmarks.custom.exam_file import FIELDS, NAMES, ExamFile, Kind
 from keju.benchmarks.custom.readers import ACCEPTED
 from keju.benchmarks.samples import DigestTable, StoredSamples, text_digest
-from keju.config.text import scalar
+from keju.config.strict import scalar
 from keju.errors import ConfigError, DataError, did_you_mean
 from keju.files import TABLE, parse_json
-from keju.sources.folder import DataFolder
-from keju.sources.layouts import SUFFIXES
+from keju.sources.folder import SUFFIXES, DataFolder
 from keju.types import LABELS, Sample
 
 QUESTION = ("question", "input")

@@ -22,8 +22,7 @@ from keju.benchmarks.wording import (
 )
 from keju.config import DatasetArgs
 from keju.config.patterns import compiled
-from keju.config.strict import explain
-from keju.config.text import document
+from keju.config.strict import document, explain
 from keju.errors import ConfigError, DataError
 from keju.types import Sample
 

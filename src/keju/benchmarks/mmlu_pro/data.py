@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from keju.benchmarks.choices import check_choices
 from keju.errors import DataError, Notice, did_you_mean
 from keju.files import parse_json
-from keju.sources.layouts import HubRepo, Layout
+from keju.sources.folder import HubRepo, Layout
 from keju.types import LABELS, Sample
 
 if TYPE_CHECKING:

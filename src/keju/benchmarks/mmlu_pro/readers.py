@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 
-from keju.answers.evalscope import EvalScopeChoiceReader
-from keju.answers.inspect_choice import InspectChoiceReader
 from keju.answers.kinds import Choice
-from keju.answers.reader import Reader
+from keju.answers.reader import EvalScopeChoiceReader, InspectChoiceReader, Reader
 from keju.answers.robust import RobustReader
 from keju.answers.wordings import ANSWER_COLON, ANSWER_IS
 from keju.types import Answer, Sample

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from keju.answers.thinking import as_reply
+from keju.answers.segments import as_reply
 from keju.benchmarks import registry
 from keju.benchmarks.base import ToolTask
-from keju.config.text import scalar
+from keju.config.strict import scalar
 from keju.errors import ConfigError, DataError, UsageError
 from keju.files import LOG, json_rows, parse_json
-from keju.models.faults import REDACTED, kind_of, one_line
+from keju.models.base import REDACTED, kind_of, one_line
 from keju.models.openai.wire import finish_of
 from keju.types import FILTERED, Fault, FaultKind, Reply, Usage
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from keju.answers.thinking import split_thinking
+from keju.answers.segments import split_thinking
 from keju.errors import DataError, UsageError
 from keju.interop.imports.log import (
     PREDICTIONS,

@@ -22,7 +22,6 @@ from keju.errors import ConfigError, EndpointError, KejuError
 from keju.judges.exam import JudgeExam, submit
 from keju.judges.judge import Judge
 from keju.models.openai.wire import BodyBuilder
-from keju.solvers.arms import give_solvers
 from keju.solvers.loop import ToolLoop
 from keju.types import OUTCOMES, Message, Reading, Record, Reply, Sample
 
@@ -119,7 +118,9 @@ class ExternalExam:
         return await asyncio.shield(self._opening)
 
     async def _equip(self) -> ToolLoop:
-        for notice in give_solvers(self._config, [self._job], None):
+        from keju.solvers.workshop import equip
+
+        for notice in equip(self._config, [self._job], None):
             logger.warning("%s: %s", self.exam.benchmark, notice.text())
         loop = self._job.solver
         assert isinstance(loop, ToolLoop)

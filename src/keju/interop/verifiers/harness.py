@@ -19,8 +19,7 @@ from keju.engine.channel import Channel, Limits, Solver
 from keju.errors import KejuError
 from keju.interop.verifiers.exam import UNANSWERED, ExamSpec, Ungraded, open_exam
 from keju.interop.verifiers.tools import Function, Functions, choose
-from keju.models.base import Model
-from keju.models.faults import Redactor, refusal
+from keju.models.base import Model, Redactor, refusal
 from keju.models.openai.wire import BodyBuilder, normalise
 from keju.models.transport import Transport, TransportError
 from keju.solvers.loop import ToolLoop

@@ -8,7 +8,7 @@ from typing import Any
 import verifiers as vf
 from datasets import Dataset
 
-from keju.answers.thinking import as_reply
+from keju.answers.segments import as_reply
 from keju.benchmarks import registry
 from keju.errors import ConfigError, KejuError
 from keju.interop.verifiers.exam import (

@@ -11,7 +11,7 @@ import msgspec
 import verifiers.v1 as vf
 from pydantic import Field, create_model
 
-from keju.answers.thinking import as_reply
+from keju.answers.segments import as_reply
 from keju.benchmarks import registry
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, KejuError

@@ -11,17 +11,20 @@ from typing import Any, Final
 import msgspec
 
 from keju.config import TaskConfig
-from keju.config.address import messages_address
-from keju.config.providers import ANTHROPIC
-from keju.config.providers import AS_OF as NAMES_AS_OF
+from keju.config.address import ANTHROPIC, messages_address
+from keju.config.address import AS_OF as NAMES_AS_OF
 from keju.errors import ConfigError, EndpointError, Notice, nearest
 from keju.models.anthropic import gates
 from keju.models.anthropic.sampling import UNSTREAMED_TOKENS, Settings, settings_of
 from keju.models.anthropic.wire import PAUSED, Body, Unsendable, body_of, joined, normalise, say
-from keju.models.base import BRIEF, NotReady
-from keju.models.faults import fault_text
-from keju.models.openai.client import PREFLIGHT_SECONDS, HttpModel
-from keju.models.openai.preflight import LISTED_MODELS, TRANSIENT, endpoint_error
+from keju.models.base import BRIEF, NotReady, fault_text
+from keju.models.openai.client import (
+    LISTED_MODELS,
+    PREFLIGHT_SECONDS,
+    TRANSIENT,
+    HttpModel,
+    endpoint_error,
+)
 from keju.models.openai.wire import document_of
 from keju.models.transport import HttpReply, TransportError
 from keju.types import Fault, FaultKind, Prefix, Prompt, Reply, Request, Sampling

@@ -21,10 +21,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from keju.answers.thinking import as_reply
+from keju.answers.segments import as_reply
 from keju.models.anthropic.sampling import ONLY_CLIENT
-from keju.models.faults import Redactor, error_of, kind_of, one_line
-from keju.models.labels import continues_cue
+from keju.models.base import Redactor, error_of, kind_of, one_line
 from keju.models.openai.wire import count, document_of, unreadable
 from keju.types import CUT, REFUSAL_FINISH, Fault, Reply, Request, Tool, ToolCall, Turn, Usage
 
@@ -103,7 +102,7 @@ def body_of(model: str, request: Request) -> Body:
         block["cache_control"] = MARK
     if request.turns:
         _continue(turns, request)
-    elif continues_cue(request) and prompt.cue.strip():
+    elif request.continues_cue and prompt.cue.strip():
         say(turns, "assistant", _text(prompt.cue.rstrip()))
     fields: dict[str, Any] = {"model": model, "max_tokens": sampling.max_tokens}
     fields |= {"temperature": sampling.temperature, "top_p": sampling.top_p}

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from keju.errors import ConfigError, EndpointError, KejuError
-from keju.models.faults import one_line
+from keju.models.base import one_line
 from keju.models.gguf import read_gguf
 from keju.models.hf.settings import HFSettings
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from keju.errors import EndpointError
-from keju.models.faults import one_line
+from keju.models.base import one_line
 from keju.models.hf.encode import Item
 from keju.models.hf.forms import agrees, allows_own_steps, best_form
 from keju.models.hf.load import Checkpoint

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from keju.answers.thinking import as_reply
+from keju.answers.segments import as_reply
 from keju.models.base import seed_of
 from keju.models.hf.encode import Item
 from keju.models.hf.load import Checkpoint

@@ -19,8 +19,7 @@ from keju.config.address import PATHS
 from keju.config.strict import explain
 from keju.errors import ConfigError, DataError, EndpointError, MissingExtra, did_you_mean
 from keju.models import weights
-from keju.models.base import Model
-from keju.models.faults import Redactor, one_line, refusal
+from keju.models.base import Model, Redactor, one_line, refusal
 from keju.models.gguf import Gguf, read_gguf, template_hash
 from keju.models.llama.label_tokens import ENDING, LabelTokens, find_label_tokens
 from keju.models.llama.server import LlamaServer, available_cores, runtime_version

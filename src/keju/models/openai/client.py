@@ -1,4 +1,6 @@
-"""A model behind an address, and the one behind an OpenAI-compatible endpoint."""
+"""A model behind an address, and the one behind an OpenAI-compatible endpoint, with the one cheap
+call that shows whether the address, the key, the model and the settings are right.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,26 @@ from collections.abc import Awaitable, Mapping
 from time import perf_counter
 from typing import Any
 
+import msgspec
+
 from keju.config import TaskConfig
-from keju.config.address import PATHS, Address, parse_address
-from keju.config.providers import OPENAI
-from keju.errors import ConfigError
-from keju.models.base import Model
-from keju.models.faults import Redactor, refusal
-from keju.models.openai.wire import BodyBuilder, check_extra, normalise
+from keju.config.address import OPENAI, PATHS, Address, parse_address
+from keju.errors import ConfigError, EndpointError, Notice, nearest
+from keju.models.base import Model, NotReady, Redactor, fault_text, refusal
+from keju.models.labels import shows_spaces
+from keju.models.openai.wire import FEWEST_LABELS, BodyBuilder, check_extra, document_of, normalise
 from keju.models.transport import HttpReply, Transport, TransportError
-from keju.types import Fault, Reply, Request, Sampling
+from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
 
 PREFLIGHT_SECONDS = 60.0
 """A server that loads its weights on the first call may need that long."""
+SMALL, LARGER = 1, 16
+"""Limits of the reply: some reasoning models refuse a single token."""
+TRANSIENT = ("rate_limit", "server", "timeout", "connection", "malformed")
+LISTED_MODELS = 8
+PROMPT = Prompt(Prefix(), "Answer with one letter, A or B.", cue="Answer:")
+LABELS = "AB"
+ANOTHER_ROUTE = {"chat": "completions", "completion": "chat"}
 KEY_HEADERS = ("authorization", "x-api-key")
 """Headers that carry the key of an endpoint."""
 CREDENTIAL = re.compile("auth|key|token|secret|password|cookie", re.IGNORECASE)
@@ -99,6 +109,30 @@ class HttpModel(Model):
         return {"name": self.name, "endpoint": self.address.shown} | self._facts
 
 
+def endpoint_error(code: str, endpoint: HttpModel, problem: Any, **values: Any) -> EndpointError:
+    """What is wrong with an endpoint; the settings are those of a candidate.
+
+    Whoever asks for somebody else, such as a judge, puts the names of its own settings in place
+    of `key`, `address` and `address_and_model`.
+    """
+    return EndpointError(
+        code,
+        url=endpoint.address.shown,
+        problem=problem,
+        key=Notice("key_setting", {"variable": endpoint.provider.key_variable}),
+        address="--api-url",
+        address_and_model=Notice("address_and_model_settings"),
+        **values,
+    )
+
+
+def _limited(sampling: Sampling, tokens: int) -> Sampling:
+    """`sampling` with a reply of at most `tokens`, however the user named the limit."""
+    names = ("max_tokens", "max_completion_tokens")
+    extra = {k: tokens if k in names else v for k, v in sampling.extra.items()}
+    return msgspec.structs.replace(sampling, max_tokens=tokens, extra=extra)
+
+
 class OpenAIModel(HttpModel):
     """Chat completions and completions, one attempt a call.
 
@@ -127,12 +161,105 @@ class OpenAIModel(HttpModel):
         self._routes = {form: self.address.route(form) for form in PATHS}
 
     async def preflight(self, sampling: Sampling) -> None:
-        """Find a wrong address, key, model or parameter before the run, in one line."""
-        from keju.models.openai.preflight import preflight
+        """Find a wrong address, key, model or parameter before the run, in one line.
 
+        A limit or a number of log-probabilities that the endpoint refuses is replaced by one that
+        it takes, and the run then uses that one as well. Raises NotReady for what may pass.
+        """
         check_extra(sampling)
-        routes = {*self._facts.get("routes", ()), sampling.form}
-        self._facts |= await preflight(self, sampling) | {"routes": sorted(routes)}
+        bodies, labels = self.bodies, sampling.decode == "labels"
+        trial = sampling if labels else _limited(sampling, SMALL)
+        while True:
+            reply = await self._trial(Request(PROMPT, trial, hash="", labels=LABELS))
+            if isinstance(reply, HttpReply):
+                break
+            fault = reply
+            if fault.kind in TRANSIENT:
+                raise NotReady(self.address.shown, fault)
+            if fault.kind != "bad_request":
+                raise await self._explanation(sampling, fault)
+            # What the endpoint may have refused is asked for in another way, one thing at a time.
+            if "max_completion_tokens" in fault.message and bodies.limit_field == "max_tokens":
+                bodies.limit_field = "max_completion_tokens"
+            elif labels and bodies.top_logprobs > FEWEST_LABELS:
+                bodies.top_logprobs = FEWEST_LABELS
+            elif not labels and trial.max_tokens == SMALL:
+                trial = _limited(trial, LARGER)
+            else:
+                raise await self._explanation(sampling, fault)
+        document = document_of(reply.body)
+        if labels:
+            told = [choice.get("logprobs") for choice in document["choices"]]
+            self.spaces = self.spaces or any(shows_spaces(each) for each in told)
+        facts = {
+            "server": reply.header("server"),
+            "reported_model": document.get("model"),
+            "system_fingerprint": document.get("system_fingerprint"),
+            "top_logprobs": bodies.top_logprobs if labels else None,
+            "limit_field": bodies.limit_field if bodies.limit_field != "max_tokens" else None,
+        }
+        self._facts |= {
+            name: self.redact(value) if isinstance(value, str) else value
+            for name, value in facts.items()
+            if value
+        }
+        self._facts["routes"] = sorted({*self._facts.get("routes", ()), sampling.form})
+
+    async def _trial(self, request: Request) -> HttpReply | Fault:
+        try:
+            reply = await self.send(request, self.preflight_timeout)
+        except TransportError as error:
+            message = self.redact(error.message)
+            if error.reached:
+                return Fault(error.kind, message)
+            code = "endpoint_distrusted" if error.distrusted else "endpoint_unreachable"
+            raise endpoint_error(code, self, message) from None
+        # Its shape is judged as if free text had been asked for; only then are labels looked for.
+        sampling = msgspec.structs.replace(request.sampling, decode="generate")
+        as_text = msgspec.structs.replace(request, sampling=sampling)
+        fault = self.read(reply, as_text).error
+        lacking = self.read(reply, request).error
+        if fault is None and lacking is not None:  # by chance, or always
+            lasting = endpoint_error("endpoint_no_logprobs", self, Notice("logprobs_left_out"))
+            raise NotReady(self.address.shown, lacking, lasting)
+        return reply if fault is None else fault
+
+    async def _explanation(self, sampling: Sampling, fault: Fault) -> EndpointError:
+        """Say what to change, for a failure that will not pass."""
+        if fault.kind == "auth" and fault.status in (401, 403):
+            code = "endpoint_refused_key" if self.has_key else "endpoint_wants_key"
+            return endpoint_error(code, self, fault.message, status=fault.status)
+        if fault.kind == "not_found" and fault.status < 400:
+            return endpoint_error("endpoint_elsewhere", self, fault.message)
+        if fault.kind != "not_found":
+            if sampling.decode == "labels" and "logprob" in fault.message.lower():
+                return endpoint_error("endpoint_no_logprobs", self, fault.message)
+            return endpoint_error("endpoint_refused_request", self, fault_text(fault))
+        # The list of models tells a missing model from a missing route.
+        name = self.name
+        try:
+            reply = await self.transport.get(self.address.models, self.preflight_timeout)
+            listed = document_of(reply.body)["data"]
+            offered = [entry["id"] for entry in listed if isinstance(entry["id"], str)]
+        except (TransportError, ValueError, LookupError, TypeError, RecursionError):
+            offered = []  # the endpoint does not tell
+        if offered and name not in offered:
+            near = nearest(name, offered)
+            return endpoint_error(
+                "endpoint_without_model",
+                self,
+                "",
+                model=name,
+                hint=Notice("did_you_mean", {"name": near}) if near else "",
+                names=", ".join(offered[:LISTED_MODELS]),
+                more=Notice("in_all", {"n": len(offered)}) if len(offered) > LISTED_MODELS else "",
+            )
+        if offered:
+            other = ANOTHER_ROUTE[sampling.form]
+            return endpoint_error("endpoint_refused_route", self, fault_text(fault), other=other)
+        return endpoint_error(
+            "endpoint_without_model_or_route", self, fault_text(fault), model=name
+        )
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Make one attempt; where no label was among the likeliest tokens, look further down."""

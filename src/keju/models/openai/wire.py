@@ -19,12 +19,11 @@ from typing import Any, Final
 
 import msgspec
 
-from keju.answers.thinking import as_reply
+from keju.answers.segments import as_reply
 from keju.config.task import KEJUS_OWN
 from keju.errors import ConfigError
-from keju.models.base import seed_of
-from keju.models.faults import Redactor, error_of, kind_of, one_line
-from keju.models.labels import continues_cue, label_values
+from keju.models.base import Redactor, error_of, kind_of, one_line, seed_of
+from keju.models.labels import label_values
 from keju.models.openai.conversation import Conversation, native_message
 from keju.types import BROKEN_FINISHES, FILTERED, Fault, Prefix, Reply, Request, Sampling, Usage
 
@@ -80,7 +79,7 @@ class BodyBuilder:
     def __init__(self, model: str) -> None:
         self._model = model
         self._heads: dict[tuple[int, int, int, str], tuple[Prefix, Sampling, bytes]] = {}
-        self._conversation = Conversation()
+        self._conversation: Conversation | None = None
         self.top_logprobs = MOST_LABELS
         """How many log-probabilities a labels request asks for."""
         self.further_looks: tuple[int, ...] = FURTHER_LOOKS
@@ -110,13 +109,13 @@ class BodyBuilder:
             entry = self._heads[key] = (prompt.prefix, sampling, head)
         seed = seed_of(request)
         closing = b'"' if sampling.form == "completion" else b'"}]'
-        if continues_cue(request) and sampling.form == "chat":
+        if request.continues_cue and sampling.form == "chat":
             closing = b'"},{"role":"assistant","content":' + _encode(prompt.cue) + b"}]"
         end = b"}" if seed is None else b',"seed":%d}' % seed
-        if request.turns:
-            closing = self._conversation.after_prompt(request.turns)
-        if request.tools:
-            end = self._conversation.offer(request) + end
+        if request.turns or request.tools:
+            self._conversation = conversation = self._conversation or Conversation()
+            closing = conversation.after_prompt(request.turns) if request.turns else closing
+            end = conversation.offer(request) + end if request.tools else end
         return b"".join((entry[2], _encode(prompt.tail)[1:-1], closing, end))
 
     def fields(self, sampling: Sampling, top: int = MOST_LABELS) -> dict[str, Any]:

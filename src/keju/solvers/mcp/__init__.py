@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from keju.config.servers import Server
+from keju.config.arms import Server
 from keju.errors import MissingExtra
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from keju.solvers.mcp.transport import Pipes, over
 from keju.solvers.sandbox.supervisor import PIPE
 
 if TYPE_CHECKING:
-    from keju.config.servers import Server
+    from keju.config.arms import Server
     from keju.solvers.sandbox.supervisor import Supervisor
 
 GRACE: Final = 1.0

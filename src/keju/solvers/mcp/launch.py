@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from keju.config.address import shown_url
-from keju.config.servers import INSTANCE, WORKDIR, Server, expand, references
+from keju.config.arms import INSTANCE, WORKDIR, Server, expand, references
 from keju.errors import ConfigError
 
 INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR")

@@ -21,7 +21,7 @@ from keju.solvers.toolbox import ToolsLost
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
-    from keju.config.servers import Server
+    from keju.config.arms import Server
 
 
 class Called(NamedTuple):

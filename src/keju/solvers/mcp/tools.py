@@ -12,7 +12,7 @@ from mcp import MCPError
 from mcp_types import CallToolResult
 
 from keju.config.address import shown_url
-from keju.config.servers import WORKDIR, Server
+from keju.config.arms import WORKDIR, Server
 from keju.errors import ConfigError, Notice, did_you_mean
 from keju.solvers.mcp.connection import Connection, Ways
 from keju.solvers.mcp.launch import Launch, launch_of

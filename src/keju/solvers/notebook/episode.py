@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from keju.benchmarks.notebook import NotebookTask
+from keju.benchmarks.facts import NotebookTask
 from keju.files import write_json
 from keju.solvers.notebook.cells import NAME, Notebook, listing, runnable, shortened
 from keju.solvers.notebook.workplaces import Bench, Workplaces

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from keju.config.sandbox import Sandbox as Settings
+from keju.config.arms import Sandbox as Settings
 
 WORK: Final = "/workspace"
 RUN: Final = "/run/kernel"

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Self
 
-from keju.config.sandbox import Sandbox as Settings
+from keju.config.arms import Sandbox as Settings
 from keju.errors import Notice, UsageError
 from keju.solvers.sandbox import memory
 from keju.solvers.sandbox.backends import (
