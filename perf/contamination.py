@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from keju.stats.many import SIGNIFICANT, benjamini_hochberg
+from keju.stats.paired import SIGNIFICANT, benjamini_hochberg
 from keju.stats.unpaired import Group, apart, apart_in_strata
 from perf.pages import write_between
 

@@ -21,7 +21,7 @@ from keju.results.schema import SCHEMA, Unlike, shown
 from keju.results.sittings import Sitting, Source, sittings_of
 from keju.stats.estimate import Ends
 from keju.stats.intervals import Interval
-from keju.stats.many import SIGNIFICANT, benjamini_hochberg
+from keju.stats.paired import SIGNIFICANT, benjamini_hochberg
 from keju.stats.unpaired import Apart, Group, apart, apart_in_strata
 
 OWN = frozenset({"exam", "seed", "difficulty", "lang", "generator", "fresh", "shuffle"})

@@ -10,8 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
 
-from keju.stats.distributions import Z95, normal_survival
-from keju.stats.intervals import Interval, wilson
+from keju.stats.intervals import Z95, Interval, normal_survival, wilson
 
 
 class Group(NamedTuple):
