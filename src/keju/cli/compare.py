@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from keju.cli.command import Output, command
-from keju.cli.common import exam_args, print_lines
+from keju.cli.command import command
+from keju.cli.common import Output, exam_args, print_lines
 from keju.errors import Inconclusive, UsageError
 from keju.messages import said
 

@@ -16,7 +16,7 @@ from keju.report import format as fmt
 from keju.report.diffing import differing
 from keju.report.format import Labels
 from keju.report.gallery import Excerpt, excerpt
-from keju.report.pages import make_environment
+from keju.report.pages import HTML_LANG, Tongues, make_environment
 from keju.report.pairs import (
     answers,
     difference_mark,
@@ -26,7 +26,6 @@ from keju.report.pairs import (
     scale_of,
     shown_pair,
 )
-from keju.report.tongues import HTML_LANG, Tongues
 from keju.results.compare import Compared, compare
 from keju.results.schema import Comparison, Flip
 from keju.results.sittings import Source

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import Notice, UsageError
-from keju.results.cells import accuracy_of
+from keju.results.metrics import accuracy_of
 from keju.results.pairs import Pairs, flips_of, pairs_of, with_texts
 from keju.results.predictions import Gold
 from keju.results.schema import (

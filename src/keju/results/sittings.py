@@ -35,7 +35,6 @@ from keju.engine.resume import JobRequests, StoredScores
 from keju.engine.tally import PENDING
 from keju.errors import DataError, UsageError, did_you_mean
 from keju.judges import judge_stage
-from keju.results.cells import cluster_of
 from keju.results.conditions import (
     DATA,
     circumstances_of,
@@ -44,6 +43,7 @@ from keju.results.conditions import (
     manner_of_reading,
     questions_asked,
 )
+from keju.results.metrics import cluster_of
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import Unlike
 from keju.runs.folder import find_run
