@@ -45,10 +45,11 @@ def planned(keju: Keju, *flags: str) -> dict[str, Any]:
 def test_a_difference_needs_so_many_questions_of_a_finite_set(keju: Keju) -> None:
     write_exam(sizes={"one": 12_032})
     document = planned(keju, "--mde", "0.03")
-    assert document["questions_in_general"] == 2435
-    assert document["questions"] == 2025
-    assert document["effect_on_set"] == pytest.approx(0.03, abs=1e-4)
-    assert document["effect"] == pytest.approx(minimal_detectable_effect(2025))
+    assert document["questions_in_general"] == document["questions"] == 2435
+    assert document["questions_on_set"] == 2025
+    assert document["effect"] == pytest.approx(0.03, abs=2e-5)
+    assert document["effect"] == pytest.approx(minimal_detectable_effect(2435))
+    assert document["effect_on_set"] < document["effect"]
     assert (document["discordance"], document["discordance_from"]) == (0.28, "assumed")
     whole = next(row for row in document["sizes"] if row["questions"] == 12_032)
     assert whole["effect"] == pytest.approx(0.0135105, abs=6e-8)
@@ -59,7 +60,8 @@ def test_a_difference_needs_so_many_questions_of_a_finite_set(keju: Keju) -> Non
 def test_an_effect_below_what_all_questions_show_is_said(keju: Keju) -> None:
     write_exam()
     document = planned(keju, "--mde", "0.01")
-    assert document["questions"] <= 800 < document["questions_in_general"]
+    assert document["questions"] == 800 < document["questions_in_general"]
+    assert document["questions_on_set"] < 800
     assert "plan_beyond" in {notice["code"] for notice in document["notices"]}
 
 
@@ -74,7 +76,8 @@ def test_without_a_pilot_forecasts_are_guesses_and_say_so(keju: Keju) -> None:
     assert document["cost"]["value"] == pytest.approx(tokens / 1e6)
     shown = keju("plan", QUIZ, "--limit", "50")
     assert "without a pilot the forecasts are guesses" in shown.out
-    assert "--total 100 --sample random" in shown.out
+    assert "--limit 50 --sample random" in shown.out
+    assert "--total 97 --sample random" in keju("plan", QUIZ, "--mde", "0.145").out
 
 
 def test_contexts_raise_the_number_of_questions(keju: Keju) -> None:
@@ -111,6 +114,25 @@ def test_a_pilot_tells_what_the_whole_exam_takes(keju: Keju, endpoint: FaultyEnd
     assert dearer["cost"]["value"] == pytest.approx(2 * document["cost"]["value"])
     both = planned(keju, "--pilot", "r", "--repeats", "3")
     assert both["cost"]["value"] == pytest.approx(3 * document["cost"]["value"])
+
+
+def test_a_pilot_that_tells_less_is_used_as_far_as_it_goes(keju: Keju) -> None:
+    write_exam()
+    flags = ("-m", "scripted", "--quiet")  # answers at once: there is nothing to be timed
+    document = planned(keju, *flags)
+    assert document["seconds"] is None
+    assert document["output_tokens"]["low"] > 0
+    records = Path("runs", document["pilot"], "records.jsonl")
+    lines = [json.loads(line) for line in records.read_text().splitlines()]
+    for line in lines:
+        line["reply"].pop("usage", None)
+        line["reply"]["seconds"] = 2.0
+        line.pop("crc", None)
+    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    document = planned(keju, "--pilot", document["pilot"])
+    assert "plan_uncounted" in {notice["code"] for notice in document["notices"]}
+    assert document["seconds"]["value"] == pytest.approx(800 * 2 / 32)
+    assert document["output_tokens"]["value"] == pytest.approx(300 * 800)
 
 
 def test_a_model_is_asked_thirty_random_questions(keju: Keju, endpoint: FaultyEndpoint) -> None:

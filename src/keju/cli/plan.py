@@ -75,10 +75,11 @@ def plan(
         dataset_args=args_of(name, settings.get("dataset_args", {})),
         **{key: settings[key] for key in wished},
     )
-    return Output(made, lambda: _show(made))
+    which = f"--limit {questions:g}" if questions is not None else f"--total {made.questions}"
+    return Output(made, lambda: _show(made, which))
 
 
-def _show(made: Plan) -> None:
+def _show(made: Plan, which: str) -> None:
     from keju.report.format import UNKNOWN, compact, count, duration, money, percent
     from keju.report.table import render_table
 
@@ -87,9 +88,11 @@ def _show(made: Plan) -> None:
             return UNKNOWN, UNKNOWN
         return words(own.value), f"{words(own.low)} … {words(own.high)}"
 
-    print_lines(said("plan.title", exam=made.exam, protocol=made.protocol, whole=made.whole), "")
-    general = made.questions_in_general
-    shown = "" if general is None else said("plan.in_general", n=general)
+    print_lines(
+        said("plan.title", exam=made.exam, protocol=made.protocol, whole=count(made.whole)), ""
+    )
+    only = made.questions_on_set
+    shown = "" if only is None else said("plan.for_set", n=count(only))
     on_set = made.effect_on_set
     rows = [
         (said("plan.questions"), count(made.questions), shown),
@@ -120,7 +123,10 @@ def _show(made: Plan) -> None:
         ],
     )
     if made.questions < made.whole:
-        which = f"--total {made.questions} --sample random"
-        print_lines("", f"keju eval --datasets {made.exam} {which} …")
-    basis = {"discordance": percent(made.discordance), "deff": made.deff}
-    print_lines("", said("plan.basis", **basis), *(notice.said for notice in made.notices))
+        print_lines("", f"keju eval --datasets {made.exam} {which} --sample random …")
+    basis = [said("plan.basis", discordance=percent(made.discordance))]
+    if made.deff > 1:
+        basis.append(said("plan.contexts", deff=made.deff))
+    if made.at_once:
+        basis.append(said("plan.at_once", n=made.at_once))
+    print_lines("", *basis, *(notice.said for notice in made.notices))

@@ -90,8 +90,8 @@ TEXTS: dict[str, str] = {
     "score of the whole set is within {low:.1f} and {high:.1f} %, at most {goal:g} points to "
     "either "
     "side; this interval holds however often one looks, the narrower one of a fixed size does not",
-    "until_ci_missed": "--until-ci: all {whole} questions were asked, and the score is not known "
-    "within {goal:g} points",
+    "until_ci_missed": "--until-ci: all {whole} questions were asked, and for questions like these "
+    "the score is still not known within {goal:g} points",
     "until_better": "stopped by --until-decided after {asked} of {whole} questions (look {looks}): "
     "better than {baseline} ({points:+.1f} points; {low:+.1f} to {high:+.1f} however often one "
     "looks, p {p:.2g})",
@@ -101,8 +101,10 @@ TEXTS: dict[str, str] = {
     "until_undecided": "--until-decided: all {whole} questions that {baseline} has a score for "
     "were "
     "asked, and nothing is decided ({points:+.1f} points, p {p:.2g})",
-    "plan_beyond": "{needed} questions would show this difference in general, and there are "
-    "{whole}: all of them show {points:.1f} points; on this very set a difference is what it is",
+    "plan_beyond": "{needed} questions would show this difference, and there are {whole}: all of "
+    "them together show {points:.1f} points; where only this very set counts, fewer tell more",
+    "plan_uncounted": "the pilot '{pilot}' has no counts of tokens, so that those are guesses: "
+    "prompts by their length, {reply} {reply:token|tokens} a reply",
     "plan_guessed": "without a pilot the forecasts are guesses: prompts by their length, "
     "{reply} {reply:token|tokens} a reply; --pilot RUN, or --model for {pilot} questions now, "
     "measures them",
@@ -1462,9 +1464,9 @@ LABELS: dict[str, str] = {
     "plot.spread": "{n} {n:reply|replies}, median {middle}, 95th percentile {high}, most {most}",
     "plan.title": "{exam}, protocol {protocol}: {whole} questions",
     "plan.questions": "Questions",
-    "plan.in_general": "{n} for questions like these in general",
+    "plan.for_set": "{n} where only this very set counts",
     "plan.effect": "Detectable difference, points",
-    "plan.on_set": "{points:.2f} on this very set",
+    "plan.on_set": "{points:.2f} where only this very set counts",
     "plan.requests": "Requests",
     "plan.input": "Input tokens",
     "plan.output": "Output tokens",
@@ -1472,7 +1474,9 @@ LABELS: dict[str, str] = {
     "plan.seconds": "Time",
     "plan.interval": "95 % interval",
     "plan.basis": "Two-sided level 0.05, power 0.8; the two models differ on {discordance} of the "
-    "questions; design effect {deff:.2f}.",
+    "questions.",
+    "plan.contexts": "Questions share contexts: design effect {deff:.2f}.",
+    "plan.at_once": "Time: {n} {n:request|requests} at once.",
     "list_separator": ", ",
     "pair_separator": "; ",
     # The first screen, the filters and the languages of the report.

@@ -84,7 +84,8 @@ TEXTS: dict[str, str] = {
     "的得分在 "
     "{low:.1f} % 与 {high:.1f} % 之间，两侧至多 {goal:g} 个百分点；无论查看多少次此区间都成立，"
     "固定题数的较窄区间则不然",
-    "until_ci_missed": "--until-ci：全部 {whole} 题都已问完，得分仍未确定到 {goal:g} 个百分点以内",
+    "until_ci_missed": "--until-ci：全部 {whole} 题都已问完，就同类题目而言得分仍未确定到 "
+    "{goal:g} 个百分点以内",
     "until_better": "--until-decided 在 {whole} 题中的 {asked} 题之后停止（第 {looks} 次查看）：优"
     "于 "
     "{baseline}（{points:+.1f} 个百分点；无论查看多少次都在 {low:+.1f} 与 {high:+.1f} 之间，p "
@@ -95,8 +96,10 @@ TEXTS: dict[str, str] = {
     "{p:.2g}）",
     "until_undecided": "--until-decided：{baseline} 有得分的 {whole} 题都已问完，仍无定论"
     "（{points:+.1f} 个百分点，p {p:.2g}）",
-    "plan_beyond": "一般而言需要 {needed} 题才能显示这一差异，而共有 {whole} 题：全部题目能显示 "
-    "{points:.1f} 个百分点；就这套题本身而言，差异即是实测值",
+    "plan_beyond": "需要 {needed} 题才能显示这一差异，而共有 {whole} 题：全部题目合起来能显示 "
+    "{points:.1f} 个百分点；若只论这套题本身，较少的题就能说明更多",
+    "plan_uncounted": "试点 '{pilot}' 没有词元计数，词元数只是估计：输入按提示长度，每个回复 "
+    "{reply} 个词元",
     "plan_guessed": "没有试点，预测只是估计：提示按长度计，每条回复 {reply} 个 token；用 --pilot "
     "RUN，"
     "或用 --model 现在问 {pilot} 题来测量",
@@ -1322,19 +1325,20 @@ LABELS: dict[str, str] = {
     "plot.tokens": "每次回答的词元数",
     "plot.histogram_legend": "虚线：中位数与第 95 百分位；末列包含第 99 百分位以上的全部",
     "plot.spread": "{n} 个回答，中位数 {middle}，第 95 百分位 {high}，最大 {most}",
-    "plan.title": "{exam}，方案 {protocol}：共 {whole} 题",
+    "plan.title": "{exam}，协议 {protocol}：共 {whole} 题",
     "plan.questions": "题数",
-    "plan.in_general": "就同类题目而言需要 {n} 题",
+    "plan.for_set": "若只论这套题本身，需 {n} 题",
     "plan.effect": "可检出的差异（百分点）",
-    "plan.on_set": "就这套题本身为 {points:.2f}",
+    "plan.on_set": "若只论这套题本身，为 {points:.2f}",
     "plan.requests": "请求数",
-    "plan.input": "输入 token",
-    "plan.output": "输出 token",
+    "plan.input": "输入词元",
+    "plan.output": "输出词元",
     "plan.cost": "费用",
     "plan.seconds": "时间",
     "plan.interval": "95 % 区间",
-    "plan.basis": "双侧水平 0.05，功效 0.8；两个模型在 {discordance} 的题目上结果不同；设计效应 "
-    "{deff:.2f}。",
+    "plan.basis": "双侧水平 0.05，功效 0.8；两个模型在 {discordance} 的题目上结果不同。",
+    "plan.contexts": "题目共用材料：设计效应 {deff:.2f}。",
+    "plan.at_once": "时间按同时 {n} 个请求计。",
     "list_separator": "，",
     "pair_separator": "；",
     # The first screen, the filters and the languages of the report.

@@ -88,7 +88,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     questions: int
     """Questions to ask."""
     questions_in_general: int | None = None
-    """With `mde`: how many show it for questions like these, and not for this very set alone."""
+    """With `mde`: how many show it for questions like these, as ``keju compare`` tests it."""
+    questions_on_set: int | None = None
+    """With `mde`: how many show it where only this very set counts."""
     effect: float
     """The smallest difference of two models that so many questions show, in general."""
     effect_on_set: float | None = None
@@ -130,6 +132,8 @@ class Taken(NamedTuple):
     attempts: float = 1.0
     """Requests for a reply."""
     measured: int = 0
+    counted: bool = False
+    """Whether tokens are measured too."""
 
 
 def plan(
@@ -180,10 +184,11 @@ def plan(
         raise UsageError("plan_without_price")
     taken = _measured(exam, job, own_price) if job is not None else _guessed(exam, own_price)
     deff = _design_effect(exam, job)
-    whole, general = len(exam.samples), None
+    whole, general, on_set = len(exam.samples), None, None
     if mde is not None:
         general = items_needed(mde, share, deff=deff)
-        questions = items_needed(mde, share, deff=deff, population=whole)
+        on_set = items_needed(mde, share, deff=deff, population=whole)
+        questions = min(whole, general)
     elif max_cost is not None:
         assert taken.cost is not None
         each = taken.cost.high * taken.attempts * repeats
@@ -214,6 +219,7 @@ def plan(
         whole=whole,
         questions=questions,
         questions_in_general=general,
+        questions_on_set=on_set,
         effect=chosen.effect,
         effect_on_set=minimal_detectable_effect(round(questions / unasked), share, deff=deff)
         if unasked
@@ -255,9 +261,16 @@ def _pilot_job(run: Run, exam: Exam, data_dir: str | None) -> Job:
     ]
     if not jobs:
         raise UsageError("plan_pilot_other", pilot=run.id, name=exam.benchmark)
-    if sum(seconds > 0 for seconds in jobs[0].seconds) < FEWEST_REPLIES:
+    if len(_replied(jobs[0])) < FEWEST_REPLIES:
         raise UsageError("plan_pilot_empty", pilot=run.id)
     return jobs[0]
+
+
+def _replied(job: Job) -> list[int]:
+    """The units whose replies took something: time, or tokens where nothing was waited for."""
+    assert job.ledger is not None
+    tokens = job.ledger.tokens
+    return [unit for unit, seconds in enumerate(job.seconds) if seconds > 0 or tokens(unit) > 0]
 
 
 def _bytes(exam: Exam, item: int) -> int:
@@ -272,8 +285,14 @@ def _mean_bytes(exam: Exam) -> float:
 def _measured(exam: Exam, job: Job, price: Price | None) -> Taken:
     """What the replies of a pilot took; its prompts are put in relation to those of the exam."""
     assert job.ledger is not None
-    replied = [unit for unit, seconds in enumerate(job.seconds) if seconds > 0]
+    replied = _replied(job)
     ledger, most = job.ledger, job.sampling.max_tokens
+    times = [job.seconds[unit] for unit in replied]
+    seconds = Range(*cautious_mean(times)) if any(times) else None
+    attempts = max(1.0, job.meter.requests / max(1, job.meter.replies))
+    if not any(map(ledger.tokens, replied)):  # the endpoint does not count them
+        guess = _guessed(exam, price)
+        return guess._replace(seconds=seconds, attempts=attempts, measured=len(replied))
     inputs = [ledger.of(unit, "input") for unit in replied]
     outputs = [ledger.of(unit, "output") for unit in replied]
     lengths = [_bytes(job.exam, unit // job.epochs) for unit in replied]
@@ -290,9 +309,10 @@ def _measured(exam: Exam, job: Job, price: Price | None) -> Taken:
         Range(rate * known, max(0.0, rate * known - half), rate * known + half),
         Range(*cautious_mean(outputs, cap)),
         cost,
-        Range(*cautious_mean([job.seconds[unit] for unit in replied])),
-        max(1.0, job.meter.requests / max(1, job.meter.replies)),
+        seconds,
+        attempts,
         len(replied),
+        counted=True,
     )
 
 
@@ -339,6 +359,8 @@ def _notices(
     if pilot is None:
         yield Notice("plan_guessed", {"reply": round(taken.output.value), "pilot": PILOT})
         return
+    if not taken.counted:
+        yield Notice("plan_uncounted", {"reply": round(taken.output.value), "pilot": pilot.run})
     if taken.measured < PILOT:
         yield Notice("plan_few", {"measured": taken.measured, "pilot": PILOT})
     config = pilot.config
