@@ -16,7 +16,7 @@ from keju.report.html import write_report
 from keju.results.schema import from_document
 from keju.runs.manifest import Manifest
 from keju.task import run_exams
-from keju.types import Record, Sample
+from keju.types import Record, Sample, Usage
 from tests.report.documents import (
     MANIFEST,
     document,
@@ -356,3 +356,61 @@ def test_the_contents_and_the_overview_name_the_arm(tmp_path: Path) -> None:
     source, _ = page(tmp_path, [], document(entry(arm="baseline"), entry(arm="calc")))
     for arm in ("baseline", "calc"):
         assert len(re.findall(rf'<a href="#result-\d">bbh · {arm}</a>', source)) == 2
+
+
+def test_a_page_shows_prompts_as_sent_once_for_what_they_share(tmp_path: Path) -> None:
+    config = TaskConfig(
+        model="scripted", datasets=["demo"], run_id="r", work_dir=str(tmp_path), limit=3
+    )
+    run_exams(config)
+    source = (tmp_path / "r" / "report.html").read_text("utf-8")
+    parsed = Page(source)
+    failures = source.count('<details class="case" data-outcome=')
+    assert source.count('<summary><span lang="en">Prompt as sent') == failures > 6
+    links = re.findall(r'href="#(prompt-\d+)"', source)
+    assert len(links) == failures > len(set(links)) == 6  # a subset has one
+    assert sorted(set(links)) == sorted(re.findall(r'id="(prompt-\d+)"', source))
+    assert "This reply answers another prompt" not in parsed.text
+
+
+def test_a_page_shows_what_replies_took(tmp_path: Path) -> None:
+    records = []
+    for number in range(40):
+        own = record(number)
+        reply = msgspec.structs.replace(own.reply, seconds=0.1 * number, usage=Usage(9, 3 * number))
+        records.append(msgspec.structs.replace(own, reply=reply))
+    source, parsed = page(tmp_path, records)
+    assert "40 replies, median 1.95, 95th percentile 3.71, most 3.9" in parsed.text
+    assert "40 replies, median 58.5" in parsed.text
+    assert source.count('class="columns"') == 2
+    assert "Time and tokens of replies" not in page(tmp_path, [record(1, "error")])[1].text
+
+
+def test_a_page_shows_how_far_judges_agree(tmp_path: Path) -> None:
+    usage = {"requests": 3, "input_tokens": 0, "output_tokens": 0}
+    judge = {
+        "model": "judge-a", "strategy": "llm", "protocol": "p", "protocol_version": "2",
+        "judged": 50, "ungraded": 2, "usage": usage, "cost": None, "repeats": 3, "ties": 1,
+        "verdicts": {"correct": 30, "incorrect": 18},
+        "agreement": {"self_consistency": 0.91, "second": {
+            "model": "judge-b", "n": 48, "disagreements": 6, "observed": 0.875, "kappa": 0.73}},
+        "quality": {"sensitivity": 0.9, "specificity": 0.8, "positives": 20, "negatives": 10,
+                    "unjudged": 0},
+    }  # fmt: skip
+    _, parsed = page(tmp_path, [], document(entry(judge=judge)))
+    for words in (
+        "50 judged, 2 without a verdict",
+        "correct 30, incorrect 18",
+        "91.00 % of pairs among 3 repeats; 1 ties",
+        "Agreement with judge-b kappa 0.73; 87.50 % of 48 answers, 6 otherwise",
+        "finds 90.00 % of 20 right ones, rejects 80.00 % of 10 wrong ones",
+    ):
+        assert words in parsed.text
+
+
+def test_several_exams_begin_with_a_chart_of_all(tmp_path: Path) -> None:
+    two = document(entry(), entry(name="other"))
+    source, parsed = page(tmp_path, [], two)
+    overview = source[source.index('id="overview"') : source.index('id="result-0"')]
+    assert overview.count('class="plot"') == 2
+    assert "Overview Exam" in parsed.text

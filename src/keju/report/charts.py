@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
@@ -14,6 +13,7 @@ from keju.report.curves import Scale, curve_label, drawing
 from keju.report.figure import CurveChart, Figure, Sheet, SheetRow, series
 from keju.report.format import Labels, count, interval, share
 from keju.report.pairs import difference_mark, difference_ticks, scale_of
+from keju.report.spread import scale_for, spread_of
 from keju.results.compare import compare
 from keju.results.curve import Curve
 from keju.results.samples import Samples
@@ -21,12 +21,9 @@ from keju.results.schema import Comparison, Entry, Results, Row, SubsetChange
 from keju.results.score import current_results
 from keju.runs.run import Run
 from keju.stats.estimate import Ends
-from keju.stats.intervals import quantile
 
 Kind = Literal["forest", "difference", "curve", "latency", "tokens", "outcomes"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-BINS = 40
-"""Columns of a histogram."""
 
 
 def draw(
@@ -253,10 +250,7 @@ def histogram(
     runs: Sequence[tuple[str, Samples]],
     language: Language = "en",
 ) -> Figure:
-    """How long replies took, or how many tokens they have: a chart for each run, on one scale.
-
-    The scale ends behind the 99th percentile; what lies beyond stands in the last column.
-    """
+    """How long replies took, or how many tokens they have: a chart for each run, on one scale."""
     labels = Labels(language)
     found = []
     for name, samples in runs:
@@ -265,45 +259,11 @@ def histogram(
         if not seen:
             raise UsageError("plot_nothing")
         found.append((name, sorted(seen)))
-    top = _round(max(_quantile(values, 0.99) for _, values in found))
+    top = scale_for(*(values for _, values in found))
     sheet = Sheet(labels(f"plot.{kind}"), labels("plot.histogram_legend"), labels)
     for place, (name, values) in enumerate(found):
-        heights = [0] * BINS
-        for value in values:
-            heights[min(BINS - 1, int(value / top * BINS))] += 1
-        middle, high = _quantile(values, 0.5), _quantile(values, 0.95)
-        words = labels(
-            "plot.spread", n=count(len(values)), middle=_amount(middle), high=_amount(high),
-            most=_amount(values[-1]),
-        )  # fmt: skip
-        sheet.heading(f"{name}: {words}")
-        ticks = [(tick / 4, _amount(top * tick / 4)) for tick in range(5)]
-        ticks[-1] = (1.0, f"≥ {_amount(top)}" if values[-1] > top else _amount(top))
-        highest = max(heights)
-        sheet.columns(
-            [height / highest for height in heights],
-            [min(1.0, value / top) for value in (middle, high)],
-            ticks,
-            f"{name}: {words}",
-            series(place),
-        )
+        own = spread_of(values, top)
+        title = f"{name}: {own.words(labels)}"
+        sheet.heading(title)
+        sheet.columns(own.heights, own.places, own.ticks, title, series(place))
     return sheet.figure()
-
-
-def _round(value: float) -> float:
-    """The next of 1, 2, 4, 10, 20, 40 ...: a quarter of it is short to write."""
-    if value <= 0:
-        return 1.0
-    unit = 10.0 ** math.floor(math.log10(value))
-    return next(step * unit for step in (1, 2, 4, 10) if step * unit >= value * (1 - 1e-9))
-
-
-def _quantile(values: Sequence[float], at: float) -> float:
-    found = quantile(values, at)
-    assert found is not None
-    return found
-
-
-def _amount(value: float) -> str:
-    """A time or a count in as many digits as it is worth."""
-    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"

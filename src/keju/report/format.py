@@ -17,10 +17,8 @@ from keju.results.schema import (
     BEST,
     NO_GOLD,
     WORST,
-    Agreement,
     Entry,
     Errors,
-    Judge,
     Metric,
     Results,
     Row,
@@ -443,26 +441,6 @@ def spent_words(entry: Entry, labels: Labels) -> str:
         line += labels("spent_cost", cost=money(usage.cost))
     if timing.seconds:
         line += labels("spent_time", time=duration(timing.seconds))
-    return line
-
-
-def judge_words(judge: Judge | None, labels: Labels) -> str:
-    """Who judged how many answers, how surely, and at what cost, in one line; empty if nobody."""
-    if judge is None:
-        return ""
-    counts = {"judged": count(judge.judged), "ungraded": count(judge.ungraded)}
-    line = labels("judge_line", model=judge.model, **counts)
-    if judge.cost is not None:
-        line += labels("judge_cost", cost=money(judge.cost))
-    if judge.doubts:
-        line += labels("judge_doubts", doubts=count(judge.doubts))
-    if judge.ties:
-        line += labels("judge_ties_share", ties=count(judge.ties))
-    agreement = judge.agreement or Agreement()
-    if isinstance(agreement.self_consistency, float):
-        line += labels("judge_repeats", share=percent(agreement.self_consistency))
-    if (second := agreement.second) is not None and second.kappa is not None:
-        line += labels("judge_second", model=second.model, kappa=f"{second.kappa:.2f}")
     return line
 
 

@@ -11,11 +11,13 @@ from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from keju.benchmarks.samples import hash_digest
+from keju.engine.resume import JobRequests
 from keju.files import natural_key
 from keju.report.arms import transcript
 from keju.report.format import Labels, printable, without_canary
 from keju.results.schema import Entry
-from keju.types import Record, Sample
+from keju.types import Prefix, Record, Sample
 
 FAILURES_SHOWN = 200
 SUCCESSES_SHOWN = 20
@@ -42,6 +44,43 @@ class Excerpt(NamedTuple):
         return len(self.head) + self.left_out + len(self.tail)
 
 
+class Sent(NamedTuple):
+    """A prompt as it was sent: what all questions of a subset share, and a question's own part."""
+
+    prefix: Prefix
+    role: str
+    """``user``, or ``text`` where a text is continued."""
+    own: Excerpt
+    cue: str
+    as_recorded: bool
+    """Whether it is the very prompt that the reply answers."""
+
+    @property
+    def shared(self) -> list[tuple[str, str]]:
+        """The turns that all questions of the subset share, with their roles."""
+        turns: list[tuple[str, str]] = [(m.role, m.content) for m in self.prefix.messages]
+        return [*turns, (self.role, self.prefix.lead)] if self.prefix.lead else turns
+
+
+Render = Callable[[Record, Sample], Sent | None]
+
+
+def renderer(requests: JobRequests) -> Render:
+    """Renders the prompts of a run's questions as they would be sent today."""
+    jobs = {(job.exam.benchmark, job.arm): job for job in requests.jobs}
+
+    def render(record: Record, sample: Sample) -> Sent | None:
+        job = jobs.get((record.bench, record.arm))
+        if job is None:
+            return None
+        prompt = job.exam.render(sample)
+        role = "text" if job.sampling.form == "completion" else "user"
+        known = requests.by_hash.find(hash_digest(record.hash)) >= 0
+        return Sent(prompt.prefix, role, excerpt(prompt.tail), prompt.cue, known)
+
+    return render
+
+
 class Case(NamedTuple):
     """One answer to be shown: the record with its texts cut, and the question where it is known."""
 
@@ -54,6 +93,8 @@ class Case(NamedTuple):
     reasoning_length: int
     steps: tuple[tuple[tuple[str, ...], Excerpt, bool], ...] = ()
     """The transcript of a model that acted: titles, text and whether it failed."""
+    prompt: Sent | None = None
+    """None where the data is not at hand."""
 
     @property
     def texts(self) -> tuple[Excerpt, ...]:
@@ -106,11 +147,12 @@ def choose(
     answers: Iterable[tuple[Sample | None, Record]],
     entries: Sequence[Entry],
     *labels: Labels,
+    render: Render | None = None,
 ) -> Gallery:
     """Draw what to show from the records that count, each after its question where it is known.
 
-    Transcripts have a title in each language. Memory depends on the quotas, not on the number of
-    records.
+    Transcripts have a title in each language; `render` gives the prompts. Memory depends on the
+    quotas, not on the number of records.
     """
     rights: dict[_Bucket, int] = {}  # by the first reader's results
     failures: dict[_Bucket, int] = {}
@@ -128,7 +170,9 @@ def choose(
         subset = sample.subset if sample else name if (record.bench, name) in rights else ""
         correct = bool(record.readings) and record.readings[0].score.outcome == "correct"
         (right if correct else failed).offer(
-            (record.bench, subset), key, partial(case_of, record, sample, subset, *labels)
+            (record.bench, subset),
+            key,
+            partial(case_of, record, sample, subset, *labels, render=render),
         )
     places = {bucket: place for place, bucket in enumerate(rights)}
 
@@ -168,7 +212,12 @@ def excerpt(text: str, limit: int = TEXT_LIMIT) -> Excerpt:
 
 
 def case_of(
-    record: Record, sample: Sample | None, subset: str, *labels: Labels, limit: int = TEXT_LIMIT
+    record: Record,
+    sample: Sample | None,
+    subset: str,
+    *labels: Labels,
+    limit: int = TEXT_LIMIT,
+    render: Render | None = None,
 ) -> Case:
     """An answer with its texts cut, and its options in the order in which the model saw them."""
     reply = record.reply
@@ -196,4 +245,5 @@ def case_of(
             (tuple(each.title for each in step), excerpt(step[0].text, limit), step[0].failed)
             for step in zip(*told, strict=True)
         ),
+        prompt=render(record, sample) if render is not None and sample is not None else None,
     )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from keju.config.address import shown_url
 from keju.engine.job import make_jobs
 from keju.engine.resume import JobRequests, answers_of
 from keju.errors import Notice, UsageError
@@ -20,31 +17,26 @@ from keju.messages import Language
 from keju.report import curves
 from keju.report import format as fmt
 from keju.report.format import Labels
-from keju.report.gallery import Case, Gallery, choose
+from keju.report.gallery import Case, Gallery, Render, choose, excerpt, renderer
+from keju.report.judges import judge_rows
 from keju.report.pages import HTML_LANG, Tongues, make_environment
-from keju.results.schema import NO_GOLD, Entry, Results, Timing, Usage, to_document
+from keju.report.provenance import MANIFEST_ROWS, main_settings, manifest_leaves
+from keju.report.spread import Spread, Taken
+from keju.results.schema import NO_GOLD, Entry, Results, Row, Timing, Usage, to_document
 from keju.results.score import current_results
 from keju.runs.folder import REPORT, RESULTS
-from keju.runs.manifest import Manifest, StoredData
+from keju.runs.manifest import Manifest
 from keju.runs.run import Run, damage_notices
 from keju.types import ALL_OUTCOMES, LABELS, Reading, Record, Sample
 
 REFERENCE_STYLES = 3
 """Kinds of marks that the style sheet has for published figures."""
-MANIFEST_ROWS = 1_000
-"""Rows of the whole manifest that a page shows."""
+SHARED_LIMIT = 8_000
+"""Characters of what the questions of a subset share, such as worked examples."""
 FOLDED = 1_000
 """A reply of more characters than this is opened by a click."""
 _ANSWER_LIMIT = 400
 _LINE_LIMIT = 1_000
-_VALUE_LIMIT = 400
-_HIDDEN = "•••"
-_NOTHING: tuple[Any, ...] = (None, "", {}, [], ())
-
-# A setting that may hold a secret, e.g. ``config.api_key``; not ``judge.api_key_var``, a name.
-_SECRET = re.compile(r"api_?key(?!_var)|secret|password|authorization|bearer", re.IGNORECASE)
-# An address that carries more than a place, e.g. ``https://user:word@host/v1?key=...``.
-_WITH_CREDENTIALS = re.compile(r"https?://\S+[@?]\S*", re.IGNORECASE)
 
 
 def write_outputs(
@@ -54,7 +46,8 @@ def write_outputs(
     write_json(run.folder / RESULTS, to_document(results))
     if report:
         answers, output = answers_of(run, requests), run.folder / REPORT
-        write_report(results, answers, output, manifest=run.manifest, language=language)
+        how: Any = {"manifest": run.manifest, "language": language, "render": renderer(requests)}
+        write_report(results, answers, output, **how)
 
 
 class Written(NamedTuple):
@@ -80,7 +73,9 @@ def report_run(
     except UsageError as error:
         said.append(Notice("report_without_data", {"problem": error.notice}))
     answers = answers_of(run, requests)
-    write_report(results, answers, path, manifest=run.manifest, language=language)
+    render = renderer(requests) if requests is not None else None
+    how: Any = {"manifest": run.manifest, "language": language, "render": render}
+    write_report(results, answers, path, **how)
     missing = [
         notice
         for entry in results.benchmarks
@@ -97,17 +92,19 @@ def write_report(
     *,
     manifest: Manifest,
     language: Language = "en",
+    render: Render | None = None,
 ) -> None:
     """Write the page of a run to `output`, whole or not at all.
 
     `answers` are the records that count, each after its question or, where the data is not at
-    hand, None. They are read once; what is kept of them is bounded.
+    hand, None; `render` gives their prompts. They are read once; what is kept of them is bounded.
     """
     own, other = Labels(language), Labels("zh" if language == "en" else "en")
-    gallery = choose(answers, results.benchmarks, own, other)
+    taken = Taken()
+    gallery = choose(taken.noted(answers), results.benchmarks, own, other, render=render)
     tongues = Tongues(own, other)
     contexts = (
-        _context(results, gallery, manifest, labels, place)
+        _context(results, gallery, taken, manifest, labels, place)
         for place, labels in enumerate(tongues.both)
     )
     context = tongues.merged(*contexts) | {"t": tongues, "lang": HTML_LANG[language]}
@@ -117,13 +114,15 @@ def write_report(
 
 
 def _context(
-    results: Results, gallery: Gallery, manifest: Manifest, labels: Labels, place: int
+    results: Results,
+    gallery: Gallery,
+    taken: Taken,
+    manifest: Manifest,
+    labels: Labels,
+    place: int,
 ) -> dict[str, Any]:
     """What the template needs, in the language at `place` of those that cases have titles in."""
-    leaves = [
-        (path, _HIDDEN if _SECRET.search(path) and value is not None else _shown(value))
-        for path, value in _leaves(manifest.as_dict(), "")
-    ]
+    leaves = manifest_leaves(manifest)
     families = fmt.families(results)
     # Answers are counted, and failures told, by the first reader of each benchmark.
     firsts = [family[0] for family in families]
@@ -132,13 +131,15 @@ def _context(
     # By benchmark and subset: where the first failure stands that is shown, e.g. ``failed-7``.
     links: dict[str, dict[str, str]] = {}
     failures = []
+    prompts = _Prompts(labels)
     subsets: dict[str, int] = {}  # numbered, as filters have them
     for number, case in enumerate(gallery.failures):
         known = links.setdefault(case.record.bench, {})
         anchor = "" if case.subset in known else f"failed-{number}"
         known.setdefault(case.subset, f"#{anchor}")
         subset = subsets.setdefault(_place_of(case, labels), len(subsets))
-        failures.append(shown_case(case, labels, place) | {"anchor": anchor, "number": subset})
+        more = {"anchor": anchor, "number": subset, "prompt": prompts.of(case)}
+        failures.append(shown_case(case, labels, place) | more)
     disagreements = results.disagreements or ()
     return {
         "languages": [(HTML_LANG[own], Labels(own)("language_name")) for own in ("en", "zh")],
@@ -149,9 +150,10 @@ def _context(
             _section(entry, labels, n, fmt.named_run(results))
             | {"arm": fmt.arm_words(entry, results, labels)}
             | {"links": links.get(entry.name, {}) if entry in firsts else {}}
+            | {"spreads": _spreads(entry, taken, labels) if entry in firsts else []}
             for n, entry in enumerate(results.benchmarks)
         ],
-        "overview": fmt.overview(results, labels),
+        "overview": [(row, _as_row(row.entry, labels)) for row in fmt.overview(results, labels)],
         "arms": _arms(results, labels) if any(e.arm for e in results.benchmarks) else None,
         "curves": curves.sections(results, labels),
         "several_readers": any(len(family) > 1 for family in families),
@@ -172,7 +174,7 @@ def _context(
         ],
         "disagreement_readers": ",".join(disagreements[0].answers) if disagreements else "",
         "disagreement_total": len(disagreements),
-        "settings": list(_main_settings(manifest, results, labels)),
+        "settings": list(main_settings(manifest, results, labels)),
         "manifest": leaves[:MANIFEST_ROWS],
         "manifest_total": len(leaves),
         "failures": failures,
@@ -181,9 +183,11 @@ def _context(
             outcome for outcome in ALL_OUTCOMES if any(f["outcome"] == outcome for f in failures)
         ],
         "successes": [
-            shown_case(case, labels, place) | {"anchor": "", "number": ""}
+            shown_case(case, labels, place)
+            | {"anchor": "", "number": "", "prompt": prompts.of(case)}
             for case in gallery.successes
         ],
+        "prompts": prompts.shown,
         "failure_total": max(wrong, len(gallery.failures)),
         "failures_cut": len(gallery.failures) < wrong
         or any(text.left_out for case in gallery.failures for text in case.texts),
@@ -215,7 +219,6 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
         tool_words,
         fmt.sign_words(entry, labels),
         fmt.error_words(entry.errors, labels),
-        fmt.judge_words(entry.judge, labels),
         *fmt.left_out_words(entry, labels),
     )
     names = list(dict.fromkeys(name for r in entry.reference for name in r.overall))
@@ -254,6 +257,7 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
         "usage": _amounts("usage", entry.usage, labels),
         "timing": _amounts("timing", entry.timing, labels),
         "tools": tools,
+        "judge": list(judge_rows(entry.judge, labels)),
     }
 
 
@@ -266,85 +270,54 @@ def _amounts(kind: str, amounts: Usage | Timing, labels: Labels) -> list[tuple[s
     ]
 
 
-# What determines the numbers, out of the manifest, fit to be shown.
+def _as_row(entry: Entry, labels: Labels) -> Row:
+    """The headline of an exam as a row of a chart."""
+    metric, chance = fmt.shown_metrics(entry, labels)[0].metric, entry.metrics.get("chance")
+    return Row(
+        name=entry.full_name,
+        n=metric.n,
+        accuracy=metric.value,
+        ci95=metric.ci95,
+        outcomes={},
+        bounds=metric.bounds,
+        chance=chance.value if chance else None,
+    )
 
 
-def _main_settings(
-    manifest: Manifest, results: Results, labels: Labels
-) -> Iterator[tuple[str, str]]:
-    """The settings a reader needs to reproduce the numbers; what is not recorded is left out."""
-    config, environment, endpoint = manifest.config, manifest.environment, manifest.endpoint
-    address = endpoint.get("url") or endpoint.get("api_url") or endpoint or config.get("api_url")
-    platform = {key: environment.get(key) for key in ("python", "platform")}
-    versions = (environment.get("packages") or {}) | platform
-    rows: list[tuple[str, str, Any]] = [
-        ("", "model", manifest.model or results.model),
-        ("", "endpoint", address),
-    ]
-    for entry in results.benchmarks:
-        rows += [
-            (entry.name, "protocol", fmt.protocol_line(entry)),
-            (entry.name, "reader", entry.reader),
-        ]
-    for exam in manifest.benchmarks:
-        rows += [
-            (exam.name, "sampling", exam.sampling),
-            (exam.name, "prompt", exam.settings),
-            (exam.name, "data", _data(exam.data, labels)),
-        ]
-    rows += [
-        ("", "sampling", config.get("generation_config")),
-        *(("", key, config.get(key)) for key in ("limit", "repeats", "seed")),
-        ("", "judge", (config.get("judge") or {}).get("model")),
-        ("", "versions", versions),
-        ("", "created", manifest.created),
-    ]
-    for name, key, value in rows:
-        if value not in _NOTHING:
-            label = labels(f"setting.{key}")
-            yield f"{name} · {label}" if name else label, _shown(value)
+def _spreads(entry: Entry, taken: Taken, labels: Labels) -> list[tuple[str, Spread, str]]:
+    """What the replies of an exam took, each with its title and in words."""
+    found = taken.spreads(entry.name, entry.arm)
+    return [(labels(f"plot.{kind}"), own, own.words(labels)) for kind, own in found.items()]
 
 
-def _data(data: StoredData, labels: Labels) -> str:
-    """The data's version and one hash that stands for all its files."""
-    words = [data.version] if data.version else []
-    if len(data.files) == 1:
-        words += [f"{name} {digest}" for name, digest in data.files.items()]
-    elif data.files:
-        listing = "".join(f"{digest}  {name}\n" for name, digest in sorted(data.files.items()))
-        together = hashlib.sha256(listing.encode()).hexdigest()
-        words.append(f"{labels('files_together', n=len(data.files))} {together}")
-    return ", ".join(words)
+class _Prompts:
+    """Numbers what questions share, so that a page has it once however many cases need it."""
 
+    def __init__(self, labels: Labels) -> None:
+        self.shown: list[dict[str, Any]] = []
+        self._labels = labels
+        self._numbers: dict[bytes, int] = {}
 
-def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every leaf of the manifest by its dotted path, e.g. ``config.judge.model``."""
-    if isinstance(node, Mapping) and node:
-        for key, value in node.items():
-            yield from _leaves(value, f"{path}.{key}" if path else str(key))
-    elif isinstance(node, list) and any(isinstance(item, Mapping) for item in node):
-        for position, item in enumerate(node):
-            yield from _leaves(item, f"{path}[{position}]")
-    else:
-        yield path, node
-
-
-def _shown(value: Any) -> str:
-    """A setting in words; anything like a secret is masked."""
-    if isinstance(value, Mapping):
-        pairs = {k: v for k, v in value.items() if v not in _NOTHING}
-        text = ", ".join(
-            f"{k} {_HIDDEN if _SECRET.search(str(k)) else _shown(v)}" for k, v in pairs.items()
-        )
-    elif isinstance(value, list | tuple):
-        text = ", ".join(_shown(item) for item in value)
-    elif isinstance(value, bool):
-        text = str(value).lower()
-    else:
-        text = "" if value is None else str(value)
-        text = shown_url(text) if _WITH_CREDENTIALS.match(text) else text
-    text = fmt.printable(fmt.without_canary(text))
-    return text if len(text) <= _VALUE_LIMIT else text[:_VALUE_LIMIT] + " …"
+    def of(self, case: Case) -> dict[str, Any] | None:
+        """The prompt of a case: where its shared part stands, and its own."""
+        sent = case.prompt
+        if sent is None:
+            return None
+        number, turns = -1, sent.shared
+        if turns:
+            number = self._numbers.setdefault(sent.prefix.digest, len(self._numbers))
+        if number == len(self.shown):
+            title = _place_of(case, self._labels)
+            cut = [(role, excerpt(text, SHARED_LIMIT)) for role, text in turns]
+            size = sum(len(text) for _, text in turns)
+            self.shown.append({"title": title, "turns": cut, "size": size})
+        return {
+            "number": number,
+            "role": sent.role,
+            "own": sent.own,
+            "cue": fmt.printable(sent.cue),
+            "as_recorded": sent.as_recorded,
+        }
 
 
 # Single answers.

@@ -11,6 +11,7 @@ from keju.messages import spoken
 from keju.report import arms, curves
 from keju.report import format as fmt
 from keju.report.format import UNKNOWN, Labels, Shown, count, interval, percent, share, shorten
+from keju.report.judges import judge_words
 from keju.report.table import Cell, Column, Screen
 from keju.results.curve import Curve
 from keju.results.schema import NO_GOLD, Disagreement, Entry, Results
@@ -132,7 +133,7 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
         fmt.gold_words(entry, labels),
         " · ".join(fmt.outcome_words(entry.outcomes, labels)),
         fmt.sign_words(entry, labels),
-        fmt.judge_words(entry.judge, labels),
+        judge_words(entry.judge, labels),
         arms.tool_words(entry, labels),
         fmt.spent_words(entry, labels),
         fmt.error_words(entry.errors, labels),

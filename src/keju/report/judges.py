@@ -1,0 +1,59 @@
+"""Who judged the answers, and how far the verdicts can be relied on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keju.report.format import Labels, count, money, percent
+from keju.results.schema import Agreement, Judge
+
+
+def judge_words(judge: Judge | None, labels: Labels) -> str:
+    """Who judged how many answers, how surely, and at what cost, in one line; empty if nobody."""
+    if judge is None:
+        return ""
+    counts = {"judged": count(judge.judged), "ungraded": count(judge.ungraded)}
+    line = labels("judge_line", model=judge.model, **counts)
+    if judge.cost is not None:
+        line += labels("judge_cost", cost=money(judge.cost))
+    if judge.doubts:
+        line += labels("judge_doubts", doubts=count(judge.doubts))
+    if judge.ties:
+        line += labels("judge_ties_share", ties=count(judge.ties))
+    agreement = judge.agreement or Agreement()
+    if isinstance(agreement.self_consistency, float):
+        line += labels("judge_repeats", share=percent(agreement.self_consistency))
+    if (second := agreement.second) is not None and second.kappa is not None:
+        line += labels("judge_second", model=second.model, kappa=f"{second.kappa:.2f}")
+    return line
+
+
+def judge_rows(judge: Judge | None, labels: Labels) -> Iterator[tuple[str, str]]:
+    """The same for a page: how often verdicts agree, and how right they are."""
+    if judge is None:
+        return
+    yield labels("judge.model"), judge.model
+    counts = {"judged": count(judge.judged), "ungraded": count(judge.ungraded)}
+    yield labels("judge.judged"), labels("judge.judged_of", **counts)
+    if judge.verdicts:
+        listed = (f"{verdict} {count(n)}" for verdict, n in judge.verdicts.items())
+        yield labels("judge.verdicts"), labels("list_separator").join(listed)
+    agreement = judge.agreement or Agreement()
+    if isinstance(agreement.self_consistency, float):
+        values = {"share": percent(agreement.self_consistency), "repeats": judge.repeats}
+        values |= {"ties": count(judge.ties)}
+        yield labels("judge.repeats"), labels("judge.repeats_of", **values)
+    if (second := agreement.second) is not None:
+        kappa = "–" if second.kappa is None else f"{second.kappa:.2f}"
+        values = {"kappa": kappa, "n": count(second.n), "share": percent(second.observed)}
+        differ = count(second.disagreements)
+        yield (
+            labels("judge.second", model=second.model),
+            labels("judge.second_of", **values, differ=differ),
+        )
+    if (quality := judge.quality) is not None:
+        values = {"sensitivity": percent(quality.sensitivity), "positives": quality.positives}
+        values |= {"specificity": percent(quality.specificity), "negatives": quality.negatives}
+        yield labels("judge.quality"), labels("judge.quality_of", **values)
+    if judge.doubts:
+        yield labels("judge.doubts"), count(judge.doubts)
