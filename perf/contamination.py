@@ -9,10 +9,12 @@ is drawn `--draws` times; the tests are Keju's own.
 from __future__ import annotations
 
 import argparse
-import random
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+from numpy.random import default_rng
 
 from keju.stats.paired import SIGNIFICANT, benjamini_hochberg
 from keju.stats.unpaired import Group, apart, apart_in_strata
@@ -40,33 +42,36 @@ class Found(NamedTuple):
 
 def simulate(accuracy: float, learnt: float, fresh: int, *, draws: int, seed: int = SEED) -> Found:
     """Sit a model for published and fresh questions many times."""
-    draw = random.Random(f"{seed}:{accuracy}:{learnt}:{fresh}")
+    draw = default_rng([seed, *(round(1000 * own) for own in (accuracy, learnt, fresh))])
     known = round(learnt * PUBLISHED)
+    size = (draws, SUBSETS)
+    old = known + draw.binomial(PUBLISHED - known, accuracy, size)
+    new = draw.binomial(fresh, accuracy, size)
     whole = parts = alarms = 0
-    for _ in range(draws):
+    for ours, theirs in zip(old.tolist(), new.tolist(), strict=True):
         strata = [
-            (
-                _right(known + _binomial(draw, PUBLISHED - known, accuracy), PUBLISHED),
-                _right(_binomial(draw, fresh, accuracy), fresh),
-            )
-            for _ in range(SUBSETS)
+            (_group(one, PUBLISHED), _group(two, fresh))
+            for one, two in zip(ours, theirs, strict=True)
         ]
         overall = apart_in_strata(strata)
         assert overall is not None
         whole += overall.p < SIGNIFICANT
-        ps = [own.p for pair in strata if (own := apart(*pair)) is not None]
+        ps = [_p(*pair) for pair in strata]
         found = sum(p < SIGNIFICANT for p in benjamini_hochberg(ps))
         parts += found
         alarms += found > 0
     return Found(whole / draws, parts / draws / SUBSETS, alarms / draws)
 
 
-def _right(right: int, n: int) -> Group:
+def _group(right: int, n: int) -> Group:
     return Group(n, float(right), float(right))
 
 
-def _binomial(draw: random.Random, n: int, share: float) -> int:
-    return sum(draw.random() < share for _ in range(n))
+@cache
+def _p(one: Group, two: Group) -> float:
+    found = apart(one, two)
+    assert found is not None
+    return found.p
 
 
 def table(draws: int) -> Iterator[str]:
@@ -84,7 +89,7 @@ def table(draws: int) -> Iterator[str]:
 def main() -> None:
     """Print the table, or write it into its page."""
     parser = argparse.ArgumentParser(prog="python -m perf.contamination", description=__doc__)
-    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--draws", type=int, default=10_000)
     parser.add_argument("--write", action="store_true", help="write it into docs/fresh.md")
     asked = parser.parse_args()
     lines = []
