@@ -20,6 +20,7 @@ NAMES = (
     "readers",
     "robust",
     "compare",
+    "fresh",
     "install",
 )
 LINE = "{:<64} {:>16}  {:<26} {:>6}  {}"

@@ -93,6 +93,8 @@ class Questions:
     """Sample id to what is known to be wrong with it."""
     version: str = ""
     """Which data it is, for the manifest."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Where questions are made and not read: what stands for their files, with its SHA-256."""
     notes: Sequence[str] = ()
     """What loading changed or left out, each in one line."""
     warnings: Sequence[Notice] = ()

@@ -229,7 +229,9 @@ def prepare(
         subsets=questions.subsets,
         readers=protocol.readers or benchmark.readers,
         data=DataFacts(
-            dict(folder.hashes), questions.version, (*questions.notes, *notes, *folder.notes)
+            {**folder.hashes, **questions.files},
+            questions.version,
+            (*questions.notes, *notes, *folder.notes),
         ),
         prompts=wording.prompts(names, shots, examples=texts, titles=titles),
         averages=(macro,) if benchmark.averages is None else benchmark.averages,

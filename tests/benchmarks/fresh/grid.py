@@ -1,6 +1,6 @@
 """One cell of the grid of fresh questions: a task, a seed, a difficulty, a language.
 
-The tests look at small cells, ``python -m perf fresh`` at all of them with 1,000 questions each.
+The tests look at small cells, ``python -m perf.fresh grid`` at 1,000 questions in each.
 """
 
 from __future__ import annotations

@@ -19,6 +19,13 @@ from tests.cli.conftest import Keju, keju  # noqa: F401
 BARE = {"few_shot_num": 0, "n": 5, "seed": 7, "subset_list": ["boolean_expressions"]}
 
 
+DIGESTS: list[tuple[dict[str, Any], str]] = [
+    ({}, "b91012335fdca03c"),
+    ({"lang": "zh"}, "7c52c74d05c9c8a5"),
+    ({"difficulty": 2.5, "seed": -1}, "96e0695f7b24ac81"),
+]
+
+
 def exam_of(**args: Any) -> Exam:
     exam, _ = prepare_exam("fresh_bbh", BARE | args)
     return exam
@@ -30,6 +37,13 @@ def texts(exam: Exam) -> list[str]:
 
 def test_a_larger_exam_begins_with_the_smaller_one() -> None:
     assert texts(exam_of(n=20))[:5] == texts(exam_of())
+
+
+@pytest.mark.parametrize(("args", "digest"), DIGESTS)
+def test_the_same_settings_give_the_same_exam_everywhere(args: dict[str, Any], digest: str) -> None:
+    """What stands in manifests; a change of the generators raises their version."""
+    exam = exam_of(subset_list=None, **args)
+    assert exam.data.version.startswith(f"generator {VERSION}, sha256 {digest}")
 
 
 def test_seed_and_difficulty_give_other_questions() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -125,28 +125,31 @@ def make_exam(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
     protocol = (CHINESE_PROTOCOLS if args.lang == "zh" else PROTOCOLS)[name]
     own_seed = seed if args.seed is None else args.seed
     exam = prepare(FRESH_BBH, args, folder, own_seed, protocol)
-    files = dict(_digests(exam))
-    whole = sha256("".join(files.values()).encode()).hexdigest()
-    exam.data = replace(exam.data, files=files, version=f"generator {VERSION}, sha256 {whole}")
     exam.difficulty = args.difficulty
     return exam
 
 
 def questions(setup: Setup) -> Questions:
-    """The questions of the chosen subsets, drawn once and kept in a file."""
+    """The questions of the chosen subsets, drawn once and kept in a file.
+
+    Each subset has a SHA-256 of its questions and targets, as if it was a file. Its name has all
+    that they depend on, so that only a generator that has changed gives another digest to a name.
+    """
     assert isinstance(setup.args, FreshArgs)
     refuse_final_line(setup)
-    args, samples = setup.args, StoredSamples()
+    args, samples, seed = setup.args, StoredSamples(), setup.seed
     assert isinstance(args.difficulty, float)
     ranges: list[Subset] = []
+    files: dict[str, str] = {}
     for name in choose_language(setup.subsets, args.subset_list is not None, args.lang):
-        start, choice = len(samples), name in CHOICE_SUBSETS
+        start, choice, digest = len(samples), name in CHOICE_SUBSETS, sha256()
         made = make_questions(
-            TASKS[name], args.n, seed=setup.seed, difficulty=args.difficulty, language=args.lang
+            TASKS[name], args.n, seed=seed, difficulty=args.difficulty, language=args.lang
         )
         for index, question in enumerate(made):
+            digest.update(f"{question.text}\0{question.target}\0".encode())
             sample = Sample(
-                id=sample_id(name, index, seed=setup.seed, difficulty=args.difficulty),
+                id=sample_id(name, index, seed=seed, difficulty=args.difficulty),
                 subset=name,
                 index=index,
                 text=question.text,
@@ -156,7 +159,11 @@ def questions(setup: Setup) -> Questions:
             )
             samples.append(sample)
         ranges.append(Subset(name, start, len(samples)))
-    return Questions(samples=samples, subsets=ranges)
+        file = f"{name}, {args.n} of seed {seed} at {args.difficulty:g} in {args.lang}"
+        files[file] = digest.hexdigest()
+    whole = sha256("".join(files.values()).encode()).hexdigest()
+    version = f"generator {VERSION}, sha256 {whole}"
+    return Questions(samples=samples, subsets=ranges, files=files, version=version)
 
 
 def examples(setup: Setup) -> Mapping[str, str]:
@@ -171,22 +178,6 @@ def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
     assert isinstance(setup.args, FreshArgs)
     own = {"seed": setup.seed, "difficulty": setup.args.difficulty, "lang": setup.args.lang}
     return bbh_settings(setup, wording) | own | {"generator": VERSION}
-
-
-def _digests(exam: Exam) -> Iterator[tuple[str, str]]:
-    """A SHA-256 of the questions and targets of each subset, as if each was a file.
-
-    Its name has all that the questions depend on, so that only a generator that has changed gives
-    another digest to a name.
-    """
-    own = exam.settings
-    of = f"of seed {own['seed']} at {own['difficulty']:g} in {own['lang']}"
-    for subset in exam.subsets:
-        digest = sha256()
-        for place in range(subset.start, subset.stop):
-            sample = exam.samples[place]
-            digest.update(f"{sample.text}\0{sample.target}\0".encode())
-        yield f"{subset.name}, {len(subset)} {of}", digest.hexdigest()
 
 
 FRESH_BBH = Benchmark(
