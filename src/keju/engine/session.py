@@ -43,6 +43,8 @@ MOST_WAITING = 4096
 
 
 T = TypeVar("T")
+Answered = tuple[Unit, Request, Exchange]
+"""A unit with what was asked and what came back."""
 
 
 class Engine:
@@ -70,7 +72,7 @@ class Engine:
         self._lanes = count()
         self._in_waiting = False
         self._crash: BaseException | None = None
-        self._replies: list[tuple[Unit, Request, Exchange]] = []
+        self._replies: list[Answered] = []
 
     async def run(self) -> KejuError | None:
         """Work until all queues are empty; return what stopped it early, if anything did."""
@@ -143,19 +145,23 @@ class Engine:
                 if len(exchange.reply.text) > LONG_TEXT and not exchange.readings:
                     grade = partial(job.grade, unit.number // job.epochs, exchange.reply)
                     exchange = exchange._replace(readings=await _aside(grade))
-                # Replies that come at the same time are scored and written together.
-                if not self._replies:
-                    self._on_disk = self._loop.create_future()
-                    if channel.in_flight:
-                        self._loop.call_later(GATHER, self._flush)
-                    else:
-                        self._loop.call_soon(self._flush)
-                self._replies.append((unit, request, exchange))
-                await self._on_disk  # its record is there before the slot sends again
+                # Its record is there before the slot sends again.
+                await self._written([(unit, request, exchange)])
                 if not channel.may_stay:
                     return  # somebody else needs the slot, and there is a worker in waiting
         finally:
             channel.leave()
+
+    def _written(self, replies: Iterable[Answered]) -> asyncio.Future[None]:
+        """Done when these replies are on disk; those that come at the same time go together."""
+        if not self._replies:
+            self._on_disk = self._loop.create_future()
+            if self.channel.in_flight:
+                self._loop.call_later(GATHER, self._flush)
+            else:
+                self._loop.call_soon(self._flush)
+        self._replies += replies
+        return self._on_disk
 
     def _flush(self) -> None:
         """Score what has come in; write it; only then enter it on the scoreboards."""
