@@ -13,11 +13,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from time import monotonic
+from time import monotonic, time
 from typing import Any, NamedTuple
 
 from keju.config import Budget, TaskConfig
+from keju.engine.display import Pause
 from keju.engine.limits import Breaker, Concurrency, Rate, Spending
+from keju.engine.watching import WORK, Attempt, Follower
 from keju.errors import EndpointError, KejuError, Notice, RunIncomplete
 from keju.models.base import Model, NotReady, fault_text
 from keju.types import Fault, FaultKind, Reading, Reply, Request, Sample, Sampling
@@ -95,6 +97,10 @@ class Channel:
         self.retries = 0
         self.stop_reason: KejuError | None = None
         """Why nothing more is sent."""
+        self.address = str(model.facts().get("endpoint", ""))
+        """Where the endpoint is, without credentials; empty for a model in this process."""
+        self.follower: Follower | None = None
+        """Who is told of every attempt."""
         self._random = random.Random(seed)
         self._requests = Rate(limits.rpm, burst=max(1.0, limits.rpm / 60)) if limits.rpm else None
         self._tokens = Rate(limits.tpm, burst=limits.tpm / 6) if limits.tpm else None
@@ -158,19 +164,33 @@ class Channel:
         return monotonic() - self._opened
 
     @property
-    def waiting_for(self) -> str:
-        """What keeps the channel from sending more, in words; empty if nothing does."""
+    def pause(self) -> Pause | None:
+        """What keeps the channel from sending more."""
         if self.breaker.since is not None:
-            down = monotonic() - self.breaker.since
-            return f"the endpoint is down ({down:.0f} s); the run pauses until it answers"
+            return "down"
         if self.stop_reason is not None:
-            return f"{self.in_flight} requests in flight to finish"
+            return "stopping"
         if self.concurrency.limit < self.concurrency.most and self.in_flight:
-            return f"overload: {self.concurrency.limit} of {self.concurrency.most} slots in use"
+            return "overload"
         if self._rate_limited:
-            return "the rate limit"
-        if self._due and not self.in_flight:
-            return f"a failed request, due in {max(0.0, min(self._due) - monotonic()):.0f} s"
+            return "rate"
+        return "retry" if self._due and not self.in_flight else None
+
+    @property
+    def waiting_for(self) -> str:
+        """The same in words; empty if nothing does."""
+        match self.pause:
+            case "down":
+                down = monotonic() - (self.breaker.since or 0.0)
+                return f"the endpoint is down ({down:.0f} s); the run pauses until it answers"
+            case "stopping":
+                return f"{self.in_flight} requests in flight to finish"
+            case "overload":
+                return f"overload: {self.concurrency.limit} of {self.concurrency.most} slots in use"
+            case "rate":
+                return "the rate limit"
+            case "retry":
+                return f"a failed request, due in {max(0.0, min(self._due) - monotonic()):.0f} s"
         return ""
 
     @property
@@ -297,6 +317,9 @@ class Channel:
                 seconds += monotonic() - started
                 if self._metered:
                     self._wake()
+            if self.follower is not None:
+                number = len(faults) + 1
+                self._told(self.follower, request, reply, monotonic() - started, number)
             fault = reply.error
             if fault is None:
                 self._successes += 1
@@ -335,6 +358,12 @@ class Channel:
         if self._tokens is not None:
             self._tokens.draw(reply.usage.input + reply.usage.output)
         return Exchange(reply, faults, seconds=seconds)
+
+    def _told(
+        self, follower: Follower, request: Request, reply: Reply, seconds: float, number: int
+    ) -> None:
+        own = self.address, self.model.name, request, reply, time() - seconds, seconds, number
+        follower.attempted(Attempt(*own, WORK.get()))
 
     async def _attempt(
         self, request: Request, check: Callable[[Reply], Reply] | None, timeout: float

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+Pause = Literal["down", "stopping", "overload", "rate", "retry"]
+"""What holds requests back: nobody answers, the run comes to its end, fewer slots than allowed, a
+rate limit, a repetition that is not due yet."""
 
 
 class ArmStanding(NamedTuple):
@@ -60,6 +64,8 @@ class Progress:
     """The most requests in flight at present."""
     waiting: str = ""
     """What the engine waits for, e.g. ``rate limit``; empty when it does not."""
+    pause: Pause | None = None
+    """The same as a word that programs can read."""
     retries: int = 0
     left: float | None = None
     """Seconds to the end at the present pace, where a callback is told of it and it is known."""

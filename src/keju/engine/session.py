@@ -26,9 +26,10 @@ from keju.engine.job import Job
 from keju.engine.limits import Meter, Spending
 from keju.engine.queue import Queue, Rule, Unit, blocks
 from keju.engine.resume import Recalled
+from keju.engine.watching import WORK, Follower, SessionFacts, follow
 from keju.errors import Interrupted, KejuError, Notice, WriteError
 from keju.models.base import Model
-from keju.runs.journal import Journal
+from keju.runs.journal import VERDICTS, Journal
 from keju.runs.manifest import SessionLog, StoredSession, now
 from keju.signals import REMOTE, calling
 from keju.types import Request
@@ -61,13 +62,18 @@ class Engine:
         *,
         on_progress: Callable[[], None] = lambda: None,
         on_session: Callable[[], None] = lambda: None,
+        follower: Follower | None = None,
     ) -> None:
-        """`on_progress` is called often, for the eye; `on_session` once a second, for the books."""
+        """`on_progress` is called often, for the eye; `on_session` once a second, for the books.
+
+        `follower` is told of every attempt and every record.
+        """
         self.channel = channel
         self._queues = queues
         self._journal = journal
         self._on_progress = on_progress
         self._on_session = on_session
+        self._follower = channel.follower = follower
         self._workers: set[asyncio.Task[None]] = set()
         self._lanes = count()
         self._in_waiting = False
@@ -135,6 +141,8 @@ class Engine:
                 if queue.left and not self._in_waiting and channel.waiting < MOST_WAITING:
                     self._start_worker()
                 job = unit.job
+                if self._follower is not None:
+                    WORK.set(job)
                 request, (sample, epoch) = job.request(unit.number), job.place(unit.number)
                 try:
                     exchange = await job.solver(request, channel, sample, epoch)
@@ -175,6 +183,8 @@ class Engine:
                 self._journal.append(records)
                 for (unit, _, _), record in zip(replies, records, strict=True):
                     unit.job.enter(unit.number, record)
+                    if self._follower is not None:
+                        self._follower.answered(unit.job, unit.number, record)
         except Exception as error:
             self._break_off(error)
         if not on_disk.done():
@@ -258,8 +268,25 @@ def run_session(
         spending = Spending(config.budget, config.price, spent, log.seconds)
         channel = Channel(model, Limits.of(config, model), spending, seed=config.seed)
         lacking = [job for job, known in zip(jobs, recalled.done, strict=True) if known.count(0)]
-        session = _Session(jobs, lacking, channel, log, display)
-        engine = Engine(channel, queues, journal, on_progress=session.show, on_session=session.note)
+        facts = SessionFacts(
+            run=journal.path.parent.name,
+            stage="judge" if journal.path.name == VERDICTS else "exam",
+            model=config.model,
+            endpoints=(channel.address,),
+            jobs=jobs,
+            total=total,
+            known=recalled.count,
+            price=config.price,
+        )
+        session = _Session(jobs, lacking, channel, log, display, follow(facts))
+        engine = Engine(
+            channel,
+            queues,
+            journal,
+            on_progress=session.show,
+            on_session=session.note,
+            follower=session.follower,
+        )
         return run_loop(lambda: session.run(engine), session.interrupt_from_outside)
     finally:
         display.finish()
@@ -275,8 +302,10 @@ class _Session:
         channel: Channel,
         log: SessionLog,
         display: Display,
+        follower: Follower | None,
     ) -> None:
         """`lacking` are the jobs that still lack replies."""
+        self.follower = follower
         self._jobs = jobs
         self._arms = {job.arm: job.solver for job in lacking}
         self._solvers = {job.solver: job.sampling for job in reversed(lacking)}
@@ -292,6 +321,18 @@ class _Session:
         self._engine: Engine | None = None
 
     async def run(self, engine: Engine) -> KejuError | None:
+        stop: KejuError | None = None
+        try:
+            stop = await self._run(engine)
+        except KejuError as error:
+            stop = error
+            raise
+        finally:
+            if self.follower is not None:
+                self.follower.ended(stop)
+        return stop
+
+    async def _run(self, engine: Engine) -> KejuError | None:
         self._loop = asyncio.get_running_loop()
         self._preparation = asyncio.current_task()
         with _signals(self.interrupt, self._loop):
@@ -392,36 +433,38 @@ class _Session:
         heads = [job.tallies[0] for job in self._jobs]
         counts = [sum(column) for column in zip(*(tally.counts for tally in heads), strict=True)]
         right, _, unparsed, truncated, refused, _, errors, _ = counts
-        self._display.update(
-            Progress(
-                done=sum(counts),
-                total=sum(job.units for job in self._jobs),
-                right=right,
-                exams=tuple(
-                    Standing(
-                        job.title,
-                        tally.total,
-                        tally.graded,
-                        tally.epochs * job.exam.rotations,
-                        self._arm(job) if job.arm else None,
-                    )
-                    for job, tally in zip(self._jobs, heads, strict=True)
-                ),
-                unparsed=unparsed,
-                truncated=truncated,
-                refused=refused,
-                errors=errors,
-                requests=spent.requests,
-                input_tokens=spent.input,
-                output_tokens=spent.output,
-                cost=spent.cost(spent.price),
-                elapsed=channel.seconds,
-                in_flight=channel.in_flight,
-                limit=channel.concurrency.limit,
-                waiting=channel.waiting_for,
-                retries=channel.retries,
-            )
+        progress = Progress(
+            done=sum(counts),
+            total=sum(job.units for job in self._jobs),
+            right=right,
+            exams=tuple(
+                Standing(
+                    job.title,
+                    tally.total,
+                    tally.graded,
+                    tally.epochs * job.exam.rotations,
+                    self._arm(job) if job.arm else None,
+                )
+                for job, tally in zip(self._jobs, heads, strict=True)
+            ),
+            unparsed=unparsed,
+            truncated=truncated,
+            refused=refused,
+            errors=errors,
+            requests=spent.requests,
+            input_tokens=spent.input,
+            output_tokens=spent.output,
+            cost=spent.cost(spent.price),
+            elapsed=channel.seconds,
+            in_flight=channel.in_flight,
+            limit=channel.concurrency.limit,
+            waiting=channel.waiting_for,
+            pause=channel.pause,
+            retries=channel.retries,
         )
+        self._display.update(progress)
+        if self.follower is not None:
+            self.follower.progressed(progress)
 
 
 def run_loop(

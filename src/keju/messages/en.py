@@ -351,6 +351,7 @@ TEXTS: dict[str, str] = {
     "run_grows": "the run goes on ({differences}): {known} of {whole} replies are there, {asked} "
     "will be asked",
     "run_replaced": "the earlier run is kept as {aside}",
+    "watcher_failed": "{name} has failed and is told no more; the run goes on: {problem}",
     "damaged_lines_asked_again": "{lines} journal {lines:line was unreadable and is|lines were "
     "unreadable and are} asked again",
     "stopping": "stopping: {requests} {requests:request|requests} in flight will finish "

@@ -306,6 +306,7 @@ TEXTS: dict[str, str] = {
     "replies_unused": "{replies} 题已存的回复对应的是另外的请求，不计入",
     "run_grows": "运行继续（{differences}）：共 {whole} 条回复，已有 {known} 条，将提问 {asked} 条",
     "run_replaced": "原来的运行保存为 {aside}",
+    "watcher_failed": "{name} 出错，此后不再更新；运行继续：{problem}",
     "damaged_lines_asked_again": "运行记录中有 {lines} 行无法读取，将重新提问",
     "stopping": "正在停止：等待 {requests} 个进行中的请求完成并保存；再按一次 Ctrl-C 立即停止",
     # config and command line
