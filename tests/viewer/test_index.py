@@ -10,7 +10,7 @@ from keju.runs.run import Run
 from keju.types import Fault, Reply
 from keju.viewer.filters import Selection, find
 from keju.viewer.index import Details, Index, Part
-from keju.viewer.search import holding
+from keju.viewer.search import holding, matching
 from tests.viewer.runs import HOSTILE, acting, add, mixed, record, torn, write
 
 
@@ -96,6 +96,7 @@ def chosen(folder: Path, **query: str) -> list[str]:
         lambda: details,
         lambda: [],
         lambda text: holding(index, text),
+        lambda where: matching(index, details, {}, where),
     )
     return [r.id.rpartition("_")[2] for r in index.records(found.numbers)]
 
@@ -133,3 +134,58 @@ def test_an_address_that_asks_for_what_is_not_there_is_refused(
     folder = write(tmp_path / "r", mixed(2))
     with pytest.raises(UsageError):
         chosen(folder, **query)
+
+
+def test_a_condition_chooses_among_the_lines_that_count(tmp_path: Path) -> None:
+    records = [
+        record(0, "correct"),
+        record(1, "error", reply=Reply(error=Fault("server", "boom")), hash="a" * 32),
+        record(2, "unparsed", other="correct", text="It is 答案, 'quoted'."),
+        acting(3),
+    ]
+    folder = write(tmp_path / "it's here", records)
+    with (folder / "records.jsonl").open("ab") as file:
+        file.write(b'{"bench": "bbh", "id": \n')  # damaged
+    add(folder, [record(1, "incorrect", hash="a" * 32, text="x" * 500), record(4, "correct")])
+    with torn(folder, record(5)):
+        for where, expected in {
+            "outcome = 'correct'": ["0", "4"],
+            "outcome <> 'correct' and length > 100": ["1"],
+            "differ": ["2"],
+            "tools": ["3"],
+            "reply like '%答案%' or reply like '%''quoted''%'": ["2"],
+            "seconds > 2 -- of a comment": ["2", "4"],
+            "answer = '(B)' and score = 1 and tier = 'strict' and error is null": ["0", "4"],
+            "output_tokens > 5 and attempts = 1 and exam = 'bbh' and subset = ''": list("0124"),
+        }.items():
+            assert sorted(chosen(folder, where=where)) == expected, where
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "nothing = 1",
+        "outcome = ",
+        "true; select 1",
+        "id in (select content from read_text('/etc/hostname'))",
+        "id in (select * from read_csv('/etc/hostname'))",
+        "exists (select 1 from glob('/etc/*'))",
+    ],
+)
+def test_a_condition_reads_nothing_else_and_is_refused_in_a_line(
+    tmp_path: Path, where: str
+) -> None:
+    folder = write(tmp_path / "r", mixed(3))
+    with pytest.raises(UsageError, match="this condition cannot be put") as refused:
+        chosen(folder, where=where)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_condition_that_takes_too_long_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "r", mixed(3))
+    monkeypatch.setattr("keju.viewer.search.PATIENCE", 0.3)
+    endless = "(select sum(a.range * b.range) from range(10000000) a, range(10000000) b) > 0"
+    with pytest.raises(UsageError, match="was stopped"):
+        chosen(folder, where=endless)

@@ -741,6 +741,8 @@ TEXTS: dict[str, str] = {
         "first, then the one with a chain of thought"
     ),
     # keju view
+    "view_where": "this condition cannot be put: {problem}",
+    "view_where_slow": "this condition takes more than {seconds:g} seconds, and was stopped",
     "view_address": "this address asks for something that is not there: {problem}",
     "view_address_taken": "cannot listen at {host} port {port}: {problem}",
     "view_no_folder": "there is no folder {folder}: name one with runs in it, or give --work-dir",
@@ -1533,6 +1535,7 @@ LABELS: dict[str, str] = {
     "view.state.complete": "complete",
     "view.state.incomplete": "incomplete",
     "view.state.imported": "imported",
+    "view.stopped_early": "stopped early",
     "view.failures": "{n} not correct",
     "view.compare_picked": "Compare the picked runs",
     "view.so_far": "accuracy so far, mean over questions",
@@ -1565,6 +1568,9 @@ LABELS: dict[str, str] = {
     "view.sort.longest": "longest first",
     "view.sort.tokens": "most tokens first",
     "view.text": "Text in replies",
+    "view.where": "SQL filter",
+    "view.where_label": "Condition",
+    "view.where_about": "A condition of DuckDB over these fields:",
     "view.apply": "Apply",
     "view.clear": "Clear",
     "view.found": "{n} {n:reply|replies}, page {page} of {pages}.",

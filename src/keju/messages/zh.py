@@ -643,6 +643,8 @@ TEXTS: dict[str, str] = {
         "先给出直接作答的运行，再给出带思维链的运行"
     ),
     # keju view
+    "view_where": "无法执行该条件：{problem}",
+    "view_where_slow": "该条件用时超过 {seconds:g} 秒，已停止",
     "view_address": "此地址要求的内容不存在：{problem}",
     "view_address_taken": "无法在 {host} 的端口 {port} 上监听：{problem}",
     "view_no_folder": "没有文件夹 {folder}：请给出含有运行的文件夹，或使用 --work-dir",
@@ -1392,6 +1394,7 @@ LABELS: dict[str, str] = {
     "view.state.complete": "已完成",
     "view.state.incomplete": "未完成",
     "view.state.imported": "导入",
+    "view.stopped_early": "提前停止",
     "view.failures": "{n} 个未答对",
     "view.compare_picked": "比较所选运行",
     "view.so_far": "目前准确率，按题平均",
@@ -1424,6 +1427,9 @@ LABELS: dict[str, str] = {
     "view.sort.longest": "最长在前",
     "view.sort.tokens": "词元最多在前",
     "view.text": "回复中的文字",
+    "view.where": "SQL 筛选",
+    "view.where_label": "条件",
+    "view.where_about": "DuckDB 的条件表达式，可用字段：",
     "view.apply": "应用",
     "view.clear": "清除",
     "view.found": "{n} 个回复，第 {page} 页，共 {pages} 页。",

@@ -41,6 +41,8 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     most: int | None = None
     text: str = ""
     """Words to be found in the reply."""
+    where: str = ""
+    """A condition in SQL."""
     sort: Sort = "exam"
     page: int = 1
 
@@ -67,7 +69,7 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def needs_details(self) -> bool:
         """Whether the index alone cannot answer it."""
-        beyond = (self.subset, self.tools, self.least, self.most)
+        beyond = (self.subset, self.tools, self.least, self.most, self.where)
         return any(each not in ("", None) for each in beyond) or self.sort != "exam"
 
 
@@ -99,11 +101,12 @@ def find(
     details: Callable[[], Details],
     subsets: Callable[[], Sequence[str]],
     holding: Callable[[str], set[int]],
+    matching: Callable[[str], set[int]],
 ) -> Found:
     """The replies that a selection takes, in its order.
 
-    `details`, `subsets` and `holding`, the numbers of replies that hold a text, are asked only
-    where they are needed.
+    `details`, `subsets`, `holding`, the numbers of replies that hold a text, and `matching`, those
+    that a condition accepts, are asked only where they are needed.
     """
     parts = {part.name: number for number, part in enumerate(index.parts)}
     if selection.exam and selection.exam not in parts:
@@ -120,9 +123,10 @@ def find(
     if selection.needs_details or selection.text:
         more = details()
         numbers = _by_details(selection, more, numbers, subsets)
-    if selection.text:
-        held = holding(selection.text)
-        numbers = [n for n in numbers if n in held]
+    for words, look in ((selection.text, holding), (selection.where, matching)):
+        if words:
+            accepted = look(words)
+            numbers = [n for n in numbers if n in accepted]
     counted = Counter(index.kind[n] for n in numbers)
     outcomes: Counter[Outcome] = Counter()
     for number, count in counted.items():

@@ -7,11 +7,13 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import msgspec
+from markupsafe import Markup
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from keju.errors import UsageError
 from keju.messages import Language
 from keju.report import format as fmt
 from keju.report.format import Labels
@@ -46,6 +48,7 @@ class Pages:
         self.shelf = shelf
         self._environment = make_environment("keju.viewer")
         self._environment.filters["query"] = urlencode
+        self._environment.filters["breakable"] = breakable
         for name in ("runs", "run", "samples", "sample", "live", "problem"):
             self._environment.get_template(f"{name}.html.j2")  # compiled before the first visit
         self._labels: dict[Language, Labels] = {"en": Labels("en"), "zh": Labels("zh")}
@@ -130,6 +133,8 @@ class Pages:
         stored = self.stored(request.path_params["run"], request)
         shown = summary.glances(stored, labels)
         wait = "subsets" in request.query_params
+        if not wait and any(glance.entry is None for glance in shown):
+            stored.wait_for_questions()
         tables = list(self._subsets(stored, shown, wait=wait))
         return self.page(
             request,
@@ -175,7 +180,14 @@ class Pages:
         labels = self.labels(request)
         stored = self.stored(request.path_params["run"], request)
         chosen = Selection.of(request.query_params)
-        found, ordered = self._found(stored, chosen)
+        stored.wait_for_questions()
+        problem = ""
+        try:
+            found, ordered = self._found(stored, chosen)
+        except UsageError as error:
+            if not chosen.where:
+                raise
+            found, ordered, problem = Found([], {}), True, error.text(labels.language)
         page = min(chosen.page, found.pages)
         chosen = msgspec.structs.replace(chosen, page=page)
         numbers = found.numbers[PAGE * (page - 1) : PAGE * page]
@@ -200,6 +212,9 @@ class Pages:
             sort_options=[(sort, labels(f"view.sort.{sort}")) for sort in filters.SORTS[1:]],
             acts=bool(stored.arms or stored.manifest.arms),
             outcomes=found.outcomes,
+            can_query=search.can_query(),
+            fields=list(search.FIELDS),
+            problem=problem,
             total=len(found.numbers),
             pages=found.pages,
             ordered=ordered,
@@ -218,7 +233,12 @@ class Pages:
         def holding(text: str) -> set[int]:
             return search.holding(stored.index, text)
 
-        found = filters.find(chosen, stored.index, stored.details, subsets, holding)
+        def matching(where: str) -> set[int]:
+            return search.matching(
+                stored.index, stored.details(), stored.questions().subsets, where
+            )
+
+        found = filters.find(chosen, stored.index, stored.details, subsets, holding, matching)
         details = None
         if chosen.needs_details or stored.questions_are_loaded:
             details = stored.details()
@@ -281,6 +301,11 @@ class Pages:
             text = self.labels(request)("view.no_reply", id=query.get("id", ""))
             raise HTTPException(404, text)
         return number, stored.index.records([number])[0]
+
+
+def breakable(name: str) -> Markup:
+    """A name that lines may break after each of its parts: ``bbh_``, ``snarks_``, ``3``."""
+    return Markup("_<wbr>").join(name.split("_"))
 
 
 def _part(name: str, stored: Stored) -> Part | None:

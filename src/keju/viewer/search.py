@@ -1,19 +1,179 @@
-"""Words in replies: a search through the bytes of the journal, in which case does not matter."""
+"""Which replies hold a text, and which a condition in SQL accepts.
+
+A text is looked for in the bytes of the journal, in which case does not matter. A condition is
+put to DuckDB, which reads the journal once more; it can read nothing else, write nothing, and is
+stopped where it takes too long.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Timer
 from typing import Final
 
 import msgspec
 import re2
 
+from keju.errors import MissingExtra, UsageError
 from keju.runs.journal import FILE
 from keju.types import Record
-from keju.viewer.index import Index
+from keju.viewer.index import Details, Index
 
 _CHUNK: Final = 1 << 23
+PATIENCE: Final = 10.0
+"""Seconds that a condition may take."""
+LONGEST_LINE: Final = 1 << 28
+
+FIELDS: Final = {
+    "id": "id",
+    "exam": "bench",
+    "arm": "coalesce(arm, '')",
+    "epoch": "coalesce(epoch, 0)",
+    "subset": "facts.subset",
+    "outcome": "facts.outcome",
+    "score": "facts.score",
+    "tier": "facts.tier",
+    "differ": "facts.differ",
+    "tools": "facts.tools",
+    "answer": "readings[1].answer.value",
+    "reason": "readings[1].answer.reason",
+    "target": "target",
+    "reply": "coalesce(reply.text, '')",
+    "reasoning": "coalesce(reply.reasoning, '')",
+    "length": "strlen(coalesce(reply.text, ''))",
+    "finish": "coalesce(reply.finish, '')",
+    "error": "reply.error.kind",
+    "seconds": "coalesce(reply.seconds, 0)",
+    "input_tokens": "coalesce(reply.usage.input, 0)",
+    "output_tokens": "coalesce(reply.usage.output, 0)",
+    "attempts": "1 + coalesce(len(faults), 0)",
+}
+"""What a condition may name, and what it is made of."""
+_LINE: Final = {
+    "id": "VARCHAR",
+    "bench": "VARCHAR",
+    "arm": "VARCHAR",
+    "epoch": "BIGINT",
+    "target": "VARCHAR",
+    "reply": {
+        "text": "VARCHAR",
+        "reasoning": "VARCHAR",
+        "finish": "VARCHAR",
+        "seconds": "DOUBLE",
+        "usage": {"input": "BIGINT", "output": "BIGINT"},
+        "error": {"kind": "VARCHAR"},
+    },
+    "readings": [{"answer": {"value": "VARCHAR", "reason": "VARCHAR"}}],
+    "faults": ["JSON"],
+}
+"""What is read of a line; what it does not have is NULL."""
+_SHAPE: Final = msgspec.json.encode(_LINE).decode()
+_FACTS: Final = {
+    "line": "BIGINT",
+    "subset": "VARCHAR",
+    "outcome": "VARCHAR",
+    "score": "DOUBLE",
+    "tier": "VARCHAR",
+    "differ": "BOOLEAN",
+    "tools": "BOOLEAN",
+}
+"""What the index knows, with the judges' grades."""
+
+
+def can_query() -> bool:
+    """Whether conditions can be put: they need DuckDB."""
+    return find_spec("duckdb") is not None
+
+
+def matching(
+    index: Index, details: Details, subsets: Mapping[str, Sequence[str]], where: str
+) -> set[int]:
+    """The numbers of the replies that a condition accepts; UsageError if it is none.
+
+    `subsets` has the names of the subsets by exam.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtra("a condition", "data") from None
+    journal = index.folder.resolve() / FILE
+    with journal.open("rb") as lines:
+        offsets = {start: line for line, start in enumerate(accumulate(map(len, lines), initial=0))}
+    numbers = {offsets[start]: number for number, start in enumerate(index.starts)}
+    with TemporaryDirectory(prefix="keju-view-") as folder:
+        facts = Path(folder) / "facts.csv"
+        _write_facts(facts, index, details, subsets, list(numbers))
+        with duckdb.connect() as connection:
+            allowed = ", ".join(f"'{_quoted(path)}'" for path in (journal, facts))
+            for setting in (
+                f"allowed_paths = [{allowed}]",
+                "enable_external_access = false",
+                "memory_limit = '2GB'",
+                "threads = 2",
+                "lock_configuration = true",
+            ):
+                connection.execute(f"SET {setting}")
+            timer = Timer(PATIENCE, connection.interrupt)
+            timer.start()
+            try:
+                query = _query(where)
+                if len(connection.extract_statements(query)) != 1:
+                    raise UsageError("view_where", problem=";")
+                found = connection.execute(query, [str(facts), str(journal), _SHAPE]).fetchall()
+            except duckdb.InterruptException:
+                raise UsageError("view_where_slow", seconds=PATIENCE) from None
+            except (duckdb.Error, RuntimeError) as error:
+                problem = str(error).partition("\n")[0]
+                raise UsageError("view_where", problem=problem) from None
+            finally:
+                timer.cancel()
+    return {numbers[line] for (line,) in found if line in numbers}
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
+
+def _query(where: str) -> str:
+    """The numbers of the lines that a condition accepts.
+
+    Lines are numbered before anything is left out. A line that is damaged, or torn while it is
+    written, is a row of NULLs, and no line of the index; `read_json` would lose the line after
+    it too.
+    """
+    fields = ", ".join(f"{made} AS {name}" for name, made in FIELDS.items())
+    columns = ", ".join(f"{name}: '{kind}'" for name, kind in _FACTS.items())
+    return f"""
+        WITH facts AS (SELECT * FROM read_csv($1, header = false, columns = {{{columns}}})),
+        written AS (
+            SELECT row_number() OVER () - 1 AS line, json FROM read_ndjson_objects(
+                $2, ignore_errors = true, maximum_object_size = {LONGEST_LINE})),
+        lines AS (SELECT line, unnest(from_json(json, $3)) FROM written),
+        replies AS (SELECT line, {fields} FROM lines JOIN facts USING (line))
+        SELECT line FROM replies WHERE (
+        {where}
+        )"""
+
+
+def _write_facts(
+    path: Path,
+    index: Index,
+    details: Details,
+    subsets: Mapping[str, Sequence[str]],
+    lines: Sequence[int],
+) -> None:
+    names = [["", *subsets.get(part.exam, ())] for part in index.parts]
+    kinds, columns = index.kinds, (index.part, details.subset, index.kind, details.acted)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(
+            (line, names[part][subset], *kinds[kind], acted > 0)
+            for line, part, subset, kind, acted in zip(lines, *columns, strict=False)
+        )
 
 
 def holding(index: Index, text: str) -> set[int]:

@@ -22,6 +22,8 @@ from keju.types import Record, Sample
 from keju.viewer.index import Details, Index, Part, Place, Places
 
 State = Literal["running", "complete", "incomplete", "imported"]
+PATIENCE = 0.3
+"""Seconds that a page waits for the data of exams; without it a list has no subsets yet."""
 STILL_FRESH = 60.0
 """Seconds after its last line for which a run that has not ended counts as going on."""
 
@@ -136,6 +138,13 @@ class Stored:
     @cached_property
     def _questions(self) -> Questions:
         return Questions(self.run, self._data_dir)
+
+    def wait_for_questions(self) -> None:
+        """Load the exams behind the page, which waits for them a short while."""
+        if not self.questions_are_loaded:
+            loading = threading.Thread(target=self.questions, daemon=True)
+            loading.start()
+            loading.join(PATIENCE)
 
     @property
     def questions_are_loaded(self) -> bool:

@@ -38,6 +38,8 @@ class Glance(NamedTuple):
     final: bool
     """Made from the run's results; else from what the journal holds so far."""
     entry: Entry | None = None
+    early: bool = False
+    """A rule stopped it before all was asked."""
 
     @property
     def rank(self) -> tuple[bool, float]:
@@ -76,6 +78,7 @@ def _of_results(stored: Stored, results: Results, labels: Labels) -> Iterable[Gl
             total=max(done, _total(stored, Part(entry.name, entry.arm))),
             final=True,
             entry=entry,
+            early=entry.stopping is not None and entry.stopping.met and entry.stopping.early,
         )
 
 
