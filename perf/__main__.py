@@ -12,6 +12,7 @@ NAMES = (
     "overhead",
     "peer",
     "slots",
+    "order",
     "tools",
     "memory",
     "resume",

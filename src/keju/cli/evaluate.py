@@ -30,7 +30,8 @@ BYTES_PER_TOKEN = 4
     sets={
         MODEL: "model api_url api_key api headers ca_file model_args generation_config",
         EXAMS: "datasets dataset_args protocol reader limit total ids failed_of sample repeats "
-        "rotate_options seed until_ci until_decided data_dir capsules dataset_hub offline judge",
+        "rotate_options order seed until_ci until_decided data_dir capsules dataset_hub offline "
+        "judge",
         TOOLS: "arms agent sandbox unsafe_no_sandbox",
         PACE: "eval_batch_size timeout attempts retry_interval rpm tpm give_up_after error_limit "
         "budget price",

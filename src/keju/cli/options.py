@@ -180,6 +180,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("dataset_args", MAPPING, 'Settings by benchmark: {"bbh": {"few_shot_num": 0}}.'),
         _setting("protocol", "P", "Published way to sit the exam; see 'keju list protocols'."),
         _setting("reader", "R,R2", "Readers to score with; several stand side by side."),
+        _setting("order", "HOW", "Order inside a subset: auto (longest first) or random."),
         _setting("seed", "S", "Seed of whatever is drawn; 42 by default.", int),
         _setting(
             "data_dir",

@@ -53,7 +53,13 @@ def plan(
         from keju.report.live import make_display
         from keju.task import run_exams
 
-        wishes = {"datasets": [name], "total": PILOT, "sample": "random", "work_dir": work_dir}
+        wishes = {
+            "datasets": [name],
+            "total": PILOT,
+            "sample": "random",
+            "order": "random",
+            "work_dir": work_dir,
+        }
         asked = {key: value for key, value in wishes.items() if value is not None} | settings
         task = load(flags=asked, is_local=is_local, say=note)
         finished = run_exams(task, display=make_display(sys.stderr, quiet=quiet), report=False)

@@ -44,6 +44,11 @@ class Address:
         return f"{self.base}/models/{quote(name, safe='')}{self.query}"
 
     @property
+    def props(self) -> str:
+        """What llama.cpp's server tells of itself."""
+        return f"{self.base.removesuffix(DEFAULT_VERSION)}/props{self.query}"
+
+    @property
     def models(self) -> str:
         """The address that lists the models."""
         return f"{self.base}/models{self.query}"

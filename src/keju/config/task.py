@@ -352,6 +352,10 @@ class TaskConfig(StrictSettings):
     rotate_options: Count = 1
     """Ask each question under this many cyclic rotations of its options."""
     seed: Seed = 42
+    order: Literal["auto", "random"] = "auto"
+    """In which order the questions of a subset are asked: those with the longest replies first, as
+    far as that can be foreseen, so that no slot waits for a long one in the end; or a random one.
+    """
     until_ci: HalfWidth | None = None
     """Stop when the headline is known within so much up and down, at whatever look that is."""
     until_decided: Text | None = None

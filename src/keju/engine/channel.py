@@ -95,6 +95,8 @@ class Channel:
         self.in_flight = 0
         """Attempts that wait for their reply."""
         self.retries = 0
+        self.shares_prefixes = False
+        """Whether the endpoint has told that a part of a prompt came from its cache."""
         self.stop_reason: KejuError | None = None
         """Why nothing more is sent."""
         self.address = str(model.facts().get("endpoint", ""))
@@ -129,6 +131,9 @@ class Channel:
                 await self._knock_patiently(sampling)
                 different.append(sampling)
         self._knock = different[0] if different else self._knock
+        if self.model.slots is not None and not self.model.batches:  # some tell it only now
+            self.concurrency.most = min(self.concurrency.most, self.model.slots)
+            self.concurrency.limit = min(self.concurrency.limit, self.model.slots)
         self._opened = monotonic()
 
     async def _knock_patiently(self, sampling: Sampling) -> None:
@@ -323,6 +328,7 @@ class Channel:
             fault = reply.error
             if fault is None:
                 self._successes += 1
+                self.shares_prefixes |= reply.usage.cached > 0
                 self._refusals = self._bad_requests = 0
                 self._answered(overload=False)
                 break

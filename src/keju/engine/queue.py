@@ -1,4 +1,5 @@
-"""The order of the work: equal prefixes together, seeded; in blocks where a rule may end it early.
+"""The order of the work: equal prefixes together, the longest first, seeded; in blocks where a rule
+may end it early.
 
 A rule may be asked again and again only if what it has seen is a random part of the exam. So the
 questions are put in a seeded random order in which every beginning has each subset in proportion;
@@ -10,15 +11,26 @@ that is resumed goes on where it was, and looks again at all that it had seen.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from statistics import fmean
+from time import monotonic
 from typing import NamedTuple, Protocol
 
 from keju.benchmarks.base import Exam
 from keju.engine.job import Job
 from keju.runs.manifest import Stopping
+
+LONGEST_HOLD = {True: 10.0, False: 2.0}
+"""Seconds after which nobody waits any more for the first request with a prefix, by whether the
+server tells of its cache: in ten it may have ended, in two a server that shares prefixes at once
+has computed this one."""
+MOST_SORTED = 20_000
+"""Units of a group that are put in order by their expected length."""
 
 
 class Unit(NamedTuple):
@@ -26,6 +38,19 @@ class Unit(NamedTuple):
 
     job: Job
     number: int
+
+
+class Held(NamedTuple):
+    """There is work, but what it shares with a request in flight is worth waiting for."""
+
+    seconds: float
+    """The longest wait."""
+
+
+Expected = Callable[[Job, Sequence[int]], Sequence[float]]
+"""How long the replies to some units of a job will be, by any measure: only their order counts."""
+Where = tuple[int, str]
+"""A subset of an exam, as what its questions share."""
 
 
 @dataclass(slots=True)
@@ -36,21 +61,43 @@ class _Group:
     ``p % len(jobs)``.
     """
 
+    where: Where
     jobs: Sequence[Job]
     units: array[int]
     taken: int = 0
     lanes: int = 0
+    before: int = 0
+    """Units of the groups that come before it."""
+    pilot: Unit | None = None
+    """The first of its units, as long as that has no reply."""
+    begun: float = 0.0
+    """When that was taken."""
 
     @property
     def left(self) -> int:
         return len(self.units) - self.taken
 
+    def take(self) -> Unit:
+        """Its next unit."""
+        self.taken += 1
+        unit, arm = divmod(self.units[self.taken - 1], len(self.jobs))
+        return Unit(self.jobs[arm], unit)
+
 
 class Queue:
-    """Gives out work, one unit at a time.
+    """Gives out work, one unit at a time, so that a server computes what prompts share only once.
 
-    Without lanes all workers empty one group after the other, so that a server's prefix cache is
-    hit. With `lanes` (a local model with few slots) each worker stays on a group of its own as
+    Without lanes all workers empty one group after the other. Some servers can share a prefix only
+    when the first request with it has ended: so one unit of each group, its pilot, goes `ahead`
+    units before the others, and these wait for it a while, longer where the server tells that it is
+    `caching`. For example, three groups of four units and ``ahead=4``::
+
+        a b a a a c b b b c c c
+
+    Inside a group the longest replies come first, as far as they can be `expected`: a long one that
+    begins last is what everybody waits for in the end. The pilot is the shortest.
+
+    With `lanes` (a server that keeps one prompt a slot) each worker stays on a group of its own as
     long as there are groups, so that a slot computes a prefix once.
     """
 
@@ -62,8 +109,16 @@ class Queue:
         seed: int,
         lanes: bool = False,
         draw_arms: bool = True,
+        ahead: int = 0,
+        caching: Callable[[], bool] = lambda: False,
+        expected: Expected | None = None,
+        warm: set[Where] | None = None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
-        """The arms of a unit come together, in an order that is drawn if `draw_arms`."""
+        """The arms of a unit come together, in an order that is drawn if `draw_arms`.
+
+        `warm` are the groups whose prefix the server has seen; it grows.
+        """
         self._groups: list[_Group] = []
         known = dict(zip(jobs, done, strict=True))
         exams: dict[int, list[Job]] = {}
@@ -77,34 +132,92 @@ class Queue:
                 lacking = [known[arm] for arm in arms]
                 units = (u for u in range(first, last) if not all(arm[u] for arm in lacking))
                 if wanted := array("Q" if len(arms) > 1 else "I", units):
-                    self._groups.append(_Group(arms, wanted))
+                    self._groups.append(_Group((id(arms[0].exam), subset.name), arms, wanted))
         random.Random(seed).shuffle(self._groups)
         order = {exam: position for position, exam in enumerate(exams)}
         self._groups.sort(key=lambda group: order[id(group.jobs[0].exam)])
+        before = 0
         for number, group in enumerate(self._groups):
             draw = random.Random(seed * 1_000_003 + number)
             draw.shuffle(group.units)
+            if expected is not None:
+                group.units = _longest_first(group, expected)
             if len(group.jobs) > 1:
                 group.units = _arms_of_units(group, known, draw if draw_arms else None)
-        self.left = sum(group.left for group in self._groups)
+            group.before = before
+            before += len(group.units)
+        self.left = before
         """Units that nobody has taken yet."""
+        self._all = before
+        # The arms of a question stay together: none of them goes ahead.
+        self._ahead = ahead if all(len(group.jobs) == 1 for group in self._groups) else 0
+        self._caching = caching
+        self._warm = set() if warm is None else warm
+        self._clock = clock
         self._lanes: dict[int, _Group] | None = {} if lanes else None
-        self._current = 0
+        self._next = 0
+        """The first group of which nothing was taken."""
+        self._open: list[_Group] = []
+        """Groups of which something was taken and something is left, in order."""
+        self._pilots: dict[Unit, _Group] = {}
+        self._waiting: list[asyncio.Future[None]] = []
 
-    def take(self, lane: int) -> Unit | None:
+    def take(self, lane: int) -> Unit | Held | None:
         """The next unit for a worker; None if there is none."""
         if not self.left:
             return None
-        self.left -= 1
         if self._lanes is not None:
-            group = self._group_of(lane, self._lanes)
-        else:
-            while not self._groups[self._current].left:
-                self._current += 1
-            group = self._groups[self._current]
-        group.taken += 1
-        unit, arm = divmod(group.units[group.taken - 1], len(group.jobs))
-        return Unit(group.jobs[arm], unit)
+            self.left -= 1
+            return self._group_of(lane, self._lanes).take()
+        fresh = self._groups[self._next] if self._next < len(self._groups) else None
+        distance = fresh.before - (self._all - self.left) if fresh is not None else 0
+        if fresh is not None and (distance <= self._ahead or not self._open):
+            return self._begin(fresh)
+        group = self._open[0]
+        if group.pilot is not None:
+            longest, now = LONGEST_HOLD[self._caching()], self._clock()
+            waits = [each.begun + longest - now if each.pilot else 0.0 for each in self._open]
+            if (shortest := min(waits)) > 0:
+                # One more pilot is better than an empty slot; one far ahead would be forgotten.
+                if fresh is not None and distance <= 2 * self._ahead:
+                    return self._begin(fresh)
+                return Held(shortest)
+            group = next(each for each, wait in zip(self._open, waits, strict=True) if wait <= 0)
+        self.left -= 1
+        if group.left == 1:
+            self._open.remove(group)
+        return group.take()
+
+    def _begin(self, group: _Group) -> Unit:
+        """Take the first unit of a group: its pilot, unless its prefix is known."""
+        self._next += 1
+        self.left -= 1
+        unit = group.take()
+        if group.left:
+            self._open.append(group)
+            if self._ahead and group.where not in self._warm:
+                group.pilot, group.begun = unit, self._clock()
+                self._pilots[unit] = group
+        return unit
+
+    def landed(self, unit: Unit) -> None:
+        """A unit has its record: whoever waits for its prefix may go on."""
+        group = self._pilots.pop(unit, None)
+        if group is not None:
+            group.pilot = None
+            self._warm.add(group.where)
+            while self._waiting:
+                turn = self._waiting.pop()
+                if not turn.done():
+                    turn.set_result(None)
+
+    async def changed(self, held: Held) -> None:
+        """Wait until there may be work again."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(held.seconds):
+                await turn
 
     def _group_of(self, lane: int, lanes: dict[int, _Group]) -> _Group:
         """The worker's own group; else one that nobody works on; else the fullest of all."""
@@ -117,6 +230,42 @@ class Queue:
         chosen.lanes += 1
         lanes[lane] = chosen
         return chosen
+
+
+def expected_lengths(earlier: Mapping[str, float]) -> Expected:
+    """How long replies will be: as they were in an `earlier` run, by the ids of the questions; as
+    those to the same question in other repeats; else as the question is long.
+
+    Each is a share of the mean of its kind in the group, so that they can be compared.
+    """
+
+    def expected(job: Job, units: Sequence[int]) -> list[float]:
+        texts: list[float] = []
+        known: list[float] = []
+        for unit in units:
+            sample = job.exam.samples[unit // job.epochs]
+            texts.append(float(len(sample.text)))
+            first = unit - unit % job.epochs
+            repeats = [second for second in job.seconds[first : first + job.epochs] if second]
+            known.append(earlier.get(sample.id) or (fmean(repeats) if repeats else 0.0))
+        usual = fmean(told) if (told := [length for length in known if length]) else 1.0
+        of_text = fmean(texts) or 1.0
+        pairs = zip(known, texts, strict=True)
+        return [length / usual if length else text / of_text for length, text in pairs]
+
+    return expected
+
+
+def _longest_first(group: _Group, expected: Expected) -> array[int]:
+    """The units of a group by what is expected of them, the shortest before all others.
+
+    A group that is too large to be looked at one by one stays as it is.
+    """
+    if len(group.units) > MOST_SORTED:
+        return group.units
+    lengths = dict(zip(group.units, expected(group.jobs[0], group.units), strict=True))
+    ordered = sorted(group.units, key=lengths.__getitem__, reverse=True)
+    return array(group.units.typecode, ordered[-1:] + ordered[:-1])
 
 
 def _arms_of_units(

@@ -30,6 +30,10 @@ KEPT_FAULTS: frozenset[FaultKind] = frozenset({"context_length", "content_filter
 """Errors that are the outcome of a sample; all others are asked again."""
 
 
+MOST_LENGTHS = 200_000
+"""Questions whose earlier replies are kept in mind for the order of the work."""
+
+
 class JobRequests(Requests):
     """The requests of several jobs, one job's units after the other's."""
 
@@ -177,6 +181,8 @@ class Recalled:
         """What the jobs' lines in the journal have cost, with those that no longer count."""
         self.unused = 0
         """Questions with stored replies that would no longer count."""
+        self.lengths: dict[str, float] = {}
+        """Tokens of earlier replies to questions, by their ids, where another run has them."""
 
     @property
     def count(self) -> int:
@@ -267,7 +273,12 @@ def copy_cached(
     """
     before = [bytes(known) for known in recalled.done]
     records = Records(cache)
-    for number, _, record in counting(records.placed(), requests.by_hash):
+
+    def note_length(record: Record) -> None:
+        if record.reply.usage.output and len(recalled.lengths) < MOST_LENGTHS:
+            recalled.lengths[record.id] = record.reply.usage.output
+
+    for number, _, record in counting(records.placed(), requests.by_hash, on_other=note_length):
         position, unit = requests.place(number)
         error = record.reply.fault
         if not before[position][unit] and (error is None or error.kind in KEPT_FAULTS - ask_again):

@@ -24,7 +24,16 @@ from keju.engine.channel import Channel, Exchange, Limits
 from keju.engine.display import ArmStanding, Display, Progress, Standing
 from keju.engine.job import Job
 from keju.engine.limits import Meter, Spending
-from keju.engine.queue import Queue, Rule, Unit, blocks
+from keju.engine.queue import (
+    Expected,
+    Held,
+    Queue,
+    Rule,
+    Unit,
+    Where,
+    blocks,
+    expected_lengths,
+)
 from keju.engine.resume import Recalled
 from keju.engine.watching import WORK, Follower, SessionFacts, follow
 from keju.errors import Interrupted, KejuError, Notice, WriteError
@@ -138,6 +147,13 @@ class Engine:
             self._in_waiting = False
         try:
             while (unit := queue.take(lane)) is not None:
+                if isinstance(unit, Held):
+                    try:
+                        with channel.while_open():
+                            await queue.changed(unit)
+                    except KejuError:
+                        return  # the channel was stopped meanwhile
+                    continue
                 if queue.left and not self._in_waiting and channel.waiting < MOST_WAITING:
                     self._start_worker()
                 job = unit.job
@@ -183,6 +199,7 @@ class Engine:
                 self._journal.append(records)
                 for (unit, _, _), record in zip(replies, records, strict=True):
                     unit.job.enter(unit.number, record)
+                    self._queue.landed(unit)
                     if self._follower is not None:
                         self._follower.answered(unit.job, unit.number, record)
         except Exception as error:
@@ -251,16 +268,12 @@ def run_session(
     try:
         if recalled.count == total and rule is None:
             return None
-        lanes = model.slots is not None and not model.batches
-        drawn = config.agent.arm_order == "random"
-        order = partial(Queue, jobs, seed=config.seed, lanes=lanes, draw_arms=drawn)
         asked = iter([recalled.done])
         if rule is not None:
             asked = blocks(jobs, recalled.done, rule, config.seed)
         first = next(asked, None)
         if first is None:
             return None  # the rule asks for no more
-        queues = map(order, chain([first], asked))
         spent = Meter()
         spent.include(recalled.spent)
         spent.raise_to(**log.spent)  # episodes that were broken off are in no journal
@@ -279,9 +292,18 @@ def run_session(
             price=config.price,
         )
         session = _Session(jobs, lacking, channel, log, display, follow(facts))
+        random_order = rule is not None or config.order == "random"
+        order = partial(
+            _order,
+            config,
+            jobs,
+            channel,
+            set[Where](),
+            None if random_order else expected_lengths(recalled.lengths),
+        )
         engine = Engine(
             channel,
-            queues,
+            map(order, chain([first], asked)),
             journal,
             on_progress=session.show,
             on_session=session.note,
@@ -290,6 +312,29 @@ def run_session(
         return run_loop(lambda: session.run(engine), session.interrupt_from_outside)
     finally:
         display.finish()
+
+
+def _order(
+    config: TaskConfig,
+    jobs: Sequence[Job],
+    channel: Channel,
+    warm: set[Where],
+    expected: Expected | None,
+    done: Sequence[bytearray],
+) -> Queue:
+    """The order of some work; made when the channel is open, and its model tells what it can do."""
+    model = channel.model
+    return Queue(
+        jobs,
+        done,
+        seed=config.seed,
+        lanes=model.slots is not None and not model.batches,
+        draw_arms=config.agent.arm_order == "random",
+        ahead=0 if model.batches else channel.concurrency.most,
+        caching=lambda: channel.shares_prefixes,
+        expected=expected,
+        warm=warm,
+    )
 
 
 class _Session:

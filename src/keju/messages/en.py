@@ -85,7 +85,8 @@ TEXTS: dict[str, str] = {
     "compared: the model would write something else there",
     "missing_predictions": "{missing} of {whole} questions {missing:has|have} no prediction",
     "data_changed": "the data has changed since the run ({file}): what no longer fits is left out",
-    "replies_missing": "{part} of {whole} replies are there: the numbers are of these alone",
+    "replies_missing": "{part} of {whole} replies are there: the numbers are of these alone, "
+    "which are not a random part of the exam",
     "until_ci_met": "stopped by --until-ci after {asked} of {whole} questions (look {looks}): the "
     "score of the whole set is within {low:.1f} and {high:.1f} %, at most {goal:g} points to "
     "either "

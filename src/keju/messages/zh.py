@@ -79,7 +79,8 @@ TEXTS: dict[str, str] = {
     "probability_outside_labels": "{share:.1%} 的概率落在所比较的标签之外：模型本会写别的内容",
     "missing_predictions": "{whole} 题中有 {missing} 题没有预测",
     "data_changed": "数据在运行之后有改动（{file}）：不再对应的回复不计入",
-    "replies_missing": "共 {whole} 条回复，现有 {part} 条：数字只代表这一部分",
+    "replies_missing": "共 {whole} 条回复，现有 {part} 条：数字只代表这一部分，"
+    "而这不是全部题目的随机部分",
     "until_ci_met": "--until-ci 在 {whole} 题中的 {asked} 题之后停止（第 {looks} 次查看）：全部题目"
     "的得分在 "
     "{low:.1f} % 与 {high:.1f} % 之间，两侧至多 {goal:g} 个百分点；无论查看多少次此区间都成立，"

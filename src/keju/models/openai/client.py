@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Awaitable, Mapping
+from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
@@ -34,6 +35,15 @@ KEY_HEADERS = ("authorization", "x-api-key")
 """Headers that carry the key of an endpoint."""
 CREDENTIAL = re.compile("auth|key|token|secret|password|cookie", re.IGNORECASE)
 """What the names of headers have that carry a key: ``Authorization``, ``api-key``, ``Cookie``."""
+
+LLAMA = "llama.cpp"
+"""What llama.cpp's server calls itself in its header."""
+
+
+class _Props(msgspec.Struct):
+    """What llama.cpp's server tells of itself."""
+
+    total_slots: int
 
 
 class HttpModel(Model):
@@ -188,6 +198,8 @@ class OpenAIModel(HttpModel):
             else:
                 raise await self._explanation(sampling, fault)
         document = document_of(reply.body)
+        if self.slots is None and reply.header("server") == LLAMA:
+            await self._count_slots()
         if labels:
             told = [choice.get("logprobs") for choice in document["choices"]]
             self.spaces = self.spaces or any(shows_spaces(each) for each in told)
@@ -195,6 +207,7 @@ class OpenAIModel(HttpModel):
             "server": reply.header("server"),
             "reported_model": document.get("model"),
             "system_fingerprint": document.get("system_fingerprint"),
+            "slots": self.slots,
             "top_logprobs": bodies.top_logprobs if labels else None,
             "limit_field": bodies.limit_field if bodies.limit_field != "max_tokens" else None,
         }
@@ -204,6 +217,13 @@ class OpenAIModel(HttpModel):
             if value
         }
         self._facts["routes"] = sorted({*self._facts.get("routes", ()), sampling.form})
+
+    async def _count_slots(self) -> None:
+        """llama.cpp keeps the prompt of each slot: more requests than slots would only wait there,
+        and those of one subset do best on one slot."""
+        with suppress(TransportError, msgspec.MsgspecError):
+            told = await self.transport.get(self.address.props, self.preflight_timeout)
+            self.slots = max(1, msgspec.json.decode(told.body, type=_Props).total_slots)
 
     async def _trial(self, request: Request) -> HttpReply | Fault:
         try:
