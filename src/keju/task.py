@@ -37,10 +37,19 @@ from keju.models.registry import is_local, make_model
 from keju.report.html import write_outputs
 from keju.results.schema import Results, from_document, to_document
 from keju.results.summarise import build_results, examples_of
-from keju.runs.folder import RESULTS, find_run, refuse_unknown_run, run_folder
 from keju.runs.journal import FILE, Journal
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
-from keju.runs.run import GRADES, Run, damage_notices, open_run, write_grades
+from keju.runs.run import (
+    GRADES,
+    RESULTS,
+    Run,
+    damage_notices,
+    find_run,
+    open_run,
+    refuse_unknown_run,
+    run_folder,
+    write_grades,
+)
 
 if TYPE_CHECKING:
     from keju.engine.queue import Rule

@@ -10,8 +10,8 @@ import pytest
 
 from keju.models.scripted import ScriptedModel
 from keju.report.format import UNKNOWN
-from keju.runs.folder import REPORT, RESULTS
 from keju.runs.journal import FILE
+from keju.runs.run import REPORT, RESULTS
 from tests.cli.conftest import Keju
 
 DEMO = ("eval", "-m", "scripted", "--datasets", "demo", "--run-id", "r", "-q")

@@ -81,8 +81,7 @@ def evaluate(
 def print_next_steps(finished: Finished) -> None:
     """Print where the run is, and commands that do something useful with this very run."""
     from keju.results.modes import counterpart
-    from keju.runs.folder import REPORT, command_name
-    from keju.runs.run import Run
+    from keju.runs.run import REPORT, Run, command_name
 
     folder, report = finished.folder, finished.folder / REPORT
     print_lines(said("next.folder", folder=folder))

@@ -18,7 +18,7 @@ import msgspec
 from keju.errors import MissingExtra
 from keju.report import format as fmt
 from keju.results.schema import Entry, Results, to_document
-from keju.runs.folder import REPORT, RESULTS
+from keju.runs.run import REPORT, RESULTS
 
 PROJECT = "keju"
 LONGEST_NAME = 200

@@ -23,7 +23,7 @@ from keju.results.schema import (
     Results,
     Row,
 )
-from keju.runs.folder import command_name
+from keju.runs.run import command_name
 from keju.stats.estimate import Ends
 from keju.types import ALL_OUTCOMES, OUTCOMES, UNGRADED, Outcome
 

@@ -14,7 +14,6 @@ from keju.engine.resume import JobRequests, answers_of
 from keju.errors import Notice, UsageError
 from keju.files import whole_file, write_json
 from keju.messages import Language
-from keju.report import curves
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import Case, Gallery, Render, choose, excerpt, renderer
@@ -155,7 +154,7 @@ def _context(
         ],
         "overview": [(row, _as_row(row.entry, labels)) for row in fmt.overview(results, labels)],
         "arms": _arms(results, labels) if any(e.arm for e in results.benchmarks) else None,
-        "curves": curves.sections(results, labels),
+        "curves": _curves(results, labels) if results.curves else [],
         "several_readers": any(len(family) > 1 for family in families),
         "disagreements": [
             {
@@ -194,6 +193,13 @@ def _context(
         "success_total": max(right, len(gallery.successes)),
         "version": metadata.version("keju"),
     }
+
+
+def _curves(results: Results, labels: Labels) -> list[Any]:
+    """Accuracy against difficulty."""
+    from keju.report.curves import sections
+
+    return list(sections(results, labels))
 
 
 def _arms(results: Results, labels: Labels) -> dict[str, Any]:

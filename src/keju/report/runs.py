@@ -16,8 +16,7 @@ from keju.results.samples import Samples
 from keju.results.schema import Entry, Results, to_document
 from keju.results.score import current_results
 from keju.runs import run as stored
-from keju.runs.folder import find_run
-from keju.runs.run import Run
+from keju.runs.run import Run, find_run
 
 
 class StoredRun(Run):

@@ -28,10 +28,9 @@ from keju.errors import DataError, Notice, UsageError
 from keju.judges import judge_stage
 from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form
 from keju.results.metrics import accuracy_of
-from keju.results.sittings import Sitting, changed_files, sittings_of
-from keju.runs.folder import command_name
-from keju.runs.run import Run, damage_notices, open_run
-from keju.runs.sameness import other_versions
+from keju.results.sittings import Sitting, sittings_of
+from keju.runs.run import Run, command_name, damage_notices, open_run
+from keju.runs.sameness import changed_files, other_versions
 from keju.stats.agreement import cohens_kappa
 from keju.stats.estimate import Ends, Estimate
 from keju.stats.options import option_bias, recall_spread
@@ -215,7 +214,8 @@ def audit(
         first = choose_readers(job.exam, list(readers)) if readers else job.readers[:1]
         job.read_with(_all_readers(job.exam, first), keep_answers=True)
     stage = judge_stage(config, jobs)
-    changed = changed_files(stored.manifest, jobs)
+    facts = exams_of(jobs)
+    changed = changed_files(stored.manifest, facts)
     desks = {id(job): _Desk(job, command_name(stored.folder), stage is not None) for job in jobs}
     for reply in stored_replies(stored, JobRequests(jobs), match_keys=not changed):
         desks[id(reply.job)].see(reply)
@@ -223,7 +223,7 @@ def audit(
         raise DataError("score_data_changed", file=changed[0])
     if stage is not None:
         stage.grade(stored.folder, None)
-    notices = other_versions(stored.manifest, exams_of(jobs))
+    notices = other_versions(stored.manifest, facts)
     notices += [Notice("data_changed", {"file": changed[0]})] if changed else []
     missing = sum(job.units - job.tallies[0].done for job in jobs)
     notices += damage_notices(stored.damaged, missing)

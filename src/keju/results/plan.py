@@ -24,9 +24,8 @@ from keju.engine.job import Job
 from keju.errors import Notice, UsageError
 from keju.results.metrics import accuracy_of, cluster_of
 from keju.results.sittings import read_run
-from keju.runs.folder import find_run
 from keju.runs.manifest import Manifest
-from keju.runs.run import Run
+from keju.runs.run import Run, find_run
 from keju.stats.intervals import FEW_CLUSTERS
 from keju.stats.power import (
     LEVEL,

@@ -11,15 +11,11 @@ from keju.engine.resume import JobRequests, stored_replies
 from keju.errors import DataError, Notice
 from keju.files import read_json
 from keju.judges import judge_stage
-from keju.results.compare import compare_arms
-from keju.results.difficulty import curves_of
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results, from_document
-from keju.results.sittings import changed_files
-from keju.results.summarise import entries_of, origin_of, tools_of
-from keju.runs.folder import RESULTS, command_name
-from keju.runs.run import Run, damage_notices
-from keju.runs.sameness import other_versions
+from keju.results.summarise import entries_of, results_of, tools_of
+from keju.runs.run import RESULTS, Run, command_name, damage_notices
+from keju.runs.sameness import changed_files, other_versions
 from keju.types import Reading, Sample
 
 
@@ -39,7 +35,8 @@ def score_run(
         config = config.model_copy(update={"reader": readers, "dataset_args": kept})
     jobs = make_jobs(config)
     stage = judge_stage(config, jobs)
-    changed = changed_files(run.manifest, jobs)
+    facts = exams_of(jobs)
+    changed = changed_files(run.manifest, facts)
     several = bool(readers and len(readers) > 1)
     disagreements: list[Disagreement] = []
     joint: list[dict[int, Joint]] = [{} for _ in jobs]
@@ -68,7 +65,7 @@ def score_run(
     ]
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])
-    notices = other_versions(run.manifest, exams_of(jobs))
+    notices = other_versions(run.manifest, facts)
     if changed:
         notices.append(Notice("data_changed", {"file": changed[0]}))
     missing = sum(job.missing for job in jobs)
@@ -77,16 +74,13 @@ def score_run(
     entries = [entry.with_notices(notices).told_of(name) for entry in entries]
     for job, rows in zip(jobs, joint, strict=True):
         entries = _with_joint_metrics(job, entries, [rows[unit] for unit in sorted(rows)])
-    return Results(
-        schema=SCHEMA,
-        run=run.manifest.run,
-        model=run.manifest.model,
-        benchmarks=tuple(entries),
+    return results_of(
+        run.manifest,
+        run.folder,
+        jobs,
+        entries,
         complete=None if run.manifest.imported is True else not missing,
         disagreements=_weightiest_first(disagreements) if several else None,
-        comparisons=tuple(compare_arms(jobs, price)),
-        curves=tuple(curves_of(entries)),
-        **origin_of(run.manifest, run.folder),
     )
 
 

@@ -46,9 +46,9 @@ from keju.results.conditions import (
 from keju.results.metrics import cluster_of
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import Unlike
-from keju.runs.folder import find_run
 from keju.runs.manifest import MANIFEST, Manifest
-from keju.runs.run import Run
+from keju.runs.run import Run, find_run
+from keju.runs.sameness import changed_files
 from keju.types import ALL_OUTCOMES, Outcome, Reply
 
 LOGS = "keju.interop.imports.building"
@@ -318,8 +318,9 @@ def read_run(
         config = config.model_copy(update={"reader": [reader], "dataset_args": kept})
         jobs = make_jobs(config, detailed=True)
     stage = judge_stage(config, jobs)
-    requests, changed = JobRequests(jobs), changed_files(run.manifest, jobs)
-    since = run.manifest.believed_from(exams_of(jobs))
+    facts = exams_of(jobs)
+    requests, changed = JobRequests(jobs), changed_files(run.manifest, facts)
+    since = run.manifest.believed_from(facts)
     stored = StoredScores(requests, run.records, since)
     for number, start, record in run.counting(requests, match_keys=not changed):
         position, unit = requests.place(number)
@@ -330,17 +331,6 @@ def read_run(
     if stage is not None:
         stage.grade(run.folder, None)
     return ReadRun(run, requests, not changed)
-
-
-def changed_files(manifest: Manifest, jobs: list[Job]) -> list[str]:
-    """The data files that are not what they were when the run was made."""
-    before = {exam.name: exam.data.files for exam in manifest.benchmarks}
-    return [
-        name
-        for job in jobs
-        for name, digest in job.exam.data.files.items()
-        if before.get(job.exam.benchmark, {}).get(name, digest) != digest
-    ]
 
 
 def _is_log(path: Path) -> bool:

@@ -22,7 +22,6 @@ from keju.benchmarks.samples import as_drawn
 from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import KejuError, Notice
-from keju.results.difficulty import curves_of
 from keju.results.metrics import (
     Cell,
     accuracy_of,
@@ -40,7 +39,6 @@ from keju.results.schema import (
     SCHEMA,
     WITHOUT_JUDGE,
     WORST,
-    Comparison,
     Entry,
     Errata,
     Errors,
@@ -51,8 +49,8 @@ from keju.results.schema import (
     Timing,
     Usage,
 )
-from keju.runs.folder import command_name
 from keju.runs.manifest import Manifest, ManifestFile
+from keju.runs.run import command_name
 from keju.stats.estimate import FEW_QUESTIONS, FEWEST
 from keju.stats.intervals import FEW_CLUSTERS, quantile
 from keju.types import UNGRADED, Fault
@@ -97,22 +95,40 @@ def build_results(
             tools=tools_of(file.manifest, job),
         )
     ]
-    comparisons: tuple[Comparison, ...] = ()
-    if any(job.arm for job in jobs):
-        from keju.results.compare import compare_arms
-
-        comparisons = tuple(compare_arms(jobs, price))
-    return Results(
-        schema=SCHEMA,
-        run=file.manifest.run,
-        model=file.manifest.model,
-        benchmarks=tuple(entries),
+    return results_of(
+        file.manifest,
+        file.path.parent,
+        jobs,
+        entries,
         complete=stop is None,
         stopped="" if stop is None else str(stop),
         stop=None if stop is None else stop.notice,
-        comparisons=comparisons,
-        curves=tuple(curves_of(entries)),
-        **origin_of(file.manifest, file.path.parent),
+    )
+
+
+def results_of(
+    manifest: Manifest, folder: Path, jobs: Sequence[Job], entries: Sequence[Entry], **more: Any
+) -> Results:
+    """The results of a run out of its entries; `more` are further fields.
+
+    They can stand alone: they say when, by which version, where and with what they were made.
+    """
+    if any(job.arm for job in jobs):
+        from keju.results.compare import compare_arms
+        from keju.results.difficulty import curves_of
+
+        more["comparisons"] = tuple(compare_arms(jobs, manifest.price))
+        more["curves"] = tuple(curves_of(entries))
+    return Results(
+        schema=SCHEMA,
+        run=manifest.run,
+        model=manifest.model,
+        benchmarks=tuple(entries),
+        created=manifest.created,
+        version=metadata.version("keju"),
+        folder=str(folder),
+        settings=manifest.config,
+        **more,
     )
 
 
@@ -127,13 +143,6 @@ def tools_of(manifest: Manifest, job: Job) -> Mapping[str, Any]:
     """What a manifest tells of the tools of a job's arm."""
     arms: Mapping[str, Mapping[str, Any]] = manifest.arms or {}
     return arms.get(job.arm, {})
-
-
-def origin_of(manifest: Manifest, folder: Path) -> dict[str, Any]:
-    """What lets the results of a run stand alone: when, by which version, where, with what."""
-    version = metadata.version("keju")
-    created, settings = manifest.created, manifest.config
-    return {"created": created, "version": version, "folder": str(folder), "settings": settings}
 
 
 def entries_of(

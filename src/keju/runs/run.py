@@ -1,4 +1,4 @@
-"""A stored run, and the one rule that says which of its records count.
+"""A stored run, where it is, and the one rule that says which of its records count.
 
 A journal has more lines than the run has questions: a failed request is asked again, a run goes on
 at another temperature, a copied reply stands beside the run's own. The rule:
@@ -25,77 +25,35 @@ from the journals and is written anew each time.
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from datetime import datetime
 from functools import cached_property
+from itertools import count
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from keju.benchmarks.samples import DigestTable, hash_digest, text_digest
 from keju.config import TaskConfig
-from keju.config.load import of_run
-from keju.errors import DataError, Notice
+from keju.config.load import of_run, runs_folder
+from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import read_json, whole_file
-from keju.runs.folder import RESULTS, find_run
-from keju.runs.journal import Records
+from keju.runs.journal import FILE, Journal, Records
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.types import Reading, Record
 
+RESULTS, REPORT = "results.json", "report.html"
+REPLACED = ".replaced-"
+"""Stands between the name of a run that was replaced, and a number."""
 GRADES = "grades.jsonl"
-
-
-class Grade(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The readings of one answer after the judge; `hash` is that of the answer's record."""
-
-    bench: str
-    id: str
-    hash: str
-    readings: tuple[Reading, ...]
-    epoch: int = 0
-
-
-def write_grades(folder: Path, grades: Iterable[Grade]) -> None:
-    """Write the whole file or none; no file where there are no grades."""
-    encode, path = msgspec.json.Encoder().encode, folder / GRADES
-    remaining = iter(grades)
-    first = next(remaining, None)
-    if first is None:
-        path.unlink(missing_ok=True)
-        return
-    with whole_file(path) as file:
-        file.write(encode(first) + b"\n")
-        for grade in remaining:
-            file.write(encode(grade) + b"\n")
-
-
-def graded(folder: Path, records: Iterable[Record]) -> Iterator[Record]:
-    """The same records, with the judges' grades entered where there are any."""
-    path = folder / GRADES
-    if not path.is_file():
-        yield from records
-        return
-    decode = msgspec.json.Decoder(Grade).decode
-    table, starts, end = DigestTable(), array("q"), 0
-    with path.open("rb") as lines:
-        try:
-            for line in lines:
-                number = table.add(hash_digest(decode(line).hash))
-                starts[number : number + 1] = array("q", [end])
-                end += len(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise DataError("grades_damaged", path=path, problem=error) from None
-        for record in records:
-            number = table.find(hash_digest(record.hash))
-            if number >= 0:
-                lines.seek(starts[number])
-                readings = decode(lines.readline()).readings
-                record = msgspec.structs.replace(record, readings=readings)
-            yield record
 
 
 class Requests(ABC):
@@ -284,3 +242,176 @@ def list_runs(work_dir: str = "runs") -> list[Run]:
             run = Run(path.parent)
             runs.append((run.manifest.created, run))
     return [run for _, run in sorted(runs, key=itemgetter(0))]
+
+
+# Run folders: where they are and how they are named.
+
+
+def new_run_id(model: str, datasets: list[str]) -> str:
+    """A name that sorts by time and says what was run."""
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    words = re.sub(r"[^A-Za-z0-9._]+", "-", f"{'-'.join(datasets)}-{model}").strip("-.")
+    return f"{stamp}-{words}"[:96]
+
+
+class RunFolder(NamedTuple):
+    """Where a run is saved, and whether it begins here."""
+
+    path: Path
+    new: bool
+    replaced: Path | None = None
+    """Where the run now is whose place it takes."""
+
+    def undo(self) -> None:
+        """Remove the folder of a run that was refused before anything was saved.
+
+        The run whose place it took is put back.
+        """
+        if not self.new or not self.path.is_dir():
+            return
+        left = list(self.path.iterdir())
+        if all(path.stat().st_size == 0 for path in left):
+            for path in left:
+                path.unlink()
+            self.path.rmdir()
+            if self.replaced is not None:
+                self.replaced.rename(self.path)
+
+
+def run_folder(config: TaskConfig) -> RunFolder:
+    """The folder of a run, made if need be: the one it names, or a new one of its own."""
+    refuse_unknown_run(config)
+    work_dir = Path(config.work_dir)
+    if config.run_id is not None:
+        folder = work_dir / config.run_id
+        replaced = _moved_aside(folder) if config.replace else None
+        existed = folder.exists()
+        return RunFolder(_create(folder, exist_ok=True), new=not existed, replaced=replaced)
+    name = new_run_id(config.model, config.datasets)
+    for number in range(1, 1000):  # others may start in the same second
+        folder = work_dir / (name if number == 1 else f"{name}-{number}")
+        try:
+            return RunFolder(_create(folder, exist_ok=False), new=True)
+        except FileExistsError:
+            continue
+    raise UsageError("run_too_many", work_dir=work_dir, name=name)
+
+
+def command_name(folder: Path) -> str:
+    """What a command calls the run in `folder`: its id where runs usually are, else its path."""
+    usual = folder.parent == runs_folder(None)
+    return shlex.quote(folder.name if usual else str(folder))
+
+
+def refuse_unknown_run(config: TaskConfig) -> None:
+    """UsageError where a run is to be resumed that is not there."""
+    if not config.resume:
+        return
+    if config.run_id is None:
+        raise UsageError("run_resume_id")
+    work_dir = Path(config.work_dir)
+    if not (work_dir / config.run_id / MANIFEST).is_file():
+        hint = _nearest(config.run_id, work_dir)
+        raise UsageError(
+            "run_none_to_resume", run_id=config.run_id, work_dir=config.work_dir, hint=hint
+        )
+
+
+def _moved_aside(folder: Path) -> Path | None:
+    """Rename the folder of a run to ``RUN.replaced-1``, or to the next number that is free.
+
+    UsageError if another process writes to it.
+    """
+    if not folder.is_dir():
+        return None
+    if not any((folder / name).is_file() for name in (MANIFEST, FILE)) and any(folder.iterdir()):
+        raise UsageError("run_not_a_run", folder=folder)
+    taken = {path.name for path in folder.parent.glob(f"{folder.name}{REPLACED}*")}
+    numbered = (f"{folder.name}{REPLACED}{number}" for number in count(1))
+    aside = folder.with_name(next(name for name in numbered if name not in taken))
+    try:
+        with Journal(folder):
+            folder.rename(aside)
+    except OSError as error:
+        values = {"folder": folder, "aside": aside, "problem": error.strerror}
+        raise UsageError("run_not_moved", **values) from None
+    return aside
+
+
+def _create(folder: Path, *, exist_ok: bool) -> Path:
+    """Make a folder; FileExistsError only where it must be new."""
+    try:
+        folder.mkdir(parents=True, exist_ok=exist_ok)
+    except OSError as error:
+        if not exist_ok and isinstance(error, FileExistsError):
+            raise
+        raise UsageError("run_cannot_create", folder=folder, problem=error.strerror) from None
+    if not os.access(folder, os.W_OK):
+        raise UsageError("run_no_permission", folder=folder)
+    return folder
+
+
+def find_run(name: str, work_dir: str = "runs") -> Path:
+    """The folder of a run, given as a path or as an id below `work_dir`."""
+    for folder in (Path(name), Path(work_dir) / name):
+        if (folder / MANIFEST).is_file():
+            return folder
+    raise UsageError("run_none", name=name, work_dir=work_dir, hint=_nearest(name, Path(work_dir)))
+
+
+def _nearest(name: str, work_dir: Path) -> str:
+    """The runs that may be meant, for a message; empty where there are none."""
+    names = [path.parent.name for path in sorted(work_dir.glob(f"*/{MANIFEST}"))]
+    return did_you_mean(name, names) if names else ""
+
+
+# What judges made of answers.
+
+
+class Grade(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The readings of one answer after the judge; `hash` is that of the answer's record."""
+
+    bench: str
+    id: str
+    hash: str
+    readings: tuple[Reading, ...]
+    epoch: int = 0
+
+
+def write_grades(folder: Path, grades: Iterable[Grade]) -> None:
+    """Write the whole file or none; no file where there are no grades."""
+    encode, path = msgspec.json.Encoder().encode, folder / GRADES
+    remaining = iter(grades)
+    first = next(remaining, None)
+    if first is None:
+        path.unlink(missing_ok=True)
+        return
+    with whole_file(path) as file:
+        file.write(encode(first) + b"\n")
+        for grade in remaining:
+            file.write(encode(grade) + b"\n")
+
+
+def graded(folder: Path, records: Iterable[Record]) -> Iterator[Record]:
+    """The same records, with the judges' grades entered where there are any."""
+    path = folder / GRADES
+    if not path.is_file():
+        yield from records
+        return
+    decode = msgspec.json.Decoder(Grade).decode
+    table, starts, end = DigestTable(), array("q"), 0
+    with path.open("rb") as lines:
+        try:
+            for line in lines:
+                number = table.add(hash_digest(decode(line).hash))
+                starts[number : number + 1] = array("q", [end])
+                end += len(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise DataError("grades_damaged", path=path, problem=error) from None
+        for record in records:
+            number = table.find(hash_digest(record.hash))
+            if number >= 0:
+                lines.seek(starts[number])
+                readings = decode(lines.readline()).readings
+                record = msgspec.structs.replace(record, readings=readings)
+            yield record

@@ -166,3 +166,14 @@ def other_versions(before: Manifest, today: list[StoredExam]) -> list[Notice]:
             if str(then) != str(now)
         ]
     return [Notice("other_versions", {"versions": ", ".join(told)})] if told else []
+
+
+def changed_files(before: Manifest, today: list[StoredExam]) -> list[str]:
+    """The data files that are not what they were when the run was made."""
+    stored = {exam.name: exam.data.files for exam in before.benchmarks}
+    return [
+        name
+        for exam in today
+        for name, digest in exam.data.files.items()
+        if stored.get(exam.name, {}).get(name, digest) != digest
+    ]

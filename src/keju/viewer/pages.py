@@ -21,7 +21,7 @@ from keju.report.gallery import case_of
 from keju.report.html import shown_case, shown_reading
 from keju.report.pages import HTML_LANG, make_environment
 from keju.results.schema import Row
-from keju.runs.folder import command_name
+from keju.runs.run import command_name
 from keju.types import ALL_OUTCOMES, Outcome, Record
 from keju.viewer import filters, search, summary
 from keju.viewer.filters import FAILED, PAGE, Found, Selection

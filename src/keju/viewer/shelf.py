@@ -14,10 +14,9 @@ from typing import Literal, NamedTuple
 from keju.engine.job import Job, make_jobs
 from keju.errors import KejuError
 from keju.results.schema import Results, from_document
-from keju.runs.folder import RESULTS
 from keju.runs.journal import FILE
 from keju.runs.manifest import MANIFEST, Manifest
-from keju.runs.run import Run
+from keju.runs.run import RESULTS, Run
 from keju.types import Record, Sample
 from keju.viewer.index import Details, Index, Part, Place, Places
 

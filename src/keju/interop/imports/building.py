@@ -30,10 +30,9 @@ from keju.interop.imports.matching import Match, Matcher, plain
 from keju.report.html import write_outputs
 from keju.results.schema import Results
 from keju.results.summarise import build_results
-from keju.runs.folder import run_folder
 from keju.runs.journal import Journal
 from keju.runs.manifest import Manifest, ManifestFile
-from keju.runs.run import Run
+from keju.runs.run import Run, run_folder
 from keju.types import Record
 
 _SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)
