@@ -197,6 +197,10 @@ class DataFolder:
         """Whether the folder holds the file `name`."""
         return any(name in place.listing(_parent(name)) for place in self._places)
 
+    def first_of(self, names: Iterable[str]) -> str | None:
+        """The first of several names that the folder holds a file of."""
+        return next((name for name in names if self.exists(name)), None)
+
     def bytes(self, name: str) -> bytes:
         """The content of `name`, unpacked if its name ends in ``.gz``."""
         place = self._place_of(name)

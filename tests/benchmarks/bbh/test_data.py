@@ -11,7 +11,7 @@ import pytest
 
 from keju.benchmarks.base import Exam
 from keju.benchmarks.bbh import BBH, BBHArgs
-from keju.benchmarks.bbh.data import parse_options
+from keju.benchmarks.bbh.exam import parse_options
 from keju.benchmarks.registry import get
 from keju.errors import DataError
 from keju.sources.folder import DataFolder

@@ -1,14 +1,19 @@
-"""BBH as a benchmark: its data, how it is loaded, and what its exam knows beyond that."""
+"""BBH as a benchmark: its questions, read from the official JSON files or a hub's tables, and what
+its exam knows beyond that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from keju.benchmarks.base import Benchmark, Exam
-from keju.benchmarks.bbh.data import fresh_facts, load_questions
 from keju.benchmarks.bbh.facts import (
     ABOUT,
+    CHOICE_SUBSETS,
     ERRATA_VERSION,
     GOLDEN,
     LAYOUT,
@@ -17,6 +22,7 @@ from keju.benchmarks.bbh.facts import (
     SUBSETS,
     TOOL_TASKS,
     TWO_VALUED,
+    Kind,
     fault_of,
 )
 from keju.benchmarks.bbh.protocols import PROTOCOLS, BBHArgs, BBHProtocol
@@ -24,7 +30,118 @@ from keju.benchmarks.bbh.readers import READERS
 from keju.benchmarks.kit import Questions, Setup, arrange
 from keju.benchmarks.wording import Wording
 from keju.errors import ConfigError, DataError
-from keju.types import Notice, Sample
+from keju.sources.folder import DataFolder
+from keju.types import LABELS, Notice, Sample
+
+FRESH_MANIFEST = "fresh.json"
+"""What ``keju fresh`` writes beside its questions, in the folder itself or the one above."""
+# A line `(B) a text` of a question.
+_OPTION = re.compile(r"^\(([A-Z])\) ?(.*)$", re.MULTILINE)
+# What a target of each kind looks like: `True`; `Yes`; `invalid`; `-48`; `] ) >`; `apple pear`.
+_TARGETS: dict[Kind, re.Pattern[str]] = {
+    "bool": re.compile(r"True|False"),
+    "yes_no": re.compile(r"yes|no", re.IGNORECASE),
+    "valid": re.compile(r"valid|invalid"),
+    "integer": re.compile(r"[-+]?\d+"),
+    "brackets": re.compile(r"[()\[\]{}<> ]+"),
+    "words": re.compile(r".+", re.DOTALL),
+}
+MULTIPLE_CHOICE = {"task_type": "multiple_choice"}
+FREE_FORM = {"task_type": "free_form"}
+
+
+class _Row(msgspec.Struct):
+    input: str
+    target: str | None = None
+
+
+class FreshFacts(msgspec.Struct, kw_only=True):
+    """What fresh questions in BBH's layout were made of."""
+
+    keju: str = ""
+    generator: int = 0
+    seed: int = 0
+    n: int = 0
+    difficulty: float = 1.0
+    lang: str = ""
+    subsets: list[str] = []
+    sha256: str = ""
+    """Of all questions and targets."""
+    files: dict[str, str] = {}
+    """Relative path to SHA-256 of each file."""
+
+
+def fresh_facts(folder: DataFolder) -> FreshFacts | None:
+    """What ``keju fresh`` says of the questions in a folder; None where it did not write them."""
+    name = folder.first_of([FRESH_MANIFEST, f"../{FRESH_MANIFEST}"])
+    if name is None:
+        return None
+    try:
+        return msgspec.json.decode(folder.bytes(name), type=FreshFacts)
+    except msgspec.DecodeError as error:
+        raise DataError("bbh.no_file", where=folder.path / name, problem=error) from None
+
+
+def load_questions(
+    folder: DataFolder, names: Sequence[str], *, unlabelled: bool = False
+) -> Iterator[Sample]:
+    """Read the subsets `names`; a missing or broken file or row is a DataError that names it.
+
+    With `unlabelled` a row may be without a target.
+    """
+    for name in names:
+        if not folder.has(name):
+            raise DataError("bbh.no_questions", name=name, path=folder.path)
+        where = folder.name_of(name)
+        try:
+            rows = msgspec.convert(list(folder.rows(name)), type=list[_Row])
+        except msgspec.ValidationError as error:
+            raise DataError("bbh.no_file", where=where, problem=error) from None
+        if not rows:
+            raise DataError("bbh.no_examples", where=where)
+        choice = name in CHOICE_SUBSETS
+        for index, row in enumerate(rows):
+            sample = Sample(
+                id=f"bbh_{name}_{index}",
+                subset=name,
+                index=index,
+                text=row.input,
+                target=row.target or "",
+                choices=parse_options(row.input) if choice else (),
+                metadata=MULTIPLE_CHOICE if choice else FREE_FORM,
+            )
+            if not unlabelled or sample.target.strip():
+                check_row(sample, f"{where}, row {index + 1}")
+            yield sample
+
+
+def check_row(sample: Sample, where: str) -> None:
+    """Refuse a row that cannot be examined; the published rows that are faulty may stay."""
+    if not sample.text.strip():
+        raise DataError("bbh.empty_input", where=where)
+    if not sample.target.strip():
+        raise DataError("bbh.empty_target", where=where)
+    kind = SUBSETS[sample.subset].kind
+    if kind == "choice":
+        labels = [f"({label})" for label in sample.labels]
+        if sample.target not in labels and not fault_of(sample):
+            options = ", ".join(labels) or "none"
+            raise DataError(
+                "bbh.target_not_option", where=where, target=sample.target, options=options
+            )
+    elif not _TARGETS[kind].fullmatch(sample.target.strip()):
+        raise DataError(
+            "bbh.target_no_answer", where=where, target=sample.target, subset=sample.subset
+        )
+
+
+def parse_options(text: str) -> tuple[str, ...]:
+    """The options that stand in a question as lines ``(A) text``, lettered from A on."""
+    options: list[str] = []
+    for letter, option in _OPTION.findall(text):
+        if len(options) < len(LABELS) and letter == LABELS[len(options)]:
+            options.append(option)
+    return tuple(options)
 
 
 class BBHExam(Exam):

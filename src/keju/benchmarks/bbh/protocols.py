@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from keju.benchmarks.base import Protocol, by_name
-from keju.benchmarks.bbh.data import load_answer_only, load_worked_examples
 from keju.benchmarks.bbh.readers import evalscope_target
 from keju.benchmarks.wording import Prompts, Word, Wording, words
 from keju.config import DatasetArgs
-from keju.errors import ConfigError, did_you_mean
+from keju.errors import ConfigError, DataError, did_you_mean
 from keju.types import Message, Prefix, Sample
 
 if TYPE_CHECKING:
@@ -53,11 +54,55 @@ NEXT_QUESTION = "\n\nQ:"
 PROBLEM = "{problem_statement}"
 
 
+EXAMPLE_FOLDERS = ("cot-prompts", "cot_prompts", "../cot-prompts", "../cot_prompts")
+ANSWER_ONLY_FILES = (
+    "answer_only_prompts.json",
+    "../answer_only_prompts.json",
+    "../golden/bbh/answer_only_prompts.json",
+)
+DASHES = "-----"
+"""The line of a chain-of-thought file that ends the canary; neither enters a prompt."""
+
+
 class BBHArgs(DatasetArgs):
     """Settings of BBH."""
 
     final_line: bool = False
     """Protocol mcpbr: ask for the bare answer alone on the last line, as its reader needs it."""
+
+
+def load_worked_examples(folder: DataFolder, names: Sequence[str]) -> dict[str, str]:
+    """The task sentence and the three worked examples of subsets, without canary and dashes."""
+    texts = {}
+    for name in names:
+        path = folder.first_of([f"{place}/{name}.txt" for place in EXAMPLE_FOLDERS])
+        if path is None:
+            raise DataError("bbh.no_shots", name=name, path=folder.path)
+        head, dashes, body = folder.text(path).replace("\r\n", "\n").partition(f"{DASHES}\n")
+        if not dashes or (head and not head.endswith("\n")):
+            raise DataError("bbh.no_dashes", path=folder.path / path, dashes=DASHES)
+        if not body.strip():
+            raise DataError("bbh.nothing_after_dashes", path=folder.path / path, dashes=DASHES)
+        texts[name] = body.strip()
+    return texts
+
+
+def load_answer_only(folder: DataFolder, names: Sequence[str]) -> dict[str, str]:
+    """The published answer-only prompts of the subsets `names`."""
+    path = folder.first_of(ANSWER_ONLY_FILES)
+    if path is None:
+        raise DataError("bbh.no_answer_only", path=folder.path)
+    try:
+        texts = msgspec.convert(folder.json(path), type=dict[str, str])
+    except msgspec.ValidationError as error:
+        raise DataError("bbh.prompts_no_texts", path=folder.path / path, problem=error) from None
+    for name in names:
+        if name not in texts:
+            raise DataError("bbh.no_prompt", path=folder.path / path, name=name)
+    for name in names:
+        if not texts[name].strip():
+            raise DataError("bbh.empty_prompt", path=folder.path / path, name=name)
+    return {name: texts[name].strip() for name in names}
 
 
 @dataclass(frozen=True, kw_only=True)

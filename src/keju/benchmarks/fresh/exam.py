@@ -10,8 +10,13 @@ from typing import Any
 from pydantic import field_validator
 
 from keju.benchmarks.base import Benchmark, Exam, Mean, Subset
-from keju.benchmarks.bbh.data import FREE_FORM, MULTIPLE_CHOICE, parse_options
-from keju.benchmarks.bbh.exam import BBHExam, refuse_final_line
+from keju.benchmarks.bbh.exam import (
+    FREE_FORM,
+    MULTIPLE_CHOICE,
+    BBHExam,
+    parse_options,
+    refuse_final_line,
+)
 from keju.benchmarks.bbh.exam import examples as bbh_examples
 from keju.benchmarks.bbh.exam import settings as bbh_settings
 from keju.benchmarks.bbh.facts import ABOUT, CHOICE_SUBSETS

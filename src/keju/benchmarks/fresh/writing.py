@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 
 from keju.benchmarks.base import Exam, Subset
-from keju.benchmarks.bbh.data import DASHES, FRESH_MANIFEST, FreshFacts
+from keju.benchmarks.bbh.exam import FRESH_MANIFEST, FreshFacts
+from keju.benchmarks.bbh.protocols import DASHES
 from keju.benchmarks.fresh.exam import FreshArgs, make_exam
 from keju.benchmarks.fresh.making import VERSION
 from keju.benchmarks.fresh.worked import load_answer_only, load_worked
