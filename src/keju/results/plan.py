@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -25,7 +25,7 @@ from keju.errors import Notice, UsageError
 from keju.results.metrics import accuracy_of, cluster_of
 from keju.results.sittings import read_run
 from keju.runs.manifest import Manifest
-from keju.runs.run import Run, find_run
+from keju.runs.run import Run, open_run
 from keju.stats.intervals import FEW_CLUSTERS
 from keju.stats.power import (
     LEVEL,
@@ -48,6 +48,9 @@ REPLY, REPLY_LEAST, REPLY_MOST = 300.0, 50.0, 1500.0
 ALIKE = 0.2
 """A guess of the correlation of questions that share a context."""
 SIZES = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
+
+Goal = Literal["mde", "max_cost", "limit", "all"]
+"""What decides how many questions are asked."""
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -81,7 +84,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     exam: str
     protocol: str
-    goal: Literal["mde", "max_cost", "limit", "all"]
+    goal: Goal
     whole: int
     """Questions of the exam."""
     questions: int
@@ -134,6 +137,14 @@ class Taken(NamedTuple):
     counted: bool = False
     """Whether tokens are measured too."""
 
+    def row(self, questions: int, effect: float, repeats: int, at_once: int) -> PlanRow:
+        """What so many questions show and take."""
+        requests = questions * repeats * self.attempts
+        cost = self.cost and self.cost.times(requests)
+        return PlanRow(
+            questions, effect, cost, self.seconds and self.seconds.times(requests / at_once)
+        )
+
 
 def plan(
     name: str,
@@ -156,31 +167,17 @@ def plan(
 
     `limit` is that of each subset, as for an exam that is sat; `pilot` a stored run of the exam.
     """
-    goals = {"mde": mde, "max_cost": max_cost, "limit": limit}
-    named = [goal for goal, value in goals.items() if value is not None]
-    if len(named) > 1:
-        raise UsageError("plan_two_goals", first=named[0], second=named[1])
     share = LIKE_SIZE if discordance is None else discordance
-    if not 0 < share <= 1:
-        raise UsageError("plan_discordance")
-    if mde is not None and not 0 < mde <= share:
-        raise UsageError("plan_mde", discordance=share)
-    if max_cost is not None and not 0 < max_cost < math.inf:
-        raise UsageError("plan_max_cost")
+    goal = _goal(share, mde=mde, max_cost=max_cost, limit=limit)
     if repeats < 1 or at_once < 1:
         raise UsageError("plan_counts")
     exam, _ = prepare_exam(
         name, dataset_args, data_dir=data_folder(data_dir), protocol=protocol, seed=seed
     )
-    run = None
-    if pilot is not None:
-        run = Run(find_run(str(pilot), str(runs_folder(work_dir))))
-    job = _pilot_job(run, exam, data_dir) if run is not None else None
+    run = open_run(pilot, str(runs_folder(work_dir))) if pilot is not None else None
+    job = _pilot_job(run, exam, data_dir) if run else None
+    price = run.manifest.price if price is None and run else price
     own_price = Price(**price) if isinstance(price, Mapping) else price
-    if own_price is None and run is not None:
-        own_price = run.manifest.price
-    if max_cost is not None and own_price is None:
-        raise UsageError("plan_without_price")
     taken = _measured(exam, job, own_price) if job is not None else _guessed(exam, own_price)
     deff = _design_effect(exam, job)
     whole, general, on_set = len(exam.samples), None, None
@@ -189,40 +186,28 @@ def plan(
         on_set = items_needed(mde, share, deff=deff, population=whole)
         questions = min(whole, general)
     elif max_cost is not None:
-        assert taken.cost is not None
-        each = taken.cost.high * taken.attempts * repeats
-        questions = min(whole, int(max_cost / each)) if each else whole
-        if not questions:
-            raise UsageError("plan_too_little", max_cost=max_cost, each=each)
+        questions = min(whole, _affordable(taken, max_cost, repeats) or whole)
     else:
         questions = _limited(exam, limit)
     units = questions * repeats * taken.attempts
-
-    def row(n: int) -> PlanRow:
-        requests = n * repeats * taken.attempts
-        return PlanRow(
-            n,
-            minimal_detectable_effect(n, share, deff=deff),
-            taken.cost and taken.cost.times(requests),
-            taken.seconds and taken.seconds.times(requests / at_once),
-        )
-
-    manifest = run.manifest if run is not None else None
-    notices = tuple(_notices(exam, manifest, taken, general, share, deff))
-    sizes = sorted({*(n for n in SIZES if n < whole), questions, whole})
-    chosen, unasked = row(questions), 1 - questions / whole
+    notices = tuple(_notices(exam, run.manifest if run else None, taken, general, share, deff))
+    rows = {
+        n: taken.row(n, minimal_detectable_effect(n, share, deff=deff), repeats, at_once)
+        for n in sorted({*(n for n in SIZES if n < whole), questions, whole})
+    }
+    chosen, on_set_effect = rows[questions], None
+    if unasked := 1 - questions / whole:
+        on_set_effect = minimal_detectable_effect(round(questions / unasked), share, deff=deff)
     return Plan(
         exam=exam.benchmark,
         protocol=exam.protocol.name,
-        goal=named[0] if named else "all",  # type: ignore[arg-type]
+        goal=goal,
         whole=whole,
         questions=questions,
         questions_in_general=general,
         questions_on_set=on_set,
         effect=chosen.effect,
-        effect_on_set=minimal_detectable_effect(round(questions / unasked), share, deff=deff)
-        if unasked
-        else None,
+        effect_on_set=on_set_effect,
         discordance=share,
         discordance_from="assumed" if discordance is None else "given",
         deff=deff,
@@ -233,12 +218,39 @@ def plan(
         cost=chosen.cost,
         seconds=chosen.seconds,
         at_once=at_once if chosen.seconds else 0,
-        pilot=run.id if run is not None else "",
+        pilot=run.id if run else "",
         measured=taken.measured,
-        sizes=tuple(map(row, sizes)),
+        sizes=tuple(rows.values()),
         notices=notices,
         warnings=tuple(notice.text() for notice in notices),
     )
+
+
+def _goal(share: float, **goals: float | None) -> Goal:
+    """The one goal that is named, all questions where there is none; UsageError for a wrong one."""
+    if not 0 < share <= 1:
+        raise UsageError("plan_discordance")
+    named = [goal for goal, value in goals.items() if value is not None]
+    if len(named) > 1:
+        raise UsageError("plan_two_goals", first=named[0], second=named[1])
+    mde, max_cost = goals["mde"], goals["max_cost"]
+    if mde is not None and not 0 < mde <= share:
+        raise UsageError("plan_mde", discordance=share)
+    if max_cost is not None and not 0 < max_cost < math.inf:
+        raise UsageError("plan_max_cost")
+    return cast(Goal, named[0]) if named else "all"
+
+
+def _affordable(taken: Taken, max_cost: float, repeats: int) -> int | None:
+    """How many questions the money pays for, where they cost any; UsageError if not one."""
+    if taken.cost is None:
+        raise UsageError("plan_without_price")
+    each = taken.cost.high * taken.attempts * repeats
+    if not each:
+        return None
+    if each > max_cost:
+        raise UsageError("plan_too_little", max_cost=max_cost, each=each)
+    return int(max_cost / each)
 
 
 def _limited(exam: Exam, limit: float | None) -> int:
