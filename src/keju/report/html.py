@@ -23,9 +23,8 @@ from keju.report.provenance import MANIFEST_ROWS, main_settings, manifest_leaves
 from keju.report.spread import Spread, Taken
 from keju.results.schema import NO_GOLD, Entry, Results, Row, Timing, Usage, to_document
 from keju.results.score import current_results
-from keju.runs.folder import REPORT, RESULTS
 from keju.runs.manifest import Manifest
-from keju.runs.run import Run, damage_notices
+from keju.runs.run import REPORT, RESULTS, Run, damage_notices
 from keju.types import ALL_OUTCOMES, LABELS, Reading, Record, Sample
 
 REFERENCE_STYLES = 3
