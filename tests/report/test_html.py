@@ -28,7 +28,7 @@ from tests.report.documents import (
     results,
 )
 
-VOID = {"meta", "input", "br", "line", "rect", "link", "img", "hr"}
+VOID = {"meta", "input", "br", "wbr", "line", "rect", "link", "img", "hr"}
 
 
 class Page(HTMLParser):
