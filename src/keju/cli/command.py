@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from keju.cli.common import Output, names, note, print_json
-from keju.cli.options import ARGUMENTS, MAPPING, MAPPINGS, OPTIONS, PLAIN, Option
+from keju.cli.options import ADDRESS, ARGUMENTS, MAPPING, MAPPINGS, OPTIONS, PLAIN, Option
 from keju.errors import UsageError, nearest
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def collect(values: dict[Option, Any]) -> dict[str, Any]:
             value = mapping(value, row.flags[0], plain=row.name == "headers")
         elif row.metavar == MAPPINGS:
             value = mappings(value, row.flags[0])
-        elif row.kind is list:
+        elif row.kind is list and row.metavar != ADDRESS:
             value = [name for text in value for name in names(text, row.flags[0])]
         for part in reversed(row.field.split(".")):
             value = {part: value}

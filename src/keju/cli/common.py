@@ -285,7 +285,7 @@ def _internal(error: Exception, argv: list[str]) -> InternalError:
 
 def _redacted(text: str, argv: list[str]) -> str:
     """`text` without the keys and the URLs' credentials of this process."""
-    from keju.cli.options import OPTIONS
+    from keju.cli.options import ADDRESS, OPTIONS
     from keju.config.address import PROVIDERS, shown_url
 
     providers = PROVIDERS.values()
@@ -300,6 +300,6 @@ def _redacted(text: str, argv: list[str]) -> str:
 
     for secret in values("KEY", ["KEJU_API_KEY", *(each.key_variable for each in providers)]):
         text = text.replace(secret, "***")
-    for url in values("URL", ["KEJU_API_URL", *(each.url_variable for each in providers)]):
+    for url in values(ADDRESS, ["KEJU_API_URL", *(each.url_variable for each in providers)]):
         text = text.replace(url, shown_url(url))
     return text

@@ -28,7 +28,7 @@ BYTES_PER_TOKEN = 4
     "keju eval -m NAME --datasets bbh --limit 5 --tools python",
     "keju eval -m scripted --datasets ceval --protocol tutorial --dry-run",
     sets={
-        MODEL: "model api_url api_key api headers ca_file model_args generation_config",
+        MODEL: "model api_url endpoints api_key api headers ca_file model_args generation_config",
         EXAMS: "datasets dataset_args protocol reader limit total ids failed_of sample repeats "
         "rotate_options order seed until_ci until_decided data_dir capsules dataset_hub offline "
         "judge",
@@ -144,6 +144,7 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
         "dry_run": True,
         "model": config.model,
         "api_url": config.api_url and shown_url(config.api_url),
+        **({"endpoints": [each.shown for each in config.endpoints]} if config.endpoints else {}),
         "eval_batch_size": config.eval_batch_size,
         "requests": sum(exam["requests"] for exam in exams),
         "known": known,

@@ -14,6 +14,8 @@ ARGUMENTS, PLAIN = "Arguments", "Options"
 DATA, ENDPOINT, JUDGE, OUTPUT = "Data", "Endpoint", "Judge", "Output"
 MAPPING = "JSON"
 """Metavar of the flags whose value is a mapping, in JSON or as ``key=value,key=value``."""
+ADDRESS = "URL"
+"""Metavar of the flags whose values are addresses: they may hold a password, and commas."""
 MAPPINGS = "JSON,..."
 """Metavar of the flags whose value is a JSON list of mappings."""
 
@@ -133,8 +135,13 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--model -m",
         ),
         _setting(
-            "api_url", "URL", "Address of the endpoint (or OPENAI_BASE_URL, ANTHROPIC_BASE_URL)."
+            "api_url",
+            ADDRESS,
+            "Address of the endpoint (or OPENAI_BASE_URL, ANTHROPIC_BASE_URL); several share "
+            "the work.",
+            list,
         ),
+        _setting("endpoints", MAPPINGS, "Several endpoints with settings: url, weight, model, …"),
         _setting("api_key", "KEY", "Its key (or OPENAI_API_KEY, ANTHROPIC_API_KEY); never stored."),
         _setting("api", "ROUTE", "auto (the protocol's own), chat or completions."),
         _setting("headers", MAPPING, "Further request headers; never stored."),
@@ -144,7 +151,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
     ),
     ENDPOINT: (
         Option("doctor.model", "NAME", "Ask it.", spelling="--model -m"),
-        Option("doctor.api_url", "URL", "Endpoint to reach."),
+        Option("doctor.api_url", ADDRESS, "Endpoint to reach."),
         Option("doctor.api_key", "KEY", "Its key (or OPENAI_API_KEY, ANTHROPIC_API_KEY)."),
     ),
     EXAMS: (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from keju.config.arms import Agent, Arm, Sandbox, Server
+from keju.config.endpoints import Endpoint
+from keju.config.strict import variable_name
 from keju.config.task import (
     Arranged,
     Budget,
@@ -12,7 +14,6 @@ from keju.config.task import (
     JudgeConfig,
     Price,
     TaskConfig,
-    variable_name,
 )
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Arranged",
     "Budget",
     "DatasetArgs",
+    "Endpoint",
     "Filters",
     "GenerationConfig",
     "JudgeConfig",

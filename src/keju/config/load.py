@@ -16,6 +16,7 @@ from typing import Any, Final, get_origin
 from pydantic import AliasChoices, BaseModel
 
 from keju.config.address import provider_of
+from keju.config.endpoints import PLACES, as_endpoints
 from keju.config.strict import alternatives, document, model_of, scalar
 from keju.config.task import GenerationConfig, TaskConfig
 from keju.errors import ConfigError, did_you_mean
@@ -84,7 +85,13 @@ def load(
     for name in sorted(winner.keys() & loser.keys()):
         if str(winner[name]) != str(loser[name]) and name != "api_key":
             say(text_of("config_outranked", {"name": name, "above": first, "below": second}))
+    for name, other in zip(PLACES, reversed(PLACES), strict=True):
+        if name in winner and other in loser:
+            values = {"name": name, "above": first, "other": other, "below": second}
+            say(text_of("config_place_outranked", values))
     for origin, layer in sources:
+        if any(name in layer for name in PLACES):
+            merged = {name: value for name, value in merged.items() if name not in PLACES}
         merged = merge(merged, layer)
         origins |= dict.fromkeys(layer, origin)
     if is_local(merged.get("model")):
@@ -189,7 +196,7 @@ def canonical(data: Mapping[str, Any], origin: str = "") -> Layer:
 
     `origin` stands before what is wrong: the file or flag that the layer came from.
     """
-    layer = _canonical(data, TaskConfig, f"{origin}: " if origin else "", ())
+    layer = as_endpoints(_canonical(data, TaskConfig, f"{origin}: " if origin else "", ()))
     arguments = layer.get("dataset_args")
     if isinstance(arguments, dict):
         layer["dataset_args"] = {

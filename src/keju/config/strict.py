@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Never, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -43,6 +44,20 @@ Count = Annotated[int, Field(gt=0, le=100_000)]
 """Of what is done at once or again and again, and takes memory."""
 Seconds = Annotated[float, Field(gt=0, le=LONGEST)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Rate = Annotated[float, Field(ge=0.001)]
+"""A minute; less than two a day is a slip of the pen."""
+Text = Annotated[str, Field(min_length=1)]
+Texts = Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
+"""Several texts; one alone need not stand in a list."""
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""The name of an environment variable."""
+
+
+def variable_name(value: str, setting: str) -> str:
+    """`value` if it can name a variable; the refusal does not repeat it, as it may be a key."""
+    if VARIABLE.fullmatch(value) is None:
+        raise ConfigError("config_not_variable", path=setting)
+    return value
 
 
 class Invalid(ValueError):

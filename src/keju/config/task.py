@@ -7,7 +7,6 @@ effect. Defaults are per key: setting one sampling parameter never removes anoth
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -22,19 +21,27 @@ from pydantic import (
 
 from keju.config.address import full_name
 from keju.config.arms import Agent, Arms, Sandbox
+from keju.config.endpoints import Endpoint, as_endpoints, distinct
 from keju.config.patterns import compiled
-from keju.config.strict import LARGEST, Count, Invalid, Seconds, Seed, StrictSettings, Whole
+from keju.config.strict import (
+    LARGEST,
+    Count,
+    Invalid,
+    Rate,
+    Seconds,
+    Seed,
+    StrictSettings,
+    Text,
+    Texts,
+    Whole,
+    variable_name,
+)
 from keju.errors import ConfigError, did_you_mean
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(gt=0)]
 HalfWidth = Annotated[float, Field(gt=0, lt=0.5)]
 """Of an interval of a score: 0.02 is two points up and two points down."""
-Rate = Annotated[float, Field(ge=0.001)]
-"""A minute; less than two a day is a slip of the pen."""
-Text = Annotated[str, Field(min_length=1)]
-Texts = Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
-"""Several texts; one alone need not stand in a list."""
 Stops = Annotated[list[Text], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
 """The same; an empty one would stop nothing."""
 Names = Annotated[
@@ -255,17 +262,6 @@ class Budget(StrictSettings):
     seconds: Seconds | None = None
 
 
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""The name of an environment variable."""
-
-
-def variable_name(value: str, setting: str) -> str:
-    """`value` if it can name a variable; the refusal does not repeat it, as it may be a key."""
-    if VARIABLE.fullmatch(value) is None:
-        raise ConfigError("config_not_variable", path=setting)
-    return value
-
-
 class JudgeConfig(StrictSettings):
     """A model that grades answers which no rule decides."""
 
@@ -310,7 +306,9 @@ class TaskConfig(StrictSettings):
     hf:NAME."""
     api_url: str | None = None
     """Base URL of an OpenAI-compatible endpoint (or OPENAI_BASE_URL), or of Anthropic's API (or
-    ANTHROPIC_BASE_URL)."""
+    ANTHROPIC_BASE_URL). Several of them are `endpoints`."""
+    endpoints: list[Endpoint] = Field(default=[])
+    """Several endpoints of the same model, which share the work; in place of `api_url`."""
     api_key: SecretStr | None = Field(default=None, exclude=True)
     """Its key (or OPENAI_API_KEY, ANTHROPIC_API_KEY); never stored."""
     api: Literal["auto", "chat", "completions"] = "auto"
@@ -405,10 +403,21 @@ class TaskConfig(StrictSettings):
         """Whether a rule may end the asking before all questions were put."""
         return self.until_ci is not None or self.until_decided is not None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _addresses(cls, data: Any) -> Any:
+        """Several addresses in `api_url` are endpoints without further settings."""
+        return as_endpoints(data) if isinstance(data, dict) else data
+
     @field_validator("model")
     @classmethod
     def _full_name(cls, value: str) -> str:
         return full_name(value)
+
+    @field_validator("endpoints")
+    @classmethod
+    def _different(cls, value: list[Endpoint]) -> list[Endpoint]:
+        return distinct(value)
 
     @field_validator("limit", mode="before")
     @classmethod
@@ -434,6 +443,8 @@ class TaskConfig(StrictSettings):
     @model_validator(mode="after")
     def _settings_fit_together(self) -> Self:
         """A setting that would have no effect is refused."""
+        if self.endpoints and self.api_url is not None:
+            raise ConfigError("config_two_places", first="api_url", second="endpoints")
         if self.budget.cost is not None and self.price is None:
             raise ConfigError("config_cost_without_price", path="budget.cost")
         if self.agent.max_cost is not None and self.price is None:

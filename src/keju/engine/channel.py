@@ -8,20 +8,20 @@ gives the slot back, so that no slot sleeps, and comes before new work when its 
 from __future__ import annotations
 
 import asyncio
-import random
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic, time
 from typing import Any, NamedTuple
 
 from keju.config import Budget, TaskConfig
+from keju.engine.company import NOTHING, Carried, Company, Moved
 from keju.engine.display import Pause
-from keju.engine.limits import Breaker, Concurrency, Rate, Spending
+from keju.engine.limits import Meter, Pace, Rates, Spending
+from keju.engine.presence import Presence, nobody_there
 from keju.engine.watching import WORK, Attempt, Follower
 from keju.errors import EndpointError, KejuError, Notice, RunIncomplete
-from keju.models.base import Model, NotReady, fault_text
+from keju.models.base import Model
 from keju.types import Fault, FaultKind, Reading, Reply, Request, Sample, Sampling
 
 FINAL: frozenset[FaultKind] = frozenset({"bad_request", "context_length", "content_filter"})
@@ -29,16 +29,13 @@ FINAL: frozenset[FaultKind] = frozenset({"bad_request", "context_length", "conte
 REFUSALS: frozenset[FaultKind] = frozenset({"auth", "not_found"})
 """Faults that stop the run when they repeat: no sample is to blame for them."""
 OVERLOADS: frozenset[FaultKind] = frozenset({"rate_limit", "timeout"})
-GATEWAY_STATUS = frozenset({502, 503, 504})
+FAILURES: frozenset[FaultKind] = frozenset({"server", "timeout", "malformed"})
+"""Faults that take an endpoint out when they repeat, where there are others."""
 
 REFUSALS_TO_STOP = 3
 BAD_REQUESTS_TO_STOP = 20
-LONGEST_BACKOFF = 60.0
-KNOCKS = 6
-"""Calls before the first question, as patient as a run: one damaged reply in three is no wrong
-address."""
-LONGEST_KNOCK_WAIT = 30.0
-"""Seconds; an endpoint that asks for more patience is not ready for a run."""
+MOST_OUTAGES = 8
+"""Endpoints that may go down under one request before its attempts there count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,92 +78,46 @@ class Exchange(NamedTuple):
     """What all attempts took, without the waits between them."""
 
 
-class Channel:
+class Channel(Presence):
     """Asks one endpoint; every attempt of every request goes through it."""
 
     def __init__(
-        self, model: Model, limits: Limits, spending: Spending | None = None, *, seed: int = 0
+        self,
+        model: Model,
+        limits: Limits,
+        spending: Spending | None = None,
+        *,
+        seed: int = 0,
+        company: Company | None = None,
     ) -> None:
-        self.model = model
-        self.limits = limits
+        """`company` are the channels of the session; this one joins them."""
+        super().__init__(model, limits, company or Company(), seed)
+        self.company.channels.append(self)
         self.spending = spending or Spending(Budget(), None)
-        self.concurrency = Concurrency(limits.concurrency)
-        self.breaker = Breaker(limits.give_up_after)
         self.in_flight = 0
         """Attempts that wait for their reply."""
         self.retries = 0
         self.shares_prefixes = False
         """Whether the endpoint has told that a part of a prompt came from its cache."""
-        self.stop_reason: KejuError | None = None
-        """Why nothing more is sent."""
         self.address = str(model.facts().get("endpoint", ""))
         """Where the endpoint is, without credentials; empty for a model in this process."""
         self.follower: Follower | None = None
         """Who is told of every attempt."""
-        self._random = random.Random(seed)
-        self._requests = Rate(limits.rpm, burst=max(1.0, limits.rpm / 60)) if limits.rpm else None
-        self._tokens = Rate(limits.tpm, burst=limits.tpm / 6) if limits.tpm else None
-        self._metered = self.spending.limited or bool(limits.rpm or limits.tpm)
-        self._slots_in_use = 0
-        self._returning: deque[asyncio.Future[None]] = deque()
-        self._newcomers: deque[asyncio.Future[None]] = deque()
+        self.heard = monotonic()
+        """When an attempt last ended."""
+        self.pace = Pace()
+        self.meter = Meter()
+        """What it was asked and told, where it is one of several."""
+        self._rates = Rates(limits.rpm, limits.tpm)
+        limited = self._rates.limited or self.company.rates.limited
+        self._metered = self.spending.limited or limited
         self._due: list[float] = []
+        self._asking: set[asyncio.Task[Any]] = set()
         self._beside: set[asyncio.Task[Any]] = set()
-        self._changed = asyncio.Event()
-        self._stopping = asyncio.Event()
         self._rate_limited = 0
         self._successes = 0
         self._refusals = 0
         self._bad_requests = 0
-        self._knock = Sampling()
-        self._probing: asyncio.Task[None] | None = None
-        self._opened = monotonic()
-
-    async def open(self, samplings: Iterable[Sampling]) -> None:
-        """Start the model and show with a cheap call for each sampling that it works."""
-        await self.model.start()
-        different: list[Sampling] = []
-        for sampling in samplings:
-            if sampling not in different:
-                await self._knock_patiently(sampling)
-                different.append(sampling)
-        self._knock = different[0] if different else self._knock
-        if self.model.slots is not None and not self.model.batches:  # some tell it only now
-            self.concurrency.most = min(self.concurrency.most, self.model.slots)
-            self.concurrency.limit = min(self.concurrency.limit, self.model.slots)
-        self._opened = monotonic()
-
-    async def _knock_patiently(self, sampling: Sampling) -> None:
-        """Make the preflight's call, again while its failure may pass."""
-        for failures in range(1, KNOCKS + 1):
-            try:
-                return await self.model.preflight(sampling)
-            except NotReady as error:
-                fault = error.fault
-                values = {"url": error.place, "problem": fault_text(fault)}
-                lasting = error.lasting
-            if (wait := fault.retry_after or 0) > LONGEST_KNOCK_WAIT:
-                raise EndpointError("endpoint_asks_to_wait", seconds=wait, **values)
-            damaged = fault.kind == "malformed"
-            if failures < KNOCKS:  # a damaged reply says nothing of load: the wait stays short
-                await asyncio.sleep(self._backoff(fault, 1 if damaged else failures))
-        if lasting is not None:
-            raise lasting
-        if damaged:
-            api = Notice(self.model.api)
-            raise EndpointError("endpoint_other_format", api=api, address="--api-url", **values)
-        raise EndpointError("endpoint_not_ready", attempts=KNOCKS, **values)
-
-    async def close(self) -> None:
-        """Let go of the model."""
-        if self._probing is not None:
-            self._probing.cancel()
-        await self.model.close()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the channel was opened."""
-        return monotonic() - self._opened
 
     @property
     def pause(self) -> Pause | None:
@@ -207,13 +158,11 @@ class Channel:
         """Send nothing more; what is in flight comes in, everybody else gets `reason` raised."""
         if self.stop_reason is None:
             self.stop_reason = reason
-        self._stopping.set()
-        self._wake()
+        self._roused.set()
+        self.wake()
         while self._beside:
             self._beside.pop().cancel()
-        for turn in (*self._returning, *self._newcomers):
-            if not turn.done():
-                turn.set_exception(self.stop_reason)
+        self._dismiss(self.stop_reason)
 
     @contextmanager
     def while_open(self) -> Iterator[None]:
@@ -236,58 +185,6 @@ class Channel:
         finally:
             self._beside.discard(task)
 
-    # Slots
-
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """A slot for as long as the block lasts."""
-        await self.enter()
-        try:
-            yield
-        finally:
-            self.leave()
-
-    async def enter(self, *, returning: bool = False) -> None:
-        """Take a slot; one that was given back for a wait is `returning`, before new work."""
-        if self.stop_reason is not None:
-            raise self.stop_reason
-        if self._slots_in_use < self.concurrency.limit and not self._returning:
-            self._slots_in_use += 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        (self._returning if returning else self._newcomers).append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self.leave()  # the slot was granted in the very moment of the cancellation
-            raise
-
-    def leave(self) -> None:
-        """Give a slot back."""
-        self._slots_in_use -= 1
-        self._grant()
-
-    @property
-    def may_stay(self) -> bool:
-        """Whether who has a slot may use it for the next request, without asking for one again."""
-        return (
-            not self._returning
-            and self._slots_in_use <= self.concurrency.limit
-            and self.stop_reason is None
-        )
-
-    def _grant(self) -> None:
-        while self._slots_in_use < self.concurrency.limit:
-            waiting = self._returning or self._newcomers
-            if not waiting:
-                return
-            turn = waiting.popleft()
-            if not turn.done():
-                # Counted now, not when the other side runs: nobody slips in between.
-                self._slots_in_use += 1
-                turn.set_result(None)
-
     # One request
 
     async def ask(
@@ -304,66 +201,59 @@ class Channel:
         `check` sees each reply that came and may make a fault of it. `within` are the seconds that
         all attempts may take, waits apart; none is begun when they are over.
         """
+        carried, seconds = NOTHING, 0.0
         faults: tuple[Fault, ...] = ()
-        seconds = 0.0
-        while True:
-            if self._metered or self.breaker.since is not None or self.stop_reason is not None:
-                await self._clearance()
-            self.in_flight += 1
-            self.spending.requests += 1
-            started = monotonic()
-            timeout = self.model.patience(request.sampling, self.limits.timeout)
-            if within is not None:
-                timeout = max(0.001, min(timeout, within - seconds))
-            try:
-                reply = await self._attempt(request, check, timeout)
-            finally:
-                self.in_flight -= 1
-                seconds += monotonic() - started
-                if self._metered:
-                    self._wake()
-            if self.follower is not None:
-                number = len(faults) + 1
-                self._told(self.follower, request, reply, monotonic() - started, number)
-            fault = reply.error
-            if fault is None:
-                self._successes += 1
-                self.shares_prefixes |= reply.usage.cached > 0
-                self._refusals = self._bad_requests = 0
-                self._answered(overload=False)
-                break
-            if not fault.sent:
-                self.spending.requests -= 1
-            if fault.kind == "connection" or fault.status in GATEWAY_STATUS:
-                if self.breaker.failed(monotonic()):
-                    self._probing = asyncio.create_task(self._probe())
-            else:
-                self._answered(overload=fault.kind in OVERLOADS)
-            if fault.kind in FINAL:
-                self._bad_requests += 1
-                hopeless = self._bad_requests >= BAD_REQUESTS_TO_STOP and not self._successes
-                if fault.kind == "bad_request" and hopeless:
-                    self.stop(EndpointError("endpoint_refuses_all", problem=fault.message))
-                break
-            self._refusals += fault.kind in REFUSALS
-            if fault.kind in REFUSALS and self._refusals >= REFUSALS_TO_STOP:
-                self.stop(EndpointError("endpoint_refuses_more", problem=fault.message))
-            elif (wait := fault.retry_after or 0) > self.limits.give_up_after:
-                self.stop(RunIncomplete("endpoint_pauses", seconds=wait, problem=fault.message))
-            # A request that never reached the endpoint is no attempt.
-            elif sum(each.sent for each in (*faults, fault)) >= self.limits.attempts or (
-                within is not None and seconds >= within
-            ):
-                break
-            if self.stop_reason is not None:
-                raise self.stop_reason
-            faults += (fault,)
-            self.retries += 1
-            await self._wait_without_slot(self._backoff(fault, len(faults)))
+        if self.company.carried:
+            carried = self.company.carried.pop(request.hash, NOTHING)
+        try:
+            while True:
+                if self._metered or self.breaker.since is not None or self.stop_reason is not None:
+                    await self._clearance()
+                self.in_flight += 1
+                self.spending.requests += 1
+                started = monotonic()
+                timeout = self.model.patience(request.sampling, self.limits.timeout)
+                if within is not None:
+                    timeout = max(0.001, min(timeout, within - seconds))
+                try:
+                    reply = await self._attempt(request, check, timeout)
+                finally:
+                    self.in_flight -= 1
+                    seconds += monotonic() - started
+                    if self._metered:
+                        self.company.wake()
+                if self.follower is not None:
+                    number = len(carried.faults) + len(faults) + 1
+                    self._told(self.follower, request, reply, monotonic() - started, number)
+                fault = reply.error
+                if fault is None:
+                    self._succeeded(reply)
+                    break
+                if self._failed(fault):
+                    assert self.stop_reason is not None
+                    raise self.stop_reason
+                if fault.kind in FINAL:
+                    break
+                tried = sum(each.sent for each in (*faults, fault))
+                # A request that never reached the endpoint is no attempt.
+                over = carried.attempts + tried >= self.limits.attempts
+                if over or (within is not None and seconds >= within):
+                    break
+                if self.stop_reason is not None:
+                    raise self.stop_reason
+                faults += (fault,)
+                self._move_on(tired=not carried.attempts and 2 * tried > self.limits.attempts)
+                self.retries += 1
+                await self._wait_without_slot(self._backoff(fault, len(faults)))
+        except Moved as moved:
+            moved.carried = _with_faults(carried, faults, outage=not self.usable)
+            raise
         self.spending.add(reply.usage, replies=fault is None)
-        if self._tokens is not None:
-            self._tokens.draw(reply.usage.input + reply.usage.output)
-        return Exchange(reply, faults, seconds=seconds)
+        for rates in (self._rates, self.company.rates) if self._metered else ():
+            rates.use(reply.usage.input + reply.usage.output)
+        if self.company.several:
+            self.meter.add(reply.usage, replies=fault is None)
+        return Exchange(reply, carried.faults + faults, seconds=seconds)
 
     def _told(
         self, follower: Follower, request: Request, reply: Reply, seconds: float, number: int
@@ -371,12 +261,63 @@ class Channel:
         own = self.address, self.model.name, request, reply, time() - seconds, seconds, number
         follower.attempted(Attempt(*own, WORK.get()))
 
+    def _succeeded(self, reply: Reply) -> None:
+        """A reply came."""
+        self._successes += 1
+        self.shares_prefixes |= reply.usage.cached > 0
+        self._refusals = self._bad_requests = self._outages = 0
+        self._answered(overload=False)
+
+    def _failed(self, fault: Fault) -> bool:
+        """Draw conclusions on the endpoint from an attempt that gave no reply.
+
+        Return whether it cannot be asked any more because of that.
+        """
+        if not fault.sent:
+            self.spending.requests -= 1
+        lost = nobody_there(fault)
+        if lost or (self.company.several and fault.kind in FAILURES):
+            if self.breaker.failed(monotonic()):
+                self._go_down()
+            elif not lost and self.concurrency.saw(overload=fault.kind in OVERLOADS):
+                self._grant()
+        else:
+            self._answered(overload=fault.kind in OVERLOADS)
+        if fault.kind in FINAL:
+            self._bad_requests += 1
+            hopeless = self._bad_requests >= BAD_REQUESTS_TO_STOP and not self._successes
+            if fault.kind == "bad_request" and hopeless:
+                reason = EndpointError("endpoint_refuses_all", problem=fault.message)
+                self.company.lose(self, reason)
+            return False
+        self._refusals += fault.kind in REFUSALS
+        if fault.kind in REFUSALS and self._refusals >= REFUSALS_TO_STOP:
+            reason = EndpointError("endpoint_refuses_more", problem=fault.message)
+            self.company.lose(self, reason)
+            return True
+        if (wait := fault.retry_after or 0) > self.limits.give_up_after:
+            if not self.company.several:
+                pause = RunIncomplete("endpoint_pauses", seconds=wait, problem=fault.message)
+                self.company.stop(pause)
+                return True
+            self.take_out()
+        return False
+
+    def _move_on(self, *, tired: bool = False) -> None:
+        """Raise Moved where another endpoint does better: this one is down, or the request is
+        `tired` of it, having failed here more than half of the times that it may."""
+        if (tired or self.breaker.since is not None) and self.company.elsewhere(self):
+            raise Moved
+
     async def _attempt(
         self, request: Request, check: Callable[[Reply], Reply] | None, timeout: float
     ) -> Reply:
         """One attempt; whatever breaks around its reply is a fault of this attempt alone."""
         try:
-            reply = await self.model.ask(request, timeout=timeout)
+            if self.company.several:
+                reply = await self._ask_one_of_several(request, timeout)
+            else:
+                reply = await self.model.ask(request, timeout=timeout)
             return check(reply) if check is not None and reply.error is None else reply
         except KejuError:
             raise
@@ -384,12 +325,37 @@ class Channel:
             problem = f"the reply cannot be used ({type(error).__name__})"
             return Reply(error=Fault("malformed", problem))
 
-    def _backoff(self, fault: Fault, failures: int) -> float:
-        """What the endpoint asked for; else exponential. Both with jitter, so that none crowd."""
-        if fault.retry_after is not None:
-            return fault.retry_after * self._random.uniform(1.0, 1.25)
-        doubled = self.limits.retry_interval * 2.0 ** min(failures - 1, 20)
-        return min(LONGEST_BACKOFF, doubled) * self._random.uniform(0.5, 1.5)
+    async def _ask_one_of_several(self, request: Request, timeout: float) -> Reply:
+        """One attempt that `take_out` may break off, of a model that may turn out another one."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._asking.add(task)
+        self.meter.requests += 1
+        started = monotonic()
+        try:
+            reply = await self.model.ask(request, timeout=timeout)
+        except asyncio.CancelledError:
+            # One that `take_out` let go was cancelled by it, unless somebody else did so too.
+            if task in self._asking or task.uncancel():
+                raise
+            raise Moved from None
+        finally:
+            self._asking.discard(task)
+            self.heard = monotonic()
+        if reply.error is not None:
+            self.meter.requests -= not reply.error.sent
+            return reply
+        self.pace.saw(self.heard - started, self.concurrency.limit)
+        if self.company.accepts(self, reply.model):
+            return reply
+        self.spending.add(reply.usage)  # it was paid for
+        self.take_out()
+        return Reply(error=Fault("server", f"the endpoint reports the model '{reply.model}'"))
+
+    def break_off(self) -> None:
+        """Let go of the attempts that wait for a reply, where another endpoint can take them."""
+        while self._asking:
+            self._asking.pop().cancel()
 
     async def _wait_without_slot(self, seconds: float) -> None:
         """Give the slot back for `seconds`, then take one again, before any new work."""
@@ -399,7 +365,8 @@ class Channel:
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    await self._stopping.wait()
+                    await self._roused.wait()
+            self._move_on()
             await self.enter(returning=True)
         except BaseException:
             self._slots_in_use += 1  # its holder is about to give back what it took
@@ -413,24 +380,25 @@ class Channel:
             if self.stop_reason is not None:
                 raise self.stop_reason
             if self.breaker.since is not None:
+                self._move_on()
                 await self._changed.wait()
                 continue
-            exhausted = self.spending.exhausted(self.in_flight, self.seconds)
-            if exhausted is not None and not self.in_flight:
-                self.stop(exhausted)
+            in_flight = self.company.in_flight
+            exhausted = self.spending.exhausted(in_flight, self.company.seconds)
+            if exhausted is not None and not in_flight:
+                self.company.stop(exhausted)
                 continue
             if exhausted is not None:
                 await self._changed.wait()
                 continue
-            now, wait = monotonic(), 0.0
-            if self._tokens is not None:
-                ahead = self.spending.average_tokens() * (self.in_flight + 1)
-                wait = self._tokens.wait(ahead, now)
-            if self._requests is not None:
-                wait = max(wait, self._requests.wait(1, now))
-                if wait <= 0:
-                    self._requests.draw(1)
+            now, each = monotonic(), self.spending.average_tokens()
+            wait = max(
+                self._rates.wait(each * (self.in_flight + 1), now),
+                self.company.rates.wait(each * (in_flight + 1), now),
+            )
             if wait <= 0:
+                self._rates.send()
+                self.company.rates.send()
                 return
             self._rate_limited += 1
             with suppress(TimeoutError):
@@ -438,35 +406,17 @@ class Channel:
                     await self._changed.wait()
             self._rate_limited -= 1
 
-    def _wake(self) -> None:
-        """Let everybody who waits for clearance look again."""
-        self._changed.set()
-        self._changed = asyncio.Event()
 
-    def _answered(self, *, overload: bool) -> None:
-        """Somebody is there: close the breaker, adapt the concurrency."""
-        if self.breaker.since is not None:
-            self._wake()
-        elif self.concurrency.saw(overload=overload):
-            self._grant()
-        self.breaker.worked()
+def _with_faults(carried: Carried, faults: tuple[Fault, ...], *, outage: bool) -> Carried:
+    """What a request takes along that moves after these faults.
 
-    async def _probe(self) -> None:
-        """Knock with the preflight's cheap call until the endpoint answers or we give up."""
-        wait = 1.0
-        while self.breaker.since is not None and self.stop_reason is None:
-            if monotonic() - self.breaker.since > self.breaker.give_up_after:
-                seconds = self.breaker.give_up_after
-                self.stop(RunIncomplete("endpoint_stayed_down", seconds=seconds))
-                return
-            await asyncio.sleep(wait)
-            wait = min(15.0, wait * 1.5)
-            try:
-                await self.model.preflight(self._knock)
-            except Exception:  # whatever it is, nobody is there who could go on
-                continue
-            self.breaker.worked()
-            self._wake()
+    Attempts that an outage ended do not count, unless that happens to the request again and again:
+    then it may be the request that brings the endpoints down.
+    """
+    outages = carried.outages + outage
+    free = outage and outages <= MOST_OUTAGES
+    counted = [each for each in faults if each.sent and not (free and nobody_there(each))]
+    return Carried(carried.faults + faults, carried.attempts + len(counted), outages)
 
 
 class Solver:

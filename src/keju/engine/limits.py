@@ -62,6 +62,48 @@ class Rate:
         self._level -= amount
 
 
+class Rates:
+    """How many requests and tokens a minute may be sent; each may be unlimited."""
+
+    def __init__(self, rpm: float | None = None, tpm: float | None = None) -> None:
+        self._requests = Rate(rpm, burst=max(1.0, rpm / 60)) if rpm else None
+        self._tokens = Rate(tpm, burst=tpm / 6) if tpm else None
+        self.limited = bool(rpm or tpm)
+
+    def wait(self, tokens: float, now: float) -> float:
+        """Seconds until one request may be sent, when `tokens` are expected to be used."""
+        wait = self._tokens.wait(tokens, now) if self._tokens is not None else 0.0
+        return max(wait, self._requests.wait(1, now)) if self._requests is not None else wait
+
+    def send(self) -> None:
+        """Count a request."""
+        if self._requests is not None:
+            self._requests.draw(1)
+
+    def use(self, tokens: int) -> None:
+        """Count the tokens of a reply."""
+        if self._tokens is not None:
+            self._tokens.draw(tokens)
+
+
+class Pace:
+    """How long replies take at present: a mean in which each weighs less than the one after it."""
+
+    def __init__(self) -> None:
+        self.seconds: float | None = None
+        self.longest = 0.0
+        self._seen = 0
+
+    def saw(self, seconds: float, at_once: int) -> None:
+        """Note one reply, where `at_once` requests are in flight; about two rounds are recalled."""
+        self._seen += 1
+        self.longest = max(self.longest, seconds)
+        weight = max(1 / self._seen, 1 / (2.0 * at_once))
+        self.seconds = (
+            seconds if self.seconds is None else (self.seconds + weight * (seconds - self.seconds))
+        )
+
+
 class Breaker:
     """Opens when an endpoint is down, so that the run pauses instead of failing its samples."""
 
@@ -75,7 +117,11 @@ class Breaker:
     def failed(self, now: float) -> bool:
         """Count an attempt that found nobody there; return whether that opened the breaker."""
         self._failures += 1
-        if self._failures < self._threshold or self.since is not None:
+        return self._failures >= self._threshold and self.open(now)
+
+    def open(self, now: float) -> bool:
+        """Open it; return whether it was closed."""
+        if self.since is not None:
             return False
         self.since = now
         return True

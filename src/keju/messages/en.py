@@ -464,6 +464,12 @@ TEXTS: dict[str, str] = {
     "{field} is {there!r} there and {here!r} here",
     "until_baseline_empty": "--until-decided: '{baseline}' has no score for any question of "
     "'{name}' that is asked",
+    "config_two_places": "{first} and {second} cannot be used together: each of them says where "
+    "the model is",
+    "config_place_outranked": "keju: {name} of {above} counts, {other} of {below} does not",
+    "endpoint_key_unset": "the key of {url} is to be in the variable {variable}, which is not set",
+    "endpoint_other_kind": "endpoints.{place}.model: '{name}' is another kind of model than "
+    "'{model}'",
     "config_two_choices": "{first} and {second} cannot be used together: each of them says which "
     "questions are asked",
     "config_headers_of_exam": "extra_headers belong to the endpoint: give them in the task's own "

@@ -406,6 +406,10 @@ TEXTS: dict[str, str] = {
     "{there!r}，"
     "在这里是 {here!r}",
     "until_baseline_empty": "--until-decided：对于所问的 '{name}' 题目，'{baseline}' 没有任何得分",
+    "config_two_places": "{first} 与 {second} 不能同时使用：二者都说明模型在哪里",
+    "config_place_outranked": "keju：以 {above} 的 {name} 为准，{below} 的 {other} 不起作用",
+    "endpoint_key_unset": "{url} 的密钥应在变量 {variable} 中，但该变量没有设置",
+    "endpoint_other_kind": "endpoints.{place}.model：“{name}”与“{model}”不是同一类模型",
     "config_two_choices": "{first} 与 {second} 不能同时使用：二者都决定问哪些题",
     "config_headers_of_exam": "extra_headers 属于接口：请写在任务自己的 generation_config 中",
     "capsules_unused": "--capsules 对 '{name}' 不起作用：去掉它",

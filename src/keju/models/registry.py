@@ -7,6 +7,7 @@ is what stands before the colon of a model's name, its object is a `ModelKind`.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,7 @@ from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
+from pydantic import SecretStr
 
 from keju.config import TaskConfig
 from keju.errors import ConfigError, MissingExtra, Notice
@@ -24,7 +26,9 @@ from keju.types import Sampling
 
 ENTRY_POINTS = "keju.models"
 DEFAULT_TEMPERATURE: Final = 0.0
-OF_ENDPOINTS = ("api_url", "api_key", "ca_file", "headers", "generation_config.extra_headers")
+OF_ENDPOINTS = (
+    "api_url", "endpoints", "api_key", "ca_file", "headers", "generation_config.extra_headers",
+)  # fmt: skip
 """Settings that mean nothing to a model without an endpoint."""
 
 
@@ -186,6 +190,29 @@ def make_model(config: TaskConfig) -> Model:
         if kind.extra is None:
             raise
         raise MissingExtra(f"model '{config.model}'", kind.extra.name) from None
+
+
+def endpoint_tasks(config: TaskConfig) -> list[TaskConfig]:
+    """The task at each of its endpoints; the task itself where it has at most one address.
+
+    ConfigError for an endpoint whose key is not there, or whose model is of another kind.
+    """
+    if not config.endpoints or is_local(config.model):
+        return [config]
+    tasks = []
+    for place, endpoint in enumerate(config.endpoints):
+        own: dict[str, Any] = {"api_url": endpoint.url, "endpoints": []}
+        if endpoint.model is not None:
+            own["model"] = endpoint.model
+            if kind_of(endpoint.model) is not kind_of(config.model):
+                names = {"place": place, "name": endpoint.model, "model": config.model}
+                raise ConfigError("endpoint_other_kind", **names)
+        if variable := endpoint.api_key_var:
+            if not os.environ.get(variable):
+                raise ConfigError("endpoint_key_unset", url=endpoint.shown, variable=variable)
+            own["api_key"] = SecretStr(os.environ[variable])
+        tasks.append(config.model_copy(update=own))
+    return tasks
 
 
 def fit_sampling(config: TaskConfig, asked: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:

@@ -28,6 +28,8 @@ from keju.types import FaultKind
 MANIFEST = "manifest.json"
 SCHEMA = 1
 PACKAGES = ("keju", "mcp", "msgspec", "pydantic", "pyreqwest", "uvloop")
+PLACES = ("api_url", "endpoints", "model_args")
+"""Settings of where a model is and how it is set up: another one may take longer questions."""
 FIXED_FACTS = {
     "sha256": "other weights",
     "chat_template_hash": "another chat template",
@@ -347,7 +349,7 @@ class ManifestFile(SessionLog):
         if self.before is None:
             return frozenset()
         before, today = self.before.config, self.manifest.config
-        same = all(before.get(key) == today.get(key) for key in ("api_url", "model_args"))
+        same = all(before.get(key) == today.get(key) for key in PLACES)
         return frozenset() if same else frozenset({"context_length"})
 
     def note_endpoint(self, facts: dict[str, Any]) -> None:
@@ -419,6 +421,8 @@ def _storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
         settings.get("generation_config", {}).pop("extra_headers", None)
         if settings.get("api_url"):
             settings["api_url"] = parse_address(settings["api_url"]).shown
+    for endpoint in dumped.get("endpoints", ()):
+        endpoint["url"] = parse_address(endpoint["url"]).shown
     paths = [(dumped, "data_dir"), (dumped, "ca_file")]
     paths += [(args, "local_path") for args in dumped.get("dataset_args", {}).values()]
     for settings, name in paths:

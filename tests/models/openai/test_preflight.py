@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from keju.engine.channel import KNOCKS, Channel, Limits
+from keju.engine.channel import Channel, Limits
+from keju.engine.presence import KNOCKS
 from keju.errors import ConfigError, EndpointError
 from keju.models.openai.client import OpenAIModel
 from keju.types import Sampling

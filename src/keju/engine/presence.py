@@ -1,0 +1,176 @@
+"""Whether an endpoint is there: opening it, knocking while it is down, taking it back."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from keju.engine.company import Company
+from keju.engine.limits import Breaker
+from keju.engine.slots import Slots
+from keju.errors import EndpointError, Notice
+from keju.models.base import Model, NotReady, fault_text
+from keju.types import Fault, Sampling
+
+if TYPE_CHECKING:
+    from keju.engine.channel import Limits
+
+GATEWAY_STATUS = frozenset({502, 503, 504})
+LONGEST_BACKOFF = 60.0
+KNOCKS = 6
+"""Calls before the first question, as patient as a run: one damaged reply in three is no wrong
+address."""
+LONGEST_KNOCK_WAIT = 30.0
+"""Seconds; an endpoint that asks for more patience is not ready for a run."""
+
+
+class Presence(Slots):
+    """An endpoint, and whether it answers."""
+
+    def __init__(self, model: Model, limits: Limits, company: Company, seed: int) -> None:
+        super().__init__(limits.concurrency)
+        self.model = model
+        self.limits = limits
+        self.company = company
+        self.breaker = Breaker(limits.give_up_after)
+        self._random = random.Random(seed)
+        self._changed = asyncio.Event()
+        self._roused = asyncio.Event()
+        """Set where nobody should wait for another attempt any more."""
+        self._samplings: list[Sampling] = []
+        self._ready = False
+        self._outages = 0
+        """How often it went down since the last reply."""
+        self._probing: asyncio.Task[None] | None = None
+        self._opened = monotonic()
+
+    async def open(self, samplings: Iterable[Sampling]) -> None:
+        """Start the model and show with a cheap call for each sampling that it works."""
+        for sampling in samplings:
+            if sampling not in self._samplings:
+                self._samplings.append(sampling)
+        await self.model.start()
+        for sampling in self._samplings:
+            await self._knock_patiently(sampling)
+        self._know_slots()
+        self._opened = monotonic()
+
+    async def _knock_patiently(self, sampling: Sampling) -> None:
+        """Make the preflight's call, again while its failure may pass."""
+        for failures in range(1, KNOCKS + 1):
+            try:
+                return await self.model.preflight(sampling)
+            except NotReady as error:
+                fault = error.fault
+                values = {"url": error.place, "problem": fault_text(fault)}
+                lasting = error.lasting
+            if (wait := fault.retry_after or 0) > LONGEST_KNOCK_WAIT:
+                raise EndpointError("endpoint_asks_to_wait", seconds=wait, **values)
+            damaged = fault.kind == "malformed"
+            if failures < KNOCKS:  # a damaged reply says nothing of load: the wait stays short
+                await asyncio.sleep(self._backoff(fault, 1 if damaged else failures))
+        if lasting is not None:
+            raise lasting
+        if damaged:
+            api = Notice(self.model.api)
+            raise EndpointError("endpoint_other_format", api=api, address="--api-url", **values)
+        raise EndpointError("endpoint_not_ready", attempts=KNOCKS, **values)
+
+    async def close(self) -> None:
+        """Let go of the model."""
+        if self._probing is not None:
+            self._probing.cancel()
+        await self.model.close()
+
+    @property
+    def usable(self) -> bool:
+        """Whether the endpoint answers at present, as far as is known."""
+        return self._ready and self.breaker.since is None and self.stop_reason is None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the channel was opened."""
+        return monotonic() - self._opened
+
+    def wake(self) -> None:
+        """Let everybody who waits for clearance look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _backoff(self, fault: Fault, failures: int) -> float:
+        """What the endpoint asked for; else exponential. Both with jitter, so that none crowd."""
+        if fault.retry_after is not None:
+            return fault.retry_after * self._random.uniform(1.0, 1.25)
+        doubled = self.limits.retry_interval * 2.0 ** min(failures - 1, 20)
+        return min(LONGEST_BACKOFF, doubled) * self._random.uniform(0.5, 1.5)
+
+    def _answered(self, *, overload: bool) -> None:
+        """Somebody is there: close the breaker, adapt the concurrency."""
+        if self.breaker.since is not None:
+            self._come_back()
+        elif self.concurrency.saw(overload=overload):
+            self._grant()
+        self.breaker.worked()
+
+    def take_out(self) -> None:
+        """Send nothing more until a cheap call shows that the endpoint is there, and as it was."""
+        if self.breaker.open(monotonic()):
+            self._go_down()
+
+    def _go_down(self) -> None:
+        """The breaker has just opened."""
+        self._outages += 1
+        self._probing = asyncio.create_task(self._probe())
+        if self.company.several:
+            self._roused.set()
+            self.company.changed(self)
+            self.company.wake()
+
+    def _come_back(self) -> None:
+        """Somebody answers again."""
+        self.breaker.worked()
+        if self.company.several and self.stop_reason is None:
+            self._roused = asyncio.Event()
+            self.company.changed(self)
+        self.company.wake()
+
+    async def _probe(self) -> None:
+        """Knock with the preflight's cheap call until the endpoint answers or we give up.
+
+        One that answers cheap calls and fails at all others is asked less and less.
+        """
+        wait = min(LONGEST_BACKOFF, 2.0 ** (self._outages - 1)) if self.company.several else 1.0
+        while self.breaker.since is not None and self.stop_reason is None:
+            if (reason := self.company.patience_over(self)) is not None:
+                self.company.stop(reason)
+                return
+            await asyncio.sleep(wait)
+            wait = max(wait, min(15.0, wait * 1.5))
+            try:
+                if await self.answers() and self.company.welcomes(self):
+                    self._come_back()
+            except Exception:  # whatever it is, nobody is there who could go on
+                continue
+
+    async def answers(self) -> bool:
+        """Whether the endpoint answers the preflight's cheap call, or all of them at first."""
+        for sampling in self._samplings[: 1 if self._ready else None] or [Sampling()]:
+            await self.model.preflight(sampling)
+        if not self._ready:
+            self._know_slots()
+        return True
+
+    def _know_slots(self) -> None:
+        """The endpoint has answered for the first time; some tell only now how many slots help."""
+        self._ready = True
+        if self.model.slots is not None and not self.model.batches:
+            self.concurrency.most = min(self.concurrency.most, self.model.slots)
+            self.concurrency.limit = min(self.concurrency.limit, self.model.slots)
+
+
+def nobody_there(fault: Fault) -> bool:
+    """Whether an attempt found nobody there: no connection, or a gateway without a server."""
+    return fault.kind == "connection" or fault.status in GATEWAY_STATUS
