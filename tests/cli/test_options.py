@@ -92,10 +92,10 @@ def test_a_flag_with_a_value_is_given_once_unless_it_is_a_list(command: Command,
 
 
 def test_given_twice_is_one_line(keju: Keju) -> None:
-    ran = keju("eval", "--api-url", "http://a", "--api-url=http://b", "-m", "x", "--datasets", "d")
+    ran = keju("eval", "--protocol", "a", "--protocol=b", "-m", "x", "--datasets", "d")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == (
-        "keju: error: --api-url is given twice but takes one value; see 'keju eval --help'\n"
+        "keju: error: --protocol is given twice but takes one value; see 'keju eval --help'\n"
     )
     assert "-mb" not in ran.err
     assert "--model is given twice" in keju("eval", "-ma", "-mb").err
