@@ -217,6 +217,7 @@ TEXTS: dict[str, str] = {
     "check {address_and_model}",
     "logprobs_left_out": "it leaves them out",
     "endpoint_pauses": "the endpoint asks to wait {seconds:.0f} s ({problem})",
+    "endpoint_moved": "the endpoint does not answer at present; another one is asked",
     "endpoint_refuses_all": "the endpoint refuses every request: {problem}",
     "endpoint_refuses_more": "the endpoint refuses to go on: {problem}",
     "endpoint_stayed_down": "the endpoint stayed down for more than {seconds:g} s",

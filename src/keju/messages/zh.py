@@ -230,6 +230,7 @@ TEXTS: dict[str, str] = {
     "请检查 {address_and_model}",
     "logprobs_left_out": "回复中没有",
     "endpoint_pauses": "接口要求等待 {seconds:.0f} 秒（{problem}）",
+    "endpoint_moved": "该接口目前没有应答，改问另一个接口",
     "endpoint_refuses_all": "接口拒绝了所有请求：{problem}",
     "endpoint_refuses_more": "接口拒绝继续工作：{problem}",
     "endpoint_stayed_down": "接口停止响应超过 {seconds:g} 秒",
