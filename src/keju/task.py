@@ -28,8 +28,10 @@ from keju.engine.resume import (
     stored_replies,
 )
 from keju.engine.session import run_session
+from keju.engine.watching import WATCHER, Headline
 from keju.errors import ConfigError, Interrupted, KejuError, Notice, RunIncomplete, WriteError
 from keju.files import read_json
+from keju.interop.watchers import watching
 from keju.judges import judge_stage
 from keju.judges.judge import complete_settings, whole_settings
 from keju.messages import said
@@ -99,8 +101,28 @@ def run_exams(
     A judge is asked only where `config` names it. The verdicts of another one, whom ``keju judge``
     asked about this run, stay in force.
     """
-    config, stored = _resumed(with_failed(config))
     display = display or Display()
+    with watching(config, lambda notice: display.note(notice.said)):
+        return _told(_run_exams(config, display, report=report))
+
+
+def _told(finished: Finished) -> Finished:
+    """`finished`, of which whoever follows the run is told."""
+    if (watcher := WATCHER.get()) is not None:
+        headlines = [
+            Headline(
+                entry.name, entry.arm, entry.reader, entry.headline, own.value, own.ci95, own.n
+            )
+            for entry in finished.results.benchmarks
+            if (own := entry.metrics.get(entry.headline)) is not None
+        ]
+        complete = finished.error is None and finished.results.complete is not False
+        watcher.finished(finished.folder.name, headlines, complete, finished.error)
+    return finished
+
+
+def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finished:
+    config, stored = _resumed(with_failed(config))
     jobs, earlier = make_jobs(config), _earlier_judge(stored, config)
     graded = config.model_copy(update={"judge": earlier})
     asks = earlier is None or any(job.exam.judge for job in jobs)
@@ -379,9 +401,14 @@ def judge_run(
     had complete grades they stay in force until the new ones are complete; a grading that stops
     early then leaves its verdicts and nothing else.
     """
+    display = display or Display()
+    with watching(config, lambda notice: display.note(notice.said)):
+        return _told(_judge_run(config, folder, display, report=report))
+
+
+def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bool) -> Finished:
     from keju.runs.sameness import differences, refuse_another
 
-    display = display or Display()
     jobs = make_jobs(config)
     stage = judge_stage(config, jobs)
     if stage is None and config.judge is None:

@@ -89,6 +89,7 @@ def _software() -> Iterator[Check]:
         Extra("logs", ("zstandard",), "logs of other tools that are packed with Zstandard"),
         Extra("mcp", ("mcp",), "MCP servers as tools"),
         Extra("agent", ("ipykernel",), "notebooks and Python as tools"),
+        Extra("otel", ("opentelemetry.sdk",), "spans and metrics for OpenTelemetry"),
         Extra("view", ("starlette", "uvicorn"), "stored runs in a browser"),
     )
     yield Check("python", True, platform.python_version())

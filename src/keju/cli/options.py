@@ -299,6 +299,9 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("replace", "", "Start over; a run of this id is moved aside.", bool),
         _setting("use_cache", "RUN", "Reuse the replies of a stored run."),
         _setting("language", "en|zh", "Language of the report."),
+        _setting("events", "FILE", "Write what happens as JSON lines to a file or pipe."),
+        _setting("metrics_port", "N", "Show the run to Prometheus on this port of loopback.", int),
+        _setting("otel", "", "Send a span for each request as the OTEL_* variables say.", bool),
         Option(
             "config",
             "FILE",

@@ -42,6 +42,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(gt=0)]
 HalfWidth = Annotated[float, Field(gt=0, lt=0.5)]
 """Of an interval of a score: 0.02 is two points up and two points down."""
+Port = Annotated[int, Field(ge=0, le=65535)]
 Stops = Annotated[list[Text], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
 """The same; an empty one would stop nothing."""
 Names = Annotated[
@@ -397,6 +398,13 @@ class TaskConfig(StrictSettings):
     """Start over: a run of this id that exists is moved aside."""
     language: Literal["en", "zh"] = "en"
     """Language of the report."""
+
+    events: Text | None = None
+    """A file or pipe that gets what happens as JSON lines."""
+    metrics_port: Port | None = None
+    """A port of this machine that shows the run to Prometheus; 0 for one that is free."""
+    otel: bool = False
+    """Send spans and metrics where OpenTelemetry's own variables say."""
 
     @property
     def stops_early(self) -> bool:

@@ -188,10 +188,10 @@ class Meter:
 
     def cost(self, price: Price | None) -> float | None:
         """Money, where a price is known."""
-        return None if price is None else _cost(self, price)
+        return None if price is None else cost_of(self, price)
 
 
-def _cost(tokens: Usage | Meter, price: Price) -> float:
+def cost_of(tokens: Usage | Meter, price: Price) -> float:
     """Money for so many tokens; what a cache gave or kept is a part of the input."""
     cached = price.cached if price.cached is not None else price.input
     written = price.written if price.written is not None else price.input
@@ -222,7 +222,7 @@ class Ledger:
     def cost(self, unit: int, price: Price) -> float:
         """Money."""
         counts = {name: int(counts[unit]) for name, counts in self._counts.items()}
-        return _cost(Usage(**counts), price)
+        return cost_of(Usage(**counts), price)
 
 
 class Spending(Meter):
@@ -256,7 +256,7 @@ class Spending(Meter):
     def add(self, usage: Usage, replies: int = 1) -> None:
         """Count the tokens of one reply."""
         super().add(usage, replies)
-        cost = _cost(usage, self.price) if self.price is not None else 0.0
+        cost = cost_of(usage, self.price) if self.price is not None else 0.0
         taken = {"tokens": usage.input + usage.output, "cost": cost}
         for name, amount in taken.items():
             self._dearest[name] = max(amount, self._dearest[name])

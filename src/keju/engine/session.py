@@ -290,6 +290,7 @@ def run_session(
             total=total,
             known=recalled.count,
             price=config.price,
+            in_flight=lambda: {channel.address: channel.in_flight},
         )
         session = _Session(jobs, lacking, channel, log, display, follow(facts))
         random_order = rule is not None or config.order == "random"

@@ -7,7 +7,7 @@ chosen by each watcher, and neither texts nor secrets are ever among it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -63,6 +63,8 @@ class SessionFacts(NamedTuple):
     known: int
     """Answers of `total` that need not be asked."""
     price: Price | None
+    in_flight: Callable[[], Mapping[str, int]]
+    """Requests that wait for their reply now, by the address of the endpoint; for any thread."""
 
 
 class Follower:

@@ -354,6 +354,14 @@ TEXTS: dict[str, str] = {
     "will be asked",
     "run_replaced": "the earlier run is kept as {aside}",
     "watcher_failed": "{name} has failed and is told no more; the run goes on: {problem}",
+    "events_stdout": "--events takes a file or a pipe: stdout is for the results",
+    "events_lost": "--events: nothing more is written to {place} ({problem}); the run goes on",
+    "events_nobody": "nobody has opened the pipe",
+    "events_slow": "its reader is behind",
+    "metrics_at": "metrics at {address}",
+    "metrics_port": "--metrics-port {port}: there are no metrics ({problem}); the run goes on",
+    "otel_exporter": "{variable}={name}: no such exporter of OpenTelemetry is installed",
+    "otel_failed": "--otel: {problem}; the run goes on",
     "damaged_lines_asked_again": "{lines} journal {lines:line was unreadable and is|lines were "
     "unreadable and are} asked again",
     "stopping": "stopping: {requests} {requests:request|requests} in flight will finish "

@@ -43,7 +43,7 @@ class Extra:
     @property
     def missing(self) -> list[str]:
         """The modules that are not installed."""
-        return [module for module in self.modules if find_spec(module) is None]
+        return [module for module in self.modules if not _is_there(module)]
 
     @property
     def installed(self) -> bool:
@@ -54,6 +54,14 @@ class Extra:
     def remedy(self) -> str:
         """What to type."""
         return f"pip install 'keju[{self.name}]'"
+
+
+def _is_there(module: str) -> bool:
+    """Whether a module can be imported; that of ``a.b`` needs ``a``."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)

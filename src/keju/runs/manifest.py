@@ -42,8 +42,8 @@ FIXED_FACTS = {
 """Facts of a model that its replies depend on; one run has one of each."""
 TOOLS_HASH = "tools_hash"
 """The fact of an arm that tells its tools from others of the same names."""
-COMMANDS = ("replace", "resume")
-"""Settings that say what a command does with a run, and nothing about the run."""
+COMMANDS = ("replace", "resume", "events", "metrics_port", "otel")
+"""Settings that say what a command does with a run or who follows it, and nothing about the run."""
 NEVER = sys.maxsize
 """The place in a journal from which scores are believed, where none of them are."""
 

@@ -1,0 +1,414 @@
+"""``--events FILE``: what happens in a run as JSON lines, one object an event.
+
+The structs below are the schema, version 1: a key is never renamed, removed or given another
+meaning under the same version; keys and events may be added. No event holds a text of a question,
+a prompt, a reply or an endpoint's message, nor a secret.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from time import time
+
+import msgspec
+
+from keju.engine.display import Pause, Progress
+from keju.engine.job import Job
+from keju.engine.watching import Attempt, Follower, Headline, SessionFacts, Watcher
+from keju.errors import KejuError, Notice, UsageError
+from keju.interop.watchers.stream import Stream
+from keju.types import FaultKind, Outcome, Record
+
+VERSION = 1
+PROGRESS_EVERY = 1.0
+"""Seconds between two events of progress."""
+
+
+def _tag(name: str) -> str:
+    """``session_started`` for ``SessionStarted``."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+class Event(msgspec.Struct, kw_only=True, tag_field="event", tag=_tag, gc=False):
+    """What every line has beside ``event``, its kind."""
+
+    v: int = VERSION
+    at: float
+    """Seconds since 1970."""
+    run: str
+    """The id of the run; that of the plan in events of a plan."""
+
+
+class ExamWork(msgspec.Struct, frozen=True, kw_only=True):
+    """One exam, in one arm, as work."""
+
+    exam: str
+    arm: str
+    units: int
+    """Answers that are wanted: questions times repeats."""
+
+
+class SessionStarted(Event):
+    """A model, or a judge, is about to be asked what the run lacks."""
+
+    stage: str
+    """``exam`` or ``judge``."""
+    model: str
+    endpoints: tuple[str, ...]
+    """Addresses without credentials; empty ones are models in the process."""
+    exams: tuple[ExamWork, ...]
+    total: int
+    known: int
+    """Answers of `total` that are there already."""
+    keju: str
+    pid: int
+
+
+class Sample(Event):
+    """A question has its answer, which is in the journal."""
+
+    stage: str
+    exam: str
+    arm: str
+    id: str
+    epoch: int
+    subset: str
+    outcome: Outcome
+    score: float
+    """As the headline's reader says, like the outcome; judges may grade it later."""
+    seconds: float
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    requests: int
+    """Requests behind it, failed ones included."""
+    faults: tuple[FaultKind, ...]
+    """Of the attempts that were repeated."""
+    error: FaultKind | None
+    """Why there is no answer."""
+
+
+class Fault(Event):
+    """An attempt failed; another one may follow."""
+
+    stage: str
+    exam: str
+    arm: str
+    endpoint: str
+    kind: FaultKind
+    status: int
+    """Of HTTP; 0 where there was none."""
+    seconds: float
+    attempt: int
+    """1 for the first of its request."""
+    retry_after: float | None
+
+
+class ExamProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How one exam stands."""
+
+    exam: str
+    """With its arm, where it has one: ``demo/calculator``."""
+    graded: int
+    score: float | None
+    """The mean so far; None while nothing is graded."""
+
+
+class ProgressMade(Event, tag="progress"):
+    """How far the session is; at most once a second, and at its end."""
+
+    stage: str
+    done: int
+    total: int
+    correct: int
+    unparsed: int
+    truncated: int
+    refused: int
+    errors: int
+    exams: tuple[ExamProgress, ...]
+    requests: int
+    """Of this session, like all below."""
+    retries: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    elapsed: float
+    in_flight: int
+    limit: int
+    """The most requests in flight at present."""
+
+
+class Paused(Event):
+    """Something holds requests back: ``down``, ``stopping``, ``overload``, ``rate``, ``retry``."""
+
+    stage: str
+    why: Pause
+
+
+class Resumed(Event):
+    """Nothing does any more."""
+
+    stage: str
+
+
+class SessionEnded(Event):
+    """The session is over."""
+
+    stage: str
+    done: int
+    total: int
+    stop: str | None
+    """The code of what ended it early."""
+    exit_code: int
+
+
+class HeadlineTold(msgspec.Struct, frozen=True, kw_only=True):
+    """The number that one exam comes to."""
+
+    exam: str
+    arm: str
+    reader: str
+    metric: str
+    value: float | None
+    ci95: tuple[float, float] | None
+    n: int
+
+
+class RunFinished(Event):
+    """The run has its results."""
+
+    complete: bool
+    stop: str | None
+    exit_code: int
+    headlines: tuple[HeadlineTold, ...]
+
+
+class Dropped(Event):
+    """So many lines were not written, since nobody took them in time."""
+
+    lines: int
+
+
+EVENTS = (
+    SessionStarted
+    | Sample
+    | Fault
+    | ProgressMade
+    | Paused
+    | Resumed
+    | SessionEnded
+    | RunFinished
+    | Dropped
+)
+
+
+def code_of(stop: KejuError | None) -> str | None:
+    """The code of what ended something early; a plug-in's sentence is named by its kind."""
+    if stop is None:
+        return None
+    return stop.code if stop.code.isidentifier() else type(stop).__name__
+
+
+class EventStream(Watcher):
+    """Writes the events of all runs of this process."""
+
+    name = "--events"
+
+    def __init__(self, path: str, say: Callable[[Notice], None]) -> None:
+        """UsageError if nothing can be written to `path`; later failures are told to `say`."""
+        if path == "-":
+            raise UsageError("events_stdout")
+        self._say: Callable[[Notice], None] | None = say
+        self._encode = msgspec.json.Encoder().encode
+        self._stream = Stream(path, self._dropped)
+
+    def follow(self, session: SessionFacts) -> Follower:
+        """Tell of a session."""
+        return _Told(self, session)
+
+    def finished(
+        self, run: str, headlines: Sequence[Headline], complete: bool, stop: KejuError | None
+    ) -> None:
+        """Tell of a run's results."""
+        told = tuple(HeadlineTold(**each._asdict()) for each in headlines)
+        code = stop.exit_code if stop is not None else 0
+        self.tell(
+            RunFinished(
+                at=_now(),
+                run=run,
+                complete=complete,
+                stop=code_of(stop),
+                exit_code=code,
+                headlines=told,
+            )
+        )
+        self.flush()
+
+    def tell(self, event: Event) -> None:
+        """Take an event; `flush` writes it."""
+        self._stream.write(self._encode(event) + b"\n")
+
+    def flush(self) -> None:
+        """Write what was told."""
+        self._stream.flush()
+        if self._stream.problem is not None:
+            self._complain()
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._stream.close()
+        if self._stream.problem is not None:
+            self._complain()
+
+    def _complain(self) -> None:
+        say, self._say = self._say, None
+        if say is not None:
+            values = {"place": self._stream.path, "problem": self._stream.problem}
+            say(Notice("events_lost", values))
+
+    def _dropped(self, lines: int) -> bytes:
+        return self._encode(Dropped(at=_now(), run="", lines=lines)) + b"\n"
+
+
+def _now() -> float:
+    return round(time(), 3)
+
+
+class _Told(Follower):
+    """The events of one session."""
+
+    def __init__(self, stream: EventStream, session: SessionFacts) -> None:
+        self._stream = stream
+        self._run, self._stage = session.run, session.stage
+        self._pause: Pause | None = None
+        self._next = 0.0
+        self._last: Progress | None = None
+        self._known, self._total = session.known, session.total
+        stream.tell(
+            SessionStarted(
+                at=_now(),
+                run=self._run,
+                stage=self._stage,
+                model=session.model,
+                endpoints=session.endpoints,
+                exams=tuple(
+                    ExamWork(exam=job.exam.benchmark, arm=job.arm, units=job.units)
+                    for job in session.jobs
+                ),
+                total=session.total,
+                known=session.known,
+                keju=metadata.version("keju"),
+                pid=os.getpid(),
+            )
+        )
+        stream.flush()
+
+    def attempted(self, attempt: Attempt) -> None:
+        fault = attempt.reply.error
+        if fault is None:
+            return
+        self._stream.tell(
+            Fault(
+                at=_now(),
+                run=self._run,
+                stage=self._stage,
+                exam=attempt.job.exam.benchmark if attempt.job is not None else "",
+                arm=attempt.job.arm if attempt.job is not None else "",
+                endpoint=attempt.endpoint,
+                kind=fault.kind,
+                status=fault.status,
+                seconds=round(attempt.seconds, 4),
+                attempt=attempt.number,
+                retry_after=fault.retry_after,
+            )
+        )
+
+    def answered(self, job: Job, unit: int, record: Record) -> None:
+        reply, score = record.reply, record.readings[0].score
+        fault = reply.fault
+        self._stream.tell(
+            Sample(
+                at=_now(),
+                run=self._run,
+                stage=self._stage,
+                exam=record.bench,
+                arm=record.arm,
+                id=record.id,
+                epoch=record.epoch,
+                subset=job.exam.samples[unit // job.epochs].subset,
+                outcome=score.outcome,
+                score=score.value,
+                seconds=round(reply.seconds, 4),
+                input_tokens=reply.usage.input,
+                output_tokens=reply.usage.output,
+                cached_tokens=reply.usage.cached,
+                requests=reply.requests + sum(each.sent for each in record.faults),
+                faults=tuple([each.kind for each in record.faults]),
+                error=None if fault is None else fault.kind,
+            )
+        )
+
+    def progressed(self, progress: Progress) -> None:
+        self._last = progress
+        if progress.pause != self._pause:
+            self._pause = progress.pause
+            self._stream.tell(
+                Resumed(at=_now(), run=self._run, stage=self._stage)
+                if progress.pause is None
+                else Paused(at=_now(), run=self._run, stage=self._stage, why=progress.pause)
+            )
+        if progress.elapsed >= self._next:
+            self._next = progress.elapsed + PROGRESS_EVERY
+            self._tell(progress)
+        self._stream.flush()
+
+    def _tell(self, progress: Progress) -> None:
+        exams = tuple(
+            ExamProgress(
+                exam=each.exam,
+                graded=each.graded,
+                score=each.score / each.graded if each.graded else None,
+            )
+            for each in progress.exams
+        )
+        self._stream.tell(
+            ProgressMade(
+                at=_now(),
+                run=self._run,
+                stage=self._stage,
+                done=progress.done,
+                total=progress.total,
+                correct=progress.right,
+                unparsed=progress.unparsed,
+                truncated=progress.truncated,
+                refused=progress.refused,
+                errors=progress.errors,
+                exams=exams,
+                requests=progress.requests,
+                retries=progress.retries,
+                input_tokens=progress.input_tokens,
+                output_tokens=progress.output_tokens,
+                cost=progress.cost,
+                elapsed=round(progress.elapsed, 3),
+                in_flight=progress.in_flight,
+                limit=progress.limit,
+            )
+        )
+
+    def ended(self, stop: KejuError | None) -> None:
+        if self._last is not None:
+            self._tell(self._last)
+        self._stream.tell(
+            SessionEnded(
+                at=_now(),
+                run=self._run,
+                stage=self._stage,
+                done=self._last.done if self._last is not None else self._known,
+                total=self._total,
+                stop=code_of(stop),
+                exit_code=stop.exit_code if stop is not None else 0,
+            )
+        )
+        self._stream.flush()
