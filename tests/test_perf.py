@@ -11,6 +11,10 @@ from perf.measure import NotMeasured, alternate, in_child, run, within
 from perf.memory import anonymous_peak, write_questions
 from perf.resume import pick_up, store
 from perf.slots import FAST, REQUESTS, SLOW, ideal_seconds, latencies
+from perf.tools import CALL, TURNS, plain_session, session
+
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.replies import Plan
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -30,6 +34,15 @@ def test_a_resumed_run_is_measured_up_to_its_queue(tmp_path: Path) -> None:
     found = pick_up(settings)
     assert found["known"] == 3 * 6 - 1
     assert found["seconds"] > 0
+
+
+def test_episodes_take_their_turns_and_plain_requests_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perf.tools.SAMPLES", 6)
+    monkeypatch.setattr("perf.tools.PLAIN_SAMPLES", 6)
+    with FaultyEndpoint(Plan(answers=lambda _: {"content": "", "tool_calls": [CALL]})) as endpoint:
+        settings = {"model": "m", "api_url": endpoint.url, "datasets": ["demo"]}
+        assert session(settings)["requests"] == 6 * (TURNS + 1)
+        assert plain_session(settings)["requests"] == 6
 
 
 def test_the_ideal_schedule_fills_the_first_free_slot() -> None:

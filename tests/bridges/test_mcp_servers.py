@@ -75,10 +75,10 @@ def test_everything() -> None:
 
 
 def test_a_long_call_of_everything_times_out() -> None:
-    server = Server(name="everything", command=program("everything"), tool_timeout_ms=500)
+    server = Server(name="everything", command=program("everything"), tool_timeout_ms=3000)
     slow, echo = calls(
         server,
-        ("trigger-long-running-operation", {"duration": 30, "steps": 3}),
+        ("trigger-long-running-operation", {"duration": 60, "steps": 3}),
         ("echo", {"message": "still there"}),
     )
     assert (slow.kind, echo.text) == ("timeout", "Echo: still there")
@@ -257,7 +257,7 @@ def everything_over_http(port: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_server_over_http(port: int, everything_over_http: subprocess.Popen[bytes]) -> None:
-    server = Server(name="everything", url=f"http://127.0.0.1:{port}/mcp", tool_timeout_ms=5000)
+    server = Server(name="everything", url=f"http://127.0.0.1:{port}/mcp", tool_timeout_ms=60000)
 
     async def work(source: ServerTools, box: Toolbox) -> None:
         texts = await asyncio.gather(

@@ -307,7 +307,7 @@ def test_a_cell_that_takes_too_long_is_interrupted_and_the_episode_goes_on(
         return calling(("submit_answer", {"answer": results[-1].splitlines()[-1]}))
 
     model.script = slow
-    ran = sit(env, max_episodes=1, docker_timeout=1, answer_mode="open")
+    ran = sit(env, max_episodes=1, docker_timeout=3, answer_mode="open")
     assert entry(ran)["outcomes"]["correct"] == 1
     assert records(ran)[0]["reply"]["episode"]["facts"]["kernel"]["timeouts"] == 1
 

@@ -81,7 +81,7 @@ def test_a_signal_lets_what_is_in_flight_finish_and_says_how_to_resume(
     journal = tmp_path / "runs" / "r" / "records.jsonl"
     with FaultyEndpoint(Plan(latency=0.3)) as endpoint:
         child = start(endpoint, tmp_path)
-        wait_for_records(journal, 5)
+        wait_for_records(journal, 5, child)
         child.send_signal(number)
         out, err = child.communicate(timeout=60)
         answered = endpoint.stats.answered - 1  # the preflight
@@ -95,7 +95,7 @@ def test_a_run_under_nohup_does_not_hear_the_terminal_close(tmp_path: Path) -> N
     journal = tmp_path / "runs" / "r" / "records.jsonl"
     with FaultyEndpoint(Plan(latency=0.05)) as endpoint:
         child = start(endpoint, tmp_path, "nohup")
-        wait_for_records(journal, 5)
+        wait_for_records(journal, 5, child)
         child.send_signal(signal.SIGHUP)
         out, _ = child.communicate(timeout=60)
     assert child.returncode == 0
@@ -203,7 +203,7 @@ def disturbed(folder: Path, disturb: Callable[[Path], object]) -> tuple[int, str
     run = folder / "runs" / "r"
     with FaultyEndpoint(Plan(latency=0.1)) as endpoint:
         child = start(endpoint, folder)
-        wait_for_records(run / "records.jsonl", 8)
+        wait_for_records(run / "records.jsonl", 8, child)
         disturb(run)
         out, err = child.communicate(timeout=60)
     return child.returncode, out, err

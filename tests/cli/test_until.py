@@ -158,7 +158,7 @@ def test_a_killed_run_goes_on_by_the_same_rule(sit: Sit) -> None:
     journal = Path("runs", "r", FILE)
     for lines in (60, 130):
         child = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
-        wait_for_records(journal, lines)
+        wait_for_records(journal, lines, child)
         child.send_signal(signal.SIGKILL)
         child.wait()
     resumed = sit("--config", "runs/r/manifest.json", "--resume")

@@ -47,7 +47,7 @@ def test_half_finished_episodes_start_again_and_are_counted(tmp_path: Path) -> N
             child = subprocess.Popen(
                 command(endpoint, tmp_path), env=environment(), stdout=subprocess.DEVNULL
             )
-            wait_for_records(journal, lines + chance.randrange(12))
+            wait_for_records(journal, lines + chance.randrange(12), child)
             time.sleep(chance.random() * 0.05)
             child.send_signal(signal.SIGKILL)
             child.wait()

@@ -137,7 +137,7 @@ def test_calls_of_one_turn_run_at_once_and_are_answered_in_order() -> None:
         started.append(name)
         if len(started) == 2:
             both.set()
-        await asyncio.wait_for(both.wait(), 5)
+        await asyncio.wait_for(both.wait(), 60)
         return f"done {name}"
 
     def answers(asked: Asked) -> Any:
@@ -272,12 +272,12 @@ def test_tools_that_break_down_make_an_error_of_their_own_kind() -> None:
     [
         ({"max_tokens": 1}, "budget"),
         ({"max_cost": 0.000001}, "budget"),
-        ({"timeout_seconds": 0.05}, "timeout"),
+        ({"timeout_seconds": 2.0}, "timeout"),
     ],
 )
 def test_limits_end_an_episode(agent: dict[str, Any], stop: str) -> None:
     async def slow() -> str:
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(600 if stop == "timeout" else 0)
         return "x"
 
     def answers(asked: Asked) -> Any:
@@ -310,10 +310,10 @@ def test_limits_that_nobody_can_keep_stop_the_run() -> None:
 
 
 def test_a_model_that_does_not_answer_in_time_ends_the_episode() -> None:
-    exchange, _ = solve(sums, agent={"timeout_seconds": 0.2}, latency=2.0)
+    exchange, _ = solve(sums, agent={"timeout_seconds": 0.2}, latency=4.0)
     assert stop_of(exchange) == "timeout"
     assert exchange.reply.error is None
-    assert exchange.reply.seconds < 1
+    assert exchange.reply.seconds < 4
 
 
 def test_notes_follow_the_results_and_older_ones_can_be_hidden() -> None:

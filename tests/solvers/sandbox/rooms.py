@@ -27,7 +27,7 @@ SMALL = Settings.model_validate(SIZES)
 _probes: dict[str, Probe] = {}
 
 
-def run(work: Awaitable[None], limit: float = 120) -> None:
+def run(work: Awaitable[None], limit: float = 600) -> None:
     async def bounded() -> None:
         await asyncio.wait_for(work, limit)
 
@@ -47,7 +47,7 @@ async def opened(settings: Settings, **values: Any) -> Sandbox:
 
 
 def in_kernel(
-    settings: Settings, work: Path, body: Callable[[Kernel], Awaitable[None]], limit: float = 120
+    settings: Settings, work: Path, body: Callable[[Kernel], Awaitable[None]], limit: float = 600
 ) -> Kernel:
     """Run a test's body with a kernel; returns the kernel, closed."""
     kept: list[Kernel] = []
@@ -100,7 +100,7 @@ def kill_with_kernels(settings: Settings, folder: Path) -> int:
         keju.kill()
     assert all(users)
     assert len(tree) > 6
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 300
     folders = f"{PREFIX}{keju.pid}-*"
     while time.monotonic() < limit:
         left = {pid for pid, seen in table().items() if seen.state != "Z"} & set(tree)

@@ -20,7 +20,6 @@ from keju.solvers.sandbox import memory
 from keju.solvers.sandbox.backends import BACKENDS
 from keju.solvers.sandbox.kernel import Kernel, KernelDied
 from keju.solvers.sandbox.sandbox import Sandbox, remove
-from keju.solvers.sandbox.supervisor import PREFIX
 from tests.solvers.sandbox.rooms import SMALL, in_kernel, kill_with_kernels, opened, run
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -58,9 +57,11 @@ def test_cells_share_their_state_and_give_text_pictures_and_errors(tmp_path: Pat
 
 def test_what_comes_after_the_end_of_a_cell_stands_before_the_next(tmp_path: Path) -> None:
     async def body(kernel: Kernel) -> None:
-        code = "import threading, time\ndef later():\n    time.sleep(0.3); print('late', flush=True)\nthreading.Thread(target=later).start()"
+        code = "import os, threading, time\ndef later():\n    while not os.path.exists('go'): time.sleep(0.01)\n    print('late', flush=True)\nthreading.Thread(target=later).start()"
         assert (await kernel.run(code)).text == ""
-        await asyncio.sleep(1)
+        (tmp_path / "go").touch()
+        while "\n" not in kernel._late.text:
+            await asyncio.sleep(0.01)
         text = (await kernel.run("'now'")).text
         assert text == "[output of earlier cells]\nlate\n\n[output of this cell]\n'now'\n"
 
@@ -113,7 +114,7 @@ def test_a_cell_that_cannot_be_interrupted_costs_its_kernel(
     async def body(kernel: Kernel) -> None:
         await kernel.run("x = 1; open('kept', 'w').write('y')")
         code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
-        result = await kernel.run(code, timeout=0.5)
+        result = await kernel.run(code, timeout=2)  # by then it does ignore it
         assert (result.timed_out, result.restarted) == (True, True)
         assert "all variables and imports are gone" in result.text
         assert (await kernel.run("x")).error == "NameError: name 'x' is not defined"
@@ -138,7 +139,9 @@ def test_a_death_has_a_name_and_is_forgiven_once(tmp_path: Path) -> None:
 
 def test_a_kernel_that_died_between_cells_is_noticed(tmp_path: Path) -> None:
     async def body(kernel: Kernel) -> None:
-        await kernel.run("import os, threading; threading.Timer(0.2, os._exit, (4,)).start()")
+        code = "import os, threading, time\ndef end():\n    while not os.path.exists('go'): time.sleep(0.01)\n    os._exit(4)\nthreading.Thread(target=end).start()"
+        assert (await kernel.run(code)).died is None
+        (tmp_path / "go").touch()
         assert kernel._process is not None
         await kernel._process.wait()
         result = await kernel.run("1 + 1")
@@ -175,9 +178,11 @@ def test_kernels_do_not_see_each_other_and_leave_nothing(tmp_path: Path) -> None
             assert "secret" not in listed.text
             assert len(listed.text.split("[")[-1].split(",")) <= 4
 
+        assert sandbox.supervisor._roots
+        assert not any(root.exists() for root in sandbox.supervisor._roots)
+
     run(two())
     assert (tmp_path / "a" / "secret").read_text() == "s"
-    assert not list(Path(tempfile.gettempdir()).glob(f"{PREFIX}{os.getpid()}-*"))
 
 
 def test_no_more_kernels_run_at_once_than_memory_allows(
@@ -368,7 +373,8 @@ def test_a_cancelled_episode_leaves_nothing(tmp_path: Path) -> None:
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await task
-            assert not list(Path(tempfile.gettempdir()).glob(f"{PREFIX}{os.getpid()}-*/*"))
+            roots = sandbox.supervisor._roots
+            assert [path for root in roots for path in root.iterdir()] == []
 
     run(cancelled())
 

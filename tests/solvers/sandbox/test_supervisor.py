@@ -25,20 +25,27 @@ MIB = 2**20
 DAEMON = """
 import os, signal, sys, time
 if os.fork():
-    time.sleep({parent})
+    {parent}
     os._exit(0)
 os.setsid()
 if os.fork():
     os._exit(0)
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
-open({path!r}, "w").write(str(os.getpid()))
+open({path!r} + "?", "w").write(str(os.getpid()))
+os.rename({path!r} + "?", {path!r})
 time.sleep(600)
 """
+STAYS = "time.sleep(600)"
+
+
+def daemon_code(path: Path, parent: str = STAYS) -> str:
+    """A program whose daemon writes its number to a file; what the program itself does then."""
+    return DAEMON.format(parent=parent, path=str(path))
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 60))
+    asyncio.run(asyncio.wait_for(work, 600))
 
 
 def python(code: str) -> list[str]:
@@ -51,7 +58,7 @@ def alive(pid: int) -> bool:
 
 
 def wait_for(condition: Any) -> Any:
-    limit = time.monotonic() + 30
+    limit = time.monotonic() + 300
     while time.monotonic() < limit:
         with suppress(OSError, ValueError):
             if found := condition():
@@ -141,8 +148,7 @@ def test_a_killed_tree_takes_its_daemons_along_and_no_other_tree(tmp_path: Path)
         async with Supervisor() as supervisor:
             other = await supervisor.start(["sleep", "600"], env=ENV)
             path = tmp_path / "pid"
-            code = DAEMON.format(parent=600, path=str(path))
-            process = await supervisor.start(python(code), env=ENV)
+            process = await supervisor.start(python(daemon_code(path)), env=ENV)
             daemon = await soon(lambda: number_in(path))
             process.kill()
             assert await process.wait() == -signal.SIGKILL
@@ -158,7 +164,7 @@ def test_a_program_that_ends_leaves_no_daemon(tmp_path: Path) -> None:
     async def work() -> None:
         async with Supervisor() as supervisor:
             path = tmp_path / "pid"
-            code = DAEMON.format(parent=0.5, path=str(path))
+            code = daemon_code(path, f"while not os.path.exists({str(path)!r}): time.sleep(0.01)")
             process = await supervisor.start(python(code), env=ENV)
             assert await process.wait() == 0
             assert not alive(number_in(path))
@@ -193,7 +199,7 @@ def test_the_memory_of_a_whole_tree_is_bounded() -> None:
     # Memory that no process has mapped.
     unseen = "import os, time\nf = os.memfd_create('x')\nfor _ in range(300): os.write(f, bytes(1 << 20))\ntime.sleep(600)"
     # Shared pages count once.
-    shared = "import os, time\nx = bytearray(90 << 20)\np = [os.fork() or (time.sleep(1.5), os._exit(0)) for _ in range(4)]\nfor _ in p: os.wait()"
+    shared = "import os, time\nx = bytearray(90 << 20)\np = [os.fork() or (time.sleep(4), os._exit(0)) for _ in range(4)]\nfor _ in p: os.wait()"
 
     async def work() -> None:
         async with Supervisor() as supervisor:
@@ -231,8 +237,7 @@ def test_closing_ends_everything(tmp_path: Path) -> None:
     async def work() -> None:
         async with Supervisor() as supervisor:
             path = tmp_path / "pid"
-            code = DAEMON.format(parent=600, path=str(path))
-            process = await supervisor.start(python(code), env=ENV)
+            process = await supervisor.start(python(daemon_code(path)), env=ENV)
             pids = [await soon(lambda: number_in(path)), process.pid, supervisor.pid or 0]
         assert process.reason == "keju_gone"
         assert not any(map(alive, pids))
@@ -245,9 +250,7 @@ def test_the_death_of_its_guards_ends_a_tree(victim: str, tmp_path: Path) -> Non
     async def work() -> None:
         async with Supervisor() as supervisor:
             path = tmp_path / "pid"
-            process = await supervisor.start(
-                python(DAEMON.format(parent=600, path=str(path))), env=ENV
-            )
+            process = await supervisor.start(python(daemon_code(path)), env=ENV)
             daemon = await soon(lambda: number_in(path))
             guards = {"supervisor": supervisor.pid or 0, "keeper": table()[process.pid].parent}
             os.kill(guards[victim], signal.SIGKILL)
@@ -280,7 +283,7 @@ asyncio.run(main())
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_when_keju_is_killed(number: int, tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
-    daemon = DAEMON.format(parent=600, path=str(tmp_path / "pid"))
+    daemon = daemon_code(tmp_path / "pid")
     ready, scratch = str(tmp_path / "ready"), str(tmp_path / "scratch")
     code = KEJU.format(daemon=daemon, ready=ready, scratch=scratch)
     keju = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
@@ -290,7 +293,7 @@ def test_nothing_is_left_when_keju_is_killed(number: int, tmp_path: Path) -> Non
         wait_for(lambda: len(below(supervisor, table())) == 12)  # keeper, program, zombie, daemon
         tree = below(supervisor, table())
         keju.send_signal(number)
-        keju.wait(30)
+        keju.wait(300)
     finally:
         keju.kill()
         keju.wait()
