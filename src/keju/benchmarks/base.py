@@ -238,6 +238,9 @@ class Exam:
     """How its questions are worked on in a notebook, where they are not answered at once."""
     difficulty: float | None = None
     """How hard its questions are, where that can be chosen; 1 is as published."""
+    varied: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Settings that give the same questions in another form, so that they may well be compared,
+    with the conditions that change along: a language with its prompts."""
     arm: str = ""
     """The arm that it is sat in, where its own settings ask for several exams at once."""
 

@@ -35,7 +35,14 @@ from keju.results.schema import (
     Unlike,
     shown,
 )
-from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of, unlikes
+from keju.results.sittings import (
+    Sitting,
+    Source,
+    refuse_unused,
+    sittings_of,
+    unlikes,
+    varied_conditions,
+)
 from keju.stats.estimate import MOST_UNGRADED
 from keju.stats.intervals import FEW_CLUSTERS, mean, student_t_quantile
 from keju.stats.paired import Difference, benjamini_hochberg, holm, paired_difference
@@ -395,7 +402,7 @@ def _notices(base: Sitting, arm: Sitting, pairs: Pairs, found: Comparison) -> It
         if part > UNREAD * whole:
             values = {"run": name, "part": part, "whole": whole, "share": part / whole}
             yield Notice("modes_unread", values)
-    if pairs.other_gold:
+    if pairs.other_gold and not varied_conditions(base, arm):
         yield Notice("compare_gold", {"n": pairs.other_gold})
     part, whole = found.left_out, found.n + found.left_out
     if part > MOST_UNGRADED * whole:

@@ -397,6 +397,7 @@ def _of_predictions(
 def unlikes(first: Sitting, second: Sitting) -> list[Unlike]:
     """In what two sittings differ, the weightiest first; a decisive one makes them incomparable."""
     partial = first.partial or second.partial
+    varied = varied_conditions(first, second)
     found: list[Unlike] = []
     for one, other, decisive in (
         (first.conditions, second.conditions, True),
@@ -407,5 +408,17 @@ def unlikes(first: Sitting, second: Sitting) -> list[Unlike]:
             if not known and (partial or name.startswith(DATA)):
                 continue  # new subsets bring new files
             if one.get(name) != other.get(name) and not any(own.field == name for own in found):
-                found.append(Unlike(name, one.get(name), other.get(name), decisive))
-    return found
+                decides = decisive and name not in varied
+                found.append(Unlike(name, one.get(name), other.get(name), decides))
+    return sorted(found, key=lambda own: not own.decisive)
+
+
+def varied_conditions(first: Sitting, second: Sitting) -> set[str]:
+    """Conditions that two sittings have otherwise since they ask the same in another form."""
+    return {
+        name
+        for setting, along in first.exam.varied.items()
+        if first.exam.benchmark == second.exam.benchmark
+        and first.conditions.get(setting) != second.conditions.get(setting)
+        for name in (setting, *along)
+    }

@@ -45,7 +45,9 @@ def sit(
         fate = int(sha256(sample.id.encode()).hexdigest(), 16) % 10**6 / 10**6
         right = fate < skill(sample, difficulty)
         wrong = "(A)" if sample.target != "(A)" else "(B)"
-        return f"So the answer is {sample.target if right else wrong}."
+        answer = sample.target if right else wrong
+        chinese = any("\u4e00" <= letter <= "\u9fff" for letter in sample.text)
+        return f"所以答案是 {answer}。" if chinese else f"So the answer is {answer}."
 
     monkeypatch.setattr(task, "make_model", lambda _: ScriptedModel(script=script))
     finished = task.run_exams(config, report=own.get("report", True))

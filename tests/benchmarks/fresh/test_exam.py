@@ -123,7 +123,7 @@ def test_a_subset_that_a_language_lacks_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("protocol", ["evalscope", "paper", "answer-only", "mcpbr"])
+@pytest.mark.parametrize("protocol", ["evalscope", "paper", "answer-only", "mcpbr", "short"])
 def test_right_answers_in_the_asked_form_are_right_under_every_reader(
     protocol: str, language: str
 ) -> None:
@@ -134,7 +134,7 @@ def test_right_answers_in_the_asked_form_are_right_under_every_reader(
     args = {"n": 3, "seed": 1, "lang": language, "protocol": protocol, "subset_list": subsets}
     exam, _ = prepare_exam("fresh_bbh", args)
     marker = {"en": "So the answer is {}.", "zh": "所以答案是 {}。"}[language]
-    form = {"answer-only": "{}", "mcpbr": "{}"}.get(protocol, marker)
+    form = {"answer-only": "{}", "mcpbr": "{}", "short": " {}"}.get(protocol, marker)
     for sample in exam.samples:
         for name in (exam.protocol.reader, "robust"):
             reader = exam.readers[name]
@@ -175,3 +175,18 @@ def test_more_questions_make_a_run_grow_and_another_seed_another_run(keju: Keju)
     other = sit(n=8, seed=8)
     assert other.code == 2
     assert "seed" in other.err
+
+
+def test_examples_that_are_drawn_are_as_hard_as_the_questions_and_none_of_them() -> None:
+    args = {"protocol": "short", "few_shot_num": 3, "subset_list": ["multistep_arithmetic_two"]}
+    shown = {}
+    for difficulty in (0.25, 2.0):
+        exam = exam_of(**args, difficulty=difficulty, n=400)
+        shown[difficulty] = exam.render(exam.samples[0]).prefix.lead
+        assert not any(f"Q: {sample.text}\n" in shown[difficulty] for sample in exam.samples)
+        assert shown[difficulty].count("Q: ") == 4  # with that of the question
+    assert len(shown[2.0]) > 3 * len(shown[0.25])
+    more = exam_of(**args, difficulty=0.25, seed=8)
+    assert more.render(more.samples[0]).prefix.lead == shown[0.25]
+    with pytest.raises(ConfigError, match="worked examples beside them"):
+        exam_of(protocol="short", difficulty=0.5, n=20, few_shot_num=3)

@@ -217,3 +217,21 @@ def test_the_live_view_has_no_columns_of_tools() -> None:
         ["arm", "done", "right", "errors"],
         ["fresh_bbh/difficulty-1", "2/4", "50.0 %", "0"],
     ]
+
+
+def test_the_same_questions_in_two_languages_are_compared_in_pairs(
+    keju: Keju,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = {"subset_list": ["boolean_expressions", "object_counting"]}
+    sit(monkeypatch, "english", lambda *_: 0.9, args=own)
+    sit(monkeypatch, "chinese", lambda *_: 0.5, args=own | {"lang": "zh"})
+    ran = keju("compare", "english", "chinese", "--json")
+    assert ran.code == 0, ran.err
+    (pair,) = ran.json["comparisons"]
+    assert (pair["n"], pair["verdict"]) == (40, "below")
+    assert {"lang", "prompt_template"} <= {own["field"] for own in pair["unlike"]}
+    assert not any("gold" in warning for warning in pair["warnings"])
+    other = sit(monkeypatch, "other", args=own | {"lang": "zh", "seed": 8})
+    assert other.exit_code == 0
+    assert keju("compare", "english", "other").code == 3

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 from pydantic import field_validator
@@ -26,6 +28,7 @@ from keju.benchmarks.fresh.making import VERSION, make_questions
 from keju.benchmarks.fresh.protocols import CHINESE_PROTOCOLS, PROTOCOLS
 from keju.benchmarks.fresh.task import Language
 from keju.benchmarks.fresh.tasks import TASKS
+from keju.benchmarks.fresh.worked import MARKS
 from keju.benchmarks.kit import Questions, Setup, choose_protocol
 from keju.benchmarks.prepare import prepare
 from keju.benchmarks.samples import StoredSamples
@@ -41,6 +44,8 @@ NAME = "fresh_bbh"
 EASIEST, HARDEST = 0.25, 4.0
 """The range of difficulties; 1 is that of the published questions."""
 DEFAULT_SIZE = 50
+SHOT_SEED = -(2**62)
+"""Of worked examples that are drawn."""
 
 
 class FreshArgs(BBHArgs):
@@ -131,6 +136,7 @@ def make_exam(args: DatasetArgs, folder: DataFolder, seed: int) -> Exam:
     own_seed = seed if args.seed is None else args.seed
     exam = prepare(FRESH_BBH, args, folder, own_seed, protocol)
     exam.difficulty = args.difficulty
+    exam.varied = {"lang": ("prompt_template", "protocol version")}
     return exam
 
 
@@ -175,7 +181,29 @@ def examples(setup: Setup) -> Mapping[str, str]:
     """The worked examples of the chosen subsets."""
     assert isinstance(setup.args, FreshArgs)
     subsets = choose_language(setup.subsets, False, setup.args.lang)
+    if getattr(setup.protocol, "drawn", False):
+        return {name: draw_examples(name, setup) for name in subsets}
     return bbh_examples(replace(setup, subsets=subsets))
+
+
+def draw_examples(subset: str, setup: Setup) -> str:
+    """Worked examples as hard as the questions, from a seed of their own; none is a question."""
+    args, task = setup.args, TASKS[subset]
+    assert isinstance(args, FreshArgs)
+    assert isinstance(args.difficulty, float)
+    difficulty, language = args.difficulty, args.lang
+    draw = partial(make_questions, task, difficulty=difficulty, language=language)
+    asked = {question.text for question in draw(n=args.n, seed=setup.seed)}
+    most = args.n + setup.shots
+    others = draw(n=min(most, task.space(difficulty) or most), seed=SHOT_SEED)
+    shots = [*islice((each for each in others if each.text not in asked), setup.shots)]
+    if len(shots) < setup.shots:
+        values = {"subset": subset, "difficulty": f"{difficulty:g}", "n": args.n}
+        raise ConfigError("fresh.too_few_shots", shots=setup.shots, **values)
+    marks, gap = MARKS[language], " " if language == "en" else ""
+    return "\n\n".join(
+        f"{marks.question}{shot.text}\n{marks.answer}{gap}{shot.target}" for shot in shots
+    )
 
 
 def settings(setup: Setup, wording: Wording) -> dict[str, Any]:

@@ -7,10 +7,12 @@ has its own behind that.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from keju.benchmarks.base import by_name
+from keju.benchmarks.bbh.protocols import ANSWER_ONLY_QUESTION as PUBLISHED_QUESTION
+from keju.benchmarks.bbh.protocols import NEXT_QUESTION as ENGLISH_STOP
 from keju.benchmarks.bbh.protocols import PROTOCOLS as PUBLISHED
 from keju.benchmarks.bbh.protocols import QUESTION, BBHProtocol, ProblemWording, question_wording
 from keju.benchmarks.fresh.readers import CHINESE_READERS
@@ -20,6 +22,7 @@ from keju.benchmarks.wording import Wording
 
 CHINESE_VERSION = "zh1"
 NEXT_QUESTION = "\n\n问："
+MOST_SHOTS = 16
 EVALSCOPE_QUESTION = (
     "问：{question}\n"
     "答：让我们一步一步地思考。请按“所以答案是 [ANSWER]”的格式写出最终答案（不加引号和 "
@@ -39,6 +42,15 @@ MCPBR_PROMPT = (
 )
 FINAL_LINE = "\n- 最后一行只写答案本身，写法与题目一致，例如选项写作 (B)"
 
+
+@dataclass(frozen=True, kw_only=True)
+class FreshProtocol(BBHProtocol):
+    """A protocol of fresh questions alone."""
+
+    drawn: bool = False
+    """Whether the worked examples are drawn like the questions, at their difficulty."""
+
+
 Load = Callable[[Sequence[str], Language], Mapping[str, str]]
 """How the worked examples of subsets are got."""
 
@@ -56,7 +68,7 @@ def _chinese(name: str, load: Load, wording: Wording) -> BBHProtocol:
         version=f"{english.version}-{CHINESE_VERSION}",
         examples=lambda _, subsets: load(subsets, "zh"),
         wording=wording,
-        stop=(NEXT_QUESTION,) if english.stop else (),
+        stop=tuple(NEXT_QUESTION if stop == ENGLISH_STOP else stop for stop in english.stop),
         readers=CHINESE_READERS,
     )
 
@@ -77,11 +89,26 @@ PROTOCOLS: dict[str, BBHProtocol] = by_name(
         **_MEAN,
     ),
     _english("mcpbr", load_worked),
+    FreshProtocol(
+        name="short",
+        version="1",
+        reader="answer-only",
+        about="5-shot without reasoning, examples as hard as the question; for small models",
+        headline="macro_accuracy",
+        form="completion",
+        stop=("\n",),
+        max_tokens=128,
+        shots=5,
+        shot_choices=range(MOST_SHOTS + 1),
+        wording=question_wording(PUBLISHED_QUESTION),
+        drawn=True,
+    ),
 )
 CHINESE_PROTOCOLS: dict[str, BBHProtocol] = by_name(
     _chinese("evalscope", load_worked, question_wording(EVALSCOPE_QUESTION)),
     _chinese("paper", load_worked, question_wording(PAPER_QUESTION)),
     _chinese("answer-only", load_answer_only, question_wording(ANSWER_ONLY_QUESTION)),
+    _chinese("short", load_answer_only, question_wording(ANSWER_ONLY_QUESTION)),
     _chinese(
         "mcpbr",
         load_worked,

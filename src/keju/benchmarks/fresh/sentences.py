@@ -13,6 +13,8 @@ ENGLISH = {
     "fresh.difficulty_twice": "the same difficulty stands there twice: {values}",
     "fresh.one_difficulty": "fresh_bbh: several difficulties are several exams: name one of them "
     "here",
+    "fresh.too_few_shots": "fresh_bbh: at difficulty {difficulty} {subset} has too few questions "
+    "for n {n} and {shots} worked examples beside them",
     "fresh.no_worked": "fresh_bbh: there are no worked examples for '{subset}' in the language "
     "'{lang}' (few_shot_num 0 does without)",
     "fresh.other_files": "{file} is there already and belongs to something else: choose another "
@@ -28,6 +30,8 @@ CHINESE = {
     "fresh.difficulty": "必须是 {least} 到 {most} 之间的数，不能是 {value}",
     "fresh.difficulty_twice": "同一难度出现了两次：{values}",
     "fresh.one_difficulty": "fresh_bbh：多个难度就是多场考试：这里请只写一个",
+    "fresh.too_few_shots": "fresh_bbh：难度为 {difficulty} 时 {subset} 的题目不够：除 {n} 道题之外"
+    "还要 {shots} 个示例",
     "fresh.no_worked": "fresh_bbh：“{subset}”没有语言“{lang}”的示例（few_shot_num 为 0 时不需要）",
     "fresh.other_files": "{file} 已经存在，属于别的内容：请选择另一个文件夹",
     "fresh.edited_file": "{file} 在 Keju 写出之后被改动过：请选择另一个文件夹",
