@@ -321,3 +321,26 @@ def test_a_notebook_shows_a_bar_and_a_table(tmp_path: Path) -> None:
     (result,) = [m for m in shown if m["msg_type"] == "execute_result"]
     assert "<table>" in result["content"]["data"]["text/html"]
     assert "stream" not in kinds
+
+
+def test_what_is_found_is_short_in_a_shell_and_a_table_in_a_notebook(
+    run: RunResults, tmp_path: Path
+) -> None:
+    other = keju.run_task(settings(tmp_path, run_id="other"), progress=False)
+    compared = keju.compare(run, other)
+    found = {
+        "compare": compared,
+        "gate": keju.gate(other, baseline=run, margin=0.2),
+        "plan": keju.plan("demo", pilot=run),
+        "audit": keju.audit(run, beside=[other]),
+    }
+    for name, value in found.items():
+        assert len(repr(value)) < 1_000, name
+        assert "<table>" in value._repr_html_(), name
+        assert "<script" not in value._repr_html_()
+    assert repr(compared) == compared.comparisons[0].conclusion.text()
+    assert "data:image/svg+xml" in compared._repr_html_()
+    rows = run.samples().failures
+    assert rows._repr_html_().count("<tr>") - 1 == min(20, len(list(rows)))
+    for name in ("score", "report"):
+        assert getattr(keju, name)(run)

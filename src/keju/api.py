@@ -34,8 +34,8 @@ from keju.task import Finished, judge_stored, run_exams
 
 Task = TaskConfig | dict[str, Any] | str | Path
 """Settings: as they are, as a mapping of their fields, or the path of a YAML or JSON file."""
-Named = str | Path | Run
-"""A stored run: its id, its folder, or itself."""
+Named = str | Path | Run | RunResults
+"""A stored run: its id, its folder, itself, or what `run_task` gives."""
 
 
 def run_task(task_cfg: Task, *, progress: Shown = None) -> RunResults:
@@ -101,7 +101,8 @@ def _held(finished: Finished) -> RunResults:
 
 def open_run(run: Named, work_dir: str | None = None) -> StoredRun:
     """The stored run in the folder `run`, or with this id below `work_dir`."""
-    return stored_runs.open_run(run, str(runs_folder(work_dir)))
+    known = run.folder if isinstance(run, RunResults) else run
+    return stored_runs.open_run(known, str(runs_folder(work_dir)))
 
 
 def list_runs(work_dir: str | None = None) -> list[StoredRun]:
@@ -165,7 +166,7 @@ def export(
 
 
 def report(
-    run: Named | RunResults | Sequence[Named | RunResults],
+    run: Named | Sequence[Named],
     path: str | Path | None = None,
     *,
     language: Language = "en",
@@ -179,12 +180,12 @@ def report(
     if isinstance(run, Sequence) and not isinstance(run, str):
         how = {"data_dir": data_dir, "work_dir": work_dir}
         return report_comparison(run, path, language=language, **how)
-    stored = StoredRun(run.folder) if isinstance(run, RunResults) else open_run(run, work_dir)
+    stored = open_run(run, work_dir)
     return report_run(stored, path, language=language, data_dir=data_dir).path
 
 
 def plot(
-    *runs: Named | RunResults,
+    *runs: Named,
     kind: Kind = "forest",
     path: str | Path | None = None,
     language: Language = "en",
@@ -196,10 +197,7 @@ def plot(
     A ``forest`` has the subsets with their intervals, a ``difference`` two runs or arms question
     by question, ``latency`` and ``tokens`` what replies took, ``outcomes`` what became of them.
     """
-    opened = [
-        StoredRun(run.folder) if isinstance(run, RunResults) else open_run(run, work_dir)
-        for run in runs
-    ]
+    opened = [open_run(run, work_dir) for run in runs]
     if path is not None:
         check_suffix(path)
     figure = draw(opened, kind, language=language, data_dir=data_dir)

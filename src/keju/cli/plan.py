@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, args_of, note, print_lines, session_output
+from keju.cli.common import Output, args_of, note, session_output
 from keju.cli.options import EXAMS, MODEL, PACE
 from keju.errors import UsageError
-from keju.messages import said
-
-if TYPE_CHECKING:
-    from keju.results.plan import Plan, Range
 
 
 @command(
@@ -44,6 +40,7 @@ def plan(
     """
     from keju.config.load import load
     from keju.models.registry import is_local
+    from keju.report.plan import render_plan
     from keju.results.plan import PILOT
     from keju.results.plan import plan as make_plan
 
@@ -82,57 +79,4 @@ def plan(
         **{key: settings[key] for key in wished},
     )
     which = f"--limit {questions:g}" if questions is not None else f"--total {made.questions}"
-    return Output(made, lambda: _show(made, which))
-
-
-def _show(made: Plan, which: str) -> None:
-    from keju.report.format import UNKNOWN, compact, count, duration, money, percent
-    from keju.report.table import render_table
-
-    def between(own: Range | None, words: Any) -> tuple[str, str]:
-        if own is None:
-            return UNKNOWN, UNKNOWN
-        return words(own.value), f"{words(own.low)} … {words(own.high)}"
-
-    print_lines(
-        said("plan.title", exam=made.exam, protocol=made.protocol, whole=count(made.whole)), ""
-    )
-    only = made.questions_on_set
-    shown = "" if only is None else said("plan.for_set", n=count(only))
-    on_set = made.effect_on_set
-    rows = [
-        (said("plan.questions"), count(made.questions), shown),
-        (
-            said("plan.effect"),
-            f"{100 * made.effect:.2f}",
-            "" if on_set is None else said("plan.on_set", points=100 * on_set),
-        ),
-        (said("plan.requests"), count(round(made.requests)), ""),
-        (said("plan.input"), *between(made.input_tokens, compact)),
-        (said("plan.output"), *between(made.output_tokens, compact)),
-        (said("plan.cost"), *between(made.cost, money)),
-        (said("plan.seconds"), *between(made.seconds, duration)),
-    ]
-    render_table(["", "", said("plan.interval")], rows)
-    print_lines("")
-    titles = [said(f"plan.{key}") for key in ("questions", "effect", "cost", "seconds")]
-    render_table(
-        titles,
-        [
-            (
-                count(row.questions),
-                f"{100 * row.effect:.2f}",
-                between(row.cost, money)[0],
-                between(row.seconds, duration)[0],
-            )
-            for row in made.sizes
-        ],
-    )
-    if made.questions < made.whole:
-        print_lines("", f"keju eval --datasets {made.exam} {which} --sample random …")
-    basis = [said("plan.basis", discordance=percent(made.discordance))]
-    if made.deff > 1:
-        basis.append(said("plan.contexts", deff=made.deff))
-    if made.at_once:
-        basis.append(said("plan.at_once", n=made.at_once))
-    print_lines("", *basis, *(notice.said for notice in made.notices))
+    return Output(made, lambda: render_plan(made, which))

@@ -1502,6 +1502,7 @@ LABELS: dict[str, str] = {
     "plot.histogram_legend": "dashed: median and 95th percentile; "
     "the last column holds all beyond the 99th",
     "plot.spread": "{n} {n:reply|replies}, median {middle}, 95th percentile {high}, most {most}",
+    "notebook.first": "The first {n}; iterate over them, or take to_pandas(), for all.",
     "plan.title": "{exam}, protocol {protocol}: {whole} questions",
     "plan.questions": "Questions",
     "plan.for_set": "{n} where only this very set counts",

@@ -1362,6 +1362,7 @@ LABELS: dict[str, str] = {
     "plot.tokens": "每次回答的词元数",
     "plot.histogram_legend": "虚线：中位数与第 95 百分位；末列包含第 99 百分位以上的全部",
     "plot.spread": "{n} 个回答，中位数 {middle}，第 95 百分位 {high}，最大 {most}",
+    "notebook.first": "仅前 {n} 行；逐行遍历或用 to_pandas() 可得全部。",
     "plan.title": "{exam}，协议 {protocol}：共 {whole} 题",
     "plan.questions": "题数",
     "plan.for_set": "若只论这套题本身，需 {n} 题",

@@ -17,12 +17,14 @@ _CHARACTER, _PADDING, _HEIGHT = 6.6, 12, 20
 """Width of a character of a badge, and the room around its words, in pixels."""
 
 
-def _titles(labels: Labels) -> list[str]:
+def gate_titles(labels: Labels) -> list[str]:
+    """The heads of the table."""
     names = "gate", "n", "baseline", "score", "value", "bounds", "limit", "verdict"
     return [labels(f"gate.{name}") for name in names]
 
 
-def _cells(row: GateRow, labels: Labels) -> list[str]:
+def gate_cells(row: GateRow, labels: Labels) -> list[str]:
+    """One gate as a row of the table."""
     sign = "" if row.gate == AT_LEAST else "+"
     title = f"{row.exam} · {row.arm}" if row.arm else row.exam
     return [
@@ -42,8 +44,8 @@ def render_gate(
 ) -> None:
     """Print a gate to `file` (stdout by default)."""
     labels, screen = Labels(spoken()), Screen(file, width)
-    first, *others = _titles(labels)
-    rows: list[list[Cell]] = [[*_cells(row, labels)] for row in result.rows]
+    first, *others = gate_titles(labels)
+    rows: list[list[Cell]] = [[*gate_cells(row, labels)] for row in result.rows]
     screen.table([first, *(Column(title, "right") for title in others)], rows)
     screen.line()
     for notice in result.notices:
@@ -66,7 +68,7 @@ def junit(result: GateResult) -> str:
     )
     labels = Labels("en")
     for row in result.rows:
-        title = printable(_cells(row, labels)[0], one_line=True)
+        title = printable(gate_cells(row, labels)[0], one_line=True)
         case = ET.SubElement(suite, "testcase", classname=f"keju.{row.exam}", name=title)
         said = printable(row.conclusion.text(), one_line=True)
         if row.verdict == "pass":
@@ -83,10 +85,10 @@ def markdown(result: GateResult) -> str:
     labels = Labels("en")
     against = f" against `{_plain(result.baseline)}`" if result.baseline else ""
     lines = [f"### Keju gate: {result.verdict}", "", f"`{_plain(result.run)}`{against}", ""]
-    titles = _titles(labels)
+    titles = gate_titles(labels)
     lines += [f"| {' | '.join(titles)} |", "|---" + "|--:" * (len(titles) - 1) + "|"]
     for row in result.rows:
-        lines.append(f"| {' | '.join(_plain(cell) for cell in _cells(row, labels))} |")
+        lines.append(f"| {' | '.join(_plain(cell) for cell in gate_cells(row, labels))} |")
     lines += ["", *(f"- {_plain(row.conclusion.text())}" for row in result.rows)]
     lines += [f"- warning: {_plain(notice.text())}" for notice in result.notices]
     return "\n".join(lines) + "\n"

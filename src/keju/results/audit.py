@@ -28,8 +28,9 @@ from keju.errors import DataError, Notice, UsageError
 from keju.judges import judge_stage
 from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form
 from keju.results.metrics import accuracy_of
-from keju.results.sittings import Sitting, sittings_of
-from keju.runs.run import Run, command_name, damage_notices, open_run
+from keju.results.schema import InNotebook
+from keju.results.sittings import Sitting, Source, path_of, sittings_of
+from keju.runs.run import command_name, damage_notices, open_run
 from keju.runs.sameness import changed_files, other_versions
 from keju.stats.agreement import cohens_kappa
 from keju.stats.estimate import Ends, Estimate
@@ -178,7 +179,7 @@ class SharedFailure(msgspec.Struct, frozen=True, kw_only=True):
     """What is known to be wrong with it; empty if nothing is."""
 
 
-class Audit(msgspec.Struct, frozen=True, kw_only=True):
+class Audit(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     """The audit of a run."""
 
     run: str
@@ -195,10 +196,10 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def audit(
-    run: Run | str,
+    run: Source,
     *,
     readers: Sequence[str] | None = None,
-    beside: Sequence[str] = (),
+    beside: Sequence[Source] = (),
     data_dir: str | None = None,
     work_dir: str | None = None,
 ) -> Audit:
@@ -207,7 +208,7 @@ def audit(
     With others `beside` it (runs, logs or predictions), the questions that all of them fail with
     the same answer are listed.
     """
-    stored = run if isinstance(run, Run) else open_run(run, str(runs_folder(work_dir)))
+    stored = open_run(path_of(run), str(runs_folder(work_dir)))
     config = stored.config(data_dir)
     jobs = make_jobs(config)
     for job in jobs:
@@ -234,7 +235,7 @@ def audit(
         run=stored.id,
         model=stored.manifest.model,
         exams=tuple(desk.audited() for desk in desks.values()),
-        beside=tuple(beside),
+        beside=tuple(str(path_of(source)) for source in beside),
         failed_by_all=len(failed),
         shared_failures=tuple(_shared(jobs, failed)),
         notices=tuple(notices),
@@ -519,7 +520,7 @@ def _failures(jobs: Sequence[Job]) -> Failures:
 
 
 def _failures_beside(
-    source: str, failed: Failures, data_dir: str | None, work_dir: str | None
+    source: Source, failed: Failures, data_dir: str | None, work_dir: str | None
 ) -> Failures:
     """Those of the failed questions that another run, log or file of predictions fails as well."""
     left: Failures = {}
@@ -532,7 +533,7 @@ def _failures_beside(
 
 
 def _sittings(
-    source: str, exams: set[str], data_dir: str | None, work_dir: str | None
+    source: Source, exams: set[str], data_dir: str | None, work_dir: str | None
 ) -> list[Sitting]:
     """The sittings of a source; predictions are of the one exam that is looked at."""
     try:
@@ -556,6 +557,8 @@ def _shared(jobs: Sequence[Job], failed: Failures) -> Iterator[SharedFailure]:
                     exam=exam.benchmark,
                     id=sample.id,
                     target=sample.target,
-                    answer=", ".join(sorted(answers)),
+                    answer=", ".join(
+                        own.upper() if len(own) == 1 else own for own in sorted(answers)
+                    ),
                     known=exam.errata.get(sample.id, ""),
                 )

@@ -31,6 +31,7 @@ from keju.results.schema import (
     Change,
     Comparison,
     Flip,
+    InNotebook,
     SubsetChange,
     Unlike,
     shown,
@@ -59,7 +60,7 @@ UNREAD = 0.01
 """Share of replies in which no answer was found above which that is said."""
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
+class Compared(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     """What ``keju compare`` finds: one comparison for each exam and pair."""
 
     comparisons: tuple[Comparison, ...]

@@ -17,7 +17,7 @@ from keju.errors import Notice, UsageError
 from keju.results.compare import compare_pair, matched
 from keju.results.pairs import pairs_of
 from keju.results.predictions import Gold
-from keju.results.schema import SCHEMA
+from keju.results.schema import SCHEMA, InNotebook
 from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of
 from keju.stats.estimate import MOST_UNGRADED
 from keju.stats.gate import LEVEL, Gated, Verdict, at_least, decide, no_worse_by
@@ -74,7 +74,7 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 NO_WORSE, AT_LEAST = "no worse", "at least"
 
 
-class GateResult(msgspec.Struct, frozen=True, kw_only=True):
+class GateResult(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     """What ``keju gate`` finds."""
 
     run: str

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
@@ -23,7 +22,8 @@ from keju.config.task import question_limit
 from keju.engine.job import Job
 from keju.errors import Notice, UsageError
 from keju.results.metrics import accuracy_of, cluster_of
-from keju.results.sittings import read_run
+from keju.results.schema import InNotebook
+from keju.results.sittings import Source, path_of, read_run
 from keju.runs.manifest import Manifest
 from keju.runs.run import Run, open_run
 from keju.stats.intervals import FEW_CLUSTERS
@@ -79,7 +79,7 @@ class PlanRow(msgspec.Struct, frozen=True):
     seconds: Range | None
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Plan(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     """What to ask, what it shows and what it takes."""
 
     exam: str
@@ -152,7 +152,7 @@ def plan(
     mde: float | None = None,
     max_cost: float | None = None,
     limit: float | None = None,
-    pilot: str | Path | None = None,
+    pilot: Source | None = None,
     discordance: float | None = None,
     repeats: int = 1,
     price: Price | Mapping[str, float] | None = None,
@@ -174,7 +174,7 @@ def plan(
     exam, _ = prepare_exam(
         name, dataset_args, data_dir=data_folder(data_dir), protocol=protocol, seed=seed
     )
-    run = open_run(pilot, str(runs_folder(work_dir))) if pilot is not None else None
+    run = open_run(path_of(pilot), str(runs_folder(work_dir))) if pilot is not None else None
     job = _pilot_job(run, exam, data_dir) if run else None
     price = run.manifest.price if price is None and run else price
     own_price = Price(**price) if isinstance(price, Mapping) else price

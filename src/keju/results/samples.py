@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -194,6 +195,10 @@ class Samples:
 
     def __repr__(self) -> str:
         return f"<samples of run {self._run.id}>"
+
+    def _repr_html_(self) -> str:
+        """The first rows as a table, by a room that stands above this one."""
+        return str(import_module("keju.report.notebook").html_of(self))
 
     def only(
         self,

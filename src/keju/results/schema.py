@@ -8,6 +8,7 @@ A key that may be absent has a default; one that may also be null has `UNSET`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Any, Literal
 
 import msgspec
@@ -332,6 +333,22 @@ class Unlike(msgspec.Struct, frozen=True):
     second: Any
     decisive: bool
     """Whether it makes their scores incomparable."""
+
+
+class InNotebook:
+    """Shown as tables and pictures in a notebook, and in a few lines elsewhere.
+
+    The room that makes them stands above this one, and is named by text.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """The conclusions alone; all of it is in the fields."""
+        return str(import_module("keju.report.notebook").text_of(self))
+
+    def _repr_html_(self) -> str:
+        return str(import_module("keju.report.notebook").html_of(self))
 
 
 class Flip(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

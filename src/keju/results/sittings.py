@@ -68,6 +68,11 @@ class Stored(Protocol):
 Source = str | Path | Stored
 
 
+def path_of(source: Source) -> str | Path:
+    """Where a source lies: what names it, or the folder of what is open already."""
+    return source if isinstance(source, str | Path) else source.folder
+
+
 class Item(NamedTuple):
     """One question of a sitting."""
 
@@ -202,7 +207,7 @@ def sittings_of(
     is taken where it is given. `gold`, `protocol` and `dataset_args`, the settings of the exam, say
     how predictions are read.
     """
-    source = source if isinstance(source, str | Path) else source.folder
+    source = path_of(source)
     path, folder = Path(source), str(runs_folder(work_dir))
     exam = registry.get(datasets).name if datasets else None
     if not path.exists() or (path / MANIFEST).is_file():

@@ -1,0 +1,84 @@
+"""A plan in the terminal: what to ask, what it shows, what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TextIO
+
+from keju.messages import spoken
+from keju.report.format import UNKNOWN, Labels, compact, count, duration, money, percent
+from keju.report.table import Screen
+from keju.results.plan import Plan, Range
+
+
+def _between(own: Range | None, words: Callable[[float], str]) -> tuple[str, str]:
+    if own is None:
+        return UNKNOWN, UNKNOWN
+    return words(own.value), f"{words(own.low)} … {words(own.high)}"
+
+
+def plan_rows(made: Plan, labels: Labels) -> list[list[str]]:
+    """What to ask, the difference it shows and what it takes, each with its interval."""
+    only, on_set = made.questions_on_set, made.effect_on_set
+    return [
+        [
+            labels("plan.questions"),
+            count(made.questions),
+            "" if only is None else labels("plan.for_set", n=count(only)),
+        ],
+        [
+            labels("plan.effect"),
+            f"{100 * made.effect:.2f}",
+            "" if on_set is None else labels("plan.on_set", points=100 * on_set),
+        ],
+        [labels("plan.requests"), count(round(made.requests)), ""],
+        [labels("plan.input"), *_between(made.input_tokens, compact)],
+        [labels("plan.output"), *_between(made.output_tokens, compact)],
+        [labels("plan.cost"), *_between(made.cost, money)],
+        [labels("plan.seconds"), *_between(made.seconds, duration)],
+    ]
+
+
+def plan_words(made: Plan, labels: Labels) -> list[str]:
+    """What the plan rests on, and what could mislead about it."""
+    words = [labels("plan.basis", discordance=percent(made.discordance))]
+    if made.deff > 1:
+        words.append(labels("plan.contexts", deff=made.deff))
+    if made.at_once:
+        words.append(labels("plan.at_once", n=made.at_once))
+    return [*words, *(notice.text(labels.language) for notice in made.notices)]
+
+
+def plan_title(made: Plan, labels: Labels) -> str:
+    """The exam that is planned."""
+    facts = {"exam": made.exam, "protocol": made.protocol}
+    return labels("plan.title", **facts, whole=count(made.whole))
+
+
+def render_plan(
+    made: Plan, which: str, *, file: TextIO | None = None, width: int | None = None
+) -> None:
+    """Print a plan to `file` (stdout by default); `which` are the flags that ask so many."""
+    labels, screen = Labels(spoken()), Screen(file, width)
+    screen.line(plan_title(made, labels))
+    screen.line()
+    screen.table(["", "", labels("plan.interval")], plan_rows(made, labels))
+    screen.line()
+    titles = [labels(f"plan.{key}") for key in ("questions", "effect", "cost", "seconds")]
+    rows = [
+        [
+            count(row.questions),
+            f"{100 * row.effect:.2f}",
+            _between(row.cost, money)[0],
+            _between(row.seconds, duration)[0],
+        ]
+        for row in made.sizes
+    ]
+    screen.table(titles, rows)
+    screen.line()
+    if made.questions < made.whole:
+        screen.line(f"keju eval --datasets {made.exam} {which} --sample random …")
+        screen.line()
+    for line in plan_words(made, labels):
+        screen.line(line)
+    screen.flush()
