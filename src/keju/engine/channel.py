@@ -34,6 +34,8 @@ FAILURES: frozenset[FaultKind] = frozenset({"server", "timeout", "malformed"})
 
 REFUSALS_TO_STOP = 3
 BAD_REQUESTS_TO_STOP = 20
+ELSEWHERE = 0.05
+"""Seconds between two looks at what other runs spend."""
 MOST_OUTAGES = 8
 """Endpoints that may go down under one request before its attempts there count."""
 
@@ -99,8 +101,6 @@ class Channel(Presence):
         self.retries = 0
         self.shares_prefixes = False
         """Whether the endpoint has told that a part of a prompt came from its cache."""
-        self.address = str(model.facts().get("endpoint", ""))
-        """Where the endpoint is, without credentials; empty for a model in this process."""
         self.follower: Follower | None = None
         """Who is told of every attempt."""
         self.heard = monotonic()
@@ -108,7 +108,8 @@ class Channel(Presence):
         self.pace = Pace()
         self.meter = Meter()
         """What it was asked and told, where it is one of several."""
-        self._rates = Rates(limits.rpm, limits.tpm)
+        shared = self._share and self._share.rates_at(self.address, model.name)
+        self._rates = shared or Rates(limits.rpm, limits.tpm)
         limited = self._rates.limited or self.company.rates.limited
         self._metered = self.spending.limited or limited
         self._due: list[float] = []
@@ -221,6 +222,7 @@ class Channel(Presence):
                     self.in_flight -= 1
                     seconds += monotonic() - started
                     if self._metered:
+                        self.spending.landed()
                         self.company.wake()
                 if self.follower is not None:
                     number = len(carried.faults) + len(faults) + 1
@@ -274,7 +276,7 @@ class Channel(Presence):
         Return whether it cannot be asked any more because of that.
         """
         if not fault.sent:
-            self.spending.requests -= 1
+            self.spending.unsent()
         lost = nobody_there(fault)
         if lost or (self.company.several and fault.kind in FAILURES):
             if self.breaker.failed(monotonic()):
@@ -369,7 +371,7 @@ class Channel(Presence):
             self._move_on()
             await self.enter(returning=True)
         except BaseException:
-            self._slots_in_use += 1  # its holder is about to give back what it took
+            self._hold()
             raise
         finally:
             self._due.remove(due)
@@ -385,11 +387,8 @@ class Channel(Presence):
                 continue
             in_flight = self.company.in_flight
             exhausted = self.spending.exhausted(in_flight, self.company.seconds)
-            if exhausted is not None and not in_flight:
-                self.company.stop(exhausted)
-                continue
             if exhausted is not None:
-                await self._changed.wait()
+                await self._hold_back(exhausted, in_flight)
                 continue
             now, each = monotonic(), self.spending.average_tokens()
             wait = max(
@@ -397,6 +396,10 @@ class Channel(Presence):
                 self.company.rates.wait(each * (in_flight + 1), now),
             )
             if wait <= 0:
+                # The last to be asked, since what it allows is in flight from then on.
+                if (refused := self.spending.claim()) is not None:
+                    await self._hold_back(refused, in_flight)
+                    continue
                 self._rates.send()
                 self.company.rates.send()
                 return
@@ -405,6 +408,16 @@ class Channel(Presence):
                 async with asyncio.timeout(max(0.001, wait)):
                     await self._changed.wait()
             self._rate_limited -= 1
+
+    async def _hold_back(self, exhausted: KejuError, in_flight: int) -> None:
+        """Stop where a budget is spent; wait where replies in flight may still change that."""
+        account = self.spending.account
+        if in_flight:
+            await self._changed.wait()
+        elif account is not None and account.purse.in_flight:
+            await asyncio.sleep(ELSEWHERE)  # they are of other runs, on other loops
+        else:
+            self.company.stop(exhausted)
 
 
 def _with_faults(carried: Carried, faults: tuple[Fault, ...], *, outage: bool) -> Carried:

@@ -67,6 +67,9 @@ class Progress:
     pause: Pause | None = None
     """The same as a word that programs can read."""
     retries: int = 0
+    unasked: int | None = None
+    """Answers that nobody has begun to ask for, of those that may be asked for now; None before
+    the first."""
     left: float | None = None
     """Seconds to the end at the present pace, where a callback is told of it and it is known."""
 

@@ -6,10 +6,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from keju.config import Budget, Price
 from keju.errors import EndpointError, KejuError, RunIncomplete
 from keju.types import Fault, Reply, Usage
+
+if TYPE_CHECKING:
+    from keju.engine.sharing import Account
 
 
 class Concurrency:
@@ -225,6 +229,14 @@ class Ledger:
         return cost_of(Usage(**counts), price)
 
 
+class Amounts(NamedTuple):
+    """What was spent."""
+
+    requests: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+
+
 class Spending(Meter):
     """What the session has spent, and whether the user's budget surely pays for one request more.
 
@@ -247,8 +259,10 @@ class Spending(Meter):
         self.price = price
         self._budget = budget
         self._already = already = already or Meter()
+        self.account: Account | None = None
+        """What pays beside the run's own budget, where it is one of several."""
         earlier = max(1, already.requests)  # of earlier replies only the mean is known
-        self._dearest = {
+        self.dearest = {
             "tokens": already.tokens / earlier,
             "cost": (already.cost(price) or 0.0) / earlier,
         }
@@ -259,12 +273,34 @@ class Spending(Meter):
         cost = cost_of(usage, self.price) if self.price is not None else 0.0
         taken = {"tokens": usage.input + usage.output, "cost": cost}
         for name, amount in taken.items():
-            self._dearest[name] = max(amount, self._dearest[name])
+            self.dearest[name] = max(amount, self.dearest[name])
 
     @property
     def limited(self) -> bool:
         """Whether the user set any budget."""
-        return self._budget != Budget()
+        return self._budget != Budget() or self.account is not None
+
+    @property
+    def amounts(self) -> Amounts:
+        """What this session and earlier ones spent."""
+        already, cost = self._already, self.cost(self.price) or 0.0
+        requests, tokens = already.requests + self.requests, already.tokens + self.tokens
+        return Amounts(requests, tokens, (already.cost(self.price) or 0.0) + cost)
+
+    def claim(self) -> KejuError | None:
+        """Let one request be sent; say why not where a budget over several runs does not pay."""
+        return None if self.account is None else self.account.claim()
+
+    def landed(self) -> None:
+        """A request is over."""
+        if self.account is not None:
+            self.account.landed()
+
+    def unsent(self) -> None:
+        """The request that is over reached nobody, and costs nothing."""
+        self.requests -= 1
+        if self.account is not None:
+            self.account.unsent()
 
     def average_tokens(self) -> float:
         """Tokens of a reply so far; 0 before the first one."""
@@ -275,19 +311,19 @@ class Spending(Meter):
 
         Where requests are in flight, their replies may change that.
         """
-        already, cost = self._already, self.cost(self.price) or 0.0
+        amounts = self.amounts
         spent = {
-            "requests": already.requests + self.requests,
+            "requests": amounts.requests,
             "seconds": self._seconds + seconds,
-            "tokens": already.tokens + self.tokens,
-            "cost": (already.cost(self.price) or 0.0) + cost,
+            "tokens": amounts.tokens,
+            "cost": amounts.cost,
         }
         for name, amount in spent.items():
             most = getattr(self._budget, name)
             if not most or (name == "cost" and self.price is None):
                 continue
-            each = self._dearest.get(name, 0.0)
-            unknown = name in self._dearest and not self._dearest["tokens"]
+            each = self.dearest.get(name, 0.0)
+            unknown = name in self.dearest and not self.dearest["tokens"]
             if unknown and self.replies:
                 return EndpointError("budget_without_usage", budget=name)
             expected = amount + each * (in_flight + 1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from keju.engine.company import Company
 from keju.engine.limits import Breaker
+from keju.engine.sharing import SHARE
 from keju.engine.slots import Slots
 from keju.errors import EndpointError, Notice
 from keju.models.base import Model, NotReady, fault_text
@@ -31,7 +32,13 @@ class Presence(Slots):
     """An endpoint, and whether it answers."""
 
     def __init__(self, model: Model, limits: Limits, company: Company, seed: int) -> None:
-        super().__init__(limits.concurrency)
+        self.address = str(model.facts().get("endpoint", ""))
+        """Where the endpoint is, without credentials; empty for a model in this process."""
+        self._share = SHARE.get()
+        admission = None
+        if self._share is not None:
+            admission = self._share.admission(self.address, model.name, limits.concurrency)
+        super().__init__(limits.concurrency, admission)
         self.model = model
         self.limits = limits
         self.company = company

@@ -35,6 +35,7 @@ from keju.engine.queue import (
     expected_lengths,
 )
 from keju.engine.resume import Recalled
+from keju.engine.sharing import SHARE
 from keju.engine.watching import WORK, Follower, SessionFacts, follow
 from keju.errors import Interrupted, KejuError, Notice, WriteError
 from keju.models.base import Model
@@ -117,6 +118,11 @@ class Engine:
             raise self._crash
         self._on_progress()
         return self.channel.stop_reason
+
+    @property
+    def unasked(self) -> int | None:
+        """Units of the present queue that nobody has taken; None before there is one."""
+        return self._queue.left if hasattr(self, "_queue") else None
 
     def abort(self) -> None:
         """Stop now; what is in flight is lost and will be asked again on resume."""
@@ -279,6 +285,9 @@ def run_session(
         spent.raise_to(**log.spent)  # episodes that were broken off are in no journal
         spent.include(already or Meter())
         spending = Spending(config.budget, config.price, spent, log.seconds)
+        share = SHARE.get()
+        if share is not None and share.purse is not None and journal.path.name != VERDICTS:
+            spending.account = share.purse.open(share.run, spending)
         channel = Channel(model, Limits.of(config, model), spending, seed=config.seed)
         lacking = [job for job, known in zip(jobs, recalled.done, strict=True) if known.count(0)]
         facts = SessionFacts(
@@ -507,6 +516,7 @@ class _Session:
             waiting=channel.waiting_for,
             pause=channel.pause,
             retries=channel.retries,
+            unasked=self._engine.unasked if self._engine is not None else None,
         )
         self._display.update(progress)
         if self.follower is not None:

@@ -270,6 +270,7 @@ TEXTS: dict[str, str] = {
     "{spent} are spent, and a reply took up to {each:.0f}; give a larger one to go on",
     "budget_without_usage": "the endpoint does not say how many tokens a reply took, so that a "
     "limit of {budget} cannot be kept: limit requests or seconds instead",
+    "plan_budget": "the plan as a whole: {problem}",
     "conversation_as_completion": "{name}: protocol '{protocol}' is a conversation and cannot be "
     "sent to a completions endpoint; use --api chat",
     "earlier_results_stay": "{problem}; the earlier results stay as they are until this grading "

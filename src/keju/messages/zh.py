@@ -243,6 +243,7 @@ TEXTS: dict[str, str] = {
     "单条回答最多用 {each:.0f} 个；请提高预算以继续",
     "budget_without_usage": "端点没有报告回答所用的 token 数，因此无法遵守 {budget} 的限额："
     "请改用 requests 或 seconds 限额",
+    "plan_budget": "整个计划：{problem}",
     "conversation_as_completion": "{name}：协议“{protocol}”是对话，不能发送到 completions 接口；"
     "请使用 --api chat",
     "earlier_results_stay": "{problem}；在本次评分完成之前，先前的结果保持不变",
