@@ -86,6 +86,11 @@ def test_a_memory_is_found(keju: Keju, published: Path, monkeypatch: pytest.Monk
     assert "points higher on published bbh" in shown.out
     assert "not why" in shown.out
     assert contamination("old", "new").p == found["p"]
+    assert keju("compare", "--contamination", "old", "new", "-o", "page.html").code == 0
+    page = Path("page.html").read_text()
+    assert "points higher on published bbh" in page
+    assert "在已发表的 bbh 上" in page
+    assert page.count('class="plot"') == len(SUBSETS)
 
 
 def test_no_memory_is_no_alarm_and_that_is_not_called_innocence(

@@ -52,11 +52,11 @@ def compare(
     """
     if contamination:
         given: dict[str, Any] = {"--datasets": exam, "--gold": gold, "--protocol": protocol}
-        given |= {"--dataset-args": dataset_args, "--output": output}
+        given |= {"--dataset-args": dataset_args}
         flag = next((flag for flag, value in given.items() if value), None)
         if flag is not None:
             raise UsageError("contamination_setting", flag=flag)
-        return _contamination(sources, one_reader, data_dir, work_dir)
+        return _contamination(sources, one_reader, data_dir, work_dir, output, language)
     from keju.report.comparison import texts_for, write_comparison
     from keju.results.compare import compare as compare_sources
 
@@ -88,15 +88,27 @@ def _show(found: Compared, output: str | None) -> None:
 
 
 def _contamination(
-    sources: list[str], reader: str | None, data_dir: str | None, work_dir: str | None
+    sources: list[str],
+    reader: str | None,
+    data_dir: str | None,
+    work_dir: str | None,
+    output: str | None,
+    language: Literal["en", "zh"],
 ) -> Output:
-    from keju.report.contamination import render_contamination
+    from keju.report.contamination import render_contamination, write_contamination
     from keju.results.contamination import contamination
 
     if len(sources) != 2:
         raise UsageError("contamination_two")
     found = contamination(*sources, reader=reader, data_dir=data_dir, work_dir=work_dir)
+    if output:
+        write_contamination(found, Path(output), language=language)
+
+    def show() -> None:
+        render_contamination(found)
+        if output:
+            print_lines(said("wrote", file=output))
+
     unlike = found.obstacle is not None
     problem = found.conclusions[0].text() if unlike else ""
-    code = Inconclusive.exit_code if unlike else 0
-    return Output(found.document, lambda: render_contamination(found), problem, code)
+    return Output(found.document, show, problem, Inconclusive.exit_code if unlike else 0)

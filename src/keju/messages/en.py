@@ -1210,6 +1210,10 @@ LABELS: dict[str, str] = {
     "contamination.all": "all, subsets weighed by their questions",
     "contamination.subsets": "by subset, false discoveries controlled, published questions go "
     "better in: {listed}",
+    "contamination.all_subsets": "by subset, false discoveries controlled, published questions go "
+    "better in all {whole}",
+    "contamination.legend": "differences in points with 95 % intervals, 0 in the middle; grey may "
+    "be chance, false discoveries controlled",
     "contamination.no_subsets": "in no single subset published questions are shown to go better, "
     "false discoveries controlled",
     "contamination.uncompared": "only one side has: {listed}",

@@ -1081,6 +1081,10 @@ LABELS: dict[str, str] = {
     "contamination.p": "p（单侧）",
     "contamination.all": "全部，子集按题数加权",
     "contamination.subsets": "按子集控制错误发现率后，已发表题目得分更高的有：{listed}",
+    "contamination.all_subsets": "按子集控制错误发现率后，全部 {whole} 个子集的已发表题目得分都更"
+    "高",
+    "contamination.legend": "差异（百分点）及 95 % 置信区间，0 在正中；灰色可能只是偶然（控制错误"
+    "发现率）",
     "contamination.no_subsets": "控制错误发现率后，没有哪个子集能表明已发表题目得分更高",
     "contamination.uncompared": "只有一边有：{listed}",
     "contamination.left_out": "{n} 道没有评分的题目未计入",

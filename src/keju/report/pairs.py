@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from keju.report.format import UNKNOWN, Labels, count
 from keju.results.schema import SIGNIFICANT, Change, Comparison, Flip, SubsetChange, shown
@@ -100,7 +100,16 @@ def beside(pair: Comparison, labels: Labels) -> Iterator[str]:
 # Differences as marks on a scale that has 0 in its middle.
 
 
-def scale_of(rows: Iterable[Comparison | SubsetChange]) -> float:
+class Differing(Protocol):
+    """What has a difference and its interval: a pair, a subset."""
+
+    @property
+    def difference(self) -> float | None: ...
+    @property
+    def ci95(self) -> Ends | None: ...
+
+
+def scale_of(rows: Iterable[Differing]) -> float:
     """How far the scale goes on both sides: a round number that holds every interval."""
     ends = (
         abs(end)
@@ -118,9 +127,7 @@ def difference_ticks(scale: float) -> list[tuple[float, str]]:
     return [((end + scale) / (2 * scale), f"{100 * end:+.3g}" if end else "0") for end in ends]
 
 
-def difference_mark(
-    row: Comparison | SubsetChange, p: float | None, scale: float
-) -> dict[str, Any]:
+def difference_mark(row: Differing, p: float | None, scale: float) -> dict[str, Any]:
     """A difference and its interval, coloured where it is more than noise."""
 
     def place(value: float) -> float:
