@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Keju
 from tests.solvers.mcp.conftest import PROGRAM
 
@@ -22,13 +24,27 @@ def test_servers_are_started_and_their_tools_listed(keju: Keju, tmp_path: Path) 
     ran = keju("mcp", "check", "-c", file)
     assert ran.code == 0, ran.err
     assert ran.out.startswith("s (arm mcp, stdio): support 1.2, protocol 2025-11-25, ready in ")
-    assert "calculate   expression   Compute an arithmetic expression." in ran.out
+    assert "calculate   expression: string   Compute an arithmetic expression." in ran.out
     assert "not offered: arguments, count, crash" in ran.out
     (server,) = keju("mcp", "check", "-c", file, "--json").json["servers"]
     assert [tool["offered_as"] for tool in server["tools"]] == ["s__calculate", "s__echo"]
     assert server["tools"][1]["parameters"]["required"] == ["text"]
     assert server["tokens"]["how"] == "estimate"
     assert server["tokens"]["value"] >= sum(tool["tokens"] for tool in server["tools"]) > 50
+
+
+def test_it_is_said_in_chinese_too(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEJU_LANGUAGE", "zh")
+    file = config(tmp_path, tools={"allow": ["calculate", "fail"]})
+    ran = keju("mcp", "check", "-c", file, "--call", "fail")
+    assert ran.out.startswith("s（实验组 mcp，stdio）：support 1.2，协议 2025-11-25，")
+    assert "calculate   expression: string" in ran.out
+    assert "未提供：arguments, count" in ran.out
+    assert "个词元（估计：每词元 4 个字符）\n" in ran.out
+    assert "\ns__fail：tool_error，用时 " in ran.out
+    assert (ran.code, ran.err) == (2, "keju: error: 调用的结果为：tool_error\n")
 
 
 def test_instructions_are_printed(keju: Keju, tmp_path: Path) -> None:

@@ -88,6 +88,12 @@ def test_a_clear_effect_a_harm_and_none_are_told_apart() -> None:
     assert codes == ["arms_better", "arms_worse", "arms_alike", "arms_even"]
     assert none.p == even.p == 1.0
     assert none.difference == even.difference == 0.0
+    # Bonett and Price: ± 1.96 sqrt(2 / 22 / 22)
+    assert none.conclusion.text() == (
+        "placebo and baseline score the same on every one of 20 questions (95 % interval -12.6 to "
+        "+12.6 points); a difference of less than 12.6 points would need more questions to show"
+    )
+    assert "points would need more questions to show" in even.conclusion.text()
     languages: tuple[Language, ...] = ("en", "zh")
     for found in (helps, harms, none, even):
         for language in languages:

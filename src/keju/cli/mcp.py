@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from keju.errors import ConfigError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from keju.config.arms import Server
+    from keju.report.format import Labels
     from keju.solvers.mcp.tools import ServerTools
 
 LONGEST_DESCRIPTION = 60
@@ -31,6 +32,8 @@ def check(config: str | None, call: list[str] | None) -> Output:
     cannot be started is an error, with the last words of its standard error.
     """
     from keju.engine.session import run_loop
+    from keju.messages import spoken
+    from keju.report.format import Labels
 
     if config is None:
         raise UsageError("run_no_file")
@@ -39,8 +42,9 @@ def check(config: str | None, call: list[str] | None) -> Output:
     found, called = run_loop(lambda: _look(servers, wanted))
     document = {"servers": found} | ({"call": called} if called is not None else {})
     failed = called is not None and called["kind"] != "ok"
-    problem = f"the call ended with: {called['kind']}" if called is not None and failed else ""
-    return Output(document, lambda: _show(found, called), problem, 2 if failed else 0)
+    labels = Labels(spoken())
+    problem = labels("mcp.failed", kind=called["kind"]) if called is not None and failed else ""
+    return Output(document, lambda: _show(found, called, labels), problem, 2 if failed else 0)
 
 
 def _wanted(call: list[str] | None) -> tuple[str, dict[str, Any]] | None:
@@ -146,35 +150,41 @@ def _described(arm: str, source: ServerTools) -> dict[str, Any]:
     }
 
 
-def _show(found: Sequence[dict[str, Any]], called: dict[str, Any] | None) -> None:
-    from keju.report.table import render_table
+def _parameters(schema: Mapping[str, Any]) -> str:
+    """What a tool takes: ``path: string, tail: number?``; what need not be given has a mark."""
+    required = schema.get("required", ())
+    words = []
+    for name, about in schema.get("properties", {}).items():
+        kind = about.get("type", "") if isinstance(about, dict) else ""
+        kind = " | ".join(kind) if isinstance(kind, list) else kind
+        words.append(f"{name}: {kind or 'any'}{'' if name in required else '?'}")
+    return ", ".join(words)
+
+
+def _show(found: Sequence[dict[str, Any]], called: dict[str, Any] | None, labels: Labels) -> None:
+    from keju.report.table import Column, render_table
     from keju.solvers.toolbox import CHARACTERS_PER_TOKEN
 
+    wide = (Column(labels(f"mcp.{each}"), fold=True) for each in ("parameters", "about"))
+    columns: list[Column | str] = [labels("mcp.tool"), *wide, labels("mcp.tokens")]
     for server in found:
-        print_lines(
-            f"{server['name']} (arm {server['arm']}, {server['way']}): {server['server']} "
-            f"{server['version']}, protocol {server['protocol']}, ready in "
-            f"{server['start_seconds']:.1f} s"
-        )
+        seen = {key: server[key] for key in ("name", "arm", "way", "server", "version", "protocol")}
+        print_lines(labels("mcp.server", **seen, seconds=server["start_seconds"]))
         rows = []
         for tool in server["tools"]:
             described = " ".join(tool["description"].split())
             if len(described) > LONGEST_DESCRIPTION:
                 described = described[: LONGEST_DESCRIPTION - 1] + "…"
-            parameters = ", ".join(tool["parameters"].get("properties", {}))
-            rows.append([tool["name"], parameters, described, str(tool["tokens"])])
-        render_table(["tool", "parameters", "what it does", "tokens"], rows)
+            rows.append([tool["name"], _parameters(tool["parameters"]), described, tool["tokens"]])
+        render_table(columns, rows)
         if server["instructions"]:
             told = " ".join(server["instructions"].split())
-            print_lines(f"its instructions, which the model is not given: {told}")
+            print_lines(labels("mcp.instructions", text=told))
         if server["not_offered"]:
-            print_lines(f"not offered: {', '.join(server['not_offered'])}")
-        tokens = server["tokens"]["value"]
-        print_lines(
-            f"about {tokens:,} tokens in every request of the arm (an estimate: "
-            f"{CHARACTERS_PER_TOKEN} characters a token)",
-            "",
-        )
+            print_lines(labels("mcp.not_offered", names=", ".join(server["not_offered"])))
+        cost = server["tokens"]["value"]
+        print_lines(labels("mcp.cost", tokens=cost, each=CHARACTERS_PER_TOKEN), "")
     if called is not None:
-        seconds = f" after {called['seconds']:.2f} s" if called["seconds"] is not None else ""
-        print_lines(f"{called['tool']}: {called['kind']}{seconds}", called["text"])
+        ended = "mcp.broken_off" if called["seconds"] is None else "mcp.called"
+        known = {key: called[key] for key in ("tool", "kind", "seconds")}
+        print_lines(labels(ended, **known), called["text"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
@@ -10,8 +11,9 @@ from keju.errors import KejuError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
+    from keju.report.format import Labels
     from keju.runs.run import Run
-    from keju.types import Sample
+    from keju.types import Record, Sample
 
 
 @command(
@@ -38,7 +40,8 @@ def show(
     if sample_id is not None:
         return stored_reply(name, sample_id, work_dir, settings.get("data_dir"), arm)
     from keju.benchmarks import registry
-    from keju.report.format import printable
+    from keju.messages import spoken
+    from keju.report.format import Labels, printable
 
     if name not in registry.names():
         _refuse_run(name, work_dir)
@@ -46,19 +49,20 @@ def show(
     if subset is not None:  # the benchmark may know it by another name
         subset = registry.get(name).subset_name(subset) or subset
     sample = find_sample(exam, subset, index)
-    prompt = exam.render(sample)
-    lines = [f"{sample.id}  ({exam.benchmark}, protocol {exam.protocol.name})", ""]
+    prompt, labels = exam.render(sample), Labels(spoken())
+    known = {"exam": exam.benchmark, "protocol": exam.protocol.name}
+    lines = [labels("show.exam", id=sample.id, **known), ""]
     if exam.protocol.form == "completion":
-        lines += ["--- text to continue ---", printable(prompt.text)]
+        lines += [f"--- {labels('show.continue')} ---", printable(prompt.text)]
     else:
         for message in prompt.messages:
             lines += [f"--- {message.role} ---", printable(message.content)]
     lines += ["---", ""]
     for label, choice in zip(sample.labels, sample.choices, strict=True):
         lines.append(f"{label}  {printable(choice, one_line=True)}")
-    lines.append(f"target: {sample.target or '(not published)'}")
+    lines.append(labels("show.target", target=sample.target or labels("show.unpublished")))
     if sample.id in exam.errata:
-        lines.append(f"erratum: {exam.errata[sample.id]}")
+        lines.append(labels("show.erratum", text=exam.errata[sample.id]))
     return Output(exam.describe(sample), lambda: print_lines(*lines))
 
 
@@ -95,7 +99,7 @@ def stored_reply(
     import msgspec
 
     from keju.judges.exam import GRADER as JUDGE
-    from keju.report.arms import printable_steps
+    from keju.messages import spoken
     from keju.report.format import Labels
 
     run = stored_run(name, work_dir)
@@ -115,33 +119,45 @@ def stored_reply(
     if any(each.score.grader == JUDGE for record in records for each in record.readings):
         document["judge"] = judge
     document["replies"] = [msgspec.to_builtins(record) for record in records]
-    lines = [f"{sample_id}  (run {run.id})", ""]
+    labels = Labels(spoken())
+    lines = [labels("show.run", id=sample_id, run=run.id), ""]
     for turn in prompt or ():
         lines += [f"--- {turn['role']} ---", turn["content"]]
     for record in records:
-        reply = record.reply
-        title = "reply" if record.epoch == 0 else f"reply {record.epoch + 1}"
-        title += f" in arm {record.arm}" if record.arm else ""
-        turns = reply.episode.turns if reply.episode is not None else ()
-        if reply.reasoning and not turns:
-            lines += [f"--- reasoning of {title} ---", reply.reasoning]
-        lines.append(f"--- {title} ---")
-        if reply.episode is not None:
-            for step in printable_steps(reply.episode, Labels()):
-                lines += [f"--- {step.title} ---", step.text]
-        if not turns or turns[-1].text != reply.text:  # else the last step is the answer
-            lines.append(reply.text)
-        if reply.error is not None:
-            lines.append(f"error: {reply.error.kind}: {reply.error.message}")
-        facts = [f"finish {reply.finish or '–'}", f"{reply.usage.output} tokens"]
-        facts += [f"{reply.seconds:.2f} s", f"attempts {1 + len(record.faults)}"]
-        lines += ["---", " · ".join(facts), f"target: {record.target or '(not published)'}"]
-        for reading in record.readings:
-            answer, score = reading.answer, reading.score
-            read = answer.value if answer.value is not None else f"nothing ({answer.reason})"
-            line = f"{reading.reader}: read {read} -> {score.outcome}, score {score.value:g}"
-            lines.append(line + (f" by the judge '{judge}'" if score.grader == JUDGE else ""))
+        lines += _reply_lines(record, judge, labels)
     return Output(document, lambda: print_lines(*lines))
+
+
+def _reply_lines(record: Record, judge: str | None, labels: Labels) -> Iterator[str]:
+    """A reply step by step, what is known of it, and how each reader read it."""
+    from keju.judges.exam import GRADER as JUDGE
+    from keju.report.arms import printable_steps
+
+    reply = record.reply
+    title = labels("show.reply_n", n=record.epoch + 1) if record.epoch else labels("show.reply")
+    title = labels("show.in_arm", title=title, arm=record.arm) if record.arm else title
+    turns = reply.episode.turns if reply.episode is not None else ()
+    if reply.reasoning and not turns:
+        yield from (f"--- {labels('show.reasoning', title=title)} ---", reply.reasoning)
+    yield f"--- {title} ---"
+    if reply.episode is not None:
+        for step in printable_steps(reply.episode, labels):
+            yield from (f"--- {step.title} ---", step.text)
+    if not turns or turns[-1].text != reply.text:  # else the last step is the answer
+        yield reply.text
+    if reply.error is not None:
+        yield labels("show.error", kind=reply.error.kind, problem=reply.error.message)
+    facts = {"finish": reply.finish or "–", "tokens": reply.usage.output, "seconds": reply.seconds}
+    yield from ("---", labels("show.facts", **facts, attempts=1 + len(record.faults)))
+    yield labels("show.target", target=record.target or labels("show.unpublished"))
+    for reading in record.readings:
+        answer, score = reading.answer, reading.score
+        outcome, reader = labels(f"outcome.{score.outcome}"), reading.reader
+        read = (
+            labels("show.nothing", reason=answer.reason) if answer.value is None else answer.value
+        )
+        line = labels("show.read", reader=reader, answer=read, outcome=outcome, score=score.value)
+        yield labels("show.judged", line=line, judge=judge) if score.grader == JUDGE else line
 
 
 def _prompt_of(run: Run, sample_id: str, data_dir: str | None) -> list[dict[str, str]] | None:

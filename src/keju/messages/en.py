@@ -62,9 +62,12 @@ TEXTS: dict[str, str] = {
     "question shows nothing",
     "arms_one_cluster": "the {n} questions with a score in both {arm} and {base} share one "
     "context: they show as little as one question",
-    "arms_alike": "{arm} and {base} score the same on every one of {n} questions",
+    "arms_alike": "{arm} and {base} score the same on every one of {n} questions (95 % interval "
+    "{low:+.1f} to {high:+.1f} points); a difference of less than {high:.1f} points would need "
+    "more questions to show",
     "arms_even": "{arm} and {base} each win as much as the other on {n} questions: "
-    "{points:+.1f} points (95 % interval {low:+.1f} to {high:+.1f})",
+    "{points:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}); a difference of less than "
+    "{detectable:.1f} points would need more questions to show",
     "arms_undecided": "no difference is shown: {arm} is {points:+.1f} points from {base} on {n} "
     "questions (95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} questions "
     "would show a difference of this size",
@@ -1363,6 +1366,35 @@ LABELS: dict[str, str] = {
     "step.result": "result of {tool} ({seconds:.2f} s)",
     "step.user": "user",
     "step.stop": "ended by",
+    "show.exam": "{id}  ({exam}, protocol {protocol})",
+    "show.run": "{id}  (run {run})",
+    "show.continue": "text to continue",
+    "show.reply": "reply",
+    "show.reply_n": "reply {n}",
+    "show.in_arm": "{title} in arm {arm}",
+    "show.reasoning": "reasoning of {title}",
+    "show.error": "error: {kind}: {problem}",
+    "show.facts": "finish {finish} · {tokens} tokens · {seconds:.2f} s · attempts {attempts}",
+    "show.target": "target: {target}",
+    "show.unpublished": "(not published)",
+    "show.erratum": "erratum: {text}",
+    "show.read": "{reader}: read {answer} -> {outcome}, score {score:g}",
+    "show.nothing": "nothing ({reason})",
+    "show.judged": "{line} by the judge '{judge}'",
+    "mcp.server": "{name} (arm {arm}, {way}): {server} {version}, protocol {protocol}, ready in "
+    "{seconds:.1f} s",
+    "mcp.tool": "tool",
+    "mcp.parameters": "parameters",
+    "mcp.about": "what it does",
+    "mcp.tokens": "tokens",
+    "mcp.instructions": "its instructions, which the model is not given: {text}",
+    "mcp.not_offered": "not offered: {names}",
+    "mcp.cost": "about {tokens:,} tokens in every request of the arm (an estimate: {each} "
+    "characters a token)",
+    "mcp.called": "{tool}: {kind} after {seconds:.2f} s",
+    "mcp.broken_off": "{tool}: {kind}",
+    "mcp.failed": "the call ended with: {kind}",
+    "table.no_room": "(no room here for: {names})",
     "transcript": "Transcript ({n} steps)",
     "arm": "arm {arm}",
     "refusal_line": "Refusal: {text}",

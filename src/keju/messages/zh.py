@@ -59,9 +59,11 @@ TEXTS: dict[str, str] = {
     "arms_one_question": "{arm} 与 {base} 两边都有分数的题目只有一道：一道题说明不了什么",
     "arms_one_cluster": "{arm} 与 {base} 两边都有分数的 {n} 道题共用同一上下文：只相当于一道题，"
     "说明不了什么",
-    "arms_alike": "{arm} 与 {base} 在全部 {n} 道题上得分相同",
+    "arms_alike": "{arm} 与 {base} 在全部 {n} 道题上得分相同（95 % 区间 {low:+.1f} 至 {high:+.1f} "
+    "个百分点）；要显示不足 {high:.1f} 个百分点的差异，需要更多题目",
     "arms_even": "{arm} 与 {base} 在 {n} 道题上互有胜负，相差 {points:+.1f} 个百分点"
-    "（95 % 区间 {low:+.1f} 至 {high:+.1f}）",
+    "（95 % 区间 {low:+.1f} 至 {high:+.1f}）；要显示不足 {detectable:.1f} 个百分点的差异，"
+    "需要更多题目",
     "arms_undecided": "未显示差异：{arm} 与 {base} 在 {n} 道题上相差 {points:+.1f} 个百分点"
     "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）；要显示这么大的差异约需 {needed} 道题",
     "arms_better": "{arm} 有帮助：在 {n} 道题上比 {base} 高 {points:+.1f} 个百分点"
@@ -1226,6 +1228,34 @@ LABELS: dict[str, str] = {
     "step.result": "{tool} 的结果（{seconds:.2f} 秒）",
     "step.user": "用户",
     "step.stop": "结束原因",
+    "show.exam": "{id}  （{exam}，协议 {protocol}）",
+    "show.run": "{id}  （运行 {run}）",
+    "show.continue": "待续写的文本",
+    "show.reply": "回复",
+    "show.reply_n": "回复 {n}",
+    "show.in_arm": "实验组 {arm} 的{title}",
+    "show.reasoning": "{title}的思考",
+    "show.error": "错误：{kind}：{problem}",
+    "show.facts": "结束原因 {finish} · {tokens} 词元 · {seconds:.2f} 秒 · 尝试 {attempts} 次",
+    "show.target": "标准答案：{target}",
+    "show.unpublished": "（未公布）",
+    "show.erratum": "勘误：{text}",
+    "show.read": "{reader}：读出 {answer} -> {outcome}，得分 {score:g}",
+    "show.nothing": "无（{reason}）",
+    "show.judged": "{line}，由评审模型“{judge}”评定",
+    "mcp.server": "{name}（实验组 {arm}，{way}）：{server} {version}，协议 {protocol}，"
+    "{seconds:.1f} 秒后就绪",
+    "mcp.tool": "工具",
+    "mcp.parameters": "参数",
+    "mcp.about": "用途",
+    "mcp.tokens": "词元",
+    "mcp.instructions": "它的说明（不会告诉模型）：{text}",
+    "mcp.not_offered": "未提供：{names}",
+    "mcp.cost": "该实验组的每次请求约多 {tokens:,} 个词元（估计：每词元 {each} 个字符）",
+    "mcp.called": "{tool}：{kind}，用时 {seconds:.2f} 秒",
+    "mcp.broken_off": "{tool}：{kind}",
+    "mcp.failed": "调用的结果为：{kind}",
+    "table.no_room": "（此处放不下：{names}）",
     "transcript": "对话记录（{n} 步）",
     "arm": "实验组 {arm}",
     "refusal_line": "拒答：{text}",

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from keju.report.format import UNKNOWN, count, printable
+from keju.messages import spoken
+from keju.report.format import UNKNOWN, Labels, count, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -118,7 +119,8 @@ class Screen:
                 self.line()
             self.console.print(_rich_table(block, tight=tight))
         if left_out := [column.column.title for column in ready if column not in kept]:
-            self.line(f"(no room here for: {', '.join(left_out)})", style="dim")
+            names = ", ".join(left_out)
+            self.line(Labels(spoken())("table.no_room", names=names), style="dim")
 
     def flush(self) -> None:
         """Write everything to the file; characters it cannot hold are replaced."""

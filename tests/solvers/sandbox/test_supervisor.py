@@ -264,9 +264,10 @@ def test_the_death_of_its_guards_ends_a_tree(victim: str, tmp_path: Path) -> Non
 
 
 KEJU = """
-import asyncio, os, sys, time
+import asyncio, os, signal, sys, time
 from pathlib import Path
 from keju.solvers.sandbox.supervisor import Supervisor
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run with "&"
 async def main():
     async with Supervisor() as supervisor:
         for _ in range(3):
