@@ -17,15 +17,7 @@ from keju.report.diffing import differing
 from keju.report.format import Labels
 from keju.report.gallery import Excerpt, excerpt
 from keju.report.pages import HTML_LANG, Tongues, make_environment
-from keju.report.pairs import (
-    answers,
-    difference_mark,
-    difference_ticks,
-    point_ends,
-    points,
-    scale_of,
-    shown_pair,
-)
+from keju.report.pairs import answers, shown_pairs
 from keju.results.compare import Compared, compare
 from keju.results.schema import Comparison, Flip
 from keju.results.sittings import Source
@@ -77,10 +69,9 @@ def report_comparison(
 
 def _context(found: Compared, texts: Sequence[list[Any]], labels: Labels) -> dict[str, Any]:
     """What the template needs in one language."""
-    scale = scale_of(found.comparisons)
-    pairs = []
-    for number, (pair, told) in enumerate(zip(found.comparisons, texts, strict=True)):
-        shown = shown_pair(pair, labels, number)
+    shown = shown_pairs(found.comparisons, labels)
+    for each, told in zip(shown["pairs"], texts, strict=True):
+        pair, number = each["pair"], each["number"]
         subsets = list(dict.fromkeys(flip.subset for flip, _ in told))
         anchors: dict[str, str] = {}
         cases = []
@@ -89,25 +80,17 @@ def _context(found: Compared, texts: Sequence[list[Any]], labels: Labels) -> dic
             anchors.setdefault(flip.subset, f"#{anchor}")
             case = _case(flip, (pair.base, pair.arm), sides, labels)
             cases.append(case | {"anchor": anchor, "number": subsets.index(flip.subset)})
-        for row in shown["subsets"]:
+        for row in each["subsets"]:
             row["href"] = anchors.get(row["name"], "")
-        p = pair.p if pair.p_holm is None else pair.p_holm
-        overview = {
-            "words": f"{points(pair.difference)} ({point_ends(pair.ci95)})",
-            "mark": difference_mark(pair, p, scale),
-        }
-        more = {"number": number, "overview": overview}
-        pairs.append(shown | more | {"cases": cases, "subset_options": subsets})
+        each |= {"cases": cases, "subset_options": subsets}
     names = list(dict.fromkeys(name for p in found.comparisons for name in (p.base, p.arm)))
     title = labels("compare.title_several", names=labels("list_separator").join(names))
     if len(names) == 2:
         title = labels("arms.against", base=names[0], arm=names[1])
-    return {
+    return shown | {
         "languages": [(HTML_LANG[own], Labels(own)("language_name")) for own in ("en", "zh")],
         "title": fmt.printable(title, one_line=True),
         "notices": [notice.text(labels.language) for notice in found.notices],
-        "pairs": pairs,
-        "overview_ticks": difference_ticks(scale),
         "version": metadata.version("keju"),
     }
 

@@ -149,13 +149,34 @@ def difference_mark(row: Differing, p: float | None, scale: float) -> dict[str, 
 # A comparison made ready for templates (``templates/pairs.html.j2``).
 
 
-def shown_pair(pair: Comparison, labels: Labels, number: int) -> dict[str, Any]:
-    """A comparison in words and marks; `href` of a subset is for the page to fill in."""
+def shown_pairs(pairs: Sequence[Comparison], labels: Labels) -> dict[str, Any]:
+    """Comparisons in words and marks, and the scale of all of them together.
+
+    `href` of a subset is for the page to fill in.
+    """
+    scale = scale_of(pairs)
+    shown = [
+        _shown_pair(pair, labels, number) | {"overview": _overview(pair, scale)}
+        for number, pair in enumerate(pairs)
+    ]
+    return {"pairs": shown, "overview_ticks": difference_ticks(scale)}
+
+
+def _overview(pair: Comparison, scale: float) -> dict[str, Any]:
+    p = pair.p if pair.p_holm is None else pair.p_holm
+    return {
+        "words": f"{points(pair.difference)} ({point_ends(pair.ci95)})",
+        "mark": difference_mark(pair, p, scale),
+    }
+
+
+def _shown_pair(pair: Comparison, labels: Labels, number: int) -> dict[str, Any]:
     language = labels.language
     scale = scale_of(pair.subsets)
     key = "compare.asked" if pair.obstacle is None else "compare.asked_apart"
     return {
         "pair": pair,
+        "number": number,
         "anchor": f"pair-{number}",
         "title": pair_title(pair, labels),
         "asked": labels(key, n=pair.n, exam=pair.exam, reader=pair.reader),

@@ -14,7 +14,7 @@ from keju.report import format as fmt
 from keju.report.diffing import differing
 from keju.report.format import Labels
 from keju.report.html import shown_reading
-from keju.report.pairs import answers, gained, lost, shown_pair
+from keju.report.pairs import answers, gained, lost, shown_pairs
 from keju.results.compare import Compared, compare
 from keju.results.schema import Comparison, Flip
 from keju.types import Record
@@ -45,8 +45,13 @@ class Comparing:
         runs = [pages.stored(name, request) for name in names if name]
         comparable = len(runs) > 1 or any(len(run.arms) > 1 for run in runs)
         found = self._found(runs) if comparable else None
-        pairs = enumerate(found.comparisons) if found else ()
-        shown = [_shown(pair, runs, labels, number) for number, pair in pairs]
+        shown = shown_pairs(found.comparisons if found else (), labels)
+        for each in shown["pairs"]:
+            flips = each["pair"].flips
+            each["flips"] = [
+                (title, len(own), _rows(each["pair"], own, runs, labels))
+                for title, own in (("view.gained", gained(flips)), ("view.lost", lost(flips)))
+            ]
         return pages.page(
             request,
             "compare.html.j2",
@@ -54,7 +59,7 @@ class Comparing:
             runs=[stored.name for stored in pages.shelf],
             chosen=[stored.name for stored in runs],
             choose=not comparable,
-            pairs=shown,
+            **shown,
             notices=[n.text(labels.language) for n in found.notices] if found else [],
         )
 
@@ -110,14 +115,6 @@ def _side(run: Stored, record: Record, pieces: Any, labels: Labels) -> dict[str,
         "read": shown_reading(first, labels) if first else None,
         "pieces": pieces,
         "error": record.reply.error.kind if record.reply.error else "",
-    }
-
-
-def _shown(pair: Comparison, runs: Sequence[Stored], labels: Labels, number: int) -> dict[str, Any]:
-    """A comparison, made ready for the template."""
-    flips = (("view.gained", gained(pair.flips)), ("view.lost", lost(pair.flips)))
-    return shown_pair(pair, labels, number) | {
-        "flips": [(title, len(own), _rows(pair, own, runs, labels)) for title, own in flips]
     }
 
 

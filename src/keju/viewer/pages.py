@@ -413,19 +413,12 @@ def _facts(record: Record, labels: Labels) -> Iterator[tuple[str, str]]:
 
 
 def _warnings(stored: Stored, shown: list[Glance], labels: Labels) -> Iterator[str]:
-    """What a reader of the page must know, each once."""
+    """What a reader of the page must know about the whole run; exams have their own warnings."""
     results = stored.results
     if results is not None and (ended := fmt.ended_words(results, labels)):
         yield ended
-    seen: set[str] = set()
     for glance in shown:
-        if glance.entry is None:
-            continue
-        for warning in labels.warnings(glance.entry):
-            if warning not in seen:
-                seen.add(warning)
-                yield warning
-        if apart := summary.differing_counts(stored, glance.entry):
+        if glance.entry and (apart := summary.differing_counts(stored, glance.entry)):
             yield labels("view.read_otherwise", n=fmt.count(apart), exam=glance.part.name)
     if stored.index.damaged:
         yield labels("view.damaged", n=fmt.count(stored.index.damaged))

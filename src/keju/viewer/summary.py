@@ -40,6 +40,7 @@ class Glance(NamedTuple):
     entry: Entry | None = None
     early: bool = False
     """A rule stopped it before all was asked."""
+    warnings: tuple[str, ...] = ()
 
     @property
     def rank(self) -> tuple[bool, float]:
@@ -79,6 +80,7 @@ def _of_results(stored: Stored, results: Results, labels: Labels) -> Iterable[Gl
             final=True,
             entry=entry,
             early=entry.stopping is not None and entry.stopping.met and entry.stopping.early,
+            warnings=tuple(labels.warnings(entry)),
         )
 
 
