@@ -33,7 +33,6 @@ from keju.errors import ConfigError, Interrupted, KejuError, Notice, RunIncomple
 from keju.files import read_json
 from keju.interop.watchers import watching
 from keju.judges import judge_stage
-from keju.judges.judge import complete_settings, whole_settings
 from keju.messages import said
 from keju.models.registry import is_local, make_model
 from keju.report.html import write_outputs
@@ -463,6 +462,8 @@ def judge_stored(
     report: bool = True,
 ) -> Finished:
     """Grade a stored run as its own judge did, with `given` and then `flags` laid over that."""
+    from keju.judges.judge import complete_settings, whole_settings
+
     file, settings = run.folder / MANIFEST, dict(flags)
     earlier = whole_settings(run.manifest.graded_by or {})
     if earlier:
