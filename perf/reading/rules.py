@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from keju.benchmarks.base import Exam
-from keju.interop.imports import opencompass_rules as opencompass
+from keju.interop.imports import opencompass
 from keju.types import Sample
 from perf.reading.values import kind_of
 

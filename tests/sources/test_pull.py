@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keju.errors import DataError
-from keju.sources.cache import receipts
+from keju.sources.fetch import receipts
 from keju.sources.folder import HubName, Layout, locate
 from keju.sources.pull import hub_repo, pull
 from tests.sources.hub import COMMIT, TOKEN, FileFault, LoopbackHub

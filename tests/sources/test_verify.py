@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keju.sources.cache import receipts
+from keju.sources.fetch import receipts
 from keju.sources.folder import DataFolder
 from keju.sources.pull import pull
 from keju.sources.verify import Item, Verification, verify

@@ -126,7 +126,7 @@ def _data(flag: str | None) -> Iterator[Check]:
 
 def _folders(work_dir: str | None) -> Iterator[Check]:
     from keju.config.load import runs_folder
-    from keju.sources.cache import cache_root
+    from keju.sources.fetch import cache_root
 
     for name, folder, choice in (
         ("cache folder", cache_root(os.environ), "KEJU_CACHE_DIR"),

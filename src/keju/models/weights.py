@@ -22,7 +22,7 @@ import msgspec
 
 from keju.errors import DataError, did_you_mean
 from keju.files import whole_file
-from keju.sources.cache import cache_root
+from keju.sources.fetch import cache_root
 
 Say = Callable[[str], None]
 """Takes one line about progress."""

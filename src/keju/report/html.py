@@ -21,7 +21,16 @@ from keju.report.judges import judge_rows
 from keju.report.pages import HTML_LANG, Tongues, make_environment
 from keju.report.provenance import MANIFEST_ROWS, main_settings, manifest_leaves
 from keju.report.spread import Spread, Taken
-from keju.results.schema import NO_GOLD, Entry, Results, Row, Timing, Usage, to_document
+from keju.results.schema import (
+    NO_GOLD,
+    Disagreement,
+    Entry,
+    Results,
+    Row,
+    Timing,
+    Usage,
+    to_document,
+)
 from keju.results.score import current_results
 from keju.runs.manifest import Manifest
 from keju.runs.run import REPORT, RESULTS, Run, damage_notices
@@ -156,19 +165,7 @@ def _context(
         "curves": _curves(results, labels) if results.curves else [],
         "several_readers": any(len(family) > 1 for family in families),
         "disagreements": [
-            {
-                "id": row.id,
-                "target": fmt.shorten(row.target, _ANSWER_LIMIT),
-                "readings": [
-                    (
-                        reader,
-                        None if value is None else fmt.shorten(value, _ANSWER_LIMIT),
-                        row.outcomes.get(reader),
-                    )
-                    for reader, value in row.answers.items()
-                ],
-            }
-            for row in disagreements[: fmt.DISAGREEMENTS_SHOWN]
+            _shown_disagreement(row) for row in disagreements[: fmt.DISAGREEMENTS_SHOWN]
         ],
         "disagreement_readers": ",".join(disagreements[0].answers) if disagreements else "",
         "disagreement_total": len(disagreements),
@@ -191,6 +188,19 @@ def _context(
         or any(text.left_out for case in gallery.failures for text in case.texts),
         "success_total": max(right, len(gallery.successes)),
         "version": metadata.version("keju"),
+    }
+
+
+def _shown_disagreement(row: Disagreement) -> dict[str, Any]:
+    """A reply that readers read otherwise, made ready for the template."""
+    readings = [
+        (reader, value and fmt.shorten(value, _ANSWER_LIMIT), row.outcomes.get(reader))
+        for reader, value in row.answers.items()
+    ]
+    return {
+        "id": row.id,
+        "target": fmt.shorten(row.target, _ANSWER_LIMIT),
+        "readings": readings,
     }
 
 
@@ -262,7 +272,7 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
         "usage": _amounts("usage", entry.usage, labels),
         "timing": _amounts("timing", entry.timing, labels),
         "tools": tools,
-        "judge": list(judge_rows(entry.judge, labels)),
+        "judge": list(judge_rows(entry.judge, labels)) if entry.judge else [],
     }
 
 

@@ -28,10 +28,8 @@ def judge_words(judge: Judge | None, labels: Labels) -> str:
     return line
 
 
-def judge_rows(judge: Judge | None, labels: Labels) -> Iterator[tuple[str, str]]:
+def judge_rows(judge: Judge, labels: Labels) -> Iterator[tuple[str, str]]:
     """The same for a page: how often verdicts agree, and how right they are."""
-    if judge is None:
-        return
     yield labels("judge.model"), judge.model
     counts = {"judged": count(judge.judged), "ungraded": count(judge.ungraded)}
     yield labels("judge.judged"), labels("judge.judged_of", **counts)

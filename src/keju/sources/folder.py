@@ -362,7 +362,7 @@ def locate(
         return DataFolder(layout.bundled, layout, origin="bundled")
     if not layout.tables:
         return NoFolder(benchmark, origin="none")
-    from keju.sources.cache import receipts
+    from keju.sources.fetch import receipts
 
     stored = receipts(benchmark, hub, environ)
     for receipt in stored:

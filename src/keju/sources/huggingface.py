@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keju.errors import DataError, MissingExtra
-from keju.sources.cache import Receipt, Stored
-from keju.sources.fetch import Say, host_of
+from keju.sources.fetch import Receipt, Say, Stored, host_of
 from keju.sources.folder import HubRepo, Layout
 
 if TYPE_CHECKING:

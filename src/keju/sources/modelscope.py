@@ -17,8 +17,7 @@ import msgspec
 
 from keju.errors import DataError
 from keju.sources import fetch
-from keju.sources.cache import Receipt, Stored, cache_root
-from keju.sources.fetch import Say, host_of
+from keju.sources.fetch import Receipt, Say, Stored, cache_root, host_of
 from keju.sources.folder import HubRepo, Layout
 
 DEFAULT_ENDPOINT = "https://www.modelscope.cn"

@@ -10,8 +10,7 @@ import msgspec
 
 from keju.errors import DataError
 from keju.sources import fetch, huggingface, modelscope
-from keju.sources.cache import Receipt, cache_root, receipts, write_receipt
-from keju.sources.fetch import Say
+from keju.sources.fetch import Receipt, Say, cache_root, receipts, write_receipt
 from keju.sources.folder import Companions, HubName, HubRepo, Layout
 
 DEFAULT_HUB: HubName = "huggingface"

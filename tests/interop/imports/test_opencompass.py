@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from keju.interop.imports.log import find_task
-from keju.interop.imports.opencompass import rule_of
-from keju.interop.imports.opencompass_rules import decide
+from keju.interop.imports.opencompass import decide, rule_of
 from tests.cli.conftest import Keju
 from tests.interop.imports.conftest import DATA, FIXTURES, Import, exam_of
 

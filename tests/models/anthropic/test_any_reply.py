@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keju.models.anthropic.client import AnthropicModel
-from keju.models.anthropic.gates import gate_of
-from keju.models.anthropic.sampling import Settings
+from keju.models.anthropic.sampling import Settings, gate_of
 from keju.models.anthropic.wire import body_of
 from keju.models.transport import HttpReply
 from keju.types import Prefix, Prompt, Record, Reply, Request, Sampling, Tool, Turn

@@ -9,8 +9,7 @@ import pytest
 from keju.config import TaskConfig
 from keju.config.address import SHORT_NAMES
 from keju.errors import ConfigError
-from keju.models.anthropic.gates import GATES, gate_of
-from keju.models.anthropic.sampling import fit
+from keju.models.anthropic.sampling import GATES, fit, gate_of
 from keju.types import Sampling
 from tests.support.anthropic_schema import MODELS, NEW, OLD
 

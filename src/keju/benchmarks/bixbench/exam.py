@@ -17,8 +17,7 @@ from keju.answers.segments import split_any_thinking
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Reader, Scores, Subset
 from keju.benchmarks.bixbench import agentic, open_answers, readers
 from keju.benchmarks.bixbench.args import AGENTIC_SETTINGS, BixBenchArgs
-from keju.benchmarks.bixbench.data import Capsule, Table, read_table
-from keju.benchmarks.bixbench.facts import (
+from keju.benchmarks.bixbench.data import (
     ERRATA,
     GOLDEN,
     HYPOTHESIS,
@@ -26,6 +25,9 @@ from keju.benchmarks.bixbench.facts import (
     REFERENCES,
     TOOL_TASKS,
     VERSIONS,
+    Capsule,
+    Table,
+    read_table,
 )
 from keju.benchmarks.bixbench.open_answers import EVAL_MODE
 from keju.benchmarks.bixbench.protocols import AGENTIC, PROTOCOLS, BixBenchProtocol

@@ -14,8 +14,13 @@ from keju.config import TaskConfig
 from keju.config.address import ANTHROPIC, messages_address
 from keju.config.address import AS_OF as NAMES_AS_OF
 from keju.errors import ConfigError, EndpointError, Notice, nearest
-from keju.models.anthropic import gates
-from keju.models.anthropic.sampling import UNSTREAMED_TOKENS, Settings, settings_of
+from keju.models.anthropic.sampling import (
+    AS_OF,
+    NO_SAMPLING_SINCE,
+    UNSTREAMED_TOKENS,
+    Settings,
+    settings_of,
+)
 from keju.models.anthropic.wire import PAUSED, Body, Unsendable, body_of, joined, normalise, say
 from keju.models.base import BRIEF, NotReady, fault_text
 from keju.models.openai.client import (
@@ -73,7 +78,7 @@ class AnthropicModel(HttpModel):
         preflight_timeout: float = PREFLIGHT_SECONDS,
     ) -> None:
         key = (api_key or "").strip()
-        old = settings.version < gates.NO_SAMPLING_SINCE
+        old = settings.version < NO_SAMPLING_SINCE
         credentials = {"x-api-key": key} if old else {"Authorization": f"Bearer {key}"}
         super().__init__(
             settings.id,
@@ -187,7 +192,7 @@ class AnthropicModel(HttpModel):
         self._facts |= {
             "api_version": self.settings.version,
             "reported_model": read.model,
-            "table": gates.AS_OF,
+            "table": AS_OF,
             "short_names": NAMES_AS_OF,
             "known": self.settings.gate is not None,
             "reasoning": "summary",
