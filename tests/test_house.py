@@ -25,6 +25,7 @@ LEVELS = (
     ("results",),
     ("report", "viewer", "interop"),
     ("task",),
+    ("plans",),
     ("api",),
     ("cli",),
 )

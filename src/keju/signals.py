@@ -8,8 +8,9 @@ main one, which hears no signal, is interrupted by whoever holds its `Remote`.
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -65,6 +66,30 @@ def calling(call: Callable[[], None], loop: AbstractEventLoop) -> Iterator[None]
                 signal.signal(number, handler)
 
 
+@contextmanager
+def handling(call: Callable[[], None]) -> Iterator[None]:
+    """While it is open, they call a function, between two steps of whatever the thread does.
+
+    Another than the main thread has its remote.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        remote = REMOTE.get()
+        with remote.handling(call) if remote is not None else nullcontext():
+            yield
+        return
+    before = {number: signal.getsignal(number) for number in _wanted()}
+    for number in before:
+        signal.signal(number, lambda *_: call())
+    try:
+        if _heard:
+            call()
+        yield
+    finally:
+        for number, handler in before.items():
+            if handler is not None:
+                signal.signal(number, handler)
+
+
 class Remote:
     """Interrupts work that goes on in a thread of its own, as a signal does in the main one."""
 
@@ -85,6 +110,17 @@ class Remote:
         def post() -> None:
             loop.call_soon_threadsafe(call)
 
+        with self._open(post, call):
+            yield
+
+    @contextmanager
+    def handling(self, call: Callable[[], None]) -> Iterator[None]:
+        """While it is open, an interrupt calls a function in whatever thread it comes from."""
+        with self._open(call, call):
+            yield
+
+    @contextmanager
+    def _open(self, post: Callable[[], None], call: Callable[[], None]) -> Iterator[None]:
         self._call = post
         try:
             if self._calls:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from keju.cli.command import command
 from keju.cli.common import Output, note, print_lines, session_output
 from keju.cli.options import EXAMS, MODEL, PACE, RUN, TOOLS
+from keju.cli.plans import evaluate_plan
 from keju.errors import UsageError
 from keju.messages import said
 
@@ -49,6 +50,9 @@ def evaluate(
 ) -> Output:
     """Sit a model for one or more benchmarks.
 
+    A file with 'models' in place of 'model' is a plan: every model sits every exam, each pair a run
+    of its own, and one report shows all of them. The same command asks only what is new.
+
     Settings come from flags, then -s, then KEJU_<FIELD> variables, then the file; mappings merge
     key by key. A run that stops early is saved, and the command that resumes it is printed.
 
@@ -57,6 +61,7 @@ def evaluate(
     """
     from keju.config.arms import OwnTool
     from keju.config.load import load
+    from keju.config.plan import is_plan
     from keju.models.registry import is_local
 
     if tools:
@@ -67,6 +72,9 @@ def evaluate(
             values = {"place": "--tools", "value": name, "choices": choices, "command": "eval"}
             raise UsageError("cli_not_a_choice", **values)
         settings["arms"] = [{"name": "baseline"}, {"name": "+".join(tools), "tools": tools}]
+    if config is not None and is_plan(config):
+        how = {"dry_run": dry_run, "report": not no_report, "quiet": quiet}
+        return evaluate_plan(config, overrides or [], settings, **how)
     task = load(config, overrides or (), settings, is_local=is_local, say=note)
     if dry_run:
         forecast = _rehearse(task)

@@ -101,6 +101,12 @@ class Watcher:
     ) -> None:
         """A run has its results."""
 
+    def plan_started(self, plan: str, runs: Sequence[str]) -> None:
+        """The runs of a plan are about to begin."""
+
+    def plan_finished(self, plan: str, stop: KejuError | None) -> None:
+        """All runs of a plan are over; `stop` says that not all are complete."""
+
     def close(self) -> None:
         """Let go of files, ports and threads; called once."""
 
@@ -127,17 +133,24 @@ class Watchers(Watcher):
         self, run: str, headlines: Sequence[Headline], complete: bool, stop: KejuError | None
     ) -> None:
         """Tell all of them."""
-        for watcher in [*self._watchers]:
-            try:
-                watcher.finished(run, headlines, complete, stop)
-            except Exception as error:
-                self.drop(watcher, error)
+        self._tell(lambda watcher: watcher.finished(run, headlines, complete, stop))
+
+    def plan_started(self, plan: str, runs: Sequence[str]) -> None:
+        """Tell all of them."""
+        self._tell(lambda watcher: watcher.plan_started(plan, runs))
+
+    def plan_finished(self, plan: str, stop: KejuError | None) -> None:
+        """Tell all of them."""
+        self._tell(lambda watcher: watcher.plan_finished(plan, stop))
 
     def close(self) -> None:
         """Close all of them."""
+        self._tell(lambda watcher: watcher.close())
+
+    def _tell(self, call: Callable[[Watcher], None]) -> None:
         for watcher in [*self._watchers]:
             try:
-                watcher.close()
+                call(watcher)
             except Exception as error:
                 self.drop(watcher, error)
 

@@ -94,6 +94,14 @@ class Rates:
         seconds = last.elapsed - first.elapsed
         return (last.requests - first.requests) / seconds, tokens / seconds
 
+    def pace(self) -> float | None:
+        """Answers a second; None while nothing is known."""
+        span = self._since(RATE_WINDOW)
+        if span is None:
+            return None
+        first, last = span
+        return (last.done - first.done) / (last.elapsed - first.elapsed)
+
     def remaining(self, total: int) -> float | None:
         """Seconds to the end at the present pace; None while nothing is known."""
         span = self._since(ETA_WINDOW)
@@ -191,7 +199,7 @@ class LogDisplay(Display):
 
     def note(self, line: str) -> None:
         """Print a line."""
-        _write_line(self._stream, line)
+        write_line(self._stream, line)
 
     def finish(self) -> None:
         """Print the last state unless it stands there already."""
@@ -267,7 +275,7 @@ class LiveDisplay(Redrawn):
     def note(self, line: str) -> None:
         """Print a line above the panel."""
         if self._live is None:
-            _write_line(self._stream, line)
+            write_line(self._stream, line)
         else:
             self._live.console.print(printable(line))
 
@@ -306,7 +314,8 @@ class LiveDisplay(Redrawn):
         return Group(Text(self._title), bar, *shown)
 
 
-def _write_line(stream: TextIO, line: str) -> None:
+def write_line(stream: TextIO, line: str) -> None:
+    """Print a line at once; what the stream cannot hold is replaced."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(printable(line).encode(encoding, "replace").decode(encoding) + "\n")
     stream.flush()

@@ -316,7 +316,7 @@ class ManifestFile(SessionLog):
             model=config.model,
             complete=False,
             # What another tool asked stays described as it was; Keju's settings were not in force.
-            config=before.config if imported else _storable(config, folder.name),
+            config=before.config if imported else storable(config, folder.name),
             benchmarks=before.benchmarks if imported else described,
             environment=environment(),
             sessions=[*before.sessions],
@@ -405,11 +405,11 @@ def now() -> str:
 
 
 def _storable_judge(config: TaskConfig, judge: JudgeConfig) -> dict[str, Any]:
-    settings: dict[str, Any] = _storable(config.model_copy(update={"judge": judge}), "")["judge"]
+    settings: dict[str, Any] = storable(config.model_copy(update={"judge": judge}), "")["judge"]
     return settings
 
 
-def _storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
+def storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
     """The settings as a manifest keeps them: no secret, and paths that hold from any folder."""
     dumped = config.model_copy(update={"run_id": run_id}).model_dump(
         mode="json", exclude_defaults=True

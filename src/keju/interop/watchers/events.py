@@ -185,6 +185,19 @@ class RunFinished(Event):
     headlines: tuple[HeadlineTold, ...]
 
 
+class PlanStarted(Event):
+    """The runs of a plan are about to begin; `run` is the plan's name."""
+
+    runs: tuple[str, ...]
+
+
+class PlanFinished(Event):
+    """All of them are over."""
+
+    stop: str | None
+    exit_code: int
+
+
 class Dropped(Event):
     """So many lines were not written, since nobody took them in time."""
 
@@ -200,6 +213,8 @@ EVENTS = (
     | Resumed
     | SessionEnded
     | RunFinished
+    | PlanStarted
+    | PlanFinished
     | Dropped
 )
 
@@ -244,6 +259,17 @@ class EventStream(Watcher):
                 headlines=told,
             )
         )
+        self.flush()
+
+    def plan_started(self, plan: str, runs: Sequence[str]) -> None:
+        """Tell of a plan."""
+        self.tell(PlanStarted(at=_now(), run=plan, runs=tuple(runs)))
+        self.flush()
+
+    def plan_finished(self, plan: str, stop: KejuError | None) -> None:
+        """Tell of its end."""
+        code = stop.exit_code if stop is not None else 0
+        self.tell(PlanFinished(at=_now(), run=plan, stop=code_of(stop), exit_code=code))
         self.flush()
 
     def tell(self, event: Event) -> None:

@@ -1,0 +1,94 @@
+"""``keju eval`` with a plan: several models, several exams."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+from keju.cli.common import Output, print_lines
+from keju.messages import said
+
+if TYPE_CHECKING:
+    from keju.plans.flow import FinishedPlan
+
+
+def evaluate_plan(
+    config: str,
+    overrides: list[str],
+    settings: dict[str, Any],
+    *,
+    dry_run: bool,
+    report: bool,
+    quiet: bool,
+) -> Output:
+    """Run a plan, or say what it would ask."""
+    from keju.benchmarks import registry
+    from keju.config.plan import load_plan
+    from keju.models.registry import is_local
+
+    plan = load_plan(
+        config,
+        overrides,
+        settings,
+        exam_name=lambda name: registry.get(name).name,
+        is_local=is_local,
+    )
+    if dry_run:
+        from keju.plans.forecast import forecast
+
+        foreseen = forecast(plan)
+        return Output(foreseen, lambda: _print_forecast(foreseen))
+    from keju.plans.flow import run_plan
+    from keju.report.board import make_board
+
+    finished = run_plan(plan, board=make_board(sys.stderr, quiet=quiet), report=report)
+    problem = ""
+    if finished.error is not None:
+        again = f"keju eval --config {shlex.quote(config)}"
+        problem = finished.error.said + said("resume_with", command=again)
+    return Output(finished.document, lambda: _show(finished), problem, finished.exit_code)
+
+
+def _show(finished: FinishedPlan) -> None:
+    from keju.report.matrix import render_matrix
+    from keju.runs.run import REPORT
+
+    render_matrix(finished.matrix)
+    print_lines(said("next.plan_folder", folder=finished.folder))
+    if (finished.folder / REPORT).is_file():
+        print_lines(said("next.report", report=finished.folder / REPORT))
+
+
+def _print_forecast(document: dict[str, Any]) -> None:
+    from keju.report.format import compact, money
+    from keju.report.table import render_table
+
+    rows = document["runs"]
+    titles = ("run", "board.wanted", "board.known", "board.asked", "board.input", "board.output")
+    render_table(
+        [*(said(title) for title in titles), said("arms.cost")],
+        [
+            (
+                row["run"],
+                row["requests"],
+                row["known"],
+                row["asked"],
+                compact(row["prompt_tokens_estimate"]),
+                None
+                if row["output_tokens_estimate"] is None
+                else compact(row["output_tokens_estimate"]),
+                None if row["cost_estimate"] is None else money(row["cost_estimate"]),
+            )
+            for row in rows
+        ],
+    )
+    for row in rows:
+        for warning in row["warnings"]:
+            print_lines(f"{row['run']}: {warning}")
+    print_lines("", said("board.forecast", asked=document["asked"], known=document["known"]))
+    if document["cost_estimate"] is not None:
+        key = "board.cost"
+        if any(row["asked"] and row["output_tokens_estimate"] is None for row in rows):
+            key = "board.cost_of_input"
+        print_lines(said(key, cost=money(document["cost_estimate"])))

@@ -1,0 +1,307 @@
+"""Several runs at once, a line each: of a plan while it goes on, and of ``keju watch``.
+
+On a terminal the lines are drawn anew in place; in a log there is a line for the whole now and
+then, and one for each run that comes to its end.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
+
+from keju.engine.display import Pause
+from keju.messages import said
+from keju.report.format import UNKNOWN, compact, count, duration, interval, money, percent
+from keju.report.live import LOG_SECONDS, LOG_STEPS, write_line
+from keju.stats.estimate import FEWEST
+from keju.stats.intervals import wilson
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
+
+State = Literal["waiting", "running", "judging", "complete", "incomplete", "failed"]
+OVER: tuple[State, ...] = ("complete", "incomplete", "failed")
+FRAME = 6
+"""Lines of a terminal that are not for runs."""
+
+
+class Line(NamedTuple):
+    """How one run stands."""
+
+    run: str
+    model: str
+    exam: str
+    state: State
+    done: int = 0
+    total: int = 0
+    score: float | None = None
+    """The mean so far."""
+    ends: tuple[float, float] | None = None
+    """Its interval."""
+    errors: int = 0
+    in_flight: int = 0
+    requests: int = 0
+    """Of the present session, like all below."""
+    tokens: int = 0
+    cost: float | None = None
+    retries: int = 0
+    speed: float | None = None
+    """Answers a second."""
+    left: float | None = None
+    """Seconds to the end at the present pace."""
+    pause: Pause | None = None
+    """What holds requests back."""
+    why: str = ""
+    """Why it ended early."""
+    kept: bool = False
+    """It was complete before."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As ``--json`` has it."""
+        own = self._asdict()
+        ends = own.pop("ends")
+        return own | {"ci95": list(ends) if ends else None}
+
+
+def ends_of(score: float, graded: int, repeats: int = 1) -> tuple[float, float] | None:
+    """The interval of a mean so far; None for a few answers."""
+    questions = graded / repeats  # answers to one question are hardly independent
+    return wilson(min(1.0, max(0.0, score)), questions) if questions >= FEWEST else None
+
+
+class Whole(NamedTuple):
+    """All runs together."""
+
+    done: int
+    total: int
+    over: int
+    runs: int
+    errors: int
+    speed: float
+    cost: float | None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds to the end at the present pace; None while it is not known."""
+        return (self.total - self.done) / self.speed if self.speed and self.total else None
+
+
+def whole_of(lines: Sequence[Line]) -> Whole:
+    """All runs together; runs that have not begun count as much as their kin do on average."""
+    costs = [line.cost for line in lines if line.cost is not None]
+    return Whole(
+        done=sum(line.done for line in lines),
+        total=sum(line.total for line in lines),
+        over=sum(line.state in OVER for line in lines),
+        runs=len(lines),
+        errors=sum(line.errors for line in lines),
+        speed=sum(line.speed or 0.0 for line in lines),
+        cost=sum(costs) if costs else None,
+    )
+
+
+def whole_words(lines: Sequence[Line], elapsed: float | None) -> str:
+    """All runs together in one line."""
+    whole = whole_of(lines)
+    words = [said("board.runs", over=whole.over, runs=whole.runs)]
+    words.append(said("board.answers", done=count(whole.done), total=count(whole.total)))
+    if whole.speed:
+        words.append(said("board.speed", n=compact(whole.speed)))
+    if whole.errors:
+        words.append(f"{said('live.errors')} {count(whole.errors)}")
+    if whole.cost is not None:
+        words.append(f"{said('arms.cost')} {money(whole.cost)}")
+    if elapsed is not None:
+        words.append(f"{said('live.elapsed')} {duration(elapsed)}")
+    if whole.left is not None and whole.done < whole.total:
+        words.append(f"{said('live.left')} {duration(whole.left)}")
+    return ", ".join(words)
+
+
+def titles() -> list[str]:
+    """The titles of the columns."""
+    words = ("run", "board.state", "live.done", "headline", "board.rate", "live.errors")
+    return [said(word) for word in (*words, "live.in_flight", "live.left", "arms.cost")]
+
+
+def cells_of(line: Line) -> list[str]:
+    """A line as texts, one for each of the `titles`."""
+    score = UNKNOWN
+    if line.score is not None:
+        ends = f" ({interval(line.ends, 1)})" if line.ends else ""
+        score = percent(line.score, 1) + ends
+    state = said(f"board.{line.state}")
+    if line.state == "running" and line.pause is not None:
+        state = said(f"board.pause.{line.pause}")
+    alive = line.state in ("running", "judging")
+    return [
+        line.run,
+        state,
+        f"{count(line.done)}/{count(line.total)}" if line.total else UNKNOWN,
+        score,
+        compact(line.speed) + "/s" if alive and line.speed is not None else UNKNOWN,
+        count(line.errors) if line.errors else UNKNOWN,
+        count(line.in_flight) if alive else UNKNOWN,
+        duration(line.left) if alive and line.left is not None else UNKNOWN,
+        money(line.cost) if line.cost is not None else UNKNOWN,
+    ]
+
+
+def end_words(line: Line) -> str:
+    """A run that came to its end, in one line."""
+    _, state, done, score, *_ = cells_of(line)
+    told = f"{line.run}: {state}, {done}"
+    told += f", {said('accuracy').lower()} {score}" if line.score is not None else ""
+    return f"{told}; {line.why}" if line.why else told
+
+
+class Board:
+    """Shows several runs; this one shows nothing."""
+
+    def start(self, title: str, lines: Sequence[Line]) -> None:
+        """Begin."""
+
+    def update(self, lines: Sequence[Line], elapsed: float) -> None:
+        """Called a few times a second."""
+
+    def note(self, line: str) -> None:
+        """Print a line that stays; from any thread."""
+
+    def finish(self, lines: Sequence[Line], elapsed: float) -> None:
+        """Show the last state and let go of the terminal."""
+
+
+def make_board(stream: TextIO | None = None, *, quiet: bool = False) -> Board:
+    """The board that suits `stream` (stderr by default)."""
+    stream = stream if stream is not None else sys.stderr
+    if quiet:
+        return Board()
+    if stream.isatty() and os.environ.get("TERM") != "dumb":
+        return LiveBoard(stream)
+    return LogBoard(stream)
+
+
+class _Noted(Board):
+    """Notes come from the threads of runs; they are printed by the one that draws."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._notes: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._over: set[str] = set()
+
+    def note(self, line: str) -> None:
+        """Print it with the next update."""
+        self._notes.put(line)
+
+    def _news(self, lines: Sequence[Line]) -> list[str]:
+        """What is to be said now: notes, and runs that came to their end."""
+        news = []
+        while not self._notes.empty():
+            news.append(self._notes.get())
+        for line in lines:
+            if line.state in OVER and line.run not in self._over:
+                self._over.add(line.run)
+                news += [] if line.kept else [end_words(line)]
+        return news
+
+
+class LogBoard(_Noted):
+    """Plain lines for a file or pipe."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._next, self._step = LOG_SECONDS[0], 0
+
+    def start(self, title: str, lines: Sequence[Line]) -> None:
+        """Print what is about to be asked."""
+        write_line(self._stream, title)
+
+    def update(self, lines: Sequence[Line], elapsed: float) -> None:
+        """Print news, and a line for the whole if one is due."""
+        for line in self._news(lines):
+            write_line(self._stream, line)
+        whole = whole_of(lines)
+        step = whole.over * LOG_STEPS // max(1, whole.runs)
+        if elapsed >= self._next or step > self._step:
+            shortest, longest = LOG_SECONDS
+            self._next = elapsed + min(longest, max(shortest, elapsed / 20))
+            self._step = step
+            write_line(self._stream, whole_words(lines, elapsed))
+
+    def finish(self, lines: Sequence[Line], elapsed: float) -> None:
+        """Print the last news."""
+        for line in self._news(lines):
+            write_line(self._stream, line)
+        write_line(self._stream, whole_words(lines, elapsed))
+
+
+class LiveBoard(_Noted):
+    """A table on a terminal, drawn anew in place."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._live: Live | None = None
+        self._title = ""
+
+    def start(self, title: str, lines: Sequence[Line]) -> None:
+        """Take the terminal's last lines."""
+        from rich.console import Console
+        from rich.live import Live
+
+        self._title = title
+        console = Console(file=self._stream, force_terminal=True, highlight=False, markup=False)
+        self._live = Live(
+            self._drawn(lines, 0.0),
+            console=console,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            vertical_overflow="crop",
+        )
+        self._live.start(refresh=True)
+
+    def update(self, lines: Sequence[Line], elapsed: float) -> None:
+        """Draw the table anew."""
+        if self._live is None:
+            return
+        for line in self._news(lines):
+            self._live.console.print(line)
+        self._live.update(self._drawn(lines, elapsed), refresh=True)
+
+    def finish(self, lines: Sequence[Line], elapsed: float) -> None:
+        """Draw it for the last time."""
+        self.update(lines, elapsed)
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+
+    def _drawn(self, lines: Sequence[Line], elapsed: float) -> RenderableType:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 3, 0, 0))
+        table.add_row(*(Text(title, style="bold") for title in titles()))
+        shown = fitting(lines, self._live.console.height - FRAME if self._live else len(lines))
+        for line in shown:
+            style = "dim" if line.state in ("waiting", *OVER) else ""
+            style = "yellow" if line.pause not in (None, "stopping") else style
+            table.add_row(*(Text(cell, style=style) for cell in cells_of(line)))
+        parts: list[RenderableType] = [Text(self._title), table]
+        if len(shown) < len(lines):
+            parts.append(Text(said("board.more", n=len(lines) - len(shown)), style="dim"))
+        return Group(*parts, Text(whole_words(lines, elapsed)))
+
+
+def fitting(lines: Sequence[Line], room: int) -> list[Line]:
+    """As many lines as there is room for: those that go on first, in the order of all."""
+    if len(lines) <= max(1, room):
+        return list(lines)
+    order = {"running": 0, "judging": 0, "waiting": 1}
+    first = sorted(lines, key=lambda line: order.get(line.state, 2))[: max(1, room)]
+    return [line for line in lines if line in first]

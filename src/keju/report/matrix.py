@@ -1,0 +1,213 @@
+"""Models against exams, in the terminal and as one page that leads to the report of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TextIO
+
+from keju.files import whole_file
+from keju.messages import Language, spoken
+from keju.report import format as fmt
+from keju.report.format import UNKNOWN, Labels
+from keju.report.pages import HTML_LANG, Tongues, make_environment
+from keju.report.pairs import (
+    difference_mark,
+    difference_ticks,
+    p_value,
+    point_ends,
+    points,
+    scale_of,
+)
+from keju.report.table import Cell as TableCell
+from keju.report.table import Column, Screen
+from keju.results.matrix import Cell, Matrix, side_name
+from keju.results.schema import Comparison, Row
+
+DIGITS = 1
+MARKS = {"highest": "*", "tie": "=", "not comparable": "?"}
+"""What stands behind a number in the terminal."""
+
+
+def figure_of(cell: Cell, labels: Labels) -> str:
+    """The number of a cell with its interval: ``63.6 % (60.5–66.6)``; words where it has none."""
+    if cell.value is None and cell.bounds is None:
+        return labels(f"matrix.{cell.state}" if cell.state != "complete" else "no_score")
+    ends = f" ({fmt.interval(cell.ci95, DIGITS)})" if cell.ci95 else ""
+    if cell.value is None:
+        return f"{fmt.interval(cell.bounds, DIGITS)} %"
+    return fmt.percent(cell.value, DIGITS) + ends
+
+
+def lacking(cell: Cell) -> str:
+    """How far an incomplete run is: ``40/120``; empty for one that is complete."""
+    if cell.state != "incomplete":
+        return ""
+    return f"{fmt.count(cell.done)}/{fmt.count(cell.total)}"
+
+
+def standing_words(matrix: Matrix, exam: str, labels: Labels) -> Iterator[str]:
+    """Who is highest in an exam, who ties with it, and who is below, a sentence for each arm."""
+    cells = matrix.of(exam)
+    for best in (cell for cell in cells if cell.standing == "highest"):
+        beside = [cell for cell in cells if cell.arm == best.arm and cell is not best]
+        told = [labels("matrix.highest", name=side_name(best))]
+        for standing in ("tie", "below", "not comparable"):
+            names = [side_name(cell) for cell in beside if cell.standing == standing]
+            if names:
+                listed = labels("list_separator").join(names)
+                told.append(labels(f"matrix.{standing}", names=listed))
+        yield labels("matrix.sentence", exam=exam, words=labels("matrix.separator").join(told))
+
+
+def troubles(matrix: Matrix, labels: Labels) -> Iterator[str]:
+    """The runs that are not complete, each with how far it is and why it ended."""
+    for cell in {cell.run: cell for cell in matrix.cells}.values():
+        if cell.state != "complete":
+            state = labels(f"matrix.{cell.state}")
+            done = f" {lacking(cell)}" if lacking(cell) else ""
+            why = f": {cell.error.text(labels.language)}" if cell.error is not None else ""
+            yield f"{cell.run}: {state}{done}{why}"
+
+
+def render_matrix(matrix: Matrix, *, file: TextIO | None = None, width: int | None = None) -> None:
+    """Print a matrix to `file` (stdout by default)."""
+    labels, screen = Labels(spoken()), Screen(file, width)
+    size = {"models": len(matrix.models), "exams": len(matrix.exams)}
+    screen.line(labels("matrix.title", plan=matrix.plan, **size), style="bold")
+    cells = {(cell.model, cell.arm, cell.exam): cell for cell in matrix.cells}
+    rows: list[list[TableCell]] = []
+    for model, arm in matrix.rows():
+        row: list[TableCell] = [f"{model} · {arm}" if arm else model]
+        for exam in matrix.exams:
+            cell = cells.get((model, arm, exam))
+            parts = [UNKNOWN]
+            if cell is not None:
+                mark = MARKS.get(cell.standing, "")
+                parts = [figure_of(cell, labels) + (f" {mark}" if mark else ""), lacking(cell)]
+            row.append(" ".join(part for part in parts if part))
+        rows.append(row)
+    screen.table([labels("setting.model"), *(Column(exam) for exam in matrix.exams)], rows)
+    if any(cell.standing for cell in matrix.cells):
+        screen.line(labels("matrix.legend"), style="dim")
+    screen.line()
+    for line in troubles(matrix, labels):
+        screen.line(labels("warning", text=line), style="yellow")
+    for notice in matrix.notices:
+        screen.line(labels("warning", text=notice.text(labels.language)), style="yellow")
+    for exam in matrix.exams:
+        for sentence in standing_words(matrix, exam, labels):
+            screen.line(sentence, style="bold")
+    screen.flush()
+
+
+def write_matrix(matrix: Matrix, output: Path, *, language: Language = "en") -> None:
+    """Write the page of a matrix to `output`, whole or not at all."""
+    own, other = Labels(language), Labels("zh" if language == "en" else "en")
+    tongues = Tongues(own, other)
+    contexts = (_context(matrix, labels) for labels in tongues.both)
+    context = tongues.merged(*contexts) | {"t": tongues, "lang": HTML_LANG[language]}
+    with whole_file(output) as file:
+        for part in make_environment().get_template("matrix.html.j2").generate(context):
+            file.write(part.encode("utf-8", "replace"))
+
+
+def _context(matrix: Matrix, labels: Labels) -> dict[str, Any]:
+    """What the template needs in one language."""
+    cells = {(cell.model, cell.arm, cell.exam): cell for cell in matrix.cells}
+    size = {"models": len(matrix.models), "exams": len(matrix.exams)}
+    return {
+        "languages": [(HTML_LANG[own], Labels(own)("language_name")) for own in ("en", "zh")],
+        "plan": fmt.printable(matrix.plan, one_line=True),
+        "subtitle": labels("matrix.subtitle", **size),
+        "troubles": list(troubles(matrix, labels)),
+        "notices": [notice.text(labels.language) for notice in matrix.notices],
+        "exams": [
+            {"name": exam, "anchor": f"exam-{number}"} for number, exam in enumerate(matrix.exams)
+        ],
+        "rows": [
+            {
+                "name": f"{model} · {arm}" if arm else model,
+                "cells": [
+                    _shown(cells[model, arm, exam], labels) if (model, arm, exam) in cells else None
+                    for exam in matrix.exams
+                ],
+            }
+            for model, arm in matrix.rows()
+        ],
+        "sections": [
+            _section(matrix, exam, number, labels) for number, exam in enumerate(matrix.exams)
+        ],
+        "spent": _spent(matrix, labels),
+        "marked": any(cell.standing for cell in matrix.cells),
+        "version": metadata.version("keju"),
+    }
+
+
+def _shown(cell: Cell, labels: Labels) -> dict[str, Any]:
+    standing = cell.standing.replace(" ", "-")
+    words = labels(f"matrix.mark.{cell.standing}") if cell.standing else ""
+    return {
+        "cell": cell,
+        "name": side_name(cell),
+        "figure": figure_of(cell, labels),
+        "lacking": lacking(cell),
+        "state": labels(f"matrix.{cell.state}"),
+        "standing": standing,
+        "standing_words": words,
+        "row": Row(
+            name=cell.model,
+            n=cell.n,
+            accuracy=cell.value,
+            ci95=cell.ci95,
+            outcomes=cell.outcomes,
+            bounds=cell.bounds,
+        ),
+        "protocol": f"{cell.protocol}@{cell.protocol_version}" if cell.protocol else UNKNOWN,
+        "tokens": fmt.compact(cell.spent.input_tokens + cell.spent.output_tokens),
+        "cost": UNKNOWN if cell.spent.cost is None else fmt.money(cell.spent.cost),
+        "time": fmt.duration(cell.spent.seconds),
+    }
+
+
+def _section(matrix: Matrix, exam: str, number: int, labels: Labels) -> dict[str, Any]:
+    pairs = [pair for pair in matrix.comparisons if pair.exam == exam]
+    scale = scale_of(pairs)
+    return {
+        "name": exam,
+        "anchor": f"exam-{number}",
+        "sentences": list(standing_words(matrix, exam, labels)),
+        "cells": [_shown(cell, labels) for cell in matrix.of(exam)],
+        "costs": any(cell.spent.cost is not None for cell in matrix.of(exam)),
+        "ticks": difference_ticks(scale),
+        "pairs": [_pair(pair, scale, labels) for pair in pairs],
+    }
+
+
+def _pair(pair: Comparison, scale: float, labels: Labels) -> dict[str, Any]:
+    p = pair.p if pair.p_holm is None else pair.p_holm
+    return {
+        "title": labels("arms.against", base=pair.base, arm=pair.arm),
+        "pair": pair,
+        "class_": pair.verdict if pair.verdict in ("above", "below") else "tie",
+        "words": f"{points(pair.difference)} ({point_ends(pair.ci95)})",
+        "mark": difference_mark(pair, p, scale),
+        "points": points(pair.difference),
+        "ends": point_ends(pair.ci95),
+        "p": p_value(p),
+        "conclusion": pair.conclusion.text(labels.language),
+        "notices": [notice.text(labels.language) for notice in pair.notices],
+    }
+
+
+def _spent(matrix: Matrix, labels: Labels) -> str:
+    spent = matrix.spent
+    words = labels(
+        "matrix.spent",
+        requests=fmt.count(spent.requests),
+        tokens=fmt.compact(spent.input_tokens + spent.output_tokens),
+    )
+    if spent.cost is not None:
+        words += labels("matrix.cost", cost=fmt.money(spent.cost))
+    return words

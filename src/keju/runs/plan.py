@@ -1,0 +1,84 @@
+"""A plan's own folder beside its runs: which runs there are, and what was made of them.
+
+``runs/weekly/plan.json`` names the runs ``runs/weekly--small--bbh`` and so on, each of which is a
+run like any other. ``results.json`` and ``report.html`` beside it are of the whole. One process at
+a time works on a plan.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from keju.errors import DataError, UsageError, WriteError
+from keju.files import read_json, write_json
+from keju.runs.manifest import MANIFEST
+
+PLAN = "plan.json"
+LOCK = ".lock"
+SCHEMA = 1
+
+
+class PlannedRun(msgspec.Struct, frozen=True):
+    """One pair of a plan."""
+
+    run: str
+    """Its id; its folder stands beside that of the plan."""
+    model: str
+    exam: str
+    """The names of both entries."""
+
+
+class StoredPlan(msgspec.Struct, kw_only=True):
+    """``plan.json``."""
+
+    schema: int = SCHEMA
+    plan: str
+    created: str
+    seconds: float = 0.0
+    """How long all processes have worked on it."""
+    runs: list[PlannedRun] = []
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The plan in `folder`; DataError if it cannot be read."""
+        try:
+            return msgspec.convert(read_json(folder / PLAN), cls)
+        except msgspec.ValidationError as error:
+            raise DataError("plan_damaged", path=folder / PLAN, problem=error) from None
+
+    def write(self, folder: Path) -> None:
+        """Write it whole or not at all."""
+        write_json(folder / PLAN, self)
+
+
+def find_plan(name: str, work_dir: str) -> Path | None:
+    """The folder of a plan, given as a path or by its name; None where there is none."""
+    folders = (Path(name), Path(work_dir) / name)
+    return next((folder for folder in folders if (folder / PLAN).is_file()), None)
+
+
+@contextmanager
+def plan_folder(folder: Path) -> Iterator[None]:
+    """The folder of a plan, made if need be, for one process alone."""
+    if (folder / MANIFEST).is_file():
+        raise UsageError("plan_is_run", folder=folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise WriteError("cli_cannot_write", place=folder, problem=error.strerror) from None
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError("plan_in_use", name=folder.name) from None
+        yield
+    finally:
+        os.close(fd)
