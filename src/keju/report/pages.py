@@ -10,6 +10,7 @@ Attributes hold no elements; they take the first language alone (`plain`).
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -82,8 +83,9 @@ def plain(text: Any) -> str:
     return text.texts[0] if isinstance(text, Pair) else str(text)
 
 
+@cache
 def make_environment(*packages: str) -> Environment:
-    """Templates of the report and, before them, of further packages."""
+    """Templates of the report and, before them, of further packages; compiled once a process."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
