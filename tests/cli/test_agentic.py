@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shlex
+import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +21,9 @@ from keju.solvers.sandbox import sandbox as sandbox_module
 from keju.solvers.sandbox.sandbox import Sandbox
 from tests.benchmarks.bixbench.conftest import flat, write
 from tests.cli.conftest import Keju, Ran
+from tests.solvers.sandbox.test_kernel import PIXEL
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Asked, Plan
+from tests.support.replies import Asked, Plan, Raw
 from tests.support.tools import calling, results_in
 
 ROWS = [
@@ -30,17 +35,7 @@ ROWS = [
 SUM = "import csv\nrows = list(csv.DictReader(open('table.csv')))"
 
 
-async def _works() -> str:
-    async with Sandbox(Settings()) as sandbox:
-        return (await sandbox.probe()).problem
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _needs_a_sandbox() -> None:
-    try:
-        asyncio.run(_works())
-    except Exception as error:
-        pytest.skip(f"no sandbox works here: {error}")
+pytestmark = pytest.mark.usefixtures("_a_sandbox")
 
 
 class Model:
@@ -48,12 +43,23 @@ class Model:
 
     def __init__(self) -> None:
         self.script: Callable[[str, list[str]], Any] = analyst
+        self.refuses: Callable[[str, list[str]], bool] | None = None
         self.bodies: list[dict[str, Any]] = []
 
     def __call__(self, asked: Asked) -> Any:
         self.bodies.append(asked.body)
-        question = next(m["content"] for m in asked.body["messages"] if m["role"] == "user")
-        return self.script(question, results_in(asked))
+        return self.script(question_in(asked), results_in(asked))
+
+    def raw(self, asked: Asked, attempt: int) -> Raw | None:
+        """A refusal of the endpoint."""
+        data = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}"
+        if self.refuses is None or not self.refuses(question_in(asked), results_in(asked)):
+            return None
+        return Raw(data=data)
+
+
+def question_in(asked: Asked) -> str:
+    return str(next(m["content"] for m in asked.body["messages"] if m["role"] == "user"))
 
 
 def analyst(question: str, results: list[str]) -> Any:
@@ -71,7 +77,7 @@ def analyst(question: str, results: list[str]) -> Any:
     found = results[-1].splitlines()[-1].strip("'")
     if "<hypothesis>" in question:
         found = "False"
-    elif "(A)" in question:
+    if "(A)" in question:
         options = [line for line in question.splitlines() if line[:1] == "(" and line[2:3] == ")"]
         known = "13.5" if "mean" in question else found
         found = next(line[1] for line in options if known in line)
@@ -107,14 +113,15 @@ def env(
     """The command with two capsules and the scripted model."""
     make_data(tmp_path / "data" / "bixbench")
     monkeypatch.setenv("KEJU_DATA_DIR", str(tmp_path / "data"))
-    with FaultyEndpoint(Plan(answers=model)) as endpoint:
+    with FaultyEndpoint(Plan(answers=model, raw=model.raw)) as endpoint:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
         yield keju
 
 
-def sit(env: Keju, *more: str, **settings: Any) -> Ran:
+def sit(env: Keju, *more: str, rollouts: int = 1, **settings: Any) -> Ran:
     args = json.dumps({"mode": "agentic", **settings})
-    return env("vf-eval", "bixbench", "-a", args, "-n", "-1", "-r", "1", "--json", *more)
+    numbers = ("-n", "-1", "-r", str(rollouts))
+    return env("vf-eval", "bixbench", "-a", args, *numbers, "--json", *more)
 
 
 def entry(ran: Ran) -> dict[str, Any]:
@@ -132,11 +139,31 @@ def stops(ran: Ran) -> list[str]:
     return [record["reply"]["episode"]["stop"] for record in records(ran)]
 
 
-def test_the_line_of_the_readme_works(env: Keju) -> None:
-    line = '{"mode": "agentic", "max_episodes": 2, "max_turns": 10}'
-    ran = env("vf-eval", "bixbench", "-a", line)
-    assert ran.code == 0, ran.err
-    assert "mode=agentic" in ran.out
+def test_every_command_of_the_environment_s_page(
+    env: Keju, model: Model, seeds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page's own text, with capsules in KEJU_DATA_DIR: the agentic command works as well."""
+    page = (seeds / "verifiers-bixbench.md").read_text("utf-8")
+    lines = "\n".join(re.findall(r"```bash\n(.*?)```", page, re.DOTALL)).splitlines()
+    model.script = lambda question, results: (
+        analyst(question, results) if "tools" in model.bodies[-1] else "B"
+    )
+    asked = 0
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["export"]:
+            monkeypatch.setenv(*words[1].split("=", 1))
+        elif words:
+            assert words[:4] == ["uv", "run", "vf-eval", "bixbench"]
+            ran = env(*words[2:])
+            assert ran.code == 0, (line, ran.err)
+            assert ("mode=agentic" in ran.out) == ("agentic" in line)
+            assert ("reward/avg=" in ran.out) == ("-s" in words)
+            asked += 1
+    assert asked == 8
+    episodes = [path.parent.name for path in Path("runs").glob("*/episodes/*/notebook.ipynb")]
+    ids = Counter(name.rpartition(".")[0] for name in episodes)
+    assert ids == {"bixbench_bix-1-q1": 3, "bixbench_bix-1-q2": 3}
 
 
 @pytest.mark.parametrize(
@@ -145,6 +172,7 @@ def test_the_line_of_the_readme_works(env: Keju) -> None:
         ({}, 3),
         ({"answer_mode": "open"}, 3),
         ({"question_source": "hypothesis", "answer_mode": "open"}, 2),
+        ({"question_source": "hypothesis"}, 2),
     ],
 )
 def test_a_model_that_analyses_is_right(env: Keju, settings: dict[str, Any], n: int) -> None:
@@ -154,6 +182,77 @@ def test_a_model_that_analyses_is_right(env: Keju, settings: dict[str, Any], n: 
     ran = sit(env, **settings)
     assert entry(ran)["outcomes"]["correct"] == n
     assert stops(ran) == ["submitted"] * n
+
+
+def test_a_majority_of_rollouts_is_right_where_one_is_not(env: Keju, model: Model) -> None:
+    """Of three rollouts of each question one submits another option, as in the paper's vote."""
+    begun: Counter[str] = Counter()
+
+    def wavers(question: str, results: list[str]) -> Any:
+        begun[question] += not results
+        said = analyst(question, results)
+        (call,) = said["message"]["tool_calls"]
+        if call["function"]["name"] == "submit_answer" and begun[question] == 2:
+            right = json.loads(call["function"]["arguments"])["answer"]
+            return calling(("submit_answer", {"answer": "B" if right == "A" else "A"}))
+        return said
+
+    model.script = wavers
+    ran = sit(env, "-c", "1", rollouts=3, max_episodes=2)
+    metrics = entry(ran)["metrics"]
+    assert metrics["accuracy"]["value"] == pytest.approx(2 / 3)
+    assert (metrics["majority_vote"]["value"], metrics["majority_vote"]["n"]) == (1.0, 2)
+    assert Counter(stops(ran)) == {"submitted": 6}
+    assert len(list(Path(ran.json["folder"]).glob("episodes/*/notebook.ipynb"))) == 6
+
+
+def test_an_episode_that_the_endpoint_ended_is_worked_on_again_later(
+    env: Keju, model: Model
+) -> None:
+    model.refuses = lambda question, results: "mean" in question and len(results) == 2
+    broken = sit(env, "--run-id", "r")
+    assert broken.code == 4
+    outcomes = json.loads(broken.out)["benchmarks"][0]["outcomes"]
+    assert (outcomes["correct"], outcomes["error"]) == (2, 1)
+    assert Counter(stops(broken)) == {"submitted": 2, "provider_error": 1}
+    model.refuses, before = None, len(model.bodies)
+    resumed = sit(env, "--run-id", "r")
+    assert entry(resumed)["outcomes"]["correct"] == 3
+    asked = [
+        body for body in model.bodies[before:] if "tools" in body and len(body["messages"]) > 1
+    ]
+    assert all("mean of column a" in json.dumps(body) for body in asked)
+    assert stops(resumed)[-1] == "submitted"
+
+
+def test_capsules_may_be_zip_files(env: Keju) -> None:
+    place = Path("data/bixbench/capsules")
+    for short in ("bix-1", "bix-2"):
+        shutil.make_archive(str(place / short), "zip", place / short)
+        shutil.rmtree(place / short)
+    ran = sit(env, answer_mode="open")
+    assert entry(ran)["outcomes"]["correct"] == 3
+    left_out = [record["reply"]["episode"]["facts"]["data"]["left_out"] for record in records(ran)]
+    assert left_out == [["Notebook/solution.ipynb"]] * 3
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_pictures_are_shown_where_the_settings_say_so(env: Keju, model: Model, shown: bool) -> None:
+    draw = f"from IPython.display import Image; import base64\nImage(base64.b64decode('{PIXEL}'))"
+
+    def draws(question: str, results: list[str]) -> Any:
+        done = calling(("submit_answer", {"answer": "42"}))
+        return done if results else calling(("edit_cell", {"contents": draw}))
+
+    model.script = draws
+    ran = sit(env, max_episodes=1, answer_mode="open", images=shown)
+    parts = [part for message in model.bodies[-1]["messages"] for part in message["content"] or ()]
+    urls = [
+        part["image_url"]["url"] for part in parts if isinstance(part, dict) and "image_url" in part
+    ]
+    assert [url[:22] for url in urls] == ["data:image/png;base64,"] * shown
+    assert ("AVOID USING PLOTS" in json.dumps(model.bodies[-1])) is not shown
+    assert records(ran)[0]["reply"]["episode"]["facts"]["images"] == 1
 
 
 def test_the_episode_is_kept_with_its_notebook_and_its_facts(env: Keju) -> None:
