@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -37,6 +38,8 @@ EXCERPT: Final = 160
 LOOKED_AT: Final = 20
 """Other runs in which a question is looked for, the newest first."""
 _ANSWER: Final = 60
+# Templates that pages are made of, e.g. ``run.html.j2``, not those of reports and figures.
+_OF_PAGES = re.compile(r"(?!report|comparison|page|figure|filters).*\.j2")
 _FOLDED: Final = 2_000
 """Characters of a part of the prompt above which it is opened by a click."""
 
@@ -49,8 +52,8 @@ class Pages:
         self._environment = make_environment("keju.viewer")
         self._environment.filters["query"] = urlencode
         self._environment.filters["breakable"] = breakable
-        for name in ("runs", "run", "samples", "sample", "live", "problem"):
-            self._environment.get_template(f"{name}.html.j2")  # compiled before the first visit
+        for name in filter(_OF_PAGES.fullmatch, self._environment.list_templates()):
+            self._environment.get_template(name)  # compiled before the first visit
         self._labels: dict[Language, Labels] = {"en": Labels("en"), "zh": Labels("zh")}
 
     # --- what all pages share

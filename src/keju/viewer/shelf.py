@@ -23,6 +23,8 @@ from keju.viewer.index import Details, Index, Part, Place, Places
 State = Literal["running", "complete", "incomplete", "imported"]
 PATIENCE = 0.3
 """Seconds that a page waits for the data of exams; without it a list has no subsets yet."""
+LONG = 20_000
+"""Replies above which a first page comes without what only the exam's data tells."""
 STILL_FRESH = 60.0
 """Seconds after its last line for which a run that has not ended counts as going on."""
 
@@ -139,8 +141,11 @@ class Stored:
         return Questions(self.run, self._data_dir)
 
     def wait_for_questions(self) -> None:
-        """Load the exams behind the page, which waits for them a short while."""
-        if not self.questions_are_loaded:
+        """Load the exams behind the page, which waits for them a short while.
+
+        Of a long run it does not: ordering its replies would take a further pass.
+        """
+        if not self.questions_are_loaded and len(self.index) <= LONG:
             loading = threading.Thread(target=self.questions, daemon=True)
             loading.start()
             loading.join(PATIENCE)
