@@ -128,6 +128,7 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
     if not asks:
         jobs = make_jobs(graded)
     model = make_model(config)
+    _check_executor(config, jobs)
     stage = judge_stage(config if asks else graded, jobs)
     if stage is not None and asks:
         stage.check()
@@ -242,6 +243,7 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     config, stored = _resumed(config)
     jobs = make_jobs(config)
     model = make_model(config)
+    _check_executor(config, jobs)
     _equip(config, jobs, Path(config.work_dir))
     for job in jobs:
         job.solver.check(model)
@@ -260,6 +262,14 @@ def rehearse(config: TaskConfig) -> Rehearsal:
         return Rehearsal(jobs, 0, said)
     recalled = _recalled(file, JobRequests(jobs), folder / FILE, said.append)
     return Rehearsal(jobs, recalled.count, said)
+
+
+def _check_executor(config: TaskConfig, jobs: Sequence[Job]) -> None:
+    """Refuse what a cluster cannot do, where one is to work on the task."""
+    if config.executor != "local":
+        from keju.engine.cluster.crew import check_executor
+
+        check_executor(config, jobs)
 
 
 def _equip(config: TaskConfig, jobs: Sequence[Job], folder: Path) -> list[Notice]:
@@ -363,7 +373,12 @@ def _resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) ->
     key = ""
     if config.api_key is not None and not os.environ.get(provider_of(config.model).key_variable):
         key = " --api-key YOUR_KEY"
-    return f"keju eval --config {shlex.quote(str(folder / MANIFEST))} --resume{key}"
+    who = ""
+    if config.executor == "ray":
+        settings = config.ray.model_dump(exclude_defaults=True)
+        told = f" --ray {shlex.quote(json.dumps(settings))}" if settings else ""
+        who = f" --executor ray{told}"
+    return f"keju eval --config {shlex.quote(str(folder / MANIFEST))} --resume{who}{key}"
 
 
 class FinalErrors(RunIncomplete):

@@ -35,7 +35,7 @@ BYTES_PER_TOKEN = 4
         "judge",
         TOOLS: "arms agent sandbox unsafe_no_sandbox",
         PACE: "eval_batch_size timeout attempts retry_interval rpm tpm give_up_after error_limit "
-        "budget price",
+        "budget price executor ray ray_address",
         RUN: "work_dir run_id resume replace use_cache language events metrics_port otel",
     },
 )

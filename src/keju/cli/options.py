@@ -292,6 +292,14 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("error_limit", "SHARE", "Share of errors above which the exit code is 4.", float),
         _setting("budget", MAPPING, "Hard limits: requests=N, tokens=N, cost=X, seconds=S."),
         _setting("price", MAPPING, "Money a million tokens: input=X, output=Y."),
+        _setting("executor", "WHO", "Who asks: local (this process) or ray (actors of a cluster)."),
+        _setting("ray", MAPPING, "The cluster: actors=N, cpus=N, gpus=N, patience=SECONDS."),
+        Option(
+            "ray_address",
+            "WHERE",
+            "Cluster of Ray: auto (the one that is there), local (a new one) or HOST:PORT.",
+            field="ray.address",
+        ),
     ),
     RUN: (
         _setting("run_id", "ID", "Name of the run; one that exists is resumed, and may only grow."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keju.config.arms import Agent, Arm, Sandbox, Server
+from keju.config.cluster import Ray
 from keju.config.endpoints import Endpoint
 from keju.config.strict import variable_name
 from keju.config.task import (
@@ -27,6 +28,7 @@ __all__ = [
     "GenerationConfig",
     "JudgeConfig",
     "Price",
+    "Ray",
     "Sandbox",
     "Server",
     "TaskConfig",

@@ -21,6 +21,7 @@ from pydantic import (
 
 from keju.config.address import full_name
 from keju.config.arms import Agent, Arms, Sandbox
+from keju.config.cluster import Ray
 from keju.config.endpoints import Endpoint, as_endpoints, distinct
 from keju.config.patterns import compiled
 from keju.config.strict import (
@@ -388,6 +389,11 @@ class TaskConfig(StrictSettings):
     sandbox: Sandbox = Sandbox()
     """Where code that a model writes runs."""
 
+    executor: Literal["local", "ray"] = "local"
+    """Who asks: this process, or actors on a cluster of Ray."""
+    ray: Ray = Ray()
+    """Which cluster, and how many actors."""
+
     work_dir: str = "runs"
     run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
     use_cache: str | None = None
@@ -465,6 +471,8 @@ class TaskConfig(StrictSettings):
             raise ConfigError("config_two_rules")
         if self.arms and self.stops_early:
             raise ConfigError("config_rule_with_arms")
+        if self.executor != "ray" and self.ray != Ray():
+            raise ConfigError("config_ray_without_executor", path="ray")
         for name in self.dataset_args:
             if name not in self.datasets:
                 hint = did_you_mean(name, self.datasets)

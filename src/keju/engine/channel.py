@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from keju.config import Budget, TaskConfig
 from keju.engine.company import NOTHING, Carried, Company, Moved
-from keju.engine.display import Pause
+from keju.engine.display import ActorStanding, Pause
 from keju.engine.limits import Meter, Pace, Rates, Spending
 from keju.engine.presence import Presence, nobody_there
 from keju.engine.watching import WORK, Attempt, Follower
@@ -120,6 +120,18 @@ class Channel(Presence):
         self._refusals = 0
         self._bad_requests = 0
 
+    def facts(self) -> dict[str, Any]:
+        """What determines the replies, for the manifest: never a secret."""
+        return self.model.facts()
+
+    def standings(self) -> tuple[ActorStanding, ...]:
+        """How the actors stand, where there are any."""
+        return ()
+
+    def statistics(self) -> dict[str, Any]:
+        """What the session was like beside its requests, for the manifest."""
+        return {}
+
     @property
     def pause(self) -> Pause | None:
         """What keeps the channel from sending more."""
@@ -194,14 +206,17 @@ class Channel(Presence):
         check: Callable[[Reply], Reply] | None = None,
         *,
         within: float | None = None,
+        attempts: int | None = None,
     ) -> Exchange:
         """The reply to `request`; whoever asks holds a slot.
 
         A fault that may pass is followed by another attempt, as many as the limits allow. A fault
         that remains is the reply's `error`. Raises what stop_reason the channel, if anything did.
         `check` sees each reply that came and may make a fault of it. `within` are the seconds that
-        all attempts may take, waits apart; none is begun when they are over.
+        all attempts may take, waits apart; none is begun when they are over. `attempts` are the
+        most, where they are not those of the limits.
         """
+        most = attempts or self.limits.attempts
         carried, seconds = NOTHING, 0.0
         faults: tuple[Fault, ...] = ()
         if self.company.carried:
@@ -238,7 +253,7 @@ class Channel(Presence):
                     break
                 tried = sum(each.sent for each in (*faults, fault))
                 # A request that never reached the endpoint is no attempt.
-                over = carried.attempts + tried >= self.limits.attempts
+                over = carried.attempts + tried >= most
                 if over or (within is not None and seconds >= within):
                     break
                 if self.stop_reason is not None:

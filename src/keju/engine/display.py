@@ -26,6 +26,15 @@ class ArmStanding(NamedTuple):
     cost: float | None
 
 
+class ActorStanding(NamedTuple):
+    """How one actor of a cluster stands."""
+
+    node: str
+    """Where it works; empty while it does not."""
+    answered: int
+    """Answers of all actors that had its place."""
+
+
 class Standing(NamedTuple):
     """How one exam stands."""
 
@@ -67,6 +76,8 @@ class Progress:
     pause: Pause | None = None
     """The same as a word that programs can read."""
     retries: int = 0
+    actors: tuple[ActorStanding, ...] = ()
+    """Where a cluster works on the run."""
     unasked: int | None = None
     """Answers that nobody has begun to ask for, of those that may be asked for now; None before
     the first."""

@@ -302,6 +302,12 @@ class Spending(Meter):
         if self.account is not None:
             self.account.unsent()
 
+    @property
+    def room(self) -> int | None:
+        """Requests that the budget still pays for; None where it does not count them."""
+        most = self._budget.requests
+        return None if most is None else most - self._already.requests - self.requests
+
     def average_tokens(self) -> float:
         """Tokens of a reply so far; 0 before the first one."""
         return self.tokens / self.replies if self.replies else 0.0

@@ -172,15 +172,20 @@ class Engine:
                     if error is channel.stop_reason:
                         return  # the unit has no record, so that a resumed run asks it
                     raise
-                if len(exchange.reply.text) > LONG_TEXT and not exchange.readings:
-                    grade = partial(job.grade, unit.number // job.epochs, exchange.reply)
-                    exchange = exchange._replace(readings=await _aside(grade))
+                exchange = await self._read_aside(unit, exchange)
                 # Its record is there before the slot sends again.
                 await self._written([(unit, request, exchange)])
                 if not channel.may_stay:
                     return  # somebody else needs the slot, and there is a worker in waiting
         finally:
             channel.leave()
+
+    async def _read_aside(self, unit: Unit, exchange: Exchange) -> Exchange:
+        """`exchange`, read where its reply is long; a short one is read when it is written."""
+        if len(exchange.reply.text) <= LONG_TEXT or exchange.readings:
+            return exchange
+        grade = partial(unit.job.grade, unit.number // unit.job.epochs, exchange.reply)
+        return exchange._replace(readings=await _aside(grade))
 
     def _written(self, replies: Iterable[Answered]) -> asyncio.Future[None]:
         """Done when these replies are on disk; those that come at the same time go together."""
@@ -288,7 +293,7 @@ def run_session(
         share = SHARE.get()
         if share is not None and share.purse is not None and journal.path.name != VERDICTS:
             spending.account = share.purse.open(share.run, spending)
-        channel = Channel(model, Limits.of(config, model), spending, seed=config.seed)
+        channel, kind = _executor(config, model, spending, display)
         lacking = [job for job, known in zip(jobs, recalled.done, strict=True) if known.count(0)]
         facts = SessionFacts(
             run=journal.path.parent.name,
@@ -311,7 +316,7 @@ def run_session(
             set[Where](),
             None if random_order else expected_lengths(recalled.lengths),
         )
-        engine = Engine(
+        engine = kind(
             channel,
             map(order, chain([first], asked)),
             journal,
@@ -322,6 +327,18 @@ def run_session(
         return run_loop(lambda: session.run(engine), session.interrupt_from_outside)
     finally:
         display.finish()
+
+
+def _executor(
+    config: TaskConfig, model: Model, spending: Spending, display: Display
+) -> tuple[Channel, type[Engine]]:
+    """Who asks, and the loop that has it asked: this process, or the actors of a cluster."""
+    if config.executor == "ray":
+        from keju.engine.cluster.crew import Crew
+        from keju.engine.cluster.engine import ClusterEngine
+
+        return Crew(config, model, spending, display.note), ClusterEngine
+    return Channel(model, Limits.of(config, model), spending, seed=config.seed), Engine
 
 
 def _order(
@@ -425,7 +442,7 @@ class _Session:
         await self._channel.open(job.sampling for job in self._jobs)
         for solver, sampling in self._solvers.items():
             await solver.knock(self._channel, sampling)
-        facts = self._channel.model.facts()
+        facts = self._channel.facts()
         self._endpoint = str(facts.get("endpoint", ""))
         self._log.note_endpoint(facts)
         for arm, solver in self._arms.items():
@@ -467,6 +484,8 @@ class _Session:
         )
         if (cost := spent.cost(spent.price)) is not None:
             session.cost = cost
+        if told := channel.statistics():
+            session.cluster = told
         if begun := sum(solver.begun for solver in self._solvers):
             session.episodes_begun = begun
             session.episodes_finished = sum(solver.finished for solver in self._solvers)
@@ -516,6 +535,7 @@ class _Session:
             waiting=channel.waiting_for,
             pause=channel.pause,
             retries=channel.retries,
+            actors=channel.standings(),
             unasked=self._engine.unasked if self._engine is not None else None,
         )
         self._display.update(progress)

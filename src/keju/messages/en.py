@@ -387,6 +387,27 @@ TEXTS: dict[str, str] = {
     "unreadable and are} asked again",
     "stopping": "stopping: {requests} {requests:request|requests} in flight will finish "
     "and be saved; press Ctrl-C again to stop at once",
+    # Ray
+    "config_ray_without_executor": "{path} has no effect without executor ray: give --executor ray",
+    "ray_actor_broken": "an actor broke down when it opened its model ({problem})",
+    "ray_actor_lost": "actor {place} on {node} is lost ({problem}); another one takes its place",
+    "ray_fewer_places": "{places} of {actors} actors have a place at present; the others wait for "
+    "one",
+    "ray_no_actors": "no actor is left: the last one was lost too often ({problem})",
+    "ray_no_cluster": "no cluster of Ray can be joined at {address} ({problem}): start one with "
+    "ray start --head, check the address, set RAY_AUTH_MODE=token where it has a token, or take "
+    "--ray-address local",
+    "ray_no_place": "no node has a place for an actor, which needs {need}; there are {nodes}",
+    "ray_no_room": "this machine has no room for an actor, which needs {need}; it has {nodes}",
+    "ray_no_tools": "executor ray asks questions one by one, and '{name}' lets the model act: "
+    "leave out --executor ray",
+    "ray_node_refuses": "node {node}: {problem}",
+    "ray_nodes_differ": "node {node} has {title} than the others: all nodes of a run need the same",
+    "ray_not_started": "Ray cannot be started here ({problem})",
+    "ray_not_this_model": "executor ray is for endpoints and local models, and '{model}' is "
+    "neither: leave out --executor ray",
+    "ray_other_version": "node {node} has {name} {there} and this process {here}: all nodes need "
+    "the same",
     # config and command line
     "cli_args_without_exam": "--dataset-args needs --datasets, the exam that they are of",
     "cli_args_not_mapping": "--dataset-args: the settings of '{name}' must be a mapping",
@@ -1096,6 +1117,8 @@ LABELS: dict[str, str] = {
     "live.retries": "retries",
     "live.elapsed": "elapsed",
     "live.left": "left",
+    "live.actors": "{actors} {actors:actor|actors} on {nodes} {nodes:node|nodes}",
+    "live.actor_rates": "{rates} answers/s each",
     "live.waiting": "waiting: {why}",
     "resume_with": "; resume with: {command}",
     "wrote": "wrote {file}",

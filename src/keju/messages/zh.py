@@ -337,6 +337,24 @@ TEXTS: dict[str, str] = {
     "otel_failed": "--otel：{problem}；运行继续",
     "damaged_lines_asked_again": "运行记录中有 {lines} 行无法读取，将重新提问",
     "stopping": "正在停止：等待 {requests} 个进行中的请求完成并保存；再按一次 Ctrl-C 立即停止",
+    # Ray
+    "config_ray_without_executor": "没有 executor ray 时 {path} 不起作用：请给出 --executor ray",
+    "ray_actor_broken": "一个 actor 在打开模型时出错（{problem}）",
+    "ray_actor_lost": "节点 {node} 上的 actor {place} 已丢失（{problem}）；由新的 actor 接替",
+    "ray_fewer_places": "{actors} 个 actor 中目前只有 {places} 个有位置；其余的等待空位",
+    "ray_no_actors": "已没有可用的 actor：最后一个丢失次数过多（{problem}）",
+    "ray_no_cluster": "无法加入 {address} 处的 Ray 集群（{problem}）："
+    "请用 ray start --head 启动集群，检查地址，集群有令牌时设置 RAY_AUTH_MODE=token，"
+    "或使用 --ray-address local",
+    "ray_no_place": "没有节点能容纳一个需要 {need} 的 actor；现有 {nodes}",
+    "ray_no_room": "本机无法容纳一个需要 {need} 的 actor；现有 {nodes}",
+    "ray_no_tools": "executor ray 逐题提问，而“{name}”允许模型使用工具：请去掉 --executor ray",
+    "ray_node_refuses": "节点 {node}：{problem}",
+    "ray_nodes_differ": "节点 {node} 与其他节点不同（{title}）：一次运行的所有节点必须一致",
+    "ray_not_started": "无法在本机启动 Ray（{problem}）",
+    "ray_not_this_model": "executor ray 用于接口和本地模型，而“{model}”两者都不是："
+    "请去掉 --executor ray",
+    "ray_other_version": "节点 {node} 的 {name} 版本是 {there}，本进程是 {here}：所有节点必须一致",
     # config and command line
     "cli_args_without_exam": "--dataset-args 需要 --datasets 指明所属的考试",
     "cli_args_not_mapping": "--dataset-args：“{name}”的设置必须是映射",
@@ -967,6 +985,8 @@ LABELS: dict[str, str] = {
     "live.retries": "重试",
     "live.elapsed": "已用时间",
     "live.left": "剩余",
+    "live.actors": "{nodes} 个节点上的 {actors} 个 actor",
+    "live.actor_rates": "每个每秒 {rates} 个回答",
     "live.waiting": "等待：{why}",
     "resume_with": "；继续运行：{command}",
     "wrote": "已写入 {file}",

@@ -102,6 +102,16 @@ class Rates:
         first, last = span
         return (last.done - first.done) / (last.elapsed - first.elapsed)
 
+    def of_actors(self) -> tuple[float, float] | None:
+        """Answers a second of the slowest and of the fastest actor; None while nothing is known."""
+        span = self._since(RATE_WINDOW)
+        if span is None or len(span[0].actors) != len(span[1].actors):
+            return None
+        seconds = span[1].elapsed - span[0].elapsed
+        pairs = zip(span[0].actors, span[1].actors, strict=True)
+        rates = [(now.answered - then.answered) / seconds for then, now in pairs if now.node]
+        return (min(rates), max(rates)) if rates else None
+
     def remaining(self, total: int) -> float | None:
         """Seconds to the end at the present pace; None while nothing is known."""
         span = self._since(ETA_WINDOW)
@@ -129,6 +139,12 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
     if speeds := rates.speeds():
         speed.append(said("live.requests", n=compact(speeds[0])))
         speed.append(said("live.tokens", n=compact(speeds[1])))
+    if snapshot.actors:
+        at_work = [actor.node for actor in snapshot.actors if actor.node]
+        speed.append(said("live.actors", actors=len(at_work), nodes=len(set(at_work))))
+        if paces := rates.of_actors():
+            each = "–".join(dict.fromkeys(map(compact, paces)))
+            speed.append(said("live.actor_rates", rates=each))
     if snapshot.limit:
         speed.append(f"{said('live.in_flight')} {snapshot.in_flight}/{snapshot.limit}")
     if snapshot.retries:

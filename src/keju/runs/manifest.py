@@ -42,8 +42,9 @@ FIXED_FACTS = {
 """Facts of a model that its replies depend on; one run has one of each."""
 TOOLS_HASH = "tools_hash"
 """The fact of an arm that tells its tools from others of the same names."""
-COMMANDS = ("replace", "resume", "events", "metrics_port", "otel")
-"""Settings that say what a command does with a run or who follows it, and nothing about the run."""
+COMMANDS = ("replace", "resume", "events", "metrics_port", "otel", "executor", "ray")
+"""Settings that say what a command does with a run, who follows it and who works on it, and nothing
+about the run."""
 NEVER = sys.maxsize
 """The place in a journal from which scores are believed, where none of them are."""
 
@@ -102,6 +103,8 @@ class StoredSession(msgspec.Struct, kw_only=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | UnsetType = UNSET
+    cluster: dict[str, Any] | UnsetType = UNSET
+    """Where a cluster worked on it: how many actors on how many nodes, and how many were lost."""
     episodes_begun: int | UnsetType = UNSET
     """Where models act: the episodes whose first reply came, and those that came to their end. One
     that a kill broke off starts again on resume."""
