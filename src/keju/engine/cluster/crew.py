@@ -31,8 +31,8 @@ from keju.types import Reply, Request, Sampling
 
 MOST_FAILURES = 5
 """Actors of one place that are lost one after the other without an answer."""
-LONGEST_PAUSE = 15.0
-"""Seconds before another actor is hired for a place."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 15.0
+"""Seconds before another actor is hired for a place; doubled with each that is lost at once."""
 BLOCK = 100
 """Questions that an actor is given at once, at most."""
 
@@ -178,7 +178,7 @@ class Crew(Channel):
                 return
             values = {"place": place + 1, "node": hand.node or "?", "problem": problem}
             self._say(Notice("ray_actor_lost", values).said)
-            await asyncio.sleep(min(LONGEST_PAUSE, 0.25 * 2**failures))
+            await asyncio.sleep(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (failures - 1)))
 
     async def _employ(self, hand: Hand) -> str | None:
         """Have an actor start and work until all is done; why it cannot go on, where it cannot."""

@@ -164,7 +164,7 @@ class Nodes:
         """A new actor; it starts as soon as there is room for it."""
         import ray
 
-        actor: Any = ray.remote(_RayActor)
+        actor: Any = ray.remote(KejuActor)
         options = actor.options(
             num_cpus=need.cpus,
             num_gpus=need.gpus,
@@ -252,7 +252,7 @@ class Hand:
             ray.kill(self._handle)
 
 
-class _RayActor(Actor):
+class KejuActor(Actor):
     """An actor that knows its node."""
 
     async def hello(self) -> dict[str, str]:

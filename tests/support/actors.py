@@ -1,0 +1,113 @@
+"""A cluster that is none: actors in this process, which can be lost at any report."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from keju.config import Ray
+from keju.engine.cluster import crew
+from keju.engine.cluster.actor import Actor
+from keju.engine.cluster.nodes import Lost, Need, Nodes
+from keju.engine.cluster.wire import Report, decode_report
+
+Fate = Callable[["PretendedHand", Report], str]
+"""What becomes of an actor with its next report: ``lost``, ``twice`` (it is told twice), or goes
+on as usual."""
+
+
+class PretendedHand:
+    """The driver's end of an actor in this process."""
+
+    def __init__(self, number: int, fate: Fate) -> None:
+        self.number = number
+        self._actor = Actor()
+        self._fate = fate
+        self._gone = asyncio.Event()
+
+    async def hello(self) -> dict[str, str]:
+        told = await self._actor.hello()
+        return told | {"id": f"node-{self.number}"}
+
+    async def stream(self, method: str, argument: bytes) -> AsyncIterator[bytes]:
+        items = getattr(self._actor, method)(argument)
+        gone = asyncio.ensure_future(self._gone.wait())
+        try:
+            while True:
+                item = asyncio.ensure_future(anext(items, None))
+                await asyncio.wait({item, gone}, return_when=asyncio.FIRST_COMPLETED)
+                if self._gone.is_set():
+                    item.cancel()
+                    raise Lost("gone")
+                data = item.result()
+                if data is None:
+                    return
+                fate = self._fate(self, decode_report(data)) if method == "ask" else ""
+                if fate == "lost":
+                    self._gone.set()
+                    raise Lost("gone")
+                yield data
+                if fate == "twice":
+                    yield data
+        finally:
+            gone.cancel()
+            await items.aclose()
+
+    def stop(self) -> None:
+        asyncio.get_running_loop().create_task(self._actor.stop())
+
+    def dismiss(self) -> None:
+        self._gone.set()
+
+    async def close(self) -> None:
+        """Let go of what the end of a process would."""
+        if self._actor._channel is not None:
+            await self._actor._channel.close()
+
+
+class PretendedNodes(Nodes):
+    """Nodes with these resources."""
+
+    def __init__(self, settings: Ray, resources: list[dict[str, float]], fate: Fate) -> None:
+        super().__init__(settings)
+        self._resources = resources
+        self._fate = fate
+        self.hired: list[PretendedHand] = []
+
+    async def open(self) -> None:
+        pass
+
+    async def resources(self) -> list[dict[str, float]]:
+        return self._resources
+
+    def hire(self, need: Need) -> PretendedHand:  # type: ignore[override]
+        self.hired.append(PretendedHand(len(self.hired), self._fate))
+        return self.hired[-1]
+
+    async def close(self) -> None:
+        for hand in self.hired:
+            await hand.close()
+
+
+@contextmanager
+def pretended(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    nodes: int = 3,
+    fate: Fate = lambda _hand, _report: "",
+) -> Iterator[list[PretendedNodes]]:
+    """While it is open, ``executor: ray`` has actors in this process; yields what was opened."""
+    opened: list[PretendedNodes] = []
+
+    def open_nodes(settings: Ray) -> PretendedNodes:
+        opened.append(PretendedNodes(settings, [{"CPU": 2.0}] * nodes, fate))
+        return opened[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(crew, "Nodes", open_nodes)
+        patch.setattr(crew, "require_ray", lambda: None)
+        patch.setattr(crew, "FIRST_PAUSE", 0.01)
+        yield opened
