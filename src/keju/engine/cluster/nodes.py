@@ -27,7 +27,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from keju.config import Ray
 from keju.engine.cluster.actor import Actor
@@ -85,7 +85,7 @@ class Nodes:
         self.settings = settings
         self.address = settings.address or ("auto" if os.environ.get(ADDRESS) else "local")
         self._thread = _Thread()
-        self._stdout: int | None = None
+        self._streams = _Streams()
         self._before: dict[str, str | None] = {}
         self._folder: Path | None = None
         self._ours = False
@@ -97,22 +97,25 @@ class Nodes:
         require_ray()
         if "ray" in sys.modules and sys.modules["ray"].is_initialized():
             return None  # by whoever calls Keju from Python; it stays theirs
-        self._ours = True
-        self._redirect()  # before the import, which reads the environment
-        local = self.address == "local"
+        local, around = self.address == "local", os.environ.get(ADDRESS, "")
+        place = around if self.address == "auto" and around else self.address
         problem = "no answer"
         try:
             async with asyncio.timeout(self.settings.patience):
+                await _knock(place)
+                self._ours = True
+                self._redirect()  # before the import, which reads the environment
                 return await self._thread.call(self._start if local else self._join)
         except TimeoutError:
             self._hangs = True
         except (Exception, SystemExit) as error:
             problem = _last_line(error)
+        finally:
+            told = self._streams.listen()
+        problem = one_line(f"{problem}: {told}") if told else problem
+        shown = place if place == self.address else f"{ADDRESS}={place}"
         code = "ray_not_started" if local else "ray_no_cluster"
-        address = self.address
-        if address == "auto" and os.environ.get(ADDRESS):
-            address = f"{ADDRESS}={os.environ[ADDRESS]}"
-        raise UsageError(code, address=address, problem=problem)
+        raise UsageError(code, address=shown, problem=problem)
 
     def _start(self) -> None:
         import ray
@@ -134,7 +137,7 @@ class Nodes:
         ray.init(address=self.address, **SILENT)
 
     def _redirect(self) -> None:
-        """Prepare this process: its environment, and where its stdout leads."""
+        """Prepare this process: its environment, and where its streams lead."""
         around = dict(QUIET)
         if self.address == "local":
             self._folder = Path(tempfile.mkdtemp(prefix="keju-ray-", dir=FOLDERS))
@@ -148,10 +151,7 @@ class Nodes:
             around[MODE] = "token" if known else "disabled"
         self._before = {name: os.environ.get(name) for name in around}
         os.environ.update(around)
-        sys.stdout.flush()
-        with suppress(OSError):
-            self._stdout = os.dup(1)
-            os.dup2(2, 1)
+        self._streams.hush()
 
     async def resources(self) -> list[dict[str, float]]:
         """What each node has, in use or not."""
@@ -186,11 +186,7 @@ class Nodes:
                         await self._thread.call(ray.shutdown)
         finally:
             self._thread.end()
-            sys.stdout.flush()
-            if self._stdout is not None:
-                os.dup2(self._stdout, 1)
-                os.close(self._stdout)
-                self._stdout = None
+            self._streams.restore()
             for name, value in self._before.items():
                 if value is None:
                     os.environ.pop(name, None)
@@ -262,6 +258,53 @@ class KejuActor(Actor):
         return told | {"id": ray.get_runtime_context().get_node_id(), "ray": ray.__version__}
 
 
+class _Streams:
+    """Where stdout and stderr of this process lead while Ray is in use.
+
+    hush      while it joins: both to a file, of which the last line may say what is wrong
+    listen    stderr is itself again, and stdout leads there too
+    restore   both are themselves again
+    """
+
+    def __init__(self) -> None:
+        self._own: list[int] = []
+        self._file: BinaryIO | None = None
+
+    def hush(self) -> None:
+        self._flush()
+        self._own = [os.dup(1), os.dup(2)]
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `listen`)
+        for number in (1, 2):
+            os.dup2(self._file.fileno(), number)
+
+    def listen(self) -> str:
+        """The last line that Ray has printed; empty where it has not."""
+        file, self._file = self._file, None
+        if file is None:
+            return ""
+        self._flush()
+        for number in (1, 2):
+            os.dup2(self._own[1], number)
+        with file:
+            file.seek(0)
+            lines = file.read().decode("utf-8", "replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "")
+        return last.rpartition("] ")[2]  # behind the time and the place in Ray's own code
+
+    def restore(self) -> None:
+        self.listen()
+        self._flush()
+        for number, own in enumerate(self._own, 1):
+            os.dup2(own, number)
+            os.close(own)
+        self._own = []
+
+    @staticmethod
+    def _flush() -> None:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+
+
 class _Thread:
     """The one thread that starts Ray, asks it whatever may take long, and ends it."""
 
@@ -305,6 +348,14 @@ class _Thread:
     def end(self) -> None:
         """Let the thread end when it has nothing more to do."""
         self._jobs.put(None)
+
+
+async def _knock(place: str) -> None:
+    """OSError where nobody listens at HOST:PORT: Ray itself would try for a long time."""
+    host, colon, port = place.rpartition(":")
+    if colon and port.isdigit():
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.close()
 
 
 def require_ray() -> None:
