@@ -29,7 +29,7 @@ def main(count: int) -> None:
 
     out = os.dup(1)  # Ray prints to stdout
     os.dup2(2, 1)
-    common = {"include_dashboard": False, "object_store_memory": 80 * 2**20}
+    common: dict[str, Any] = {"include_dashboard": False, "object_store_memory": 80 * 2**20}
     head = {"num_cpus": 0, "_system_config": FAST, **common}
     common |= {"num_cpus": 1, "resources": {"place": 1}}
     cluster = Cluster(initialize_head=True, head_node_args=head)

@@ -96,7 +96,7 @@ def test_every_scalar_field_has_a_variable() -> None:
     nested = {"headers", "model_args", "dataset_args", "generation_config", "budget", "price"}
     for field in TaskConfig.model_fields:
         variable = {f"KEJU_{field.upper()}": "1"}
-        if field in nested | {"judge", "arms", "agent", "sandbox", "endpoints"}:
+        if field in nested | {"judge", "arms", "agent", "sandbox", "endpoints", "ray"}:
             with pytest.raises(ConfigError, match="is a mapping; give it in a file or by its flag"):
                 settings.from_environment(variable)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -34,14 +35,15 @@ class PretendedHand:
 
     async def stream(self, method: str, argument: bytes) -> AsyncIterator[bytes]:
         items = getattr(self._actor, method)(argument)
-        gone = asyncio.ensure_future(self._gone.wait())
+        waits: set[asyncio.Future[Any]] = {asyncio.ensure_future(self._gone.wait())}
         try:
             while True:
                 item = asyncio.ensure_future(anext(items, None))
-                await asyncio.wait({item, gone}, return_when=asyncio.FIRST_COMPLETED)
+                waits.add(item)
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
                 if self._gone.is_set():
-                    item.cancel()
                     raise Lost("gone")
+                waits.discard(item)
                 data = item.result()
                 if data is None:
                     return
@@ -53,7 +55,9 @@ class PretendedHand:
                 if fate == "twice":
                     yield data
         finally:
-            gone.cancel()
+            for each in waits:
+                each.cancel()
+            await asyncio.wait(waits)
             await items.aclose()
 
     def stop(self) -> None:

@@ -91,6 +91,7 @@ def _software() -> Iterator[Check]:
         Extra("agent", ("ipykernel",), "notebooks and Python as tools"),
         Extra("otel", ("opentelemetry.sdk",), "spans and metrics for OpenTelemetry"),
         Extra("view", ("starlette", "uvicorn"), "stored runs in a browser"),
+        Extra("ray", ("ray",), "runs on a cluster of Ray"),
     )
     yield Check("python", True, platform.python_version())
     for package in CORE:

@@ -107,6 +107,12 @@ class ClusterEngine(Engine):
         self._news = asyncio.Event()
         return await super().run()
 
+    @property
+    def unasked(self) -> int | None:
+        """Units of the present queue that no actor has; None before there is one."""
+        left = super().unasked
+        return None if left is None else left + len(self._back) + len(self._over)
+
     def abort(self) -> None:
         """Stop now; what the actors have in their hands is asked again on resume."""
         super().abort()
