@@ -403,6 +403,8 @@ TEXTS: dict[str, str] = {
     "leave out --executor ray",
     "ray_node_refuses": "node {node}: {problem}",
     "ray_nodes_differ": "node {node} has {title} than the others: all nodes of a run need the same",
+    "ray_not_in_plans": "executor ray works on one run at a time, and a plan has several: leave it "
+    "out of the plan",
     "ray_not_started": "Ray cannot be started here ({problem})",
     "ray_not_this_model": "executor ray is for endpoints and local models, and '{model}' is "
     "neither: leave out --executor ray",

@@ -351,6 +351,7 @@ TEXTS: dict[str, str] = {
     "ray_no_tools": "executor ray 逐题提问，而“{name}”允许模型使用工具：请去掉 --executor ray",
     "ray_node_refuses": "节点 {node}：{problem}",
     "ray_nodes_differ": "节点 {node} 与其他节点不同（{title}）：一次运行的所有节点必须一致",
+    "ray_not_in_plans": "executor ray 一次只处理一个运行，而计划包含多个运行：请从计划中去掉",
     "ray_not_started": "无法在本机启动 Ray（{problem}）",
     "ray_not_this_model": "executor ray 用于接口和本地模型，而“{model}”两者都不是："
     "请去掉 --executor ray",

@@ -22,6 +22,7 @@ from keju.engine.cluster.wire import Opened, Report, decode_opened, encode
 from keju.engine.display import ActorStanding, Pause
 from keju.engine.job import Job
 from keju.engine.limits import Spending
+from keju.engine.sharing import SHARE
 from keju.engine.watching import WORK
 from keju.errors import ConfigError, KejuError, Notice, RunIncomplete, UsageError
 from keju.models.base import Model
@@ -374,6 +375,8 @@ def check_executor(config: TaskConfig, jobs: Iterable[Job]) -> None:
     if config.executor != "ray":
         return
     require_ray()
+    if SHARE.get() is not None:
+        raise ConfigError("ray_not_in_plans")
     if kind_of(config.model).names_itself:
         raise ConfigError("ray_not_this_model", model=config.model)
     for job in jobs:
