@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from keju.answers.wordings import ANSWER_COLON
     from keju.api import (
         Figure,
+        Matrix,
         RunResults,
         StoredRun,
         arun_task,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         open_run,
         plot,
         report,
+        run_plan,
         run_task,
         score,
     )
@@ -80,6 +82,7 @@ __all__ = [
     "Interrupted",
     "KejuError",
     "Layout",
+    "Matrix",
     "Mean",
     "Message",
     "MissingExtra",
@@ -130,6 +133,7 @@ __all__ = [
     "prepare_exam",
     "reader",
     "report",
+    "run_plan",
     "run_task",
     "score",
     "words",
@@ -171,6 +175,7 @@ _HOMES = {
     "keju.results.gate": ("GateResult", "gate"),
     "keju.api": (
         "Figure",
+        "Matrix",
         "RunResults",
         "StoredRun",
         "arun_task",
@@ -180,6 +185,7 @@ _HOMES = {
         "open_run",
         "plot",
         "report",
+        "run_plan",
         "run_task",
         "score",
     ),

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from keju.benchmarks import registry
 from keju.config import JudgeConfig, TaskConfig
 from keju.config.load import load, runs_folder
-from keju.errors import UsageError
+from keju.config.plan import load_plan
+from keju.errors import Interrupted, UsageError
 from keju.interop.export import FORMS, export_run, form_of
 from keju.messages import Language
 from keju.models.registry import is_local
+from keju.plans.flow import run_plan as finish_plan
 from keju.report import runs as stored_runs
+from keju.report.board import make_board
 from keju.report.charts import Kind, draw
 from keju.report.comparison import report_comparison
 from keju.report.figure import Figure as Figure
@@ -27,6 +31,7 @@ from keju.report.html import report_run
 from keju.report.live import Posted, Shown, display_for
 from keju.report.runs import RunResults as RunResults
 from keju.report.runs import StoredRun as StoredRun
+from keju.results.matrix import Matrix as Matrix
 from keju.results.score import score_run
 from keju.runs.run import Run
 from keju.signals import REMOTE, Remote
@@ -97,6 +102,21 @@ def _held(finished: Finished) -> RunResults:
     if finished.error is not None:
         raise type(finished.error)(finished.problem)
     return RunResults(finished.results, finished.folder)
+
+
+def run_plan(plan: Mapping[str, Any] | str | Path, *, progress: bool | None = None) -> Matrix:
+    """Let every model of a plan sit every exam; return what all of them come to.
+
+    `plan` is the path of a YAML or JSON file, or a mapping with its keys. What ends one run early
+    ends no other: `complete` of what is returned says whether all are, and the same call goes on.
+    `progress` shows a table of the runs; by default on a terminal. Ctrl-C raises Interrupted.
+    """
+    config = load_plan(plan, exam_name=lambda name: registry.get(name).name, is_local=is_local)
+    quiet = not progress if progress is not None else not sys.stderr.isatty()
+    finished = finish_plan(config, board=make_board(sys.stderr, quiet=quiet))
+    if isinstance(finished.error, Interrupted):
+        raise finished.error
+    return finished.matrix
 
 
 def open_run(run: Named, work_dir: str | None = None) -> StoredRun:

@@ -53,6 +53,9 @@ def test_three_models_and_four_exams_give_one_report_and_a_fourth_model_asks_its
         assert len(links) == 12
         assert all((tmp_path / "runs/weekly" / link).resolve().is_file() for link in links)
         assert "<script" not in page
+        assert keju("report", "weekly", "-o", "elsewhere/all.html").code == 0
+        elsewhere = (tmp_path / "elsewhere/all.html").read_text()
+        assert 'href="../runs/weekly--good--north/report.html"' in elsewhere
         runs = keju("list", "runs", "--json").json["runs"]
         assert "weekly--poor-one--north" in {run["run"] for run in runs}
         assert len(runs) == 12

@@ -25,11 +25,21 @@ def report(
 ) -> Output:
     """Write the report of a run as one HTML file that needs no network.
 
-    Of several runs it is the report of their comparison, as 'keju compare -o' writes it.
+    Of several runs it is the report of their comparison, as 'keju compare -o' writes it; of a plan
+    that of all its runs.
     """
+    from keju.config.load import runs_folder
     from keju.report.comparison import report_comparison
     from keju.report.html import report_run
+    from keju.report.matrix import write_matrix
+    from keju.results.matrix import matrix_of
+    from keju.runs.plan import find_plan
 
+    folder = find_plan(runs[0], str(runs_folder(work_dir))) if len(runs) == 1 else None
+    if folder is not None:
+        matrix = matrix_of(folder, data_dir=data_dir)
+        page = write_matrix(matrix, folder, Path(output) if output else None, language=language)
+        return Output({"plan": folder.name, "report": str(page)}, lambda: _say(page))
     if len(runs) > 1:
         page = report_comparison(
             runs, output, language=language, data_dir=data_dir, work_dir=work_dir

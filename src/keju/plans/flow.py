@@ -16,7 +16,7 @@ from keju.report.matrix import write_matrix
 from keju.results.matrix import Matrix, matrix_of
 from keju.runs.manifest import now
 from keju.runs.plan import PLAN, PlannedRun, StoredPlan, plan_folder
-from keju.runs.run import REPORT, RESULTS
+from keju.runs.run import RESULTS
 
 
 class FinishedPlan(NamedTuple):
@@ -65,7 +65,7 @@ def run_plan(plan: PlanConfig, *, board: Board | None = None, report: bool = Tru
         matrix = matrix_of(folder, errors=errors, data_dir=plan.task.data_dir)
         write_json(folder / RESULTS, matrix.document)
         if report:
-            write_matrix(matrix, folder / REPORT, language=plan.task.language)
+            write_matrix(matrix, folder, language=plan.task.language)
         if watcher is not None:
             watcher.plan_finished(plan.name, stop)
     return FinishedPlan(matrix, folder, stop)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
+
+from msgspec.structs import replace
 
 from keju.files import whole_file
 from keju.messages import Language, spoken
@@ -24,6 +27,7 @@ from keju.report.table import Cell as TableCell
 from keju.report.table import Column, Screen
 from keju.results.matrix import Cell, Matrix, side_name
 from keju.results.schema import Comparison, Row
+from keju.runs.run import REPORT
 
 DIGITS = 1
 MARKS = {"highest": "*", "tie": "=", "not comparable": "?"}
@@ -102,8 +106,20 @@ def render_matrix(matrix: Matrix, *, file: TextIO | None = None, width: int | No
     screen.flush()
 
 
-def write_matrix(matrix: Matrix, output: Path, *, language: Language = "en") -> None:
-    """Write the page of a matrix to `output`, whole or not at all."""
+def write_matrix(
+    matrix: Matrix, folder: Path, output: Path | None = None, *, language: Language = "en"
+) -> Path:
+    """Write the page of the plan in `folder`, there by default; whole or not at all.
+
+    Its links lead from wherever it stands to the reports of the runs.
+    """
+    output = output or folder / REPORT
+    way = os.path.relpath(folder, output.absolute().parent)
+    cells = tuple(
+        replace(cell, report=os.path.normpath(f"{way}/{cell.report}") if cell.report else "")
+        for cell in matrix.cells
+    )
+    matrix = replace(matrix, cells=cells)
     own, other = Labels(language), Labels("zh" if language == "en" else "en")
     tongues = Tongues(own, other)
     contexts = (_context(matrix, labels) for labels in tongues.both)
@@ -111,6 +127,7 @@ def write_matrix(matrix: Matrix, output: Path, *, language: Language = "en") -> 
     with whole_file(output) as file:
         for part in make_environment().get_template("matrix.html.j2").generate(context):
             file.write(part.encode("utf-8", "replace"))
+    return output
 
 
 def _context(matrix: Matrix, labels: Labels) -> dict[str, Any]:
