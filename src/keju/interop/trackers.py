@@ -92,7 +92,10 @@ def log_to_wandb(results: Results, folder: Path) -> str:
             for row in entry.subsets
         ]
         logged.log({"subsets": wandb.Table(columns=columns, data=rows)})
-        return str(Path(logged.dir).parent)
+        place = str(Path(logged.dir).parent)
+    if wandb.run is None:  # nobody else's run goes on: the service writes all of it, and ends
+        wandb.teardown()
+    return place
 
 
 def log_to_mlflow(results: Results, folder: Path) -> str:
