@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -164,7 +165,9 @@ def test_ties_and_doubts_are_counted_and_shown(tmp_path: Path) -> None:
     assert {"judge_ties", "judge_in_doubt", "judge_inconsistent"} <= codes
     told = f"in doubt {JUDGED}, ties {JUDGED}, the same verdict twice 0.00 %"
     assert told in printed(finished.results)
-    assert told in (tmp_path / "r" / "report.html").read_text()
+    page = (tmp_path / "r" / "report.html").read_text()
+    assert f"0.00 % of pairs among 2 repeats; {JUDGED} ties" in page
+    assert re.search(rf"Verdicts in doubt.{{,200}}<td>{JUDGED}</td>", page, re.S)
     scored = to_document(score_run(Run(tmp_path / "r")))
     assert entry(scored)["judge"] == found["judge"]
 

@@ -22,6 +22,7 @@ from keju.errors import ConfigError, DataError, EndpointError
 from keju.judges import exam as exam_module
 from keju.judges import judge as judge_module
 from keju.judges.prompts import Kind
+from keju.report.format import money
 from keju.results.schema import to_document
 from keju.results.score import score_run
 from keju.runs.journal import VERDICTS, Records
@@ -73,6 +74,8 @@ def test_undecided_answers_are_graded_by_the_judge(
     assert judge["usage"]["requests"] == JUDGED
     tokens = judge["usage"]["input_tokens"] * 2 + judge["usage"]["output_tokens"] * 4
     assert judge["cost"] == pytest.approx(tokens / 1e6)
+    page = (tmp_path / "r" / "report.html").read_text()
+    assert money(judge["cost"]) in page.partition("Cost of judging")[2][:200]
     assert found["usage"]["requests"] == SIZE
 
 

@@ -1207,6 +1207,7 @@ LABELS: dict[str, str] = {
     "judge.quality_of": "finds {sensitivity} of {positives} right ones, rejects {specificity} of "
     "{negatives} wrong ones",
     "judge.doubts": "Verdicts in doubt",
+    "judge.cost": "Cost of judging",
     "judge_line": "judged by {model}: answers {judged}, without a verdict {ungraded}",
     "judge_doubts": ", in doubt {doubts}",
     "judge_ties_share": ", ties {ties}",

@@ -1073,6 +1073,7 @@ LABELS: dict[str, str] = {
     "judge.quality_of": "{positives} 个正确答案判对 {sensitivity}，{negatives} 个错误答案判错 "
     "{specificity}",
     "judge.doubts": "存疑的裁决",
+    "judge.cost": "评判费用",
     "judge_line": "评判模型 {model}：评判答案 {judged} 个，没有结论 {ungraded} 个",
     "judge_doubts": "，存疑 {doubts} 个",
     "judge_ties_share": "，平票 {ties} 个",

@@ -55,3 +55,5 @@ def judge_rows(judge: Judge, labels: Labels) -> Iterator[tuple[str, str]]:
         yield labels("judge.quality"), labels("judge.quality_of", **values)
     if judge.doubts:
         yield labels("judge.doubts"), count(judge.doubts)
+    if judge.cost is not None:
+        yield labels("judge.cost"), money(judge.cost)
