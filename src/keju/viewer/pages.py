@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse
 
 from keju.errors import UsageError
 from keju.messages import Language
+from keju.report import curves
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import case_of
@@ -153,6 +154,7 @@ class Pages:
             subsets=tables,
             waiting=not tables and any(g.done for g in shown),
             has_arms=len(stored.arms) > 1,
+            curves=curves.sections(stored.results, labels) if stored.results else [],
         )
 
     def live(self, stored: Stored, language: Language) -> str:
