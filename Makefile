@@ -14,7 +14,7 @@ HF := .venv-hf
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo          install Keju with its embedded model, sit it for a short exam, write a report"
+	@echo "make demo          install Keju with its embedded model, sit it for fresh questions at three difficulties, write a report"
 	@echo "make test          install what the tests need and run the whole suite"
 	@echo "make test-fast     a broad part of the suite in less than a minute on two cores; no ruff, no mypy"
 	@echo "make check         ruff and mypy alone"
@@ -57,7 +57,7 @@ $(AXE): Makefile
 		&& touch $@ || echo "axe-core is not to be had: its tests are skipped"
 
 demo: $(VENV)/.demo
-	$(BIN)/keju eval --model embedded --datasets demo --protocol letters --work-dir demo
+	$(BIN)/keju eval --config examples/demo.yaml
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check

@@ -1,10 +1,14 @@
-"""Which subsets the demo sits: those that the embedded model is above guessing at, when easiest.
+"""Which subset the demo sits: one that the embedded model is above guessing at, when easiest.
 
-`python -m perf.demo_choice` sits the embedded model for every subset of the fresh exam at the
-easiest difficulty, `N` questions each of one seed, in the protocol of the demo. A subset is chosen
-where the lower end of the 95 % interval of its accuracy is above guessing, the best of three blind
-ways: one of the options, the most common answer, and the end of the question given back, which is
-right for words that are sorted already. The demo itself takes another seed.
+`python -m perf.demo_choice` sits the embedded model for the subsets of the fresh exam at the
+easiest difficulty, `N` questions each of one seed, in the protocol of the demo. Left out are
+subsets whose questions are longer than `LONGEST` on average, since the demo has to be over within
+about a minute, and those that have fewer than `N` questions.
+
+A subset is above guessing where the lower end of the 95 % interval of its accuracy is above the
+best of three blind ways: one of the options, the most common answer, and the end of the question
+given back, which is right for words that are sorted already. Of these the demo takes the one with
+the shortest questions, and another seed.
 
 It takes long, and goes on where it was stopped (``--work-dir``).
 """
@@ -15,14 +19,18 @@ import argparse
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import mean
 
 from keju.benchmarks.fresh.making import make_questions
+from keju.benchmarks.fresh.task import Question
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.config import TaskConfig
 from keju.task import run_exams
 
 EASIEST = 0.25
 N, SHOTS, SEED = 200, 16, 1
+LONGEST = 160
+"""Characters of a question."""
 LINE = "{:<42} {:>5} {:>9} {:>9} {:>9} {:>8}  {}"
 
 
@@ -48,14 +56,18 @@ def sit(subset: str, work_dir: Path) -> str:
     guess = max(row.chance or 0.0, *_blind_ways(subset))
     low = row.ci95[0] if row.ci95 else 0.0
     shares = [f"{100 * value:.1f} %" for value in (row.accuracy or 0.0, low, guess)]
-    chosen = "chosen" if low > guess else ""
+    chosen = "above guessing" if low > guess else ""
     seconds = f"{time.perf_counter() - started:.0f} s"
     return LINE.format(subset, row.n, *shares, seconds, chosen).rstrip()
 
 
+def _questions(subset: str) -> list[Question]:
+    return list(make_questions(TASKS[subset], N, seed=SEED, difficulty=EASIEST))
+
+
 def _blind_ways(subset: str) -> tuple[float, float]:
     """The share of the most common answer, and of questions that end with their own answer."""
-    asked = list(make_questions(TASKS[subset], N, seed=SEED, difficulty=EASIEST))
+    asked = _questions(subset)
     common = Counter(question.target for question in asked).most_common(1)[0][1]
     return common / N, sum(question.text.endswith(question.target) for question in asked) / N
 
@@ -70,7 +82,11 @@ def main() -> None:
     for subset in asked.subsets or TASKS:
         space = TASKS[subset].space(EASIEST)
         if space is not None and space < N + SHOTS:
-            print(f"{subset:<42} only {space} questions", flush=True)
+            print(f"{subset:<42} left out: {space} questions", flush=True)
+            continue
+        length = mean(len(question.text) for question in _questions(subset))
+        if length > LONGEST:
+            print(f"{subset:<42} left out: {length:.0f} characters", flush=True)
             continue
         print(sit(subset, asked.work_dir), flush=True)
 

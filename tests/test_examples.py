@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from keju import TaskConfig, run_task
+from keju.cli import main
 from keju.models.scripted import ScriptedModel
 from keju.types import Request
 
@@ -85,3 +86,14 @@ def test_several_numbers_survive_a_resume(tmp_path: Path, monkeypatch: pytest.Mo
     first = sit(SUMMARIES, lambda _: "Vell, May", tmp_path, monkeypatch)
     again = sit(SUMMARIES, lambda _: pytest.fail("asked again"), tmp_path, monkeypatch)
     assert first[0]["metrics"] == again[0]["metrics"]
+
+
+def test_the_demo_has_a_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `make demo` runs it, with a model that knows nothing."""
+    monkeypatch.chdir(tmp_path)
+    words = ("--config", str(EXAMPLES / "demo.yaml"), "--model", "scripted", "--run-id", "demo")
+    assert main(["eval", *words, "-q", "--json"]) == 0
+    results = json.loads(Path("demo/demo/results.json").read_text())
+    (curve,) = results["curves"]
+    assert [point["n"] for point in curve["points"]] == [60, 60, 60]
+    assert curve["points"][-1]["difficulty"] == 1
