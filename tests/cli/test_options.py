@@ -7,12 +7,14 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from keju.cli import COMMANDS as ENTRIES
 from keju.cli.command import COMMANDS, Command, collect, parse, spread
 from keju.cli.options import MAPPING, OPTIONS, Option
-from keju.config import JudgeConfig, TaskConfig
+from keju.config import GenerationConfig, JudgeConfig, TaskConfig
 from keju.config.arms import Sandbox
+from keju.config.cluster import Ray
 from keju.errors import UsageError
 from keju.messages import catalogue
 from tests.cli.conftest import Keju
@@ -66,9 +68,13 @@ def test_every_setting_is_a_field_of_the_configuration() -> None:
     for row in OPTIONS.values():
         if row.field:
             field, _, below = row.field.partition(".")
-            models = {"judge": JudgeConfig.model_fields, "sandbox": Sandbox.model_fields}
+            models: dict[str, type[BaseModel]] = {
+                "judge": JudgeConfig,
+                "sandbox": Sandbox,
+                "ray": Ray,
+            }
             assert field in TaskConfig.model_fields
-            assert not below or below in models.get(field, {"temperature", "max_tokens"})
+            assert not below or below in models.get(field, GenerationConfig).model_fields
     rows = COMMANDS["eval"].rows
     settings = {rows[name].field.partition(".")[0] for name in COMMANDS["eval"].settings}
     assert settings == set(TaskConfig.model_fields)

@@ -38,6 +38,7 @@ COMMANDS = (
     Entry("gate", "keju.cli.gate", "may a run take the place of its baseline?", UNDERSTAND),
     Entry("diff", "keju.cli.diff", "why two scores are not comparable, field by field", UNDERSTAND),
     Entry("view", "keju.cli.view", "stored runs in a browser, live while they go on", UNDERSTAND),
+    Entry("watch", "keju.cli.watch", "runs that go on, live in the terminal", UNDERSTAND),
     Entry("plot", "keju.cli.plot", "runs as a figure: SVG, PNG or PDF", UNDERSTAND),
     Entry("audit", "keju.cli.audit", "why replies of a run were not, or wrongly, read", UNDERSTAND),
     Entry("modes", "keju.cli.modes", "answer-only and chain of thought side by side", UNDERSTAND),

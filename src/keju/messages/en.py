@@ -291,6 +291,7 @@ TEXTS: dict[str, str] = {
     "plan_none": "there is no plan '{name}' in {work_dir}",
     "plan_incomplete": "{part} of {whole} runs of the plan are incomplete",
     "plan_run_unread": "{run}: its results cannot be read: {problem}",
+    "watch_nothing": "there is no plan, run or folder of runs '{name}' (looked in {work_dir} too)",
     "conversation_as_completion": "{name}: protocol '{protocol}' is a conversation and cannot be "
     "sent to a completions endpoint; use --api chat",
     "earlier_results_stay": "{problem}; the earlier results stay as they are until this grading "
@@ -1378,6 +1379,8 @@ LABELS: dict[str, str] = {
     "board.answers": "{done}/{total} answers",
     "board.speed": "{n} answers/s",
     "board.more": "and {n} more",
+    "watch.title": "following {name}",
+    "watch.nothing": "nothing goes on there",
     "board.wanted": "answers",
     "board.known": "there",
     "board.asked": "to ask",

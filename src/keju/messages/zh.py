@@ -261,6 +261,7 @@ TEXTS: dict[str, str] = {
     "plan_none": "{work_dir} 中没有计划 '{name}'",
     "plan_incomplete": "计划的 {whole} 个运行中有 {part} 个未完成",
     "plan_run_unread": "{run}：无法读取其结果：{problem}",
+    "watch_nothing": "没有名为 '{name}' 的计划、运行或运行文件夹（也在 {work_dir} 中找过）",
     "conversation_as_completion": "{name}：协议“{protocol}”是对话，不能发送到 completions 接口；"
     "请使用 --api chat",
     "earlier_results_stay": "{problem}；在本次评分完成之前，先前的结果保持不变",
@@ -1238,6 +1239,8 @@ LABELS: dict[str, str] = {
     "board.answers": "{done}/{total} 个回答",
     "board.speed": "每秒 {n} 个回答",
     "board.more": "另有 {n} 个",
+    "watch.title": "跟踪 {name}",
+    "watch.nothing": "没有正在进行的运行",
     "board.wanted": "回答",
     "board.known": "已有",
     "board.asked": "待问",

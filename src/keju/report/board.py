@@ -59,12 +59,19 @@ class Line(NamedTuple):
     """Why it ended early."""
     kept: bool = False
     """It was complete before."""
+    part: str = ""
+    """Which of its exams and arms, where it has several."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from all other lines."""
+        return f"{self.run} · {self.part}" if self.part else self.run
 
     @property
     def document(self) -> dict[str, Any]:
         """As ``--json`` has it."""
         own = self._asdict()
-        ends = own.pop("ends")
+        ends, _ = own.pop("ends"), own.pop("part")
         return own | {"ci95": list(ends) if ends else None}
 
 
@@ -84,24 +91,32 @@ class Whole(NamedTuple):
     errors: int
     speed: float
     cost: float | None
-
-    @property
-    def left(self) -> float | None:
-        """Seconds to the end at the present pace; None while it is not known."""
-        return (self.total - self.done) / self.speed if self.speed and self.total else None
+    left: float | None
+    """Seconds to the end at the present pace; None while it is not known."""
 
 
 def whole_of(lines: Sequence[Line]) -> Whole:
-    """All runs together; runs that have not begun count as much as their kin do on average."""
+    """All runs together.
+
+    A run that has not begun is as large as another one of the same exam. Where there is none,
+    nobody knows how much is left.
+    """
     costs = [line.cost for line in lines if line.cost is not None]
+    sizes = {line.exam: line.total for line in lines}
+    sizes |= {line.exam: line.total for line in lines if line.total}
+    totals = [line.total if line.state in OVER else sizes[line.exam] for line in lines]
+    done, total = sum(line.done for line in lines), sum(totals)
+    speed = sum(line.speed or 0.0 for line in lines)
+    known = all(totals[n] for n, line in enumerate(lines) if line.state not in OVER)
     return Whole(
-        done=sum(line.done for line in lines),
-        total=sum(line.total for line in lines),
+        done=done,
+        total=total,
         over=sum(line.state in OVER for line in lines),
         runs=len(lines),
         errors=sum(line.errors for line in lines),
-        speed=sum(line.speed or 0.0 for line in lines),
+        speed=speed,
         cost=sum(costs) if costs else None,
+        left=(total - done) / speed if speed and known else None,
     )
 
 
@@ -140,7 +155,7 @@ def cells_of(line: Line) -> list[str]:
         state = said(f"board.pause.{line.pause}")
     alive = line.state in ("running", "judging")
     return [
-        line.run,
+        line.name,
         state,
         f"{count(line.done)}/{count(line.total)}" if line.total else UNKNOWN,
         score,
@@ -155,7 +170,7 @@ def cells_of(line: Line) -> list[str]:
 def end_words(line: Line) -> str:
     """A run that came to its end, in one line."""
     _, state, done, score, *_ = cells_of(line)
-    told = f"{line.run}: {state}, {done}"
+    told = f"{line.name}: {state}, {done}"
     told += f", {said('accuracy').lower()} {score}" if line.score is not None else ""
     return f"{told}; {line.why}" if line.why else told
 
@@ -204,8 +219,8 @@ class _Noted(Board):
         while not self._notes.empty():
             news.append(self._notes.get())
         for line in lines:
-            if line.state in OVER and line.run not in self._over:
-                self._over.add(line.run)
+            if line.state in OVER and line.name not in self._over:
+                self._over.add(line.name)
                 news += [] if line.kept else [end_words(line)]
         return news
 

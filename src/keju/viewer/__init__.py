@@ -5,6 +5,7 @@
     search     words in replies, by DuckDB or by hand
     shelf      the runs of a folder by name, each with its index, results and questions
     summary    what the pages say of a run, made of its results or of what is there so far
+    following  runs that go on, as the lines of ``keju watch``
     pages      what each address shows
     comparing  pages with more than one run on them; `diffing` finds the words that differ
     app        addresses, headers, the token; serving

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ from typing import Literal, NamedTuple
 from keju.engine.job import Job, make_jobs
 from keju.errors import KejuError
 from keju.results.schema import Results, from_document
-from keju.runs.journal import FILE
+from keju.runs.journal import FILE, is_held
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.runs.run import RESULTS, Run
 from keju.types import Record, Sample
@@ -173,20 +172,9 @@ class Stored:
 
 def _written_now(path: Path) -> bool:
     """Whether a process holds the journal, or wrote to it a short while ago."""
-    try:
-        there = path.stat()
-    except OSError:
-        return False
-    if time.time() - there.st_mtime < STILL_FRESH:
-        return True
-    place = f"{os.major(there.st_dev):02x}:{os.minor(there.st_dev):02x}:{there.st_ino}"
     with suppress(OSError):
-        return any(place in line.split() for line in _locks())
+        return time.time() - path.stat().st_mtime < STILL_FRESH or is_held(path)
     return False
-
-
-def _locks() -> list[str]:
-    return Path("/proc/locks").read_text().splitlines()
 
 
 class Shelf:

@@ -76,7 +76,7 @@ def _of_results(stored: Stored, results: Results, labels: Labels) -> Iterable[Gl
             note=headline.note,
             row=_row(entry.full_name, shown.metric, entry.outcomes),
             done=done,
-            total=max(done, _total(stored, Part(entry.name, entry.arm))),
+            total=max(done, total_of(stored, Part(entry.name, entry.arm))),
             final=True,
             entry=entry,
             early=entry.stopping is not None and entry.stopping.met and entry.stopping.early,
@@ -110,7 +110,7 @@ def _so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
             note="",
             row=_row(part.name, metric, outcomes),
             done=done,
-            total=max(done, _total(stored, part)),
+            total=max(done, total_of(stored, part)),
             final=False,
         )
 
@@ -126,7 +126,7 @@ def _row(name: str, metric: Metric, outcomes: Mapping[Outcome, int]) -> Row:
     )
 
 
-def _total(stored: Stored, part: Part) -> int:
+def total_of(stored: Stored, part: Part) -> int:
     """Replies that an exam has in one arm; 0 where it is not known."""
     for exam in stored.manifest.benchmarks:
         if exam.name == part.exam:

@@ -1,0 +1,72 @@
+"""``keju watch``: runs that go on, followed from another terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from keju.cli.command import command
+from keju.cli.common import Output
+from keju.errors import RunIncomplete
+from keju.messages import said
+
+if TYPE_CHECKING:
+    from keju.report.board import Line
+
+PULSE = 0.5
+"""Seconds between two looks."""
+
+
+@command("watch", "keju watch", "keju watch weekly", "keju watch runs/tuesday --once --json")
+def watch(followed: str | None, once: bool, work_dir: str | None, as_json: bool) -> Output:
+    """Follow runs that go on, read-only: a plan, a run, or all that go on in a folder of runs.
+
+    They may be of any process. It ends when they end; their answers, rates, scores with intervals,
+    errors and the time that is left are shown until then. With --json the last look is printed.
+
+    Exit codes: 0 ok, 2 usage, 4 a run has ended incomplete.
+    """
+    from keju.config.load import runs_folder
+    from keju.report.board import OVER, Board, make_board
+    from keju.viewer.following import Following
+
+    following = Following(followed, str(runs_folder(work_dir)))
+    lines, began = following.look(), time.monotonic()
+    watched = {line.run for line in lines if line.state not in OVER}
+    if once or not (watched or following.goes_on):
+        return Output(_document(lines), lambda: _show(lines))
+    board: Board = make_board(sys.stderr if as_json else sys.stdout)
+    board.start(said("watch.title", name=following.title), lines)
+    try:
+        while following.goes_on or any(line.state in ("running", "judging") for line in lines):
+            time.sleep(PULSE)
+            lines = following.look()
+            watched |= {line.run for line in lines if line.state not in OVER}
+            board.update(lines, time.monotonic() - began)
+    finally:
+        board.finish(lines, time.monotonic() - began)
+    lacking = [line for line in lines if line.run in watched and line.state != "complete"]
+    code = RunIncomplete.exit_code if lacking else 0
+    return Output(_document(lines), lambda: None, exit_code=code)
+
+
+def _document(lines: list[Line]) -> dict[str, object]:
+    from keju.report.board import OVER
+
+    running = {line.run for line in lines if line.state not in (*OVER, "waiting")}
+    return {"running": len(running), "runs": [line.document for line in lines]}
+
+
+def _show(lines: list[Line]) -> None:
+    from keju.report.board import cells_of, titles, whole_words
+    from keju.report.table import Column, Screen
+
+    screen = Screen()
+    if lines:
+        columns = [Column(title, "right" if n > 1 else "left") for n, title in enumerate(titles())]
+        screen.table(columns, [cells_of(line) for line in lines])
+        screen.line(whole_words(lines, None))
+    else:
+        screen.line(said("watch.nothing"))
+    screen.flush()
