@@ -76,7 +76,7 @@ def test_without_a_pilot_forecasts_are_guesses_and_say_so(keju: Keju) -> None:
     assert document["cost"]["value"] == pytest.approx(tokens / 1e6)
     shown = keju("plan", QUIZ, "--limit", "50")
     assert "without a pilot the forecasts are guesses" in shown.out
-    assert "--limit 50 --sample random" in shown.out
+    assert f"--datasets {QUIZ} --limit 50 --sample random" in shown.out
     assert "--total 97 --sample random" in keju("plan", QUIZ, "--mde", "0.145").out
 
 
@@ -193,3 +193,16 @@ def test_a_pilot_of_another_exam_is_refused(keju: Keju, endpoint: FaultyEndpoint
     refused = keju("plan", "custom:other", "--pilot", "r")
     assert refused.code == 2
     assert "did not sit 'other'" in refused.err
+
+
+def test_the_protocol_of_the_pilot_counts_where_none_is_named(keju: Keju) -> None:
+    demo = ("--datasets", "demo", "--run-id", "r", "--no-report", "--json")
+    assert keju("eval", "-m", "scripted", "--protocol", "letters", *demo).code == 0
+    own = keju("plan", "demo", "--limit", "2", "--pilot", "r")
+    assert "protocol letters" in own.out
+    assert "--protocol letters --datasets demo --limit 2" in own.out
+    assert "another way" not in own.out
+    other = keju("plan", "demo", "--pilot", "r", "--protocol", "text", "--json").json
+    assert other["protocol"] == "text"
+    assert "plan_other_manner" in [each["code"] for each in other["notices"]]
+    assert "protocol letters in place of text" in other["warnings"][-1]

@@ -79,4 +79,4 @@ def plan(
         **{key: settings[key] for key in wished},
     )
     which = f"--limit {questions:g}" if questions is not None else f"--total {made.questions}"
-    return Output(made, lambda: render_plan(made, which))
+    return Output(made, lambda: render_plan(made, f"--datasets {name} {which}"))

@@ -63,7 +63,7 @@ TEXTS: dict[str, str] = {
     "arms_one_cluster": "the {n} questions with a score in both {arm} and {base} share one "
     "context: they show as little as one question",
     "arms_alike": "{arm} and {base} score the same on every one of {n} questions (95 % interval "
-    "{low:+.1f} to {high:+.1f} points); a difference of less than {high:.1f} points would need "
+    "{low:+.2f} to {high:+.2f} points); a difference of less than {high:.2f} points would need "
     "more questions to show",
     "arms_even": "{arm} and {base} each win as much as the other on {n} questions: "
     "{points:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}); a difference of less than "
@@ -116,6 +116,8 @@ TEXTS: dict[str, str] = {
     "intervals worth believing",
     "plan_first": "the pilot '{pilot}' asked the first questions of each subset and not random "
     "ones, so that others may take more or less",
+    "plan_other_manner": "the pilot '{pilot}' put its questions in another way, {name} {theirs} in "
+    "place of {ours}, so that replies may take more or less",
     "dry_run_until": "a rule says when enough was asked: the figures are the most that can be",
     "reported_models": "the replies come from {models} models by what the endpoint called them: "
     "{counts}",

@@ -59,8 +59,8 @@ TEXTS: dict[str, str] = {
     "arms_one_question": "{arm} 与 {base} 两边都有分数的题目只有一道：一道题说明不了什么",
     "arms_one_cluster": "{arm} 与 {base} 两边都有分数的 {n} 道题共用同一上下文：只相当于一道题，"
     "说明不了什么",
-    "arms_alike": "{arm} 与 {base} 在全部 {n} 道题上得分相同（95 % 区间 {low:+.1f} 至 {high:+.1f} "
-    "个百分点）；要显示不足 {high:.1f} 个百分点的差异，需要更多题目",
+    "arms_alike": "{arm} 与 {base} 在全部 {n} 道题上得分相同（95 % 区间 {low:+.2f} 至 {high:+.2f} "
+    "个百分点）；要显示不足 {high:.2f} 个百分点的差异，需要更多题目",
     "arms_even": "{arm} 与 {base} 在 {n} 道题上互有胜负，相差 {points:+.1f} 个百分点"
     "（95 % 区间 {low:+.1f} 至 {high:+.1f}）；要显示不足 {detectable:.1f} 个百分点的差异，"
     "需要更多题目",
@@ -108,6 +108,8 @@ TEXTS: dict[str, str] = {
     "或用 --model 现在问 {pilot} 题来测量",
     "plan_few": "试点只有 {measured} 条回复：{pilot} 条以上区间才可信",
     "plan_first": "试点 '{pilot}' 问的是每个子集的前几题而非随机题，其他题目的用量可能不同",
+    "plan_other_manner": "试点 '{pilot}' 的提问方式不同：{name} 是 {theirs} 而不是 {ours}，"
+    "用量可能不同",
     "dry_run_until": "何时停止由规则决定：以下数字是上限",
     "reported_models": "按接口报告的名称，回复来自 {models} 个模型：{counts}",
     "other_versions": "读取时所用的版本与运行时不同：{versions}",

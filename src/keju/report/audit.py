@@ -14,6 +14,8 @@ from keju.types import SIGNS
 
 SHOWN = 3
 """Replies that are shown under each cause."""
+SHARED = 10
+"""Questions that are shown of those that all runs fail alike."""
 _END, _ANSWER = 100, 30
 
 
@@ -179,7 +181,10 @@ def _shared(screen: Screen, audit: Audit, labels: Labels) -> None:
     screen.line(labels("audit.shared", runs=", ".join(audit.beside), **values), style="bold")
     names = ("question", "gold", "shared_answer", "known")
     if rows:
-        screen.table([Column(labels(f"audit.{name}"), "left", fold=True) for name in names], rows)
+        columns = [Column(labels(f"audit.{name}"), "left", fold=True) for name in names]
+        screen.table(columns, rows[:SHARED])
+    if len(rows) > SHARED:
+        screen.line(labels("audit.more", n=count(len(rows) - SHARED)), indent=2)
     screen.line()
 
 

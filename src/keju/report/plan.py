@@ -58,7 +58,7 @@ def plan_title(made: Plan, labels: Labels) -> str:
 def render_plan(
     made: Plan, which: str, *, file: TextIO | None = None, width: int | None = None
 ) -> None:
-    """Print a plan to `file` (stdout by default); `which` are the flags that ask so many."""
+    """Print a plan to `file` (stdout by default); `which` are flags for exam and number."""
     labels, screen = Labels(spoken()), Screen(file, width)
     screen.line(plan_title(made, labels))
     screen.line()
@@ -77,7 +77,7 @@ def render_plan(
     screen.table(titles, rows)
     screen.line()
     if made.questions < made.whole:
-        screen.line(f"keju eval --datasets {made.exam} {which} --sample random …")
+        screen.line(f"keju eval --protocol {made.protocol} {which} --sample random …")
         screen.line()
     for line in plan_words(made, labels):
         screen.line(line)

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
+from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.prepare import prepare_exam
 from keju.config import Price
@@ -165,16 +166,21 @@ def plan(
 ) -> Plan:
     """Plan an exam for one goal: a difference to show, money to spend, or a limit; else all of it.
 
-    `limit` is that of each subset, as for an exam that is sat; `pilot` a stored run of the exam.
+    `limit` is that of each subset, as for an exam that is sat; `pilot` a stored run of the exam,
+    whose protocol counts where none is named.
     """
     share = LIKE_SIZE if discordance is None else discordance
     goal = _goal(share, mde=mde, max_cost=max_cost, limit=limit)
     if repeats < 1 or at_once < 1:
         raise UsageError("plan_counts")
-    exam, _ = prepare_exam(
-        name, dataset_args, data_dir=data_folder(data_dir), protocol=protocol, seed=seed
-    )
     run = open_run(path_of(pilot), str(runs_folder(work_dir))) if pilot is not None else None
+    exam, _ = prepare_exam(
+        name,
+        dataset_args,
+        data_dir=data_folder(data_dir),
+        protocol=protocol or _protocol_of(run, name),
+        seed=seed,
+    )
     job = _pilot_job(run, exam, data_dir) if run else None
     price = run.manifest.price if price is None and run else price
     own_price = Price(**price) if isinstance(price, Mapping) else price
@@ -190,7 +196,10 @@ def plan(
     else:
         questions = _limited(exam, limit)
     units = questions * repeats * taken.attempts
-    notices = tuple(_notices(exam, run.manifest if run else None, taken, general, share, deff))
+    notices = (
+        *_notices(exam, run.manifest if run else None, taken, general, share, deff),
+        *(_other_manner(exam, job.exam, run.id) if job and run else ()),
+    )
     rows = {
         n: taken.row(n, minimal_detectable_effect(n, share, deff=deff), repeats, at_once)
         for n in sorted({*(n for n in SIZES if n < whole), questions, whole})
@@ -263,6 +272,25 @@ def _limited(exam: Exam, limit: float | None) -> int:
     if most is None:
         return sum(sizes)
     return sum(min(n, most if isinstance(most, int) else math.ceil(n * most)) for n in sizes)
+
+
+def _protocol_of(run: Run | None, name: str) -> str | None:
+    """The protocol by which a pilot sat the exam; None if it did not, or the name implies one."""
+    exam = registry.get(name)
+    if run is None or name in exam.alias_protocols:
+        return None
+    sat = (each.protocol.name for each in run.manifest.benchmarks if each.name == exam.name)
+    return next(sat, None) or None
+
+
+def _other_manner(exam: Exam, pilot: Exam, run: str) -> Iterator[Notice]:
+    """That the pilot's questions were put in another way than those that are planned."""
+    ours, theirs = ({"protocol": own.protocol.name, **own.settings} for own in (exam, pilot))
+    for name in ours:
+        if ours[name] != theirs.get(name):
+            values = {"name": name, "theirs": theirs.get(name), "ours": ours[name]}
+            yield Notice("plan_other_manner", {"pilot": run} | values)
+            return
 
 
 def _pilot_job(run: Run, exam: Exam, data_dir: str | None) -> Job:
