@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -47,10 +48,25 @@ def test_version_and_module(keju: Keju) -> None:
     assert (ran.returncode, ran.stdout) == (0, f"keju {__version__}\n")
 
 
-def test_without_a_command_the_help_is_shown(keju: Keju) -> None:
+def test_alone_it_says_what_it_is_and_what_to_try(keju: Keju) -> None:
     ran = keju()
-    assert ran.code == 2
-    assert ran.out.startswith("Usage: keju COMMAND")
+    assert (ran.code, ran.err) == (0, "")
+    assert "examines language models" in ran.out
+    steps = [line.strip() for line in ran.out.splitlines() if line.startswith("  keju ")]
+    assert len(steps) == 3
+    assert keju(*shlex.split(steps[0])[1:], "--limit", "2").code == 0
+    assert keju(*shlex.split(steps[2])[1:]).code == 0
+
+
+def test_eval_alone_says_what_it_needs(keju: Keju) -> None:
+    ran = keju("eval")
+    assert (ran.code, ran.out) == (2, "")
+    *_, last = ran.err.splitlines()
+    assert last.startswith("keju: error: 'model' is required")
+    steps = [line.strip() for line in ran.err.splitlines() if line.startswith("  keju eval ")]
+    assert len(steps) == 3
+    assert keju(*shlex.split(steps[0])[1:], "--limit", "2").code == 0
+    assert "keju eval --model" not in keju("eval", "--limit", "3").err
 
 
 def all_commands() -> list[tuple[str, ...]]:

@@ -141,7 +141,7 @@ def test_the_terminal_speaks_chinese_and_documents_stay_english(
     for words in ("协议 text@1", "95 % 置信区间", "随机水平", "注意：", "接下来可以："):
         assert words in ran.out
     wrong = keju("eval", "-m", "scripted", "--datasets", "demoo")
-    assert wrong.err == "keju: error: 未知的基准“demoo”（是否指“demo”？）\n"
+    assert wrong.err == "keju: 错误：未知的考试“demoo”（是否指“demo”？）\n"
     told = keju("eval", "-m", "scripted", "--datasets", "demoo", "--json").json["error"]
     assert told["message"] == "unknown benchmark 'demoo' (did you mean 'demo'?)"
     (entry,) = keju("score", "a", "--json").json["benchmarks"]

@@ -66,19 +66,7 @@ COMMANDS = (
 )
 
 HELP_FLAGS = ("-h", "--help")
-USAGE = """\
-Usage: keju COMMAND [OPTIONS]
-
-Keju examines language models: BBH, MMLU-Pro, C-Eval, BixBench.
-"""
-
-CLOSING = """
-Every command has --help with examples, and --json for one JSON document on stdout.
-
-  keju eval --model NAME --api-url http://localhost:8000/v1 --datasets bbh --limit 10
-  keju show bbh --subset snarks --index 3
-  keju --version
-"""
+LANGUAGE_FLAG = "--language"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -124,9 +112,10 @@ def _listening(words: list[str]) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
+    words = _listened(words)
     if not words or words[0] in HELP_FLAGS or words[0] == "help":
-        sys.stdout.write(_help())
-        return 0 if words else 2
+        sys.stdout.write(_help() if words else _welcome())
+        return 0
     if words[0] in ("-V", "--version"):
         from keju import __version__
 
@@ -142,18 +131,37 @@ def _dispatch(words: list[str]) -> int:
         if not rest:
             from keju.errors import UsageError
 
-            raise UsageError("cli_command_missing", command=name)
+            raise UsageError("cli_command_missing", command=name, commands=", ".join(inner))
         if rest[0] in HELP_FLAGS:
-            command.print_group_help(name, row.help.capitalize() + ".", inner)
+            from keju.cli.help import print_group_help
+
+            print_group_help(row, inner)
             return 0
         name, rest = _find(rest[0], inner, f"{name} ").name, rest[1:]
     options = rest[: rest.index("--")] if "--" in rest else rest
     if any(flag in options for flag in HELP_FLAGS):
-        command.print_help(command.COMMANDS[name])
-        return 0
-    from keju.cli.command import run
+        from keju.cli.help import print_help
 
-    return run(command.COMMANDS[name], rest)
+        print_help(command.COMMANDS[name])
+        return 0
+    return command.run(command.COMMANDS[name], rest)
+
+
+def _listened(words: list[str]) -> list[str]:
+    """Speak the language of ``--language``; the words without it where it comes first of all."""
+    from keju.messages import speak
+
+    speak(None)
+    options = words[: words.index("--")] if "--" in words else words
+    for place, word in enumerate(options):
+        flag, _, value = word.partition("=")
+        if flag == LANGUAGE_FLAG:
+            value = value or " ".join(options[place + 1 : place + 2])
+            if value in ("en", "zh"):
+                speak("zh" if value == "zh" else "en")
+                if place == 0:
+                    return words[1 if "=" in word else 2 :]
+    return words
 
 
 def _find(word: str, commands: Mapping[str, Any], group: str = "") -> Any:
@@ -169,10 +177,12 @@ def _find(word: str, commands: Mapping[str, Any], group: str = "") -> Any:
 
 
 def _help() -> str:
-    width = max(len(command.name) for command in COMMANDS) + 2
-    lines = [USAGE]
-    for panel in dict.fromkeys(command.panel for command in COMMANDS):
-        lines.append(f"{panel}:")
-        lines += [f"  {c.name:<{width}}{c.help}" for c in COMMANDS if c.panel == panel]
-        lines.append("")
-    return "\n".join(lines).rstrip("\n") + "\n" + CLOSING
+    from keju.cli.help import overview
+
+    return overview(COMMANDS)
+
+
+def _welcome() -> str:
+    from keju.cli.help import welcome
+
+    return welcome()

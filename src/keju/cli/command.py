@@ -4,10 +4,10 @@
     def report(run: str, output: str | None) -> Output:
         \"\"\"Write the report of a run as one HTML file.\"\"\"
 
-Each parameter is the name of a row, and gets its value. Every command takes ``--json`` and returns
-its `Output`, of which one half is printed; one that prints while it works lists ``as_json`` and
-returns its exit code. Rows that stand in `sets` are settings: a command that lists them takes
-``**settings``, the fields of `TaskConfig` as far as they were given.
+Each parameter is the name of a row, and gets its value. Every command takes ``--json`` and
+``--language``, and returns its `Output`, of which one half is printed; one that prints while it
+works lists ``as_json`` and returns its exit code. Rows that stand in `sets` are settings: a command
+that lists them takes ``**settings``, the fields of `TaskConfig` as far as they were given.
 
 Its words are read with typer, which is imported then and not before, so that help is there at once.
 """
@@ -15,17 +15,15 @@ Its words are read with typer, which is imported then and not before, so that he
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import sys
-import textwrap
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from keju.cli.common import Output, names, note, print_json
-from keju.cli.options import ADDRESS, ARGUMENTS, MAPPING, MAPPINGS, OPTIONS, PLAIN, Option
+from keju.cli.options import ADDRESS, MAPPING, MAPPINGS, OPTIONS, Option
 from keju.errors import UsageError, nearest
+from keju.messages import said
 
 if TYPE_CHECKING:
     import typer
@@ -67,7 +65,8 @@ def command(
         code = function.__code__
         for row in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
             rows[row] = _row(name, row)
-        rows["as_json"] = OPTIONS["as_json"]
+        for row in ("language", "as_json"):
+            rows.setdefault(row, OPTIONS[row])
         COMMANDS[name] = Command(name, function, rows, settings, examples)
         return function
 
@@ -78,81 +77,11 @@ def _row(command: str, name: str) -> Option:
     return OPTIONS.get(f"{command}.{name}") or OPTIONS[name]
 
 
-def print_help(command: Command) -> None:
-    """Print what a command does, its options in panels, and its examples."""
-    panels: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], PLAIN: []}
-    for row in command.rows.values():
-        # Two columns: the spellings and the value of an option, and what it does.
-        if row.flags:
-            value = row.metavar or ("|".join(row.kind) if isinstance(row.kind, tuple) else "")
-            default = f" [default: {row.default}]" if row.default is not None else ""
-            entry = " ".join([*row.flags, value]).rstrip(), row.help + default
-        else:
-            required = "" if row.spelling.startswith("[") else " [required]"
-            entry = row.spelling, row.help + required
-        panels.setdefault(row.panel, []).append(entry)
-    panels[PLAIN].append(("--help -h", "Show this message and exit."))
-    arguments = " ".join(row.spelling for row in command.rows.values() if not row.flags)
-    _print_page(f"{command.name} [OPTIONS] {arguments}", command.function.__doc__ or "", panels)
-    _print_examples(command.examples)
-
-
-def print_group_help(name: str, about: str, commands: Mapping[str, Command]) -> None:
-    """Print what a group of commands is for, a line for each of them, and an example of each."""
-    lines = [
-        (word, _paragraphs(each.function.__doc__ or "")[0].partition(". ")[0])
-        for word, each in commands.items()
-    ]
-    helping = [("--help -h", "Show this message and exit.")]
-    _print_page(f"{name} COMMAND [OPTIONS]", about, {PLAIN: helping, "Commands": lines})
-    _print_examples([example for each in commands.values() for example in each.examples[:1]])
-
-
-def _print_examples(examples: Iterable[str]) -> None:
-    sys.stdout.write("\n".join(["", " Examples:", "", *(f"   {e}" for e in examples), ""]))
-
-
-def _paragraphs(text: str) -> list[str]:
-    return [" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n")]
-
-
-def _print_page(usage: str, about: str, panels: Mapping[str, list[tuple[str, str]]]) -> None:
-    """Print the head of a help page and its panels, as wide as the terminal."""
-    try:
-        width = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns or 80)
-    except (OSError, ValueError):
-        width = 80
-    width = max(width, 60)
-    colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    bold = "\033[1m{}\033[0m".format if colours else str
-    lines = ["", f" Usage: keju {usage}".rstrip(), ""]
-    for paragraph in _paragraphs(about):
-        lines += textwrap.wrap(paragraph, width - 2, initial_indent=" ", subsequent_indent=" ")
-        lines.append("")
-    for title, entries in panels.items():
-        if not entries:
-            continue
-        lines.append(f"╭─ {bold(title)} " + "─" * (width - len(title) - 5) + "╮")
-        left = max(len(entry) for entry, _ in entries)
-        room = width - left - 6
-        for entry, text in entries:
-            first = entry
-            for part in textwrap.wrap(text, room, break_on_hyphens=False):
-                lines.append(f"│ {bold(first.ljust(left))}  {part.ljust(room)} │")
-                first = ""
-        lines.append("╰" + "─" * (width - 2) + "╯")
-    text = "\n".join(lines) + "\n"
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        text = text.translate(str.maketrans("╭╮╰╯─│", "++++-|"))
-    sys.stdout.write(text)
-
-
 def run(command: Command, words: Sequence[str]) -> int:
     """Read the words, call the command's function, and return its exit code."""
     values = parse(command, words)
     settings = collect({command.rows[name]: values.pop(name) for name in command.settings})
+    values.pop("language", None)  # `main` has listened to it
     parameters = command.function.__code__.co_varnames
     as_json = values["as_json"] if "as_json" in parameters else values.pop("as_json")
     output = command.function(**values, **settings)
@@ -163,7 +92,7 @@ def run(command: Command, words: Sequence[str]) -> int:
     else:
         output.show()
     if output.problem:
-        note(f"keju: error: {output.problem}")
+        note(said("error", text=output.problem))
     return output.exit_code
 
 
@@ -189,6 +118,8 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
     try:
         reader = get_command(_application(command))
         with reader.make_context(f"keju {command.name}", spread(words, several)) as context:
+            if context.args:
+                raise _left_over(context.args, command)
             values: dict[str, Any] = reader.invoke(context)
     except unreadable as error:
         raise _explained(error, command) from None
@@ -199,7 +130,7 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
         elif row.flags and row.kind not in (bool, list):
             if value and len(value) > 1:
                 raise UsageError("cli_flag_twice", flag=row.flags[0], command=command.name)
-            values[name] = value = value[0] if value else row.default
+            values[name] = value = _read(row, value[0], command) if value else row.default
         if isinstance(row.kind, tuple) and value is not None and value not in row.kind:
             choices = ", ".join(f"'{choice}'" for choice in row.kind)
             place = row.flags[0] if row.flags else row.spelling
@@ -207,6 +138,15 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
                 "cli_not_a_choice", place=place, value=value, choices=choices, command=command.name
             )
     return values
+
+
+def _read(row: Option, word: str, command: Command) -> Any:
+    """The value of a flag; UsageError where it should be a number and is none."""
+    try:
+        return row.kind(word) if row.kind in (int, float) else word
+    except ValueError:
+        code = "cli_not_a_whole_number" if row.kind is int else "cli_not_a_number"
+        raise UsageError(code, flag=row.flags[0], value=word, command=command.name) from None
 
 
 def collect(values: dict[Option, Any]) -> dict[str, Any]:
@@ -250,7 +190,8 @@ def spread(words: Sequence[str], several: Container[str]) -> list[str]:
 def _application(command: Command) -> typer.Typer:
     """A typer application that returns the values of the command's rows.
 
-    Every flag with a value is declared repeatable, so that `parse` sees whether it was repeated.
+    Every flag with a value is declared as repeatable texts, so that `parse` sees whether it was
+    repeated, and says itself what is wrong with one.
     """
     from inspect import Parameter, Signature
 
@@ -258,15 +199,14 @@ def _application(command: Command) -> typer.Typer:
 
     parameters = []
     for name, row in command.rows.items():
-        kind: Any = str if isinstance(row.kind, tuple) else row.kind
-        kind = list[str] if kind is list else kind
+        kind: Any = row.kind if row.kind is bool else str
+        if row.kind is list or (row.flags and kind is str):
+            kind = list[str]
         about: Any = typer.Argument(metavar=row.spelling)
         if row.flags:
             about = typer.Option(
                 *row.flags, metavar=row.metavar or None, envvar=row.variable or None
             )
-            if kind is not bool:
-                kind = kind if row.kind is list else list[kind]
         optional = bool(row.flags) or row.spelling.startswith("[")
         parameters.append(
             Parameter(
@@ -283,12 +223,13 @@ def _application(command: Command) -> typer.Typer:
     values.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     values.__annotations__ = {each.name: each.annotation for each in parameters}
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command(add_help_option=False)(values)
+    app.command(add_help_option=False, context_settings={"allow_extra_args": True})(values)
     return app
 
 
 def _explained(error: Exception, command: Command) -> UsageError:
     """One line for what typer complains about, with the nearest flag where one is unknown."""
+    own = {"command": command.name}
     option = getattr(error, "option_name", None)
     if option is not None and hasattr(error, "possibilities"):
         long = [f for row in command.rows.values() for f in row.flags if f.startswith("--")]
@@ -298,10 +239,22 @@ def _explained(error: Exception, command: Command) -> UsageError:
         near = nearest(option, long) if option.startswith("--") else None
         near = other if other in long else near
         code = "cli_unknown_option_near" if near else "cli_unknown_option"
-        return UsageError(code, option=option, near=near, command=command.name)
+        return UsageError(code, option=option, near=near, **own)
+    if option is not None:  # a flag such as --json=yes
+        return UsageError("cli_value_unwanted", flag=option, **own)
+    row = command.rows.get(getattr(getattr(error, "param", None), "name", None) or "")
+    if row is not None and not row.flags:
+        return UsageError("cli_argument_missing", argument=row.spelling, **own)
+    if row is not None and row.variable:
+        return UsageError("cli_bad_variable", variable=row.variable, flag=row.flags[0], **own)
     message: str = getattr(error, "format_message", error.__str__)()
-    message = " ".join(message.split()).rstrip(".")
-    return UsageError("cli_usage", problem=message[:1].lower() + message[1:], command=command.name)
+    return UsageError("cli_usage", problem=" ".join(message.split()).rstrip("."), **own)
+
+
+def _left_over(words: Sequence[str], command: Command) -> UsageError:
+    """What to say of words that belong to nothing: ``keju eval bbh`` forgot ``--datasets``."""
+    code = "cli_words_for_datasets" if "datasets" in command.rows else "cli_words_left_over"
+    return UsageError(code, words=" ".join(words), command=command.name)
 
 
 def again_by(command: str, given: Mapping[str, Any], finished: Finished) -> Finished:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from keju.errors import ConfigError, Interrupted, KejuError, UsageError, did_you_mean
-from keju.messages import printable
+from keju.messages import printable, said
 from keju.signals import stop_listening
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def _complain(error: BaseException, told: KejuError, argv: list[str]) -> int:
 
         traceback.print_exception(error)
     with suppress(OSError):
-        note(f"keju: error: {_line(told.said)}")
+        note(said("error", text=_line(told.said)))
         sys.stderr.flush()
     wanted = "--json" in argv[: argv.index("--") if "--" in argv else None]
     if wanted and not document_printed.is_set():

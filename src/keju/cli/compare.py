@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from keju.cli.command import command
 from keju.cli.common import Output, exam_args, print_lines
 from keju.errors import Inconclusive, UsageError
-from keju.messages import said
+from keju.messages import said, spoken
 
 if TYPE_CHECKING:
     from keju.results.compare import Compared
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     "keju compare monday tuesday",
     "keju compare runs/monday outputs/20260101_120000 --reader robust --json",
     "keju compare a.jsonl.gz b.jsonl.gz --datasets mmlu_pro --reader l1",
-    "keju compare monday        (its arms)",
+    "keju compare monday",
     "keju compare monday tuesday -o compare.html",
     "keju compare --contamination published fresh",
     sets="dataset_args",
@@ -34,7 +34,6 @@ def compare(
     data_dir: str | None,
     work_dir: str | None,
     output: str | None,
-    language: Literal["en", "zh"],
     dataset_args: dict[str, Any] | None = None,
 ) -> Output:
     """Compare runs on the questions that they share; of one run alone, its arms.
@@ -72,7 +71,7 @@ def compare(
         texts=texts_for(len(sources)) if output else 0,
     )
     if output:
-        write_comparison(found, Path(output), language=language)
+        write_comparison(found, Path(output), language=spoken())
     unlike = next((pair for pair in found.comparisons if pair.obstacle), None)
     problem = unlike.conclusion.text() if unlike else ""
     code = Inconclusive.exit_code if unlike else 0

@@ -75,7 +75,14 @@ def evaluate(
     if config is not None and is_plan(config):
         how = {"dry_run": dry_run, "report": not no_report, "quiet": quiet}
         return evaluate_plan(config, overrides or [], settings, **how)
-    task = load(config, overrides or (), settings, is_local=is_local, say=note)
+    try:
+        task = load(config, overrides or (), settings, is_local=is_local, say=note)
+    except UsageError:
+        if not (config or overrides or settings):
+            from keju.cli.help import first_exam
+
+            note(first_exam())
+        raise
     if dry_run:
         forecast = _rehearse(task)
         return Output(forecast, lambda: _print_forecast(forecast))

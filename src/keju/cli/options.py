@@ -190,7 +190,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         ),
     ),
     DATA: (
-        _setting("dataset_args", MAPPING, 'Settings by benchmark: {"bbh": {"few_shot_num": 0}}.'),
+        _setting("dataset_args", MAPPING, "Settings by benchmark, e.g. bbh.few_shot_num=0."),
         _setting("protocol", "P", "Published way to sit the exam; see 'keju list protocols'."),
         _setting("reader", "R,R2", "Readers to score with; several stand side by side."),
         _setting("order", "HOW", "Order inside a subset: auto (longest first) or random."),
@@ -312,7 +312,6 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("resume", "", "Require that the run exists.", bool),
         _setting("replace", "", "Start over; a run of this id is moved aside.", bool),
         _setting("use_cache", "RUN", "Reuse the replies of a stored run."),
-        _setting("language", "en|zh", "Language of the report."),
         _setting("events", "FILE", "Write what happens as JSON lines to a file or pipe."),
         _setting("metrics_port", "N", "Show the run to Prometheus on this port of loopback.", int),
         _setting("otel", "", "Send a span for each request as the OTEL_* variables say.", bool),
@@ -517,7 +516,6 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "Also write the comparison as one HTML page, with replies side by side.",
             spelling="--output -o",
         ),
-        Option("compare.language", "", "Language of the page.", ("en", "zh"), "en"),
         Option(
             "plot.output",
             "FILE",
@@ -533,7 +531,6 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             ("forest", "difference", "curve", "latency", "tokens", "outcomes"),
             "forest",
         ),
-        Option("plot.language", "", "Language of the figure.", ("en", "zh"), "en"),
         Option(
             "export.output", "FILE", "Where to write; stdout by default.", spelling="--output -o"
         ),
@@ -558,7 +555,12 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "fresh.folder", "DIR", "Folder to write to.", default="fresh", spelling="--output -o"
         ),
         Option("beside", "RUN", "Another run, log or file of predictions to look at too.", list),
-        Option("report.language", "", "Language of the report.", ("en", "zh"), "en"),
+        _setting(
+            "language",
+            "",
+            "Language of the terminal and of pages; by default KEJU_LANGUAGE, then the locale.",
+            ("en", "zh"),
+        ),
         Option("import.run_id", "ID", "Name of the new run."),
         Option(
             "form",

@@ -6,7 +6,7 @@ from typing import Literal
 
 from keju.cli.command import command
 from keju.cli.common import Output, print_lines, stored_run
-from keju.messages import said
+from keju.messages import said, spoken
 
 
 @command(
@@ -20,7 +20,6 @@ def plot(
     runs: list[str],
     kind: Literal["forest", "difference", "curve", "latency", "tokens", "outcomes"],
     output: str,
-    language: Literal["en", "zh"],
     data_dir: str | None,
     work_dir: str | None,
 ) -> Output:
@@ -35,7 +34,7 @@ def plot(
 
     check_suffix(output)
     stored = [stored_run(run, work_dir) for run in runs]
-    figure = draw(stored, kind, language=language, data_dir=data_dir)
+    figure = draw(stored, kind, language=spoken(), data_dir=data_dir)
     path = figure.save(output)
     document = {"runs": [run.id for run in stored], "kind": kind, "file": str(path)}
     return Output(document, lambda: print_lines(said("wrote", file=path)))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from keju.cli.command import command
 from keju.cli.common import Output, note, print_lines, stored_run
-from keju.messages import said
+from keju.messages import said, spoken
 
 
 @command(
@@ -19,7 +18,6 @@ from keju.messages import said
 def report(
     runs: list[str],
     output: str | None,
-    language: Literal["en", "zh"],
     data_dir: str | None,
     work_dir: str | None,
 ) -> Output:
@@ -42,11 +40,11 @@ def report(
         return Output({"plan": folder.name, "report": str(page)}, lambda: _say(page))
     if len(runs) > 1:
         page = report_comparison(
-            runs, output, language=language, data_dir=data_dir, work_dir=work_dir
+            runs, output, language=spoken(), data_dir=data_dir, work_dir=work_dir
         )
         return Output({"runs": runs, "report": str(page)}, lambda: _say(page))
     stored = stored_run(runs[0], work_dir)
-    target, notices = report_run(stored, output, language=language, data_dir=data_dir)
+    target, notices = report_run(stored, output, language=spoken(), data_dir=data_dir)
     for notice in notices:
         note(f"keju: {notice.said}")
     document = {"run": stored.id, "report": str(target)}

@@ -10,13 +10,13 @@ from keju.cli.common import Output, all_benchmarks, print_json
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-@command(
-    "schema",
-    "keju schema > keju.schema.json",
-    "# yaml-language-server: $schema=keju.schema.json   (first line of a config file)",
-)
+@command("schema", "keju schema > keju.schema.json", "keju schema --json")
 def schema() -> Output:
-    """Print the JSON Schema of a configuration file, each benchmark's own settings included."""
+    """Print the JSON Schema of a configuration file, each benchmark's own settings included.
+
+    Editors check a config file against it whose first line is
+    # yaml-language-server: $schema=keju.schema.json
+    """
     document = task_schema()
     return Output(document, lambda: print_json(document))  # it is JSON in any case
 

@@ -402,8 +402,8 @@ class TaskConfig(StrictSettings):
     """Require that the run exists; a run id that exists is resumed in any case."""
     replace: bool = False
     """Start over: a run of this id that exists is moved aside."""
-    language: Literal["en", "zh"] = "en"
-    """Language of the report."""
+    language: Literal["en", "zh"] | None = None
+    """Language that the report begins with; by default that of the terminal."""
 
     events: Text | None = None
     """A file or pipe that gets what happens as JSON lines."""

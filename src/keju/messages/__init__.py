@@ -26,14 +26,23 @@ _CONTROL = re.compile(
 )
 
 _added: dict[Language, dict[str, str]] = {"en": {}, "zh": {}}
+_chosen: Language | None = None
+
+
+def speak(language: Language | None) -> None:
+    """Speak this language from now on, whatever the environment says; None takes that back."""
+    global _chosen
+    _chosen = language
 
 
 def spoken() -> Language:
     """The language in which the terminal is spoken to.
 
-    ``KEJU_LANGUAGE`` says it, or the locale: ``LANG=zh_CN.UTF-8`` is Chinese. What is stored, and
-    what ``--json`` prints, stays English.
+    ``--language`` says it, or ``KEJU_LANGUAGE``, or the locale: ``LANG=zh_CN.UTF-8`` is Chinese.
+    What is stored, and what ``--json`` prints, stays English.
     """
+    if _chosen is not None:
+        return _chosen
     for name in ("KEJU_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"):
         if value := os.environ.get(name):
             return "zh" if value.lower().startswith("zh") else "en"
@@ -60,6 +69,18 @@ def labels(language: Language) -> Mapping[str, str]:
 def said(word: str, **values: Any) -> str:
     """The words of a label in the language of the terminal."""
     return fill(labels(spoken())[word], values)
+
+
+def helped(name: str, english: str) -> str:
+    """A text of the help, such as ``flag.api_url``, in the language of the terminal.
+
+    English stands where the flag or the command is declared, Chinese in a catalogue by name; what
+    that does not have, such as a plug-in's, is said in English.
+    """
+    if spoken() == "en":
+        return english
+    texts: dict[str, str] = importlib.import_module("keju.messages.zh_help").HELP
+    return texts.get(name, english)
 
 
 def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> str:

@@ -427,7 +427,8 @@ TEXTS: dict[str, str] = {
     "export_cannot_record": "cannot record the submission in {place}: {problem}",
     "cli_cannot_write": "cannot write {place}: {problem}",
     "cli_command_expected": "expected a command before '{flag}', e.g. 'keju {example} {flag}'",
-    "cli_command_missing": "missing command; see 'keju {command} --help'",
+    "cli_command_missing": "'keju {command}' needs one of its commands: {commands}; see "
+    "'keju {command} --help'",
     "cli_endpoint_answers": "{url} answers {status}: {problem}; check --api-url",
     "cli_examples": "-n must be at least 1, or {all} for all, not {examples}",
     "cli_file_exists": "{path} exists; choose another place with -o FILE",
@@ -471,6 +472,16 @@ TEXTS: dict[str, str] = {
     "give --format",
     "cli_show_needs_sample": "'{name}' is a run: give the id of one of its questions, such as "
     "--sample {id}",
+    "cli_argument_missing": "{argument} is missing; see 'keju {command} --help'",
+    "cli_bad_variable": "{variable} must be 1 or 0 (it stands for {flag}); see "
+    "'keju {command} --help'",
+    "cli_not_a_number": "{flag} needs a number, not '{value}'; see 'keju {command} --help'",
+    "cli_not_a_whole_number": "{flag} needs a whole number, not '{value}'; see "
+    "'keju {command} --help'",
+    "cli_value_unwanted": "{flag} takes no value; see 'keju {command} --help'",
+    "cli_words_for_datasets": "'{words}' belongs to no option: exams are named with --datasets "
+    "{words}; see 'keju {command} --help'",
+    "cli_words_left_over": "'{words}' belongs to no option; see 'keju {command} --help'",
     "cli_usage": "{problem}; see 'keju {command} --help'",
     "cli_value_missing": "{flag} needs a value",
     "cli_verify_needs_data": "give the folder that holds the recorded outputs with --data-dir",
@@ -1095,8 +1106,36 @@ TEXTS: dict[str, str] = {
 }
 
 LABELS: dict[str, str] = {
+    # Help pages.
+    "help.usage": "Usage: {usage}",
+    "help.options": "[OPTIONS]",
+    "help.command_usage": "COMMAND [OPTIONS]",
+    "help.colon": ":",
+    "help.full_stop": ". ",
+    "help.default": " [default: {value}]",
+    "help.required": " [required]",
+    "help.help": "Show this message and exit.",
+    "help.examples": "Examples:",
+    "help.about": "Keju (科举, the imperial examination) examines language models: it asks the "
+    "questions of published exams, or your own, and gives scores that can be explained, repeated "
+    "and compared. 'keju list benchmarks' shows them: BBH, MMLU-Pro, C-Eval, BixBench and more.",
+    "help.closing": "Every command has --help with examples, --json for one JSON document on "
+    "stdout, and --language en or zh.",
+    "help.first": "Try first:",
+    "help.trying": "A short exam that a rule answers, to see what results look like. It needs "
+    "nothing else.",
+    "help.own_model": "The same exam for your model, at an OpenAI-compatible endpoint.",
+    "help.examining": "What is installed, what is missing, and the next step for each.",
+    "help.real_exam": "Ten questions of each subset of BBH; its data comes with 'keju data pull "
+    "bbh', or lies in --data-dir.",
+    "help.more": "'keju --help' lists all commands; 'keju COMMAND --help' has examples.",
+    "help.eval_needs": "keju eval asks a model the questions of an exam. It needs two things: the "
+    "model (--model) and the exams (--datasets).",
+    "help.eval_more": "'keju list benchmarks' lists the exams, 'keju list models' the kinds of "
+    "models, 'keju eval --help' all options.",
     # The terminal's own words.
     "no_results": "No results.",
+    "error": "keju: error: {text}",
     "warning": "warning: {text}",
     "chance_level": "chance level",
     "the_same": "; the same: {names}",

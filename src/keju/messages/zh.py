@@ -372,7 +372,8 @@ TEXTS: dict[str, str] = {
     "export_cannot_record": "无法在 {place} 中记录提交：{problem}",
     "cli_cannot_write": "无法写入 {place}：{problem}",
     "cli_command_expected": "“{flag}”之前应有命令，例如“keju {example} {flag}”",
-    "cli_command_missing": "缺少子命令；参见“keju {command} --help”",
+    "cli_command_missing": "“keju {command}”需要一个子命令：{commands}；"
+    "参见“keju {command} --help”",
     "cli_endpoint_answers": "{url} 返回 {status}：{problem}；请检查 --api-url",
     "cli_examples": "-n 必须不小于 1，或用 {all} 表示全部，而不是 {examples}",
     "cli_file_exists": "{path} 已存在；请用 -o FILE 另选位置",
@@ -398,7 +399,7 @@ TEXTS: dict[str, str] = {
     "cli_only_submission": "{flag} 用于 --format submission，不用于 {form}",
     "export_needs_file": "Parquet 不是文本：请用 -o FILE 给出要写的文件",
     "cli_submission_full_text": "--full-text 不能用于提交文件：其中只有字母",
-    "unknown_benchmark": "未知的基准“{name}”{hint}",
+    "unknown_benchmark": "未知的考试“{name}”{hint}",
     "cli_unknown_command": "未知的命令“{command}”{hint}",
     "cli_unknown_option": "未知的选项 {option}；参见“keju {command} --help”",
     "cli_unknown_option_near": (
@@ -411,6 +412,14 @@ TEXTS: dict[str, str] = {
     "export_format_and_suffix": "{file} 的后缀与 --format {form} 不符：只给其中之一",
     "export_unknown_suffix": "{file}：后缀不是 Keju 能写的格式（{suffixes}）：请给出 --format",
     "cli_show_needs_sample": "'{name}' 是一次运行：请给出其中一题的编号，例如 --sample {id}",
+    "cli_argument_missing": "缺少 {argument}；参见“keju {command} --help”",
+    "cli_bad_variable": "{variable}（对应 {flag}）应为 1 或 0；参见“keju {command} --help”",
+    "cli_not_a_number": "{flag} 需要一个数，而不是“{value}”；参见“keju {command} --help”",
+    "cli_not_a_whole_number": "{flag} 需要一个整数，而不是“{value}”；参见“keju {command} --help”",
+    "cli_value_unwanted": "{flag} 不接受值；参见“keju {command} --help”",
+    "cli_words_for_datasets": "“{words}”不属于任何选项：考试用 --datasets {words} 给出；"
+    "参见“keju {command} --help”",
+    "cli_words_left_over": "“{words}”不属于任何选项；参见“keju {command} --help”",
     "cli_usage": "{problem}；参见“keju {command} --help”",
     "cli_value_missing": "{flag} 需要一个值",
     "cli_verify_needs_data": "请用 --data-dir 给出存放已记录输出的文件夹",
@@ -962,8 +971,33 @@ TEXTS: dict[str, str] = {
 }
 
 LABELS: dict[str, str] = {
+    # Help pages.
+    "help.usage": "用法：{usage}",
+    "help.options": "[选项]",
+    "help.command_usage": "命令 [选项]",
+    "help.colon": "：",
+    "help.full_stop": "。",
+    "help.default": " [默认：{value}]",
+    "help.required": " [必填]",
+    "help.help": "显示本帮助并退出。",
+    "help.examples": "示例：",
+    "help.about": "Keju（科举）是考核语言模型的工具：用已发表的考试或您自己的题目提问，给出可解释、"
+    "可复现、可比较的得分。keju list benchmarks 列出全部考试：BBH、MMLU-Pro、C-Eval、BixBench 等。",
+    "help.closing": "每条命令都有带示例的 --help；--json 在标准输出上只打印一个 JSON 文档；"
+    "--language 可选 en 或 zh。",
+    "help.first": "先试试：",
+    "help.trying": "一场由规则作答的简短考试，看看结果是什么样子。不需要其他任何东西。",
+    "help.own_model": "用同一场考试考您的模型（OpenAI 兼容接口）。",
+    "help.examining": "装了什么，缺什么，每一项下一步该做什么。",
+    "help.real_exam": "BBH 每个子集 10 题；数据用 keju data pull bbh 下载，或用 --data-dir 指定。",
+    "help.more": "keju --help 列出全部命令；keju 命令 --help 有示例。",
+    "help.eval_needs": "keju eval 用一门考试的题目考一个模型。它需要两样东西：模型（--model）和考试"
+    "（--datasets）。",
+    "help.eval_more": "keju list benchmarks 列出考试，keju list models 列出模型的种类，"
+    "keju eval --help 列出全部选项。",
     # The terminal's own words.
     "no_results": "没有结果。",
+    "error": "keju: 错误：{text}",
     "warning": "注意：{text}",
     "chance_level": "随机水平",
     "the_same": "；与此相同：{names}",

@@ -13,7 +13,7 @@ from keju.engine.job import make_jobs
 from keju.engine.resume import JobRequests, answers_of
 from keju.errors import Notice, UsageError
 from keju.files import whole_file, write_json
-from keju.messages import Language
+from keju.messages import Language, spoken
 from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import Case, Gallery, Render, choose, excerpt, renderer
@@ -47,13 +47,17 @@ _LINE_LIMIT = 1_000
 
 
 def write_outputs(
-    run: Run, results: Results, requests: JobRequests, language: Language, *, report: bool
+    run: Run, results: Results, requests: JobRequests, language: Language | None, *, report: bool
 ) -> None:
-    """Write ``results.json`` and, if asked, ``report.html`` into a run's folder."""
+    """Write ``results.json`` and, if asked, ``report.html`` into a run's folder.
+
+    Without a language the report begins with that of the terminal.
+    """
     write_json(run.folder / RESULTS, to_document(results))
     if report:
         answers, output = answers_of(run, requests), run.folder / REPORT
-        how: Any = {"manifest": run.manifest, "language": language, "render": renderer(requests)}
+        how: Any = {"manifest": run.manifest, "render": renderer(requests)}
+        how["language"] = language or spoken()
         write_report(results, answers, output, **how)
 
 

@@ -1,0 +1,152 @@
+"""Help pages in both languages: complete, no wider than the terminal, without a word of the other."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+
+import pytest
+
+from keju.cli import COMMANDS as ENTRIES
+from keju.cli.command import COMMANDS
+from keju.cli.help import cells, wrap
+from keju.cli.options import OPTIONS
+from keju.messages.zh_help import HELP
+from tests.cli.conftest import Keju
+
+for entry in ENTRIES:
+    importlib.import_module(entry.module)
+
+GROUPS = sorted({name.split()[0] for name in COMMANDS if " " in name})
+PAGES = ["", *COMMANDS, *GROUPS]
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+# Words of English that a Chinese page may hold: names of things. `the exam` is none of them.
+ENGLISH_PROSE = re.compile(
+    r"(?<![-\w])(?:the|of|and|with|is|are|its|for|by|to|from|default|required)(?![-\w])"
+)
+
+
+def page_of(keju: Keju, page: str, *more: str) -> str:
+    ran = keju(*page.split(), "--help", *more)
+    assert (ran.code, ran.err) == (0, "")
+    return ran.out
+
+
+def without_examples(page: str) -> str:
+    """A page without its commands, which are the same in every language."""
+    return re.split(r"\n ?(?:Examples:|示例：)|\n\n  keju ", page)[0]
+
+
+def test_every_flag_and_command_has_its_chinese_text_and_nothing_else_has_one() -> None:
+    """To mend it, add the name to `keju.messages.zh_help.HELP`."""
+    panels = {entry.panel for entry in ENTRIES} | {row.panel for row in OPTIONS.values()}
+    wanted = {f"flag.{name}" for name in OPTIONS}
+    wanted |= {f"command.{name}" for name in COMMANDS} | {f"line.{each.name}" for each in ENTRIES}
+    wanted |= {f"panel.{title}" for title in panels | {"Commands"}}
+    assert wanted - set(HELP) == set()
+    assert set(HELP) - wanted == set()
+    assert [name for name, text in HELP.items() if not CHINESE.search(text)] == []
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_line_of_a_page_is_wider_than_the_terminal(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, language: str, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for page in PAGES:
+        lines = page_of(keju, page, "--language", language).splitlines()
+        if width < 80:  # a word of a command may be longer than a narrow line
+            lines = without_examples("\n".join(lines)).splitlines()
+        assert [line for line in lines if cells(line) > width] == [], page
+        boxed = [line for line in lines if line.startswith(("│", "╭", "╰"))]
+        assert {cells(line) for line in boxed} <= {width}, page
+
+
+def test_pages_are_chinese_in_a_chinese_locale(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    for page in PAGES:
+        text = without_examples(page_of(keju, page))
+        assert "用法：keju" in text
+        assert ENGLISH_PROSE.findall(text) == [], page
+        english = page_of(keju, page, "--language", "en")
+        assert "Usage: keju" in english
+        assert CHINESE.findall(english.replace("科举", "")) == [], page
+
+
+@pytest.mark.parametrize(
+    "words", ["--language zh --help", "--language=zh", "eval --help --language zh"]
+)
+def test_the_language_is_asked_for_anywhere(keju: Keju, words: str) -> None:
+    assert CHINESE.search(without_examples(keju(*words.split()).out).replace("科举", ""))
+    assert not CHINESE.search(keju("--help").out.replace("科举", ""))
+
+
+def test_every_command_speaks_the_language_that_it_is_given(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert keju("show", "demoo", "--language", "zh").err.startswith("keju: 错误：未知的考试“demoo”")
+    assert "unknown benchmark" in keju("show", "demoo").err
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    assert "unknown benchmark" in keju("show", "demoo", "--language=en").err
+    assert "--language" in keju("doctor", "--language", "de").err
+
+
+def test_examples_are_commands_of_a_shell(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for name, command in COMMANDS.items():
+        shown = page_of(keju, name).partition("Examples:")[2].replace("\\\n", "")
+        told = [shlex.split(line) for line in shown.splitlines() if line.strip()]
+        assert told == [shlex.split(example) for example in command.examples]
+
+
+def test_a_page_without_colours_holds_no_escapes(keju: Keju) -> None:
+    assert "\033" not in page_of(keju, "eval")
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("plain words only", 11, ["plain words", "only"]),
+        ("让模型参加考试。", 10, ["让模型参加", "考试。"]),
+        ("让模型参加，考试", 10, ["让模型参", "加，考试"]),
+        ("用（括号）时", 6, ["用（括", "号）时"]),
+        ("用了（括号）", 6, ["用了", "（括", "号）"]),
+        ("见 keju list。", 9, ["见 keju", "list。"]),
+        ("abcdefghijk", 4, ["abcd", "efgh", "ijk"]),
+        ("", 10, []),
+    ],
+)
+def test_lines_break_where_each_language_may_be_broken(
+    text: str, width: int, lines: list[str]
+) -> None:
+    assert wrap(text, width) == lines
+    assert all(cells(line) <= width for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("eval --limit x", "--limit needs a number, not 'x'"),
+        ("eval --repeats 1.5", "--repeats needs a whole number, not '1.5'"),
+        ("eval --json=1", "--json takes no value"),
+        ("report", "RUN... is missing"),
+        ("eval bbh", "exams are named with --datasets bbh"),
+        ("doctor now", "'now' belongs to no option"),
+        ("data", "needs one of its commands: pull, verify, path, list"),
+        ("eval --what", "unknown option --what"),
+        ("list things", "'things' is not one of"),
+    ],
+)
+def test_what_is_wrong_with_the_words_is_told_in_both_languages(
+    keju: Keju, words: str, told: str
+) -> None:
+    ran = keju(*words.split())
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
+    own = keju("--language", "zh", *words.split())
+    assert own.code == 2
+    assert CHINESE.search(own.err)
+    assert ENGLISH_PROSE.findall(own.err) == []
+    assert len(own.err.splitlines()) == 1
