@@ -273,7 +273,7 @@ def test_a_refusal_is_one_document_under_json(keju: Keju) -> None:
     for argv, code, name in (
         (("eval", "--json"), 2, "config_missing"),
         (("nonsense", "--json"), 2, "cli_unknown_command"),
-        (("score", "absent", "--json"), 2, "UsageError"),
+        (("score", "absent", "--json"), 2, "run_none"),
         (("list", "runs", "--lim", "--json"), 2, "cli_unknown_option"),
         ((*closed, "--attempts", "1", "--json"), 5, "endpoint_unreachable"),
     ):

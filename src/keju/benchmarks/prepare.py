@@ -155,8 +155,9 @@ def _asked_for(config: TaskConfig) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def _settings_of(name: str, given: Mapping[str, Any]) -> DatasetArgs:
+    benchmark = registry.get(name)
     try:
-        return registry.get(name).Args(**given)
+        return benchmark.Args(**given)
     except ConfigError as error:
         raise ConfigError("prepare_args", name=name, problem=error) from None
 

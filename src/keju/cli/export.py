@@ -33,7 +33,14 @@ def export(
     Results go out as a table in Markdown or LaTeX, as YAML for the folder .eval_results of a model
     on the hub, or to W&B (offline) and MLflow (a local folder) with keju[wandb] or keju[mlflow].
     """
-    from keju.interop.export import SUBMISSION, TABLES, TRACKERS, export_run, form_of
+    from keju.interop.export import (
+        SUBMISSION,
+        TABLES,
+        TRACKERS,
+        export_run,
+        form_of,
+        require_target,
+    )
 
     form = form_of(output, form)
     if form != SUBMISSION and (fill is not None or partial):
@@ -45,6 +52,7 @@ def export(
         raise UsageError("export_no_texts", form=form)
     if output is None and as_json and form not in TRACKERS:
         raise UsageError("cli_json_needs_file")
+    require_target(form, output)
     stored = stored_run(run, work_dir)
     target = Path(output) if output else None
     facts, notices, missing = export_run(

@@ -73,6 +73,12 @@ def form_of(output: str | Path | None, form: str | None) -> str:
     return named or "csv"
 
 
+def require_target(form: str, target: str | Path | None) -> None:
+    """UsageError for a form that standard output cannot take."""
+    if target is None and (form == "parquet" or form.endswith(FILES)):
+        raise UsageError("export_needs_file")
+
+
 def export_run(
     run: Run,
     form: str,
@@ -84,8 +90,7 @@ def export_run(
     data_dir: str | None = None,
 ) -> Exported:
     """Write a run to `target`, or to standard output."""
-    if target is None and (form == "parquet" or form.endswith(FILES)):
-        raise UsageError("export_needs_file")
+    require_target(form, target)
     if form == SUBMISSION or form.endswith(FILES):
         jobs = make_jobs(run.config(data_dir))
         if form == SUBMISSION:
