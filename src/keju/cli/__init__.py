@@ -78,8 +78,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         _own_process()
     from keju.cli.common import guarded
+    from keju.messages import speak
 
-    return guarded(_dispatch, list(argv))
+    try:
+        return guarded(_dispatch, list(argv))
+    finally:
+        speak(None)  # the language was asked for by this command alone
 
 
 def _own_process() -> NoReturn:
@@ -151,7 +155,6 @@ def _listened(words: list[str]) -> list[str]:
     """Speak the language of ``--language``; the words without it where it comes first of all."""
     from keju.messages import speak
 
-    speak(None)
     options = words[: words.index("--")] if "--" in words else words
     for place, word in enumerate(options):
         flag, _, value = word.partition("=")
