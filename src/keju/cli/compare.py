@@ -55,7 +55,7 @@ def compare(
         flag = next((flag for flag, value in given.items() if value), None)
         if flag is not None:
             raise UsageError("contamination_setting", flag=flag)
-        return _contamination(sources, one_reader, data_dir, work_dir, output, language)
+        return _contamination(sources, one_reader, data_dir, work_dir, output, spoken())
     from keju.report.comparison import texts_for, write_comparison
     from keju.results.compare import compare as compare_sources
 

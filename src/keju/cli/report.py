@@ -36,7 +36,7 @@ def report(
     folder = find_plan(runs[0], str(runs_folder(work_dir))) if len(runs) == 1 else None
     if folder is not None:
         matrix = matrix_of(folder, data_dir=data_dir)
-        page = write_matrix(matrix, folder, Path(output) if output else None, language=language)
+        page = write_matrix(matrix, folder, Path(output) if output else None, language=spoken())
         return Output({"plan": folder.name, "report": str(page)}, lambda: _say(page))
     if len(runs) > 1:
         page = report_comparison(

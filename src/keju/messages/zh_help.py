@@ -39,6 +39,7 @@ HELP: dict[str, str] = {
     "line.gate": "一次运行能否取代它的基线？",
     "line.diff": "逐项说明两个得分为何不可比较",
     "line.view": "在浏览器中查看已存的运行，进行中的实时更新",
+    "line.watch": "在终端里实时查看进行中的运行",
     "line.plot": "把运行画成图：SVG、PNG 或 PDF",
     "line.audit": "回复为何没有读出，或读错",
     "line.modes": "直接作答与思维链两种方式并列",
@@ -121,6 +122,12 @@ HELP: dict[str, str] = {
     "command.view": """在浏览器中查看已存的运行（只读），按 Ctrl-C 结束；进行中的运行实时更新。
 
     只有本机能打开这些页面。用 --host 换成别的地址时，需要网址中的令牌才能打开。""",
+    "command.watch": """跟踪进行中的运行（只读）：一个计划、一次运行，或一个文件夹中的所有运行。
+
+    它们可以属于任何进程。它们结束，它就结束；在此之前显示回答数、速率、得分及其置信区间、错误和剩余
+    时间。用 --json 时打印最后一次看到的内容。
+
+    退出码：0 正常，2 用法错误，4 有运行未完成就结束。""",
     "command.plot": """把一次或多次运行画成图。SVG 不需要别的组件；PNG 和 PDF 需要 keju[plot]。
 
     forest 画出各子集及其置信区间和随机水平，每次运行一个标记。difference 逐题比较两次运行，或一次
@@ -259,6 +266,8 @@ HELP: dict[str, str] = {
     "flag.dataset_args": "按考试给出的设置，例如 bbh.few_shot_num=0。",
     "flag.protocol": "已发表的考法；见 keju list protocols。",
     "flag.reader": "评分所用的读取器；给出多个时并列。",
+    "flag.followed": "计划、运行或存放运行的文件夹；默认是工作文件夹。",
+    "flag.once": "只看一次就结束。",
     "flag.executor": "由谁提问：local（本进程）或 ray（集群中的 actor）。",
     "flag.ray": "集群：actors=N、cpus=N、gpus=N、patience=SECONDS。",
     "flag.ray_address": "Ray 集群：auto（已有的）、local（新建的）或 HOST:PORT。",

@@ -10,6 +10,7 @@ from keju.engine.watching import WATCHER
 from keju.errors import KejuError, UsageError
 from keju.files import write_json
 from keju.interop.watchers import watching
+from keju.messages import spoken
 from keju.plans.session import PlanSession, stop_of
 from keju.report.board import Board
 from keju.report.matrix import write_matrix
@@ -65,7 +66,7 @@ def run_plan(plan: PlanConfig, *, board: Board | None = None, report: bool = Tru
         matrix = matrix_of(folder, errors=errors, data_dir=plan.task.data_dir)
         write_json(folder / RESULTS, matrix.document)
         if report:
-            write_matrix(matrix, folder, language=plan.task.language)
+            write_matrix(matrix, folder, language=plan.task.language or spoken())
         if watcher is not None:
             watcher.plan_finished(plan.name, stop)
     return FinishedPlan(matrix, folder, stop)
