@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import dataclasses
+import importlib.util
 import json
 import statistics
 import time
@@ -268,7 +269,25 @@ def measure_generation(
         f"{own} attention",
         flush=True,
     )
-    return {"tokens_per_second": tokens / seconds, "replies": len(done)}
+    found = {"tokens_per_second": tokens / seconds, "replies": len(done)}
+    if importlib.util.find_spec("lm_eval") is not None:
+        found["lm_eval_tokens_per_second"] = max(
+            _lm_eval_tokens(checkpoint, asked, size) for size in gpu_peer.BATCH_SIZES
+        )
+    return found
+
+
+def _lm_eval_tokens(checkpoint: Checkpoint, asked: Sequence[Request], size: int) -> float:
+    """Tokens a second of lm-eval itself, tokenising included; the better of two runs."""
+    rates = []
+    for _ in range(2):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        tokens = gpu_peer.write_by_lm_eval(checkpoint, asked, size, GENERATED)
+        torch.cuda.synchronize()
+        rates.append(tokens / (time.perf_counter() - start))
+    print(f"   lm-eval, batches of {size}: {max(rates):.0f} tokens/s", flush=True)
+    return max(rates)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,27 @@ def by_lm_eval(checkpoint: Checkpoint, requests: Sequence[Request], batch_size: 
     return [{label: next(found)[0] for label in request.labels} for request in requests]
 
 
+def write_by_lm_eval(
+    checkpoint: Checkpoint, requests: Sequence[Request], batch_size: int, tokens: int
+) -> int:
+    """Through `HFLM.generate_until`, greedily; return how many tokens it was asked for, at most."""
+    from lm_eval.api.instance import Instance
+    from lm_eval.models.huggingface import HFLM
+
+    peer = HFLM(pretrained=checkpoint.net, tokenizer=checkpoint.tokenizer, batch_size=batch_size)
+    asked = [
+        Instance(
+            "generate_until",
+            {},
+            (request.prompt.text, {"until": [], "max_gen_toks": tokens, "do_sample": False}),
+            0,
+        )
+        for request in requests
+    ]
+    texts = peer.generate_until(asked, disable_tqdm=True)
+    return tokens * len(texts)
+
+
 def by_method(net: Any, items: Sequence[Item], batch_size: int) -> Values:
     """Its method, written down anew: the label values of every item, in their order.
 
