@@ -34,7 +34,7 @@ class FakeExam(Exam):
         self.samples = samples
         self.subsets = subsets
         self._means = means
-        self.errata, self.settings = {}, {}
+        self.errata, self.settings, self.varied = {}, {}, {}
 
     def render(self, sample: Sample) -> Prompt:
         """Never sent: the tests start from scores."""
