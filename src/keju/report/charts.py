@@ -161,16 +161,17 @@ def curves_of_runs(results: Sequence[Results], language: Language = "en") -> Fig
     sheet.legend([_named(each) for each in results])
     for key, found in shared.items():
         sheet.heading(" · ".join([*key, *([_named(results[0])] if alone else [])]))
-        levels = [p.difficulty for curve in found if curve for p in curve.points]
-        scale = Scale(min(levels), max(levels))
+        drawn = [curve for curve in found if curve]
+        levels = [point.difficulty for curve in drawn for point in curve.points]
+        scale = Scale.of(drawn)
         ticks = [(scale.place(level), f"{level:g}") for level in sorted(set(levels))]
-        sheet.curves([_chart(found, scale, labels)], ticks, beside=1)
-        names = dict.fromkeys(own.subset for curve in found if curve for own in curve.subsets)
+        sheet.curves([_chart(found, scale, labels)], ticks, top=scale.top, beside=1)
+        names = dict.fromkeys(own.subset for curve in drawn for own in curve.subsets)
         charts = []
         for name in names if len(names) > 1 else ():
             parts = [_subset(curve, name) if curve else None for curve in found]
             charts.append(_chart(parts, scale, labels))
-        sheet.curves(charts, ticks, beside=BESIDE)
+        sheet.curves(charts, ticks, top=scale.top, beside=BESIDE)
     return sheet.figure()
 
 

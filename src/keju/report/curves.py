@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from keju.report.arms import Table
@@ -18,6 +18,8 @@ FINE, PLAIN = ("├", "─", "┤", "●", "┊", "·"), ("|", "-", "|", "o", ":
 that any terminal has."""
 MARGIN = 0.07
 """Share of a chart's width on each side of its points."""
+TOPS = (20, 40, 100)
+"""Per cent at the top of a chart, the least that has room: a quarter of each is a round number."""
 
 
 def level_table(curve: Curve, labels: Labels) -> Table:
@@ -115,13 +117,30 @@ class Drawing(NamedTuple):
     band: tuple[float, float] | None
     ticks: list[tuple[float, str]]
     """Difficulties and their places."""
+    top: int
+    """Per cent at the top; the bottom is 0."""
 
 
 class Scale(NamedTuple):
-    """Difficulties on a scale of doublings, with a margin on both sides."""
+    """Difficulties on a scale of doublings, with a margin on both sides; shares from 0 to a top."""
 
     least: float
     most: float
+    top: int
+
+    @classmethod
+    def of(cls, curves: Iterable[Curve]) -> Scale:
+        """One scale on which these curves, and those of their subsets, can be compared."""
+        points = [p for curve in curves for own in (curve, *curve.subsets) for p in own.points]
+        levels = [point.difficulty for point in points]
+        shares = [value for p in points for value in (p.accuracy, p.chance, *(p.ci95 or ()))]
+        highest = max((100 * value for value in shares if value is not None), default=100.0)
+        top = next((top for top in TOPS if highest <= top), TOPS[-1])
+        return cls(min(levels), max(levels), top)
+
+    def height(self, share: float) -> float:
+        """How far below the top a share stands, as a share of the height."""
+        return 1 - 100 * share / self.top
 
     def place(self, difficulty: float) -> float:
         """Where a difficulty stands, as a share of the width."""
@@ -131,16 +150,15 @@ class Scale(NamedTuple):
         return MARGIN + (1 - 2 * MARGIN) * share
 
 
-def drawing(curve: Curve, scale: Scale | None = None) -> Drawing:
-    """A curve as its marks take it, by default from its easiest to its hardest difficulty."""
-    scale = scale or Scale(curve.points[0].difficulty, curve.points[-1].difficulty)
-    place, most = scale.place, scale.most
+def drawing(curve: Curve, scale: Scale) -> Drawing:
+    """A curve as its marks take it."""
+    place, height, most = scale.place, scale.height, scale.most
     spots = [
         Spot(
             place(point.difficulty),
-            1 - point.accuracy,
-            (1 - point.ci95[1], 1 - point.ci95[0]) if point.ci95 else None,
-            None if point.chance is None else 1 - point.chance,
+            height(point.accuracy),
+            (height(point.ci95[1]), height(point.ci95[0])) if point.ci95 else None,
+            None if point.chance is None else height(point.chance),
         )
         for point in curve.points
         if point.accuracy is not None
@@ -151,7 +169,7 @@ def drawing(curve: Curve, scale: Scale | None = None) -> Drawing:
         band = (place(most if low is None else low), 1.0 if high is None else place(high))
     at = place(half.difficulty) if half is not None and half.difficulty is not None else None
     ticks = [(place(point.difficulty), f"{point.difficulty:g}") for point in curve.points]
-    return Drawing(spots, at, band, ticks)
+    return Drawing(spots, at, band, ticks, scale.top)
 
 
 def curve_label(curve: Curve, labels: Labels) -> str:
@@ -187,12 +205,13 @@ def sections(results: Results, labels: Labels) -> list[Section]:
     found = []
     for curve in results.curves:
         title = labels("curve.of_exam", exam=curve.exam, reader=curve.reader)
+        scale = Scale.of([curve])
         charts = [
-            Chart(own.subset, curve_label(own, labels), drawing(own))
+            Chart(own.subset, curve_label(own, labels), drawing(own, scale))
             for own in curve.subsets
             if len(curve.subsets) > 1 and own.points
         ]
-        whole = Chart(title, curve_label(curve, labels), drawing(curve))
+        whole = Chart(title, curve_label(curve, labels), drawing(curve, scale))
         levels, table = level_table(curve, labels), subset_table(curve, labels)
         found.append(Section(title, [*curve_lines(curve, labels)], whole, levels, charts, table))
     return found

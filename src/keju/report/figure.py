@@ -240,27 +240,35 @@ class Sheet:
         self._y += 12
 
     def curves(
-        self, charts: Sequence[CurveChart], ticks: Sequence[tuple[float, str]], *, beside: int
+        self,
+        charts: Sequence[CurveChart],
+        ticks: Sequence[tuple[float, str]],
+        *,
+        top: int,
+        beside: int,
     ) -> None:
-        """Charts of shares against a scale, so many `beside` each other; one alone is taller."""
+        """Charts of shares, from 0 to `top` per cent, against a scale.
+
+        So many stand `beside` each other; one alone is taller.
+        """
         width = (WIDTH - 2 * MARGIN - (beside - 1) * GAP) / beside - AXIS
         height = TALL if beside > 1 else 2 * TALL
         for first in range(0, len(charts), beside):
-            top = self._y
+            above = self._y
             for column, chart in enumerate(charts[first : first + beside]):
-                self._y = top
+                self._y = above
                 x = MARGIN + column * (width + AXIS + GAP) + AXIS
                 if beside > 1:
                     self._y += 14
-                    self._text(x, chart.title, most=int(width / 7))
+                    self._text(x, fmt.shorten_name(clean(chart.title), int(width / 7)))
                 self._y += 8
                 start = self._y
-                for share in (0, 25, 50, 75, 100):
-                    y = round(start + height * (1 - share / 100), 1)
-                    self._rules.append(_Rule(x, y, x + width, y, "zero" if not share else "grid"))
+                for quarter in range(5):
+                    y = round(start + height * (1 - quarter / 4), 1)
+                    self._rules.append(_Rule(x, y, x + width, y, "grid" if quarter else "zero"))
                     self._y = y + 4
-                    if beside == 1 or share % 50 == 0:
-                        self._text(x - 6, f"{share} %", "soft", "end")
+                    if beside == 1 or quarter % 2 == 0:
+                        self._text(x - 6, f"{top * quarter // 4} %", "soft", "end")
                 for place, drawn in enumerate(chart.series):
                     if drawn is not None:
                         own = {"kind": "curve", "drawn": drawn, "alone": len(chart.series) == 1}

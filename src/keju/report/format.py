@@ -97,6 +97,15 @@ def shorten(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def shorten_name(name: str, limit: int) -> str:
+    """The two ends of a name: names of a kind differ late (``tracking_shuf…_seven_objects``)."""
+    name = printable(name, one_line=True)
+    if len(name) <= limit:
+        return name
+    start = (limit - 1) // 2
+    return f"{name[:start]}…{name[start + 1 - limit :]}"
+
+
 # The words of a language.
 
 # A metric of so many attempts, e.g. ``pass@5``.

@@ -165,7 +165,7 @@ def _context(
             for n, entry in enumerate(results.benchmarks)
         ],
         "overview": [(row, _as_row(row.entry, labels)) for row in fmt.overview(results, labels)],
-        "arms": _arms(results, labels) if any(e.arm for e in results.benchmarks) else None,
+        "arms": _arms(results, labels),
         "curves": _curves(results, labels) if results.curves else [],
         "several_readers": any(len(family) > 1 for family in families),
         "disagreements": [
@@ -215,14 +215,15 @@ def _curves(results: Results, labels: Labels) -> list[Any]:
     return list(sections(results, labels))
 
 
-def _arms(results: Results, labels: Labels) -> dict[str, Any]:
-    """The arms of a run side by side."""
+def _arms(results: Results, labels: Labels) -> dict[str, Any] | None:
+    """The arms of a run side by side; difficulties have their curve instead."""
     from keju.report.arms import arm_table, pair_lines, pair_table
 
-    return {
-        "lines": list(pair_lines(results, labels)),
-        "tables": [arm_table(results, labels), pair_table(results, labels)],
-    }
+    arms = arm_table(results, labels)
+    if not arms.rows:
+        return None
+    tables = [arms, pair_table(results, labels)]
+    return {"lines": list(pair_lines(results, labels)), "tables": tables}
 
 
 def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, Any]:

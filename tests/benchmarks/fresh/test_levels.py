@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from keju.errors import ConfigError
+from keju.report.curves import sections
+from keju.report.format import Labels
 from keju.report.live import arm_rows
 from keju.results.schema import from_document
 from keju.runs.run import open_run
@@ -87,6 +89,30 @@ def test_the_curve_in_words_and_in_both_languages(
     assert "accuracy falls with difficulty" in page
     assert "准确率随难度下降" in page
     assert page.count('class="curve small"') == 2
+    assert 'id="arms"' not in page, "difficulties are no arms to be set side by side"
+
+
+def test_a_chart_is_as_high_as_its_numbers_need(
+    keju: Keju,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One scale for the exam and its subsets, from 0 to where all intervals end."""
+    args = {"difficulty": LEVELS, "n": 60, "subset_list": ["word_sorting", "object_counting"]}
+    finished = sit(monkeypatch, "low", lambda *_: 0.05, args=args)
+    (curve,) = finished.results.curves
+    ends = [p.ci95[1] for own in (curve, *curve.subsets) for p in own.points if p.ci95]
+    assert max(ends) < 0.2
+    (section,) = sections(finished.results, Labels("en"))
+    charts = [section.whole, *section.subsets]
+    assert [chart.drawing.top for chart in charts] == [20, 20, 20]
+    first = curve.points[0]
+    spot = section.whole.drawing.spots[0]
+    assert spot.y == pytest.approx(1 - (first.accuracy or 0) / 0.2)
+    assert keju("plot", "low", "--kind", "curve", "-o", "curve.svg").code == 0
+    drawn = Path("curve.svg").read_text()
+    assert ">word_sorting<" in drawn
+    assert ">20 %<" in drawn
+    assert ">100 %<" not in drawn
 
 
 def test_what_is_not_reached_is_said(
