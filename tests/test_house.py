@@ -25,7 +25,7 @@ LEVELS = (
     ("results",),
     ("report", "viewer", "interop"),
     ("task",),
-    ("plans",),
+    ("merge", "plans"),
     ("api",),
     ("cli",),
 )

@@ -179,15 +179,15 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
                 stop = stop or judged
             if earlier is not None and not asks:
                 notices.append(Notice("judge_not_asked", {"judge": earlier.model}))
-            notices[:0] = damage_notices(damaged, _missing(jobs))
-            stop = stop or _shortfall(jobs, config.error_limit)
+            notices[:0] = damage_notices(damaged, missing(jobs))
+            stop = stop or shortfall(jobs, config.error_limit)
             results = build_results(jobs, manifest, stop, stage, notices)
             unsaved = _stopped(save)
             stop = stop or unsaved
     except KejuError as error:
         place.undo()
         raise (error.incomplete() if isinstance(error, WriteError) else error) from None
-    return Finished(results, folder, _resume_command(config, folder, stop), stop)
+    return Finished(results, folder, resume_command(config, folder, stop), stop)
 
 
 def _stopped(work: Callable[[], KejuError | None]) -> KejuError | None:
@@ -367,7 +367,8 @@ def _earlier_judge(stored: Manifest | None, config: TaskConfig) -> JudgeConfig |
     return JudgeConfig(**settings) if settings else None
 
 
-def _resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) -> str:
+def resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) -> str:
+    """The command that goes on with a run; empty where that would change nothing."""
     if isinstance(stop, FinalErrors) or not (folder / MANIFEST).is_file():
         return ""
     key = ""
@@ -385,15 +386,15 @@ class FinalErrors(RunIncomplete):
     """Too many samples ended in an error that asking again cannot mend."""
 
 
-def _missing(jobs: Sequence[Job]) -> int:
+def missing(jobs: Sequence[Job]) -> int:
     """How many questions have no record."""
     return sum(job.missing for job in jobs)
 
 
-def _shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
+def shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
     """What is missing at the end of a session that nothing stopped."""
     total = sum(job.tallies[0].done + job.missing for job in jobs)
-    if unanswered := _missing(jobs):
+    if unanswered := missing(jobs):
         return RunIncomplete("samples_unanswered", part=unanswered, whole=total)
     faults = [fault for job in jobs for fault in job.errors.values()]
     if len(faults) <= limit * total:
@@ -445,7 +446,7 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
             reply.enter()
         for job in jobs:
             job.stopping = (file.manifest.stopped or {}).get(job.exam.benchmark)
-        notices = damage_notices(run.damaged, _missing(jobs))
+        notices = damage_notices(run.damaged, missing(jobs))
         for notice in notices:
             display.note(notice.said)
         stop = None
@@ -455,7 +456,7 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
             return _left_as_it_was(folder, earlier, stop, description.judge)
         _describe_results(file.manifest, description)
         results = build_results(jobs, file, stop, stage, notices)
-        complete = stop is None and not _missing(jobs)
+        complete = stop is None and not missing(jobs)
         results = msgspec.structs.replace(results, complete=complete)
 
         def save() -> None:

@@ -34,7 +34,7 @@ from keju.benchmarks.kit import (
     refuse_templates,
     usual_settings,
 )
-from keju.benchmarks.samples import ShuffledSamples, select, with_ids
+from keju.benchmarks.samples import ShuffledSamples, restrict, select, with_ids
 from keju.config import DatasetArgs, GenerationConfig, TaskConfig
 from keju.errors import ConfigError, DataError, KejuError, Notice, did_you_mean
 from keju.sources.folder import DataFolder, locate
@@ -125,6 +125,11 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
             unknown -= {sample.id for sample in chosen.samples}
             notice = Notice("chosen_questions", {"n": len(chosen.samples)})
             chosen.warnings = (*chosen.warnings, notice)
+        if config.part is not None:
+            part, parts = config.part
+            chosen = restrict(chosen, range(part, len(chosen.samples), parts))
+            values = {"part": part + 1, "parts": parts, "n": len(chosen.samples)}
+            chosen.warnings = (*chosen.warnings, Notice("shard_of_questions", values))
         chosen.arm = arm
         own = (chosen.benchmark, arm)
         if any(own == (other.benchmark, other.arm) for other, _ in prepared):

@@ -29,6 +29,7 @@ COMMANDS = (
     Entry("run", "keju.cli.run", "with and without MCP servers, as mcpbr does", EXAMINE),
     Entry("vf-eval", "keju.cli.vf_eval", "sit a benchmark as verifiers' vf-eval does", EXAMINE),
     Entry("score", "keju.cli.score", "score a stored run or a file of predictions", EXAMINE),
+    Entry("merge", "keju.cli.merge", "parts of one run, sat in several jobs, as one run", EXAMINE),
     Entry("judge", "keju.cli.judge", "grade a stored run's answers with a model", EXAMINE),
     Entry("plan", "keju.cli.plan", "questions a decision needs, and what they take", EXAMINE),
     Entry("fresh", "keju.cli.fresh", "write new questions that no model has seen", EXAMINE),

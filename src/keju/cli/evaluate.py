@@ -30,9 +30,9 @@ BYTES_PER_TOKEN = 4
     "keju eval -m scripted --datasets ceval --protocol tutorial --dry-run",
     sets={
         MODEL: "model api_url endpoints api_key api headers ca_file model_args generation_config",
-        EXAMS: "datasets dataset_args protocol reader limit total ids failed_of sample repeats "
-        "rotate_options order seed until_ci until_decided data_dir capsules dataset_hub offline "
-        "judge",
+        EXAMS: "datasets dataset_args protocol reader limit total ids failed_of sample shard "
+        "repeats rotate_options order seed until_ci until_decided data_dir capsules dataset_hub "
+        "offline judge",
         TOOLS: "arms agent sandbox unsafe_no_sandbox",
         PACE: "eval_batch_size timeout attempts retry_interval rpm tpm give_up_after error_limit "
         "budget price executor ray ray_address",

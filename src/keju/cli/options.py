@@ -167,6 +167,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         _setting("ids", "ID...", "Only these questions, by id.", list),
         _setting("failed_of", "RUN", "Only the questions that a stored run did not get right."),
         _setting("sample", "HOW", "Which questions a limit keeps: first, random or stratified."),
+        _setting("shard", "K/N", "One of N parts of the questions; see 'keju merge'."),
         _setting("repeats", "K", "Times each question is asked.", int),
         _setting("rotate_options", "K", "Ask under K rotations of the options.", int),
         _setting("until_ci", "HALF", "Stop when the score is known within HALF, e.g. 0.02.", float),
@@ -549,6 +550,12 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "DIR",
             "Folder to write to.",
             default="prompts",
+            spelling="--output -o",
+        ),
+        Option(
+            "merge.whole",
+            "RUN",
+            "The new run: its folder, or its id below --work-dir.",
             spelling="--output -o",
         ),
         Option(

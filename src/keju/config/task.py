@@ -348,6 +348,9 @@ class TaskConfig(StrictSettings):
     """Only the questions that a stored run (folder or id) did not get right; they become `ids`."""
     sample: Literal["first", "random", "stratified"] = "first"
     """Which questions a limit keeps: the first, random ones, or spread over target answers."""
+    shard: str | None = Field(default=None, pattern=r"^[1-9]\d{0,5}/[1-9]\d{0,5}$")
+    """One part of the questions, e.g. 3/16: every 16th of those that are chosen, from the third on.
+    Runs of all parts are made one with ``keju merge``."""
     repeats: Count = 1
     rotate_options: Count = 1
     """Ask each question under this many cyclic rotations of its options."""
@@ -413,6 +416,14 @@ class TaskConfig(StrictSettings):
     """Send spans and metrics where OpenTelemetry's own variables say."""
 
     @property
+    def part(self) -> tuple[int, int] | None:
+        """Which part of the questions, counted from 0, and of how many."""
+        if self.shard is None:
+            return None
+        part, parts = map(int, self.shard.split("/"))
+        return part - 1, parts
+
+    @property
     def stops_early(self) -> bool:
         """Whether a rule may end the asking before all questions were put."""
         return self.until_ci is not None or self.until_decided is not None
@@ -471,6 +482,10 @@ class TaskConfig(StrictSettings):
             raise ConfigError("config_two_rules")
         if self.arms and self.stops_early:
             raise ConfigError("config_rule_with_arms")
+        if self.part is not None and self.part[0] >= self.part[1]:
+            raise ConfigError("config_shard", path="shard")
+        if self.part is not None and self.stops_early:
+            raise ConfigError("config_rule_with_shard")
         if self.executor != "ray" and self.ray != Ray():
             raise ConfigError("config_ray_without_executor", path="ray")
         for name in self.dataset_args:

@@ -308,7 +308,7 @@ def make_jobs(config: TaskConfig, *, detailed: bool = False) -> list[Job]:
         except ConfigError as error:
             raise ConfigError("sampling_refused", name=exam.benchmark, problem=error) from None
         exam.warnings = (*exam.warnings, *notices)
-        if not exam.samples and config.ids is not None:
+        if not exam.samples and (config.ids is not None or config.part is not None):
             continue
         if not exam.samples:
             raise ConfigError("no_question_selected", name=exam.benchmark)
@@ -340,6 +340,8 @@ def make_jobs(config: TaskConfig, *, detailed: bool = False) -> list[Job]:
                     repeat_seed=config.seed,
                 )
             )
+    if not jobs:
+        raise ConfigError("shard_empty", shard=config.shard)
     return jobs
 
 

@@ -197,11 +197,13 @@ def recall(
     believed_from: int = NEVER,
     ask_again: frozenset[FaultKind] = frozenset(),
     find_unused: bool = False,
+    enter_errors: bool = False,
 ) -> Recalled:
     """Enter the stored replies that answer exactly these requests; `path` is their journal.
 
     Scores are taken as stored from the place `believed_from` on (see `StoredScores`). Errors that
     are asked again count for nothing: all but `KEPT_FAULTS`, and those of the kinds `ask_again`.
+    With `enter_errors` they stand on the scoreboards all the same, as long as there is no reply.
     """
     jobs = requests.jobs
     recalled = Recalled(jobs)
@@ -217,6 +219,8 @@ def recall(
         job, error = jobs[position], record.reply.fault
         if error is not None and error.kind not in KEPT_FAULTS - ask_again:
             recalled.done[position][unit] = 0  # whichever error was kept before
+            if enter_errors:
+                job.recall(unit, record, trusted=False)
             continue
         trusted = stored.believed(position, number, start, record)
         job.recall(unit, record, trusted=trusted)

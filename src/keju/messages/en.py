@@ -390,6 +390,17 @@ TEXTS: dict[str, str] = {
     "unreadable and are} asked again",
     "stopping": "stopping: {requests} {requests:request|requests} in flight will finish "
     "and be saved; press Ctrl-C again to stop at once",
+    # Parts of a run
+    "merge_doubled": "{n} {n:question is|questions are} answered in more than one part: the first "
+    "reply counts, and all that they took",
+    "merge_exists": "{folder} is there already: choose another place for the merged run",
+    "merge_missing": "{n} of {parts} parts {n:is|are} not among the runs: {missing}",
+    "merge_other": "run '{other}' is not a part of the same run as '{first}' ({differences})",
+    "merge_stopped": "run '{run}' was ended by a rule, and is whole: only parts can be merged",
+    "merge_two": "merging takes at least two runs, each once",
+    "merge_would_lose": "{replies} {replies:reply|replies} of the parts would not count, since "
+    "today's requests are others: nothing was merged",
+    "merge_where": "say where the merged run is to be: -o RUN",
     # Ray
     "config_ray_without_executor": "{path} has no effect without executor ray: give --executor ray",
     "ray_actor_broken": "an actor broke down when it opened its model ({problem})",
@@ -463,6 +474,12 @@ TEXTS: dict[str, str] = {
     ),
     "cli_rm_needs_yes": "deleting {run} needs --yes where nobody can be asked",
     "cli_no_reply": "run '{run}' has no reply to '{id}'{hint}",
+    "config_shard": "{path}: the part must not be larger than the number of parts: 3/16 is one",
+    "config_rule_with_shard": "until_ci and until_decided look at the whole exam, and shard asks a "
+    "part of it: leave out one of them",
+    "shard_empty": "part {shard} has no question: there are more parts than questions",
+    "shard_of_questions": "part {part} of {parts}: {n} {n:question was|questions were} asked; "
+    "keju merge makes one run of all parts",
     "chosen_questions": "only {n} chosen {n:question was|questions were} asked: this is no "
     "score of the whole exam",
     "exam_broke_down": "{exam}: '{function}' broke down ({where}): {problem}",

@@ -340,6 +340,15 @@ TEXTS: dict[str, str] = {
     "otel_failed": "--otel：{problem}；运行继续",
     "damaged_lines_asked_again": "运行记录中有 {lines} 行无法读取，将重新提问",
     "stopping": "正在停止：等待 {requests} 个进行中的请求完成并保存；再按一次 Ctrl-C 立即停止",
+    # Parts of a run
+    "merge_doubled": "有 {n} 道题在多个部分中有回复：以第一个回复为准，用量全部计入",
+    "merge_exists": "{folder} 已存在：请为合并后的运行另选位置",
+    "merge_missing": "{parts} 个部分中有 {n} 个不在所给的运行之中：{missing}",
+    "merge_other": "运行“{other}”与“{first}”不是同一个运行的部分（{differences}）",
+    "merge_stopped": "运行“{run}”已按规则结束，是完整的：只能合并部分",
+    "merge_two": "合并至少需要两个运行，且每个只能出现一次",
+    "merge_would_lose": "各部分中有 {replies} 个回复与今天的请求不符，将不被计入：因此没有合并",
+    "merge_where": "请说明合并后的运行放在何处：-o RUN",
     # Ray
     "config_ray_without_executor": "没有 executor ray 时 {path} 不起作用：请给出 --executor ray",
     "ray_actor_broken": "一个 actor 在打开模型时出错（{problem}）",
@@ -407,6 +416,12 @@ TEXTS: dict[str, str] = {
     ),
     "cli_rm_needs_yes": "无法询问时，删除 {run} 需要 --yes",
     "cli_no_reply": "运行 '{run}' 中没有 '{id}' 的回复{hint}",
+    "config_shard": "{path}：部分的序号不能大于部分的总数，例如 3/16",
+    "config_rule_with_shard": "until_ci 与 until_decided 针对整个考试，而 shard 只问其中一部分："
+    "请去掉其中之一",
+    "shard_empty": "第 {shard} 部分没有题目：部分的数量多于题目",
+    "shard_of_questions": "{parts} 个部分中的第 {part} 部分：问了 {n} 道题；"
+    "keju merge 把所有部分合并为一个运行",
     "chosen_questions": "只问了选出的 {n} 道题：这不是整个考试的分数",
     "exam_broke_down": "{exam}：'{function}' 出错（{where}）：{problem}",
     "export_format_and_suffix": "{file} 的后缀与 --format {form} 不符：只给其中之一",

@@ -23,7 +23,7 @@ from keju.errors import Notice, UsageError
 from keju.runs.manifest import Manifest, StoredExam
 from keju.types import Sampling
 
-CHOOSING = ("limit", "total", "ids", "sample", "repeats", "rotate_options", "seed")
+CHOOSING = ("limit", "total", "ids", "sample", "shard", "repeats", "rotate_options", "seed")
 """Settings of a task that choose the questions, or the order of what they show."""
 _DEFAULT_SAMPLING: dict[str, Any] = msgspec.to_builtins(Sampling())
 _SHOWN = 60

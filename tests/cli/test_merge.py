@@ -1,0 +1,326 @@
+"""``--shard`` and ``keju merge``: one run, sat in several jobs, is the run that one job sits."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keju.benchmarks import registry
+from keju.runs.journal import FILE, Records
+from tests.cli.conftest import Keju, Ran
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.judged import JUDGED, RIGHT, both
+from tests.support.replies import Asked, Plan, draw
+from tests.test_kill import environment
+
+SIZE = 40
+SUBSETS = 2
+RUNS = Path("runs")
+
+
+def answer(asked: Asked) -> str:
+    return f"So the answer is ({'ABCD'[int(draw(asked.text) * 4)]})."
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FaultyEndpoint]:
+    with FaultyEndpoint(Plan(answers=answer)) as running:
+        yield running
+
+
+class Sit:
+    """``keju eval`` of the same exam, under a run id and with more flags each time."""
+
+    def __init__(self, keju: Keju, endpoint: FaultyEndpoint) -> None:
+        self._keju, self.endpoint = keju, endpoint
+
+    def __call__(self, run: str, *flags: str, model: str = "m", **args: Any) -> Ran:
+        own = {"size": SIZE, "subset_list": ["object_counting", "word_sorting"]} | args
+        exams = ("--datasets", "demo", "--dataset-args", json.dumps({"demo": own}))
+        return self._keju(
+            *("eval", "-m", model, "--api-url", self.endpoint.url, "--run-id", run),
+            *("--json", "--no-report", "-q", *flags, *(() if "--datasets" in flags else exams)),
+        )
+
+    def parts(self, *shards: str, flags: tuple[str, ...] = ()) -> list[str]:
+        """Runs of these shards; their ids."""
+        names = [shard.replace("/", "of") for shard in shards]
+        for name, shard in zip(names, shards, strict=True):
+            assert self(name, "--shard", shard, *flags).code == 0
+        return names
+
+
+@pytest.fixture
+def sit(keju: Keju, endpoint: FaultyEndpoint) -> Sit:
+    return Sit(keju, endpoint)
+
+
+def numbers(document: dict[str, Any]) -> Any:
+    """All that results say of the answers, without how long they took."""
+    return [
+        {key: entry[key] for key in entry if key not in ("seconds", "timing", "latency", "cost")}
+        for entry in document["benchmarks"]
+    ]
+
+
+def warnings(ran: Ran) -> list[str]:
+    return [line for entry in ran.json["benchmarks"] for line in entry["warnings"]]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [(), ("--repeats", "2"), ("--limit", "7", "--sample", "random"), ("--rotate-options", "2")],
+    ids=["whole", "repeats", "random", "rotations"],
+)
+def test_a_run_in_three_shards_is_the_plain_run(
+    sit: Sit, keju: Keju, flags: tuple[str, ...]
+) -> None:
+    plain = sit("plain", *flags)
+    parts = sit.parts("1/3", "2/3", "3/3", flags=flags)
+    sizes = [len(list(Records(RUNS / part))) for part in parts]
+    asked, before = sit.endpoint.stats.requests, [contents(RUNS / part) for part in parts]
+    merged = keju("merge", *parts, "-o", "whole", "--json", "--no-report")
+    assert (merged.code, merged.err) == (0, "")
+    assert sit.endpoint.stats.requests == asked, "nobody is asked"
+    assert [contents(RUNS / part) for part in parts] == before, "the parts stay as they are"
+    assert merged.json["complete"] is True
+    assert numbers(merged.json) == numbers(plain.json)
+    keys = [(r.id, r.epoch, r.hash) for r in Records(RUNS / "whole")]
+    assert len(keys) == len(set(keys)) == sum(sizes)
+    assert set(keys) == {(r.id, r.epoch, r.hash) for r in Records(RUNS / "plain")}
+    assert max(sizes) - min(sizes) <= 2 * SUBSETS
+    scored = keju("score", "whole", "--json")
+    assert numbers(scored.json) == numbers(keju("score", "plain", "--json").json)
+    compared = keju("compare", "plain", "whole", "--json")
+    assert compared.code == 0
+    again = sit("whole", *flags)
+    assert (again.code, sit.endpoint.stats.requests) == (0, asked), "the merged run is complete"
+
+
+def test_several_exams_and_more_parts_than_questions_of_one(sit: Sit, keju: Keju) -> None:
+    args = json.dumps({"demo": {"size": 8}, "fresh_bbh": {"subset_list": ["navigate"]}})
+    flags = ("--datasets", "demo", "fresh_bbh", "--limit", "2", "--dataset-args", args)
+    plain = sit("plain", *flags)
+    assert plain.code == 0, plain.err
+    asked = len(plain.json["benchmarks"])
+    assert asked == 2
+    parts = sit.parts("1/3", "2/3", "3/3", flags=flags)
+    merged = keju("merge", *reversed(parts), "-o", "whole", "--json", "--no-report")
+    assert (merged.code, merged.err) == (0, "")
+    ordered = {entry["name"]: entry for entry in numbers(merged.json)}
+    assert ordered == {entry["name"]: entry for entry in numbers(plain.json)}
+
+
+def test_a_missing_shard_is_named_and_can_be_asked(sit: Sit, keju: Keju) -> None:
+    plain = sit("plain")
+    parts = sit.parts("1/3", "3/3")
+    merged = keju("merge", *parts, "-o", "whole", "--json", "--no-report")
+    assert merged.code == 4
+    assert merged.json["complete"] is False
+    assert "1 of 3 parts is not among the runs: 2" in warnings(merged)
+    assert len(merged.err.splitlines()) == 1
+    asked = sit.endpoint.stats.requests
+    resumed = sit("whole")
+    assert resumed.code == 0
+    preflight = 1
+    assert sit.endpoint.stats.requests - asked - preflight == SIZE * SUBSETS - sum(
+        len(list(Records(RUNS / part))) for part in parts
+    )
+    assert numbers(resumed.json) == numbers(plain.json)
+
+
+def test_duplicates_count_once_and_are_told(sit: Sit, keju: Keju) -> None:
+    plain = sit("plain")
+    parts = sit.parts("1/2", "2/2")
+    shutil.copytree(RUNS / parts[0], RUNS / "copy")
+    merged = keju("merge", *parts, "copy", "-o", "whole", "--json", "--no-report")
+    assert merged.code == 0
+    doubled = len(list(Records(RUNS / "copy")))
+    told = [line for line in warnings(merged) if "more than one part" in line]
+    assert len(told) == 1
+    assert told[0].startswith(f"{doubled} questions are answered")
+    assert [e["metrics"] for e in merged.json["benchmarks"]] == [
+        e["metrics"] for e in plain.json["benchmarks"]
+    ]
+    twice = keju("merge", parts[0], f"runs/{parts[0]}", "-o", "other")
+    assert (twice.code, len(twice.err.splitlines())) == (2, 1)
+    assert not (RUNS / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "more", "named"),
+    [
+        ((), {"model": "other"}, "model: m / other"),
+        (("--generation-config", '{"temperature": 0.5}'), {}, "temperature"),
+        (("--limit", "3"), {}, "limit: none / 3"),
+        (("--seed", "7"), {}, "seed: 42 / 7"),
+        ((), {"size": SIZE + 2}, "size"),
+    ],
+    ids=["model", "sampling", "limit", "seed", "data"],
+)
+def test_a_foreign_run_is_refused_in_one_line(
+    sit: Sit, keju: Keju, flags: tuple[str, ...], more: dict[str, Any], named: str
+) -> None:
+    (part,) = sit.parts("1/2")
+    assert sit("foreign", "--shard", "2/2", *flags, **more).code == 0
+    refused = keju("merge", part, "foreign", "-o", "whole")
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
+    assert "'foreign' is not a part of the same run" in refused.err
+    assert named in refused.err
+    assert not (RUNS / "whole").exists()
+
+
+def test_a_damaged_journal_is_told_and_its_questions_are_asked_again(sit: Sit, keju: Keju) -> None:
+    plain = sit("plain")
+    parts = sit.parts("1/2", "2/2")
+    path = RUNS / parts[1] / FILE
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2] = lines[2].replace(b'"text":"So', b'"text":"No')  # its checksum is another now
+    lines[4] = b"\xff\xfe{broken\n"
+    path.write_bytes(b"".join(lines) + b'{"bench":"torn')
+    merged = keju("merge", *parts, "-o", "whole", "--json", "--no-report")
+    assert merged.code == 4
+    told = [line for line in warnings(merged) if "2 lines" in line]
+    assert len(told) == 1, warnings(merged)
+    assert len(list(Records(RUNS / "whole"))) == SIZE * SUBSETS - 2
+    resumed = sit("whole")
+    assert resumed.code == 0
+    assert numbers(resumed.json) == numbers(plain.json)
+    (RUNS / parts[0] / "manifest.json").write_text("{")
+    broken = keju("merge", *parts, "-o", "other")
+    assert broken.code != 0
+    assert len(broken.err.splitlines()) == 1
+    assert not (RUNS / "other").exists()
+
+
+def test_errors_of_a_part_are_errors_of_the_whole(keju: Keju) -> None:
+    with FaultyEndpoint(Plan(answers=answer)) as endpoint:
+        sit = Sit(keju, endpoint)
+        (first,) = sit.parts("1/2")
+    with FaultyEndpoint(Plan(answers=answer, faults={"400": 0.5})) as endpoint:
+        sit = Sit(keju, endpoint)
+        ended = sit("2of2", "--shard", "2/2")
+        assert ended.code != 0
+    merged = keju("merge", first, "2of2", "-o", "whole", "--json", "--no-report")
+    assert (merged.code, len(merged.err.splitlines())) == (4, 1)
+    (entry,), (part,) = merged.json["benchmarks"], ended.json["benchmarks"]
+    assert entry["outcomes"]["error"] == part["outcomes"]["error"] > 0
+    assert sum(entry["outcomes"].values()) == SIZE * SUBSETS
+    with FaultyEndpoint(Plan(answers=answer)) as endpoint:
+        resumed = Sit(keju, endpoint)("whole")
+        asked, preflight = endpoint.stats.requests, 1
+    assert resumed.code == 0
+    assert asked - preflight == part["outcomes"]["error"], "only the errors are asked again"
+
+
+def test_what_cannot_be_merged_is_one_line(sit: Sit, keju: Keju) -> None:
+    parts = sit.parts("1/2", "2/2")
+    assert sit("ruled", "--until-ci", "0.4").code == 0
+    for argv, words in (
+        (("merge", *parts), "-o RUN"),
+        (("merge", parts[0], "-o", "whole"), "at least two"),
+        (("merge", *parts, "-o", "ruled"), "is there already"),
+        (("merge", *parts, "nowhere", "-o", "whole"), "nowhere"),
+        (("merge", "ruled", *parts, "-o", "whole"), "'ruled' was ended by a rule"),
+    ):
+        ran = keju(*argv)
+        assert (ran.code, len(ran.err.splitlines())) == (2, 1), argv
+        assert words in ran.err, argv
+    with (RUNS / parts[1] / FILE).open("rb") as journal:
+        fcntl.flock(journal, fcntl.LOCK_EX)
+        busy = keju("merge", *parts, "-o", "whole")
+    assert (busy.code, len(busy.err.splitlines())) == (2, 1)
+    assert not (RUNS / "whole").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--shard", "4/3"), "must not be larger"),
+        (("--shard", "0/3"), "shard"),
+        (("--shard", "three"), "shard"),
+        (("--shard", "1/2", "--until-ci", "0.02"), "look at the whole exam"),
+        (("--shard", "900/1000"), "part 900/1000 has no question"),
+    ],
+)
+def test_shards_that_cannot_be(sit: Sit, flags: tuple[str, ...], words: str) -> None:
+    ran = sit("r", *flags)
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1), ran.err
+    assert words in ran.err
+    assert not RUNS.exists() or not (RUNS / "r").exists()
+
+
+def test_a_shard_says_that_it_is_one_and_is_no_other(sit: Sit) -> None:
+    first = sit("r", "--shard", "1/3")
+    assert any("part 1 of 3: " in line for line in warnings(first)), warnings(first)
+    other = sit("r", "--shard", "2/3")
+    assert (other.code, len(other.err.splitlines())) == (2, 1)
+    whole = sit("r")
+    assert whole.code == 0, "a part may grow to the whole"
+    assert whole.json["benchmarks"][0]["n"] == SIZE * SUBSETS
+
+
+SBATCH = """#!/bin/bash
+# Stands in for Slurm: runs the tasks of an array one after the other, or a wrapped command.
+for word; do case $word in *.sbatch) script=$word;; --wrap) wrap=1;; *) last=$word;; esac; done
+if [ -n "$wrap" ]; then exec bash -c "$last"; fi
+last=$(sed -n 's/#SBATCH --array=1-//p' "$script")
+for ((task = 1; task <= last; task++)); do
+    SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_COUNT=$last bash "$script" >&2
+done
+echo 4711
+"""
+
+
+def test_the_array_of_jobs_in_the_documentation_works(sit: Sit, keju: Keju, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
+    script, submit = re.findall(r"```bash\n(.*?)```", page.partition("### Slurm")[2], re.DOTALL)
+    task = {"model": "m", "api_url": sit.endpoint.url, "datasets": ["demo"]}
+    Path("task.yaml").write_text(json.dumps(task))
+    Path("part.sbatch").write_text(script)
+    programs = {"sbatch": SBATCH, "keju": f'#!/bin/bash\nexec {sys.executable} -m keju "$@"\n'}
+    for name, text in programs.items():
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    own = environment()
+    own["PATH"] = f"{tmp_path / 'bin'}{os.pathsep}{own['PATH']}"
+    done = subprocess.run(["bash", "-ec", submit], env=own, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(list(RUNS.glob("tuesday-*"))) == 4
+    plain = keju("eval", "-c", "task.yaml", "--run-id", "plain", "--json", "-q")
+    assert numbers(json.loads((RUNS / "tuesday" / "results.json").read_text())) == numbers(
+        plain.json
+    )
+
+
+def test_verdicts_of_judges_are_merged(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.ROOMS, "open", ("tests.support.open_exam:OPEN",))
+    with FaultyEndpoint(Plan(answers=both)) as endpoint:
+        words = ["eval", "-m", "m", "--api-url", endpoint.url, "--datasets", "open", "-q", "--json"]
+        words += ["--judge", json.dumps({"model": "judge"}), "--no-report"]
+        plain = keju(*words, "--run-id", "plain")
+        for shard in "12":
+            assert keju(*words, "--run-id", shard, "--shard", f"{shard}/2").code == 0
+        asked = endpoint.stats.requests
+        merged = keju("merge", "1", "2", "-o", "whole", "--json", "--no-report")
+        assert (merged.code, endpoint.stats.requests) == (0, asked), merged.err
+    (entry,), (other,) = numbers(merged.json), numbers(plain.json)
+    assert entry["outcomes"]["correct"] == RIGHT
+    assert entry["judge"]["judged"] == JUDGED
+    assert (entry["metrics"], entry["outcomes"]) == (other["metrics"], other["outcomes"])
