@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         whole_data = "data_dir" in getattr(item, "fixturenames", ())
         if whole_data or any(item.path == place or place in item.path.parents for place in slow):
             item.add_marker("slow")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_loop_is_left() -> Iterator[None]:
+    """A file that leaves an event loop running fails itself, not whatever file comes after it.
+
+    It is the first fixture of its file, so it ends after the file's own fixtures.
+    """
+    yield
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        asyncio.get_running_loop()
 
 
 @pytest.fixture(scope="session")

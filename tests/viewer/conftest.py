@@ -71,9 +71,13 @@ def site(runs: Path) -> Iterator[Site]:
         thread.join(10)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium; tests that need it skip where it is missing."""
+    """Debian's Chromium; tests that need it skip where it is missing.
+
+    Playwright keeps an event loop running in this thread for as long as it is open, and then
+    `asyncio.run` refuses: it is closed before a test of another file comes.
+    """
     if CHROMIUM is None:
         pytest.skip("no chromium: apt-get install chromium")
     api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
