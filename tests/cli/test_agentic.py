@@ -411,6 +411,45 @@ def test_a_cell_that_takes_too_long_is_interrupted_and_the_episode_goes_on(
     assert records(ran)[0]["reply"]["episode"]["facts"]["kernel"]["timeouts"] == 1
 
 
+def test_the_time_of_a_cell_is_the_exam_s_or_the_sandbox_s_and_is_recorded(
+    env: Keju, model: Model
+) -> None:
+    def waits(question: str, results: list[str]) -> Any:
+        done = calling(("submit_answer", {"answer": "42"}))
+        sleep = calling(("edit_cell", {"contents": "import time; time.sleep(600)"}))
+        return done if results else sleep
+
+    model.script = waits
+    limit = ("--sandbox", "cell_timeout=2")
+    given: list[dict[str, Any]] = [{}, {"docker_timeout": 1}]
+    for settings, seconds in zip(given, (2, 1), strict=True):
+        ran = sit(env, *limit, max_episodes=1, answer_mode="open", **settings)
+        (record,) = records(ran)
+        assert f"[the cell ran for {seconds} s and was interrupted]" in json.dumps(record)
+        manifest = json.loads(Path(ran.json["folder"], "manifest.json").read_text())
+        (arm,) = manifest["arms"].values()
+        assert arm["sources"]["sandbox"]["cell_timeout"] == seconds
+
+
+@pytest.mark.parametrize(
+    ("settings", "flags", "problem"),
+    [
+        ({}, ["--sandbox", "backend=bwrap"], "ask for a container and those of the sandbox for 'b"),
+        ({}, ["--unsafe-no-sandbox"], "ask for a container and those of the sandbox for 'none'"),
+        (
+            {"docker_image": "x:1"},
+            ["--sandbox", "backend=podman,image=y:1"],
+            "name the image 'x:1' and those of the sandbox 'y:1'",
+        ),
+    ],
+)
+def test_settings_of_containers_that_contradict_each_other_are_refused(
+    env: Keju, model: Model, settings: dict[str, Any], flags: list[str], problem: str
+) -> None:
+    ran = sit(env, *flags, enable_agentic_docker=True, **settings)
+    assert (ran.code, problem in ran.err, model.bodies) == (2, True, []), ran.err
+
+
 def test_code_that_kills_its_kernel_is_no_error_of_the_exam(env: Keju, model: Model) -> None:
     def suicidal(question: str, results: list[str]) -> Any:
         if len(results) < 3:

@@ -165,10 +165,12 @@ class NotebookTask:
     answer_form: str
     """What `submit_answer` wants, for its description."""
     max_turns: int
-    cell_timeout: float
-    """Seconds for one cell."""
+    cell_timeout: float | None = None
+    """Seconds for one cell, where the exam's settings name them; else the sandbox's own."""
     image: str = ""
     """The image of the container to work in; empty for the local sandbox."""
+    image_named: bool = False
+    """Whether the exam's settings name the image; else it is the published one."""
     images: bool = False
     """Whether the model is shown the pictures that cells draw."""
     rerun_all: bool = False

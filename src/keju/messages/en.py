@@ -575,6 +575,10 @@ TEXTS: dict[str, str] = {
     "sandbox_does_not_work": "code of a model cannot be run: the sandbox {backend} does not work "
     "({problem}); mend that, name another sandbox.backend, or accept the risk with "
     "--unsafe-no-sandbox",
+    "notebook_not_contained": "the exam's settings ask for a container and those of the sandbox "
+    "for '{backend}': leave one of them out",
+    "notebook_two_images": "the exam's settings name the image '{first}' and those of the sandbox "
+    "'{second}': leave one of them out",
     "sandbox_without_r": "kernels of R cannot be started in the sandbox {backend}: it has no R "
     "with IRkernel (package r-cran-irkernel); install it, or set language to 'python'",
     "sandbox_absent": "code of a model cannot be run: the sandbox {backend} does not work "

@@ -500,6 +500,9 @@ TEXTS: dict[str, str] = {
     "config_memory_small": "至少要 {least} MiB，例如 512MiB：再少 Python 就无法启动",
     "sandbox_does_not_work": "无法运行模型的代码：沙箱 {backend} 不可用（{problem}）；"
     "请先解决它，或指定其他 sandbox.backend，或用 --unsafe-no-sandbox 接受风险",
+    "notebook_not_contained": "考试的设置要求容器，而沙箱的设置要求“{backend}”：请去掉其中之一",
+    "notebook_two_images": "考试的设置指定镜像“{first}”，而沙箱的设置指定“{second}”："
+    "请去掉其中之一",
     "sandbox_without_r": "无法在沙箱 {backend} 中启动 R 内核："
     "其中没有带 IRkernel 的 R（软件包 r-cran-irkernel）；请安装，或把 language 设为“python”",
     "sandbox_absent": "无法运行模型的代码：沙箱 {backend} 不可用（{problem}）；"

@@ -6,12 +6,13 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from keju.benchmarks.facts import NotebookTask
 from keju.config import Arm, TaskConfig
 from keju.config.arms import Sandbox as SandboxSettings
 from keju.engine.job import Job
-from keju.errors import Notice
+from keju.errors import ConfigError, Notice
 from keju.solvers.loop import ToolLoop
 from keju.solvers.mcp import server_tools
 from keju.solvers.notebook.episode import PYTHON, NotebookSource, PythonSource
@@ -109,13 +110,28 @@ def notebook_sources(
     job: Job, task: NotebookTask, arm: Arm | None, workshop: Workshop, place: Path | None
 ) -> Iterator[ToolSource]:
     """The notebook of an exam, and an arm's tools beside it."""
-    settings = workshop.config.sandbox
-    if task.image and settings.image is None:
-        engine = settings.backend if settings.backend in ("docker", "podman") else _engine()
-        settings = settings.model_copy(update={"backend": engine, "image": task.image})
-    yield NotebookSource(task, job.exam.samples, workshop.workplaces(settings), place)
+    workplaces = workshop.workplaces(sandbox_for(task, workshop.config.sandbox))
+    yield NotebookSource(task, job.exam.samples, workplaces, place)
     if arm is not None:
         yield from sources_of(arm, workshop)
+
+
+def sandbox_for(task: NotebookTask, settings: SandboxSettings) -> SandboxSettings:
+    """The sandbox's settings with those that the exam itself has for its notebooks.
+
+    ConfigError where the two contradict each other: none of them is to go without effect.
+    """
+    own: dict[str, Any] = {}
+    if task.cell_timeout is not None:
+        own["cell_timeout"] = task.cell_timeout
+    if task.image:
+        if settings.unsafe or settings.backend not in ("auto", "docker", "podman"):
+            raise ConfigError("notebook_not_contained", backend=settings.chosen)
+        if task.image_named and settings.image not in (None, task.image):
+            raise ConfigError("notebook_two_images", first=task.image, second=settings.image)
+        own["backend"] = _engine() if settings.backend == "auto" else settings.backend
+        own["image"] = settings.image or task.image
+    return settings.model_copy(update=own)
 
 
 def _engine() -> str:

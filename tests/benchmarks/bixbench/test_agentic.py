@@ -56,7 +56,7 @@ def test_the_prompt_has_the_question_the_steps_and_the_guidelines(
 
 def test_the_task_holds_what_the_settings_ask_for(prepare: Prepare) -> None:
     task = task_of(prepare(**AGENTIC))
-    assert (task.max_turns, task.cell_timeout, task.image, task.images) == (10, 300, "", False)
+    assert (task.max_turns, task.cell_timeout, task.image, task.images) == (10, None, "", False)
     settings = {"max_turns": 3, "docker_timeout": 7, "images": True, "rerun_all": True}
     exam = prepare(**AGENTIC, **settings, enable_agentic_docker=True, docker_image="mine:1")
     task = task_of(exam)

@@ -85,7 +85,7 @@ class NotebookSource(ToolSource):
         """A fresh work folder with the question's data, and a kernel that works in it."""
         task = self._task
         prepare = partial(task.prepare, sample)
-        async with self._workplaces.episode(prepare, task.language, task.cell_timeout) as bench:
+        async with self._workplaces.episode(prepare, task.language) as bench:
             box = NotebookBox(task, sample, bench)
             try:
                 yield box

@@ -52,7 +52,6 @@ class Workplaces:
         self,
         prepare: Callable[[Path], Mapping[str, Any]] = lambda _: {},
         language: Language = "python",
-        timeout: float | None = None,
     ) -> AsyncIterator[Bench]:
         """A folder that `prepare` has filled, and a kernel that works in it."""
         assert self._root is not None
@@ -66,7 +65,7 @@ class Workplaces:
                 except (KejuError, OSError) as error:
                     raise ToolsLost("server_lost", str(error)) from None
                 async with self.sandbox.kernel(work, language) as kernel:
-                    yield Bench(kernel, work, data, timeout)
+                    yield Bench(kernel, work, data)
             except KernelDied as died:
                 raise ToolsLost("kernel_died", str(died)) from None
             finally:
@@ -76,11 +75,9 @@ class Workplaces:
 class Bench:
     """One episode's kernel, folder and data."""
 
-    def __init__(
-        self, kernel: Kernel, work: Path, data: Mapping[str, Any], timeout: float | None
-    ) -> None:
+    def __init__(self, kernel: Kernel, work: Path, data: Mapping[str, Any]) -> None:
         self.work, self.data = work, data
-        self._kernel, self._timeout = kernel, timeout
+        self._kernel = kernel
         self._dead = ""
         # Calls of one turn come at the same time; a kernel runs one cell after the other.
         self.turn = asyncio.Lock()
@@ -94,7 +91,7 @@ class Bench:
             text = GONE.format(reason=self._dead)
             return CellResult(text, error="KernelDied", died=self._dead, ran=False)
         try:
-            return await self._kernel.run(code, self._timeout)
+            return await self._kernel.run(code)
         except KernelDied as died:
             if died.reason in HOST_DEATHS:
                 raise ToolsLost("kernel_died", str(died)) from None
