@@ -44,7 +44,7 @@ def test_it_is_said_in_chinese_too(
     assert "未提供：arguments, count" in ran.out
     assert "个词元（估计：每词元 4 个字符）\n" in ran.out
     assert "\ns__fail：tool_error，用时 " in ran.out
-    assert (ran.code, ran.err) == (2, "keju: error: 调用的结果为：tool_error\n")
+    assert (ran.code, ran.err) == (2, "keju: 错误：调用的结果为：tool_error\n")
 
 
 def test_instructions_are_printed(keju: Keju, tmp_path: Path) -> None:
