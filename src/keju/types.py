@@ -402,6 +402,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=F
     """Unix time at which the reply was scored."""
     origin: str = ""
     """The run that asked, where the reply was copied from another one."""
+    endpoint: str = ""
+    """The address that the reply came from, where the run had several."""
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -161,6 +161,7 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
         "api_url": config.api_url and shown_url(config.api_url),
         **({"endpoints": [each.shown for each in config.endpoints]} if config.endpoints else {}),
         "eval_batch_size": config.eval_batch_size,
+        "at_once": config.at_once,
         "requests": sum(exam["requests"] for exam in exams),
         "known": known,
         "prompt_tokens_estimate": tokens,
@@ -203,7 +204,7 @@ def _print_forecast(document: dict[str, Any]) -> None:
         "",
         *document["warnings"],
         f"dry run: everything is in place; {there}{asked:,} requests would go to "
-        f"{document['model']}, at most {document['eval_batch_size']} at once",
+        f"{document['model']}, at most {document['at_once']} at once",
     )
     if "input_cost_estimate" in document:
         print_lines(f"input alone would cost about {document['input_cost_estimate']}")

@@ -67,7 +67,7 @@ def vf_eval(
     asked = len(job.exam.samples)
     total = sum(subset.population or len(subset) for subset in job.exam.subsets)
     of = f" of {total}" if total > asked else ""
-    what, at_once = "requests", min(config.eval_batch_size, job.units)
+    what, at_once = "requests", min(config.at_once, job.units)
     if job.exam.notebook is not None:
         what, at_once = "episodes", shares(config.sandbox.memory, at_once, available())[1]
     note(

@@ -366,7 +366,7 @@ class TaskConfig(StrictSettings):
     of predictions of the same exam."""
 
     eval_batch_size: Count = 32
-    """The most requests in flight; the engine goes lower while the endpoint is overloaded."""
+    """The most requests in flight at an endpoint; the engine goes lower while it is overloaded."""
     timeout: Seconds = 600.0
     """Seconds for one attempt."""
     attempts: Whole = 5
@@ -374,7 +374,7 @@ class TaskConfig(StrictSettings):
     retry_interval: Seconds = 0.5
     """Seconds before a failed attempt is repeated; doubled each time, up to a minute."""
     rpm: Rate | None = None
-    """Requests a minute."""
+    """Requests a minute, over all endpoints."""
     tpm: Rate | None = None
     """Tokens a minute, input and output."""
     give_up_after: Seconds = 600.0
@@ -424,6 +424,12 @@ class TaskConfig(StrictSettings):
         return part - 1, parts
 
     @property
+    def at_once(self) -> int:
+        """The most requests in flight, over all endpoints."""
+        own = [each.concurrency or self.eval_batch_size for each in self.endpoints]
+        return sum(own) or self.eval_batch_size
+
+    @property
     def stops_early(self) -> bool:
         """Whether a rule may end the asking before all questions were put."""
         return self.until_ci is not None or self.until_decided is not None
@@ -470,6 +476,9 @@ class TaskConfig(StrictSettings):
         """A setting that would have no effect is refused."""
         if self.endpoints and self.api_url is not None:
             raise ConfigError("config_two_places", first="api_url", second="endpoints")
+        for name in ("weight", "reports") if len(self.endpoints) == 1 else ():
+            if name in self.endpoints[0].model_fields_set:
+                raise ConfigError("config_one_endpoint", name=name)
         if self.budget.cost is not None and self.price is None:
             raise ConfigError("config_cost_without_price", path="budget.cost")
         if self.agent.max_cost is not None and self.price is None:

@@ -10,18 +10,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic, time
 from typing import Any, NamedTuple
 
-from keju.config import Budget, TaskConfig
+from keju.config import Budget, Endpoint, TaskConfig
 from keju.engine.company import NOTHING, Carried, Company, Moved
 from keju.engine.display import ActorStanding, Pause
 from keju.engine.limits import Meter, Pace, Rates, Spending
 from keju.engine.presence import Presence, nobody_there
 from keju.engine.watching import WORK, Attempt, Follower
 from keju.errors import EndpointError, KejuError, Notice, RunIncomplete
-from keju.models.base import Model
+from keju.models.base import Model, fault_text
 from keju.types import Fault, FaultKind, Reading, Reply, Request, Sample, Sampling
 
 FINAL: frozenset[FaultKind] = frozenset({"bad_request", "context_length", "content_filter"})
@@ -58,7 +58,7 @@ class Limits:
         most = config.eval_batch_size
         if model.slots is not None:
             most = model.slots if model.batches else min(most, model.slots)
-        return cls(
+        limits = cls(
             concurrency=most,
             timeout=config.timeout,
             attempts=config.attempts,
@@ -67,6 +67,14 @@ class Limits:
             rpm=config.rpm,
             tpm=config.tpm,
         )
+        return limits.within(config.endpoints[0]) if len(config.endpoints) == 1 else limits
+
+    def within(self, endpoint: Endpoint) -> Limits:
+        """The same, and those that an endpoint has of its own."""
+        own = (self.rpm, endpoint.rpm), (self.tpm, endpoint.tpm)
+        rpm, tpm = (min(filter(None, pair), default=None) for pair in own)
+        most = endpoint.concurrency or self.concurrency
+        return replace(self, concurrency=most, rpm=rpm, tpm=tpm)
 
 
 class Exchange(NamedTuple):
@@ -78,6 +86,8 @@ class Exchange(NamedTuple):
     """What was read of the reply, where the solver had to read it; else the job does."""
     seconds: float = 0.0
     """What all attempts took, without the waits between them."""
+    endpoint: str = ""
+    """Which endpoint gave the reply, where there are several."""
 
 
 class Channel(Presence):
@@ -108,6 +118,8 @@ class Channel(Presence):
         self.pace = Pace()
         self.meter = Meter()
         """What it was asked and told, where it is one of several."""
+        self.moved = 0
+        """Units that went from here to another endpoint."""
         shared = self._share and self._share.rates_at(self.address, model.name)
         self._rates = shared or Rates(limits.rpm, limits.tpm)
         limited = self._rates.limited or self.company.rates.limited
@@ -131,6 +143,16 @@ class Channel(Presence):
     def statistics(self) -> dict[str, Any]:
         """What the session was like beside its requests, for the manifest."""
         return {}
+
+    @property
+    def addresses(self) -> dict[str, int]:
+        """How many requests are in flight, by address."""
+        return {self.address: self.in_flight}
+
+    @property
+    def limit(self) -> int:
+        """The most requests in flight at present."""
+        return self.concurrency.limit
 
     @property
     def pause(self) -> Pause | None:
@@ -295,7 +317,7 @@ class Channel(Presence):
         lost = nobody_there(fault)
         if lost or (self.company.several and fault.kind in FAILURES):
             if self.breaker.failed(monotonic()):
-                self._go_down()
+                self._go_down(fault_text(fault))
             elif not lost and self.concurrency.saw(overload=fault.kind in OVERLOADS):
                 self._grant()
         else:
@@ -317,7 +339,7 @@ class Channel(Presence):
                 pause = RunIncomplete("endpoint_pauses", seconds=wait, problem=fault.message)
                 self.company.stop(pause)
                 return True
-            self.take_out()
+            self.take_out(fault_text(fault))
         return False
 
     def _move_on(self, *, tired: bool = False) -> None:
@@ -346,6 +368,8 @@ class Channel(Presence):
         """One attempt that `take_out` may break off, of a model that may turn out another one."""
         task = asyncio.current_task()
         assert task is not None
+        if not self._asking:
+            self.heard = monotonic()
         self._asking.add(task)
         self.meter.requests += 1
         started = monotonic()
@@ -366,7 +390,7 @@ class Channel(Presence):
         if self.company.accepts(self, reply.model):
             return reply
         self.spending.add(reply.usage)  # it was paid for
-        self.take_out()
+        self.take_out(Notice("endpoint_reports", {"name": reply.model}))
         return Reply(error=Fault("server", f"the endpoint reports the model '{reply.model}'"))
 
     def break_off(self) -> None:

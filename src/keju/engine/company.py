@@ -88,8 +88,8 @@ class Company:
         """Whether a reply may come from a model that is called so."""
         return True
 
-    def welcomes(self, channel: Presence) -> bool:
-        """Whether an endpoint that answers again is the one that it was."""
+    async def welcomes(self, channel: Presence) -> bool:
+        """Whether an endpoint that answers can be asked: it is the one that it was."""
         return True
 
     def changed(self, channel: Presence) -> None:

@@ -177,6 +177,7 @@ class Job:
             readings=exchange.readings or self.grade(index, exchange.reply),
             faults=exchange.faults,
             at=round(time(), 3),
+            endpoint=exchange.endpoint,
         )
 
     def enter(self, unit: int, record: Record, order: tuple[int, ...] = ()) -> None:

@@ -96,11 +96,13 @@ class Pace:
     def __init__(self) -> None:
         self.seconds: float | None = None
         self.longest = 0.0
+        self.total = 0.0
         self._seen = 0
 
     def saw(self, seconds: float, at_once: int) -> None:
         """Note one reply, where `at_once` requests are in flight; about two rounds are recalled."""
         self._seen += 1
+        self.total += seconds
         self.longest = max(self.longest, seconds)
         weight = max(1 / self._seen, 1 / (2.0 * at_once))
         self.seconds = (

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Iterable
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from keju.engine.company import Company
 from keju.engine.limits import Breaker
@@ -49,8 +49,14 @@ class Presence(Slots):
         """Set where nobody should wait for another attempt any more."""
         self._samplings: list[Sampling] = []
         self._ready = False
+        self.outages = 0
+        """How often it went down."""
+        self.problem: Any = ""
+        """Why it went down, as far as is known."""
         self._outages = 0
-        """How often it went down since the last reply."""
+        """How often it did since the last reply."""
+        self._down_before = 0.0
+        """Seconds that it was down before the present outage."""
         self._probing: asyncio.Task[None] | None = None
         self._opened = monotonic()
 
@@ -122,13 +128,21 @@ class Presence(Slots):
             self._grant()
         self.breaker.worked()
 
-    def take_out(self) -> None:
+    @property
+    def down_seconds(self) -> float:
+        """For how long it was down, over all."""
+        since = self.breaker.since
+        return self._down_before + (monotonic() - since if since is not None else 0.0)
+
+    def take_out(self, problem: Any) -> None:
         """Send nothing more until a cheap call shows that the endpoint is there, and as it was."""
         if self.breaker.open(monotonic()):
-            self._go_down()
+            self._go_down(problem)
 
-    def _go_down(self) -> None:
+    def _go_down(self, problem: Any) -> None:
         """The breaker has just opened."""
+        self.problem = problem
+        self.outages += 1
         self._outages += 1
         self._probing = asyncio.create_task(self._probe())
         if self.company.several:
@@ -138,6 +152,7 @@ class Presence(Slots):
 
     def _come_back(self) -> None:
         """Somebody answers again."""
+        self._down_before = self.down_seconds
         self.breaker.worked()
         if self.company.several and self.stop_reason is None:
             self._roused = asyncio.Event()
@@ -157,18 +172,18 @@ class Presence(Slots):
             await asyncio.sleep(wait)
             wait = max(wait, min(15.0, wait * 1.5))
             try:
-                if await self.answers() and self.company.welcomes(self):
+                await self.answers()
+                if await self.company.welcomes(self):
                     self._come_back()
             except Exception:  # whatever it is, nobody is there who could go on
                 continue
 
-    async def answers(self) -> bool:
-        """Whether the endpoint answers the preflight's cheap call, or all of them at first."""
+    async def answers(self) -> None:
+        """Make the preflight's cheap call, or all of them if it never answered; raises."""
         for sampling in self._samplings[: 1 if self._ready else None] or [Sampling()]:
             await self.model.preflight(sampling)
         if not self._ready:
             self._know_slots()
-        return True
 
     def _know_slots(self) -> None:
         """The endpoint has answered for the first time; some tell only now how many slots help."""

@@ -53,8 +53,8 @@ Where = tuple[int, str]
 """A subset of an exam, as what its questions share."""
 
 
-@dataclass(slots=True)
-class _Group:
+@dataclass(slots=True, eq=False)
+class Group:
     """The units of one subset that are still to be asked; they share a prefix.
 
     `jobs` are the arms of its exam. Place p of `units` is unit ``p // len(jobs)`` of the arm
@@ -82,6 +82,13 @@ class _Group:
         self.taken += 1
         unit, arm = divmod(self.units[self.taken - 1], len(self.jobs))
         return Unit(self.jobs[arm], unit)
+
+    def split(self, most: int) -> Group:
+        """Take away up to `most` of the units that are left, from the end."""
+        size = min(most, self.left)
+        rest = self.units[len(self.units) - size :]
+        del self.units[len(self.units) - size :]
+        return Group(self.where, self.jobs, rest)
 
 
 class Queue:
@@ -119,7 +126,7 @@ class Queue:
 
         `warm` are the groups whose prefix the server has seen; it grows.
         """
-        self._groups: list[_Group] = []
+        self._groups: list[Group] = []
         known = dict(zip(jobs, done, strict=True))
         exams: dict[int, list[Job]] = {}
         for job in jobs:
@@ -132,7 +139,7 @@ class Queue:
                 lacking = [known[arm] for arm in arms]
                 units = (u for u in range(first, last) if not all(arm[u] for arm in lacking))
                 if wanted := array("Q" if len(arms) > 1 else "I", units):
-                    self._groups.append(_Group((id(arms[0].exam), subset.name), arms, wanted))
+                    self._groups.append(Group((id(arms[0].exam), subset.name), arms, wanted))
         random.Random(seed).shuffle(self._groups)
         order = {exam: position for position, exam in enumerate(exams)}
         self._groups.sort(key=lambda group: order[id(group.jobs[0].exam)])
@@ -150,16 +157,16 @@ class Queue:
         """Units that nobody has taken yet."""
         self._all = before
         # The arms of a question stay together: none of them goes ahead.
-        self._ahead = ahead if all(len(group.jobs) == 1 for group in self._groups) else 0
+        self._ahead = ahead if all(len(arms) == 1 for arms in exams.values()) else 0
         self._caching = caching
         self._warm = set() if warm is None else warm
         self._clock = clock
-        self._lanes: dict[int, _Group] | None = {} if lanes else None
+        self._lanes: dict[int, Group] | None = {} if lanes else None
         self._next = 0
         """The first group of which nothing was taken."""
-        self._open: list[_Group] = []
+        self._open: list[Group] = []
         """Groups of which something was taken and something is left, in order."""
-        self._pilots: dict[Unit, _Group] = {}
+        self._pilots: dict[Unit, Group] = {}
         self._waiting: list[asyncio.Future[None]] = []
 
     def take(self, lane: int) -> Unit | Held | None:
@@ -188,7 +195,7 @@ class Queue:
             self._open.remove(group)
         return group.take()
 
-    def _begin(self, group: _Group) -> Unit:
+    def _begin(self, group: Group) -> Unit:
         """Take the first unit of a group: its pilot, unless its prefix is known."""
         self._next += 1
         self.left -= 1
@@ -206,10 +213,14 @@ class Queue:
         if group is not None:
             group.pilot = None
             self._warm.add(group.where)
-            while self._waiting:
-                turn = self._waiting.pop()
-                if not turn.done():
-                    turn.set_result(None)
+            self._wake()
+
+    def _wake(self) -> None:
+        """Let everybody who waits for work look again."""
+        while self._waiting:
+            turn = self._waiting.pop()
+            if not turn.done():
+                turn.set_result(None)
 
     async def changed(self, held: Held) -> None:
         """Wait until there may be work again."""
@@ -219,7 +230,76 @@ class Queue:
             async with asyncio.timeout(held.seconds):
                 await turn
 
-    def _group_of(self, lane: int, lanes: dict[int, _Group]) -> _Group:
+    # Work that passes from one queue to another, where several endpoints share it
+
+    def admit(self, group: Group) -> None:
+        """Take work over, behind all other; what has its prefix here already goes with that."""
+        self.left += group.left
+        own = next((each for each in self._groups if each.where == group.where and each.left), None)
+        if own is None:
+            group.before = self._all
+            self._groups.append(group)
+        else:
+            own.units.extend(group.units)
+        self._shift(own, group.left)
+        self._wake()
+
+    def give(self, most: int, *, first: Callable[[Where], bool]) -> Group | None:
+        """Let go of a whole group of up to `most` units of which nothing was taken.
+
+        The last one goes, but before it those whose prefix is one of the `first`.
+        """
+        fresh = [group for group in self._groups[::-1] if not group.taken and group.left <= most]
+        chosen = next((group for group in fresh if first(group.where)), None)
+        chosen = chosen or (fresh[0] if fresh else None)
+        if chosen is not None:
+            self.left -= chosen.left
+            self._shift(chosen, -chosen.left)
+            self._groups.remove(chosen)
+        return chosen
+
+    def give_part(self, most: int) -> Group | None:
+        """Let go of up to `most` units of the group that has most of them left."""
+        fullest = max(self._groups, key=lambda group: group.left, default=None)
+        if fullest is None or not fullest.left:
+            return None
+        part = fullest.split(most)
+        self.left -= part.left
+        self._shift(fullest, -part.left)
+        if not fullest.left:
+            self._close(fullest)
+        return part
+
+    def clear(self) -> list[Group]:
+        """Let go of all that nobody has taken yet; the server's cache is gone too."""
+        self._warm.clear()
+        given = [group.split(group.left) for group in self._groups if group.left]
+        self._groups, self._open, self._pilots = [], [], {}
+        self._all = self.left = self._next = 0
+        self._wake()
+        return given
+
+    def forget(self, unit: Unit) -> None:
+        """A unit goes to another endpoint: nobody waits for its prefix any more."""
+        group = self._pilots.pop(unit, None)
+        if group is not None:
+            group.pilot = None
+            self._wake()
+
+    def _shift(self, group: Group | None, size: int) -> None:
+        """Count so many more units in `group`, before all groups that come after it."""
+        self._all += size
+        for later in self._groups[self._groups.index(group) + 1 :] if group is not None else ():
+            later.before += size
+
+    def _close(self, group: Group) -> None:
+        """Nothing is left of a group."""
+        if group in self._open:
+            self._open.remove(group)
+        elif not group.taken:
+            self._groups.remove(group)
+
+    def _group_of(self, lane: int, lanes: dict[int, Group]) -> Group:
         """The worker's own group; else one that nobody works on; else the fullest of all."""
         own = lanes.get(lane)
         if own is not None and own.left:
@@ -256,7 +336,7 @@ def expected_lengths(earlier: Mapping[str, float]) -> Expected:
     return expected
 
 
-def _longest_first(group: _Group, expected: Expected) -> array[int]:
+def _longest_first(group: Group, expected: Expected) -> array[int]:
     """The units of a group by what is expected of them, the shortest before all others.
 
     A group that is too large to be looked at one by one stays as it is.
@@ -269,7 +349,7 @@ def _longest_first(group: _Group, expected: Expected) -> array[int]:
 
 
 def _arms_of_units(
-    group: _Group, known: Mapping[Job, bytearray], draw: random.Random | None
+    group: Group, known: Mapping[Job, bytearray], draw: random.Random | None
 ) -> array[int]:
     """The places of a group's units, those of one unit's arms side by side."""
     arms = list(range(len(group.jobs)))

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from functools import partial
@@ -24,6 +24,7 @@ from keju.engine.channel import Channel, Exchange, Limits
 from keju.engine.display import ArmStanding, Display, Progress, Standing
 from keju.engine.job import Job
 from keju.engine.limits import Meter, Spending
+from keju.engine.pool import Pool
 from keju.engine.queue import (
     Expected,
     Held,
@@ -35,10 +36,12 @@ from keju.engine.queue import (
     expected_lengths,
 )
 from keju.engine.resume import Recalled
+from keju.engine.shares import Homes, Shares
 from keju.engine.sharing import SHARE
 from keju.engine.watching import WORK, Follower, SessionFacts, follow
 from keju.errors import Interrupted, KejuError, Notice, WriteError
 from keju.models.base import Model
+from keju.models.registry import make_models
 from keju.runs.journal import VERDICTS, Journal
 from keju.runs.manifest import SessionLog, StoredSession, now
 from keju.signals import REMOTE, calling
@@ -54,6 +57,8 @@ MOST_WAITING = 4096
 
 
 T = TypeVar("T")
+Line = Channel | Pool
+"""Who is asked: one endpoint, or several as one."""
 Answered = tuple[Unit, Request, Exchange]
 """A unit with what was asked and what came back."""
 
@@ -66,8 +71,8 @@ class Engine:
 
     def __init__(
         self,
-        channel: Channel,
-        queues: Iterable[Queue],
+        channel: Line,
+        queues: Iterable[Queue | Shares],
         journal: Journal,
         *,
         on_progress: Callable[[], None] = lambda: None,
@@ -145,6 +150,8 @@ class Engine:
     async def _work(self, lane: int) -> None:
         """Solve unit after unit, as long as this worker's slot is its own."""
         channel, queue = self.channel, self._queue
+        assert isinstance(channel, Channel)
+        assert isinstance(queue, Queue)
         try:
             await channel.enter()
         except KejuError:
@@ -299,26 +306,26 @@ def run_session(
             run=journal.path.parent.name,
             stage="judge" if journal.path.name == VERDICTS else "exam",
             model=config.model,
-            endpoints=(channel.address,),
+            endpoints=tuple(channel.addresses),
             jobs=jobs,
             total=total,
             known=recalled.count,
             price=config.price,
-            in_flight=lambda: {channel.address: channel.in_flight},
+            in_flight=lambda: channel.addresses,
         )
         session = _Session(jobs, lacking, channel, log, display, follow(facts))
         random_order = rule is not None or config.order == "random"
-        order = partial(
-            _order,
-            config,
-            jobs,
-            channel,
-            set[Where](),
-            None if random_order else expected_lengths(recalled.lengths),
-        )
+        expected = None if random_order else expected_lengths(recalled.lengths)
+        order = partial(_order, config, jobs, defaultdict[Channel, set[Where]](set), expected)
+        works: Iterable[Queue | Shares]
+        if isinstance(channel, Pool):
+            homes = Homes(channel, jobs)
+            works = (Shares(channel, homes, jobs, done, order) for done in chain([first], asked))
+        else:
+            works = map(partial(order, channel), chain([first], asked))
         engine = kind(
             channel,
-            map(order, chain([first], asked)),
+            works,
             journal,
             on_progress=session.show,
             on_session=session.note,
@@ -331,22 +338,26 @@ def run_session(
 
 def _executor(
     config: TaskConfig, model: Model, spending: Spending, display: Display
-) -> tuple[Channel, type[Engine]]:
+) -> tuple[Line, type[Engine]]:
     """Who asks, and the loop that has it asked: this process, or the actors of a cluster."""
     if config.executor == "ray":
         from keju.engine.cluster.crew import Crew
         from keju.engine.cluster.engine import ClusterEngine
 
         return Crew(config, model, spending, display.note), ClusterEngine
+    if len(config.endpoints) > 1:
+        from keju.engine.pooled import PoolEngine
+
+        return Pool(config, make_models(config), spending, display.note), PoolEngine
     return Channel(model, Limits.of(config, model), spending, seed=config.seed), Engine
 
 
 def _order(
     config: TaskConfig,
     jobs: Sequence[Job],
-    channel: Channel,
-    warm: set[Where],
+    warm: Mapping[Channel, set[Where]],
     expected: Expected | None,
+    channel: Channel,
     done: Sequence[bytearray],
 ) -> Queue:
     """The order of some work; made when the channel is open, and its model tells what it can do."""
@@ -360,7 +371,7 @@ def _order(
         ahead=0 if model.batches else channel.concurrency.most,
         caching=lambda: channel.shares_prefixes,
         expected=expected,
-        warm=warm,
+        warm=warm[channel],
     )
 
 
@@ -371,7 +382,7 @@ class _Session:
         self,
         jobs: Sequence[Job],
         lacking: Sequence[Job],
-        channel: Channel,
+        channel: Line,
         log: SessionLog,
         display: Display,
         follower: Follower | None,
@@ -439,15 +450,23 @@ class _Session:
             stack.push_async_callback(solver.close)
             await solver.open()
         stack.push_async_callback(self._channel.close)
-        await self._channel.open(job.sampling for job in self._jobs)
-        for solver, sampling in self._solvers.items():
-            await solver.knock(self._channel, sampling)
+        samplings = [job.sampling for job in self._jobs]
+        if isinstance(self._channel, Pool):
+            await self._channel.open(samplings, self._greet)
+        else:
+            await self._channel.open(samplings)
+            await self._greet(self._channel)
         facts = self._channel.facts()
         self._endpoint = str(facts.get("endpoint", ""))
         self._log.note_endpoint(facts)
         for arm, solver in self._arms.items():
             if told := solver.facts():
                 self._log.note_arm(arm, told)
+
+    async def _greet(self, channel: Channel) -> None:
+        """Find out what an endpoint that was opened cannot do."""
+        for solver, sampling in self._solvers.items():
+            await solver.knock(channel, sampling)
 
     def interrupt(self) -> None:
         """The first call lets what is in flight finish, the second stops at once."""
@@ -486,6 +505,8 @@ class _Session:
             session.cost = cost
         if told := channel.statistics():
             session.cluster = told
+        if isinstance(channel, Pool):
+            session.endpoints = channel.books()
         if begun := sum(solver.begun for solver in self._solvers):
             session.episodes_begun = begun
             session.episodes_finished = sum(solver.finished for solver in self._solvers)
@@ -531,7 +552,7 @@ class _Session:
             cost=spent.cost(spent.price),
             elapsed=channel.seconds,
             in_flight=channel.in_flight,
-            limit=channel.concurrency.limit,
+            limit=channel.limit,
             waiting=channel.waiting_for,
             pause=channel.pause,
             retries=channel.retries,

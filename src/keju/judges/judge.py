@@ -224,9 +224,10 @@ class Judge(Solver):
         """`error` with this judge's name, and its settings in place of a candidate's."""
         variable = provider_of(self.task.model).key_variable
         own: dict[str, Any] = {"key": self.settings.api_key_var or variable}
-        places = (self.task, self._candidate)
-        hosts = [_host(endpoint_of(task)) for task in places] + [_host(_usual(self.task.model))]
-        if self.settings.api_key_var is None and hosts[0] not in hosts[1:]:
+        (own_host,) = (_host(place) for place in places_of(self.task))
+        hosts = [_host(place) for place in places_of(self._candidate)]
+        hosts.append(_host(_usual(self.task.model)))
+        if self.settings.api_key_var is None and own_host not in hosts:
             own["key"] = Notice("judge_key_setting", {"variable": variable})
         if (missing := self.missing_key()) is not None:
             own["key"] = Notice("judge_key_missing", {"variable": own["key"], "problem": missing})
@@ -251,8 +252,9 @@ class Judge(Solver):
     def kinship(self) -> Iterator[Notice]:
         """The warning about a judge that is, or by its name may be, the candidate."""
         if self.task.model == self._candidate.model:
-            places = {_machine(endpoint_of(task)) for task in (self.task, self._candidate)}
-            yield Notice(f"{self._code}_is_{'candidate' if len(places) == 1 else 'namesake'}")
+            places = {_machine(place) for place in places_of(self._candidate)}
+            same = any(_machine(place) in places for place in places_of(self.task))
+            yield Notice(f"{self._code}_is_{'candidate' if same else 'namesake'}")
 
 
 def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig:
@@ -266,11 +268,13 @@ def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig
     endpoint: dict[str, Any] = {}
     if not is_local(model):
         provider = provider_of(model)
+        if config.endpoints and not judge.api_url:
+            raise ConfigError("judge_unusable", problem=ConfigError("judge_needs_address"))
         beside = config.api_url if provider == provider_of(config.model) else None
         address = judge.api_url or beside or os.environ.get(provider.url_variable)
         key: Any = os.environ.get(judge.api_key_var or "")
         host = _host(address or provider.home)
-        if not key and host == _host(endpoint_of(config)):
+        if not key and host in [_host(place) for place in places_of(config, keyed=True)]:
             key = config.api_key
         elif judge.api_key_var is None and host == _host(_usual(model)):
             key = os.environ.get(provider.key_variable)
@@ -296,9 +300,14 @@ def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig
         raise ConfigError("judge_unusable", problem=error) from None
 
 
-def endpoint_of(task: TaskConfig) -> str | None:
-    """The address of a task's model; None where it has no endpoint."""
-    return None if is_local(task.model) else task.api_url or provider_of(task.model).home
+def places_of(task: TaskConfig, *, keyed: bool = False) -> list[str | None]:
+    """The addresses of a task's model; None where it has no endpoint.
+
+    With `keyed` those alone that the task's own key is for.
+    """
+    if task.endpoints:
+        return [each.url for each in task.endpoints if not (keyed and each.api_key_var)]
+    return [None if is_local(task.model) else task.api_url or provider_of(task.model).home]
 
 
 def _usual(model: str) -> str:

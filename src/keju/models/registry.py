@@ -182,7 +182,19 @@ def is_local(model: object) -> bool:
 
 
 def make_model(config: TaskConfig) -> Model:
-    """Return the model, not yet started; ConfigError in one line if it cannot be made."""
+    """The model, not yet started; ConfigError in one line if it cannot be made.
+
+    Where it is at several endpoints, the one at the first of them.
+    """
+    return make_models(config)[0]
+
+
+def make_models(config: TaskConfig) -> list[Model]:
+    """The model at each of its endpoints, or the only one there is."""
+    return [_make_model(task) for task in endpoint_tasks(config)]
+
+
+def _make_model(config: TaskConfig) -> Model:
     name = config.model.strip()
     if not name:
         raise ConfigError("model_empty")

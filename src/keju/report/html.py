@@ -167,6 +167,7 @@ def _context(
         "overview": [(row, _as_row(row.entry, labels)) for row in fmt.overview(results, labels)],
         "arms": _arms(results, labels),
         "curves": _curves(results, labels) if results.curves else [],
+        "endpoints": _endpoints(results, labels) if results.endpoints else None,
         "several_readers": any(len(family) > 1 for family in families),
         "disagreements": [
             _shown_disagreement(row) for row in disagreements[: fmt.DISAGREEMENTS_SHOWN]
@@ -206,6 +207,13 @@ def _shown_disagreement(row: Disagreement) -> dict[str, Any]:
         "target": fmt.shorten(row.target, _ANSWER_LIMIT),
         "readings": readings,
     }
+
+
+def _endpoints(results: Results, labels: Labels) -> Any:
+    """The endpoints of a run that had several."""
+    from keju.report.endpoints import endpoint_table
+
+    return endpoint_table(results, labels)
 
 
 def _curves(results: Results, labels: Labels) -> list[Any]:

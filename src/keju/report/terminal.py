@@ -10,6 +10,7 @@ from msgspec import UNSET
 from keju.messages import spoken
 from keju.report import arms, curves
 from keju.report import format as fmt
+from keju.report.endpoints import endpoint_table
 from keju.report.format import UNKNOWN, Labels, Shown, count, interval, percent, share, shorten
 from keju.report.judges import judge_words
 from keju.report.table import Cell, Column, Screen
@@ -47,6 +48,10 @@ def render_results(
                 _tables(screen, entry, labels)
     for curve in results.curves:
         _curve(screen, curve, labels)
+    if results.endpoints:
+        table = endpoint_table(results, labels)
+        screen.line(labels("endpoints.title"), style="bold")
+        _table(screen, list(table.titles), [list(row) for row in table.rows])
     if not results.benchmarks:
         screen.line(labels("no_results"))
     if ended := fmt.ended_words(results, labels):

@@ -497,6 +497,30 @@ class Disagreement(msgspec.Struct, frozen=True):
         return len(set(self.scores.values())) > 1
 
 
+class EndpointUse(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What one endpoint of several was asked and told, over all sessions of a run."""
+
+    address: str
+    """Without credentials."""
+    requests: int
+    replies: int
+    mean_seconds: float | None
+    """Of a reply."""
+    input_tokens: int
+    cached_tokens: int
+    cached_share: float | None
+    """The share of the input that came from its prefix cache."""
+    output_tokens: int
+    moved: int = 0
+    """Questions that went from it to another endpoint."""
+    outages: int = 0
+    down_seconds: float = 0.0
+    other_models: dict[str, int] = {}
+    """Other names that it gave its model, and how many replies were not used because of that."""
+    lost: Notice | None = None
+    """Why it could not be used any more, or not at all."""
+
+
 class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The whole of ``results.json``."""
 
@@ -522,6 +546,8 @@ class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Where several readers were asked for and do not agree."""
     comparisons: tuple[Comparison, ...] = ()
     """Every pair of arms, where the run has several."""
+    endpoints: tuple[EndpointUse, ...] = ()
+    """What each endpoint was asked and told, where the run had several."""
     curves: tuple[Curve, ...] = ()
     """Accuracy against difficulty, where an exam is sat at several."""
 

@@ -119,6 +119,11 @@ def results_of(
 
         more["comparisons"] = tuple(compare_arms(jobs, manifest.price))
         more["curves"] = tuple(curves_of(entries))
+    if any(session.endpoints for session in manifest.sessions):
+        from keju.results.endpoints import endpoint_notices, endpoints_of
+
+        more["endpoints"] = uses = endpoints_of(manifest)
+        entries = [entry.with_notices([*endpoint_notices(uses)]) for entry in entries]
     return Results(
         schema=SCHEMA,
         run=manifest.run,

@@ -84,6 +84,32 @@ class StoredExam(msgspec.Struct, kw_only=True):
     data: StoredData = msgspec.field(default_factory=StoredData)
 
 
+class StoredEndpoint(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What one endpoint of several was asked and told in a session."""
+
+    address: str
+    """Without credentials; with the model's name there, where that is another one."""
+    requests: int = 0
+    replies: int = 0
+    moved: int = 0
+    """Questions that went from it to another endpoint."""
+    outages: int = 0
+    """How often it did not answer any more."""
+    down_seconds: float = 0.0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    """The part of the input that came from its prefix cache."""
+    output_tokens: int = 0
+    seconds: float = 0.0
+    """What all replies took."""
+    reported: str = ""
+    """What it called its model at the end."""
+    other_models: dict[str, int] = {}
+    """Other names that it reported, and how many replies were not used because of that."""
+    lost: Notice | None = None
+    """Why it could not be used any more, or not at all."""
+
+
 class StoredSession(msgspec.Struct, kw_only=True):
     """What one process took and spent; one that was killed has not `ended`.
 
@@ -109,6 +135,8 @@ class StoredSession(msgspec.Struct, kw_only=True):
     """Where models act: the episodes whose first reply came, and those that came to their end. One
     that a kill broke off starts again on resume."""
     episodes_finished: int | UnsetType = UNSET
+    endpoints: list[StoredEndpoint] | UnsetType = UNSET
+    """Where there are several: what each was asked and told."""
     tools: dict[str, Any] | UnsetType = UNSET
     """What happened to the tools of each arm that no transcript tells: starts, restarts."""
 

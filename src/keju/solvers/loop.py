@@ -337,7 +337,7 @@ class _Episode:
         limit = self._agent.timeout_seconds
         exhausted = self._meter.exhausted(0, 0.0)
         if isinstance(exhausted, EndpointError):  # nobody can keep these limits
-            self._channel.stop(exhausted)
+            self._channel.company.lose(self._channel, exhausted)
         elif limit is not None and self._seconds >= limit:
             self._end("episode_timeout" if self._submits else "timeout")
         elif exhausted is not None:

@@ -77,7 +77,7 @@ def equip(config: TaskConfig, jobs: Sequence[Job], folder: Path | None) -> list[
     Nothing is started here.
     """
     acting = sum(job.units for job in jobs if job.acts)  # no more episodes at once than there are
-    workshop = Workshop(config, max(1, min(config.eval_batch_size, acting)))
+    workshop = Workshop(config, max(1, min(config.at_once, acting)))
     arms = {arm.name: arm for arm in config.arms if arm.acts}
     shared: dict[str, ToolLoop] = {}
     for job in jobs:

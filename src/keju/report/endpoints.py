@@ -1,0 +1,26 @@
+"""The endpoints of a run as a table, once for the terminal and the page."""
+
+from __future__ import annotations
+
+from keju.report.arms import Table
+from keju.report.format import Labels, count, duration, percent
+from keju.results.schema import Results
+
+
+def endpoint_table(results: Results, labels: Labels) -> Table:
+    """A row for each endpoint: what it answered, how fast, and how often it failed."""
+    names = ("address", "replies", "requests", "latency", "cached", "moved", "outages", "down")
+    rows = [
+        [
+            use.address,
+            count(use.replies),
+            count(use.requests),
+            duration(use.mean_seconds),
+            percent(use.cached_share, 1),
+            count(use.moved),
+            count(use.outages),
+            duration(use.down_seconds),
+        ]
+        for use in results.endpoints
+    ]
+    return Table([labels(f"endpoints.{name}") for name in names], rows)
