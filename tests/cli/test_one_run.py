@@ -242,13 +242,6 @@ def test_one_model_under_one_name_is_no_news(sit: Sit) -> None:
     assert "replies_missing" not in codes
 
 
-def test_a_second_address_is_refused(keju: Keju, endpoint: FaultyEndpoint) -> None:
-    urls = ("--api-url", endpoint.url, "--api-url", "http://127.0.0.1:9/v1")
-    refused = keju("eval", "-m", "m", *urls, "--datasets", "demo")
-    assert (refused.code, "--api-url is given twice" in refused.err) == (2, True)
-    assert endpoint.stats.requests == 0
-
-
 def test_resume_keeps_the_protocol_and_says_with_which_version_it_reads(
     sit: Sit, keju: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:

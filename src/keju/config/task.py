@@ -497,6 +497,8 @@ class TaskConfig(StrictSettings):
             raise ConfigError("config_rule_with_shard")
         if self.executor != "ray" and self.ray != Ray():
             raise ConfigError("config_ray_without_executor", path="ray")
+        if self.executor == "ray" and self.endpoints:
+            raise ConfigError("config_ray_endpoints")
         for name in self.dataset_args:
             if name not in self.datasets:
                 hint = did_you_mean(name, self.datasets)

@@ -20,7 +20,7 @@ from typing import Any
 from keju.config import TaskConfig
 from keju.engine.channel import Channel, Limits
 from keju.engine.company import Company
-from keju.engine.display import Pause
+from keju.engine.display import ActorStanding, Pause
 from keju.engine.limits import Rates, Spending
 from keju.engine.presence import Presence
 from keju.engine.watching import Follower
@@ -341,6 +341,14 @@ class Pool(Company):
         }
         own = [{n: v for n, v in facts.items() if n not in shared} for facts in each]
         return shared | {"endpoints": own}
+
+    def standings(self) -> tuple[ActorStanding, ...]:
+        """No actors: endpoints are asked by this process."""
+        return ()
+
+    def statistics(self) -> dict[str, Any]:
+        """Nothing beside the books."""
+        return {}
 
     def books(self) -> list[StoredEndpoint]:
         """What each endpoint was asked and told, for the books."""

@@ -245,29 +245,31 @@ class Queue:
         self._wake()
 
     def give(self, most: int, *, first: Callable[[Where], bool]) -> Group | None:
-        """Let go of a whole group of up to `most` units of which nothing was taken.
+        """Let go of a whole group of at most `most` units, of which nothing was taken.
 
         The last one goes, but before it those whose prefix is one of the `first`.
         """
         fresh = [group for group in self._groups[::-1] if not group.taken and group.left <= most]
         chosen = next((group for group in fresh if first(group.where)), None)
         chosen = chosen or (fresh[0] if fresh else None)
-        if chosen is not None:
-            self.left -= chosen.left
-            self._shift(chosen, -chosen.left)
-            self._groups.remove(chosen)
-        return chosen
+        return None if chosen is None else self._part(chosen, chosen.left)
 
     def give_part(self, most: int) -> Group | None:
         """Let go of up to `most` units of the group that has most of them left."""
         fullest = max(self._groups, key=lambda group: group.left, default=None)
-        if fullest is None or not fullest.left:
-            return None
-        part = fullest.split(most)
+        return None if fullest is None or not fullest.left else self._part(fullest, most)
+
+    def _part(self, group: Group, most: int) -> Group:
+        """Let go of up to `most` units of a group."""
+        part = group.split(most)
         self.left -= part.left
-        self._shift(fullest, -part.left)
-        if not fullest.left:
-            self._close(fullest)
+        self._shift(group, -part.left)
+        if group.left:
+            return part
+        if group in self._open:
+            self._open.remove(group)
+        elif not group.taken:
+            self._groups.remove(group)
         return part
 
     def clear(self) -> list[Group]:
@@ -291,13 +293,6 @@ class Queue:
         self._all += size
         for later in self._groups[self._groups.index(group) + 1 :] if group is not None else ():
             later.before += size
-
-    def _close(self, group: Group) -> None:
-        """Nothing is left of a group."""
-        if group in self._open:
-            self._open.remove(group)
-        elif not group.taken:
-            self._groups.remove(group)
 
     def _group_of(self, lane: int, lanes: dict[int, Group]) -> Group:
         """The worker's own group; else one that nobody works on; else the fullest of all."""

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from array import array
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from keju.engine.channel import Channel
 from keju.engine.job import Job
 from keju.engine.pool import Pool
-from keju.engine.queue import Group, Held, Queue, Unit, Where
+from keju.engine.queue import Held, Queue, Unit, Where
 
 CALM = 0.02
 """The share of the time so far within which another endpoint may finish its own work: it keeps it,
@@ -63,6 +63,13 @@ class Homes:
         return -self._weights[place] / math.log(share)
 
 
+def where_of(unit: Unit) -> Where:
+    """The subset of a unit."""
+    index = unit.number // unit.job.epochs
+    subset = next(s for s in unit.job.exam.subsets if s.start <= index < s.stop)
+    return id(unit.job.exam), subset.name
+
+
 class Shares:
     """Some work, shared between the endpoints of a pool; as a queue, but for one of them."""
 
@@ -75,8 +82,9 @@ class Shares:
         order: Order,
     ) -> None:
         self._pool, self._homes, self._jobs, self._order = pool, homes, jobs, order
-        self._arms = {job: [each for each in jobs if each.exam is job.exam] for job in jobs}
         self._queues: dict[int, Queue] = {}
+        self._moved: dict[int, deque[Unit]] = defaultdict(deque)
+        """Units that come from other endpoints, which did not answer them; they go first."""
         places = pool.at_work or range(len(pool.channels))
         masks = {place: [bytearray([1]) * job.units for job in jobs] for place in places}
         for number, (job, known) in enumerate(zip(jobs, done, strict=True)):
@@ -97,16 +105,19 @@ class Shares:
     @property
     def left(self) -> int:
         """Units that nobody has taken yet."""
-        return sum(queue.left for queue in self._queues.values())
+        moved = sum(map(len, self._moved.values())) if self._moved else 0
+        return moved + sum(queue.left for queue in self._queues.values())
 
     def left_at(self, place: int) -> int:
         """Those of them that wait for one endpoint."""
-        return self._queue(place).left
+        return self._queue(place).left + len(self._moved[place])
 
     def take(self, place: int, lane: int) -> Unit | Held | None:
         """The next unit for a worker of an endpoint; None if there is none for it at present."""
         if not self._pool.works(place):
             return None
+        if self._moved[place]:
+            return self._moved[place].popleft()
         if self._too_slow(place):
             return None
         queue = self._queue(place)
@@ -128,14 +139,8 @@ class Shares:
         """A unit was taken for an endpoint that did not answer it: another one is to."""
         for queue in self._queues.values():
             queue.forget(unit)
-        index = unit.number // unit.job.epochs
-        subset = next(s for s in unit.job.exam.subsets if s.start <= index < s.stop)
-        arms = self._arms[unit.job]
-        where = (id(unit.job.exam), subset.name)
-        number = unit.number * len(arms) + arms.index(unit.job)
         others = [each for each in self._pool.at_work if each != place] or [place]
-        group = Group(where, arms, array("Q" if len(arms) > 1 else "I", [number]))
-        self._queue(self._homes.of(where, others)).admit(group)
+        self._moved[self._homes.of(where_of(unit), others)].append(unit)
 
     def leave(self, place: int) -> None:
         """An endpoint is down: what waits for it goes to those that work, if there are any."""
@@ -144,6 +149,8 @@ class Shares:
             return
         for group in self._queues[place].clear():
             self._queue(self._homes.of(group.where, others)).admit(group)
+        while self._moved[place]:
+            self.give_back(self._moved[place].popleft(), place)
 
     def _take_over(self, place: int, queue: Queue) -> None:
         """Get work of others for an endpoint that has hardly any, where that helps."""

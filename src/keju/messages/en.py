@@ -420,6 +420,7 @@ TEXTS: dict[str, str] = {
     "today's requests are others: nothing was merged",
     "merge_where": "say where the merged run is to be: -o RUN",
     # Ray
+    "config_ray_endpoints": "executor ray asks one endpoint: give one api_url, without endpoints",
     "config_ray_without_executor": "{path} has no effect without executor ray: give --executor ray",
     "ray_actor_broken": "an actor broke down when it opened its model ({problem})",
     "ray_actor_lost": "actor {place} on {node} is lost ({problem}); another one takes its place",

@@ -365,6 +365,7 @@ TEXTS: dict[str, str] = {
     "merge_would_lose": "各部分中有 {replies} 个回复与今天的请求不符，将不被计入：因此没有合并",
     "merge_where": "请说明合并后的运行放在何处：-o RUN",
     # Ray
+    "config_ray_endpoints": "executor ray 只向一个接口提问：请只给出一个 api_url，不用 endpoints",
     "config_ray_without_executor": "没有 executor ray 时 {path} 不起作用：请给出 --executor ray",
     "ray_actor_broken": "一个 actor 在打开模型时出错（{problem}）",
     "ray_actor_lost": "节点 {node} 上的 actor {place} 已丢失（{problem}）；由新的 actor 接替",
