@@ -13,6 +13,7 @@ NAMES = (
     "peer",
     "slots",
     "order",
+    "endpoints",
     "tools",
     "memory",
     "resume",
