@@ -139,8 +139,8 @@ def sit(settings: dict[str, Any], stormy: bool) -> dict[str, float]:
 
     times: list[float] = []
     with running() as endpoints, tempfile.TemporaryDirectory() as folder:
-        own = {"model": "m", "api_url": endpoints.urls, "work_dir": folder, "run_id": "r"}
-        own |= {"total": QUESTIONS, "eval_batch_size": SLOTS}
+        own: dict[str, Any] = {"model": "m", "api_url": endpoints.urls, "work_dir": folder}
+        own |= {"run_id": "r", "total": QUESTIONS, "eval_batch_size": SLOTS}
         journal = Path(folder, "r", FILE)
         if stormy:
             arguments = (DIES, journal, times)

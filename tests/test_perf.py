@@ -6,6 +6,7 @@ import importlib
 from pathlib import Path
 
 import pytest
+from perf import endpoints
 from perf.__main__ import NAMES
 from perf.measure import NotMeasured, alternate, in_child, run, within
 from perf.memory import anonymous_peak, write_questions
@@ -48,6 +49,15 @@ def test_episodes_take_their_turns_and_plain_requests_one(monkeypatch: pytest.Mo
 def test_the_ideal_schedule_fills_the_first_free_slot() -> None:
     assert ideal_seconds([3.0, 1.0, 1.0, 1.0], 2) == 3.0
     assert ideal_seconds([1.0, 1.0, 3.0], 2) == 4.0
+
+
+def test_the_best_schedule_of_endpoints_counts_an_outage_in() -> None:
+    calm = endpoints.ideal_seconds()
+    speed = sum(endpoints.SLOTS / each for each in endpoints.LATENCIES)
+    assert calm == pytest.approx(endpoints.QUESTIONS / speed, rel=0.05)
+    lost = 5 * endpoints.SLOTS / endpoints.LATENCIES[1] / speed
+    stormy = endpoints.ideal_seconds(endpoints.Outage(1, 5.0, 10.0))
+    assert calm + lost <= stormy < calm + lost + 1
 
 
 def test_a_tenth_of_the_mixed_load_is_slow() -> None:

@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from functools import partial
 from itertools import chain, count
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from keju.config import TaskConfig
 from keju.engine.channel import Channel, Exchange, Limits
@@ -149,9 +149,7 @@ class Engine:
 
     async def _work(self, lane: int) -> None:
         """Solve unit after unit, as long as this worker's slot is its own."""
-        channel, queue = self.channel, self._queue
-        assert isinstance(channel, Channel)
-        assert isinstance(queue, Queue)
+        channel, queue = cast(Channel, self.channel), cast(Queue, self._queue)
         try:
             await channel.enter()
         except KejuError:
