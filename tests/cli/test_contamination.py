@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from keju import contamination, task
+from keju.benchmarks.bbh.facts import ERRATA
+from keju.benchmarks.kit import Erratum, fingerprint
 from keju.benchmarks.prepare import prepare_exams
 from keju.config import TaskConfig
 from keju.models.scripted import ScriptedModel
@@ -116,7 +118,7 @@ def test_a_folder_of_fresh_questions_serves_as_well(
     assert found["verdict"] == "higher"
     turned = keju("compare", "--contamination", "new", "old")
     assert turned.code == 2
-    assert "one of a published exam (new)" in turned.err
+    assert "a published exam first" in turned.err
 
 
 def test_of_several_difficulties_the_published_one_counts(
@@ -167,6 +169,26 @@ def test_only_subsets_of_both_are_compared_and_the_others_named(
     found = keju("compare", "--contamination", "old", "new", "--json").json
     assert len(found["subsets"]) == 2
     assert found["uncompared"] == ["object_counting"]
+    sit(monkeypatch, "other", "fresh_bbh", accuracy=0.5, args={"n": 5, "subset_list": SUBSETS[2:]})
+    ran = keju("compare", "--contamination", "old", "other", "--json")
+    assert (ran.code, ran.json["verdict"]) == (3, "nothing")
+    assert "no subset has scores on both sides" in ran.err
+
+
+def test_faulty_questions_are_left_out_and_counted_where_subsets_are_compared(
+    keju: Keju, published: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for subset in SUBSETS[:2]:
+        rows = json.loads((published / f"bbh/{subset}.json").read_text())["examples"]
+        for place in (3, 4):
+            known = Erratum(fingerprint(rows[place]["input"], rows[place]["target"]), "wrong")
+            monkeypatch.setitem(ERRATA, f"bbh_{subset}_{place}", known)
+    sit(monkeypatch, "old", "bbh", accuracy=0.5, data_dir=str(published))
+    sit(monkeypatch, "new", "fresh_bbh", accuracy=0.5, args=FRESH | {"subset_list": SUBSETS[1:]})
+    found = keju("compare", "--contamination", "old", "new", "--json").json
+    counts = {row["name"]: row["published_n"] for row in found["subsets"]}
+    assert counts == {"temporal_sequences": 78, "object_counting": 80}
+    assert found["faulty"] == 2, "two more are in a subset that is not compared"
 
 
 def test_wrong_uses_are_refused(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +196,7 @@ def test_wrong_uses_are_refused(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> 
     for words in (("new",), ("new", "new", "new"), ("new", "new")):
         ran = keju("compare", "--contamination", *words)
         assert ran.code == 2
-        assert "two runs" in ran.err
+        assert "--contamination takes" in ran.err
     ran = keju("compare", "--contamination", "new", "new", "--datasets", "bbh")
     assert ran.code == 2
     assert json.loads(keju("list", "runs", "--json").out)

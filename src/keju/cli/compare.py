@@ -108,6 +108,6 @@ def _contamination(
         if output:
             print_lines(said("wrote", file=output))
 
-    unlike = found.obstacle is not None
-    problem = found.conclusions[0].text() if unlike else ""
-    return Output(found.document, show, problem, Inconclusive.exit_code if unlike else 0)
+    open_ = found.verdict in ("not comparable", "nothing")
+    problem = found.conclusions[0].text() if open_ else ""
+    return Output(found.document, show, problem, Inconclusive.exit_code if open_ else 0)

@@ -904,8 +904,8 @@ TEXTS: dict[str, str] = {
     "95 % confidence that lies beyond it",
     "curve_at_chance": "at the easiest difficulty, {least:g}, it is not clearly above chance, so "
     "there is no way to fall",
-    "contamination_no_pair": "--contamination takes two runs: one of a published exam ({published}"
-    ") and one of fresh questions of its kinds ({fresh})",
+    "contamination_no_pair": "--contamination takes a run of a published exam first, then one of "
+    "fresh questions of its kinds; {published} and {fresh} are not that",
     "contamination_difficulty": "{fresh} has no questions of difficulty 1, as hard as the "
     "published ones: others are not to be compared with {published}",
     "contamination_arms": "{published} and {fresh} have several arms ({arms}): it is not clear "

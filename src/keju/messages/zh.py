@@ -785,8 +785,8 @@ TEXTS: dict[str, str] = {
     "curve_half_beyond": "直到最高难度 {most:g} 都没有降到与随机水平之间的一半；以 95 % 的置信度，"
     "该点在其之外",
     "curve_at_chance": "在最低难度 {least:g} 时并不明显高于随机水平，因此无从下降",
-    "contamination_no_pair": "--contamination 需要两次运行：一次是已发表的考试（{published}），一"
-    "次是同类新题（{fresh}）",
+    "contamination_no_pair": "--contamination 需要两次运行：先是已发表的考试，再是同类新题；"
+    "{published} 与 {fresh} 不是这样",
     "contamination_difficulty": "{fresh} 没有难度为 1、与已发表题目同样难的题目：其他难度不能与 "
     "{published} 比较",
     "contamination_arms": "{published} 与 {fresh} 有多个分组（{arms}）：不清楚该比较哪些",

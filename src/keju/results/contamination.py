@@ -7,6 +7,7 @@ the exam over its subsets. That the two sides are put and read alike is asked fi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, Literal
@@ -66,9 +67,9 @@ class Contamination(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     """One-sided: the chance of so large a difference for a model without a memory."""
     subsets: tuple[SubsetGap, ...] = ()
     left_out: int = 0
-    """Questions without a grade."""
+    """Questions without a grade, in subsets that both sides have."""
     faulty: int = 0
-    """Published questions that are known to be faulty, and are left out."""
+    """Published questions of these that are known to be faulty, and are left out."""
     uncompared: tuple[str, ...] = ()
     """Subsets that only one side has."""
     unlike: tuple[Unlike, ...] = ()
@@ -167,6 +168,7 @@ def contamination(
         for name in ours.scores
         if name in theirs.scores
     }
+    shared = ours.subsets & theirs.subsets
     alone = [name for name in (*ours.scores, *theirs.scores) if name not in groups]
     whole, rates = apart_in_strata(list(groups.values())), _rates(list(groups.values()))
     return Contamination(
@@ -177,8 +179,8 @@ def contamination(
         ci95=None if whole is None else _ends(whole.interval),
         p=None if whole is None else whole.p,
         subsets=tuple(_gaps(groups)),
-        left_out=ours.left_out + theirs.left_out,
-        faulty=ours.faulty,
+        left_out=sum(side.left_out[name] for side in (ours, theirs) for name in shared),
+        faulty=sum(ours.faulty[name] for name in shared),
         uncompared=tuple(dict.fromkeys(alone)),
         notices=tuple(_notices(one, two, unlike)),
     )
@@ -239,9 +241,16 @@ def _unlikes(one: Sitting, two: Sitting) -> Iterator[Unlike]:
 
 
 class _Scores(msgspec.Struct):
+    """By subset: the scores, and how many questions have none or do not count."""
+
     scores: dict[str, list[float]] = {}
-    left_out: int = 0
-    faulty: int = 0
+    left_out: Counter[str] = msgspec.field(default_factory=Counter)
+    faulty: Counter[str] = msgspec.field(default_factory=Counter)
+
+    @property
+    def subsets(self) -> set[str]:
+        """Those that were asked."""
+        return {*self.scores, *self.left_out, *self.faulty}
 
 
 def _scores(sitting: Sitting) -> _Scores:
@@ -249,11 +258,11 @@ def _scores(sitting: Sitting) -> _Scores:
     found = _Scores()
     for item in sitting:
         if item.id in sitting.exam.errata:
-            found.faulty += 1
+            found.faulty[item.subset] += 1
         elif item.score is not None:
             found.scores.setdefault(item.subset, []).append(item.score)
         elif item.outcome is not None:
-            found.left_out += 1
+            found.left_out[item.subset] += 1
     return found
 
 
