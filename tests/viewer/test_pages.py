@@ -179,7 +179,10 @@ def test_runs_are_compared_and_what_cannot_be_is_said(runs: Path) -> None:
         assert "Choose two runs" in text_of(client.get("/compare"))
         assert client.get("/compare?run=one&run=nobody").status_code == 404
         sides = "/compare/sample?run=one&run=two&id=demo_boolean_expressions_0"
-        assert "words that the other reply does not have" in text_of(client.get(sides))
+        answer = client.get(sides)
+        assert "words that the other reply does not have" in text_of(answer)
+        assert answer.text.count('<ul class="options"') == 1  # both were shown the same ones
+        assert re.search(r'<li class="gold">[AB]\. (True|False) ✓</li>', answer.text)
         assert client.get("/compare/sample?run=one").status_code == 400
 
 

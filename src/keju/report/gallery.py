@@ -17,7 +17,7 @@ from keju.files import natural_key
 from keju.report.arms import transcript
 from keju.report.format import Labels, printable, without_canary
 from keju.results.schema import Entry
-from keju.types import Prefix, Record, Sample
+from keju.types import LABELS, Prefix, Record, Sample
 
 FAILURES_SHOWN = 200
 SUCCESSES_SHOWN = 20
@@ -211,6 +211,17 @@ def excerpt(text: str, limit: int = TEXT_LIMIT) -> Excerpt:
     return Excerpt(text[: limit - TAIL], len(text) - limit, text[len(text) - TAIL :])
 
 
+def _lists(text: str, choices: Sequence[str]) -> bool:
+    """Whether a question holds its options itself, each behind its label: ``(A) yes``, ``A. yes``.
+
+    That the words occur is not enough: ``not True and False is`` lists neither True nor False.
+    """
+    return all(
+        any(f"{label}{mark}{choice}" in text for mark in (") ", ". ", ": ", "、"))
+        for label, choice in zip(LABELS, choices, strict=False)
+    )
+
+
 def case_of(
     record: Record,
     sample: Sample | None,
@@ -225,8 +236,8 @@ def case_of(
     episode = reply.episode
     told = [list(transcript(episode, own)) for own in labels] if episode is not None else []
     choices = sample.choices if sample else ()
-    if sample and all(choice in sample.text for choice in choices):
-        choices = ()  # the question holds them
+    if sample and _lists(sample.text, choices):
+        choices = ()
     size = len(record.order)
     before = (sample and sample.order) or tuple(range(len(choices)))
     if choices and size and size == len(before) and record.order != before:

@@ -374,7 +374,6 @@ def shown_case(case: Case, labels: Labels, place: int = 0) -> dict[str, Any]:
     if record.faults:
         details.append(labels("retried", n=len(record.faults)))
     error = record.reply.error
-    target = _bare(record.target)
     value = _bare(first.answer.value or "") if first else ""
     return {
         "case": case,
@@ -392,10 +391,7 @@ def shown_case(case: Case, labels: Labels, place: int = 0) -> dict[str, Any]:
             if (_bare(other.answer.value or ""), other.score.outcome) != (value, case.outcome)
         ],
         "reply_folded": case.reply.length if case.reply.length > FOLDED else 0,
-        "choices": [
-            (label, choice, label == target, label == value)
-            for label, choice in zip(LABELS, case.choices, strict=False)
-        ],
+        "choices": shown_choices(case),
         "logprobs": sorted((record.reply.label_logprobs or {}).items()),
         "details": details,
         "error": error,
@@ -403,6 +399,17 @@ def shown_case(case: Case, labels: Labels, place: int = 0) -> dict[str, Any]:
         if error
         else "",
     }
+
+
+def shown_choices(case: Case) -> list[tuple[str, str, bool, bool]]:
+    """The options as they were put: label, text, whether it is the target, and what was read."""
+    first = case.record.readings[0] if case.record.readings else None
+    target = _bare(case.record.target)
+    value = _bare(first.answer.value or "") if first else ""
+    return [
+        (label, choice, label == target, label == value)
+        for label, choice in zip(LABELS, case.choices, strict=False)
+    ]
 
 
 def shown_reading(reading: Reading, labels: Labels) -> dict[str, Any]:

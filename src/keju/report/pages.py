@@ -83,6 +83,11 @@ def plain(text: Any) -> str:
     return text.texts[0] if isinstance(text, Pair) else str(text)
 
 
+def bilingual(text: Any) -> str:
+    """A text in both languages, for places where no style can choose one, such as a list."""
+    return " / ".join(text.texts) if isinstance(text, Pair) else str(text)
+
+
 @cache
 def make_environment(*packages: str) -> Environment:
     """Templates of the report and, before them, of further packages; compiled once a process."""
@@ -95,7 +100,7 @@ def make_environment(*packages: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["plain"] = plain
+    environment.filters |= {"plain": plain, "bilingual": bilingual}
     for name in ("percent", "published", "interval", "count", "share"):
         environment.filters[name] = getattr(fmt, name)
     return environment

@@ -13,7 +13,8 @@ from starlette.responses import HTMLResponse
 from keju.report import format as fmt
 from keju.report.diffing import differing
 from keju.report.format import Labels
-from keju.report.html import shown_reading
+from keju.report.gallery import case_of
+from keju.report.html import shown_choices, shown_reading
 from keju.report.pairs import answers, gained, lost, shown_pairs
 from keju.results.compare import Compared, compare
 from keju.results.schema import Comparison, Flip
@@ -88,6 +89,8 @@ class Comparing:
         texts = [fmt.printable(fmt.without_canary(r.reply.text[:TEXT])) for r in records]
         asked = runs[0].questions().asked(records[0])
         question = fmt.printable(fmt.without_canary(asked.sample.text)) if asked else None
+        options = [_options(run, record, labels) for run, record in zip(runs, records, strict=True)]
+        alike = [own[:3] for own in options[0]] == [own[:3] for own in options[1]]
         return pages.page(
             request,
             "sides.html.j2",
@@ -95,12 +98,22 @@ class Comparing:
             id=fmt.printable(records[0].id, one_line=True),
             compare=f"/compare?{urlencode([('run', name) for name in dict.fromkeys(names)])}",
             question=question,
+            # What a side read is told beside its reply.
+            choices=[(*own[:3], False) for own in options[0]] if alike else [],
             target=fmt.shorten(fmt.without_canary(records[0].target), _ANSWER),
             sides=[
-                _side(run, record, pieces, labels)
-                for run, record, pieces in zip(runs, records, differing(*texts), strict=True)
+                _side(run, record, pieces, labels) | {"choices": [] if alike else own}
+                for run, record, pieces, own in zip(
+                    runs, records, differing(*texts), options, strict=True
+                )
             ],
         )
+
+
+def _options(run: Stored, record: Record, labels: Labels) -> list[tuple[str, str, bool, bool]]:
+    """The options in the order in which this run put them."""
+    asked = run.questions().asked(record)
+    return shown_choices(case_of(record, asked.sample, "", labels, limit=TEXT)) if asked else []
 
 
 def _side(run: Stored, record: Record, pieces: Any, labels: Labels) -> dict[str, Any]:
