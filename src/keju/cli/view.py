@@ -26,9 +26,12 @@ def view(
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise MissingExtra("keju view", "view")
     from keju.config.load import runs_folder
+    from keju.runs.remote import fetched
     from keju.viewer.app import serve
 
     place = Path(folder) if folder is not None else runs_folder(work_dir)
+    if folder is not None and "://" in folder:
+        place = fetched(folder)
     if not place.is_dir():
         raise UsageError("view_no_folder", folder=place)
     opened: list[str] = []

@@ -408,6 +408,15 @@ TEXTS: dict[str, str] = {
     "unreadable and are} asked again",
     "stopping": "stopping: {requests} {requests:request|requests} in flight will finish "
     "and be saved; press Ctrl-C again to stop at once",
+    # Runs elsewhere
+    "remote_credentials": "an address with a user or a password is refused: the store's own "
+    "variables and files hold them",
+    "remote_failed": "{address} cannot be read: {problem}",
+    "remote_none": "there is no run at {address}",
+    "remote_package": "{address} needs a package of its own: {problem}",
+    "remote_unsafe": "{address} has a file that would leave its folder: {name}",
+    "report_fetched": "the run lies elsewhere: say where its report is to be, -o FILE",
+    "run_fetched": "{folder} is a copy of a run that lies elsewhere, and is not written to",
     # Parts of a run
     "merge_doubled": "{n} {n:question is|questions are} answered in more than one part: the first "
     "reply counts, and all that they took",

@@ -355,6 +355,14 @@ TEXTS: dict[str, str] = {
     "otel_failed": "--otel：{problem}；运行继续",
     "damaged_lines_asked_again": "运行记录中有 {lines} 行无法读取，将重新提问",
     "stopping": "正在停止：等待 {requests} 个进行中的请求完成并保存；再按一次 Ctrl-C 立即停止",
+    # Runs elsewhere
+    "remote_credentials": "不接受含用户名或密码的地址：请使用存储自身的变量与文件",
+    "remote_failed": "无法读取 {address}：{problem}",
+    "remote_none": "{address} 处没有运行",
+    "remote_package": "{address} 需要专门的软件包：{problem}",
+    "remote_unsafe": "{address} 中有一个文件会超出其文件夹：{name}",
+    "report_fetched": "该运行在别处：请用 -o FILE 说明报告写到哪里",
+    "run_fetched": "{folder} 是别处运行的副本，不会被写入",
     # Parts of a run
     "merge_doubled": "有 {n} 道题在多个部分中有回复：以第一个回复为准，用量全部计入",
     "merge_exists": "{folder} 已存在：请为合并后的运行另选位置",

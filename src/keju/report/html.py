@@ -32,6 +32,7 @@ from keju.results.schema import (
     to_document,
 )
 from keju.results.score import current_results
+from keju.runs.journal import is_fetched
 from keju.runs.manifest import Manifest
 from keju.runs.run import REPORT, RESULTS, Run, damage_notices
 from keju.types import ALL_OUTCOMES, LABELS, Reading, Record, Sample
@@ -77,6 +78,8 @@ def report_run(
     data_dir: str | None = None,
 ) -> Written:
     """Write the page of a stored run, by default into its folder."""
+    if output is None and is_fetched(run.folder):
+        raise UsageError("report_fetched")
     results, requests, said = current_results(run, data_dir), None, []
     path = Path(output) if output else run.folder / REPORT
     try:

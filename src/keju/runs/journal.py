@@ -33,6 +33,8 @@ from keju.types import Record
 FILE = "records.jsonl"
 VERDICTS = "verdicts.jsonl"
 """The journal of the judges, kept in the same way."""
+RECEIPT = "fetched.json"
+"""The file that tells a copy of a run that lies elsewhere from a run."""
 CHECKSUM = b',"crc":"%08x"}\n'
 """How a line ends."""
 _CHUNK = 1 << 20
@@ -49,6 +51,8 @@ class Journal:
     """An open journal; the lock is held until `close`."""
 
     def __init__(self, folder: Path, file: str = FILE) -> None:
+        if is_fetched(folder):
+            raise UsageError("run_fetched", folder=folder)
         self.path = folder / file
         self._encoder = msgspec.json.Encoder()
         self._buffer = bytearray()
@@ -140,6 +144,11 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def is_fetched(folder: Path) -> bool:
+    """Whether a folder holds a copy of a run that lies elsewhere; see `keju.runs.remote`."""
+    return (folder / RECEIPT).is_file()
 
 
 def is_held(path: Path) -> bool:

@@ -26,7 +26,7 @@ from msgspec import UNSET
 
 from keju.benchmarks.samples import DigestTable, hash_digest
 from keju.errors import Notice, UsageError
-from keju.runs.journal import FILE, VERDICTS, Records
+from keju.runs.journal import FILE, RECEIPT, VERDICTS, Records
 from keju.runs.manifest import FIXED_FACTS, MANIFEST, TOOLS_HASH, Manifest, StoredJudge
 from keju.runs.run import GRADES, REPORT, RESULTS, Run
 from keju.runs.sameness import Difference, differences, refuse_imported
@@ -35,7 +35,7 @@ PARTS = ("shard", "ids", "datasets")
 """Settings by which parts differ."""
 OWN = ("shard", "ids", "run_id", "work_dir", "budget", "failed_of", "use_cache")
 """Settings that are a part's own, and say nothing of the whole."""
-WRITTEN = frozenset({FILE, VERDICTS, GRADES, MANIFEST, RESULTS, REPORT})
+WRITTEN = frozenset({FILE, VERDICTS, GRADES, MANIFEST, RESULTS, REPORT, RECEIPT})
 """Files of a run that the whole has anew."""
 SHOWN = 8
 """Parts that are named where some are missing."""

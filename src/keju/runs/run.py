@@ -46,7 +46,7 @@ from keju.config import TaskConfig
 from keju.config.load import of_run, runs_folder
 from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import read_json, whole_file
-from keju.runs.journal import FILE, Journal, Records
+from keju.runs.journal import FILE, Journal, Records, is_fetched
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.types import Reading, Record
 
@@ -176,9 +176,12 @@ class Run:
     def results_are_current(self) -> bool:
         """Whether ``results.json`` is there and was written after the last line of the journal.
 
-        It was not where a run is still going on, or was killed.
+        It was not where a run is still going on, or was killed. The times of a copy say nothing;
+        there the manifest says that the run had come to its end.
         """
         results, journal = self.folder / RESULTS, self.records.path
+        if is_fetched(self.folder):
+            return results.is_file() and self.manifest.complete
         if not results.is_file() or not journal.is_file():
             return results.is_file()
         return results.stat().st_mtime_ns >= journal.stat().st_mtime_ns
@@ -352,7 +355,14 @@ def _create(folder: Path, *, exist_ok: bool) -> Path:
 
 
 def find_run(name: str, work_dir: str = "runs") -> Path:
-    """The folder of a run, given as a path or as an id below `work_dir`."""
+    """The folder of a run, given as a path, as an id below `work_dir`, or as an address.
+
+    What lies at an address (``s3://bucket/run``) is fetched: the folder is a copy.
+    """
+    if "://" in name:
+        from keju.runs.remote import fetched
+
+        return fetched(name)
     for folder in (Path(name), Path(work_dir) / name):
         if (folder / MANIFEST).is_file():
             return folder

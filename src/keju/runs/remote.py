@@ -1,0 +1,107 @@
+"""Runs on object storage and elsewhere, by the addresses of fsspec: ``s3://bucket/runs/tuesday``.
+
+A run is fetched into a folder of Keju's cache, and read there like any other; only files that have
+changed are fetched again. What was fetched is never written to: it is not the run.
+
+    s3://bucket/runs/tuesday  ──>  ~/.cache/keju/runs/2f7a…/tuesday/manifest.json, records.jsonl, …
+                                                           /fetched.json: what each was there
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from keju.errors import DataError, KejuError, MissingExtra, UsageError
+from keju.files import read_json, whole_file, write_json
+from keju.runs.journal import RECEIPT, is_fetched
+from keju.runs.manifest import MANIFEST
+from keju.sources.fetch import cache_root
+
+# `ftp://user:word@host/run`.
+_CREDENTIALS = re.compile(r"[a-z0-9+.-]+://[^/]*@")
+_DIGITS = 16
+
+
+class Receipt(msgspec.Struct):
+    """Where a run was fetched from, and what its files were then."""
+
+    address: str
+    files: dict[str, str] = {}
+
+
+def fetched(address: str) -> Path:
+    """The folder of a run that lies at an address, as it is there now.
+
+    UsageError where there is none, DataError where the store does not give it.
+    """
+    if _CREDENTIALS.match(address):
+        raise UsageError("remote_credentials")
+    with _told(address):
+        try:
+            import fsspec
+        except ImportError:
+            raise MissingExtra("a run elsewhere", "storage") from None
+        store, root = fsspec.core.url_to_fs(address)
+        root = root.rstrip("/")
+        store.invalidate_cache()
+        there = {
+            str(PurePosixPath(path).relative_to(root)): path for path in sorted(store.find(root))
+        }
+        if MANIFEST not in there:
+            raise UsageError("remote_none", address=address)
+        if unsafe := next((name for name in there if ".." in PurePosixPath(name).parts), None):
+            raise DataError("remote_unsafe", address=address, name=unsafe)
+        digest = sha256(address.encode()).hexdigest()[:_DIGITS]
+        folder = cache_root(os.environ) / "runs" / digest / PurePosixPath(root).name
+        _bring(store, address, there, folder)
+    return folder
+
+
+def _bring(store: Any, address: str, there: dict[str, str], folder: Path) -> None:
+    """Make a folder the copy of what is there; the manifest comes last, and makes it a run."""
+    receipt = Receipt(address)
+    if is_fetched(folder):
+        try:
+            receipt = msgspec.convert(read_json(folder / RECEIPT), Receipt)
+        except (DataError, msgspec.ValidationError):
+            shutil.rmtree(folder)
+    for name in receipt.files.keys() - there.keys():
+        (folder / name).unlink(missing_ok=True)
+    known, receipt.files = receipt.files, {}
+    write_json(folder / RECEIPT, receipt)
+    for name in sorted(there, key=lambda name: name == MANIFEST):
+        mark = str(store.ukey(there[name]))
+        if known.get(name) != mark or not (folder / name).is_file():
+            with store.open(there[name], "rb") as source, whole_file(folder / name) as copy:
+                shutil.copyfileobj(source, copy)
+        receipt.files[name] = mark
+    write_json(folder / RECEIPT, receipt)
+
+
+@contextmanager
+def _told(address: str) -> Iterator[None]:
+    """Make one line of whatever a store or its package raises; there is no common error of them."""
+    try:
+        yield
+    except KejuError:
+        raise
+    except FileNotFoundError:
+        raise UsageError("remote_none", address=address) from None
+    except ImportError as error:  # the package for this kind of store
+        raise UsageError("remote_package", address=address, problem=_line(error)) from None
+    except Exception as error:
+        raise DataError("remote_failed", address=address, problem=_line(error)) from None
+
+
+def _line(error: Exception) -> str:
+    """The first line of what an error says, or its kind."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
