@@ -23,13 +23,22 @@ SHARED = Prefix(
     + "".join(f"(A) {n} (B) {n + 3}\nAnswer: (B\n\n" for n in range(1, 6))
 )
 SECONDS = 120.0
+LOOP = asyncio.Runner()
+"""One loop for the whole file: a model keeps its connections from one request to the next."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loop_is_closed() -> Iterator[None]:
+    """The first fixture of the file, and so the last to end."""
+    with LOOP:
+        yield
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaModel]:
     loaded = load(tmp_path_factory.mktemp("cache"), LlamaSettings(n_ctx=512, slots=2))
     yield loaded
-    asyncio.run(loaded.close())
+    LOOP.run(loaded.close())
 
 
 def load(cache: Path, settings: LlamaSettings) -> LlamaModel:
@@ -37,14 +46,14 @@ def load(cache: Path, settings: LlamaSettings) -> LlamaModel:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEJU_CACHE_DIR", str(cache))
         loaded = LlamaModel("embedded", path, settings)
-        asyncio.run(loaded.start())
+        LOOP.run(loaded.start())
     return loaded
 
 
 def ask(model: LlamaModel, prompt: Prompt | str, sampling: Sampling, **more: Any) -> Reply:
     seconds = more.pop("timeout", SECONDS)
     shown = Prompt(Prefix(), prompt) if isinstance(prompt, str) else prompt
-    return asyncio.run(model.ask(Request(shown, sampling, "hash", **more), timeout=seconds))
+    return LOOP.run(model.ask(Request(shown, sampling, "hash", **more), timeout=seconds))
 
 
 def test_text_is_continued(model: LlamaModel) -> None:
@@ -137,7 +146,7 @@ def test_values_equal_those_of_the_whole_distribution(model: LlamaModel) -> None
     text = Prompt(SHARED, "(A) 40 (B) 43\nAnswer: (")
     reply = ask(model, text, LABELS, labels="AB")
     fields = {"prompt": text.text, "max_tokens": 1, "logprobs": model.file.vocabulary}
-    document = asyncio.run(model._call("/v1/completions", fields | {"temperature": 0}, SECONDS))
+    document = LOOP.run(model._call("/v1/completions", fields | {"temperature": 0}, SECONDS))
     (position,) = document["choices"][0]["logprobs"]["content"]
     exact = {top["id"]: top["logprob"] for top in position["top_logprobs"]}
     assert len(exact) == model.file.vocabulary
@@ -170,7 +179,7 @@ def test_prefix_reuse_changes_the_work_and_not_the_values(
     kept = [ask(model, prompt, LABELS, labels="AB") for prompt in prompts]
     fresh_model = load(tmp_path, LlamaSettings(n_ctx=512, slots=1, prefix_reuse=False))
     fresh = [ask(fresh_model, prompt, LABELS, labels="AB") for prompt in prompts]
-    asyncio.run(fresh_model.close())
+    LOOP.run(fresh_model.close())
     assert all(reply.usage.cached == 0 for reply in fresh)
     shares = [reply.usage.cached / reply.usage.input for reply in kept[1:]]
     assert min(shares) > 0.7
@@ -199,7 +208,7 @@ def test_a_cancelled_call_frees_its_slot(model: LlamaModel) -> None:
         short = Request(Prompt(Prefix(), "The capital of France is"), TEXT, "hash")
         return await model.ask(short, timeout=SECONDS)
 
-    assert asyncio.run(session()).text.startswith(" Paris")
+    assert LOOP.run(session()).text.startswith(" Paris")
 
 
 def test_a_penalty_has_an_effect_under_either_name(model: LlamaModel) -> None:
@@ -221,4 +230,4 @@ def test_facts_name_what_determines_the_replies(model: LlamaModel) -> None:
 
 def test_preflight_lets_it_speak(model: LlamaModel) -> None:
     for sampling in (CHAT, LABELS, msgspec.structs.replace(LABELS, form="chat")):
-        asyncio.run(model.preflight(sampling))
+        LOOP.run(model.preflight(sampling))

@@ -105,7 +105,7 @@ async def over(pipes: Pipes) -> AsyncIterator[TransportStreams]:
                     text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
                     stream.write(text.encode("utf-8", "replace") + b"\n")
                     await stream.drain()
-            except (*closed, OSError):
+            except (*closed, OSError, RuntimeError):  # uvloop's word for a pipe that is closed
                 await inbox.aclose()  # nobody reads: what waits for a reply hears of it
                 pipes.ended.set()
 

@@ -1,0 +1,40 @@
+"""Messages over the pipes of a process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+
+import anyio
+import pytest
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from keju.solvers.mcp.transport import Pipes, over
+from keju.solvers.sandbox.supervisor import Supervisor
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_a_message_to_a_server_that_has_ended_is_the_end_of_its_replies(loop: str) -> None:
+    message = jsonrpc_message_adapter.validate_json('{"jsonrpc":"2.0","id":1,"method":"ping"}')
+
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            process = await supervisor.start(["/bin/true"], env={"PATH": os.environ["PATH"]})
+            assert process.stdin is not None
+            await process.wait()
+            process.stdin.close()  # what the loop does itself as soon as it sees that nobody reads
+            await asyncio.sleep(0.05)
+            pipes = Pipes(process)
+            async with over(pipes) as (read, write):
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    for _ in range(3):
+                        await write.send(SessionMessage(message))
+                assert [each async for each in read] == []
+            assert pipes.ended.is_set()
+            await process.end()
+
+    factory = pytest.importorskip("uvloop").new_event_loop if loop == "uvloop" else None
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(asyncio.wait_for(work(), 60))
