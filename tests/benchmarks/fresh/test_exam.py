@@ -95,6 +95,13 @@ def test_what_cannot_be_carried_out_is_refused(args: dict[str, Any], code: str) 
     assert code == refused.value.code or "must be a number from" in str(refused.value)
 
 
+@pytest.mark.parametrize(("given", "told"), [("0.5", '"0.5"'), (None, "null"), ([], "[]")])
+def test_what_is_no_difficulty_is_shown_as_it_was_written(given: Any, told: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        exam_of(difficulty=given)
+    assert str(refused.value).endswith(f"not {told}")
+
+
 def test_a_refusal_names_the_size_of_the_space() -> None:
     with pytest.raises(ConfigError, match=r"boolean_expressions has only \d+ different"):
         exam_of(n=3000)

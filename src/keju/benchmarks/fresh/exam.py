@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -67,7 +68,8 @@ class FreshArgs(BBHArgs):
         values = given if isinstance(given, list) and given else [given]
         for value in values:
             if type(value) not in (int, float, Written) or not EASIEST <= value <= HARDEST:
-                raise Invalid("fresh.difficulty", least=EASIEST, most=HARDEST, value=value)
+                told = json.dumps(value, default=str, ensure_ascii=False)  # "0.5" is no number
+                raise Invalid("fresh.difficulty", least=EASIEST, most=HARDEST, value=told)
         if len({arm_name(value) for value in values}) < len(values):
             raise Invalid("fresh.difficulty_twice", values=", ".join(map(str, values)))
         return [*map(float, values)] if isinstance(given, list) else float(given)
