@@ -56,6 +56,43 @@ def test_a_score_is_gated_alone(keju: Keju, sit: Sit) -> None:
     assert f"about {ran.json['gates'][0]['needed']} questions" in ran.json["gates"][0]["conclusion"]
 
 
+def interrupted(name: str, left: float) -> None:
+    """Keep only the first replies of a run, as an interrupt would."""
+    folder = Path("runs", name)
+    lines = (folder / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "records.jsonl").write_bytes(b"".join(lines[: int(left * len(lines))]))
+    (folder / "results.json").unlink()
+
+
+def test_a_part_that_is_no_lot_decides_nothing_and_a_gap_is_told(keju: Keju, sit: Sit) -> None:
+    sit("base", "1")
+    for name, left, code in (("half", 0.5, 3), ("most", 0.95, 0)):
+        sit(name, "1")
+        interrupted(name, left)
+        for asked in (("--baseline", "base", "--margin", "0.1"), ("--at-least", "0.01")):
+            ran = keju("gate", name, *asked, "--json")
+            assert ran.code == code, ran
+            assert "compare_unfinished" in {each["code"] for each in ran.json["notices"]}
+            assert ("decide nothing" in ran.json["gates"][0]["conclusion"]) == (name == "half")
+    turned = keju("gate", "base", "--baseline", "half", "--margin", "0.1", "--json")
+    assert (turned.code, turned.json["gates"][0]["left_out"] > 0) == (3, True)
+    told = keju("compare", "base", "half", "--json").json["comparisons"][0]["warnings"]
+    assert any("is not finished" in text for text in told)
+
+
+def test_a_run_that_a_rule_has_stopped_is_gated_and_warned_about(keju: Keju, sit: Sit) -> None:
+    sit("base", "1")
+    sit("early", "1", "--until-ci", "0.2")
+    (entry,) = keju("score", "early", "--json").json["benchmarks"]
+    assert entry["stopping"]["met"]
+    assert entry["n"] < keju("score", "base", "--json").json["benchmarks"][0]["n"]
+    ran = keju("gate", "early", "--at-least", "0.01", "--json")
+    assert (ran.code, ran.json["gates"][0]["left_out"]) == (0, 0)
+    assert [each["code"] for each in ran.json["notices"]] == ["compare_stopped"]
+    told = keju("compare", "base", "early", "--json").json["comparisons"][0]["notices"]
+    assert "compare_stopped" in {each["code"] for each in told}
+
+
 def test_several_exams_are_gated_with_holm_and_the_worst_verdict_wins(keju: Keju, sit: Sit) -> None:
     sit("base", "1", exams=("demo", "bbh"))
     ran = keju("gate", "base", "--baseline", "base", "--margin", "0.05", "--json")

@@ -802,6 +802,8 @@ TEXTS: dict[str, str] = {
     "gate_lacks": "{run} did not sit {exam}, which the baseline did",
     "gate_no_base": "the baseline did not sit all of {exam}: what only the run has is not gated",
     "gate_nothing": "{exam}: inconclusive, no question has a score",
+    "gate_selection": "{exam}: inconclusive, {part} of {whole} questions have no grade, so that "
+    "the others decide nothing",
     "gate_worse_pass": "{exam}: pass, {value:+.2f} points on {n} questions are shown to be above "
     "{limit:+.2f} (at least {low:+.2f})",
     "gate_worse_fail": "{exam}: fail, {value:+.2f} points on {n} questions are shown to be below "
@@ -836,6 +838,10 @@ TEXTS: dict[str, str] = {
     "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g}); so many questions show a difference of "
     "{detectable:.1f} points, and about {needed} would show this one",
     "compare_otherwise": "they also differ in {fields}",
+    "compare_unfinished": "'{run}' is not finished, {part} of {whole} replies are there: those "
+    "are not a random part of the exam",
+    "compare_stopped": "'{run}' was stopped early by a rule that looks often: intervals and p here "
+    "are those of a number of questions that was fixed before, and are too sure of themselves",
     "compare_partly_known": "how the questions of {name} were put is not known in full: that it "
     "was the same way is taken on trust",
     "compare_gold": "{n} {n:question was|questions were} graded by another gold answer in one than "

@@ -696,6 +696,7 @@ TEXTS: dict[str, str] = {
     "gate_lacks": "{run} 没有考 {exam}，而基准考了",
     "gate_no_base": "基准没有考 {exam} 的全部：只有该运行有的不作判定",
     "gate_nothing": "{exam}：无法判定，没有一道题有分数",
+    "gate_selection": "{exam}：无定论，{whole} 题中有 {part} 题没有评分，其余题目不能决定",
     "gate_worse_pass": "{exam}：通过，{n} 道题上的 {value:+.2f} 分确高于 {limit:+.2f}"
     "（至少 {low:+.2f}）",
     "gate_worse_fail": "{exam}：未通过，{n} 道题上的 {value:+.2f} 分确低于 {limit:+.2f}"
@@ -725,6 +726,10 @@ TEXTS: dict[str, str] = {
     "{low:+.1f} 至 {high:+.1f}，p {p:.2g}）；这么多题能显示 {detectable:.1f} 分的差异，"
     "显示这一差异约需 {needed} 道题",
     "compare_otherwise": "它们的 {fields} 也不同",
+    "compare_unfinished": "“{run}”尚未完成，共 {whole} 条回复，现有 {part} 条："
+    "它们不是考试的随机部分",
+    "compare_stopped": "“{run}”是按多次查看的规则提前停止的：这里的区间和 p 以题数事先固定为前提，"
+    "因而过于乐观",
     "compare_partly_known": "{name} 的题目如何提出并不完全清楚：只能相信提法相同",
     "compare_gold": "有 {n} 道题在两者中按不同的标准答案评分：用 --gold current 可使两者一致",
     "compare_read_alike": "--reader {reader} 以同一读取器读取全部",

@@ -476,8 +476,8 @@ def _far_readers(rows: Sequence[ReaderRow]) -> Iterator[Notice]:
 
 
 def _missing(job: Job) -> Iterator[Notice]:
-    done = job.tallies[0].done
-    if done < job.units:
+    if job.missing:
+        done = job.tallies[0].done
         yield Notice("replies_missing", {"part": done, "whole": job.units})
 
 

@@ -389,6 +389,16 @@ def _change(own: Sequence[float], other: Sequence[float]) -> Change | None:
     return Change(mean(other) or 0.0, mean(own) or 0.0, middle, ends)
 
 
+def unfinished(own: Sitting, name: str) -> Iterator[Notice]:
+    """That a sitting has not all its replies, and what that means for a test of a fixed size."""
+    job = own.job
+    if job.missing:
+        values = {"run": name, "part": job.tallies[0].done, "whole": job.units}
+        yield Notice("compare_unfinished", values)
+    if job.stopping is not None and job.stopping.early:
+        yield Notice("compare_stopped", {"run": name})
+
+
 def _notices(base: Sitting, arm: Sitting, pairs: Pairs, found: Comparison) -> Iterator[Notice]:
     """What could mislead about a comparison."""
     told = [own for own in found.unlike if own.field not in PLAIN]
@@ -398,6 +408,7 @@ def _notices(base: Sitting, arm: Sitting, pairs: Pairs, found: Comparison) -> It
     for name, own in ((found.base, base), (found.arm, arm)):
         if own.partial:
             yield Notice("compare_partly_known", {"name": name})
+        yield from unfinished(own, name)
         outcomes = own.job.tallies[own.place].outcome_counts()
         part, whole = outcomes["unparsed"], sum(outcomes.values())
         if part > UNREAD * whole:

@@ -14,8 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from keju.errors import Notice, UsageError
-from keju.results.compare import compare_pair, matched
-from keju.results.pairs import pairs_of
+from keju.results.compare import compare_pair, matched, unfinished
+from keju.results.pairs import pairs_of, unanswered
 from keju.results.predictions import Gold
 from keju.results.schema import SCHEMA, InNotebook
 from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of
@@ -57,6 +57,11 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How many questions would decide, where these do not."""
 
     @property
+    def selected(self) -> bool:
+        """Whether so many questions lack a grade that the others decide nothing."""
+        return self.left_out > MOST_UNGRADED * (self.n + self.left_out)
+
+    @property
     def conclusion(self) -> Notice:
         """What the gate says, in a sentence."""
         shown = ("value", "limit", "low", "high")
@@ -66,6 +71,9 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         kind = "least" if self.gate == AT_LEAST else "worse"
         if not self.n:
             return Notice("gate_nothing", values)
+        if self.selected:
+            lost = {"part": self.left_out, "whole": self.n + self.left_out}
+            return Notice("gate_selection", values | lost)
         if self.verdict == "inconclusive" and self.needed is None:
             return Notice(f"gate_{kind}_open", values)
         return Notice(f"gate_{kind}_{self.verdict}", values)
@@ -165,6 +173,8 @@ def gate(
         refuse_unused(own, **how)
     if least is not None:
         rows += [_at_least(sitting, least) for sitting in own]
+        if baseline is None:
+            notices += [notice for each in own for notice in unfinished(each, each.name)]
     rows = [_cautious(row) for row in rows]
     name = str(base[0].name) if baseline is not None else ""
     return GateResult(
@@ -184,7 +194,8 @@ def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[GateRow, list
     if apart is not None:
         binary = all(score in (0.0, 1.0) for scores in set(pairs.scores) for score in scores)
         gated = no_worse_by(apart, margin, binary=binary)
-    row = _row(own, NO_WORSE, gated, pair.n, pair.left_out, pair.arm_rate, -margin)
+    left_out = pair.left_out + unanswered(base, own)
+    row = _row(own, NO_WORSE, gated, pair.n, left_out, pair.arm_rate, -margin)
     return replace(row, baseline=pair.base_rate), list(pair.notices)
 
 
@@ -197,7 +208,7 @@ def _at_least(own: Sitting, least: float) -> GateRow:
         if item.score is not None:
             scores.append((item.score, 0.0))
             clusters.append(item.cluster or item.id)
-        else:
+        elif item.outcome is not None or own.job.missing:  # a rule that stops chooses at random
             left_out += 1
     mean = paired_difference(scores, clusters if own.exam.clustered else None)
     gated = NOTHING
@@ -235,7 +246,7 @@ def _row(
 
 def _cautious(row: GateRow) -> GateRow:
     """A gate that leaves out more questions than a score may: it decides nothing."""
-    if row.left_out <= MOST_UNGRADED * (row.n + row.left_out):
+    if not row.selected:
         return row
     return replace(row, p=1.0, p_fail=1.0, verdict="inconclusive", needed=None)
 

@@ -93,6 +93,20 @@ def pairs_of(base: Sitting, arm: Sitting) -> Pairs:
     )
 
 
+def unanswered(base: Sitting, arm: Sitting) -> int:
+    """Questions of both that one has no record of, since it was interrupted; they are no lot."""
+    if not (base.job.missing or arm.job.missing):
+        return 0
+    places = DigestTable(text_digest(sample.id) for sample in arm.exam.samples)
+    found = ((item, places.find(text_digest(item.id))) for item in base)
+    return sum(
+        (item.outcome is None and base.job.missing > 0)
+        or (arm.item(place).outcome is None and arm.job.missing > 0)
+        for item, place in found
+        if place >= 0
+    )
+
+
 def flips_of(base: Sitting, arm: Sitting, pairs: Pairs) -> Iterator[Flip]:
     """The questions that score otherwise, in the order of the base."""
     for number, place, (own, other) in zip(pairs.base, pairs.arm, pairs.scores, strict=True):

@@ -322,6 +322,8 @@ def read_run(
         }
         config = config.model_copy(update={"reader": [reader], "dataset_args": kept})
         jobs = make_jobs(config, detailed=True)
+    for job in jobs:
+        job.stopping = (run.manifest.stopped or {}).get(job.exam.benchmark)
     stage = judge_stage(config, jobs)
     facts = exams_of(jobs)
     requests, changed = JobRequests(jobs), changed_files(run.manifest, facts)
