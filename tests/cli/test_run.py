@@ -531,6 +531,7 @@ def test_a_subset_that_cannot_be_read_is_left_out_with_a_warning(
         ({}, ["-o", "missing/out.json"], "there is no folder missing"),
         ({}, ["-n", "2", "-t", "bbh_navigate_1"], "-n and -t cannot be used together"),
         ({"benchmark": "bigbench-hardd"}, [], "did you mean 'bigbench-hard'"),
+        ({}, ["-n", "0"], "error: -n must be at least 1, not 0"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_asked(
@@ -547,6 +548,12 @@ def test_what_is_wrong_is_said_before_anything_is_asked(
         assert served.stats.requests == 0
     assert ran.code == 2
     assert problem in ran.err
+
+
+def test_a_file_that_cannot_be_read_is_named_once(keju: Keju) -> None:
+    Path("empty.yaml").write_text("")
+    assert keju("run", "-c", "absent.yaml").err.startswith("keju: error: cannot read absent.yaml")
+    assert keju("run", "-c", "empty.yaml").err.startswith("keju: error: empty.yaml, line 1: is em")
 
 
 def test_keys_without_effect_are_named_and_secrets_are_nowhere(

@@ -125,6 +125,8 @@ def _chosen(
         raise ConfigError("run_no_benchmark", file=file)
     if size is not None and ids:
         raise UsageError("config_two_choices", first="-n", second="-t")
+    if size is not None and size < 1:
+        raise UsageError("run_size", size=size)
     exam = layer["datasets"][0]
     args = dict(layer.get("dataset_args", {}).get(exam, {}))
     if ids or size is not None:

@@ -69,8 +69,9 @@ class Translated(NamedTuple):
 
 def read_run_file(path: Path, environ: Mapping[str, str], benchmark: str | None) -> Translated:
     """The settings in a file, `benchmark` in place of the file's own where it is given."""
+    content = _with_parents(path, ())  # whose errors name the file themselves
     try:
-        return translate(_with_parents(path, ()), environ, benchmark)
+        return translate(content, environ, benchmark)
     except ConfigError as error:
         raise ConfigError("config_from", origin=str(path), problem=error) from None
 

@@ -704,6 +704,7 @@ TEXTS: dict[str, str] = {
     "another name",
     "run_one_arm": "{file} names no server and no arms: nothing is compared, this is a plain exam "
     "in one arm without tools",
+    "run_size": "-n must be at least 1, not {size}",
     "run_no_file": "give a config file: -c config.yaml",
     "run_no_benchmark": "which benchmark? Give --benchmark, or 'benchmark:' in {file}",
     # MCP servers.

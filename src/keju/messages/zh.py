@@ -609,6 +609,7 @@ TEXTS: dict[str, str] = {
     "--sampling-strategy sequential）",
     "run_over_config": "-o {file} 就是配置文件本身，会被覆盖：请给 -o 另一个名字",
     "run_one_arm": "{file} 中没有服务器，也没有 arms：没有可比较的，只是一次不带工具的普通考试",
+    "run_size": "-n 至少为 1，而不是 {size}",
     "run_no_file": "请给出配置文件：-c config.yaml",
     "run_no_benchmark": "哪个基准？请给出 --benchmark，或在 {file} 中写“benchmark:”",
     # MCP 服务器。
