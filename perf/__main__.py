@@ -21,6 +21,7 @@ NAMES = (
     "viewer",
     "readers",
     "robust",
+    "cores",
     "compare",
     "fresh",
     "install",

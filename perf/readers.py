@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from perf.exam import data_dir
@@ -51,7 +52,8 @@ def measure() -> Iterator[Row]:
     if folder is None or not (folder / RECORDED).is_file():
         raise NotMeasured("needs the recorded MMLU-Pro outputs in KEJU_DATA_DIR")
     command = [sys.executable, "-m", "keju", "score", "--datasets", "mmlu_pro", "--json"]
-    used = run([*command, "--predictions", folder / RECORDED, "--data-dir", folder])
+    scored: list[str | Path] = [*command, "--predictions", folder / RECORDED, "--data-dir", folder]
+    used = run(scored, KEJU_CORES="1")
     what = "readers: CPU of 12,032 MMLU-Pro outputs read and scored"
     yield within(what, used.cpu, RECORDED_LIMIT, "s")
     for name in in_child(names_of_exams, data_dir=str(folder)).value:

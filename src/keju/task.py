@@ -24,6 +24,7 @@ from keju.engine.resume import (
     JobRequests,
     Recalled,
     copy_cached,
+    read_anew,
     recall,
     stored_replies,
 )
@@ -442,8 +443,8 @@ def _judge_run(config: TaskConfig, folder: Path, display: Display, *, report: bo
         if earlier is not None and file.before is not None:
             _describe_results(file.manifest, file.before)
         run, requests = Run(folder), JobRequests(jobs)
-        for reply in stored_replies(run, requests):
-            reply.enter()
+        for reply, readings in read_anew(stored_replies(run, requests), jobs):
+            reply.enter(readings)
         for job in jobs:
             job.stopping = (file.manifest.stopped or {}).get(job.exam.benchmark)
         notices = damage_notices(run.damaged, missing(jobs))

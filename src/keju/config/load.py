@@ -23,7 +23,7 @@ from keju.errors import ConfigError, did_you_mean
 from keju.messages import text_of
 
 PREFIX: Final = "KEJU_"
-OTHER_VARIABLES: Final = ("KEJU_CACHE_DIR", "KEJU_DEBUG")
+OTHER_VARIABLES: Final = ("KEJU_CACHE_DIR", "KEJU_CORES", "KEJU_DEBUG")
 """Variables of Keju that are not settings of a task."""
 TEST_PREFIX: Final = "KEJU_TEST_"
 OF_ENDPOINT: Final = ("api_key", "api_url")

@@ -18,13 +18,14 @@ import msgspec
 
 from keju.benchmarks.choices import as_shown
 from keju.benchmarks.samples import DigestTable
+from keju.engine.cores import on_all_cores
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.limits import Meter
 from keju.errors import UsageError
 from keju.runs.journal import Journal, Records
 from keju.runs.manifest import NEVER
 from keju.runs.run import Requests, Run, counting, key_digest
-from keju.types import FaultKind, Reading, Record, Sample
+from keju.types import FaultKind, Reading, Record, Reply, Sample
 
 KEPT_FAULTS: frozenset[FaultKind] = frozenset({"context_length", "content_filter"})
 """Errors that are the outcome of a sample; all others are asked again."""
@@ -90,9 +91,10 @@ class StoredReply(NamedTuple):
         """The question with its options in the order in which they were shown."""
         return as_shown(self.job.exam.samples[self.unit // self.job.epochs], self.record.order)
 
-    def enter(self) -> tuple[Reading, ...]:
-        """Read the reply anew, enter it on the scoreboards, and return what was read."""
-        return self.job.recall(self.unit, self.record, trusted=False)
+    def enter(self, readings: tuple[Reading, ...]) -> None:
+        """Enter the reply on the scoreboards as it was read."""
+        record = msgspec.structs.replace(self.record, readings=readings)
+        self.job.enter(self.unit, record, record.order)
 
 
 def stored_replies(
@@ -105,6 +107,23 @@ def stored_replies(
     for number, _, record in run.counting(requests, match_keys=match_keys):
         position, unit = requests.place(number)
         yield StoredReply(requests.jobs[position], unit, record)
+
+
+def read_anew(
+    replies: Iterable[StoredReply], jobs: Sequence[Job]
+) -> Iterator[tuple[StoredReply, tuple[Reading, ...]]]:
+    """Stored replies of these jobs with what their readers make of them today, by all cores."""
+    positions = {id(job): position for position, job in enumerate(jobs)}
+
+    def send(stored: StoredReply) -> tuple[int, int, Reply, tuple[int, ...]]:
+        record, job = stored.record, stored.job
+        return positions[id(job)], stored.unit // job.epochs, record.reply, record.order
+
+    def read(sent: tuple[int, int, Reply, tuple[int, ...]]) -> tuple[Reading, ...]:
+        position, index, reply, order = sent
+        return jobs[position].grade(index, reply, order)
+
+    return on_all_cores(read, replies, send)
 
 
 def answers_of(run: Run, requests: JobRequests | None) -> Iterator[tuple[Sample | None, Record]]:

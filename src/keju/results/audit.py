@@ -23,7 +23,7 @@ from keju.benchmarks.grading import GRADED, PASS
 from keju.benchmarks.prepare import choose_readers
 from keju.config.load import runs_folder
 from keju.engine.job import Job, exams_of, make_jobs
-from keju.engine.resume import JobRequests, StoredReply, stored_replies
+from keju.engine.resume import JobRequests, StoredReply, read_anew, stored_replies
 from keju.errors import DataError, Notice, UsageError
 from keju.judges import judge_stage
 from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form
@@ -35,7 +35,7 @@ from keju.runs.sameness import changed_files, other_versions
 from keju.stats.agreement import cohens_kappa
 from keju.stats.estimate import Ends, Estimate
 from keju.stats.options import option_bias, recall_spread
-from keju.types import CUT, LABELS, Outcome, Sample, Sign
+from keju.types import CUT, LABELS, Outcome, Reading, Sample, Sign
 
 FEWEST = 4
 """Readers that stand side by side at least."""
@@ -218,8 +218,9 @@ def audit(
     facts = exams_of(jobs)
     changed = changed_files(stored.manifest, facts)
     desks = {id(job): _Desk(job, command_name(stored.folder), stage is not None) for job in jobs}
-    for reply in stored_replies(stored, JobRequests(jobs), match_keys=not changed):
-        desks[id(reply.job)].see(reply)
+    replies = stored_replies(stored, JobRequests(jobs), match_keys=not changed)
+    for reply, readings in read_anew(replies, jobs):
+        desks[id(reply.job)].see(reply, readings)
     if changed and not any(job.tallies[0].done for job in jobs):
         raise DataError("score_data_changed", file=changed[0])
     if stage is not None:
@@ -272,14 +273,12 @@ class _Desk:
         """By unit: the wording, where all that is wrong is that the headline's reader guessed."""
         self._bearable = max(FEW, job.units // 100)
 
-    def see(self, stored: StoredReply) -> None:
-        """Read a stored reply with all readers; list it if it is suspect."""
+    def see(self, stored: StoredReply, readings: tuple[Reading, ...]) -> None:
+        """Enter a stored reply as all readers read it; list it if it is suspect."""
         job, unit, record = self._job, stored.unit, stored.record
         sample = stored.sample
         reply = job.filtered(record.reply)
-        index = unit // job.epochs
-        readings = job.grade(index, record.reply, record.order)
-        job.enter(unit, msgspec.structs.replace(record, readings=readings), record.order)
+        stored.enter(readings)
         self._note_label(self._gold, unit, sample, sample.target)
         self._note_label(self._read, unit, sample, readings[0].answer.value)
         cap = job.sampling.max_tokens

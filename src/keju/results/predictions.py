@@ -17,6 +17,7 @@ from keju.benchmarks.choices import recorded_gold
 from keju.benchmarks.kit import refuse
 from keju.benchmarks.prepare import choose_readers, prepare_exam
 from keju.benchmarks.samples import DigestTable, restrict, text_digest
+from keju.engine.cores import on_all_cores
 from keju.engine.job import Job
 from keju.engine.limits import Meter
 from keju.engine.tally import Tally
@@ -84,15 +85,28 @@ def read_predictions(
     chosen = choose_readers(part, readers)[: 1 if detailed else None]
     job = Job(part, Sampling(), chosen, model="", filters=args.filters, detailed=detailed)
     golds = Golds(part, job.readers)
-    for place, row, where in located:
-        unit = bisect_left(rows, place)
+
+    def question_of(place: int, row: Mapping[str, Any]) -> tuple[Sample, Gold]:
         counts = gold or ("recorded" if exam.carries_gold(row) else "current")
+        return exam.as_recorded(exam.samples[place], row, gold=counts == "recorded"), counts
+
+    def read(sent: tuple[int, Mapping[str, Any]]) -> tuple[Reading, ...] | None:
+        """None where the row is not one of the exam's: it is refused at its turn."""
         try:
-            sample = exam.as_recorded(exam.samples[place], row, gold=counts == "recorded")
+            sample, _ = question_of(*sent)
+        except DataError:
+            return None
+        reply = job.filtered(recorded_reply(sent[1], letter))
+        return tuple(exam.grade(reply, sample, reader) for reader in job.readers)
+
+    for (place, row, where), graded in on_all_cores(read, located, lambda each: each[:2]):
+        unit = bisect_left(rows, place)
+        try:
+            sample, counts = question_of(place, row)
         except DataError as error:
             raise DataError("score_row", where=where, problem=error) from None
+        assert graded is not None
         reply = job.filtered(recorded_reply(row, letter))
-        graded = tuple(exam.grade(reply, sample, reader) for reader in job.readers)
         job.enter_readings(unit, reply, (), graded)
         golds.see(unit, row, reply, sample, graded, counts)
         if several:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keju.engine.job import Job, exams_of, make_jobs
-from keju.engine.resume import JobRequests, stored_replies
+from keju.engine.resume import JobRequests, read_anew, stored_replies
 from keju.errors import DataError, Notice
 from keju.files import read_json
 from keju.judges import judge_stage
@@ -41,8 +41,9 @@ def score_run(
     disagreements: list[Disagreement] = []
     joint: list[dict[int, Joint]] = [{} for _ in jobs]
     requests = JobRequests(jobs)
-    for reply in stored_replies(run, requests, match_keys=not changed):
-        readings = reply.enter()
+    replies = stored_replies(run, requests, match_keys=not changed)
+    for reply, readings in read_anew(replies, jobs):
+        reply.enter(readings)
         if several:
             sample = reply.sample
             disagreements += _disagreement(sample, readings)

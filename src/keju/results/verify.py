@@ -16,6 +16,7 @@ from msgspec import UNSET
 from keju.benchmarks import registry
 from keju.benchmarks.facts import Answered, Figure, GoldenCheck, Part, Recorded
 from keju.benchmarks.prepare import choose_readers, prepare_exam
+from keju.engine.cores import on_all_cores
 from keju.engine.job import Job
 from keju.errors import DataError, did_you_mean
 from keju.files import read_json, read_rows
@@ -88,18 +89,23 @@ def find_sets(data_dir: Path) -> list[RecordedSet]:
 
 
 def verify_all(data_dir: Path) -> Iterator[Verified]:
-    """Score every recorded set below `data_dir`, one after the other."""
-    for recorded in find_sets(data_dir):
-        check = registry.get(recorded.benchmark).golden
-        assert check is not None  # `find_sets` refuses the others
-        golden = read_json(recorded.golden)
-        try:
-            figures = list(check.figures(golden, _graded(recorded, check, golden)))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise DataError("verify_shape", file=recorded.golden, problem=str(error)) from None
-        if not figures:
-            raise DataError("verify_no_figure", file=recorded.golden)
+    """Score every recorded set below `data_dir`, several at a time."""
+    sets = find_sets(data_dir)
+    for recorded, figures in on_all_cores(_figures, sets, lambda each: each, few=0, piece=1):
         yield Verified(recorded, figures)
+
+
+def _figures(recorded: RecordedSet) -> list[Figure]:
+    check = registry.get(recorded.benchmark).golden
+    assert check is not None  # `find_sets` refuses the others
+    golden = read_json(recorded.golden)
+    try:
+        figures = list(check.figures(golden, _graded(recorded, check, golden)))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError("verify_shape", file=recorded.golden, problem=str(error)) from None
+    if not figures:
+        raise DataError("verify_no_figure", file=recorded.golden)
+    return figures
 
 
 def _graded(recorded: RecordedSet, check: GoldenCheck, golden: dict[str, Any]) -> Recorded:
