@@ -56,6 +56,7 @@ from keju.runs.run import (
 if TYPE_CHECKING:
     from keju.engine.queue import Rule
     from keju.judges.stage import JudgeStage
+    from keju.models.base import Model
     from keju.runs.sameness import Difference
 
 
@@ -128,7 +129,7 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
     asks = earlier is None or any(job.exam.judge for job in jobs)
     if not asks:
         jobs = make_jobs(graded)
-    model = make_model(config)
+    model = _model(config, display.note)
     _check_executor(config, jobs)
     stage = judge_stage(config if asks else graded, jobs)
     if stage is not None and asks:
@@ -140,6 +141,8 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
     def say(notice: Notice) -> None:
         display.note(notice.said)
 
+    if model.server is not None:
+        model.server.folder = folder
     if place.replaced is not None:
         say(Notice("run_replaced", {"aside": place.replaced}))
     try:
@@ -243,7 +246,7 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     refuse_unknown_run(config)
     config, stored = _resumed(config)
     jobs = make_jobs(config)
-    model = make_model(config)
+    model = _model(config)
     _check_executor(config, jobs)
     _equip(config, jobs, Path(config.work_dir))
     for job in jobs:
@@ -263,6 +266,15 @@ def rehearse(config: TaskConfig) -> Rehearsal:
         return Rehearsal(jobs, 0, said)
     recalled = _recalled(file, JobRequests(jobs), folder / FILE, said.append)
     return Rehearsal(jobs, recalled.count, said)
+
+
+def _model(config: TaskConfig, say: Callable[[str], None] = lambda _: None) -> Model:
+    """The model, not yet started; with a server that Keju is to start, where the task says so."""
+    if config.serve is None or is_local(config.model):
+        return make_model(config)
+    from keju.solvers.serving import served_model
+
+    return served_model(config, say)
 
 
 def _check_executor(config: TaskConfig, jobs: Sequence[Job]) -> None:

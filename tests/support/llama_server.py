@@ -69,6 +69,7 @@ def serve(words: list[str] | None = None) -> None:
     parser.add_argument("--alias", required=True)
     parser.add_argument("--context", type=int, default=4096, help="tokens of each slot")
     parser.add_argument("--slots", type=int, default=2)
+    parser.add_argument("--port", type=int, default=0)
     given = parser.parse_args(words)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -79,7 +80,7 @@ def serve(words: list[str] | None = None) -> None:
     parameters.model.path = given.model
     parameters.model_alias = {given.alias}
     parameters.api_keys = [given.key]
-    parameters.port = 0
+    parameters.port = given.port
     parameters.n_parallel = given.slots
     parameters.n_ctx = given.context * given.slots
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = os.cpu_count() or 1

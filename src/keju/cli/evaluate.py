@@ -29,7 +29,8 @@ BYTES_PER_TOKEN = 4
     "keju eval -m NAME --datasets bbh --limit 5 --tools python",
     "keju eval -m scripted --datasets ceval --protocol tutorial --dry-run",
     sets={
-        MODEL: "model api_url endpoints api_key api headers ca_file model_args generation_config",
+        MODEL: "model api_url endpoints serve api_key api headers ca_file model_args "
+        "generation_config",
         EXAMS: "datasets dataset_args protocol reader limit total ids failed_of sample shard "
         "repeats rotate_options order seed until_ci until_decided data_dir capsules dataset_hub "
         "offline judge",
@@ -129,6 +130,7 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
     import msgspec
 
     from keju.config.address import shown_url
+    from keju.config.serving import shown_command
     from keju.task import rehearse
 
     jobs, known, notices = rehearse(config)
@@ -160,6 +162,7 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
         "model": config.model,
         "api_url": config.api_url and shown_url(config.api_url),
         **({"endpoints": [each.shown for each in config.endpoints]} if config.endpoints else {}),
+        **({"serve": shown_command(config.serve)} if config.serve else {}),
         "eval_batch_size": config.eval_batch_size,
         "at_once": config.at_once,
         "requests": sum(exam["requests"] for exam in exams),

@@ -148,6 +148,11 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             list,
         ),
         _setting("endpoints", MAPPINGS, "Several endpoints with settings: url, weight, model, …"),
+        _setting(
+            "serve",
+            "COMMAND",
+            "Start this server for the run, e.g. 'vllm serve NAME --port {port}'.",
+        ),
         _setting("api_key", "KEY", "Its key (or OPENAI_API_KEY, ANTHROPIC_API_KEY); never stored."),
         _setting("api", "ROUTE", "auto (the protocol's own), chat or completions."),
         _setting("headers", MAPPING, "Further request headers; never stored."),

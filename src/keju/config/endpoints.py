@@ -11,8 +11,8 @@ from keju.config.address import parse_address
 from keju.config.strict import Count, Invalid, Rate, StrictSettings, Text, Texts, variable_name
 from keju.errors import ConfigError
 
-PLACES = ADDRESS, ENDPOINTS = "api_url", "endpoints"
-"""The two settings that say where a model is; a task has one of them."""
+PLACES = ADDRESS, ENDPOINTS, SERVE = "api_url", "endpoints", "serve"
+"""The settings that say where a model is; a task has one of them."""
 
 
 class Endpoint(StrictSettings):
@@ -63,8 +63,9 @@ def as_endpoints(settings: Mapping[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in settings.items() if name != ADDRESS}
     if len(given) < 2:
         return rest | {ADDRESS: given[0] if given else None}
-    if rest.get(ENDPOINTS):
-        raise ConfigError("config_two_places", first=ADDRESS, second=ENDPOINTS)
+    for other in (ENDPOINTS, SERVE):
+        if rest.get(other):
+            raise ConfigError("config_two_places", first=ADDRESS, second=other)
     return rest | {ENDPOINTS: [{"url": url} for url in given]}
 
 

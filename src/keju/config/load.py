@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Any, Final, get_origin
 
@@ -85,7 +86,7 @@ def load(
     for name in sorted(winner.keys() & loser.keys()):
         if str(winner[name]) != str(loser[name]) and name != "api_key":
             say(text_of("config_outranked", {"name": name, "above": first, "below": second}))
-    for name, other in zip(PLACES, reversed(PLACES), strict=True):
+    for name, other in permutations(PLACES, 2):
         if name in winner and other in loser:
             values = {"name": name, "above": first, "other": other, "below": second}
             say(text_of("config_place_outranked", values))

@@ -293,9 +293,12 @@ def _task(
     if own_place:
         environ = _without_keys(model, environ)
     try:
-        return load(
+        config = load(
             "", flags=merge(entry, above), environ=environ, is_local=is_local, read=lambda _: below
         )
+        if config.serve is not None:
+            raise ConfigError("serve_not_in_plans")
+        return config
     except ConfigError as error:
         raise ConfigError("plan_pair", model=model.label, exam=exam.label, problem=error) from None
 

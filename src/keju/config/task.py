@@ -22,8 +22,9 @@ from pydantic import (
 from keju.config.address import full_name
 from keju.config.arms import Agent, Arms, Sandbox
 from keju.config.cluster import Ray
-from keju.config.endpoints import Endpoint, as_endpoints, distinct
+from keju.config.endpoints import PLACES, Endpoint, as_endpoints, distinct
 from keju.config.patterns import compiled
+from keju.config.serving import words_of
 from keju.config.strict import (
     LARGEST,
     Count,
@@ -311,6 +312,9 @@ class TaskConfig(StrictSettings):
     ANTHROPIC_BASE_URL). Several of them are `endpoints`."""
     endpoints: list[Endpoint] = Field(default=[])
     """Several endpoints of the same model, which share the work; in place of `api_url`."""
+    serve: Text | None = None
+    """The command of a server to start for the run, such as ``vllm serve NAME --port {port}``; in
+    place of `api_url`. ``${VAR}`` in it is a variable of the environment."""
     api_key: SecretStr | None = Field(default=None, exclude=True)
     """Its key (or OPENAI_API_KEY, ANTHROPIC_API_KEY); never stored."""
     api: Literal["auto", "chat", "completions"] = "auto"
@@ -445,6 +449,13 @@ class TaskConfig(StrictSettings):
     def _full_name(cls, value: str) -> str:
         return full_name(value)
 
+    @field_validator("serve")
+    @classmethod
+    def _has_a_port(cls, value: str | None) -> str | None:
+        if value is not None:
+            words_of(value)
+        return value
+
     @field_validator("endpoints")
     @classmethod
     def _different(cls, value: list[Endpoint]) -> list[Endpoint]:
@@ -474,8 +485,9 @@ class TaskConfig(StrictSettings):
     @model_validator(mode="after")
     def _settings_fit_together(self) -> Self:
         """A setting that would have no effect is refused."""
-        if self.endpoints and self.api_url is not None:
-            raise ConfigError("config_two_places", first="api_url", second="endpoints")
+        places = [name for name in PLACES if getattr(self, name)]
+        if len(places) > 1:
+            raise ConfigError("config_two_places", first=places[0], second=places[1])
         for name in ("weight", "reports") if len(self.endpoints) == 1 else ():
             if name in self.endpoints[0].model_fields_set:
                 raise ConfigError("config_one_endpoint", name=name)
@@ -497,7 +509,7 @@ class TaskConfig(StrictSettings):
             raise ConfigError("config_rule_with_shard")
         if self.executor != "ray" and self.ray != Ray():
             raise ConfigError("config_ray_without_executor", path="ray")
-        if self.executor == "ray" and self.endpoints:
+        if self.executor == "ray" and (self.endpoints or self.serve):
             raise ConfigError("config_ray_endpoints")
         for name in self.dataset_args:
             if name not in self.datasets:

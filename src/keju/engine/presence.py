@@ -65,6 +65,8 @@ class Presence(Slots):
         for sampling in samplings:
             if sampling not in self._samplings:
                 self._samplings.append(sampling)
+        if self.model.server is not None:
+            await self.model.server.start(self.take_out, self.company.stop)
         await self.model.start()
         for sampling in self._samplings:
             await self._knock_patiently(sampling)
@@ -97,6 +99,8 @@ class Presence(Slots):
         if self._probing is not None:
             self._probing.cancel()
         await self.model.close()
+        if self.model.server is not None:
+            await self.model.server.close()
 
     @property
     def usable(self) -> bool:

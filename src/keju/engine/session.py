@@ -505,6 +505,8 @@ class _Session:
             session.cluster = told
         if isinstance(channel, Pool):
             session.endpoints = channel.books()
+        if (server := channel.model.server) is not None:
+            session.server = server.facts()
         if begun := sum(solver.begun for solver in self._solvers):
             session.episodes_begun = begun
             session.episodes_finished = sum(solver.finished for solver in self._solvers)

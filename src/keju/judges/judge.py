@@ -270,6 +270,8 @@ def judge_task(config: TaskConfig, judge: JudgeConfig, model: str) -> TaskConfig
         provider = provider_of(model)
         if config.endpoints and not judge.api_url:
             raise ConfigError("judge_unusable", problem=ConfigError("judge_needs_address"))
+        if config.serve and not judge.api_url:
+            raise ConfigError("judge_unusable", problem=ConfigError("judge_beside_server"))
         beside = config.api_url if provider == provider_of(config.model) else None
         address = judge.api_url or beside or os.environ.get(provider.url_variable)
         key: Any = os.environ.get(judge.api_key_var or "")
@@ -307,6 +309,8 @@ def places_of(task: TaskConfig, *, keyed: bool = False) -> list[str | None]:
     """
     if task.endpoints:
         return [each.url for each in task.endpoints if not (keyed and each.api_key_var)]
+    if task.serve:
+        return []  # it is known when the server is started
     return [None if is_local(task.model) else task.api_url or provider_of(task.model).home]
 
 

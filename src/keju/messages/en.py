@@ -238,6 +238,23 @@ TEXTS: dict[str, str] = {
     "endpoint_other_model": "{url} reports another model than the other endpoints ({names}): "
     "{thrown} of its replies {thrown:was|were} not used, {used} {used:was|were} while it reported "
     "the same; name it in endpoints[].reports if it is the same model",
+    "judge_beside_server": "Keju starts the candidate's server, so that it is open where the judge "
+    "is: give judge.api_url",
+    "serve_again": "the server has ended (exit code {code}); it is started once more",
+    "serve_answers": "the server answers at port {port}",
+    "serve_ended": "the server that serve starts has ended (exit code {code})",
+    "serve_ended_again": "the server has ended a second time (exit code {code})",
+    "serve_hidden": "serve was stored without its key ({command}): give it again, with "
+    "${{VARIABLE}} in place of the key",
+    "serve_not_in_plans": "serve is for one run: start the servers of a plan before it, and give "
+    "their addresses",
+    "serve_not_started": "the server cannot be started: {problem}",
+    "serve_program_missing": "serve: the program '{program}' is not found",
+    "serve_quotes": "has a quote that is not closed",
+    "serve_silent": "the server did not answer within {seconds:g} s (give_up_after)",
+    "serve_starts": "starting the server: {command} (its log: {log})",
+    "serve_without_port": "must hold {{port}}, which stands for the port to listen at, e.g. "
+    "'vllm serve NAME --port {{port}}'",
     "judge_needs_address": "the candidate has several endpoints, so that it is open where the "
     "judge is: give judge.api_url",
     "endpoint_moved": "the endpoint does not answer at present; another one is asked",
@@ -429,7 +446,8 @@ TEXTS: dict[str, str] = {
     "today's requests are others: nothing was merged",
     "merge_where": "say where the merged run is to be: -o RUN",
     # Ray
-    "config_ray_endpoints": "executor ray asks one endpoint: give one api_url, without endpoints",
+    "config_ray_endpoints": "executor ray asks one endpoint: give one api_url, without endpoints "
+    "or serve",
     "config_ray_without_executor": "{path} has no effect without executor ray: give --executor ray",
     "ray_actor_broken": "an actor broke down when it opened its model ({problem})",
     "ray_actor_lost": "actor {place} on {node} is lost ({problem}); another one takes its place",

@@ -248,6 +248,21 @@ TEXTS: dict[str, str] = {
     "endpoint_given_up": "{url} 无法使用（{problem}）：它给出了 {used} 条回复",
     "endpoint_other_model": "{url} 报告的模型与其他接口不同（{names}）：它的 {thrown} 条回复没有"
     "使用，报告相同模型时的 {used} 条已使用；如果是同一个模型，请写在 endpoints[].reports 中",
+    "judge_beside_server": "候选模型的服务由 Keju 启动，评判模型在哪里需要说明：请给出 "
+    "judge.api_url",
+    "serve_again": "服务已结束（退出码 {code}）；再启动一次",
+    "serve_answers": "服务已在端口 {port} 应答",
+    "serve_ended": "serve 启动的服务已结束（退出码 {code}）",
+    "serve_ended_again": "服务第二次结束（退出码 {code}）",
+    "serve_hidden": "serve 存储时去掉了密钥（{command}）：请重新给出，并用 ${{VARIABLE}} 代替密钥",
+    "serve_not_in_plans": "serve 只用于单个运行：请先启动计划所需的服务，再给出它们的地址",
+    "serve_not_started": "服务无法启动：{problem}",
+    "serve_program_missing": "serve：找不到程序“{program}”",
+    "serve_quotes": "有未闭合的引号",
+    "serve_silent": "服务在 {seconds:g} 秒内没有应答（give_up_after）",
+    "serve_starts": "正在启动服务：{command}（日志：{log}）",
+    "serve_without_port": "必须包含 {{port}}，它代表要监听的端口，例如 "
+    "'vllm serve NAME --port {{port}}'",
     "judge_needs_address": "候选模型有多个接口，评判模型在哪里需要说明：请给出 judge.api_url",
     "endpoint_moved": "该接口目前没有应答，改问另一个接口",
     "endpoint_refuses_all": "接口拒绝了所有请求：{problem}",
@@ -373,7 +388,8 @@ TEXTS: dict[str, str] = {
     "merge_would_lose": "各部分中有 {replies} 个回复与今天的请求不符，将不被计入：因此没有合并",
     "merge_where": "请说明合并后的运行放在何处：-o RUN",
     # Ray
-    "config_ray_endpoints": "executor ray 只向一个接口提问：请只给出一个 api_url，不用 endpoints",
+    "config_ray_endpoints": "executor ray 只向一个接口提问：请只给出一个 api_url，不用 "
+    "endpoints 和 serve",
     "config_ray_without_executor": "没有 executor ray 时 {path} 不起作用：请给出 --executor ray",
     "ray_actor_broken": "一个 actor 在打开模型时出错（{problem}）",
     "ray_actor_lost": "节点 {node} 上的 actor {place} 已丢失（{problem}）；由新的 actor 接替",

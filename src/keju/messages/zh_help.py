@@ -231,6 +231,7 @@ HELP: dict[str, str] = {
     "flag.model": "接口上的模型名，或 anthropic:NAME（例如 anthropic:sonnet）、scripted、"
     "replay:RUN、embedded、gguf:PATH、hf:NAME。",
     "flag.api_url": "接口地址（或 OPENAI_BASE_URL、ANTHROPIC_BASE_URL）；给出多个时分担请求。",
+    "flag.serve": "为本次运行启动这个服务，例如 'vllm serve NAME --port {port}'。",
     "flag.endpoints": "多个带设置的接口：url、weight、model 等。",
     "flag.api_key": "密钥（或 OPENAI_API_KEY、ANTHROPIC_API_KEY）；不会保存。",
     "flag.api": "auto（由协议决定）、chat 或 completions。",

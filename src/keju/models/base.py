@@ -9,12 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
 
-from keju.errors import EndpointError
+from keju.errors import EndpointError, KejuError
 from keju.messages import printable
 from keju.types import Fault, FaultKind, Reply, Request, Sampling
 
@@ -33,6 +34,25 @@ class NotReady(EndpointError):
         self.place = place
         self.fault = fault
         self.lasting = lasting
+
+
+class Server(Protocol):
+    """A program that serves a model, and runs as long as the model is asked."""
+
+    folder: Path
+    """Where its log is written."""
+
+    async def start(self, down: Callable[[Any], None], lost: Callable[[KejuError], None]) -> None:
+        """Start it and wait until it answers; raise EndpointError in one line.
+
+        Later `down` is told why it does not answer at present, and `lost` why it never will.
+        """
+
+    async def close(self) -> None:
+        """End it."""
+
+    def facts(self) -> dict[str, Any]:
+        """What was started, and how often, for the manifest: never a secret."""
 
 
 class Model(ABC):
@@ -56,6 +76,9 @@ class Model(ABC):
     """Whether it takes requests with turns and tools."""
     fixed_history: bool = False
     """Whether it refuses a conversation from which earlier turns were left out."""
+
+    server: Server | None = None
+    """What is started before it, and ended after it."""
 
     async def start(self) -> None:
         """Open connections or load weights; raise EndpointError or UsageError in one line."""

@@ -27,7 +27,8 @@ from keju.types import Sampling
 ENTRY_POINTS = "keju.models"
 DEFAULT_TEMPERATURE: Final = 0.0
 OF_ENDPOINTS = (
-    "api_url", "endpoints", "api_key", "ca_file", "headers", "generation_config.extra_headers",
+    "api_url", "endpoints", "serve", "api_key", "ca_file", "headers",
+    "generation_config.extra_headers",
 )  # fmt: skip
 """Settings that mean nothing to a model without an endpoint."""
 

@@ -20,6 +20,7 @@ from msgspec import UNSET, UnsetType
 
 from keju.config import JudgeConfig, Price, TaskConfig
 from keju.config.address import parse_address
+from keju.config.serving import shown_command
 from keju.errors import DataError, Notice, UsageError
 from keju.files import read_json, write_json
 from keju.runs.journal import FILE
@@ -28,7 +29,7 @@ from keju.types import FaultKind
 MANIFEST = "manifest.json"
 SCHEMA = 1
 PACKAGES = ("keju", "mcp", "msgspec", "pydantic", "pyreqwest", "uvloop")
-PLACES = ("api_url", "endpoints", "model_args")
+PLACES = ("api_url", "endpoints", "serve", "model_args")
 """Settings of where a model is and how it is set up: another one may take longer questions."""
 FIXED_FACTS = {
     "sha256": "other weights",
@@ -137,6 +138,8 @@ class StoredSession(msgspec.Struct, kw_only=True):
     episodes_finished: int | UnsetType = UNSET
     endpoints: list[StoredEndpoint] | UnsetType = UNSET
     """Where there are several: what each was asked and told."""
+    server: dict[str, Any] | UnsetType = UNSET
+    """Where Keju started it: the command without keys, how often, and the file with its log."""
     tools: dict[str, Any] | UnsetType = UNSET
     """What happened to the tools of each arm that no transcript tells: starts, restarts."""
 
@@ -452,6 +455,8 @@ def storable(config: TaskConfig, run_id: str) -> dict[str, Any]:
         settings.get("generation_config", {}).pop("extra_headers", None)
         if settings.get("api_url"):
             settings["api_url"] = parse_address(settings["api_url"]).shown
+    if config.serve is not None:
+        dumped["serve"] = shown_command(config.serve)
     for endpoint in dumped.get("endpoints", ()):
         endpoint["url"] = parse_address(endpoint["url"]).shown
     paths = [(dumped, "data_dir"), (dumped, "ca_file")]

@@ -1,0 +1,51 @@
+"""The command of a server that Keju starts: what it must hold, and how it is stored."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from keju.config.strict import Invalid
+
+PORT = "{port}"
+"""Stands for the port at which the server is to listen."""
+HIDDEN = "***"
+
+# ``--api-key`` and ``HF_TOKEN``, not ``--tokenizer`` or ``--max-num-batched-tokens``
+_KEY = re.compile(r"(^|[-_])(api-?key|key|token|secret|passw(or)?d|credentials?)$", re.IGNORECASE)
+# ``${HF_TOKEN}``: a variable is stored by its name
+_VARIABLE = re.compile(r"\$\{[^}]*\}")
+
+
+def words_of(command: str) -> list[str]:
+    """The words of a command, as a shell splits them; Invalid where it cannot be one."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quote that is not closed
+        raise Invalid("serve_quotes") from None
+    if not any(PORT in word for word in words):
+        raise Invalid("serve_without_port")
+    return words
+
+
+def shown_command(command: str) -> str:
+    """A command without the keys in it; one that is named by a variable stays.
+
+    ``serve --api-key sk-1 --hf-token ${HF}``: ``serve --api-key '***' --hf-token '${HF}'``.
+    """
+    words, shown = shlex.split(command), [*_without_keys(shlex.split(command))]
+    return command if words == shown else shlex.join(shown)
+
+
+def _without_keys(words: list[str]) -> Iterator[str]:
+    after_key = False
+    for word in words:
+        name, equals, value = word.partition("=")
+        if after_key and not word.startswith("-"):
+            yield word if _VARIABLE.fullmatch(word) else HIDDEN
+        elif equals and _KEY.search(name) and not _VARIABLE.fullmatch(value):
+            yield f"{name}={HIDDEN}"
+        else:
+            yield word
+        after_key = word.startswith("-") and not equals and bool(_KEY.search(name))

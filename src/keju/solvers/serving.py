@@ -1,0 +1,195 @@
+"""A server that Keju starts for a run: waited for, watched, started anew once, ended.
+
+The supervisor starts it, so that nothing of it is left however Keju ends, kill -9 too. It is in a
+session of its own: Ctrl-C in the terminal does not reach it, and what is in flight can finish.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from keju.config import TaskConfig
+from keju.config.arms import expand, references
+from keju.config.serving import HIDDEN, PORT, shown_command, words_of
+from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
+from keju.messages import printable
+from keju.models.base import Model, Redactor
+from keju.models.registry import make_model
+from keju.solvers.sandbox.supervisor import DEVNULL, Process, Supervisor
+
+LOG: Final = "server.log"
+"""What the server writes, in the folder of its run."""
+HOST: Final = "127.0.0.1"
+LOOK_EVERY = 0.25
+"""Seconds after which a server that does not answer yet is asked again."""
+GRACE = 15.0
+"""Seconds that a server has to end by itself."""
+TAIL_LINES, TAIL_BYTES = 30, 20_000
+RESTARTS = 1
+MISSING = (404, 405, 501)
+"""What a server without the route answers."""
+
+
+def served_model(config: TaskConfig, say: Callable[[str], None]) -> Model:
+    """The model of a task whose server is started with the session; ConfigError if it cannot be."""
+    server = Server(config, say)
+    url = f"http://{HOST}:{server.port}/v1"
+    model = make_model(config.model_copy(update={"api_url": url, "serve": None}))
+    model.server = server
+    return model
+
+
+class Server:
+    """A program that serves a model at a port of this machine."""
+
+    def __init__(self, config: TaskConfig, say: Callable[[str], None]) -> None:
+        assert config.serve is not None
+        words = words_of(config.serve)
+        if any(HIDDEN in word for word in words):
+            raise ConfigError("serve_hidden", command=config.serve)
+        program = shutil.which(expand(words[0], os.environ))
+        if program is None:
+            raise ConfigError("serve_program_missing", program=words[0])
+        self.port = _free_port()
+        filled = [expand(each, os.environ).replace(PORT, str(self.port)) for each in words[1:]]
+        self._argv = [str(Path(program).absolute()), *filled]
+        self._shown = shown_command(config.serve)
+        self._hide = Redactor(os.environ.get(name, "") for name in references(config.serve))
+        self._patience = config.give_up_after
+        self._say = say
+        self.folder = Path()
+        self._supervisor = Supervisor()
+        self._process: Process | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._answered = False
+        self._starts = 0
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / LOG
+
+    def facts(self) -> dict[str, Any]:
+        """What was started, and how often; never a secret."""
+        return {"command": self._shown, "starts": self._starts, "log": LOG}
+
+    async def start(self, down: Callable[[Any], None], lost: Callable[[KejuError], None]) -> None:
+        """Start it and wait until it answers; EndpointError where it does not.
+
+        Later `down` is called when it has ended, and `lost` when it will not be started again.
+        """
+        self._say(Notice("serve_starts", {"command": self._shown, "log": self._log}).said)
+        await self._begin()
+        problem = await self._until_it_answers()
+        if problem is not None:
+            raise EndpointError(problem.code, **problem.values)
+        self._answered = True
+        self._say(Notice("serve_answers", {"port": self.port}).said)
+        self._watching = asyncio.get_running_loop().create_task(self._watch(down, lost))
+
+    async def close(self) -> None:
+        """End it with everything that it started."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+        if self._process is not None:
+            await self._process.end(GRACE)
+        await self._supervisor.close()
+        if not self._answered:  # its run leaves nothing behind
+            self._log.unlink(missing_ok=True)
+
+    async def _begin(self) -> None:
+        self._starts += 1
+        try:
+            with self._log.open("ab") as log:
+                self._process = await self._supervisor.start(
+                    self._argv,
+                    env=dict(os.environ),
+                    cwd=Path.cwd(),
+                    stdin=DEVNULL,
+                    stdout=log.fileno(),
+                    stderr=log.fileno(),
+                )
+        except OSError as error:
+            problem = error.strerror or str(error)
+            raise EndpointError("serve_not_started", problem=problem) from None
+
+    async def _until_it_answers(self) -> Notice | None:
+        """Wait; what is wrong where it ends before, or takes too long."""
+        process = self._process
+        assert process is not None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience):
+                while process.code is None:
+                    if await self._is_ready():
+                        return None
+                    await asyncio.sleep(LOOK_EVERY)
+        self._say_tail()
+        if process.code is None:
+            return Notice("serve_silent", {"seconds": self._patience})
+        return Notice("serve_ended", {"code": process.code})
+
+    async def _is_ready(self) -> bool:
+        """Whether its model is loaded: servers listen before, and tell so at ``/health``."""
+        status = await self._status("/health")
+        if status in MISSING:
+            status = await self._status("/v1/models")
+            return status is not None and status < 500
+        return status == 200
+
+    async def _status(self, path: str) -> int | None:
+        """The status of a route; None where nobody answers."""
+        with suppress(OSError, ValueError, IndexError, TimeoutError):
+            async with asyncio.timeout(10):
+                reader, writer = await asyncio.open_connection(HOST, self.port)
+                try:
+                    host = f"{HOST}:{self.port}"
+                    lines = f"GET {path} HTTP/1.1", f"Host: {host}", "Connection: close", "", ""
+                    writer.write("\r\n".join(lines).encode())
+                    return int((await reader.readline()).split()[1])  # ``HTTP/1.1 200 OK``
+                finally:
+                    writer.close()
+        return None
+
+    async def _watch(self, down: Callable[[Any], None], lost: Callable[[KejuError], None]) -> None:
+        """Start it anew when it has ended, once."""
+        while True:
+            assert self._process is not None
+            code = await self._process.wait()
+            ended = Notice("serve_ended", {"code": code})
+            self._say_tail()
+            if self._starts > RESTARTS:
+                lost(RunIncomplete("serve_ended_again", code=code))
+                return
+            self._say(Notice("serve_again", {"code": code}).said)
+            down(ended)
+            try:
+                await self._begin()
+                problem = await self._until_it_answers()
+            except EndpointError as error:
+                problem = error.notice
+            if problem is not None:
+                lost(RunIncomplete(problem.code, **problem.values))
+                return
+
+    def _say_tail(self) -> None:
+        """Show the end of what it wrote."""
+        with suppress(OSError):
+            with self._log.open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
+                lines = log.read().decode("utf-8", "replace").splitlines()[-TAIL_LINES:]
+            for line in lines:
+                self._say(f"  | {self._hide(printable(line, one_line=True))}")
+
+
+def _free_port() -> int:
+    """A port of this machine at which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
