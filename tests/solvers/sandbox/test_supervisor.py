@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from keju.solvers.sandbox.supervise import below, table
-from keju.solvers.sandbox.supervisor import DEVNULL, Process, Supervisor
+from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, Process, Supervisor
 
 ENV = {"PATH": os.environ["PATH"]}
 MIB = 2**20
@@ -89,6 +89,27 @@ def test_a_program_talks_over_ordinary_pipes() -> None:
             assert await process.wait() == 0
             assert process.reason is None
             assert await process.stdout.read() == b""
+
+    run(work())
+
+
+def test_a_program_has_its_three_streams_and_no_other_open_file() -> None:
+    code = """
+import os, time
+os.write(1, b" ".join(n.encode() for n in sorted(os.listdir("/proc/self/fd"), key=int)) + b"\\n")
+os.close(1)
+time.sleep(600)
+"""
+
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            process = await supervisor.start(python(code), env=ENV, stderr=PIPE)
+            assert process.stdout is not None
+            # The fourth is the look at the folder itself.
+            assert await process.stdout.readline() == b"0 1 2 3\n"
+            assert await process.stdout.read() == b""  # seen while the program lives
+            assert process.code is None
+            await process.end()
 
     run(work())
 

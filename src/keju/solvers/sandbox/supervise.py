@@ -190,6 +190,9 @@ class Keeper:
         wanted = dict(zip(order["fds"], free, strict=True))
         for number in range(3):
             os.dup2(wanted.get(number, nothing), number)
+        for file in self.files:  # as they came they would stay open in the program, a second time
+            if file > 2:
+                os.close(file)
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("500")  # the host's choice before others
         for name, most in order.get("limits", {}).items():
