@@ -144,7 +144,7 @@ def test_a_log_that_cannot_be_imported_is_told_in_one_line(
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        (("import",), "missing argument"),
+        (("import",), "LOG is missing"),
         (("import", "absent"), "there is no file or folder absent to import"),
         (("import", "x", "--from"), "--from needs a value"),
         (("import", "x", "--modle"), "unknown option --modle"),

@@ -18,6 +18,7 @@ from keju.benchmarks.base import Exam
 from keju.benchmarks.choices import as_shown
 from keju.benchmarks.prepare import prepare_exam
 from keju.config import TaskConfig
+from keju.engine.cores import on_all_cores
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests
 from keju.errors import DataError, Notice, UsageError, did_you_mean
@@ -33,7 +34,7 @@ from keju.results.summarise import build_results
 from keju.runs.journal import Journal
 from keju.runs.manifest import Manifest, ManifestFile
 from keju.runs.run import Run, run_folder
-from keju.types import Record
+from keju.types import Record, Reply, Sample
 
 _SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)
 """Names of settings that may hold a secret, such as ``api_key``; a manifest never does."""
@@ -276,12 +277,17 @@ def _records(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> li
     """The journal lines of an exam in its order, each with the row it comes from."""
     units = {sample.id: index for index, sample in enumerate(job.exam.samples)}
     pairs: list[tuple[int, Pair]] = []
-    for match in matched_part.matched:
+
+    def asked_by(match: Match) -> Sample:
         assert match.place is not None
-        row, asked = match.row, matched_part.exam.samples[match.place]
-        index = units[asked.id]
-        unit = index * job.epochs + row.epoch
-        readings = job.grade(index, row.reply, match.order)
+        return matched_part.exam.samples[match.place]
+
+    def send(match: Match) -> tuple[int, Reply, tuple[int, ...]]:
+        return units[asked_by(match).id], match.row.reply, match.order
+
+    for match, readings in on_all_cores(lambda sent: job.grade(*sent), matched_part.matched, send):
+        row, asked = match.row, asked_by(match)
+        unit = units[asked.id] * job.epochs + row.epoch
         job.enter_readings(unit, row.reply, (), readings, match.order)
         sample = as_shown(asked, match.order)
         identity = f"{digest}\0{asked.id}\0{row.epoch}"
