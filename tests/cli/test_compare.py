@@ -190,7 +190,10 @@ def test_nothing_shared_and_one_question_show_nothing(keju: Keju, sit: Sit) -> N
     sit("second", "2", "--ids", names[1])
     (found,) = keju("compare", "first", "second", "--json").json["comparisons"]
     assert (found["n"], found["verdict"]) == (0, "nothing")
-    assert keju("compare", "first", "second").code == 0
+    ran = keju("compare", "first", "second")
+    assert ran.code == 3
+    assert "share no question" in ran.err
+    assert ran.err.count("\n") == 1
     (found,) = keju("compare", "whole", "second", "--json").json["comparisons"]
     assert (found["n"], found["ci95"], found["verdict"]) == (1, None, "tie")
     assert "one question shows nothing" in found["conclusion"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +194,17 @@ def test_words_that_differ() -> None:
     chinese, _ = differing("答案是甲", "答案是乙")
     assert [piece.text for piece in chinese] == ["答案是", "甲"]
     assert differing("x " * 9000, "y")[0][0].same is False
+
+
+def test_a_journal_that_was_cut_since_is_not_called_complete(runs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "cut"
+    shutil.copytree(runs / "one", folder)
+    (folder / "results.json").unlink()
+    with visit(tmp_path) as client:
+        assert "incomplete" not in text_of(client.get("/"))
+    lines = (folder / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "records.jsonl").write_bytes(b"".join(lines[:-3]))
+    with visit(tmp_path) as client:
+        page = text_of(client.get("/"))
+        assert "incomplete" in page
+        assert f"{len(lines) - 3} / {len(lines)}" in page

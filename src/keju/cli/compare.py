@@ -47,7 +47,7 @@ def compare(
     With --contamination the first run is of a published exam and the second of fresh questions of
     its kinds: does the model score higher on those that it may have met? No question is paired.
 
-    Exit codes: 0 ok, 2 usage, 3 not comparable.
+    Exit codes: 0 ok, 2 usage, 3 not comparable or no question in common.
     """
     if contamination:
         given: dict[str, Any] = {"--datasets": exam, "--gold": gold, "--protocol": protocol}
@@ -72,7 +72,7 @@ def compare(
     )
     if output:
         write_comparison(found, Path(output), language=spoken())
-    unlike = next((pair for pair in found.comparisons if pair.obstacle), None)
+    unlike = next((pair for pair in found.comparisons if pair.obstacle or not pair.n), None)
     problem = unlike.conclusion.text() if unlike else ""
     code = Inconclusive.exit_code if unlike else 0
     return Output(found.document, lambda: _show(found, output), problem, code)

@@ -97,12 +97,15 @@ def _so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
         protocol = f"{exam.protocol.name}@{exam.protocol.version}" if exam else ""
         reader = next(iter(exam.readers), "") if exam else ""
         done = sum(outcomes.values())
+        total = max(done, total_of(stored, part))
+        # A journal that was damaged or cut since is no longer what the manifest says.
+        lost = state == "complete" and done < total and not manifest.stopped
         has_value = metric.value is not None or metric.bounds is not None
         yield Glance(
             run=stored.name,
             model=manifest.model,
             created=manifest.created,
-            state=state,
+            state="incomplete" if lost else state,
             part=part,
             group=(part.exam, protocol, reader, "accuracy"),
             figure=fmt.share(metric.value, metric.bounds) if has_value else labels("no_answers"),
@@ -110,7 +113,7 @@ def _so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
             note="",
             row=_row(part.name, metric, outcomes),
             done=done,
-            total=max(done, total_of(stored, part)),
+            total=total,
             final=False,
         )
 
