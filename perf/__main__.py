@@ -12,6 +12,7 @@ NAMES = (
     "overhead",
     "peer",
     "slots",
+    "scaling",
     "order",
     "endpoints",
     "tools",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from perf.__main__ import NAMES
 from perf.measure import NotMeasured, alternate, in_child, run, within
 from perf.memory import anonymous_peak, write_questions
 from perf.resume import pick_up, store
+from perf.scaling import sit, slow_endpoint
 from perf.slots import FAST, REQUESTS, SLOW, ideal_seconds, latencies
 from perf.tools import CALL, TURNS, plain_session, session
 
@@ -44,6 +46,17 @@ def test_episodes_take_their_turns_and_plain_requests_one(monkeypatch: pytest.Mo
         settings = {"model": "m", "api_url": endpoint.url, "datasets": ["demo"]}
         assert session(settings)["requests"] == 6 * (TURNS + 1)
         assert plain_session(settings)["requests"] == 6
+
+
+def test_the_pace_of_two_drivers_with_a_part_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perf.scaling.QUESTIONS", 600)
+    in_flight = 16
+    with slow_endpoint() as url:
+        paces = sit(Path(sys.executable), url, in_flight, drivers=2)
+    assert len(paces) == 2
+    for pace in paces:
+        assert pace.rate > 0
+        assert pace.driver > 0 == pace.actors
 
 
 def test_the_ideal_schedule_fills_the_first_free_slot() -> None:
