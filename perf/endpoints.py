@@ -29,6 +29,8 @@ DEAD = 6.0
 """Seconds until it listens again."""
 DIGITS = "0123456789"
 LIMIT, AFFINITY = 1.1, 0.95
+MANY = 20
+"""Prefixes that can be shared out; one of six is more than a slow endpoint's part of the work."""
 
 
 class Outage(NamedTuple):
@@ -47,9 +49,9 @@ def measure() -> Iterator[Row]:
     yield Row(
         f"endpoints: {exam.title}, questions where most of their prefix went",
         f"{affinity:.1%}",
-        f"at least {AFFINITY:.0%}",
+        f"at least {AFFINITY:.0%}, of {MANY} prefixes on",
         affinity / AFFINITY,
-        affinity >= AFFINITY,
+        affinity >= AFFINITY if calm[0]["prefixes"] >= MANY else None,
     )
     yield _time("four, calm", max(calm, key=lambda each: each["seconds"] / each["ideal"]))
     storm = in_child(sit, settings=exam.settings, stormy=True).value
@@ -159,6 +161,7 @@ def sit(settings: dict[str, Any], stormy: bool) -> dict[str, float]:
         "ideal": ideal_seconds(outage),
         "dead": outage.until - outage.since if outage else 0.0,
         "records": len(records),
+        "prefixes": len(places),
         "errors": entry.outcomes["error"],
         "moved": sum(each.moved for each in finished.results.endpoints),
         "affinity": sum(max(own.values()) for own in places.values()) / len(records),

@@ -52,9 +52,11 @@ def processes(*named: str) -> list[int]:
     return found
 
 
-def until(condition: Callable[[], Any], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
+def until(condition: Callable[[], Any], child: subprocess.Popen[str] | None = None) -> None:
+    """Wait for something, as long as a child runs."""
+    end = time.monotonic() + 90
     while not condition():
+        assert child is None or child.poll() is None, child.communicate()
         assert time.monotonic() < end, "it did not come about"
         time.sleep(0.02)
 
@@ -68,7 +70,7 @@ def python(words: str, mark: str) -> str:
 
 def llama(mark: str) -> str:
     model = shlex.quote(str(real_weights()))
-    words = f"-m tests.support.llama_server --model {model} --alias {mark} --slots 2"
+    words = f"-m tests.support.llama_server --model {model} --alias {mark} --threads 1 --slots 1"
     return python(f"{words} --key ${{SERVER_KEY}} --context 1024 --port {{port}}", mark)
 
 
@@ -76,7 +78,7 @@ def arguments(command: str, folder: Path, *more: str, size: int = 6) -> list[str
     exam = {"demo": {"size": size, "subset_list": ["boolean_expressions"]}}
     return [
         *("eval", "-m", "m", "--serve", command, "--datasets", "demo"),
-        *("-s", "generation_config.max_tokens=4"),
+        *("-s", "generation_config.max_tokens=2"),
         *("--dataset-args", json.dumps(exam), "--work-dir", str(folder), "--run-id", "r"),
         *("--json", "--eval-batch-size", "2", "--retry-interval", "0.1", *more),
     ]
@@ -106,44 +108,41 @@ def servers(folder: Path) -> list[int]:
     return processes(address.rpartition(":")[2].partition("/")[0], "--port")
 
 
-def test_llamas_server_dies_in_mid_run_and_is_started_again(tmp_path: Path, mark: str) -> None:
+def test_llamas_server_dies_is_started_again_and_ends_with_ctrl_c(
+    tmp_path: Path, mark: str
+) -> None:
     command = llama(mark)
-    child = begin(command, tmp_path, size=4)
-    until(lambda: answers(tmp_path) >= 1, 90)
+    child = begin(command, tmp_path, size=60)
+    until(lambda: answers(tmp_path) >= 1, child)
     os.kill(servers(tmp_path)[0], signal.SIGKILL)
-    out, err = child.communicate(timeout=120)
-    assert child.returncode == 0, err
-    (entry,) = json.loads(out)["benchmarks"]
-    assert (entry["n"], entry["outcomes"]["error"]) == (4, 0)
+    known = answers(tmp_path)
+    until(lambda: answers(tmp_path) > known, child)
+    assert len(processes(mark)) >= 2
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=90)
+    assert child.returncode == 130, err
     assert "started once more" in err
+    assert answers(tmp_path) < 60
     stored = manifest(tmp_path)
     assert stored["config"]["serve"] == command
-    assert stored["sessions"][-1]["server"] == {
-        "command": command,
-        "starts": 2,
-        "log": "server.log",
-    }
+    told = {"command": command, "starts": 2, "log": "server.log"}
+    assert stored["sessions"][-1]["server"] == told
     assert KEY not in json.dumps(stored)
     assert "api_url" not in stored["config"]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
-def test_nothing_of_llamas_server_is_left(
-    number: signal.Signals, code: int, tmp_path: Path, mark: str
-) -> None:
+def test_nothing_of_llamas_server_is_left_by_a_kill(tmp_path: Path, mark: str) -> None:
     child = begin(llama(mark), tmp_path, size=60)
-    until(lambda: answers(tmp_path) >= 1, 90)
+    until(lambda: answers(tmp_path) >= 1, child)
     assert len(processes(mark)) >= 2
-    child.send_signal(number)
+    child.kill()
     child.communicate(timeout=60)
-    assert child.returncode == code
     until(lambda: not processes(mark))
-    assert answers(tmp_path) < 60
 
 
 def test_ctrl_c_while_the_server_starts(tmp_path: Path, mark: str) -> None:
     child = begin(python(f"-c 'import time; time.sleep(600)' {mark} {{port}}", mark), tmp_path)
-    until(lambda: processes(mark))
+    until(lambda: processes(mark), child)
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=60)
     assert child.returncode == 130
@@ -152,12 +151,12 @@ def test_ctrl_c_while_the_server_starts(tmp_path: Path, mark: str) -> None:
 def test_one_that_dies_twice_ends_the_run_which_can_be_resumed(tmp_path: Path, mark: str) -> None:
     command = python(f"{FAKE} --latency 0.1", mark)
     child = begin(command, tmp_path, size=30)
-    until(lambda: answers(tmp_path) >= 2)
+    until(lambda: answers(tmp_path) >= 2, child)
     first = servers(tmp_path)
     os.kill(first[0], signal.SIGKILL)
-    until(lambda: servers(tmp_path) not in ([], first))
+    until(lambda: servers(tmp_path) not in ([], first), child)
     known = answers(tmp_path)
-    until(lambda: answers(tmp_path) > known + 2)
+    until(lambda: answers(tmp_path) > known + 2, child)
     os.kill(servers(tmp_path)[0], signal.SIGKILL)
     _, err = child.communicate(timeout=60)
     assert child.returncode == 4, err
@@ -166,7 +165,8 @@ def test_one_that_dies_twice_ends_the_run_which_can_be_resumed(tmp_path: Path, m
     again = begin(command, tmp_path, "--resume", size=30)
     out, err = again.communicate(timeout=60)
     assert again.returncode == 0, err
-    assert json.loads(out)["benchmarks"][0]["n"] == 30
+    (entry,) = json.loads(out)["benchmarks"]
+    assert (entry["n"], entry["outcomes"]["error"]) == (30, 0)
     starts = [session["server"]["starts"] for session in manifest(tmp_path)["sessions"]]
     assert starts == [2, 1]
 

@@ -70,6 +70,7 @@ def serve(words: list[str] | None = None) -> None:
     parser.add_argument("--context", type=int, default=4096, help="tokens of each slot")
     parser.add_argument("--slots", type=int, default=2)
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args(words)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -83,7 +84,7 @@ def serve(words: list[str] | None = None) -> None:
     parameters.port = given.port
     parameters.n_parallel = given.slots
     parameters.n_ctx = given.context * given.slots
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = os.cpu_count() or 1
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = given.threads
     parameters.flash_attn_type = runtime.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     parameters.warmup = False
     parameters.verbosity = 0
