@@ -206,6 +206,11 @@ def test_what_is_refused(keju: Keju) -> None:
     assert "judge.api_url" in refused("--judge", "model=j")
     assert "executor ray" in refused("--executor", "ray")
     assert "without its key" in refused(command="true --api-key '***' --port {port}")
+    Path("plan.yaml").write_text(
+        "models:\n- {model: a, serve: 'true {port}'}\n- scripted\ndatasets: [demo]\n"
+    )
+    plan = keju("eval", "-c", "plan.yaml")
+    assert (plan.code, "serve is for one run" in plan.err) == (2, True)
     dry = keju(
         *("eval", "-m", "m", "--datasets", "demo", "--dry-run", "--json"),
         *("--serve", "true --api-key sk-1234567 --port {port}"),
