@@ -30,6 +30,7 @@ HELP: dict[str, str] = {
     "line.run": "带与不带 MCP 服务器各考一遍，用法同 mcpbr",
     "line.vf-eval": "按 verifiers 的 vf-eval 方式考试",
     "line.score": "为已存的运行或预测文件评分",
+    "line.merge": "把分成几个作业考完的各部分合成一次运行",
     "line.judge": "用模型评判已存运行的答案",
     "line.plan": "做出判断需要多少题，要花费多少",
     "line.fresh": "生成没有模型见过的新题",
@@ -79,6 +80,12 @@ HELP: dict[str, str] = {
     "command.score": """为已存的运行或预测文件重新评分；不向模型提问。
 
     退出码：0 正常，2 用法错误，3 超过一半的回复没有评分。""",
+    "command.merge": """把一次运行的各部分合成一次运行：模型、协议、采样和数据都须相同。
+
+    各部分（例如“keju eval --shard 3/16”的结果）保持不变；会话与费用相加。仍然缺少的题，由
+    “keju eval”以新运行的名字补问。
+
+    退出码：0 正常，2 不是同一次运行的部分，4 还缺题。""",
     "command.judge": """用模型评判已存运行的答案；不再向考生提问。
 
     运行中已有的裁决会保留。结果和报告会重新写出；已完成的旧结果保留到新的评判完成为止。
@@ -249,6 +256,7 @@ HELP: dict[str, str] = {
     "flag.ids": "只问这些编号的题。",
     "flag.failed_of": "只问某次已存运行没有答对的题。",
     "flag.sample": "限制题数时取哪些题：first、random 或 stratified。",
+    "flag.shard": "题目分成 N 份，只问第 K 份；见“keju merge”。",
     "flag.repeats": "每题问几次。",
     "flag.rotate_options": "以 K 种选项顺序提问。",
     "flag.until_ci": "得分确定到 ±HALF 以内时停止，例如 0.02。",
@@ -313,6 +321,7 @@ HELP: dict[str, str] = {
     "flag.budget": "硬性限额：requests=N, tokens=N, cost=X, seconds=S。",
     "flag.price": "每百万词元的价格：input=X, output=Y。",
     # Run.
+    "flag.merge.whole": "新的运行：它的文件夹，或它在 --work-dir 之下的名字。",
     "flag.run_id": "运行的名字；已存在则续跑，且只能扩大。",
     "flag.resume": "要求该运行已存在。",
     "flag.replace": "重新开始；同名的运行移到一旁。",

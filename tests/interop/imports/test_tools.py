@@ -22,7 +22,7 @@ CASES = [
     ("lm-eval/ceval", "ceval", "lm-eval", "0.4.13", "lm-eval", "first-capital", 8, 0.25, ()),
     (
         "inspect/bbh.eval", "bbh", "inspect", "0.3.285", "evalscope", "robust", 12, 10 / 12,
-        ("boolean_expressions_4",),
+        (),
     ),
     (
         "inspect/mmlu-pro.eval", "mmlu_pro", "inspect", "0.3.285", "evalscope", "inspect", 9,
