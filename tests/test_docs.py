@@ -51,6 +51,35 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+TRANSLATED = sorted((ROOT / "docs").glob("*.zh-CN.md"))
+
+
+def shape_of(page: Path) -> dict[str, list[str]]:
+    """What a translation keeps: levels of headings, columns of tables, code without comments."""
+    shape: dict[str, list[str]] = {"headings": [], "tables": [], "code": []}
+    in_code = False
+    for line in page.read_text("utf-8").splitlines():
+        if line.lstrip().startswith("```"):
+            in_code = not in_code
+            shape["code"].append(line.strip())
+        elif in_code or line.startswith("    "):
+            shape["code"].append(re.sub(r"\s*#.*", "", line).rstrip())
+        elif line.startswith("#"):
+            shape["headings"].append(line.partition(" ")[0])
+        elif line.startswith("|"):
+            shape["tables"].append(str(len(re.findall(r"(?<!\\)\|", line))))
+    return shape
+
+
+@pytest.mark.parametrize("page", TRANSLATED, ids=lambda page: page.name)
+def test_a_translation_is_in_step_with_its_page(page: Path) -> None:
+    """To mend it, bring what has changed in the one language into the other."""
+    original = page.with_name(page.name.replace(".zh-CN", ""))
+    assert shape_of(page) == shape_of(original)
+    assert f"[English]({original.name})" in page.read_text("utf-8")
+    assert f"[中文]({page.name})" in original.read_text("utf-8")
+
+
 def test_the_first_notebook_runs_as_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
