@@ -93,6 +93,14 @@ def _runs(process: int) -> bool:
     return True
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is a file; none has a name that the system cannot have."""
+    try:
+        return path.is_file()
+    except OSError:  # `File name too long`
+        return False
+
+
 def write_json(path: Path, document: Any, *, make_folder: bool = True) -> None:
     """Write a whole JSON file or none, indented for people."""
     data = msgspec.json.format(msgspec.json.encode(document), indent=1)

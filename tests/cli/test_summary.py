@@ -49,7 +49,7 @@ def test_the_report_names_the_command_that_gives_what_it_cuts(
     assert keju(*DEMO, "--limit", "1").code == 0
     page = (tmp_path / "runs" / "r" / REPORT).read_text()
     assert reply not in page
-    (command,) = re.findall(r"All of them, uncut: <code>keju (.*)</code>", page)
+    (command,) = re.findall(r"All of them, uncut:.*?<code>keju (.*?)</code>", page)
     rows = [json.loads(line) for line in keju(*command.split()).out.splitlines()]
     assert [row["reply"] for row in rows] == [reply] * 6
 

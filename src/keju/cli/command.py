@@ -143,7 +143,9 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
 def _read(row: Option, word: str, command: Command) -> Any:
     """The value of a flag; UsageError where it should be a number and is none."""
     try:
-        return row.kind(word) if row.kind in (int, float) else word
+        if row.kind in (int, float):
+            return row.kind(word.encode("ascii"))  # not the digits of other scripts
+        return word
     except ValueError:
         code = "cli_not_a_whole_number" if row.kind is int else "cli_not_a_number"
         raise UsageError(code, flag=row.flags[0], value=word, command=command.name) from None

@@ -17,7 +17,7 @@ from typing import Self
 import msgspec
 
 from keju.errors import DataError, UsageError, WriteError
-from keju.files import read_json, write_json
+from keju.files import is_there, read_json, write_json
 from keju.runs.manifest import MANIFEST
 
 PLAN = "plan.json"
@@ -61,7 +61,7 @@ class StoredPlan(msgspec.Struct, kw_only=True):
 def find_plan(name: str, work_dir: str) -> Path | None:
     """The folder of a plan, given as a path or by its name; None where there is none."""
     folders = (Path(name), Path(work_dir) / name)
-    return next((folder for folder in folders if (folder / PLAN).is_file()), None)
+    return next((folder for folder in folders if is_there(folder / PLAN)), None)
 
 
 @contextmanager

@@ -45,7 +45,7 @@ from keju.benchmarks.samples import DigestTable, hash_digest, text_digest
 from keju.config import TaskConfig
 from keju.config.load import of_run, runs_folder
 from keju.errors import DataError, Notice, UsageError, did_you_mean
-from keju.files import read_json, whole_file
+from keju.files import is_there, read_json, whole_file
 from keju.runs.journal import FILE, Journal, Records, is_fetched
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.types import Reading, Record
@@ -364,7 +364,7 @@ def find_run(name: str, work_dir: str = "runs") -> Path:
 
         return fetched(name)
     for folder in (Path(name), Path(work_dir) / name):
-        if (folder / MANIFEST).is_file():
+        if is_there(folder / MANIFEST):
             return folder
     raise UsageError("run_none", name=name, work_dir=work_dir, hint=_nearest(name, Path(work_dir)))
 

@@ -50,6 +50,10 @@ class LlamaServer:
             "verbosity": 0,
             "cache_prompt": prefix_reuse,
             "cache_ram_mib": 0,
+            # A question goes to the slot that has half of its words, else to the one unused for
+            # longest: by llama.cpp's own tenth the words of a chat template alone would let one
+            # subset push another out of its slot.
+            "slot_prompt_similarity": 0.5,
             "flash_attn_type": runtime.llama_flash_attn_type[f"LLAMA_FLASH_ATTN_TYPE_{attention}"],
             "port": 0,  # any that is free
             "api_keys": [self.key],

@@ -60,10 +60,14 @@ class Channel:
         reader, writer = await asyncio.open_unix_connection(path)
         channel = cls(reader, writer, key)
         ready = b"\x05READY\x0bSocket-Type" + struct.pack(">I", len(kind)) + kind.encode()
-        writer.write(GREETING + _frame(ready, COMMAND))
-        await reader.readexactly(len(GREETING))
-        while not (await channel._frame())[0] & COMMAND:
-            pass
+        try:
+            writer.write(GREETING + _frame(ready, COMMAND))
+            await reader.readexactly(len(GREETING))
+            while not (await channel._frame())[0] & COMMAND:
+                pass
+        except BaseException:  # also an episode that is cancelled while its kernel starts
+            channel.close()
+            raise
         if kind == "SUB":
             writer.write(_frame(b"\x01"))  # subscribes to everything
         return channel
