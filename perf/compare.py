@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,6 +63,7 @@ def score_one(folder: str) -> float:
     from keju.results.score import score_run
     from keju.runs.run import open_run
 
+    os.environ["KEJU_CORES"] = "1"  # `cpu` counts this process alone
     before = cpu()
     to_document(score_run(open_run("one", folder)))
     return cpu() - before

@@ -87,15 +87,7 @@ class PoolEngine(Engine):
         if self._waits[place]:
             return
         self._waits[place] = True
-        worker = self._loop.create_task(self._work_at(place, next(self._lanes)))
-        self._workers.add(worker)
-        worker.add_done_callback(self._worker_left)
-
-    def _worker_left(self, worker: asyncio.Task[None]) -> None:
-        self._workers.discard(worker)
-        if not worker.cancelled() and self._crash is None:
-            self._crash = worker.exception()
-        self._see_whether_done()
+        self._employ(self._work_at(place, next(self._lanes)))
 
     def _see_whether_done(self) -> None:
         """All is done when nobody works and nothing is left that somebody could do."""

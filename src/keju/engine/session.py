@@ -136,7 +136,11 @@ class Engine:
 
     def _start_worker(self) -> None:
         self._in_waiting = True
-        worker = self._loop.create_task(self._work(next(self._lanes)))
+        self._employ(self._work(next(self._lanes)))
+
+    def _employ(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let a worker begin; what it raises ends the session."""
+        worker = self._loop.create_task(work)
         self._workers.add(worker)
         worker.add_done_callback(self._worker_left)
 
@@ -144,6 +148,10 @@ class Engine:
         self._workers.discard(worker)
         if not worker.cancelled() and self._crash is None:
             self._crash = worker.exception()
+        self._see_whether_done()
+
+    def _see_whether_done(self) -> None:
+        """All is done when nobody works: whoever leaves with work left has another begin first."""
         if not self._workers:
             self._all_done.set()
 

@@ -174,13 +174,9 @@ def plan(
     if repeats < 1 or at_once < 1:
         raise UsageError("plan_counts")
     run = open_run(path_of(pilot), str(runs_folder(work_dir))) if pilot is not None else None
-    exam, _ = prepare_exam(
-        name,
-        dataset_args,
-        data_dir=data_folder(data_dir),
-        protocol=protocol or _protocol_of(run, name),
-        seed=seed,
-    )
+    manner = protocol or _protocol_of(run, name)
+    folder = data_folder(data_dir)
+    exam, _ = prepare_exam(name, dataset_args, data_dir=folder, protocol=manner, seed=seed)
     job = _pilot_job(run, exam, data_dir) if run else None
     price = run.manifest.price if price is None and run else price
     own_price = Price(**price) if isinstance(price, Mapping) else price
@@ -204,9 +200,7 @@ def plan(
         n: taken.row(n, minimal_detectable_effect(n, share, deff=deff), repeats, at_once)
         for n in sorted({*(n for n in SIZES if n < whole), questions, whole})
     }
-    chosen, on_set_effect = rows[questions], None
-    if unasked := 1 - questions / whole:
-        on_set_effect = minimal_detectable_effect(round(questions / unasked), share, deff=deff)
+    chosen = rows[questions]
     return Plan(
         exam=exam.benchmark,
         protocol=exam.protocol.name,
@@ -216,7 +210,7 @@ def plan(
         questions_in_general=general,
         questions_on_set=on_set,
         effect=chosen.effect,
-        effect_on_set=on_set_effect,
+        effect_on_set=_effect_on_set(questions, whole, share, deff),
         discordance=share,
         discordance_from="assumed" if discordance is None else "given",
         deff=deff,
@@ -233,6 +227,14 @@ def plan(
         notices=notices,
         warnings=tuple(notice.text() for notice in notices),
     )
+
+
+def _effect_on_set(questions: int, whole: int, share: float, deff: float) -> float | None:
+    """The difference that so many questions show where only this set of them counts."""
+    unasked = 1 - questions / whole
+    if not unasked:
+        return None
+    return minimal_detectable_effect(round(questions / unasked), share, deff=deff)
 
 
 def _goal(share: float, **goals: float | None) -> Goal:
