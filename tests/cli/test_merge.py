@@ -288,7 +288,7 @@ echo 4711
 
 def test_the_array_of_jobs_in_the_documentation_works(sit: Sit, keju: Keju, tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
-    script, submit = re.findall(r"```bash\n(.*?)```", page.partition("### Slurm")[2], re.DOTALL)
+    script, submit, _ = re.findall(r"```bash\n(.*?)```", page.partition("### Slurm")[2], re.DOTALL)
     task = {"model": "m", "api_url": sit.endpoint.url, "datasets": ["demo"]}
     Path("task.yaml").write_text(json.dumps(task))
     Path("part.sbatch").write_text(script)
