@@ -272,10 +272,10 @@ class Spending(Meter):
     def add(self, usage: Usage, replies: int = 1) -> None:
         """Count the tokens of one reply."""
         super().add(usage, replies)
-        cost = cost_of(usage, self.price) if self.price is not None else 0.0
-        taken = {"tokens": usage.input + usage.output, "cost": cost}
-        for name, amount in taken.items():
-            self.dearest[name] = max(amount, self.dearest[name])
+        dearest = self.dearest
+        dearest["tokens"] = max(dearest["tokens"], usage.input + usage.output)
+        if self.price is not None:
+            dearest["cost"] = max(dearest["cost"], cost_of(usage, self.price))
 
     @property
     def limited(self) -> bool:

@@ -203,6 +203,8 @@ class Redactor:
 
     def reply(self, reply: Reply) -> Reply:
         """Return `reply` without the keys; nearly always that is `reply` itself."""
+        if not self._keys:
+            return reply
         texts: dict[str, Any] = {name: getattr(reply, name) for name in REPLY_TEXTS}
         if reply.tool_calls:
             texts["tool_calls"] = msgspec.json.encode(reply.tool_calls).decode()

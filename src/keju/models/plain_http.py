@@ -140,16 +140,12 @@ class PlainPool:
         if headers:
             head += _lines({name.lower(): value for name, value in headers.items()})
         sent = b"%s %scontent-length: %d\r\n\r\n%s" % (method.encode(), head, len(body), body)
-        reply = connection.ask(sent)
-        left = timeout - (loop.time() - started)
-        timer = loop.call_later(max(0.0, left), connection.fail, timed_out(timeout))
         try:
-            return await reply
+            return await connection.ask(sent, started + timeout, timeout)
         except asyncio.CancelledError:
             connection.abort()
             raise
         finally:
-            timer.cancel()
             self._busy.discard(connection)
             if connection.usable:
                 self._idle.setdefault(target[:2], []).append(connection)
@@ -210,21 +206,45 @@ class _Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._waiting: asyncio.Future[HttpReply] | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
 
     # --- asking ---------------------------------------------------------------------------------
 
-    def ask(self, request: bytes) -> asyncio.Future[HttpReply]:
-        """Send a request; the reply to it comes by the future."""
+    def ask(self, request: bytes, due: float, patience: float) -> asyncio.Future[HttpReply]:
+        """Send a request; the reply to it comes by the future.
+
+        Without one it fails when the loop's clock shows `due`, after `patience` seconds.
+        """
         assert self._transport is not None
         assert self._waiting is None
-        self._waiting = asyncio.get_running_loop().create_future()
-        self._parser = httptools.HttpResponseParser(self)
+        self._waiting = waiting = self._loop.create_future()
+        self._due, self._patience = due, patience
+        # A timer is set once for many requests: one that rings too early is set again.
+        if self._timer is None or self._timer.when() > due:
+            self._set_timer()
         self._status = self._size = self._head_size = 0
         self._headers: dict[bytes, bytes] = {}
         self._parts: list[bytes] = []
         self._whole = False
         self._transport.write(request)  # in one piece: each write is a call of the system
-        return self._waiting
+        return waiting
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(self._due, self._ring)
+
+    def _ring(self) -> None:
+        """The timer of this request, or of an earlier one on this connection, is over."""
+        self._timer = None
+        if self._waiting is None:
+            return
+        if self._loop.time() < self._due:
+            self._set_timer()
+        else:
+            self.fail(timed_out(self._patience))
 
     @property
     def usable(self) -> bool:
@@ -284,6 +304,8 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
         if self._waiting is None:
             return None
         ended = b"content-length" not in self._headers and b"transfer-encoding" not in self._headers

@@ -104,6 +104,41 @@ def test_a_host_that_does_not_answer_the_handshake(monkeypatch: pytest.MonkeyPat
     assert reply.error.message == "no answer to the handshake"
 
 
+@pytest.mark.parametrize("second", [None, 0.5])
+def test_each_request_on_a_kept_connection_has_its_own_patience(second: float | None) -> None:
+    """The first request is over at once. What is left of its time says nothing of the second."""
+    delays = iter([0.001, second])
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while delay := next(delays, None):
+            await reader.readuntil(b"\r\n\r\n")
+            await asyncio.sleep(delay)
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        await reader.read()  # until the client has enough
+        writer.close()
+        await writer.wait_closed()
+
+    async def work() -> str:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        transport = Transport()
+        await transport.get(url, 0.3)
+        try:
+            return (await transport.get(url, 0.4 if second is None else 60.0)).body.decode()
+        except TransportError as error:
+            return error.message
+        finally:
+            await transport.close()
+            server.close()
+            await asyncio.sleep(0.05)
+
+    assert asyncio.run(work()) == ("no reply within 0.4 s" if second is None else "ok")
+    assert connections == 1
+
+
 def test_hundreds_in_flight_reuse_their_connections() -> None:
     async def work(model: OpenAIModel) -> None:
         for _ in range(3):
