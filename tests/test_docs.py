@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.cli import COMMANDS
+from keju.cli.command import COMMANDS as DECLARED
 from keju.config import Budget, DatasetArgs, Filters, GenerationConfig, Price, TaskConfig
 
 ROOT = Path(__file__).parent.parent
@@ -49,6 +52,35 @@ def test_the_readmes_say_how_to_install_without_a_release(readme: str) -> None:
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def flags_of(command: str) -> set[str]:
+    return {flag for row in DECLARED[command].rows.values() for flag in row.flags}
+
+
+@pytest.mark.parametrize("page", ["coming-from.md", "coming-from.zh-CN.md"])
+def test_flags_for_those_who_come_from_another_tool_exist(page: str) -> None:
+    """Of a row `| theirs | Keju's | remark |` the flags in the second and third cell are Keju's."""
+    for entry in COMMANDS:
+        import_module(entry.module)
+    wrong, own = [], "eval"
+    for line in (ROOT / "docs" / page).read_text("utf-8").splitlines():
+        if line.startswith("| "):  # the head of a table says whose command line its flags are of
+            head = line.partition(" | ")[0]
+            own = {"| mcpbr": "run", "| Inspect": "eval"}.get(head, own)
+            own = {"verifiers 0.3": "vf-eval", "verifiers 0.4": "eval"}.get(head[2:15], own)
+        for place, cell in enumerate(line.split(" | ")[1:] if line.startswith("| ") else [line]):
+            for span in re.findall("`([^`]+)`", cell):
+                words = shlex.split(span)
+                flags = {word for word in words if re.match("--?[a-z]", word)}
+                if words[0] == "keju":
+                    two = " ".join(words[1:3])
+                    wrong += sorted(flags - flags_of(two if two in DECLARED else words[1]))
+                elif words[0] in flags and line.startswith("| ") and place == 0:
+                    wrong += sorted(flags - flags_of(own))
+                elif words[0] in flags and line.startswith("| "):
+                    wrong += sorted(flags - {f for name in DECLARED for f in flags_of(name)})
+    assert wrong == []
 
 
 TRANSLATED = sorted((ROOT / "docs").glob("*.zh-CN.md"))
