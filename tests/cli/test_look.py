@@ -15,6 +15,7 @@ from keju.cli.stats import Lengths
 from keju.models.registry import Extra
 from keju.solvers.sandbox.supervisor import PREFIX
 from tests.cli.conftest import Keju
+from tests.support.endpoint import FaultyEndpoint
 
 SHAPE = {"n", "mean", "min", "max"}
 
@@ -106,8 +107,8 @@ def test_list_models_says_what_is_missing(keju: Keju) -> None:
     for row in rows:
         assert row["ready"] == (row["needs"] == "")
     assert rows[0]["ready"]
-    assert not Extra("x", ("no_such_module",), "").installed
-    assert Extra("x", ("no_such_module",), "").remedy == "pip install 'keju[x]'"
+    assert not Extra("x", ("no_such_module",)).installed
+    assert Extra("x", ("no_such_module",)).remedy == "pip install 'keju[x]'"
 
 
 def test_list_runs(keju: Keju) -> None:
@@ -145,6 +146,36 @@ def test_doctor_names_what_is_missing_and_what_to_do(keju: Keju, tmp_path: Path)
     found = keju("doctor", "--data-dir", ".", "--json").json["checks"]
     data = {check["name"]: check["status"] for check in found if check["name"].startswith("data ")}
     assert (data["data bbh"], data["data ceval"]) == ("ok", "missing")
+
+
+def test_doctor_looks_for_hubs_and_a_gpu(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 'NVIDIA H200, 143771 MiB'\necho 'NVIDIA H200, 143771 MiB'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with FaultyEndpoint() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        monkeypatch.setenv("MODELSCOPE_ENDPOINT", "http://127.0.0.1:9")
+        checks = {check["name"]: check for check in keju("doctor", "--json").json["checks"]}
+    assert checks["gpu"]["found"] == "NVIDIA H200, 143771 MiB"
+    assert checks["hub huggingface"]["status"] == "ok"
+    assert checks["hub modelscope"]["status"] == "missing"
+    assert "connection refused" in checks["hub modelscope"]["found"]
+    assert "MODELSCOPE_ENDPOINT" in checks["hub modelscope"]["remedy"]
+
+
+def test_doctor_speaks_chinese_and_fits_a_narrow_terminal(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODELSCOPE_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    out = keju("doctor", "--language", "zh").out
+    assert "检查项" in out
+    assert "用 --data-dir DIR 指定" in out
+    english = {"not installed", "installed", "answers", "missing", "lacks", "give", "choose"}
+    assert not english & set(out.split())
 
 
 def test_doctor_fails_on_what_was_asked_for(keju: Keju, tmp_path: Path) -> None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
 from keju.cli.command import command
 from keju.cli.common import Output
-from keju.errors import EndpointError, KejuError
+from keju.errors import EndpointError, KejuError, Notice
+from keju.messages import Language, labels, said, spoken
 
 CORE = ("keju", "jinja2", "msgspec", "pydantic", "pyreqwest", "pyyaml", "rich", "typer")
 SECONDS = 10.0
+HUB_SECONDS = 4.0
+"""A hub that has not answered by then is as good as out of reach for now."""
+Said = Notice | KejuError | str
+"""A code of the catalogues with its values, or what needs no translation, such as a version."""
 
 
 class Check(NamedTuple):
@@ -22,8 +29,8 @@ class Check(NamedTuple):
 
     name: str
     ok: bool
-    state: str
-    remedy: str = ""
+    state: Said
+    remedy: Said = ""
     """What to do where it is missing."""
     optional: bool = True
     exit_code: int = 2
@@ -44,67 +51,103 @@ def doctor(
     api_url: str | None,
     api_key: str | None,
 ) -> Output:
-    """Examine the installation: versions, optional parts, data, folders, the endpoint."""
-    from keju.report.table import render_table
-
-    checks = [*_software(), *_data(data_dir), *_folders(work_dir), *_sandboxes()]
+    """Examine the installation: versions, optional parts, GPU, data, hubs, sandboxes, endpoint."""
+    checks = [
+        *_software(),
+        _graphics(),
+        *_data(data_dir),
+        *asyncio.run(_hubs()),
+        *_folders(work_dir),
+        *_sandboxes(),
+    ]
     from keju.config.address import OPENAI, provider_of
 
     provider = provider_of(model)
     if api_url is not None or provider != OPENAI:  # the others have an address of their own
-        import asyncio
-
         variables = ("KEJU_API_KEY", provider.key_variable)
         key = api_key or next(filter(None, map(os.environ.get, variables)), None)
         place = api_url or os.environ.get(provider.url_variable) or provider.home
         try:
             checks.append(Check("endpoint", True, asyncio.run(_reach(place, key, model))))
         except KejuError as error:
-            code = error.exit_code
-            checks.append(Check("endpoint", False, "no", str(error), False, exit_code=code))
-    rows = [
-        {
-            "name": check.name,
-            "status": "ok" if check.ok else check.fault,
-            "found": check.state,
-            "remedy": check.remedy,
-        }
-        for check in checks
-    ]
+            code, lack = error.exit_code, Notice("doctor_no")
+            checks.append(Check("endpoint", False, lack, error, False, exit_code=code))
     failures = [check.exit_code for check in checks if not check.ok and not check.optional]
-    titles, cells = ["check", "status", "found", "what to do"], [list(row.values()) for row in rows]
     return Output(
-        {"checks": rows},
-        lambda: render_table(titles, cells),
+        {"checks": [dict(zip(KEYS, _row(check, "en"), strict=True)) for check in checks]},
+        lambda: _show(checks),
         exit_code=failures[-1] if failures else 0,
     )
+
+
+KEYS = ("name", "status", "found", "remedy")
+
+
+def _row(check: Check, language: Language) -> tuple[str, ...]:
+    """A check as the cells of its line; JSON is English, whatever the terminal speaks."""
+    status = "ok" if check.ok else check.fault
+    if language != "en":
+        status = labels(language)[f"doctor.{status}"]
+    told = (x if isinstance(x, str) else x.text(language) for x in (check.state, check.remedy))
+    return check.name, status, *told
+
+
+def _show(checks: Sequence[Check]) -> None:
+    from keju.report.table import Column, render_table
+
+    titles = [said(f"doctor.{key}") for key in KEYS]
+    columns = [Column(title, fold=place > 1) for place, title in enumerate(titles)]
+    render_table(columns, [_row(check, spoken()) for check in checks])
 
 
 def _software() -> Iterator[Check]:
     from keju.models.registry import KINDS, Extra
 
     extras = (
-        Extra("data", ("duckdb", "huggingface_hub"), "Parquet files and downloads from hubs"),
+        Extra("data", ("duckdb", "huggingface_hub")),
         *dict.fromkeys(kind.extra for kind in KINDS if kind.extra is not None),
-        Extra("fast", ("uvloop",), "an event loop that takes less CPU"),
-        Extra("logs", ("zstandard",), "logs of other tools that are packed with Zstandard"),
-        Extra("mcp", ("mcp",), "MCP servers as tools"),
-        Extra("agent", ("ipykernel",), "notebooks and Python as tools"),
-        Extra("otel", ("opentelemetry.sdk",), "spans and metrics for OpenTelemetry"),
-        Extra("view", ("starlette", "uvicorn"), "stored runs in a browser"),
-        Extra("ray", ("ray",), "runs on a cluster of Ray"),
+        Extra("fast", ("uvloop",)),
+        Extra("logs", ("zstandard",)),
+        Extra("mcp", ("mcp",)),
+        Extra("agent", ("ipykernel",)),
+        Extra("otel", ("opentelemetry.sdk",)),
+        Extra("plot", ("vl_convert",)),
+        Extra("storage", ("fsspec",)),
+        Extra("view", ("starlette", "uvicorn")),
+        Extra("ray", ("ray",)),
     )
     yield Check("python", True, platform.python_version())
     for package in CORE:
         try:
             yield Check(package, True, metadata.version(package), optional=False)
         except metadata.PackageNotFoundError:
-            yield Check(package, False, "not installed", "pip install keju", optional=False)
+            state = Notice("doctor_not_installed")
+            yield Check(package, False, state, "pip install keju", optional=False)
     for extra in extras:
-        missing = extra.missing
-        state = f"lacks {', '.join(missing)}" if missing else "installed"
-        remedy = f"{extra.remedy}  ({extra.about})" if missing else ""
-        yield Check(f"extra {extra.name}", not missing, state, remedy)
+        if missing := extra.missing:
+            state = Notice("doctor_lacks", {"modules": ", ".join(missing)})
+            what = Notice(f"doctor_extra_{extra.name}")
+            remedy = Notice("doctor_extra", {"command": extra.remedy, "what": what})
+            yield Check(f"extra {extra.name}", False, state, remedy)
+        else:
+            yield Check(f"extra {extra.name}", True, Notice("doctor_installed"))
+
+
+def _graphics() -> Check:
+    """NVIDIA's cards, as their own tool tells them, and whether torch can use them."""
+    query = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
+    try:
+        asked = subprocess.run(query, capture_output=True, text=True, timeout=SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return Check("gpu", False, Notice("doctor_no_gpu"), Notice("doctor_without_gpu"))
+    cards = "; ".join(dict.fromkeys(asked.stdout.strip().splitlines()))
+    try:
+        torch = metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        torch = ""
+    if torch.endswith("+cpu"):
+        return Check("gpu", False, cards, Notice("doctor_torch_without_gpu", {"version": torch}))
+    return Check("gpu", True, cards)
 
 
 def _data(flag: str | None) -> Iterator[Check]:
@@ -113,17 +156,43 @@ def _data(flag: str | None) -> Iterator[Check]:
 
     path = data_folder(flag)
     if path is None:
-        remedy = "give --data-dir DIR or set KEJU_DATA_DIR"
-        yield Check("data folder", False, "not named", remedy)
+        yield Check("data folder", False, Notice("doctor_not_named"), Notice("doctor_name_data"))
         return
     folder = Path(path)
-    remedy = "" if folder.is_dir() else "name a folder that exists"
+    remedy = "" if folder.is_dir() else Notice("doctor_name_folder")
     yield Check("data folder", folder.is_dir(), str(folder), remedy, optional=flag is None)
     names = [each.name for each in all_benchmarks() if each.layout]
     for name in names if folder.is_dir() else ():
-        there = (folder / name).is_dir()
-        remedy = "" if there else f"keju data pull {name}"
-        yield Check(f"data {name}", there, str(folder / name) if there else "not there", remedy)
+        if (folder / name).is_dir():
+            yield Check(f"data {name}", True, str(folder / name))
+        else:
+            yield Check(f"data {name}", False, Notice("doctor_not_there"), f"keju data pull {name}")
+
+
+async def _hubs() -> list[Check]:
+    """Whether data and weights can be brought from where they are published."""
+    from keju.models.transport import Transport, TransportError
+    from keju.sources import huggingface, modelscope
+
+    hubs = {
+        "hub huggingface": huggingface.endpoint(os.environ),
+        "hub modelscope": modelscope.endpoint(os.environ),
+    }
+    transport = Transport()
+
+    async def check(name: str, place: str) -> Check:
+        try:
+            reply = await transport.get(place, HUB_SECONDS)
+        except TransportError as error:
+            state = Notice("doctor_hub_out", {"place": place, "problem": error.message})
+            return Check(name, False, state, Notice("doctor_without_hub"))
+        state = Notice("doctor_answers", {"place": place})
+        return Check(name, reply.status < 500, state)
+
+    try:
+        return await asyncio.gather(*(check(name, place) for name, place in hubs.items()))
+    finally:
+        await transport.close()
 
 
 def _folders(work_dir: str | None) -> Iterator[Check]:
@@ -137,14 +206,12 @@ def _folders(work_dir: str | None) -> Iterator[Check]:
         # Files can be made in it, or it in the nearest folder that exists.
         existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
         usable = existing.is_dir() and os.access(existing, os.W_OK)
-        remedy = "" if usable else f"choose another with {choice}"
+        remedy = "" if usable else Notice("doctor_choose_folder", {"setting": choice})
         yield Check(name, usable, str(folder), remedy, optional=False)
 
 
 def _sandboxes() -> Iterator[Check]:
     """Try each backend, and look for what sandboxes have left behind."""
-    import asyncio
-
     from keju.config.arms import Sandbox as Settings
     from keju.solvers.sandbox.leftovers import leftovers
     from keju.solvers.sandbox.sandbox import Probe, Sandbox
@@ -160,18 +227,19 @@ def _sandboxes() -> Iterator[Check]:
         name = f"sandbox {probe.backend}"
         if probe.ok:
             with_ = probe.runtime or "without --disable-userns"
-            yield Check(name, True, f"{probe.version} works ({with_})")
+            state = Notice("doctor_sandbox", {"version": probe.version, "with_": with_})
+            yield Check(name, True, state)
         elif probe.backend == "bwrap":
-            remedy = "install bubblewrap (package bubblewrap) and keju[agent] to run code of models"
-            yield Check(name, False, probe.problem, remedy)
-        else:  # it needs an image, which only a run names
-            state = f"{probe.version} answers" if probe.version else probe.problem
-            yield Check(name, bool(probe.version), state)
+            yield Check(name, False, probe.problem, Notice("doctor_install_bwrap"))
+        elif probe.version:  # it needs an image, which only a run names
+            yield Check(name, True, Notice("doctor_answers", {"place": probe.version}))
+        else:
+            yield Check(name, False, probe.problem, Notice("doctor_without_containers"))
     for left in leftovers():
         yield Check("sandbox", False, left.what, left.remedy, fault="left over")
 
 
-async def _reach(api_url: str, api_key: str | None, name: str | None) -> str:
+async def _reach(api_url: str, api_key: str | None, name: str | None) -> Notice:
     """Ask the model for a word, or the endpoint for its list of models, which costs nothing."""
     from pydantic import SecretStr
 
@@ -196,7 +264,7 @@ async def _reach(api_url: str, api_key: str | None, name: str | None) -> str:
         sampling, _ = fit_sampling(config, Sampling(temperature=None))
         await channel.open([sampling] if name else ())
         if name:
-            return f"{shown} answers as {model.name}"
+            return Notice("doctor_answers_as", {"place": shown, "model": model.name})
         reply = await model.transport.get(model.address.models, SECONDS)
     except TransportError as error:
         problem = model.redact(error.message)
@@ -209,4 +277,4 @@ async def _reach(api_url: str, api_key: str | None, name: str | None) -> str:
         fault = refusal(reply.status, reply.body, reply.header, model.redact)
         values = {"url": shown, "status": reply.status, "problem": fault.message}
         raise EndpointError("cli_endpoint_answers", **values)
-    return f"{shown} answers"
+    return Notice("doctor_answers", {"place": shown})

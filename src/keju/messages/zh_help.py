@@ -191,7 +191,7 @@ HELP: dict[str, str] = {
     "command.init config": "写出一份带注释、可直接使用的配置文件。",
     "command.rm": "删除一次运行及其全部回复。会先询问；正在写入的运行不会删除。",
     "command.completion": "打印 bash、zsh 或 fish 的补全脚本，由现有命令生成。",
-    "command.doctor": "检查安装情况：版本、可选组件、数据、文件夹、接口。",
+    "command.doctor": "检查安装情况：版本、可选组件、GPU、数据、数据站、沙箱、接口。",
     # Arguments.
     "flag.run": "一次运行：它的文件夹或名字。",
     "flag.runs": "若干次运行：文件夹或名字。",

@@ -39,7 +39,6 @@ class Extra:
 
     name: str
     modules: tuple[str, ...]
-    about: str
 
     @property
     def missing(self) -> list[str]:
@@ -93,8 +92,8 @@ class ModelKind:
         return ":".join(filter(None, (self.name, self.argument)))
 
 
-LOCAL = Extra("local", ("xllamacpp",), "models inside this process (GGUF)")
-HF = Extra("hf", ("transformers", "torch"), "checkpoints through transformers")
+LOCAL = Extra("local", ("xllamacpp",))
+HF = Extra("hf", ("transformers", "torch"))
 
 ENDPOINT = ModelKind(
     name="",

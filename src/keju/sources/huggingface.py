@@ -26,6 +26,11 @@ _TRUE = frozenset({"1", "ON", "YES", "TRUE"})
 """What the client takes for yes in its variables."""
 
 
+def endpoint(environ: Mapping[str, str]) -> str:
+    """Where the hub is."""
+    return environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT
+
+
 def pull(
     benchmark: str, layout: Layout, source: HubRepo, environ: Mapping[str, str], say: Say
 ) -> Receipt:
@@ -38,15 +43,15 @@ def pull(
 
     if environ.get("HF_HUB_OFFLINE", "").upper() in _TRUE:
         raise DataError("hub_offline")
-    endpoint = environ.get("HF_ENDPOINT") or None
+    place = endpoint(environ)
     token = environ.get("HF_TOKEN", "").strip() or None
     if token is not None and not token.isprintable():
         raise DataError("hub_token")
     cache = environ.get("HF_HUB_CACHE") or None
     if cache is None and environ.get("HF_HOME"):
         cache = str(Path(environ["HF_HOME"]) / "hub")
-    with _explained(source, endpoint or DEFAULT_ENDPOINT), _quiet_unless_watched():
-        api = client.HfApi(endpoint=endpoint, token=token)
+    with _explained(source, place), _quiet_unless_watched():
+        api = client.HfApi(endpoint=place, token=token)
         commit = api.dataset_info(source.repo, revision=source.revision).sha or source.revision
         entries = api.list_repo_tree(
             source.repo, repo_type="dataset", revision=commit, recursive=True
@@ -62,7 +67,7 @@ def pull(
             revision=commit,
             allow_patterns=[file.path for file in wanted],
             cache_dir=cache,
-            endpoint=endpoint,
+            endpoint=place,
             token=token,
         )
     return Receipt(

@@ -63,15 +63,19 @@ def pull(
     )
 
 
+def endpoint(environ: Mapping[str, str]) -> str:
+    """Where the hub is."""
+    other = environ.get("MODELSCOPE_ENDPOINT") or environ.get("MODELSCOPE_DOMAIN")
+    place = (other or DEFAULT_ENDPOINT).rstrip("/")
+    return place if "://" in place else f"https://{place}"
+
+
 class _Hub:
     """One data set at one revision on one host."""
 
     def __init__(self, source: HubRepo, environ: Mapping[str, str]) -> None:
-        other = environ.get("MODELSCOPE_ENDPOINT") or environ.get("MODELSCOPE_DOMAIN")
-        endpoint = (other or DEFAULT_ENDPOINT).rstrip("/")
         self._source = source
-        self._base = endpoint if "://" in endpoint else f"https://{endpoint}"
-        self._base += f"/api/v1/datasets/{quote(source.repo)}"
+        self._base = f"{endpoint(environ)}/api/v1/datasets/{quote(source.repo)}"
         self.host = host_of(self._base)
         token = environ.get("MODELSCOPE_API_TOKEN", "").strip()
         self._secrets = (
