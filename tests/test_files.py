@@ -1,4 +1,5 @@
-"""Files are written whole or not at all, and killed writers leave nothing for ever."""
+"""Files are written whole or not at all, and killed writers leave nothing for ever; what is stored
+in temporary files comes back."""
 
 from __future__ import annotations
 
@@ -6,10 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from keju.files import LONGEST_WRITING, whole_file
+from keju.files import LONGEST_WRITING, Spool, json_pieces, whole_file
 
 KILLED = """
 import os, sys
@@ -57,3 +60,38 @@ def test_a_part_of_nobody_knows_whom_goes_after_a_day(tmp_path: Path, name: str)
     os.utime(part, (1, part.stat().st_mtime - LONGEST_WRITING - 60))
     write(tmp_path / "report.html")
     assert not part.exists()
+
+
+@pytest.mark.parametrize("in_memory", [10, 1 << 20])
+def test_what_is_stored_comes_back_in_its_order(
+    monkeypatch: pytest.MonkeyPatch, in_memory: int
+) -> None:
+    monkeypatch.setattr("keju.files.IN_MEMORY", in_memory)
+    rows = [{"number": number, "text": "é" * number} for number in range(9)]
+    stored: Spool[dict[str, Any]] = Spool(dict)
+    for row in rows[:4]:
+        stored.append(row)
+    assert list(stored) == rows[:4]
+    others: Spool[dict[str, Any]] = Spool(dict)
+    for row in rows[4:]:
+        others.append(row)
+    stored.extend(others)
+    assert (len(stored), list(stored), stored[6:1:-2]) == (9, rows, rows[6:1:-2])
+    with pytest.raises(IndexError):
+        stored[9]
+
+
+@pytest.mark.parametrize("indent", [1, 2])
+def test_a_document_whose_lists_are_stored_is_written_like_any_other(indent: int) -> None:
+    rows: list[Any] = [{"a": ["line\nend", []]}, 5, "é", {}]
+    stored: Spool[Any] = Spool(Any)
+    for row in rows:
+        stored.append(row)
+    empty: Spool[Any] = Spool(Any)
+
+    def document(long: Any, none: Any) -> Any:
+        return {"x": [{"long": long, "none": none, "n": None}, [1, 2]], "y": {"none": none}}
+
+    plain = msgspec.json.format(msgspec.json.encode(document(rows, [])), indent=indent)
+    assert b"".join(json_pieces(document(stored, empty), indent)) == plain
+    assert b"".join(json_pieces(document(rows, []), indent)) == plain

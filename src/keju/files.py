@@ -1,4 +1,5 @@
-"""Files, once: written whole or not at all; JSON, JSON Lines and gzip within limits; names."""
+"""Files, once: written whole or not at all; JSON, JSON Lines and gzip within limits; names; and
+much of one kind in a temporary file instead of in memory."""
 
 from __future__ import annotations
 
@@ -6,17 +7,20 @@ import gzip
 import io
 import json
 import math
+import mmap
 import os
 import platform
 import re
 import secrets
 import time
+import weakref
 import zlib
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Never, Self
+from typing import IO, Any, BinaryIO, Final, Generic, Never, Self, TypeVar, overload
 
 import msgspec
 
@@ -34,7 +38,10 @@ ALWAYS_UNPACKED: Final = 1 << 26
 MOST_RATIO: Final = 250
 """Beyond so many bytes, so many times its size is the most that a file may unpack to. Text packs
 ten to fifty times; a bomb a thousand times."""
+IN_MEMORY: Final = 1 << 22
+"""Bytes of what is stored in a temporary file up to which it needs none."""
 _DIGITS = re.compile(r"(\d+)")
+Stored = TypeVar("Stored")
 
 
 @contextmanager
@@ -103,9 +110,51 @@ def is_there(path: Path) -> bool:
 
 def write_json(path: Path, document: Any, *, make_folder: bool = True) -> None:
     """Write a whole JSON file or none, indented for people."""
-    data = msgspec.json.format(msgspec.json.encode(document), indent=1)
     with whole_file(path, make_folder=make_folder) as stream:
-        stream.write(data + b"\n")
+        for piece in json_pieces(document, 1):
+            stream.write(piece)
+        stream.write(b"\n")
+
+
+def json_pieces(document: Any, indent: int) -> Iterator[bytes]:
+    """An indented JSON document in pieces.
+
+    A sequence that is no list or tuple makes its items when they are asked for: one after the
+    other is written, so that a document may be larger than memory.
+    """
+    return _pieces(document, indent, b"\n")
+
+
+def _pieces(value: Any, indent: int, margin: bytes) -> Iterator[bytes]:
+    """`margin` is the line end with the blanks that stand before this value's last bracket."""
+    if not value or not _has_lazy_part(value):
+        # No string has a line end in it: JSON writes it as two characters.
+        whole = msgspec.json.encode([] if _is_lazy(value) else value)
+        yield msgspec.json.format(whole, indent=indent).replace(b"\n", margin)
+        return
+    mapped = isinstance(value, Mapping)
+    inner = margin + b" " * indent
+    before = (b"{" if mapped else b"[") + inner
+    for item in value.items() if mapped else value:
+        yield before
+        if mapped:
+            name, item = item
+            yield msgspec.json.encode(name) + b": "
+        yield from _pieces(item, indent, inner)
+        before = b"," + inner
+    yield margin + (b"}" if mapped else b"]")
+
+
+def _is_lazy(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | list | tuple)
+
+
+def _has_lazy_part(value: Any) -> bool:
+    """Whether anything in a document makes its items when they are asked for."""
+    parts: Iterable[Any] = ()
+    if isinstance(value, dict | list | tuple):
+        parts = value.values() if isinstance(value, dict) else value
+    return _is_lazy(value) or any(map(_has_lazy_part, parts))
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -281,3 +330,70 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key that puts ``q2`` before ``q10``."""
     parts = _DIGITS.split(text)
     return tuple((1, int(p), "") if p.isdecimal() else (0, 0, p) for p in parts if p)
+
+
+class Spool(Sequence[Stored], Generic[Stored]):
+    """Things of one kind in a temporary file of this process: eight bytes of memory each.
+
+    The file is mapped, so that the system keeps in memory what is in use and may drop the rest.
+    It has no name, so that nothing stays behind when the process ends, however it ends.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self._buffer = bytearray()
+        """What is not in the file yet."""
+        self._file: IO[bytes] | None = None
+        self._content: bytes | mmap.mmap | None = None
+        self._ends = array("Q", [0])
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._decode = msgspec.msgpack.Decoder(kind).decode
+
+    def append(self, thing: Stored) -> None:
+        """Add one thing at the end."""
+        self._enter(self._encode(thing))
+
+    def extend(self, other: Spool[Stored]) -> None:
+        """Add all things of another store of the same kind."""
+        for index in range(len(other)):
+            self._enter(other._written(index))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Stored: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Stored]: ...
+    def __getitem__(self, index: int | slice) -> Stored | list[Stored]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        thing: Stored = self._decode(self._written(index))
+        return thing
+
+    def _enter(self, encoded: bytes) -> None:
+        self._buffer += encoded
+        self._ends.append(self._ends[-1] + len(encoded))
+        self._content = None
+        if len(self._buffer) > IN_MEMORY:
+            self._write()
+
+    def _written(self, index: int) -> bytes:
+        if self._content is None:
+            if self._file is None:
+                self._content = bytes(self._buffer)
+            else:
+                self._write().flush()
+                self._content = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        return self._content[self._ends[index] : self._ends[index + 1]]
+
+    def _write(self) -> IO[bytes]:
+        if self._file is None:
+            from tempfile import TemporaryFile  # few commands store anything
+
+            self._file = TemporaryFile()  # noqa: SIM115 (it lives as long as what is stored)
+            weakref.finalize(self, self._file.close)
+        self._file.write(self._buffer)
+        self._buffer.clear()
+        return self._file

@@ -44,7 +44,7 @@ def stored(count: int) -> StoredSamples:
 def test_stored_samples_come_back_as_they_were(
     monkeypatch: pytest.MonkeyPatch, in_memory: int
 ) -> None:
-    monkeypatch.setattr(module, "IN_MEMORY", in_memory)
+    monkeypatch.setattr("keju.files.IN_MEMORY", in_memory)
     monkeypatch.setattr(module, "KEPT", 3)
     samples, originals = stored(20), [sample(number) for number in range(20)]
     assert list(samples) == originals

@@ -10,9 +10,7 @@ import copy
 import hashlib
 import heapq
 import math
-import mmap
 import random
-import weakref
 from abc import abstractmethod
 from array import array
 from bisect import bisect_left
@@ -22,17 +20,13 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from operator import itemgetter
-from tempfile import TemporaryFile
-from typing import IO, Literal, overload
-
-import msgspec
+from typing import Literal, overload
 
 from keju.benchmarks.base import Exam, Subset
 from keju.benchmarks.choices import permuted, shuffle_order
+from keju.files import Spool
 from keju.types import Sample
 
-IN_MEMORY = 1 << 22
-"""Bytes of stored samples up to which they need no file."""
 KEPT = 512
 """Samples that are kept after they were made: more than are usually in flight."""
 DIGEST = 16
@@ -106,48 +100,21 @@ class ShuffledSamples(LazySamples):
 class StoredSamples(LazySamples):
     """Samples in a temporary file of this process: eight bytes of memory a sample.
 
-    The file is mapped, so that the system keeps in memory what is in use and may drop the rest.
-    It is a copy: whoever edits the exam's own files while it is sat changes nothing. It has no
-    name, so that nothing stays behind when the process ends, however it ends.
+    It is a copy: whoever edits the exam's own files while it is sat changes nothing.
     """
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
-        """What is not in the file yet."""
-        self._file: IO[bytes] | None = None
-        self._content: bytes | mmap.mmap | None = None
-        self._ends = array("Q", [0])
-        self._encode = msgspec.msgpack.Encoder().encode
-        self._decode = msgspec.msgpack.Decoder(Sample).decode
+        self._stored: Spool[Sample] = Spool(Sample)
 
     def append(self, sample: Sample) -> None:
         """Add one sample at the end."""
-        encoded = self._encode(sample)
-        self._buffer += encoded
-        self._ends.append(self._ends[-1] + len(encoded))
-        self._content = None
-        if len(self._buffer) > IN_MEMORY:
-            self._write()
+        self._stored.append(sample)
 
     def __len__(self) -> int:
-        return len(self._ends) - 1
+        return len(self._stored)
 
     def make(self, index: int) -> Sample:
-        if self._content is None:
-            if self._file is None:
-                self._content = bytes(self._buffer)
-            else:
-                self._write().flush()
-                self._content = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-        return self._decode(self._content[self._ends[index] : self._ends[index + 1]])
-
-    def _write(self) -> IO[bytes]:
-        if self._file is None:
-            self._file = TemporaryFile()  # noqa: SIM115 (it lives as long as the samples)
-            weakref.finalize(self, self._file.close)
-        self._file.write(self._buffer)
-        self._buffer.clear()
-        return self._file
+        return self._stored[index]
 
 
 # --- digests ------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from keju.runs.run import Run
     from keju.task import Finished
 
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
+
 
 class Output(NamedTuple):
     """What a command says, for programs and for people."""
@@ -39,14 +42,16 @@ class Output(NamedTuple):
 
 def print_json(document: Any) -> None:
     """Print exactly one JSON document; values that JSON does not have become null."""
-    import msgspec
+    from keju.files import json_pieces
 
     document_printed.set()
-    text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
-    try:
-        sys.stdout.write(text + "\n")
-    except UnicodeEncodeError:
-        sys.stdout.write(json.dumps(json.loads(text), indent=2) + "\n")
+    for piece in json_pieces(document, 2):
+        text = piece.decode()
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:  # only strings have such characters
+            sys.stdout.write(_NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text))
+    sys.stdout.write("\n")
 
 
 def print_lines(*lines: str) -> None:

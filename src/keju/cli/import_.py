@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -97,13 +98,13 @@ def _print(document: Mapping[str, Any]) -> None:
                 f"{exam['name']}: {len(exam['other_gold'])} rows have another gold answer than the "
                 f"data, e.g. {first['id']}: {first['log']} in the log, {first['data']} in the data"
             )
-    unmatched = [row for exam in document["benchmarks"] for row in exam["unmatched"]]
-    unmatched += document["unmatched"]
-    if unmatched:
-        print_lines(f"{len(unmatched)} rows of the log answer no question and are left out:")
-        print_lines(*(f"  {row['where']}: {row['reason']}" for row in unmatched[:SHOWN_UNMATCHED]))
-    if len(unmatched) > SHOWN_UNMATCHED:
-        print_lines(f"  and {len(unmatched) - SHOWN_UNMATCHED} more, all in import.json")
+    unmatched = [exam["unmatched"] for exam in (*document["benchmarks"], document)]
+    if many := sum(map(len, unmatched)):
+        print_lines(f"{many} rows of the log answer no question and are left out:")
+        first = islice(chain.from_iterable(unmatched), SHOWN_UNMATCHED)
+        print_lines(*(f"  {row['where']}: {row['reason']}" for row in first))
+    if many > SHOWN_UNMATCHED:
+        print_lines(f"  and {many - SHOWN_UNMATCHED} more, all in import.json")
     print_lines(said("wrote", file=document["folder"]))
 
 

@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from keju.errors import DataError, MissingExtra
 from keju.files import refuse_bomb
@@ -33,6 +33,7 @@ _ENCRYPTED: Final = 0x1
 """The bit of an entry's flags that says so (APPNOTE.TXT 4.4.4)."""
 _LOCAL_HEADER: Final = 30
 """Bytes of an entry's header before its name and extra field (APPNOTE.TXT 4.3.7)."""
+_LOCAL_MARK: Final = b"PK\x03\x04"
 _WINDOW: Final = 1 << 27
 """Memory that unpacking Zstandard may take; what the format's own tool allows."""
 _CHUNK: Final = 1 << 20
@@ -64,16 +65,30 @@ class Archive:
         entry, where = self._admitted(name, METHODS, MOST_ENTRY_BYTES, MOST_BYTES)
         size = entry.file_size
         try:
-            with self.path.open("rb") as file:
-                if entry.compress_type != ZSTANDARD:
-                    with zipfile.ZipFile(file) as archive:
-                        return archive.read(entry)
-                content = b"".join(_zstandard(file, entry))
+            # Not by zipfile, which would read the list of all entries again.
+            packed = self._stored(entry)
+            if entry.compress_type == ZSTANDARD:
+                content = b"".join(_zstandard(packed, entry))
+            elif entry.compress_type == zipfile.ZIP_DEFLATED:
+                content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, size + 1)
+            else:
+                content = packed
         except _DAMAGE as error:
             raise DataError("file_unreadable", where=where, problem=error) from None
         if len(content) != size or zlib.crc32(content) != entry.CRC:
             raise DataError("file_unreadable", where=where, problem="it is damaged")
         return content
+
+    def _stored(self, entry: zipfile.ZipInfo) -> bytes:
+        """The bytes of an entry as they stand in the file, behind a header of its own."""
+        with self.path.open("rb") as file:
+            file.seek(entry.header_offset)
+            header = file.read(_LOCAL_HEADER)
+            if not header.startswith(_LOCAL_MARK):
+                raise zipfile.BadZipFile("no entry begins where the list says so")
+            name, extra = header[-4:-2], header[-2:]
+            file.seek(int.from_bytes(name, "little") + int.from_bytes(extra, "little"), io.SEEK_CUR)
+            return file.read(entry.compress_size)
 
     def unpack(self, name: str, target: Path) -> None:
         """Write an entry to the new file `target`, piece by piece; DataError as for `read`.
@@ -108,21 +123,16 @@ class Archive:
         return entry, where
 
 
-def _zstandard(file: BinaryIO, entry: zipfile.ZipInfo) -> Iterator[bytes]:
+def _zstandard(packed: bytes, entry: zipfile.ZipInfo) -> Iterator[bytes]:
     """What a Zstandard entry holds, a byte beyond its size at the most."""
     try:
         import zstandard
     except ImportError:
         raise MissingExtra(f"reading {entry.filename}", "logs") from None
-    file.seek(entry.header_offset)
-    header = file.read(_LOCAL_HEADER)
-    name, extra = header[-4:-2], header[-2:]
-    file.seek(int.from_bytes(name, "little") + int.from_bytes(extra, "little"), io.SEEK_CUR)
-    packed = io.BytesIO(file.read(entry.compress_size))
     unpacking = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
     left = entry.file_size + 1
     try:
-        with unpacking.stream_reader(packed, read_across_frames=True) as stream:
+        with unpacking.stream_reader(io.BytesIO(packed), read_across_frames=True) as stream:
             while left > 0 and (chunk := stream.read(min(left, _CHUNK))):
                 left -= len(chunk)
                 yield chunk

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 
 from keju.benchmarks.prepare import prepare_exam
-from keju.interop.imports.log import LogRow
-from keju.interop.imports.matching import Matcher
-from keju.types import Reply
+from keju.benchmarks.samples import restrict
+from keju.interop.imports.log import LogRow, LogRows
+from keju.interop.imports.matching import Matcher, Texts, forms, squeezed
+from keju.types import Reply, Sample
 from tests.interop.imports.conftest import DATA, Import, exam_of
 
 
@@ -129,3 +131,39 @@ def test_another_gold_answer_is_told(imported: Import, log: Callable[[str], Path
     assert exam["other_gold"] == [
         {"id": "bbh_boolean_expressions_0", "log": "True", "data": "False"}
     ]
+
+
+def question(number: int, text: str) -> Sample:
+    return Sample(id=str(number), subset="s", index=number, text=text, target="A")
+
+
+def test_questions_inside_a_text_are_those_whose_text_stands_there() -> None:
+    """Many begin alike, some are short, some hold their options; a plain search finds the same."""
+    draw = random.Random(1)
+    stems = [
+        f"Which of the following {draw.choice('abc') * draw.randrange(1, 90)}?" for _ in "1" * 90
+    ]
+    stems += ["Why?", "", "Which of the following", *stems[:5]]
+    texts = [stem + "\nOptions:\n(A) one" * (number % 3 == 0) for number, stem in enumerate(stems)]
+    samples = [question(number, text) for number, text in enumerate(texts)]
+    found = Texts(samples)
+    for _ in range(40):
+        asked = squeezed(" ".join(draw.choices([*texts, "Why not", "So: Which of the"], k=4)))
+        inside = {n for n, own in enumerate(samples) if any(form in asked for form in forms(own))}
+        assert found.begun(asked) == inside
+        text = squeezed(draw.choice(texts))
+        assert found.same(text) == [n for n, own in enumerate(samples) if text in forms(own)]
+
+
+def test_a_row_is_found_by_its_position_where_questions_are_left_out() -> None:
+    args = {"few_shot_num": 0, "subset_list": ["math"]}
+    exam = prepare_exam("mmlu_pro", args, data_dir=str(DATA))[0]
+    part = restrict(exam, [1, 2])
+    match = Matcher(part).match(row(subset="math", index=2, question=SQUARE))
+    assert part.samples[match.place or 0].id == exam.samples[2].id
+
+
+def test_numbers_that_no_question_has_are_no_match() -> None:
+    rows = LogRows([row(keys={"question_id": 10**30}, index=-(10**30), question="Another?")])
+    match = matcher("mmlu_pro", "math").match(rows[0])
+    assert (match.place, match.reason) == (None, "no such question")

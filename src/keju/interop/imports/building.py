@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from time import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,29 +19,32 @@ from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.choices import as_shown
 from keju.benchmarks.prepare import prepare_exam
+from keju.benchmarks.samples import DigestTable, text_digest
 from keju.config import TaskConfig
 from keju.engine.cores import on_all_cores
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests
 from keju.errors import DataError, Notice, UsageError, did_you_mean
-from keju.files import write_json
-from keju.interop.imports.comparing import Pair, compare
+from keju.files import Spool, write_json
+from keju.interop.imports.comparing import Comparison, Pair
 from keju.interop.imports.detect import is_log as is_log
 from keju.interop.imports.detect import read_log
-from keju.interop.imports.log import Log, LogRow, Part
-from keju.interop.imports.matching import Match, Matcher, plain
+from keju.interop.imports.log import Log, LogRow, LogRows, Part
+from keju.interop.imports.matching import Matcher, plain
 from keju.report.html import write_outputs
 from keju.results.schema import Results
 from keju.results.summarise import build_results
 from keju.runs.journal import Journal
 from keju.runs.manifest import Manifest, ManifestFile
 from keju.runs.run import Run, run_folder
-from keju.types import Record, Reply, Sample
+from keju.types import Record, Reply
 
 _SECRET = re.compile(r"key|header|token$|secret|authorization", re.IGNORECASE)
 """Names of settings that may hold a secret, such as ``api_key``; a manifest never does."""
 COMPARISON = "import.json"
 """The file of a run's folder that holds the tool's verdicts beside Keju's."""
+AT_ONCE = 500
+"""Records that are written to the journal at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +60,15 @@ class Wishes:
     readers: list[str] | None = None
 
 
+class _Matched(NamedTuple):
+    """A row of the log by its number, and the question that it answers."""
+
+    row: int
+    place: int
+    epoch: int
+    order: tuple[int, ...]
+
+
 @dataclass
 class _MatchedPart:
     """One exam of the log with its rows matched."""
@@ -62,8 +76,12 @@ class _MatchedPart:
     part: Part
     exam: Exam
     args: dict[str, Any]
-    matched: list[Match] = field(default_factory=list)
-    unmatched: list[Match] = field(default_factory=list)
+    asked: bytearray
+    """By position in the exam: whether the log has a reply."""
+    epochs: int = 1
+    matched: Spool[_Matched] = field(default_factory=lambda: Spool(_Matched))
+    unmatched: Spool[dict[str, str]] = field(default_factory=lambda: Spool(dict))
+    """Where the others stand, and why they are left out."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +100,16 @@ def import_log(path: Path, wishes: Wishes, *, report: bool = True) -> Imported:
     parts, strange = _known_parts(log, wishes.dataset)
     exams = [_match(part, wishes) for part in parts]
     if not any(matched_part.matched for matched_part in exams):
-        first = next(m for s in exams for m in s.unmatched)
-        raise DataError("import_no_match", where=first.row.where, reason=first.reason)
+        raise DataError("import_no_match", **next(row for s in exams for row in s.unmatched))
     config = _config(log, [s for s in exams if s.matched], wishes)
     return _write(log, exams, strange, config, report)
 
 
-def _known_parts(log: Log, dataset: str | None) -> tuple[list[Part], list[LogRow]]:
+def _known_parts(log: Log, dataset: str | None) -> tuple[list[Part], Spool[dict[str, str]]]:
     """The parts of the log by exam, and the rows of tasks that are none of Keju's."""
     name = registry.get(dataset).name if dataset else ""
     grouped: dict[str, list[Part]] = defaultdict(list)
-    strange: list[LogRow] = []
+    strange: Spool[dict[str, str]] = Spool(dict)
     for part in log.parts:
         benchmark = part.benchmark
         if dataset:
@@ -100,12 +117,17 @@ def _known_parts(log: Log, dataset: str | None) -> tuple[list[Part], list[LogRow
         if benchmark:
             grouped[benchmark].append(part)
         else:
-            strange += part.rows
+            for row in part.rows:
+                strange.append(_left_out(row, row.note or "its task is no exam of Keju's"))
     if not grouped:
         tasks = ", ".join(part.task for part in log.parts[:3])
         hint = did_you_mean(log.parts[0].task, registry.names())
         raise UsageError("import_no_exam", tool=log.tool, tasks=tasks, hint=hint)
     return [_joined(benchmark, members) for benchmark, members in grouped.items()], strange
+
+
+def _left_out(row: LogRow, reason: str) -> dict[str, str]:
+    return {"where": row.where, "reason": reason}
 
 
 def _joined(benchmark: str, members: Sequence[Part]) -> Part:
@@ -116,10 +138,13 @@ def _joined(benchmark: str, members: Sequence[Part]) -> Part:
             tasks = {"first": first.task, "second": other.task}
             raise UsageError("import_two_ways", benchmark=benchmark, **tasks)
     whole = len(members) == 1
+    rows = first.rows if whole else LogRows()
+    for part in () if whole else members:
+        rows.extend(part.rows)
     return Part(
         benchmark=benchmark,
         task=", ".join(part.task for part in members),
-        rows=[row for part in members for row in part.rows],
+        rows=rows,
         protocol=first.protocol,
         reader=first.reader,
         args=first.args,
@@ -140,25 +165,28 @@ def _match(part: Part, wishes: Wishes) -> _MatchedPart:
         args["protocol"] = protocol
     # Where all rows name a subset that the exam has, only these are loaded.
     spellings = {plain(name): name for name in registry.get(part.benchmark).subset_names}
-    subsets = {plain(row.subset) for row in part.rows}
+    subsets = {plain(name) for name in part.rows.subsets}
     if subsets and subsets <= spellings.keys() and "" not in subsets:
         args["subset_list"] = [
             name for plain_name, name in spellings.items() if plain_name in subsets
         ]
     exam, _ = prepare_exam(part.benchmark, args, data_dir=wishes.data_dir, offline=True)
-    matched_part = _MatchedPart(part, exam, args)
+    matched_part = _MatchedPart(part, exam, args, bytearray(len(exam.samples)))
     matcher = Matcher(exam)
-    seen: dict[tuple[int, int], LogRow] = {}
-    for row in part.rows:
+    firsts = array("I")
+    """The first row of each question in each epoch."""
+    for number, row in enumerate(part.rows):
         match = matcher.match(row)
         if match.place is None:
-            matched_part.unmatched.append(match)
+            matched_part.unmatched.append(_left_out(row, match.reason))
             continue
-        before = seen.setdefault((match.place, row.epoch), row)
-        if before is not row:
-            places = {"first": before.where, "second": row.where}
+        if match.number < len(firsts):
+            places = {"first": part.rows[firsts[match.number]].where, "second": row.where}
             raise DataError("import_twice", id=exam.samples[match.place].id, **places)
-        matched_part.matched.append(match)
+        firsts.append(number)
+        matched_part.asked[match.place] = 1
+        matched_part.epochs = max(matched_part.epochs, row.epoch + 1)
+        matched_part.matched.append(_Matched(number, match.place, row.epoch, match.order))
     return matched_part
 
 
@@ -167,9 +195,11 @@ def _config(log: Log, exams: Sequence[_MatchedPart], wishes: Wishes) -> TaskConf
     dataset_args: dict[str, dict[str, Any]] = {}
     for matched_part in exams:
         args = dict(matched_part.args)
-        places = [match.place for match in matched_part.matched if match.place is not None]
-        asked = {matched_part.exam.samples[place].subset for place in places}
-        names = [subset.name for subset in matched_part.exam.subsets if subset.name in asked]
+        names = [
+            subset.name
+            for subset in matched_part.exam.subsets
+            if any(matched_part.asked[subset.start : subset.stop])
+        ]
         if len(names) < len(matched_part.exam.subsets):
             args["subset_list"] = names
         if wishes.readers is None and matched_part.part.reader and not wishes.protocol:
@@ -177,7 +207,6 @@ def _config(log: Log, exams: Sequence[_MatchedPart], wishes: Wishes) -> TaskConf
                 dict.fromkeys([matched_part.part.reader, matched_part.exam.beside])
             )
         dataset_args[matched_part.part.benchmark] = args
-    epochs = 1 + max(match.row.epoch for s in exams for match in s.matched)
     return TaskConfig(
         model=log.model,
         datasets=list(dataset_args),
@@ -186,7 +215,7 @@ def _config(log: Log, exams: Sequence[_MatchedPart], wishes: Wishes) -> TaskConf
         work_dir=wishes.work_dir,
         reader=wishes.readers,
         limit=_limit(exams),
-        repeats=epochs,
+        repeats=max(matched_part.epochs for matched_part in exams),
         run_id=wishes.run_id,
         offline=True,
     )
@@ -200,13 +229,13 @@ def _limit(exams: Sequence[_MatchedPart]) -> int | None:
     """
     asked: list[tuple[int, int]] = []
     for each in exams:
-        places = {match.place for match in each.matched}
         for subset in each.exam.subsets:
-            inside = [place for place in range(subset.start, subset.stop) if place in places]
-            if inside != list(range(subset.start, subset.start + len(inside))):
+            inside = each.asked[subset.start : subset.stop]
+            count = sum(inside)
+            if any(inside[count:]):
                 return None
-            if inside:
-                asked.append((len(inside), len(subset)))
+            if count:
+                asked.append((count, len(subset)))
     longest = max(count for count, _ in asked)
     cut = all(count == min(longest, size) for count, size in asked)
     return longest if cut and any(count < size for count, size in asked) else None
@@ -215,7 +244,7 @@ def _limit(exams: Sequence[_MatchedPart]) -> int | None:
 def _write(
     log: Log,
     exams: Sequence[_MatchedPart],
-    strange: Sequence[LogRow],
+    strange: Sequence[Mapping[str, str]],
     config: TaskConfig,
     report: bool,
 ) -> Imported:
@@ -233,11 +262,13 @@ def _write(
         file = ManifestFile(folder, config, [job.facts() for job in jobs])
         for each in exams:
             job = by_name.get(each.exam.benchmark)
-            pairs = _records(each, job, log.tool, digest) if job is not None else []
-            journal.append(pair.record for pair in pairs)
-            compared[each.exam.benchmark] = compare(
-                each.part, job, each.exam, pairs, each.unmatched
-            )
+            comparison = Comparison(each.part, job, each.exam)
+            pairs = _pairs(each, job, log.tool, digest) if job is not None else iter(())
+            while batch := list(islice(pairs, AT_ONCE)):
+                journal.append(pair.record for pair in batch)
+                for pair in batch:
+                    comparison.see(pair)
+            compared[each.exam.benchmark] = comparison.document(each.unmatched)
         _describe(file.manifest, log, exams, strange)
         results = build_results(jobs, file, None)
         origin = Notice("imported", {"origin": f"{log.tool} {log.version}"})
@@ -256,10 +287,7 @@ def _write(
         "model": log.model,
         "files": dict(log.files),
         "benchmarks": list(compared.values()),
-        "unmatched": [
-            {"where": row.where, "reason": row.note or "its task is no exam of Keju's"}
-            for row in strange
-        ],
+        "unmatched": strange,
     }
     write_json(folder / COMPARISON, document)
     return Imported(folder, document, results)
@@ -273,22 +301,29 @@ def _losses(compared: Mapping[str, Any]) -> Iterator[Notice]:
         yield Notice("unmatched_rows", {"rows": lost})
 
 
-def _records(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> list[Pair]:
+def _pairs(each: _MatchedPart, job: Job, tool: str, digest: str) -> Iterator[Pair]:
     """The journal lines of an exam in its order, each with the row it comes from."""
-    units = {sample.id: index for index, sample in enumerate(job.exam.samples)}
-    pairs: list[tuple[int, Pair]] = []
+    ids = (text_digest(sample.id) for sample in job.exam.samples)
+    positions = DigestTable(ids, size=len(job.exam.samples))
+    replied = array("I", [0]) * job.units
+    """By unit: the number of the match that answers it, plus 1."""
+    for number, match in enumerate(each.matched, 1):
+        position = positions.find(text_digest(each.exam.samples[match.place].id))
+        replied[position * job.epochs + match.epoch] = number
+    units = (unit for unit, number in enumerate(replied) if number)
 
-    def asked_by(match: Match) -> Sample:
-        assert match.place is not None
-        return matched_part.exam.samples[match.place]
+    def found(unit: int) -> tuple[int, _Matched, LogRow]:
+        match = each.matched[replied[unit] - 1]
+        return unit, match, each.part.rows[match.row]
 
-    def send(match: Match) -> tuple[int, Reply, tuple[int, ...]]:
-        return units[asked_by(match).id], match.row.reply, match.order
+    def send(item: tuple[int, _Matched, LogRow]) -> tuple[int, Reply, tuple[int, ...]]:
+        unit, match, row = item
+        return unit // job.epochs, row.reply, match.order
 
-    for match, readings in on_all_cores(lambda sent: job.grade(*sent), matched_part.matched, send):
-        row, asked = match.row, asked_by(match)
-        unit = units[asked.id] * job.epochs + row.epoch
+    graded = on_all_cores(lambda sent: job.grade(*sent), map(found, units), send)
+    for (unit, match, row), readings in graded:
         job.enter_readings(unit, row.reply, (), readings, match.order)
+        asked = each.exam.samples[match.place]
         sample = as_shown(asked, match.order)
         identity = f"{digest}\0{asked.id}\0{row.epoch}"
         record = Record(
@@ -303,12 +338,14 @@ def _records(matched_part: _MatchedPart, job: Job, tool: str, digest: str) -> li
             at=round(time(), 3),
             origin=tool,
         )
-        pairs.append((unit, Pair(row, sample, record)))
-    return [pair for _, pair in sorted(pairs, key=lambda item: item[0])]
+        yield Pair(row, sample, record)
 
 
 def _describe(
-    manifest: Manifest, log: Log, exams: Sequence[_MatchedPart], strange: Sequence[LogRow]
+    manifest: Manifest,
+    log: Log,
+    exams: Sequence[_MatchedPart],
+    strange: Sequence[Mapping[str, str]],
 ) -> None:
     """Write into the manifest where the replies come from and what the tool made of them.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keju.benchmarks.base import Exam
 from keju.engine.job import Job
-from keju.interop.imports.log import LogRow, Part, mean
-from keju.interop.imports.matching import Match, gold
+from keju.files import Spool
+from keju.interop.imports.log import LogRow, Mean, Part
+from keju.interop.imports.matching import gold
 from keju.types import UNSCORED, Record, Sample
 
 EXCERPT = 160
@@ -27,51 +28,69 @@ class Pair(NamedTuple):
     record: Record
 
 
-def compare(
-    part: Part, job: Job | None, exam: Exam, pairs: Sequence[Pair], unmatched: Sequence[Match]
-) -> dict[str, Any]:
-    """The verdicts of a part side by side, as ``import.json`` has them.
+class Comparison:
+    """The verdicts of a part side by side, row by row."""
 
-    ``reported`` are the tool's own figures, over ``reported_n`` rows; ``rows_missing`` of its rows
-    are not in the log any more. ``tool_accuracy`` is the mean of the tool's verdicts on the rows
-    that were matched, and ``keju_accuracy`` that of Keju's over the same rows, by reader, errors
-    left out. ``answer_differences`` are rows that both score alike, for different answers.
-    """
-    readers = [reader.name for reader in job.readers] if job is not None else []
-    scores = [[reading.score for reading in pair.record.readings] for pair in pairs]
-    return {
-        "name": exam.benchmark,
-        "task": part.task,
-        "protocol": exam.protocol.name,
-        "reader": readers[0] if readers else exam.protocol.reader,
-        "rows": len(part.rows),
-        "matched": len(pairs),
-        "errors": sum(pair.record.reply.fault is not None for pair in pairs),
-        "permuted": sum(
-            bool(order) and order != tuple(range(len(order)))
-            for order in (pair.record.order for pair in pairs)
-        ),
-        "reported": dict(part.reported),
-        "reported_n": part.n,
-        "rows_missing": max(0, (part.asked or part.n or 0) - len(part.rows)),
-        "tool_accuracy": mean(p.row.verdict for p in pairs if p.row.verdict is not None),
-        "keju_accuracy": {
-            name: mean(s[place].value for s in scores if s[place].outcome not in UNSCORED)
-            for place, name in enumerate(readers)
-        },
-        "differences": [_difference(pair) for pair in pairs if _scores_differ(pair)],
-        "answer_differences": [
-            _difference(pair)
-            for pair in pairs
-            if _answers_differ(pair) and not _scores_differ(pair)
-        ],
-        "other_gold": [
-            {"id": sample.id, "log": row.target, "data": sample.target}
-            for row, sample, _ in pairs
-            if row.target and gold(row.target) != gold(sample.target)
-        ],
-        "unmatched": [{"where": m.row.where, "reason": m.reason} for m in unmatched],
-    }
+    def __init__(self, part: Part, job: Job | None, exam: Exam) -> None:
+        self._part = part
+        self._exam = exam
+        self._readers = [reader.name for reader in job.readers] if job is not None else []
+        self._matched = self._errors = self._permuted = 0
+        self._verdicts = Mean()
+        self._scores = [Mean() for _ in self._readers]
+        self._differences: Spool[dict[str, Any]] = Spool(dict)
+        self._answer_differences: Spool[dict[str, Any]] = Spool(dict)
+        self._other_gold: Spool[dict[str, str]] = Spool(dict)
+
+    def see(self, pair: Pair) -> None:
+        """Enter one row."""
+        row, sample, record = pair
+        self._matched += 1
+        self._errors += record.reply.fault is not None
+        self._permuted += bool(record.order) and record.order != tuple(range(len(record.order)))
+        if row.verdict is not None:
+            self._verdicts.add(row.verdict)
+        for known, reading in zip(self._scores, record.readings, strict=True):
+            if reading.score.outcome not in UNSCORED:
+                known.add(reading.score.value)
+        if _scores_differ(pair):
+            self._differences.append(_difference(pair))
+        elif _answers_differ(pair):
+            self._answer_differences.append(_difference(pair))
+        if row.target and gold(row.target) != gold(sample.target):
+            self._other_gold.append({"id": sample.id, "log": row.target, "data": sample.target})
+
+    def document(self, unmatched: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+        """What ``import.json`` has of the part; its long lists are read when they are looked at.
+
+        ``reported`` are the tool's own figures, over ``reported_n`` rows; ``rows_missing`` of its
+        rows are not in the log any more. ``tool_accuracy`` is the mean of the tool's verdicts on
+        the rows that were matched, and ``keju_accuracy`` that of Keju's over the same rows, by
+        reader, errors left out. ``answer_differences`` are rows that both score alike, for
+        different answers.
+        """
+        part, exam, readers = self._part, self._exam, self._readers
+        return {
+            "name": exam.benchmark,
+            "task": part.task,
+            "protocol": exam.protocol.name,
+            "reader": readers[0] if readers else exam.protocol.reader,
+            "rows": len(part.rows),
+            "matched": self._matched,
+            "errors": self._errors,
+            "permuted": self._permuted,
+            "reported": dict(part.reported),
+            "reported_n": part.n,
+            "rows_missing": max(0, (part.asked or part.n or 0) - len(part.rows)),
+            "tool_accuracy": self._verdicts.value,
+            "keju_accuracy": {
+                name: known.value for name, known in zip(readers, self._scores, strict=True)
+            },
+            "differences": self._differences,
+            "answer_differences": self._answer_differences,
+            "other_gold": self._other_gold,
+            "unmatched": unmatched,
+        }
 
 
 def _scores_differ(pair: Pair) -> bool:

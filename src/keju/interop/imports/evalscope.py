@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
+from keju.benchmarks.samples import DigestTable, text_digest
 from keju.errors import DataError
+from keju.files import Spool
 from keju.interop.imports.log import (
+    LARGEST,
     Log,
     LogRow,
+    LogRows,
     Part,
     Source,
     failed_reply,
@@ -17,6 +23,7 @@ from keju.interop.imports.log import (
     make_reply,
     number,
     prompt_of,
+    text_or_none,
 )
 from keju.types import Reply
 
@@ -34,14 +41,15 @@ def read(source: Source, names: Sequence[str]) -> Log:
     """The log of one run."""
     members: dict[str, list[tuple[str, str]]] = {}
     models: set[str] = set()
-    rows: dict[str, list[LogRow]] = {}
+    rows: dict[str, LogRows] = defaultdict(LogRows)
     for name in names:
         stem = PurePosixPath(name).stem
         task = find_task(TOOL, stem)
         # EXAM_SUBSET is a subset of EXAM; a task that Keju has not is known by its stem.
         exam = stem.removesuffix(f"_{task.subset}") if task.subset else stem
         members.setdefault(exam, []).append((name, task.subset))
-        rows[name] = list(_rows(source, name, task.subset, models))
+        for row in _rows(source, name, task.subset, models):
+            rows[exam].append(row)
     source.refuse_several(models)
     run = PurePosixPath(_beside(names[0], CONFIGS, "")).parents[1]
     configs = source.siblings(str(run / CONFIGS / "task_config.yaml"), "task_config*.yaml")
@@ -57,7 +65,7 @@ def read(source: Source, names: Sequence[str]) -> Log:
         }
         part = Part(
             task=exam,
-            rows=[row for name, _ in files for row in rows[name]],
+            rows=rows[exam],
             **_reported(source, files, exam),
             sampling={k: v for k, v in sampling.items() if k != "batch_size" and v is not None},
         )
@@ -98,30 +106,69 @@ def _reported(source: Source, files: Sequence[tuple[str, str]], exam: str) -> di
     return {"reported": figures, "n": n}
 
 
+class _Review(NamedTuple):
+    """What EvalScope made of a prediction."""
+
+    target: str = ""
+    answer: str | None = None
+    verdict: float | None = None
+    group: int | None = None
+    """The question's place; None where the review does not tell."""
+    epoch: int = 0
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> _Review:
+        """A row of the file of reviews."""
+        graded = row.get("sample_score") or {}
+        score = graded.get("score") or {}
+        values = score.get("value") or {}
+        if isinstance(values, Mapping):
+            values = values.get(score.get("main_score_name"), next(iter(values.values()), None))
+        target = row.get("target")
+        target = (target or [None])[0] if isinstance(target, list) else target
+        group = graded.get("group_id")
+        return cls(
+            target="" if target is None else str(target),
+            answer=text_or_none(score.get("extracted_prediction")),
+            verdict=number(values),
+            group=group if isinstance(group, int) and abs(group) < LARGEST else None,
+            epoch=min(LARGEST, int(graded.get("generation_index") or 0)),
+        )
+
+
+class _Reviews:
+    """The reviews of a file by the index of their prediction; of several the last."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        self._stored: Spool[_Review] = Spool(_Review)
+        self._table = DigestTable()
+        self._places = array("I")
+        for _, row in source.jsonl(name) if source.has(name) else ():
+            number = self._table.add(text_digest(repr(row.get("index"))))
+            self._places[number : number + 1] = array("I", [len(self._stored)])
+            self._stored.append(_Review.of(row))
+
+    def get(self, index: Any) -> _Review:
+        """The review of a prediction; an empty one where there is none."""
+        number = self._table.find(text_digest(repr(index)))
+        return self._stored[self._places[number]] if number >= 0 else _Review()
+
+
 def _rows(source: Source, name: str, subset: str, models: set[str]) -> Iterator[LogRow]:
-    beside = _beside(name, REVIEWS, PurePosixPath(name).name)
-    reviewed = source.jsonl(beside) if source.has(beside) else ()
-    reviews = {row.get("index"): row for _, row in reviewed}
+    reviews = _Reviews(source, _beside(name, REVIEWS, PurePosixPath(name).name))
     for where, row in source.jsonl(name):
         output = row.get("model_output")
         if not isinstance(output, Mapping):
             raise DataError("import_no_prediction", where=source.root / where, tool=TOOL)
         models.add(str(row.get("model") or output.get("model") or ""))
         metadata = row.get("metadata") or {}
-        review = reviews.get(row.get("index"), {})
-        graded = review.get("sample_score") or {}
-        score = graded.get("score") or {}
-        values = score.get("value") or {}
-        if isinstance(values, Mapping):
-            values = values.get(score.get("main_score_name"), next(iter(values.values()), None))
+        review = reviews.get(row.get("index"))
         keys: dict[str, Any] = {}
         if "question_id" in metadata:
             keys = {"question_id": metadata["question_id"]}
         elif isinstance(metadata.get("id"), int):
             keys = {"subject": subset, "id": metadata["id"]}
-        target = review.get("target")
-        target = (target or [None])[0] if isinstance(target, list) else target
-        place = graded.get("group_id", row.get("index"))
+        place = row.get("index") if review.group is None else review.group
         yield LogRow(
             where=where,
             reply=_reply(output),
@@ -129,10 +176,10 @@ def _rows(source: Source, name: str, subset: str, models: set[str]) -> Iterator[
             subset=subset or str(metadata.get("subject") or ""),
             index=place if isinstance(place, int) else None,
             prompt=prompt_of(row.get("messages") or row.get("input")),
-            target="" if target is None else str(target),
-            answer=score.get("extracted_prediction"),
-            verdict=number(values),
-            epoch=int(graded.get("generation_index") or 0),
+            target=review.target,
+            answer=review.answer,
+            verdict=review.verdict,
+            epoch=review.epoch,
         )
 
 

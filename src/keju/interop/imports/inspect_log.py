@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from keju.errors import DataError
@@ -10,6 +10,7 @@ from keju.files import LOG, parse_json
 from keju.interop.imports.log import (
     Log,
     LogRow,
+    LogRows,
     Part,
     Source,
     failed_reply,
@@ -18,6 +19,7 @@ from keju.interop.imports.log import (
     number,
     prompt_of,
     text_of,
+    text_or_none,
 )
 from keju.sources.archive import Archive
 from keju.types import Reply
@@ -48,18 +50,19 @@ def find(source: Source) -> list[str]:
 def read(source: Source, names: Sequence[str]) -> Log:
     """The logs of one model, a part for each."""
     logs = [_open(source, name) for name in names]
-    models = {str((log.get("eval") or {}).get("model") or "unknown") for log in logs}
+    models = {str((log.get("eval") or {}).get("model") or "unknown") for log, _ in logs}
     source.refuse_several(models)
-    packages = [(log.get("eval") or {}).get("packages") or {} for log in logs]
-    parts = [_part(name, log) for name, log in zip(names, logs, strict=True)]
+    packages = [(log.get("eval") or {}).get("packages") or {} for log, _ in logs]
+    parts = [_part(name, *opened) for name, opened in zip(names, logs, strict=True)]
     version = next((str(p["inspect_ai"]) for p in packages if "inspect_ai" in p), "")
     return Log(tool=TOOL, version=version, model=models.pop(), parts=parts, files=source.hashes)
 
 
-def _open(source: Source, name: str) -> dict[str, Any]:
-    """A log as one document, with all its samples."""
+def _open(source: Source, name: str) -> tuple[dict[str, Any], Iterable[Mapping[str, Any]]]:
+    """A log without its samples, and these; those of an archive are read one by one."""
     if not name.endswith(ARCHIVE):
-        return source.mapping(name)
+        log = source.mapping(name)
+        return log, log.pop("samples", None) or ()
     with source.opened(name):
         archive = Archive(source.root / name)
     if HEADER not in archive.entries:
@@ -76,12 +79,11 @@ def _open(source: Source, name: str) -> dict[str, Any]:
             raise DataError("file_no_object", where=where)
         return document
 
-    log = document(HEADER)
-    log["samples"] = [document(entry) for entry in archive.entries if entry.startswith(SAMPLES)]
-    return log
+    samples = (document(entry) for entry in archive.entries if entry.startswith(SAMPLES))
+    return document(HEADER), samples
 
 
-def _part(name: str, log: Mapping[str, Any]) -> Part:
+def _part(name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]) -> Part:
     facts, results = log.get("eval") or {}, log.get("results") or {}
     scorers, completed = results.get("scores") or (), results.get("completed_samples")
     figures = [
@@ -99,7 +101,7 @@ def _part(name: str, log: Mapping[str, Any]) -> Part:
     task = str(facts.get("task") or "")
     part = Part(
         task=task,
-        rows=list(_rows(name, log)),
+        rows=LogRows(_rows(name, log, samples)),
         reported=dict(sorted(figures, key=rank)),
         n=next((s["scored_samples"] for s in scorers if "scored_samples" in s), completed),
         asked=results.get("total_samples"),
@@ -108,9 +110,11 @@ def _part(name: str, log: Mapping[str, Any]) -> Part:
     return part.read_as(find_task(TOOL, task.rpartition("/")[2].replace("-", "_").lower()))
 
 
-def _rows(name: str, log: Mapping[str, Any]) -> Iterator[LogRow]:
+def _rows(
+    name: str, log: Mapping[str, Any], samples: Iterable[Mapping[str, Any]]
+) -> Iterator[LogRow]:
     scorer = next((s.get("name") for s in (log.get("results") or {}).get("scores") or ()), None)
-    for sample in log.get("samples") or ():
+    for sample in samples:
         metadata = sample.get("metadata") or {}
         scores = sample.get("scores") or {}
         score = scores.get(scorer) or next(iter(scores.values()), None) or {}
@@ -132,7 +136,7 @@ def _rows(name: str, log: Mapping[str, Any]) -> Iterator[LogRow]:
             choices=tuple(map(str, sample.get("choices") or ())),
             # Some tasks write the gold answer as the line that they ask for.
             target=str(target or "").removeprefix("ANSWER: "),
-            answer=score.get("answer"),
+            answer=text_or_none(score.get("answer")),
             verdict=GRADES.get(grade) if isinstance(grade, str) else number(grade),
             epoch=int(sample.get("epoch") or 1) - 1,
         )

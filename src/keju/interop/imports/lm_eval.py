@@ -11,6 +11,7 @@ from keju.errors import DataError, UsageError
 from keju.interop.imports.log import (
     Log,
     LogRow,
+    LogRows,
     Part,
     Source,
     Task,
@@ -93,9 +94,12 @@ def _part(source: Source, task: Task, files: Sequence[_File]) -> Part:
     """Files of one reading, with the rows of the filter that the headline has."""
     reported, n = _reported(source, _kind(task), files) if task.facts else ({}, None)
     headline = next(iter(reported), "").partition(",")[2]
+    rows = [_rows(source, file, headline) for file in files]
+    for other in rows[1:]:
+        rows[0].extend(other)
     part = Part(
         task=", ".join(file.task for file in files),
-        rows=[row for file in files for row in _rows(source, file, headline)],
+        rows=rows[0],
         reported=reported,
         n=n,
         sampling=(files[0].config.get("generation_kwargs") or {}) if task.facts else {},
@@ -142,19 +146,21 @@ def _leaves(results: Mapping[str, Any], group: str) -> set[str]:
     return set().union(*(_leaves(results, name) for name in below)) if below else {group}
 
 
-def _rows(source: Source, file: _File, headline: str) -> Iterator[LogRow]:
+def _rows(source: Source, file: _File, headline: str) -> LogRows:
     """The rows of one filter, that of the headline or else the first; all have the same replies."""
-    rows = list(source.jsonl(file.name))
-    for where, row in rows:
+    by_filter: dict[Any, LogRows] = {}
+    for where, row in source.jsonl(file.name):
         if not {"doc_id", "doc", "resps"} <= row.keys():
             raise DataError(f"{source.root / where}: no sample of {TOOL} (doc_id, doc, resps)")
-    filters = [row.get("filter") for _, row in rows]
-    chosen = headline if headline in filters else next(iter(filters), None)
-    for where, row in rows:
-        if row.get("filter") == chosen:
-            with naming(source.root / where):
-                replies = list(_replies(where, row, file.subset))
-            yield from replies
+        name = row.get("filter")
+        if by_filter and name != headline and name not in by_filter:
+            continue
+        with naming(source.root / where):
+            replies = list(_replies(where, row, file.subset))
+        rows = by_filter.setdefault(name, LogRows())
+        for reply in replies:
+            rows.append(reply)
+    return by_filter.get(headline) or next(iter(by_filter.values()), LogRows())
 
 
 def _replies(where: str, row: Mapping[str, Any], subset: str) -> Iterator[LogRow]:
@@ -179,7 +185,7 @@ def _replies(where: str, row: Mapping[str, Any], subset: str) -> Iterator[LogRow
             reply=reply,
             keys=keys,
             subset=subset,
-            index=row["doc_id"],
+            index=row["doc_id"] if isinstance(row["doc_id"], int) else None,
             question=str(doc.get("question") or doc.get("input") or ""),
             choices=tuple(map(str, choices)),
             target=str(doc.get("answer") or doc.get("target") or row.get("target") or ""),

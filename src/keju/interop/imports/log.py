@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+import msgspec
+
 from keju.answers.segments import as_reply
 from keju.benchmarks import registry
 from keju.benchmarks.base import ToolTask
 from keju.config.strict import scalar
 from keju.errors import ConfigError, DataError, UsageError
-from keju.files import LOG, json_rows, parse_json
+from keju.files import LOG, Spool, json_rows, parse_json
 from keju.models.base import REDACTED, kind_of, one_line
 from keju.models.openai.wire import finish_of
 from keju.types import FILTERED, Fault, FaultKind, Reply, Usage
@@ -135,6 +137,8 @@ REFUSED_CALLS: dict[str, FaultKind] = {"model_length": "context_length", FILTERE
 """Stop reasons under which EvalScope and Inspect write an endpoint's refusal as a reply: its text
 is the endpoint's message, and no token was counted."""
 
+LARGEST = (1 << 63) - 1
+"""What a log may have more of, in a number, cannot be stored."""
 SHOWN = 100
 """Characters of a malformed reply that its error quotes."""
 _SECRET = re.compile(r"\bsk-[\w.*-]{4,}|(?<=Bearer )\S+|(?<=api key provided: )\S+", re.IGNORECASE)
@@ -187,7 +191,7 @@ def make_reply(
     def count(*names: str) -> int:
         """Tokens under the first of `names` that the tool uses."""
         numbers = (counts.get(name) for name in names)
-        return int(next((n for n in numbers if isinstance(n, int | float)), 0))
+        return min(LARGEST, int(next((n for n in numbers if isinstance(n, int | float)), 0)))
 
     if word in REFUSED_CALLS and text and not count("output_tokens", "completion_tokens"):
         return Reply(error=Fault(REFUSED_CALLS[word], one_line(_SECRET.sub(REDACTED, text))))
@@ -237,10 +241,26 @@ def number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and value == value else None
 
 
-def mean(values: Iterable[float]) -> float | None:
-    """The mean; None of nothing."""
-    listed = list(values)
-    return sum(listed) / len(listed) if listed else None
+class Mean:
+    """The mean of what was added; None of nothing."""
+
+    def __init__(self) -> None:
+        self._total, self._n = 0.0, 0
+
+    def add(self, value: float) -> None:
+        """Take one more number in."""
+        self._total += value
+        self._n += 1
+
+    @property
+    def value(self) -> float | None:
+        """The mean so far."""
+        return self._total / self._n if self._n else None
+
+
+def text_or_none(answer: Any) -> str | None:
+    """What a tool read, as text; None where it tells nothing that can be compared."""
+    return str(answer) if isinstance(answer, str | int | float) else None
 
 
 class Task(NamedTuple):
@@ -262,14 +282,13 @@ def find_task(tool: str, name: str) -> Task:
     return Task()
 
 
-@dataclass(frozen=True, kw_only=True)
-class LogRow:
+class LogRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One reply of a log, with all that can tell which question it answers."""
 
     where: str
     """File and place in it, for messages."""
     reply: Reply
-    keys: Mapping[str, Any] = field(default_factory=dict)
+    keys: dict[str, Any] = {}
     """The question's own ids, as a row of a predictions file carries them."""
     subset: str = ""
     """As the tool spells it; empty where it does not say."""
@@ -292,13 +311,41 @@ class LogRow:
     """Why the row is of no exam, where the reader of the log knows it."""
 
 
+class LogRows(Spool[LogRow]):
+    """The rows of a part in their order, none of which is held in memory."""
+
+    def __init__(self, rows: Iterable[LogRow] = ()) -> None:
+        super().__init__(LogRow)
+        self.subsets: set[str] = set()
+        """What the tool calls the subsets that they are of."""
+        for row in rows:
+            self.append(row)
+
+    def append(self, row: LogRow) -> None:
+        """Add one row."""
+        if row.epoch < 0:
+            raise ValueError(f"{row.where}: epoch {row.epoch}")
+        self.subsets.add(row.subset)
+        try:
+            super().append(row)
+        except OverflowError:  # no question has such numbers
+            keys = {name: str(value) for name, value in row.keys.items()}
+            epoch = min(row.epoch, LARGEST)
+            super().append(msgspec.structs.replace(row, keys=keys, index=None, epoch=epoch))
+
+    def extend(self, other: Spool[LogRow]) -> None:
+        """Add the rows of another part."""
+        super().extend(other)
+        self.subsets |= other.subsets if isinstance(other, LogRows) else set()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """One exam of a log: its rows, the figure the tool reports, and how Keju reads the same."""
 
     task: str
     """The tool's name of it."""
-    rows: Sequence[LogRow]
+    rows: LogRows
     benchmark: str = ""
     """Keju's name of the exam; empty where the tool's task is none of them."""
     protocol: str = ""

@@ -6,12 +6,17 @@ its text inside the prompt. Ids and positions are believed only where the text a
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import NamedTuple
 
-from keju.benchmarks.base import Exam
+from keju.benchmarks.base import Exam, Subset
 from keju.benchmarks.choices import as_shown
+from keju.benchmarks.samples import DigestTable, text_digest
 from keju.interop.imports.log import LogRow
 from keju.types import LABELS, Sample
 
@@ -75,6 +80,8 @@ OPTIONS = "\nOptions:"
 """Where the options begin in a question that holds them: ``Which?\\nOptions:\\n(A) one``."""
 HEAD = 24
 """Characters by which a question is first looked for inside a prompt."""
+FILTER = 1 << 24
+"""Bits that tell what is no head."""
 
 
 class Match(NamedTuple):
@@ -86,33 +93,37 @@ class Match(NamedTuple):
     order: tuple[int, ...] = ()
     """The permutation under which the options were shown."""
     reason: str = ""
+    number: int = -1
+    """That of the question in its epoch, in the order in which they were first matched."""
 
 
 class Matcher:
-    """Finds the questions of one exam."""
+    """Finds the questions of one exam, of which it holds digests alone.
+
+    What finds them is made when it is first needed: many logs name an id in every row.
+    """
 
     def __init__(self, exam: Exam) -> None:
         self._exam = exam
-        self._ids: dict[str, int] = {}
-        self._places: dict[tuple[str, int], int] = {}
-        self._texts: list[str] = []
-        self._stems: list[str] = []
-        self._by_text: dict[str, list[int]] = defaultdict(list)
-        self._subsets: dict[str, list[int]] = defaultdict(list)
-        self._heads: dict[str, list[int]] = defaultdict(list)
-        self._taken: set[tuple[int, int]] = set()
-        for index, sample in enumerate(exam.samples):
-            self._ids[sample.id] = index
-            self._places[plain(sample.subset), sample.index] = index
-            self._subsets[plain(sample.subset)].append(index)
-            text = squeezed(sample.text)
-            stem = squeezed(sample.text.partition(OPTIONS)[0])
-            self._texts.append(text)
-            self._stems.append(stem)
-            for form in {text, stem}:
-                self._by_text[form].append(index)
-            self._heads[stem[:HEAD]].append(index)
-        self._lengths = sorted({len(head) for head in self._heads})
+        self._subsets: dict[str, list[Subset]] = defaultdict(list)
+        for subset in exam.subsets:
+            if len(subset):
+                self._subsets[plain(subset.name)].append(subset)
+        self._taken = DigestTable()
+
+    @cached_property
+    def _ids(self) -> DigestTable:
+        samples = self._exam.samples
+        return DigestTable((text_digest(sample.id) for sample in samples), size=len(samples))
+
+    @cached_property
+    def _texts(self) -> Texts:
+        return Texts(self._exam.samples)
+
+    @cached_property
+    def _places(self) -> dict[Subset, array[int]]:
+        """By subset: the positions that its questions say they have, where they were looked at."""
+        return {}
 
     def match(self, row: LogRow) -> Match:
         """The question of `row`, and the order in which its options were shown.
@@ -123,7 +134,7 @@ class Matcher:
         place = self._by_place(row, subset)
         likely = [place] if place is not None else []
         if not likely:  # the questions of the row's very text; else the one that ends last in it
-            likely = self._within(self._by_text.get(squeezed(row.question), ()), subset)
+            likely = self._within(self._texts.same(squeezed(row.question)), subset)
         if not likely:
             likely = self._inside(squeezed(row.question or row.prompt), subset)
         fitting = [
@@ -132,9 +143,9 @@ class Matcher:
             if (order := order_of(row, self._exam.samples[index])) is not None
         ]
         if fitting:
-            fitting.sort(key=self._rank)
-            self._taken.add((fitting[0].place or 0, row.epoch))
-            return fitting[0]
+            if len(fitting) > 1:
+                fitting.sort(key=self._rank)
+            return fitting[0]._replace(number=self._taken.add(_asked(fitting[0])))
         if likely:
             return Match(row, None, reason="its options are not those of the question")
         clue = row.keys or row.question or row.prompt
@@ -144,21 +155,36 @@ class Matcher:
         """Smaller for a question that is still free, and for one with the log's gold answer."""
         sample = as_shown(self._exam.samples[match.place or 0], match.order)
         other = bool(match.row.target) and gold(match.row.target) != gold(sample.target)
-        return other, (match.place or 0, match.row.epoch) in self._taken
+        return other, self._taken.find(_asked(match)) >= 0
 
     def _by_place(self, row: LogRow, subset: str) -> int | None:
         """The question by its id or position, where the text agrees."""
-        try:
-            index = self._ids.get(self._exam.locate(row.keys)) if row.keys else None
-        except KeyError:
-            index = None
-        if index is not None and self._agrees(row, index):
+        index = None
+        if row.keys:
+            with suppress(KeyError):
+                index = self._ids.find(text_digest(self._exam.locate(row.keys)))
+        if index is not None and index >= 0 and self._agrees(row, index):
             return index
         if not subset and len(self._subsets) == 1:
             (subset,) = self._subsets
-        if row.index is not None and (subset, row.index) in self._places:
-            index = self._places[subset, row.index]
-            return index if self._agrees(row, index, certain=True) else None
+        if row.index is not None and subset in self._subsets:
+            index = self._at(subset, row.index)
+            if index is not None:
+                return index if self._agrees(row, index, certain=True) else None
+        return None
+
+    def _at(self, name: str, position: int) -> int | None:
+        """The question that says it has this position in a subset."""
+        samples = self._exam.samples
+        for subset in self._subsets[name]:
+            there = subset.start + position
+            if 0 <= position < len(subset) and samples[there].index == position:
+                return there  # nothing is left out before it
+            if subset not in self._places:
+                rows = range(subset.start, subset.stop)
+                self._places[subset] = array("q", (samples[row].index for row in rows))
+            with suppress(ValueError, OverflowError):
+                return subset.start + _index(self._places[subset], position)
         return None
 
     def _agrees(self, row: LogRow, index: int, *, certain: bool = False) -> bool:
@@ -166,26 +192,127 @@ class Matcher:
         if not row.question and not row.prompt:
             return not certain
         asked = squeezed(row.question or row.prompt)
-        return self._texts[index] in asked or self._stems[index] in asked
+        return any(form in asked for form in forms(self._exam.samples[index]))
 
     def _within(self, indices: Iterable[int], subset: str) -> list[int]:
         return [i for i in indices if not subset or plain(self._exam.samples[i].subset) == subset]
 
     def _inside(self, asked: str, subset: str) -> list[int]:
         """The questions that end last in `asked`, after all worked examples."""
-        begun = {
-            index
-            for length in self._lengths
-            for start in range(len(asked) - length + 1)
-            for index in self._heads.get(asked[start : start + length], ())
-        }
         ends: dict[int, int] = {}
-        for index in self._within(sorted(begun), subset):
-            for form in (self._stems[index], self._texts[index]):  # the whole text counts more
+        for index in self._within(sorted(self._texts.begun(asked)), subset):
+            for form in forms(self._exam.samples[index]):  # the whole text counts more
                 if form and (at := asked.rfind(form)) >= 0:
                     ends[index] = at + len(form)
         last = max(ends.values(), default=0)
         return [index for index, end in ends.items() if end == last] if last else []
+
+
+def _index(numbers: array[int], number: int) -> int:
+    """Where a number stands; ValueError if it does not. They ascend but in shuffled exams."""
+    place = bisect_left(numbers, number)
+    if place < len(numbers) and numbers[place] == number:
+        return place
+    return numbers.index(number)
+
+
+def _asked(match: Match) -> bytes:
+    """What tells the questions of different epochs apart."""
+    return text_digest(f"{match.place} {match.row.epoch}")
+
+
+def forms(sample: Sample) -> tuple[str, str]:
+    """A question as rows may have it: without the options that it holds, and whole."""
+    return squeezed(sample.text.partition(OPTIONS)[0]), squeezed(sample.text)
+
+
+class Texts:
+    """The questions of an exam by their texts: about fifty bytes each."""
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self._samples = samples
+        self._table = DigestTable(size=len(samples))
+        self._newest = array("I")
+        """By text: the last entry of it, plus 1."""
+        self._entries = array("I")
+        """By entry: the question."""
+        self._before = array("I")
+        """By entry: the one before it of the same text, plus 1; 0 for the first."""
+        for index, sample in enumerate(samples):
+            for form in dict.fromkeys(forms(sample)):
+                number = self._table.add(text_digest(form))
+                if number == len(self._newest):
+                    self._newest.append(0)
+                self._before.append(self._newest[number])
+                self._entries.append(index)
+                self._newest[number] = len(self._entries)
+
+    def same(self, text: str) -> list[int]:
+        """The questions of exactly this text, in their order."""
+        number, found = self._table.find(text_digest(text)), []
+        entry = self._newest[number] if number >= 0 else 0
+        while entry:
+            found.append(self._entries[entry - 1])
+            entry = self._before[entry - 1]
+        return found[::-1]
+
+    def begun(self, asked: str) -> set[int]:
+        """The questions whose text stands in `asked`: found by their heads, then by their lengths.
+
+        For example with the questions ``What is 2 plus 2?`` and ``What is 2 plus 33?``: where the
+        head of both stands, the texts of their two lengths, 17 and 18, are looked up there.
+        """
+        found: set[int] = set()
+        heads = self._heads
+        for size in heads.sizes:
+            for start in range(len(asked) - size + 1):
+                for length in heads.lengths_behind(asked[start : start + size]):
+                    if start + length <= len(asked):
+                        found.update(self.same(asked[start : start + length]))
+        return found
+
+    @cached_property
+    def _heads(self) -> Heads:
+        return Heads(self._samples)
+
+
+class Heads:
+    """How questions begin, and which lengths those have that begin alike."""
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self._filter = bytearray(FILTER // 8)
+        """A bit for the hash of each head: nearly all that is no head is told apart by it."""
+        self._table = DigestTable(size=len(samples))
+        self._masks = array("Q")
+        """By head: a bit for each length that its texts have, modulo 64."""
+        lengths: set[int] = set()
+        sizes: set[int] = set()
+        for sample in samples:
+            own = forms(sample)
+            head = own[0][:HEAD]
+            place = hash(head) % FILTER
+            self._filter[place >> 3] |= 1 << (place & 7)
+            number = self._table.add(text_digest(head))
+            if number == len(self._masks):
+                self._masks.append(0)
+            sizes.add(len(head))
+            for form in own:
+                lengths.add(len(form))
+                self._masks[number] |= 1 << len(form) % 64
+        self.sizes = sorted(sizes)
+        """Characters that heads have: `HEAD`, or fewer where the question is shorter."""
+        self._lengths = [sorted(n for n in lengths if n % 64 == bit) for bit in range(64)]
+
+    def lengths_behind(self, head: str) -> Iterator[int]:
+        """The lengths that texts with this head may have."""
+        place = hash(head) % FILTER
+        if not self._filter[place >> 3] >> (place & 7) & 1:
+            return
+        number = self._table.find(text_digest(head))
+        mask = self._masks[number] if number >= 0 else 0
+        for bit, lengths in enumerate(self._lengths):
+            if mask >> bit & 1:
+                yield from lengths
 
 
 def plain(subset: str) -> str:

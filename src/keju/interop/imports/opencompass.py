@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from keju.answers.segments import split_thinking
 from keju.errors import DataError, UsageError
@@ -24,13 +25,13 @@ from keju.interop.imports.log import (
     PREDICTIONS,
     Log,
     LogRow,
+    LogRows,
     Part,
     Source,
     Task,
     find_task,
     make_reply,
     malformed_reply,
-    mean,
     number,
     prompt_of,
 )
@@ -252,7 +253,7 @@ def _part(source: Source, members: Sequence[tuple[Dataset, Task]], *, second: bo
         reported[figures[0][0]] = sum(weight * value for _, weight, value in figures) / total
     part = Part(
         task=", ".join(dataset.abbreviation for dataset, _ in members),
-        rows=rows,
+        rows=LogRows(rows),
         reader=DIRECT_READER if direct else "",
         reported=reported,
         n=sum(judged) if reported and all(judged) else None,
@@ -390,8 +391,8 @@ def _verdicts(
     whole = [_ruled(entry.row, rule, thoughts=True) for entry in entries]
     spoken = [_ruled(entry.row, rule, thoughts=False) for entry in entries]
     for verdicts in (compared, whole, spoken):
-        share = mean(verdict or 0.0 for verdict in verdicts)
-        if None not in verdicts and share is not None and abs(share - figure[1]) < SAME:
+        share = sum(verdict or 0.0 for verdict in verdicts) / max(1, len(verdicts))
+        if verdicts and None not in verdicts and abs(share - figure[1]) < SAME:
             return verdicts
     return judged
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from keju.benchmarks.samples import DigestTable, text_digest
 from keju.errors import DataError
 from keju.interop.imports.log import (
     Log,
     LogRow,
+    LogRows,
+    Mean,
     Part,
     Source,
     Task,
@@ -19,7 +22,6 @@ from keju.interop.imports.log import (
     find_task,
     make_reply,
     malformed_reply,
-    mean,
     naming,
     number,
     prompt_of,
@@ -65,6 +67,23 @@ def _task(environment: str) -> Task:
     return find_task(TOOL, (match[1] if match else "").replace("-", "_").lower())
 
 
+class _Epochs:
+    """For which time a question occurs in a log: each row is one more rollout of it."""
+
+    def __init__(self) -> None:
+        self._table = DigestTable()
+        self._seen = array("I")
+
+    def of(self, question: Any) -> int:
+        """The epoch of the next row of a question; TypeError if this names none, as a list."""
+        hash(question)
+        number = self._table.add(text_digest(repr(question)))
+        if number == len(self._seen):
+            self._seen.append(0)
+        self._seen[number] += 1
+        return self._seen[number] - 1
+
+
 # --- 0.3 -------------------------------------------------------------------------------------
 
 
@@ -76,7 +95,7 @@ def _results(source: Source, name: str) -> Log:
     reward = number(facts.get("avg_reward"))
     part = Part(
         task=environment,
-        rows=list(_rollouts(source, name)),
+        rows=LogRows(_rollouts(source, name)),
         protocol=str(settings.get("protocol") or ""),
         reported={} if reward is None else {"avg_reward": reward},
         n=_size(facts),
@@ -100,7 +119,7 @@ def _size(facts: Mapping[str, Any]) -> int | None:
 
 
 def _rollouts(source: Source, name: str) -> Iterator[LogRow]:
-    seen: Counter[Any] = Counter()
+    epochs = _Epochs()
     for where, row in source.jsonl(name):
         if not {"completion", "reward"} <= row.keys():
             raise DataError("import_no_prediction", where=source.root / where, tool=TOOL)
@@ -118,9 +137,8 @@ def _rollouts(source: Source, name: str) -> Iterator[LogRow]:
                 choices=tuple(map(str, info.get("choices") or ())),
                 target=str(row.get("answer") or ""),
                 verdict=None if reply.error else number(row.get("reward")),
-                epoch=seen[example],
+                epoch=epochs.of(example),
             )
-            seen[example] += 1
         yield rollout
 
 
@@ -157,8 +175,7 @@ def _reply(row: Mapping[str, Any]) -> Reply:
 
 
 def _traces(source: Source, name: str) -> Log:
-    rows: list[LogRow] = []
-    seen: Counter[Any] = Counter()
+    rows, rewards, epochs = LogRows(), Mean(), _Epochs()
     environment, version, model = "", "", ""
     exam: Mapping[str, Any] = {}
     for where, episode in source.jsonl(name):
@@ -171,16 +188,17 @@ def _traces(source: Source, name: str) -> Log:
                 ((trace.get("agent") or {}).get("config") or {}).get("model") or ""
             )
             exam = exam or data.get("exam") or {}
-            key = data.get("id", data.get("idx"))
-            rows.append(_traced(where, episode, trace, data, seen[key]))
-            seen[key] += 1
-    settings = dict(exam.get("settings") or {})
-    rewards = mean(row.verdict for row in rows if row.verdict is not None)
+            epoch = epochs.of(data.get("id", data.get("idx")))
+            row = _traced(where, episode, trace, data, epoch)
+            rows.append(row)
+            if row.verdict is not None:
+                rewards.add(row.verdict)
+    settings, mean = dict(exam.get("settings") or {}), rewards.value
     part = Part(
         task=environment,
         rows=rows,
         protocol=str(exam.get("protocol") or settings.get("protocol") or ""),
-        reported={} if rewards is None else {"mean reward of these rows": rewards},
+        reported={} if mean is None else {"mean reward of these rows": mean},
     )
     task = _task(str(exam.get("benchmark") or "") or environment)
     settings |= {"seed": settings.get("seed", exam.get("seed"))}
