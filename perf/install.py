@@ -1,12 +1,16 @@
-"""What the core install weighs: packages and megabytes in a fresh environment."""
+"""What an install weighs: packages and megabytes in a fresh environment.
+
+``python -m perf.install [EXTRA...]`` prints two tables for the documentation: what each extra adds
+to the core, and the packages of the core with their licences. Large extras take minutes.
+"""
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from perf.measure import ROOT, Row, run, within
@@ -16,22 +20,54 @@ TOOLS = frozenset({"pip", "setuptools", "wheel", "pkg_resources", "_distutils_ha
 """What comes with the environment and is not Keju's."""
 
 
+NOT_FOR_USERS = frozenset({"dev", "docs"})
+
+
 def measure() -> Iterator[Row]:
     """Install from this checkout with the pinned versions, without any extra."""
     with tempfile.TemporaryDirectory() as folder:
-        run([sys.executable, "-m", "venv", folder])
-        python = Path(folder, "bin", "python")
-        pip = (str(python), "-m", "pip", "--disable-pip-version-check")
-        constraints = ("--constraint", ROOT / "constraints.txt")
-        run([*pip, "install", "--quiet", "--no-compile", *constraints, ROOT])
-        listed = subprocess.run(
-            [*pip, "list", "--format", "json"], stdout=subprocess.PIPE, check=True
-        ).stdout
-        names = {package["name"].lower() for package in json.loads(listed)} - TOOLS
-        (site,) = Path(folder, "lib").glob("python*/site-packages")
-        size = sum(_weight(entry) for entry in site.iterdir() if not _is_tool(entry.name))
-    yield within("install: packages, Keju included", len(names), PACKAGES_LIMIT, "packages")
-    yield within("install: size on disk, before byte code", size / 1e6, SIZE_LIMIT, "MB")
+        packages, size = weigh(Path(folder))
+    yield within("install: packages, Keju included", len(packages), PACKAGES_LIMIT, "packages")
+    yield within("install: size on disk, before byte code", size, SIZE_LIMIT, "MB")
+
+
+def weigh(folder: Path, extra: str = "") -> tuple[dict[str, Distribution], float]:
+    """Install into a new environment; its packages, and megabytes."""
+    run([sys.executable, "-m", "venv", folder])
+    pip = (folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check")
+    constraints = ("--constraint", ROOT / "constraints.txt")
+    what = f"{ROOT}[{extra}]" if extra else ROOT
+    run([*pip, "install", "--quiet", "--no-compile", *constraints, what])
+    (site,) = (folder / "lib").glob("python*/site-packages")
+    found = {each.metadata["Name"].lower(): each for each in distributions(path=[str(site)])}
+    size = sum(_weight(entry) for entry in site.iterdir() if not _is_tool(entry.name))
+    return {name: each for name, each in found.items() if name not in TOOLS}, size / 1e6
+
+
+def licence(package: Distribution) -> str:
+    """What a package says of its licence."""
+    about = package.metadata.json
+    told, classes = about.get("license_expression"), about.get("classifier") or ()
+    named = [str(each).rpartition(" :: ")[2] for each in classes if "License ::" in str(each)]
+    return str(told or next(iter(named), about.get("license") or "not said")).splitlines()[0]
+
+
+def main() -> None:
+    """Print the tables."""
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = sys.argv[1:] or [
+        name for name in known["optional-dependencies"] if name not in NOT_FOR_USERS
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        core, weight = weigh(Path(folder))
+        print(f"core: {len(core)} packages, {weight:.0f} MB\n\n| package | licence |\n|---|---|")
+        for name, package in sorted(core.items()):
+            print(f"| {name} | {licence(package)} |")
+    print("\n| extra | further packages | MB |\n|---|---:|---:|", flush=True)
+    for extra in extras:
+        with tempfile.TemporaryDirectory() as folder:
+            packages, size = weigh(Path(folder), extra)
+            print(f"| `{extra}` | {len(packages) - len(core)} | {size - weight:.0f} |", flush=True)
 
 
 def _is_tool(name: str) -> bool:
@@ -41,3 +77,7 @@ def _is_tool(name: str) -> bool:
 def _weight(entry: Path) -> int:
     files = entry.rglob("*") if entry.is_dir() else (entry,)
     return sum(file.stat().st_size for file in files if file.suffix != ".pyc" and file.is_file())
+
+
+if __name__ == "__main__":
+    main()
