@@ -54,6 +54,20 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tests_that_a_page_names_as_evidence_exist(page: Path) -> None:
+    for name in re.findall(r"`(tests/[\w/]+(?:\.\w+)?)`", page.read_text("utf-8")):
+        assert (ROOT / name).exists(), name
+
+
+def test_references_of_a_page_are_defined_and_used() -> None:
+    """``[text][name]`` without ``[name]: address`` is shown as it is written."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        defined = re.findall(r"^\[([a-z0-9-]+)\]: https://", text, re.MULTILINE)
+        assert sorted(set(re.findall(r"\]\[([a-z0-9-]+)\]", text))) == sorted(defined), page.name
+
+
 def flags_of(command: str) -> set[str]:
     return {flag for row in DECLARED[command].rows.values() for flag in row.flags}
 
