@@ -109,6 +109,9 @@ def print_model(model: str, data: Path, half: Half | None, errors: str) -> None:
     by_rule: dict[str, list[Reading]] = defaultdict(list)
     for name, reading in recorded_readings(model, data, half):
         by_rule[name].append(reading)
+    if not by_rule:
+        print(f"\n{model}: no labels or no texts")
+        return
     print(f"\n{model}: {len(by_rule[ROBUST])} labelled replies of {sum(sizes.values()):,}")
     print(f"  {'':<20}{''.join(f'{error:>26}' for error in ERRORS)}{'errors in hard strata':>26}")
     for name, readings in by_rule.items():

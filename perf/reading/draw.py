@@ -1,8 +1,9 @@
 """How the replies of the corpus were drawn: by stratum, the hard ones oversampled.
 
-``python -m perf.reading.draw DATA OUT`` writes ``OUT/MODEL.jsonl`` with the key and stratum of each
-reply drawn, and ``OUT/strata.json`` with the size of each stratum. It was run once, with the
-readers of commit dd7c663; later readers would draw other replies.
+``python -m perf.reading.draw DATA OUT [MODEL]`` writes ``OUT/MODEL.jsonl`` with the key and stratum
+of each reply drawn, and ``OUT/strata.json`` with the size of each stratum, of all recorded models
+or of the one named. It was run once, with the readers of commit dd7c663, and for the second set of
+the embedded model with those of commit 32203de; later readers would draw other replies.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from keju.types import Sample
-from perf.reading.replies import RECORDINGS, Written, recorded
+from perf.reading.replies import RECORDINGS, Written, replies_of
 from perf.reading.rules import ROBUST, rules_of
 from perf.reading.values import kind_of, value_of
 
@@ -120,18 +121,21 @@ def drawn(
     return chosen, sizes
 
 
-def main(data: Path, out: Path) -> None:
-    """Write the keys of all models, and the sizes of their strata."""
+def main(data: Path, out: Path, *models: str) -> None:
+    """Write the keys of the models, and the sizes of their strata."""
     out.mkdir(parents=True, exist_ok=True)
-    strata: dict[str, dict[str, int]] = {}
-    for recording in RECORDINGS:
-        chosen, sizes = drawn(recorded(recording, data), WANTED)
+    file = out / "strata.json"
+    strata: dict[str, dict[str, int]] = msgspec.json.decode(
+        file.read_bytes() if file.exists() else b"{}"
+    )
+    for model in models or [recording.model for recording in RECORDINGS]:
+        chosen, sizes = drawn(replies_of(model, data).values(), WANTED)
         rows = [msgspec.json.encode({"key": reply.key, "stratum": name}) for name, reply in chosen]
-        (out / f"{recording.model}.jsonl").write_bytes(b"".join(row + b"\n" for row in rows))
-        strata[recording.model] = {name: sizes[name] for name in STRATA if sizes[name]}
+        (out / f"{model}.jsonl").write_bytes(b"".join(row + b"\n" for row in rows))
+        strata[model] = {name: sizes[name] for name in STRATA if sizes[name]}
     whole = msgspec.json.format(msgspec.json.encode(strata), indent=1)
-    (out / "strata.json").write_bytes(whole + b"\n")
+    file.write_bytes(whole + b"\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

@@ -3,8 +3,8 @@
 A row of ``MODEL.jsonl`` holds the key, the stratum, the labels of two readers who did not know each
 other's (``a``, ``b``), and ``label``: theirs where they agree, else that of a further reading, with
 both in sight. ``python -m perf.reading.labels LABELS`` enters the files ``LABELS/PACKET.a.jsonl``
-and so on, by opaque name; ``python -m perf.reading.labels --texts DATA OUT`` writes both halves
-with their texts.
+and so on, by opaque name, and leaves all others as they are; ``--seal`` only writes the hashes;
+``--texts DATA OUT`` writes both halves with their texts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,14 @@ class Labelled(msgspec.Struct, omit_defaults=True):
 
     @property
     def half(self) -> Half:
-        """Which half the reply belongs to; readers are tuned on one and reported on the other."""
+        """Which half the reply belongs to; readers are tuned on one and reported on the other.
+
+        Since version 5 of `robust` the embedded model's first set is tuned on as a whole, and its
+        second one is reported.
+        """
+        model = self.key.partition("/")[0]
+        if model.startswith("embedded"):
+            return "reported" if model == "embedded-second" else "tuning"
         return "reported" if hashlib.sha256(self.key.encode()).digest()[-1] % 2 else "tuning"
 
     @property
@@ -67,6 +74,8 @@ def enter(folder: Path) -> None:
         rows, agreement = rows_of(model), Counter[str]()
         for row in rows:
             name = opaque(row.key)
+            if not any(name in labels for labels in given.values()):
+                continue
             row.a, row.b = (given[who].get(name, msgspec.UNSET) for who in "ab")
             row.label = given["c"].get(name, row.a if row.a == row.b else msgspec.UNSET)
             agreement["both" if row.b is not msgspec.UNSET else "one"] += 1
@@ -75,6 +84,11 @@ def enter(folder: Path) -> None:
         text = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
         (CORPUS / f"{model}.jsonl").write_bytes(text)
         print(model, dict(agreement))
+    seal()
+
+
+def seal() -> None:
+    """Write the hashes of all files of the corpus."""
     names = [path.name for path in sorted(CORPUS.iterdir()) if path != SUMS]
     sums = (hashlib.sha256((CORPUS / name).read_bytes()).hexdigest() for name in names)
     SUMS.write_text("".join(f"{s}  {n}\n" for s, n in zip(sums, names, strict=True)))
@@ -107,5 +121,7 @@ def write_texts(data: Path, out: Path) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "--texts":
         write_texts(Path(sys.argv[2]), Path(sys.argv[3]))
+    elif sys.argv[1] == "--seal":
+        seal()
     else:
         enter(Path(sys.argv[1]))

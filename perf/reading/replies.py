@@ -24,9 +24,10 @@ from perf.measure import ROOT
 
 CORPUS = ROOT / "tests" / "readers" / "corpus"
 EMBEDDED = CORPUS / "embedded-texts.jsonl"
-"""Replies of the embedded model: key, exam, protocol, shots (null: the protocol's own) and text."""
+"""Replies of the embedded model: key, exam, protocol, arguments (or shots, null: the protocol's
+own) and text."""
 MORE = "KEJU_EMBEDDED_TEXTS"
-"""Names a file with more of them, which the repository does not hold."""
+"""Names files with more of them, as PATH does, which the repository does not hold."""
 
 
 class Written(NamedTuple):
@@ -92,9 +93,10 @@ def exam_of(benchmark: str, protocol: str, data: Path, **args: Any) -> Exam:
 
 def embedded(data: Path) -> Iterator[Written]:
     """The replies of the embedded model whose texts are here."""
-    files = [EMBEDDED, *map(Path, filter(None, [os.environ.get(MORE)]))]
+    files = [EMBEDDED, *map(Path, filter(None, os.environ.get(MORE, "").split(os.pathsep)))]
     for row in (msgspec.json.decode(line) for f in files for line in f.read_bytes().splitlines()):
-        args = {} if row["shots"] is None else {"few_shot_num": row["shots"]}
+        shots = row.get("shots")
+        args = row.get("args", {} if shots is None else {"few_shot_num": shots})
         exam = exam_of(row["benchmark"], row["protocol"], data, **args)
         sample = samples_of(exam)[row["key"].rpartition("/")[2]]
         yield Written(row["key"], row["text"], sample, exam)
@@ -110,4 +112,4 @@ def replies_of(model: str, data: Path) -> dict[str, Written]:
     """The replies of one model by key."""
     recording = next((r for r in RECORDINGS if r.model == model), None)
     replies = recorded(recording, data) if recording else embedded(data)
-    return {reply.key: reply for reply in replies}
+    return {reply.key: reply for reply in replies if reply.key.startswith(f"{model}/")}

@@ -1,0 +1,102 @@
+"""How the second set of the embedded model's replies was made: other questions, protocols, seeds.
+
+``python -m perf.reading.asking DATA OUT`` writes ``OUT/SET.jsonl`` with the prompts of `SITTINGS`,
+for a set that readers are tuned on and for one that they are reported on, about questions of which
+the first set holds no reply. `perf.reading.replying` has them answered. The repository holds keys
+and labels; the texts are named by their hash in the log.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from perf.reading.labels import rows_of
+from perf.reading.replies import exam_of
+
+FIRST = "embedded"
+SETS = ("embedded-tuning", "embedded-second")
+SEED = 20261117
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """One way in which questions are put, and to how many questions of each subset."""
+
+    name: str
+    benchmark: str
+    protocol: str
+    each: int
+    args: Mapping[str, Any] = field(default_factory=dict)
+    temperature: float = 0.0
+
+
+SITTINGS = (
+    Sitting("zero-shot", "bbh", "evalscope", 4, {"few_shot_num": 0}),
+    Sitting("zero-shot-sampled", "bbh", "evalscope", 3, {"few_shot_num": 0}, 0.7),
+    Sitting("three-shot", "bbh", "evalscope", 3),
+    Sitting("paper", "bbh", "paper", 3),
+    Sitting("answer-only", "bbh", "answer-only", 3),
+    Sitting("mcpbr", "bbh", "mcpbr", 3, {}, 0.7),
+    Sitting("zero-shot", "mmlu_pro", "evalscope", 4, {"few_shot_num": 0}),
+    Sitting("zero-shot-sampled", "mmlu_pro", "evalscope", 3, {"few_shot_num": 0}, 0.7),
+    Sitting("three-shot", "mmlu_pro", "evalscope", 3, {"few_shot_num": 3}),
+    Sitting("official", "mmlu_pro", "official", 3),
+    Sitting("official-api", "mmlu_pro", "official-api", 3, {}, 0.7),
+    Sitting("zero-shot", "ceval", "evalscope", 1, {"few_shot_num": 0}),
+    Sitting("two-shot", "ceval", "evalscope", 1, {"few_shot_num": 2}, 0.7),
+    Sitting("opencompass", "ceval", "opencompass", 1, {"few_shot_num": 2}),
+    Sitting("thought", "ceval", "tutorial", 1, {"mode": "cot", "few_shot_num": 0}),
+)
+
+
+def prompts(data: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every prompt, after the set that it belongs to; no question of the first set, none twice."""
+    taken = {row.key.rpartition("/")[2] for row in rows_of(FIRST)}
+    for name in SETS:
+        for sitting in SITTINGS:
+            exam = exam_of(sitting.benchmark, sitting.protocol, data, **sitting.args)
+            free: dict[str, list[Any]] = {}
+            for sample in exam.samples:
+                if sample.id not in taken:
+                    free.setdefault(sample.subset, []).append(sample)
+            dice = random.Random(f"{SEED} {name} {sitting.benchmark} {sitting.name}")
+            for sample in (
+                each for own in free.values() for each in dice.sample(own, sitting.each)
+            ):
+                taken.add(sample.id)
+                prompt = exam.render(sample)
+                turns = [[turn.role, turn.content] for turn in prompt.messages]
+                yield (
+                    name,
+                    {
+                        "key": f"{name}/{sitting.name}/{sample.id}",
+                        "benchmark": sitting.benchmark,
+                        "protocol": sitting.protocol,
+                        "args": sitting.args,
+                        "temperature": sitting.temperature,
+                        "stop": exam.protocol.stop,
+                        "turns": turns if exam.protocol.form == "chat" else None,
+                        "prompt": prompt.text,
+                    },
+                )
+
+
+def main(data: Path, out: Path) -> None:
+    """Write the prompts of both sets."""
+    rows: dict[str, list[bytes]] = {}
+    for name, prompt in prompts(data):
+        rows.setdefault(name, []).append(msgspec.json.encode(prompt))
+    for name, lines in rows.items():
+        (out / f"{name}.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
+        print(name, len(lines))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
