@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -91,20 +91,20 @@ class Transport:
         if self._ca is not None:
             self._reqwest()
 
-    async def post(
+    def post(
         self, url: str, body: bytes, timeout: float, *, headers: Mapping[str, str] | None = None
-    ) -> HttpReply:
-        """Send `body`, with further `headers` if any; return the reply or raise TransportError."""
+    ) -> Awaitable[HttpReply]:
+        """Send `body`, with further `headers` if any; gives the reply or raises TransportError."""
         if (target := self._target(url)) is not None:
-            return await self._plain.send("POST", target, body, timeout, headers)
+            return self._plain.send("POST", target, body, timeout, headers)
         request = self._reqwest().post(url).body_bytes(body)
-        return await self._send(request.headers(headers) if headers else request, timeout)
+        return self._send(request.headers(headers) if headers else request, timeout)
 
-    async def get(self, url: str, timeout: float) -> HttpReply:
-        """Return the reply to a GET, or raise TransportError."""
+    def get(self, url: str, timeout: float) -> Awaitable[HttpReply]:
+        """Gives the reply to a GET, or raises TransportError."""
         if (target := self._target(url)) is not None:
-            return await self._plain.send("GET", target, b"", timeout)
-        return await self._send(self._reqwest().get(url), timeout)
+            return self._plain.send("GET", target, b"", timeout)
+        return self._send(self._reqwest().get(url), timeout)
 
     async def close(self) -> None:
         """Close all connections; what is in flight fails."""

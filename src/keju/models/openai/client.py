@@ -294,17 +294,17 @@ class OpenAIModel(HttpModel):
             reply = further
         return reply
 
-    async def _attempt(self, request: Request, timeout: float, top: int = 0) -> Reply:
-        return await self.attempt(self.send(request, timeout, top), request)
+    def _attempt(self, request: Request, timeout: float, top: int = 0) -> Awaitable[Reply]:
+        return self.attempt(self.send(request, timeout, top), request)
 
     def normalise(self, reply: HttpReply, request: Request, seconds: float) -> Reply:
         """The reply in the body of a successful call."""
         return normalise(reply.body, request, seconds, self.redact, spaces=self.spaces)
 
-    async def send(self, request: Request, timeout: float, top: int = 0) -> HttpReply:
+    def send(self, request: Request, timeout: float, top: int = 0) -> Awaitable[HttpReply]:
         """Send one request as it is, for `ask` and the preflight."""
         route = self._routes[request.sampling.form]
-        return await self.transport.post(route, self.bodies.build(request, top), timeout)
+        return self.transport.post(route, self.bodies.build(request, top), timeout)
 
 
 def make(config: TaskConfig) -> OpenAIModel:
