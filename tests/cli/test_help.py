@@ -10,7 +10,7 @@ import pytest
 
 from keju.cli import COMMANDS as ENTRIES
 from keju.cli.command import COMMANDS
-from keju.cli.help import cells, wrap
+from keju.cli.help import about, cells, paragraphs, wrap
 from keju.cli.options import OPTIONS
 from keju.messages.zh_help import HELP
 from tests.cli.conftest import Keju
@@ -150,3 +150,15 @@ def test_what_is_wrong_with_the_words_is_told_in_both_languages(
     assert CHINESE.search(own.err)
     assert ENGLISH_PROSE.findall(own.err) == []
     assert len(own.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_says_as_much_in_both_languages(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paragraph by paragraph, so that none is forgotten when the English grows."""
+    lengths = []
+    for language in ("en", "zh"):
+        monkeypatch.setenv("KEJU_LANGUAGE", language)
+        lengths.append(len(paragraphs(about(COMMANDS[name]))))
+    assert lengths[0] == lengths[1]

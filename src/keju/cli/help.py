@@ -142,7 +142,7 @@ def print_help(command: Command) -> None:
     """Print what a command does, its options in panels, and its examples."""
     panels: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], PLAIN: []}
     for row in command.rows.values():
-        panels.setdefault(row.panel, []).append((_spelt(row), _told(row)))
+        panels.setdefault(row.panel, []).append((spelling_of(row), meaning_of(row)))
     panels[OUTPUT] = [*panels.pop(OUTPUT), _asking()]  # the last one
     arguments = " ".join(row.spelling for row in command.rows.values() if not row.flags)
     usage = f"keju {command.name} {said('help.options')} {arguments}".rstrip()
@@ -153,7 +153,7 @@ def print_group_help(entry: Entry, commands: Mapping[str, Command]) -> None:
     """Print what a group of commands is for, a line for each of them, and an example of each."""
     stop = said("help.full_stop")
     lines = [
-        (word, _paragraphs(about(each))[0].partition(stop)[0].removesuffix("."))
+        (word, paragraphs(about(each))[0].partition(stop)[0].removesuffix("."))
         for word, each in commands.items()
     ]
     line = line_of(entry)
@@ -168,13 +168,13 @@ def about(command: Command) -> str:
     return helped(f"command.{command.name}", command.function.__doc__ or "")
 
 
-def _spelt(row: Option) -> str:
+def spelling_of(row: Option) -> str:
     """The left column: the spellings of a flag and its value, or an argument."""
     value = row.metavar or ("|".join(row.kind) if isinstance(row.kind, tuple) else "")
     return " ".join([*row.flags, value]).rstrip() if row.flags else row.spelling
 
 
-def _told(row: Option) -> str:
+def meaning_of(row: Option) -> str:
     """The right column: what it does, its default, whether it is needed."""
     text = helped(f"flag.{row.name}", row.help)
     if row.flags:
@@ -186,7 +186,7 @@ def _asking() -> tuple[str, str]:
     return "--help -h", said("help.help")
 
 
-def _paragraphs(text: str) -> list[str]:
+def paragraphs(text: str) -> list[str]:
     """Paragraphs as one line each; lines of Chinese are joined without a space."""
     paragraphs = (_LINE_OF_CHINESE.sub("", part) for part in text.strip().split("\n\n"))
     return [" ".join(paragraph.split()) for paragraph in paragraphs]
@@ -208,7 +208,7 @@ def _print_page(
 ) -> None:
     width = _width()
     lines = ["", *_indented(wrap(said("help.usage", usage=usage), width - 2), 1), ""]
-    for paragraph in _paragraphs(text):
+    for paragraph in paragraphs(text):
         lines += [*_indented(wrap(paragraph, width - 2), 1), ""]
     for title, entries in panels.items():
         if entries:
