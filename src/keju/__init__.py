@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from keju.models.base import Model
+    from keju.models.registry import ModelKind
     from keju.results.audit import Audit, audit
     from keju.results.compare import Compared, compare
     from keju.results.contamination import Contamination, contamination
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from keju.results.schema import Results
     from keju.runs.run import Run
     from keju.sources.folder import HubRepo, Layout
-    from keju.types import Answer, Message, Prompt, Record, Reply, Request, Sample, Score
+    from keju.types import Answer, Fault, Message, Prompt, Record, Reply, Request, Sample, Score
 
     __version__: str
 
@@ -75,6 +76,7 @@ __all__ = [
     "DatasetArgs",
     "EndpointError",
     "Exam",
+    "Fault",
     "Figure",
     "GateResult",
     "GenerationConfig",
@@ -87,6 +89,7 @@ __all__ = [
     "Message",
     "MissingExtra",
     "Model",
+    "ModelKind",
     "Number",
     "Plan",
     "Progress",
@@ -170,6 +173,7 @@ _HOMES = {
         "UsageError",
     ),
     "keju.models.base": ("Model",),
+    "keju.models.registry": ("ModelKind",),
     "keju.results.compare": ("Compared", "compare"),
     "keju.results.contamination": ("Contamination", "contamination"),
     "keju.results.gate": ("GateResult", "gate"),
@@ -197,6 +201,7 @@ _HOMES = {
     "keju.results.audit": ("Audit", "audit"),
     "keju.types": (
         "Answer",
+        "Fault",
         "Message",
         "Prompt",
         "Record",
