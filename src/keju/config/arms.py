@@ -223,22 +223,22 @@ class Sandbox(StrictSettings):
     processes: Count = 256
     """Processes and threads of an episode."""
     open_files: Count = 1024
-    """Of each process."""
+    """Open files of each process."""
     max_file_bytes: Bytes = GIB
-    """Of each file."""
+    """Bytes of each file."""
     max_work_bytes: Bytes = 4 * GIB
-    """Of the work folder; it is looked at every second or so, and above it the episode ends."""
+    """Bytes of the work folder, looked at every second or so; above it the episode ends."""
     scratch_bytes: Bytes = GIB // 2
-    """Of /tmp and of /dev/shm; they are memory."""
+    """Bytes of /tmp and of /dev/shm; they are memory."""
     cpu_seconds: Whole = 24 * 3600
-    """Of each process, over its whole life."""
+    """Seconds of CPU of each process, over its whole life."""
     cell_timeout: Seconds = 300.0
     start_timeout: Seconds = 60.0
-    """For a kernel to be ready."""
+    """Seconds for a kernel to be ready."""
     max_kernel_restarts: int = Field(default=1, ge=0, le=1000)
     """How often a kernel that died is started again in one episode."""
     max_cell_chars: Count = 20_000
-    """Output of one cell; the beginning and the end are kept."""
+    """Characters of the output of one cell; the beginning and the end are kept."""
 
     @field_validator("memory")
     @classmethod

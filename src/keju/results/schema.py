@@ -7,7 +7,7 @@ A key that may be absent has a default; one that may also be null has `UNSET`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, Literal
 
@@ -243,7 +243,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     arm: str = ""
     """Where the run has arms: with which tools, by the name of the arm."""
     tools: ToolStats | None = None
-    """How they were used."""
+    """How the tools of the arm were used."""
     difficulty: float | None = None
     """How hard its questions are, where that can be chosen; 1 is as published."""
     repeats: int = 1
@@ -423,7 +423,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     gained: tuple[str, ...] = ()
     """The questions of `arm_only`, up to `LISTED`."""
     lost: tuple[str, ...] = ()
-    flips: Sequence[Flip] = ()
+    flips: tuple[Flip, ...] = ()
     """All questions that score otherwise, where they were asked for."""
     notices: tuple[Notice, ...] = ()
     """What could mislead about the comparison."""
@@ -505,7 +505,7 @@ class EndpointUse(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     requests: int
     replies: int
     mean_seconds: float | None
-    """Of a reply."""
+    """Seconds of a reply, on average."""
     input_tokens: int
     cached_tokens: int
     cached_share: float | None

@@ -28,8 +28,6 @@ MOST_RUNS: Final = 6
 FLIPS: Final = 200
 """Questions each way that a page lists."""
 _KEPT: Final = 16
-_LONG: Final = 100_000
-"""Replies above which a comparison is the only one that is kept."""
 _ANSWER: Final = 60
 
 
@@ -50,13 +48,10 @@ class Comparing:
         found = self._found(runs) if comparable else None
         shown = shown_pairs(found.comparisons if found else (), labels)
         for each in shown["pairs"]:
-            pair: Comparison = each["pair"]
+            flips = each["pair"].flips
             each["flips"] = [
-                (title, many, _rows(pair, first(pair.flips, FLIPS), runs, labels))
-                for title, many, first in (
-                    ("view.gained", pair.arm_only, gained),
-                    ("view.lost", pair.base_only, lost),
-                )
+                (title, len(own), _rows(each["pair"], own, runs, labels))
+                for title, own in (("view.gained", gained(flips)), ("view.lost", lost(flips)))
             ]
         return pages.page(
             request,
@@ -73,7 +68,7 @@ class Comparing:
         """The comparison, kept until one of the runs grows."""
         key = tuple((run.name, run.index.generation, run.index.end) for run in runs)
         if key not in self._made:
-            if len(self._made) >= _KEPT or sum(run.total for run in runs) > _LONG:
+            if len(self._made) >= _KEPT:
                 self._made.clear()
             folders = [run.run.folder for run in runs]
             self._made[key] = compare(*folders, data_dir=self._pages.shelf.data_dir)
@@ -148,7 +143,7 @@ def _rows(
         own = (run, arm) if run in named else (runs[0].name, label)
         sides += [("run", own[0]), ("of", Part(pair.exam, own[1]).name)]
     rows = []
-    for flip in flips:
+    for flip in flips[:FLIPS]:
         read = (fmt.shorten(fmt.without_canary(own), _ANSWER) for own in answers(flip, labels))
         href = f"/compare/sample?{urlencode([*sides, ('id', flip.id)])}"
         rows.append(

@@ -1,0 +1,15 @@
+"""What the documentation is made with: reference pages from the code, ``llms.txt``, the site.
+
+    python -m handbook            writes docs/reference-*.md in both languages and llms.txt
+    make docs                     the same, and the site
+
+| file | makes |
+|---|---|
+| ``commands`` | ``reference-cli``, from the rows of options and the help in both languages |
+| ``settings`` | ``reference-configuration``, from the settings and the strings below their fields |
+| ``results`` | ``reference-results``, from the structs of ``results.json`` |
+| ``names`` | ``reference-python``, from the public names of ``keju`` |
+| ``chinese``, ``fields`` | nothing: Chinese of docstrings, and fields that have none |
+| ``navigation`` | ``llms.txt``, from ``mkdocs.yml`` and the lines of ``docs/index.md`` |
+| ``site`` | the site: what mkdocs is told beyond ``mkdocs.yml`` |
+"""

@@ -1,0 +1,104 @@
+"""Markdown of the reference pages, and the docstrings it is made of."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import cycle
+from typing import Any
+
+from handbook.chinese import TEXTS
+from handbook.fields import PLAIN
+from keju.messages import Language
+from keju.results.schema import LISTED, NO_GOLD
+
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
+SUFFIXES: dict[Language, str] = {"en": ".md", "zh": ".zh-CN.md"}
+NOTE = "<!-- Made from the code by `python -m handbook`: change the code, not this page. -->"
+
+# ``keju schema`` of reStructuredText, which is `keju schema` in Markdown.
+_LITERAL = re.compile(r"``(.+?)``")
+
+
+def opening(name: str, title: str, language: Language) -> list[str]:
+    """The first lines of a page: its title, and the way to the other language."""
+    other = f"[中文]({name}.zh-CN.md)" if language == "en" else f"[English]({name}.md)"
+    return [f"# {title}", "", other, "", NOTE, ""]
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table, and the empty line after it."""
+    lines = [_row(columns), "|" + "---|" * len(columns)]
+    return [*lines, *map(_row, rows), ""]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def code(text: str) -> str:
+    """A name, flag or value as it is typed."""
+    return f"`{text}`"
+
+
+def plain(text: str) -> str:
+    """A docstring as Markdown; what stands in angle brackets outside of code is no tag."""
+    parts = _LITERAL.sub(r"`\1`", text).split("`")
+    return "`".join(
+        part if is_code else part.replace("<", r"\<")
+        for part, is_code in zip(parts, cycle((False, True)), strict=False)
+    )
+
+
+def one_line(text: str) -> str:
+    """The same in one line, for a table."""
+    return plain(" ".join(text.split()))
+
+
+def in_language(text: str, language: Language) -> str:
+    """What stands in the code in English, in a language; KeyError where it has no Chinese."""
+    sentence = " ".join(text.split())
+    said = sentence if language == "en" or not sentence else TEXTS[sentence]
+    return plain(_for_files(said))
+
+
+def meaning(kind: type, name: str, language: Language) -> str:
+    """What a field means; KeyError where nobody says it."""
+    if text := field_docs(kind).get(name):
+        return in_language(text, language)
+    english, chinese = PLAIN.get(f"{kind.__name__}.{name}") or PLAIN[name]
+    return _for_files(english if language == "en" else chinese)
+
+
+def _for_files(text: str) -> str:
+    """What is said of Python, as it holds for JSON and YAML: None is null, a constant its value."""
+    for name, value in {"`LISTED`": str(LISTED), "`NO_GOLD`": f"`{NO_GOLD}`"}.items():
+        text = text.replace(name, value)
+    return re.sub(r"\bNone\b", "null", text)
+
+
+@cache
+def field_docs(kind: type[Any]) -> dict[str, str]:
+    """The string below each field of a class, those of its parents included."""
+    docs: dict[str, str] = {}
+    for parent in reversed(kind.__mro__):
+        if parent.__module__.startswith("keju"):
+            docs |= _own_docs(parent)
+    return docs
+
+
+def _own_docs(kind: type) -> dict[str, str]:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    (body,) = [node.body for node in tree.body if isinstance(node, ast.ClassDef)]
+    docs = {}
+    for node, after in zip(body, [*body[1:], None], strict=True):
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        docs[node.target.id] = ""
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            docs[node.target.id] = str(after.value.value)
+    return docs
