@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,7 +108,10 @@ def clean() -> dict[str, str]:
 class Raylets:
     """The nodes of the cluster, each a process with children."""
 
-    def __init__(self, python: str, nodes: int = 3) -> None:
+    def __init__(
+        self, python: str, nodes: int = 3, around: Mapping[str, str] | None = None
+    ) -> None:
+        """`around` is added to the environment of all nodes, and of commands that join them."""
         self.folder = Path(tempfile.mkdtemp(prefix="kr-", dir="/tmp"))
         (self.folder / "ray").mkdir()
         token = self.folder / "token"
@@ -120,6 +123,7 @@ class Raylets:
             "RAY_AUTH_TOKEN_PATH": str(token),
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
             "RAY_USAGE_STATS_ENABLED": "0",
+            **(around or {}),
         }
         script = Path(__file__).with_name("raylets.py")
         errors = (self.folder / "stderr").open("w")
