@@ -24,7 +24,7 @@ help:
 	@echo "make docs          the documentation as a site, in the folder site; a broken link fails"
 	@echo "make readers       how right readers are on labelled replies, Keju's and those of other tools"
 	@echo "make perf          measure Keju against bare loops, a peer and bounds"
-	@echo "make soak          attack Keju for a long time: odd endpoints, wrong inputs, kills; PARTS=kills for one part"
+	@echo "make soak          attack Keju for hours: odd endpoints, wrong inputs, kills, all of it at scale; PARTS=kills for one part"
 	@echo "make simulate      how often intervals hold the truth and tests find what is there, by simulation"
 	@echo "make clean         remove what the other targets made"
 

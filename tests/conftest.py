@@ -19,7 +19,7 @@ SLOW = (
     "models/test_embedded.py", "models/test_weights.py", "sources/test_data_command.py",
     "sources/test_pull.py", "sources/test_snapshots.py",
     "results/test_golds.py", "judges/test_stage.py", "test_kill.py", "test_perf.py", "cli/test_init.py",
-    "test_soak.py", "test_task.py", "results/test_verify.py",
+    "test_scale.py", "test_soak.py", "test_task.py", "results/test_verify.py",
     "solvers/sandbox/test_attempts.py", "solvers/sandbox/test_kernel.py",
 )  # fmt: skip
 """Files and folders that `make test-fast` leaves out, beside all tests of the complete data."""

@@ -12,6 +12,7 @@ import os
 import platform
 import re
 import secrets
+import shutil
 import time
 import weakref
 import zlib
@@ -53,8 +54,7 @@ def whole_file(path: Path, *, make_folder: bool = True) -> Iterator[BinaryIO]:
     parts that killed writers left behind are removed.
     WriteError says in one line why the file cannot be written.
     """
-    writer = f"{platform.node()}-{os.getpid()}"
-    part = path.with_name(f".{path.name}.{writer}-{secrets.token_hex(4)}{PART}")
+    part = _part_of(path)
     try:
         if make_folder:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,6 +74,44 @@ def whole_file(path: Path, *, make_folder: bool = True) -> Iterator[BinaryIO]:
             pass  # the folder itself cannot be used, which the first error said
 
 
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder of the same name elsewhere that takes the place of `path` once all is written.
+
+    `path` is an empty folder, or not there, and stays so where the block fails or is killed: a
+    command that makes a folder can be repeated. What killed ones left behind is removed.
+    WriteError says in one line why the folder cannot be written.
+    """
+    part = _part_of(path)
+    made = part / path.name
+    try:
+        with _told_of(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_leftovers(path)
+            made.mkdir(parents=True)
+        yield made
+        with _told_of(path):
+            made.replace(path)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def _told_of(path: Path) -> Iterator[None]:
+    """Make one line of why something cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        problem = error.strerror or error
+        raise WriteError("cli_cannot_write", place=path, problem=problem) from None
+
+
+def _part_of(path: Path) -> Path:
+    """Where something is written that is to take the place of `path`: a new name each time."""
+    writer = f"{platform.node()}-{os.getpid()}"
+    return path.with_name(f".{path.name}.{writer}-{secrets.token_hex(4)}{PART}")
+
+
 def _remove_leftovers(path: Path) -> None:
     """Remove the parts of `path` whose writers are gone from this computer, or older than a day."""
     start = f".{path.name}."
@@ -84,7 +122,10 @@ def _remove_leftovers(path: Path) -> None:
         with suppress(OSError):
             gone = host == platform.node() and rest.isdecimal() and not _runs(int(rest))
             if gone or entry.stat().st_mtime < time.time() - LONGEST_WRITING:
-                Path(entry.path).unlink()
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path)
+                else:
+                    Path(entry.path).unlink()
 
 
 def _runs(process: int) -> bool:

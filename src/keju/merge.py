@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from keju.config.load import of_run
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, recall
 from keju.errors import Notice, UsageError
-from keju.files import write_json
+from keju.files import whole_folder, write_json
 from keju.judges import judge_stage
 from keju.report.html import write_outputs
 from keju.results.summarise import build_results
@@ -27,6 +26,7 @@ def merge_runs(
 ) -> Finished:
     """Make one run of its parts in a folder that is not there yet; the parts stay as they are.
 
+    The folder is there when all is written: a command that was killed can be repeated.
     UsageError where they are not parts of one run, or where replies of theirs would not count.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -40,20 +40,16 @@ def merge_runs(
         jobs = make_jobs(graded)
         exams = exams_of(jobs)
         believed = [part.manifest.believed_from(exams) for part in parts]
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            joined = join(parts, folder)
-            with Journal(folder) as journal:
+        with whole_folder(folder) as made:
+            joined = join(parts, made)
+            with Journal(made) as journal:
                 manifest.benchmarks = exams
                 manifest.read_anew = journal.size if any(believed) else 0
-                write_json(folder / MANIFEST, manifest)
+                write_json(made / MANIFEST, manifest)
                 grader = judge if manifest.graded_by else None
-                file = ManifestFile(folder, config, exams, graded_by=grader)
+                file = ManifestFile(made, config, exams, graded_by=grader, home=folder)
                 notices = part_notices(parts, joined.doubled)
                 return _finished(graded, jobs, file, joined.damaged, notices, report=report)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
 
 
 def _finished(
@@ -86,4 +82,4 @@ def _finished(
     write_grades(folder, stage.grades if stage is not None else ())
     file.finish(complete=stop is None)
     write_outputs(Run(folder), results, requests, config.language, report=report)
-    return Finished(results, folder, resume_command(config, folder, stop), stop)
+    return Finished(results, file.home, resume_command(config, file.home, stop), stop)

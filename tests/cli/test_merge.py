@@ -20,6 +20,7 @@ from keju.runs.journal import FILE, Records
 from tests.cli.conftest import Keju, Ran
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import JUDGED, RIGHT, both
+from tests.support.killed import killed_in
 from tests.support.replies import Asked, Plan, draw
 from tests.test_kill import environment
 
@@ -109,6 +110,21 @@ def test_a_run_in_three_shards_is_the_plain_run(
     assert compared.code == 0
     again = sit("whole", *flags)
     assert (again.code, sit.endpoint.stats.requests) == (0, asked), "the merged run is complete"
+
+
+@pytest.mark.parametrize("place", ["write_json", "_finished", "write_outputs"])
+def test_a_merge_that_is_killed_leaves_nothing_and_can_be_repeated(
+    place: str, sit: Sit, keju: Keju
+) -> None:
+    parts = sit.parts("1/2", "2/2")
+    words = ("merge", *parts, "-o", "whole", "--json", "--no-report")
+    assert killed_in("keju.merge", place, *words) == 9
+    assert not (RUNS / "whole").exists()
+    assert "whole" not in keju("list", "runs", "--json").out
+    merged = keju(*words)
+    assert (merged.code, merged.err) == (0, "")
+    assert merged.json["folder"] == str(RUNS / "whole")
+    assert sorted(path.name for path in RUNS.iterdir()) == sorted([*parts, "whole"])
 
 
 def test_several_exams_and_more_parts_than_questions_of_one(sit: Sit, keju: Keju) -> None:

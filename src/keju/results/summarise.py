@@ -84,7 +84,7 @@ def build_results(
     price = file.manifest.price
     entries = [
         entry.with_notices([*notices, *_notices_of_solver(job, file)]).told_of(
-            command_name(file.path.parent)
+            command_name(file.home)
         )
         for job in jobs
         for entry in entries_of(
@@ -97,7 +97,7 @@ def build_results(
     ]
     return results_of(
         file.manifest,
-        file.path.parent,
+        file.home,
         jobs,
         entries,
         complete=stop is None,

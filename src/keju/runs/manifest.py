@@ -331,9 +331,14 @@ class ManifestFile(SessionLog):
         exams: Sequence[StoredExam],
         *,
         graded_by: JudgeConfig | None = None,
+        home: Path | None = None,
     ) -> None:
-        """`graded_by` is the judge whose verdicts count, where it is not that of `config`."""
+        """`graded_by` is the judge whose verdicts count, where it is not that of `config`.
+
+        `home` is where the folder will be once all is written, where that is elsewhere.
+        """
         self.path = folder / MANIFEST
+        self.home = home or folder
         self.before = Manifest.read(folder) if self.path.is_file() else None
         """What an earlier session wrote."""
         before = self.before or Manifest(created=now())

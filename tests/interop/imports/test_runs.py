@@ -13,6 +13,7 @@ import pytest
 from keju.runs.journal import Records
 from tests.cli.conftest import Keju
 from tests.interop.imports.conftest import DATA, FIXTURES, Import, exam_of
+from tests.support.killed import killed_in
 
 LOGS = [
     "evalscope", "lm-eval/bbh", "lm-eval/mmlu_pro", "lm-eval/ceval", "inspect/bbh.eval",
@@ -112,6 +113,17 @@ def test_the_table_shows_both_figures_and_the_rows_that_differ(keju: Keju) -> No
     assert "bbh: the tool and Keju differ on 4 rows" in ran.out
     assert "It follows at once. So the answer is (B)" in ran.out
     assert "wrote runs/r" in ran.out
+
+
+@pytest.mark.parametrize("place", ["ManifestFile", "write_outputs", "write_json"])
+def test_an_import_that_is_killed_leaves_nothing_and_can_be_repeated(
+    place: str, imported: Import, tmp_path: Path
+) -> None:
+    words = ("import", str(FIXTURES / "lm-eval/bbh"), "--data-dir", str(DATA), "--run-id", "r")
+    assert killed_in("keju.interop.imports.building", place, *words) == 9
+    assert not (tmp_path / "runs/r/manifest.json").exists()
+    assert imported("lm-eval/bbh")["folder"] == "runs/r"
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["r"]
 
 
 def test_a_run_that_exists_is_not_written_over(imported: Import, keju: Keju) -> None:

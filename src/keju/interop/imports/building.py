@@ -25,7 +25,7 @@ from keju.engine.cores import on_all_cores
 from keju.engine.job import Job, make_jobs
 from keju.engine.resume import JobRequests
 from keju.errors import DataError, Notice, UsageError, did_you_mean
-from keju.files import Spool, write_json
+from keju.files import Spool, whole_folder, write_json
 from keju.interop.imports.comparing import Comparison, Pair
 from keju.interop.imports.detect import is_log as is_log
 from keju.interop.imports.detect import read_log
@@ -249,17 +249,35 @@ def _write(
     report: bool,
 ) -> Imported:
     jobs = make_jobs(config)
-    by_name = {job.exam.benchmark: job for job in jobs}
     place = run_folder(config)
-    if not place.new:
+    if not place.new and any(place.path.iterdir()):
         raise UsageError("import_run_exists", path=place.path)
-    folder = place.path
+    try:
+        with whole_folder(place.path) as folder:
+            return _fill(folder, place.path, log, exams, strange, jobs, config, report)
+    except BaseException:
+        place.undo()
+        raise
+
+
+def _fill(
+    folder: Path,
+    home: Path,
+    log: Log,
+    exams: Sequence[_MatchedPart],
+    strange: Sequence[Mapping[str, str]],
+    jobs: Sequence[Job],
+    config: TaskConfig,
+    report: bool,
+) -> Imported:
+    """Write the run into a folder that will be at `home` once all is written."""
+    by_name = {job.exam.benchmark: job for job in jobs}
     digest = hashlib.sha256("".join(sorted(log.files.values())).encode()).hexdigest()
     compared: dict[str, dict[str, Any]] = {}
     requests = JobRequests(jobs)
     requests.fresh = True
     with Journal(folder) as journal:
-        file = ManifestFile(folder, config, [job.facts() for job in jobs])
+        file = ManifestFile(folder, config, [job.facts() for job in jobs], home=home)
         for each in exams:
             job = by_name.get(each.exam.benchmark)
             comparison = Comparison(each.part, job, each.exam)
@@ -281,7 +299,7 @@ def _write(
     document = {
         "schema": 1,
         "run": folder.name,
-        "folder": str(folder),
+        "folder": str(home),
         "tool": log.tool,
         "version": log.version,
         "model": log.model,
@@ -290,7 +308,7 @@ def _write(
         "unmatched": strange,
     }
     write_json(folder / COMPARISON, document)
-    return Imported(folder, document, results)
+    return Imported(home, document, results)
 
 
 def _losses(compared: Mapping[str, Any]) -> Iterator[Notice]:
