@@ -169,10 +169,12 @@ class Sitting:
             return ""  # it was done, or has to be resumed
         if ended.code == NOT_READY and _error_code(ended.out) in PASSING:
             return ""
-        sent = self._sent
-        expected = None
+        sent, expected = self._sent, None
         if sent is not None:
-            expected = -sent.signal if sent.signal == signal.SIGKILL else INTERRUPTED
+            late = ended.code == -sent.signal and _is_whole(ended.out)
+            # All was printed when the signal came: what is left is to end, by whatever means.
+            gone = sent.signal == signal.SIGKILL or late
+            expected = -sent.signal if gone else INTERRUPTED
         return "" if ended.code == expected else f"exit {ended.code}, not {expected}: {last}"
 
 
@@ -181,6 +183,14 @@ def _error_code(out: str) -> str:
         return str(json.loads(out)["error"]["code"])
     except (ValueError, KeyError, TypeError):
         return ""
+
+
+def _is_whole(out: str) -> bool:
+    """Whether results were printed, to the end."""
+    try:
+        return bool(json.loads(out)["complete"])
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def marked(mark: str) -> list[str]:
