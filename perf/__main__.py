@@ -17,6 +17,7 @@ NAMES = (
     "endpoints",
     "tools",
     "memory",
+    "million",
     "resume",
     "startup",
     "viewer",

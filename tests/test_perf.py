@@ -10,7 +10,7 @@ import pytest
 from perf import endpoints
 from perf.__main__ import NAMES
 from perf.measure import NotMeasured, alternate, in_child, run, within
-from perf.memory import anonymous_peak, write_questions
+from perf.million import LIMIT, commands, row, taken_by, write_questions
 from perf.resume import pick_up, store
 from perf.scaling import sit, slow_endpoint
 from perf.slots import FAST, REQUESTS, SLOW, ideal_seconds, latencies
@@ -102,6 +102,20 @@ def test_a_figure_above_its_limit_is_over() -> None:
 
 def test_the_anonymous_memory_of_a_command_is_read_off(tmp_path: Path) -> None:
     write_questions(tmp_path / "q.jsonl", 30)
-    assert 5 < anonymous_peak(["stats", str(tmp_path / "q.jsonl"), "--json"]) < 500
+    taken = taken_by(f"stats {tmp_path}/q.jsonl --json")
+    assert taken is not None
+    assert 5 < taken.peak < 500
+    assert taken.cpu > 0
     with pytest.raises(NotMeasured, match="keju stats ended with 2"):
-        anonymous_peak(["stats", str(tmp_path / "none.jsonl")])
+        taken_by(f"stats {tmp_path}/none.jsonl")
+
+
+def test_every_command_is_measured_on_questions_of_a_file(tmp_path: Path) -> None:
+    takings = dict(commands(tmp_path / "small", 40))
+    assert len(takings) == 14
+    for step, taken in takings.items():
+        shown = row(step, 40, (taken, taken, None), 0)
+        assert taken is not None
+        assert shown.ratio == taken.peak / LIMIT
+        assert shown.ok
+        assert "1.0x of a tenth" in shown.what
