@@ -169,7 +169,7 @@ class DigestTable:
         digests += digest
         slots[slot] = len(digests) // DIGEST
         if 3 * slots[slot] > 2 * len(slots):  # nearly full, and slow: begin a larger table
-            larger = DigestTable(size=4 * len(self))
+            larger = DigestTable(size=2 * len(self))
             for start in range(0, len(digests), DIGEST):
                 larger.add(bytes(digests[start : start + DIGEST]))
             self._slots, self._digests = larger._slots, larger._digests

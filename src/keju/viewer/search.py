@@ -24,7 +24,7 @@ from keju.runs.journal import FILE
 from keju.types import Record
 from keju.viewer.index import Details, Index
 
-_CHUNK: Final = 1 << 23
+_CHUNK: Final = 1 << 21
 PATIENCE: Final = 10.0
 """Seconds that a condition may take."""
 LONGEST_LINE: Final = 1 << 28
