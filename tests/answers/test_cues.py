@@ -7,6 +7,7 @@ import pytest
 from keju.answers.kinds import Choice, Number, Verdict
 from keju.answers.robust import RobustReader
 from keju.answers.wordings import ANSWER_COLON
+from keju.benchmarks.bbh.kinds import KIND_OF
 from keju.types import Sample
 
 DATES = ("03/11/2021", "03/12/2021", "02/25/2021", "03/11/2012", "03/10/2021")
@@ -94,3 +95,73 @@ def test_an_expression_is_no_verdict() -> None:
     reader = RobustReader(BOOL, strict=ANSWER_COLON)
     question = Sample(id="x", subset="s", index=0, text="?", target="")
     assert reader.read('The answer is "False or not True".', question).value is None
+
+
+SHAPES = ("circle", "kite", "line", "sector")
+ERRORS = ("Named Entities", "Dropped Content", "Facts")
+TIMES = ("9am to 10am", "6am to 7am", "5pm to 6pm")
+LAYERS = tuple(f"layer {number}" for number in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("reply", "choices", "label"),
+    [
+        # what is answered stands between the word and its verb
+        ("The answer to this challenge is (D) sector. I looked at all.", SHAPES, "D"),
+        ("I think the answer to the problem is C: sector.", SHAPES, "C"),
+        ("The answer to (D) is wrong, since it is open.", SHAPES, None),
+        # an option and its explanation
+        ("Dropped Content: A clause of the source is missing.", ERRORS, "B"),
+        ("Dropped Content: or perhaps Facts.", ERRORS, None),
+        # an option's text as a mere word
+        ("It has four commands.\n(4) L 42,12: Create a line from 42,12 to 42,12.", SHAPES, None),
+        ("It moves, and then it closes. So it draws a line from 1 to 2.", SHAPES, None),
+        # numbers that look like labels, and the form that was asked for
+        ("(i) is a true statement.", LAYERS, None),
+        ("The last line is 'ANSWER: [LETTER]', where [LETTER] is one of A,B,C.", SHAPES, None),
+        ("A: Let's think step by step. We refer to articles for help.", SHAPES, None),
+        # an option that begins a reply gives way to one that is announced; not to another task's
+        ("(B)\n\nStep 1: I look at the lines.\n\nSo, the correct answer is (C)", SHAPES, "C"),
+        ("B\n\nWhich one is round? ____\nA. tin\nB. salt\nAnswer: C", SHAPES, "B"),
+        ("#### D\n\nThe last line is given above.", SHAPES, "D"),
+        # loops and lists that break off
+        ("Borderline:\nBorderline:\nB", SHAPES, None),
+        ("A. circle\nB. kite\nC. line\nD. sector\n\nA. circ", SHAPES, None),
+        ("选A: circle\n选B: kite\n选C: line", SHAPES, None),
+    ],
+)
+def test_what_looks_like_an_answer(reply: str, choices: tuple[str, ...], label: str | None) -> None:
+    assert read(reply, choices) == label
+
+
+def test_a_word_of_the_question_is_no_hedge() -> None:
+    reader = RobustReader(Choice(), strict=ANSWER_COLON)
+    asked = "Between what times could she have gone to the pool?"
+    sample = Sample(id="x", subset="s", index=0, text=asked, target="A", choices=TIMES)
+    reply = "The only time when she could have gone there was 6am to 7am."
+    assert reader.read(reply, sample).value == "B"
+
+
+@pytest.mark.parametrize(
+    ("subset", "question", "reply", "value"),
+    [
+        ("formal_fallacies", "Valid or invalid?", "- valid", "valid"),
+        ("formal_fallacies", "Valid or invalid?", "- valid\n- invalid", None),
+        ("web_of_lies", "Bob says Amy lies. Does Amy lie?", "Bob says Amy lies.", None),
+        ("web_of_lies", "Bob lies. Does Amy tell?", "The answer is: Amy tells the truth.", "Yes"),
+        ("web_of_lies", "Bob lies. Does Amy tell?", "The answer is: Bob tells the truth.", None),
+        ("boolean_expressions", "not ( True ) is", "It is not True.", "False"),
+        ("boolean_expressions", "not ( True ) is", "Answer: True and True is False", None),
+        (
+            "sports_understanding",
+            "Plausible?",
+            "The sentence is not plausible because it is.",
+            "no",
+        ),
+        ("object_counting", "How many?", "The final result is 24, in a total of 10 steps.", "24"),
+    ],
+)
+def test_other_kinds(subset: str, question: str, reply: str, value: str | None) -> None:
+    reader = RobustReader(KIND_OF[subset], strict="So the answer is")
+    sample = Sample(id="x", subset=subset, index=0, text=question, target="")
+    assert reader.read(reply, sample).value == value

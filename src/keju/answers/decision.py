@@ -340,6 +340,8 @@ _FIRST_PART = re.compile(
 _NUMBERED = re.compile(r"[.)\n] ?\(?[2-9][.)、] ?[^\n]{0,12}\Z")
 # ` or, if activities count, `; `或者`: the next answer is offered beside the last.
 _OR = re.compile(r"[\s$})*,.](?:or|alternatively)\b[^.;\n。]*\Z|或[^。\n]*\Z", re.IGNORECASE)
+# `____`, `?`, `\nA. `: between two answers another question stands, with its options.
+_ANOTHER_TASK = re.compile(r"_{2,}|[?？]|\n[(\[]?A[)\].、]")
 _SIDE_BY_SIDE = 40
 """Two answers in a line with no more than this between them have no reasoning between them."""
 
@@ -383,6 +385,8 @@ def relation_of(
     """What makes of a later answer the text between it and the previous one."""
     begin, end = previous.end, later.start
     between = text[begin:end]
+    if not begin and previous.strict and not _ANOTHER_TASK.search(between):
+        return "corrected"  # an option that begins the reply, and then an announcement
     if between.strip().lower() in HARMLESS:
         return "corrected"  # a first line without any marker, and then an announcement
     if end - begin > 2 * _REACH:

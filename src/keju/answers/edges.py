@@ -27,8 +27,8 @@ from keju.types import Sample
 
 # `A: A: `: the cue with which a prompt ends, and which a reply repeats; not the `A:` of a list.
 _LEADING = re.compile(r"\s*+(?:A:\s++)++(?=\S)")
-# `So the answer`, `The correct answer`: what makes of an `A:` before it a cue.
-_ANNOUNCES = re.compile(r"(?:[Ss]o )?[Tt]he (?:final |correct )?answer\b")
+# `So the answer`, `The correct answer`, `Let's think`: what makes of an `A:` before it a cue.
+_ANNOUNCES = re.compile(r"(?:[Ss]o )?[Tt]he (?:final |correct )?answer\b|Let['’]s think\b")
 # `\n\nA:`, `\nQ:\nA:\n`: cues after which nothing came.
 _TRAILING = re.compile(r"(?:\s*\n[ \t]*[AQ]:)++\s*\Z")
 # `(C) 10/30/2019`, `D: red`: a first line of a label (1) and a text (2).
@@ -54,6 +54,14 @@ def without_cues(text: str, kind: Kind, sample: Sample) -> str:
         is_answer = kind.whole(line, sample) is not None and not _LABELLED.match(more)
         return rest if is_answer else text
     return rest
+
+
+def without_torn_letter(text: str) -> str:
+    """A loop without the one letter with which it breaks off: ``Borderline:\\nBorderline:\\nB``."""
+    before = text[:-1].rstrip()
+    *_, first, second = ("", "", *before[-2 * LONGEST_LINE :].split("\n"))
+    is_loop = first == second and second.startswith(text[-1]) and second[1:2].isalpha()
+    return before if is_loop else text
 
 
 def as_named(text: str, sample: Sample) -> Sample:
@@ -88,7 +96,7 @@ LONGEST_LINE = 300
 LABELLED = re.compile(r"[\s*(\[-]{0,5}([A-Z])(?:[)\].:、]|\Z)")
 _LABEL_ALONE = re.compile(r"\s*+[*(\[]{0,3}[A-Z][)\].:*]{0,3}[ \t]*+(?:\n|\Z)")
 # `Q1. `, `1) `: what may stand before a leading answer.
-_NUMBERED = re.compile(r"\s*+(?:(?:Q ?)?1[.):]\s)?")
+_NUMBERED = re.compile(r"\s*+(?:(?:Q ?)?1[.):]\s|#{1,4} )?")
 
 
 def leading_answer(

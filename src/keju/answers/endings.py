@@ -148,7 +148,7 @@ def last_verdict(
         return NO_ANSWER  # what it announces never came
     text = without_stub(text).rstrip()
     ended = ENDED.search(text) is not None
-    asked = set(_NAME.findall(question[question.rfind(".", 0, len(question) - 2) :]))
+    asked = _asked(question)
     sentences = last_sentences(text, 12)
     for number, sentence in enumerate(sentences):
         if len(sentence) > 2 * SHORT or (number and not ended):
@@ -261,10 +261,37 @@ def _phrase(
         for pattern, value in phrases
         for match in pattern.finditer(sentence)
         if not _ASKED.search(sentence[max(0, match.start() - 30) : match.start()])
+        and not _SAID_BY.search(sentence, 0, match.start())
     ]
     return max(found)[2] if found and (ended or max(found)[0] == len(sentence)) else None
 
 
+def phrase_of(
+    segment: str, phrases: Sequence[tuple[re.Pattern[str], str]], question: str
+) -> str | None:
+    """What an announced sentence says in a phrase: ``the answer is: Amy tells the truth.``"""
+    first = next(clauses(segment)).strip()
+    if len(first) > SHORT or _REPORTS.search(first) or _DENIED.search(first):
+        return None
+    asked = _asked(question)
+    if asked and not any(name in first for name in asked):
+        return None
+    return _phrase(first, phrases, ended=True)
+
+
+# `not that`, `one who should`: what an announcement denies or only says of somebody.
+_DENIED = re.compile(
+    r"\A\W*(?:not|unknown|unclear)\b|\b(?:should|would|could|can|might|who|that)\b", re.IGNORECASE
+)
+
+
+def _asked(question: str) -> set[str]:
+    """The names in the last sentence of a question."""
+    return set(_NAME.findall(question[question.rfind(".", 0, len(question) - 2) :]))
+
+
+# `Bob says `, before what is only reported: `Bob says Amy lies`.
+_SAID_BY = re.compile(r"\b(?:says?|said|claims?|claimed|states?)\b(?: that)?(?: [A-Z]\w+)?\s?\Z")
 _ASKED = re.compile(r"\b(?:whether|if|neither|nor|or)\b[^,]*\Z|是否|或", re.IGNORECASE)
 
 
@@ -325,6 +352,10 @@ def last_count(text: str) -> str | None:
         plain = _BESIDE_DIGITS.sub(" ", plain_numerals(sentence))
         if plain.count("(") > plain.count(")"):
             return None  # it breaks off inside an expression
+        if final := _FINAL_RESULT.search(plain):
+            first = next(iter(numbers_in(plain[final.end() :])), None)
+            if first and first.clear and not first.percent and first.start < 3:
+                return first.plain
         if behind := _IN_TOTAL.search(plain):
             return str(NUMBER_WORDS.get(behind[1].lower(), behind[1]))
         found = list((_COUNTS if number else _COUNTS_OR_EQUALS).finditer(plain))
@@ -342,6 +373,8 @@ def last_count(text: str) -> str | None:
     return None
 
 
+# `The final result is 24, and`, up to the number, whatever else is counted then.
+_FINAL_RESULT = re.compile(r"\bfinal (?:result|value|count|total|sum) (?:is|=):? ?", re.IGNORECASE)
 # `seven in total`, `7 instruments altogether.`
 _IN_TOTAL = re.compile(
     rf"(?<![\w.-])(-?\d+|{'|'.join(NUMBER_WORDS)})(?: [a-z]+){{0,3}},? (?:in total|altogether"

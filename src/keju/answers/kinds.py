@@ -16,6 +16,7 @@ from keju.answers.endings import (
     BRIEF,
     last_count,
     last_verdict,
+    phrase_of,
 )
 from keju.answers.labels import bare_label, read_label
 from keju.answers.numbers import (
@@ -27,7 +28,7 @@ from keju.answers.numbers import (
     plain_numerals,
     same_number,
 )
-from keju.answers.options import nearly_option, resembles
+from keju.answers.options import nearly_option, option_explained, resembles
 from keju.answers.plain import plainly_stated
 from keju.answers.segments import (
     AMBIGUOUS,
@@ -134,6 +135,8 @@ class Choice(Kind):
         """
         if len(text) > 2 * BRIEF:
             return None
+        if named := option_explained(text, sample.choices):
+            return named
         lines = {line.strip(" :") for line in text.split("\n")} - {""}
         if len(lines) == 1 and ". " not in (line := lines.pop()):
             return nearly_option(line, sample.choices)  # copied badly, perhaps again and again
@@ -326,10 +329,14 @@ def _last_number(text: str) -> str | None:
 
 # `**?`: the verdict is asked about.
 _QUESTION_MARK = re.compile(r"[*_\"'”’]{0,3}\?")
-# ` or not True`, ` and (`: the word begins an expression.
-_IN_EXPRESSION = re.compile(r"\s+(?:and|or)\s+(?:not\b|\()", re.IGNORECASE)
+# ` or not True`, ` and (`, ` and True is`: the word begins an expression.
+_IN_EXPRESSION = re.compile(
+    r"\s+(?:and|or)\s+(?:not\b|\(|(?:True|False)\b\W{0,2}(?:is|and|or|=))", re.IGNORECASE
+)
 # `. `, `, `, ` — `: what sets a leading verdict off from its reasons.
 _SET_OFF = re.compile(r"[*_\"'”’]{0,3}(?:[.,;:!。，：]|\s[-–—]|\s(?:because|since|as)\b)")
+# ` because it`: the reason of a verdict in a sentence.
+_REASON = re.compile(r",? (?:because|since)\b", re.IGNORECASE)
 # ` longer`: the word after `no`.
 _NEXT_WORD = re.compile(r"\s+([A-Za-z’']+)")
 _AFTER_NO = frozenset({
@@ -388,7 +395,8 @@ class Verdict(Kind):
             bare = bare[1:].lstrip(DRESSING)
         match = self._match_at(bare, 0)
         if match is None:
-            return NO_ANSWER
+            said = phrase_of(bare, self._phrases, sample.text) if self._phrases else None
+            return Statement(said) if said else NO_ANSWER
         value, end = self._values[match[1].lower()], match.end()
         if end == len(bare):
             return Statement(value)
@@ -417,6 +425,8 @@ class Verdict(Kind):
         if value := self._values.get(text.strip().lower()):
             return value
         bare = clean_segment(text)
+        if bare[:2] == "- ":  # the only item of a list
+            bare = bare[2:].lstrip(DRESSING)
         if self._sentence and (said := self._sentence.fullmatch(bare)):
             bare = said[1].replace(" an ", " ").replace(" a ", " ")
         match = self._pattern.fullmatch(bare.strip("[]() "))
@@ -427,7 +437,10 @@ class Verdict(Kind):
         is_set_off = match and _SET_OFF.match(sentence, match.end())
         if match and is_set_off:
             return self._values[match[1].lower()]
-        return self.whole(sentence, sample) if self._sentence else None
+        if self._sentence is None:
+            return None
+        reason = _REASON.search(sentence)
+        return self.whole(sentence[: reason.start()] if reason else sentence, sample)
 
     def plainly(self, text: str, sample: Sample) -> Statement:
         return last_verdict(

@@ -90,7 +90,10 @@ def mentions(sentence: str, sample: Sample) -> list[Mention]:
     letters = _LETTER_ZH if has_chinese(sentence) else _LETTER
     for pattern in (_LABEL, letters, _WEAK) if _MAY_BE_LABEL.search(sentence) else ():
         for match in pattern.finditer(sentence):
-            label = match[match.lastindex or 0].upper()
+            written = match[match.lastindex or 0]
+            label = written.upper()
+            if pattern is _LABEL and (written == "i" or f"({label.lower()})" in sample.text):
+                continue  # `(i)`, `(b)`: a number, or a part of the question
             start, end = match.span(pattern is not _LABEL)
             inside = any(each.start <= start and end <= each.end for each in found)
             if label in sample.labels and not inside:
@@ -139,7 +142,8 @@ _AFTER_LABEL = re.compile(
 # After an option's text: ` diagonals.`, ` (A)`, `, which`, `账户。`; not ` is`, ` stores DNA of`.
 _AFTER_TEXT = re.compile(
     r"[\s*_\"'”’」》)$]*(?:\Z|[.。!,，;:：(—–]"
-    r"|(?:here|because|since|as|which|so|in|at|for|per|by|when|with|of|from|under|on|instead)\b"
+    r"|(?:here|because|since|as|which|so|instead)\b"
+    r"|(in|at|for|per|by|when|with|of|from|under|on)\b"
     r"|(?:(?!is|are|was|were|has|have|can|does)[a-z]+ ?){1,3}[\s*_.!]*\Z"
     r"|[\u4e00-\u9fff]{1,6}[。!,，*]|因为|而)",
     re.IGNORECASE,
@@ -210,16 +214,31 @@ def _named(sentence: str, sample: Sample) -> _Named:
             denied = was_denied or wrong  # what is said of the one is said of the other
             if not denied:
                 kept, is_open = [], True
-        elif _OPEN.search(clause) or (kept and _EQUALLY.search(sentence, mention.end)):
+        elif _said(_OPEN, clause, sample, 4) or (kept and _EQUALLY.search(sentence, mention.end)):
             is_open = True
         elif _CONCEDES.search(clause) or denied:
             continue
-        elif mention.weak or HEDGES.search(clause) or not _is_answer(sentence, mention, sample):
+        elif (
+            mention.weak
+            or _said(HEDGES, clause, sample, 1)
+            or not _is_answer(sentence, mention, sample)
+        ):
             discussed.append(mention)
         else:
             is_open = False
             kept.append(mention)
     return _Named(tuple(kept), tuple(discussed), is_open)
+
+
+def _said(pattern: re.Pattern[str], clause: str, sample: Sample, more: int) -> bool:
+    """Whether a clause says what a pattern matches, other than in the question's own words.
+
+    By those it is known with some characters `more`.
+    """
+    return any(
+        clause[match.start() : match.end() + more] not in sample.text
+        for match in pattern.finditer(clause)
+    )
 
 
 # Before an option that is only looked at: `I looked at (A) and then at `.
@@ -245,7 +264,19 @@ def _is_answer(sentence: str, mention: Mention, sample: Sample) -> bool:
     begins = _BEGINS.fullmatch(_COMMA.split(sentence[: mention.start])[-1])
     if begins and sentence[mention.end] not in _ENDS_CLAUSE:
         return False  # the subject of a clause: `The nucleus stores`
-    return _AFTER_TEXT.match(sentence, mention.end) is not None
+    after = _AFTER_TEXT.match(sentence, mention.end)
+    if after and after[1] and not _NAMES.search(sentence, 0, mention.start):
+        return False  # `Create a line from 5 to 6`
+    return after is not None
+
+
+# Before an option's text that more follows: `is a `, `called the `, `= `; `是`.
+_NAMES = re.compile(
+    r"(?:\b(?:is|are|was|were|be|been|equals?|gives?|get|becomes?|remains?|called|namely|by|as|to|in"
+    r"|into|at|with|from|for|on|so|thus|therefore|hence)\b|[:：=≈,，是为即])"
+    r"[\s*_\"“$]*(?:(?:the|an?|about|approximately|roughly|exactly|likely|probably)\s++)*\Z|\A\W*\Z",
+    re.IGNORECASE,
+)
 
 
 # A part of every English match of `SUPPOSES`, in small letters; quicker to find than a pattern.

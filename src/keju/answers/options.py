@@ -290,12 +290,20 @@ def paraphrased(sentence: str, choices: Sequence[str]) -> str | None:
     return fits[0] if len(fits) == 1 else None
 
 
-def without_half_option(text: str, choices: Sequence[str]) -> str:
-    """`text` without a last line that broke off in the middle of one option's text."""
+# `A. `, `(B) `: a line that begins with a label.
+_LABEL = re.compile(r"[(\[]?[A-Z][)\].:、]{1,2}\s++")
+
+
+def without_half_option(text: str, choices: Sequence[str], *, labelled: bool = False) -> str:
+    """`text` without a last line that broke off in the middle of one option's text.
+
+    With `labelled` its label may stand before it.
+    """
     begin = text.rfind("\n") + 1
     if len(text) - begin > LONGEST_SPELT:
         return text
-    half = plain_text(text[begin:])
+    label = _LABEL.match(text, begin) if labelled else None
+    half = plain_text(text[label.end() if label else begin :])
     is_half = len(half) >= LEAST_PART and sum(
         option.startswith(half) and option != half for option in option_texts(tuple(choices)).plain
     )
@@ -415,6 +423,22 @@ def _goes_on(sentence: str, end: int, text: str) -> bool:
     if beside in (".", "-") and not further.isdigit():
         return False  # the full stop of `is 20.`
     return _in_word(beside, text[-1])
+
+
+# What sets an option apart from what is said of it: `: `, ` (`.
+_EXPLAINED = re.compile(r"(?::\s|\s\()(?=\S)")
+
+
+def option_explained(text: str, choices: Sequence[str]) -> str | None:
+    """The option that a text begins with and then explains, where it names no other.
+
+    ``Dropped Content: A clause is missing.``, ``The Burrowers (action, 1993)``.
+    """
+    line = text.strip().partition("\n")[0].removeprefix("- ")
+    end = _EXPLAINED.search(line)
+    if end is None or not (label := option_by_text(line[: end.start()], choices)):
+        return None
+    return label if set(labels_of_texts(text, choices)) <= {label} else None
 
 
 def names_any(text: str, choices: Sequence[str]) -> bool:

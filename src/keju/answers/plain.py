@@ -22,7 +22,7 @@ from keju.answers.endings import (
 from keju.answers.labels import read_label
 from keju.answers.mentions import concluded, mentions, supposes
 from keju.answers.options import labels_of_texts, names_any, paraphrased, without_half_option
-from keju.answers.segments import DRESSING, NO_LABEL, Statement
+from keju.answers.segments import AMBIGUOUS, DRESSING, NO_LABEL, Statement
 from keju.types import Sample
 
 TAIL = 1600
@@ -34,6 +34,8 @@ _BEGINNING = re.compile(r"[.\n。;]\s?")
 # The `not ` of `I have not double-checked`.
 _NEVER_DONE = re.compile(r"(?:\bnot|n[’']t|没有?|未) ?\Z")
 _LETTER = re.compile(r"[A-J](?![A-Za-z0-9])")
+# `'ANSWER: [LETTER]', where [LETTER] is one of A, B.`: the form that was asked for.
+_FORM = re.compile(r"[^.。\n]*+\[LETTER\][^.。\n]*+[.。]?")
 # `A. A.D.A`: nothing but labels.
 _ONLY_LABELS = re.compile(r"\s*+(?:[A-Z][.,;:)\s]++)*+[A-Z]?[.,;:)\s]*+")
 
@@ -160,7 +162,7 @@ def plainly_stated(text: str, sample: Sample) -> Statement:
         return NO_LABEL  # a row that lost its options: whatever is named may be another
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text) and len(set(_LETTER.findall(text))) > 1:
         return NO_LABEL
-    text = without_stub(text)
+    text = without_stub(_FORM.sub("", text) if "[LETTER]" in text else text)
     if text[-2:-1] in ("(", "[") and text[-1:].isupper():  # a label that broke off says nothing
         text = text[:-2].rstrip()
     if not _ENDED.search(text[-8:].rstrip()):
@@ -203,6 +205,8 @@ def _leaning(text: str, sample: Sample, chinese: bool) -> Statement:
         for match in matches
         if (statement := _after(text, match, sample, match.re is _LEANS_ZH)) != NO_LABEL
     )
+    if len({statement for _, statement in found}) > 2:
+        return AMBIGUOUS  # `选A: …`, `选B: …`, `选C: …`: a list
     return found[-1][1] if found else NO_LABEL
 
 

@@ -26,10 +26,11 @@ from keju.answers.edges import (
     leading_answer,
     leading_sentence,
     without_cues,
+    without_torn_letter,
 )
 from keju.answers.endings import CJK
 from keju.answers.kinds import Kind
-from keju.answers.options import echoes_options, flatten_options
+from keju.answers.options import echoes_options, flatten_options, without_half_option
 from keju.answers.reader import Reader
 from keju.answers.segments import (
     AMBIGUOUS,
@@ -84,7 +85,7 @@ class RobustReader(Reader):
     """
 
     name = "robust"
-    version = 4
+    version = 5
     scores_cut = False
 
     def __init__(
@@ -146,6 +147,8 @@ class RobustReader(Reader):
             text = normal_chinese(text)
         if ":" in text and (":" in text[:4] or ":" in text[-4:]):
             text = without_cues(text, self._kind_of(sample), sample)
+        if text[-2:-1] == "\n" and text[-1].isalpha():
+            text = without_torn_letter(text)
         if sample.choices and "\n" in "".join(sample.choices):
             text, flat = flatten_options(text, sample.choices)
             sample = msgspec.structs.replace(sample, choices=flat)
@@ -264,6 +267,7 @@ class RobustReader(Reader):
             return Answer(value, "tolerant", signs=signs)
         leading = None if "echoed_options" in signs else leading_sentence(text, kind, sample)
         if "echoed_options" in signs:
+            text = without_half_option(text, sample.choices, labelled=True)
             lines = (
                 line for line in text.split("\n") if not kind.whole(line.lstrip("-•* "), sample)
             )

@@ -27,6 +27,11 @@ _ANSWER = (
     r"(?<!(?i:no answer))(?<!(?i:if the answer))(?<!(?i:whether the answer))"
     r"(?i: (?:choice|option|letter))?"
 )
+# ` to this question`, ` to the whole problem`: what is answered.
+_TO = (
+    r"(?: to (?:this|the)(?: [\w-]{1,20}){0,3}? (?:question|problem|challenge|task|puzzle|exercise)"
+    r"(?= (?:is|would be|should be)\b))?"
+)
 # `orrect option` after `c`: `correct option`, `Correct choice`; not `incorrect option`.
 _CORRECT = r"(?<=\b[cC])(?i:orrect (?:option|choice|response|letter))"
 # The word alone at the beginning of a line: `Answer`, `# Final answer`, `**The correct answer`.
@@ -46,7 +51,7 @@ _SAYS = (
 _HEDGE = (
     r"(?:[\s*_]*+(?i:therefore|thus|hence|then|clearly|simply|likely|probably|most likely)\b,?)?"
 )
-_ENGLISH = rf"(?:{_ANSWER}|{_CORRECT}){_SAYS}{_HEDGE}(?:[\s*_]*+[:：])?"
+_ENGLISH = rf"(?:{_ANSWER}{_TO}|{_CORRECT}){_SAYS}{_HEDGE}(?:[\s*_]*+[:：])?"
 # `答案显然是`: what may stand between `答案` and `是` without changing it.
 _EMPHASIS = r"(?:应[该当]?|就|显然|明显|无疑|当然|自然|肯定|一定|只能){0,2}+"
 # `案` after `答`: `答案是`, `答案应该选：`; not `非答案是`.

@@ -69,6 +69,7 @@ _ONE_BRACKET = re.compile(r"\([^()]*\)")
 BOOL = Verdict(
     {"true": "True", "false": "False"},
     equations=True,
+    phrases={r"\b(?:it|this|(?:expression|statement|result)) is not true\b(?! that)": "False"},
     sentence=re.compile(r"(?:(?:True|False|and|or|not|[()])\s?)+ is (True|False)", re.IGNORECASE),
 )
 YES_NO = Verdict(
