@@ -104,6 +104,20 @@ def test_questions_that_all_runs_fail_alike_are_told(keju: Keju, tmp_path: Path)
     assert f"{len(shared) - SHARED} more" in told
 
 
+def test_predictions_stand_beside_a_run_also_where_no_question_is_left(keju: Keju) -> None:
+    words = ("--model", "scripted", "--datasets", "demo", "--limit", "1", "--run-id", "guess")
+    assert keju("eval", *words, "-q").code == 0
+    rows = [
+        json.loads(line)
+        for line in keju("export", "guess", "--format", "jsonl").out.split("\n")
+        if line
+    ]
+    right = [{"id": row["id"], "output": f"So the answer is {row['target']}."} for row in rows]
+    Path("right.jsonl").write_text("".join(json.dumps(row) + "\n" for row in right))
+    ran = keju("audit", "guess", "--beside", "right.jsonl", "--beside", "right.jsonl", "--json")
+    assert (ran.code, ran.json["failed_by_all"]) == (0, 0)
+
+
 def test_an_audit_is_there_in_python_and_in_chinese(
     keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ on, or that holds no answer, is listed under its likely cause (`keju.results.cau
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 
 import msgspec
@@ -230,8 +230,9 @@ def audit(
     missing = sum(job.units - job.tallies[0].done for job in jobs)
     notices += damage_notices(stored.damaged, missing)
     failed = _failures(jobs) if beside else {}
+    names = {job.exam.benchmark for job in jobs}
     for source in beside:
-        failed = _failures_beside(source, failed, data_dir, work_dir)
+        failed = _failures_beside(_sittings(source, names, data_dir, work_dir), failed)
     return Audit(
         run=stored.id,
         model=stored.manifest.model,
@@ -518,12 +519,10 @@ def _failures(jobs: Sequence[Job]) -> Failures:
     return {key: answers for key, answers in failed.items() if key not in right}
 
 
-def _failures_beside(
-    source: Source, failed: Failures, data_dir: str | None, work_dir: str | None
-) -> Failures:
+def _failures_beside(sittings: Iterable[Sitting], failed: Failures) -> Failures:
     """Those of the failed questions that another run, log or file of predictions fails as well."""
     left: Failures = {}
-    for sitting in _sittings(source, {exam for exam, _ in failed}, data_dir, work_dir):
+    for sitting in sittings:
         for item in sitting:
             key = (sitting.exam.benchmark, item.id)
             if key in failed and item.score is not None and item.score < PASS:
@@ -532,7 +531,7 @@ def _failures_beside(
 
 
 def _sittings(
-    source: Source, exams: set[str], data_dir: str | None, work_dir: str | None
+    source: Source, exams: Collection[str], data_dir: str | None, work_dir: str | None
 ) -> list[Sitting]:
     """The sittings of a source; predictions are of the one exam that is looked at."""
     try:
@@ -540,7 +539,8 @@ def _sittings(
     except UsageError as error:
         if error.notice.code != "sitting_needs_exam" or len(exams) != 1:
             raise
-        return sittings_of(source, datasets=exams.pop(), data_dir=data_dir, work_dir=work_dir)
+        (name,) = exams
+        return sittings_of(source, datasets=name, data_dir=data_dir, work_dir=work_dir)
 
 
 def _answers(value: str | None) -> set[str]:
