@@ -161,6 +161,8 @@ class Stage:
                 self.run(name)
         if self.page in PREPARED:
             PREPARED[self.page](self)
+        if re.search(r"\bRUN\b", text):
+            self.run("tuesday", "RUN")
         for block in blocks:
             if block.file and block.kind in ("yaml", "python"):
                 self.write(block.file, block)
@@ -345,11 +347,12 @@ PREPARED: dict[str, Callable[[Stage], None]] = {
     "anthropic": _task,
     "audit": _predictions,
     "bridges": _log_of_lm_eval,
+    "ceval": _unlimited,  # a submission has all questions
     "clusters": _task,
     "compare": _sources,
     "custom-exams": _capitals,
     "endpoints": _exam,
-    "exports": _unlimited,  # a submission has all questions
+    "exports": _unlimited,
     "fresh": lambda stage: stage.run("curve", "RUN"),
     "judges": _graded,
     "local-models": _weights,

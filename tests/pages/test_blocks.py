@@ -73,13 +73,16 @@ def test_the_command_line_takes_every_command(page: Path) -> None:
                 read(words)
 
 
-RUN_ELSEWHERE = {"python": "tests/test_docs.py"}
-"""Pages whose code other tests run, since they look at what comes of it."""
+NOT_RUN = {
+    "python": "tests/test_docs.py runs it, and looks at what comes of it",
+    "reference-python": "signatures, made from the code",
+}
+"""Pages whose code is not run here, and why."""
 
 
 def runnable(page: Path) -> list[Block]:
     """The blocks of a page that can run here."""
-    if page.name.partition(".")[0] in RUN_ELSEWHERE:
+    if page.name.partition(".")[0] in NOT_RUN:
         return []
     kinds = ("bash", "console", "python", "yaml")
     return [b for b in blocks_of(page) if b.kind in kinds and b.outside is None]
