@@ -373,6 +373,26 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((1, int(p), "") if p.isdecimal() else (0, 0, p) for p in parts if p)
 
 
+class Made(Sequence[Stored], Generic[Stored]):
+    """What a function makes of the items of a sequence, each when it is looked at."""
+
+    def __init__(self, items: Sequence[Any], make: Callable[[Any], Stored]) -> None:
+        self._items = items
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> Stored: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Stored]: ...
+    def __getitem__(self, index: int | slice) -> Stored | list[Stored]:
+        if isinstance(index, slice):
+            return [self._make(item) for item in self._items[index]]
+        return self._make(self._items[index])
+
+
 class Spool(Sequence[Stored], Generic[Stored]):
     """Things of one kind in a temporary file of this process: eight bytes of memory each.
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import random
+from array import array
 from collections import Counter
 from pathlib import Path
 
@@ -8,8 +10,8 @@ import pytest
 from keju.errors import UsageError
 from keju.runs.run import Run
 from keju.types import Fault, Reply
-from keju.viewer.filters import Selection, find
-from keju.viewer.index import Details, Index, Part
+from keju.viewer.filters import Selection, Sort, find, in_order
+from keju.viewer.index import Details, Index, Keys, Lines, Part
 from keju.viewer.search import holding, matching
 from tests.viewer.runs import HOSTILE, acting, add, mixed, record, torn, write
 
@@ -25,7 +27,13 @@ def as_the_run_says(folder: Path) -> dict[str, int]:
     return dict(Counter(r.readings[0].score.outcome for _, r in Run(folder).answers()))
 
 
-def test_the_index_counts_what_the_rule_of_runs_counts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("few", [0, 45, 1 << 17])
+def test_the_index_counts_what_the_rule_of_runs_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """However the keys are numbered: by a table from the first on, after some, by a dictionary."""
+    monkeypatch.setattr("keju.viewer.index.FEW_KEYS", few)
+    monkeypatch.setattr("keju.viewer.index._BATCH", 4000)
     lost = Reply(error=Fault("timeout", "no answer"))
     records = [
         *mixed(40),
@@ -189,3 +197,46 @@ def test_a_condition_that_takes_too_long_is_stopped(
     endless = "(select sum(a.range * b.range) from range(10000000) a, range(10000000) b) > 0"
     with pytest.raises(UsageError, match="was stopped"):
         chosen(folder, where=endless)
+
+
+def test_keys_are_numbered_as_a_dictionary_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keju.viewer.index.FEW_KEYS", 50)
+    draw = random.Random(3)
+    keys, known = Keys(), dict[int, int]()
+    for _ in range(60):
+        batch = [draw.choice((hash(("k", draw.randrange(3000))), -1)) for _ in range(9)]
+        if draw.random() < 0.5:
+            batch = [hash(("new", draw.random())) for _ in range(9)]
+        fresh = len({*batch} - known.keys()) == len(batch)
+        assert keys.begin(batch) == fresh
+        for key in batch:
+            assert keys.add(key) == known.setdefault(key, len(known))
+    assert len(keys) == len(known) > 100
+    assert all(keys.find(key) == number for key, number in known.items())
+    assert keys.find(hash("nowhere")) == -1
+
+
+@pytest.mark.parametrize(
+    "starts", [[], [0, 10, 20, 30], [0, 90, 20, 30, 80, 50], [5, 4, 3], [70, 10, 20, 60]]
+)
+def test_lines_are_found_where_replies_took_the_place_of_others(starts: list[int]) -> None:
+    lines = Lines(array("q", starts))
+    for place in range(100):
+        assert lines.find(place) == (starts.index(place) if place in starts else -1)
+
+
+@pytest.mark.parametrize("sort", ["exam", "slowest", "longest", "tokens"])
+def test_pieces_of_an_order_make_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: Sort
+) -> None:
+    index, details = Index(write(tmp_path / "r", mixed(60))), Details({})
+    index.refresh()
+    details.refresh(index)
+    chosen = Selection(sort=sort)
+    whole = list(in_order(chosen, index, range(len(index)), details))
+    monkeypatch.setattr("keju.viewer.filters.PIECE", 7)
+    assert list(in_order(chosen, index, range(len(index)), details)) == whole
+    if sort == "slowest":
+        assert whole == sorted(range(60), key=lambda n: -details.seconds[n])
+    if sort == "longest":
+        assert whole == sorted(range(60), key=lambda n: -details.length[n])

@@ -210,25 +210,36 @@ class Ledger:
     """Tokens by unit, so that what two arms take can be compared question by question."""
 
     def __init__(self, units: int) -> None:
-        self._counts = {name: array("d", [0.0]) * units for name in COUNTED}
+        self._units = units
+        self._counts: dict[str, array[int] | array[float]] = {}
+        """By name, where any reply took some: whole numbers, or floats where one is too large."""
 
     def enter(self, unit: int, usage: Usage) -> None:
         """Note what a unit's reply took; a later reply of it replaces that."""
-        for name, counts in self._counts.items():
-            counts[unit] = getattr(usage, name)
+        for name in COUNTED:
+            taken, counts = getattr(usage, name), self._counts.get(name)
+            if counts is None:
+                if not taken:
+                    continue
+                counts = self._counts[name] = array("I", bytes(4 * self._units))
+            try:
+                counts[unit] = taken
+            except OverflowError:
+                self._counts[name] = larger = array("d", counts)
+                larger[unit] = taken
 
     def tokens(self, unit: int) -> float:
         """Input and output tokens."""
-        return self._counts["input"][unit] + self._counts["output"][unit]
+        return self.of(unit, "input") + self.of(unit, "output")
 
     def of(self, unit: int, name: str) -> float:
         """One of the `COUNTED`."""
-        return self._counts[name][unit]
+        counts = self._counts.get(name)
+        return float(counts[unit]) if counts is not None else 0.0
 
     def cost(self, unit: int, price: Price) -> float:
         """Money."""
-        counts = {name: int(counts[unit]) for name, counts in self._counts.items()}
-        return cost_of(Usage(**counts), price)
+        return cost_of(Usage(**{name: int(self.of(unit, name)) for name in COUNTED}), price)
 
 
 class Amounts(NamedTuple):

@@ -66,12 +66,19 @@ class JobRequests(Requests):
     @cached_property
     def by_key(self) -> DigestTable:
         """The numbers of the requests by key."""
-        return DigestTable(
+        digests = (
             key_digest(job.exam.benchmark, sample.id, job.arm, epoch)
             for job in self.jobs
             for sample in job.exam.samples
             for epoch in range(job.epochs)
         )
+        return DigestTable(digests, size=self._starts[-1])
+
+    def forget(self) -> None:
+        """Let go of the tables, which are made again where they are needed."""
+        self._targets = array("I")
+        for table in ("by_hash", "by_key"):
+            self.__dict__.pop(table, None)
 
     def place(self, number: int) -> tuple[int, int]:
         """The position of the job, and its unit, that a request is of."""

@@ -9,11 +9,12 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import msgspec
 
 from keju.benchmarks.grading import EXACT, PASS
+from keju.files import Spool
 from keju.types import (
     ALL_OUTCOMES,
     LABELS,
@@ -30,11 +31,52 @@ from keju.types import (
     counted_outcomes,
 )
 
+KEPT_ANSWERS = 4096
+"""Different answers that are kept in memory."""
 PENDING = 255
 """The outcome byte of a unit that has no record yet."""
 
 CODE: dict[Outcome, int] = {outcome: code for code, outcome in enumerate(ALL_OUTCOMES)}
 SIGN_BITS: dict[Sign, int] = {sign: 1 << place for place, sign in enumerate(SIGNS)}
+
+
+class Answers(Sequence[str | None]):
+    """What was read, by unit: four bytes each, since most answers are one of few labels.
+
+    The first few different texts are kept; others lie in a temporary file.
+    """
+
+    def __init__(self, units: int) -> None:
+        self._numbers = array("I", bytes(4 * units))
+        self._known: dict[str | None, int] = {None: 0}
+        self._texts: list[str | None] = [None]
+        self._others: Spool[str] = Spool(str)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, unit: int) -> str | None: ...
+    @overload
+    def __getitem__(self, unit: slice) -> list[str | None]: ...
+    def __getitem__(self, unit: int | slice) -> str | list[str | None] | None:
+        if isinstance(unit, slice):
+            return [self[each] for each in range(*unit.indices(len(self)))]
+        number = self._numbers[unit]
+        if number < KEPT_ANSWERS:
+            return self._texts[number]
+        return self._others[number - KEPT_ANSWERS]
+
+    def __setitem__(self, unit: int, answer: str | None) -> None:
+        number = self._known.get(answer, -1)
+        if number < 0 and len(self._texts) < KEPT_ANSWERS:
+            number = self._known[answer] = len(self._texts)
+            self._texts.append(answer)
+        elif number < 0:
+            assert answer is not None
+            number = KEPT_ANSWERS + len(self._others)
+            self._others.append(answer)
+        self._numbers[unit] = number
 
 
 class Tally:
@@ -49,14 +91,14 @@ class Tally:
         self.epochs = epochs
         self.outcomes = bytearray([PENDING]) * (samples * epochs)
         self.values = array("f", [0.0]) * (samples * epochs)
-        self.answers: list[str | None] | None = None
+        self.answers: Answers | None = None
         """What was read, by unit; kept only where votes or predictions are needed.
 
         A label is that of the exam's own sample, so that equal labels mean equal options even
         where repeats of an item showed them in different orders (see `in_own_order`).
         """
         if keep_answers:
-            self.answers = [None] * (samples * epochs)
+            self.answers = Answers(samples * epochs)
         self.counts = [0] * len(ALL_OUTCOMES)
         self.total = 0.0
         """Sum of the values of all units."""

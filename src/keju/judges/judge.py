@@ -191,8 +191,10 @@ class Judge(Solver):
     def votes(self, place: int) -> list[list[str | None]]:
         """The verdicts on each answer of one exam, one for each repeat."""
         job = self.jobs[place]
-        verdicts = job.tallies[0].answers or []
-        return [verdicts[unit : unit + job.epochs] for unit in range(0, job.units, job.epochs)]
+        verdicts: Sequence[str | None] = job.tallies[0].answers or ()
+        return [
+            list(verdicts[unit : unit + job.epochs]) for unit in range(0, job.units, job.epochs)
+        ]
 
     def verdicts(self, place: int) -> list[str | None]:
         """What its verdicts on each answer of one exam come to."""

@@ -105,15 +105,15 @@ def _flips(screen: Screen, pair: Comparison, labels: Labels, most: int) -> None:
     """The first questions gained and lost, with both answers."""
     if not pair.flips:
         return
-    gained, lost = words.gained(pair.flips), words.lost(pair.flips)
+    gained, lost = words.gained(pair.flips, most), words.lost(pair.flips, most)
     columns = [labels(f"compare.{n}") for n in ("question", "change", "target", "base_answer")]
     rows: list[list[Cell]] = []
-    for flip in (*gained[:most], *lost[:most]):
+    for flip in (*gained, *lost):
         change = labels("compare.gain" if flip.arm > flip.base else "compare.loss")
         read = (shorten(text, _ANSWER_WIDTH) for text in words.answers(flip, labels))
         rows.append([flip.id, change, shorten(flip.target, _ANSWER_WIDTH), *read])
-    key = "compare.flips" if max(len(gained), len(lost)) > most else "compare.flips_all"
-    values = {"pair": pair_title(pair, labels), "gained": len(gained), "lost": len(lost)}
+    key = "compare.flips" if max(pair.arm_only, pair.base_only) > most else "compare.flips_all"
+    values = {"pair": pair_title(pair, labels), "gained": pair.arm_only, "lost": pair.base_only}
     title = labels(key, **values, shown=most)
     screen.table([*columns, labels("compare.arm_answer")], rows, title=title)
     screen.line()

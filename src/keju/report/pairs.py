@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 from keju.report.format import UNKNOWN, Labels, count
@@ -40,14 +41,14 @@ def p_value(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.3g}"
 
 
-def gained(flips: Iterable[Flip]) -> list[Flip]:
-    """The questions that score more than in the base."""
-    return [flip for flip in flips if flip.arm > flip.base]
+def gained(flips: Iterable[Flip], most: int) -> list[Flip]:
+    """The first questions that score more than in the base."""
+    return list(islice((flip for flip in flips if flip.arm > flip.base), most))
 
 
-def lost(flips: Iterable[Flip]) -> list[Flip]:
-    """The questions that score less than in the base."""
-    return [flip for flip in flips if flip.arm < flip.base]
+def lost(flips: Iterable[Flip], most: int) -> list[Flip]:
+    """The first questions that score less than in the base."""
+    return list(islice((flip for flip in flips if flip.arm < flip.base), most))
 
 
 def answers(flip: Flip, labels: Labels) -> tuple[str, str]:

@@ -10,10 +10,11 @@ comparable at all is asked first; those that are not are shown side by side, and
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain, combinations
+from itertools import chain, combinations, islice
 from typing import Any
 
 import msgspec
@@ -22,8 +23,9 @@ from msgspec.structs import replace
 from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import Notice, UsageError
+from keju.files import Made
 from keju.results.metrics import accuracy_of
-from keju.results.pairs import Pairs, flips_of, pairs_of, with_texts
+from keju.results.pairs import Flips, Pairs, pairs_of, told
 from keju.results.predictions import Gold
 from keju.results.schema import (
     LISTED,
@@ -39,6 +41,7 @@ from keju.results.schema import (
 from keju.results.sittings import (
     Sitting,
     Source,
+    Taken,
     refuse_unused,
     sittings_of,
     unlikes,
@@ -79,7 +82,8 @@ class Compared(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
             "schema": SCHEMA,
             "comparable": self.comparable,
             "comparisons": [
-                msgspec.to_builtins(replace(pair, flips=tuple(map(_bare, pair.flips))))
+                msgspec.to_builtins(replace(pair, flips=()))
+                | ({"flips": Made(pair.flips, _bare)} if pair.flips else {})
                 | {
                     "comparable": pair.obstacle is None,
                     "verdict": pair.verdict,
@@ -93,9 +97,10 @@ class Compared(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def _bare(flip: Flip) -> Flip:
+def _bare(flip: Flip) -> dict[str, Any]:
     """Without its texts: questions are licensed, and must not find their way everywhere."""
-    return replace(flip, question="", choices=(), base_reply="", arm_reply="")
+    bare = replace(flip, question="", choices=(), base_reply="", arm_reply="")
+    return dict(msgspec.to_builtins(bare))
 
 
 def compare(
@@ -258,8 +263,17 @@ def compare_pair(
     apart = paired_difference(pairs.scores, pairs.clusters)
     table = Counter(pairs.scores)
     binary = all(score in (0.0, 1.0) for scores in table for score in scores)
-    flips = tuple(flips_of(base, arm, pairs))
-    gained, lost = ([f.id for f in flips if sign * (f.arm - f.base) > 0] for sign in (1, -1))
+    flips = Flips(base, arm, pairs)
+    if texts:
+        flips.texts = told(base, arm, flips, texts)
+    above, below = (
+        sum(many for (own, other), many in table.items() if sign * (own - other) > 0)
+        for sign in (1, -1)
+    )
+    gained, lost = (
+        tuple(islice((f.id for f in flips if sign * (f.arm - f.base) > 0), LISTED))
+        for sign in (1, -1)
+    )
     comparison = Comparison(
         **named,
         n=len(pairs.scores),
@@ -268,8 +282,8 @@ def compare_pair(
         only_in_base=pairs.only_in_base,
         only_in_arm=pairs.only_in_arm,
         bounds=pairs.bounds,
-        base_rate=mean([other for _, other in pairs.scores]),
-        arm_rate=mean([own for own, _ in pairs.scores]),
+        base_rate=mean(pairs.scores.other),
+        arm_rate=mean(pairs.scores.own),
         difference=apart.value if apart else None,
         ci95=_ends(apart),
         p=apart.p if apart else None,
@@ -277,18 +291,18 @@ def compare_pair(
         deff=apart.deff if apart else 1.0,
         clusters=apart.clusters if apart else None,
         both=table[1.0, 1.0] if binary else None,
-        arm_only=len(gained),
-        base_only=len(lost),
+        arm_only=above,
+        base_only=below,
         neither=table[0.0, 0.0] if binary else None,
         detectable=_detectable(apart, binary=binary),
         needed=_needed(apart, binary=binary),
         subsets=tuple(_subsets(base, pairs)),
-        gained=tuple(gained[:LISTED]),
-        lost=tuple(lost[:LISTED]),
-        flips=with_texts(base, arm, flips, texts) if texts else flips if detailed else (),
-        tokens=_change(*pairs.taken["tokens"]),
-        cost=_change(*pairs.taken["cost"]),
-        seconds=_change(*pairs.taken["seconds"]),
+        gained=gained,
+        lost=lost,
+        flips=flips if texts or detailed else (),
+        tokens=_change(base, arm, pairs, "tokens"),
+        cost=_change(base, arm, pairs, "cost"),
+        seconds=_change(base, arm, pairs, "seconds"),
     )
     return replace(comparison, notices=tuple(_notices(base, arm, pairs, comparison)))
 
@@ -365,21 +379,22 @@ def _subsets(base: Sitting, pairs: Pairs) -> Iterator[SubsetChange]:
             base_only=apart.second_only,
             p=apart.p,
             p_adjusted=p,
-            base_rate=mean([other for _, other in scores]),
-            arm_rate=mean([score for score, _ in scores]),
+            base_rate=mean(scores.other),
+            arm_rate=mean(scores.own),
             ci95=_ends(apart),
             detectable=_detectable(apart, binary=binary),
         )
 
 
-def _change(own: Sequence[float], other: Sequence[float]) -> Change | None:
+def _change(base: Sitting, arm: Sitting, pairs: Pairs, name: Taken) -> Change | None:
     """How much more an arm takes for a question, with Student's interval over the questions.
 
     None where one of the two does not tell.
     """
+    own, other = arm.taken(name, pairs.arm), base.taken(name, pairs.base)
     if not any(own) or not any(other):
         return None
-    apart = [one - two for one, two in zip(own, other, strict=True)]
+    apart = array("d", (one - two for one, two in zip(own, other, strict=True)))
     middle = math.fsum(apart) / len(apart)
     ends = None
     if len(apart) > 1:

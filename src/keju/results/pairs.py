@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from msgspec.structs import replace
 
@@ -17,7 +17,35 @@ from keju.results.schema import Flip
 from keju.results.sittings import Said, Sitting
 from keju.types import Reply
 
-TAKEN = ("tokens", "cost", "seconds")
+
+class PairedScores(Sequence[tuple[float, float]]):
+    """Scores of the arm and of the base on the same questions: sixteen bytes a pair."""
+
+    def __init__(self, own: array[float] | None = None, other: array[float] | None = None) -> None:
+        self.own = array("d") if own is None else own
+        """Those of the arm."""
+        self.other = array("d") if other is None else other
+        """Those of the base."""
+
+    def append(self, own: float, other: float) -> None:
+        """Add a question."""
+        self.own.append(own)
+        self.other.append(other)
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def __iter__(self) -> Iterator[tuple[float, float]]:
+        return zip(self.own, self.other, strict=True)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[float, float]: ...
+    @overload
+    def __getitem__(self, place: slice) -> PairedScores: ...
+    def __getitem__(self, place: int | slice) -> tuple[float, float] | PairedScores:
+        if isinstance(place, slice):
+            return PairedScores(self.own[place], self.other[place])
+        return self.own[place], self.other[place]
 
 
 class Pairs(NamedTuple):
@@ -25,8 +53,7 @@ class Pairs(NamedTuple):
 
     base: array[int]
     arm: array[int]
-    scores: list[tuple[float, float]]
-    """Of the arm and of the base."""
+    scores: PairedScores
     clusters: list[str] | None
     left_out: Counter[str]
     only_in_base: int
@@ -35,22 +62,39 @@ class Pairs(NamedTuple):
     """The difference if all that lacks a grade went against the arm, and for it."""
     other_gold: int
     """Questions that the two were graded on by different gold answers."""
-    taken: dict[str, tuple[array[float], array[float]]]
-    """Tokens, money and time of each question: of the arm and of the base."""
+
+
+class Places:
+    """Where the questions of a sitting stand in another: mostly at the same place."""
+
+    def __init__(self, sitting: Sitting) -> None:
+        self._samples = sitting.exam.samples
+        self._table: DigestTable | None = None
+
+    def find(self, id: str, likely: int) -> int:
+        """The place of a question; -1 where it is not asked."""
+        if likely < len(self._samples) and self._samples[likely].id == id:
+            return likely
+        if self._table is None:
+            digests = (text_digest(sample.id) for sample in self._samples)
+            self._table = DigestTable(digests, size=len(self._samples))
+        return self._table.find(text_digest(id))
 
 
 def pairs_of(base: Sitting, arm: Sitting) -> Pairs:
     """The questions that both have a record of, matched by id, in the order of the base."""
-    places = DigestTable(text_digest(sample.id) for sample in arm.exam.samples)
+    places = Places(arm)
     numbers, others = array("I"), array("I")
-    scores: list[tuple[float, float]] = []
+    scores = PairedScores()
+    clustered = base.exam.clustered or arm.exam.clustered
     clusters: list[str] = []
+    names: dict[str, str] = {}
+    """Each cluster's name once, for all its questions."""
     left_out: Counter[str] = Counter()
     alone = shared = gradable = other_gold = 0
     worst = best = 0.0
-    taken = {name: (array("d"), array("d")) for name in TAKEN}
     for number, item in enumerate(base):
-        place = places.find(text_digest(item.id))
+        place = places.find(item.id, number)
         other = arm.item(place) if place >= 0 else None
         if item.outcome is None or other is None or other.outcome is None:
             alone += item.outcome is not None
@@ -60,11 +104,10 @@ def pairs_of(base: Sitting, arm: Sitting) -> Pairs:
         if item.score is not None and other.score is not None:
             numbers.append(number)
             others.append(place)
-            scores.append((other.score, item.score))
-            clusters.append(item.cluster or other.cluster or item.id)
-            for name, columns in taken.items():
-                for column, each in zip(columns, (other, item), strict=True):
-                    column.append(getattr(each, name) or 0.0)
+            scores.append(other.score, item.score)
+            if clustered:
+                name = item.cluster or other.cluster or item.id
+                clusters.append(names.setdefault(name, name))
         else:
             why = item.outcome if item.score is None else other.outcome
             left_out[why] += 1
@@ -77,8 +120,6 @@ def pairs_of(base: Sitting, arm: Sitting) -> Pairs:
     if gradable > len(scores):
         seen = math.fsum(own - other for own, other in scores)
         bounds = ((seen + worst) / gradable, (seen + best) / gradable)
-    clustered = base.exam.clustered or arm.exam.clustered
-    recorded = sum(item.outcome is not None for item in arm)
     return Pairs(
         numbers,
         others,
@@ -86,10 +127,9 @@ def pairs_of(base: Sitting, arm: Sitting) -> Pairs:
         clusters if clustered else None,
         left_out,
         alone,
-        recorded - shared,
+        arm.recorded - shared,
         bounds,
         other_gold,
-        taken,
     )
 
 
@@ -97,8 +137,8 @@ def unanswered(base: Sitting, arm: Sitting) -> int:
     """Questions of both that one has no record of, since it was interrupted; they are no lot."""
     if not (base.job.missing or arm.job.missing):
         return 0
-    places = DigestTable(text_digest(sample.id) for sample in arm.exam.samples)
-    found = ((item, places.find(text_digest(item.id))) for item in base)
+    places = Places(arm)
+    found = ((item, places.find(item.id, number)) for number, item in enumerate(base))
     return sum(
         (item.outcome is None and base.job.missing > 0)
         or (arm.item(place).outcome is None and arm.job.missing > 0)
@@ -107,15 +147,35 @@ def unanswered(base: Sitting, arm: Sitting) -> int:
     )
 
 
-def flips_of(base: Sitting, arm: Sitting, pairs: Pairs) -> Iterator[Flip]:
-    """The questions that score otherwise, in the order of the base."""
-    for number, place, (own, other) in zip(pairs.base, pairs.arm, pairs.scores, strict=True):
-        if own == other:
-            continue
-        first, second = base.item(number), arm.item(place)
+class Flips(Sequence[Flip]):
+    """The questions that score otherwise, in the order of the base; made when they are looked at.
+
+    `texts` has those of them that come with their question and both replies, by id.
+    """
+
+    def __init__(self, base: Sitting, arm: Sitting, pairs: Pairs) -> None:
+        self._base, self._arm, self._pairs = base, arm, pairs
+        scores = enumerate(pairs.scores)
+        self._places = array("I", (place for place, (own, other) in scores if own != other))
+        self.texts: Mapping[str, Flip] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> Flip: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Flip]: ...
+    def __getitem__(self, index: int | slice) -> Flip | list[Flip]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        place = self._places[index]
+        own, other = self._pairs.scores[place]
+        first = self._base.item(self._pairs.base[place])
+        second = self._arm.item(self._pairs.arm[place])
         assert first.outcome is not None
         assert second.outcome is not None
-        yield Flip(
+        flip = Flip(
             id=first.id,
             subset=first.subset,
             target=first.target,
@@ -126,18 +186,19 @@ def flips_of(base: Sitting, arm: Sitting, pairs: Pairs) -> Iterator[Flip]:
             base_outcome=first.outcome,
             arm_outcome=second.outcome,
         )
+        return self.texts.get(flip.id, flip)
 
 
-def with_texts(base: Sitting, arm: Sitting, flips: Sequence[Flip], most: int) -> tuple[Flip, ...]:
-    """The same flips; `most` each way, of all subsets, with the question and both replies."""
-    up, down = ([f for f in flips if sign * (f.arm - f.base) > 0] for sign in (1, -1))
-    wanted = {flip.id for own in (up, down) for flip in islice(_spread(own), most)}
+def told(base: Sitting, arm: Sitting, flips: Sequence[Flip], most: int) -> dict[str, Flip]:
+    """`most` flips each way, of all subsets, with the question and both replies, by id."""
+    up, down = (_spread(flips, most, sign) for sign in (1, -1))
+    wanted = {flip.id: flip for own in (up, down) for flip in own}
     numbers = {id: n for n, id in enumerate(_ids(base)) if id in wanted}
     places = {id: n for n, id in enumerate(_ids(arm)) if id in wanted}
     first, second = base.said(set(numbers.values())), arm.said(set(places.values()))
     nothing = Said(Reply())
 
-    def told(flip: Flip) -> Flip:
+    def with_texts(flip: Flip) -> Flip:
         number, place = numbers[flip.id], places[flip.id]
         own, other = first.get(number, nothing), second.get(place, nothing)
         sample = as_shown(base.exam.samples[number], own.order)
@@ -152,17 +213,20 @@ def with_texts(base: Sitting, arm: Sitting, flips: Sequence[Flip], most: int) ->
             arm_reply=other.reply.text,
         )
 
-    return tuple(told(flip) if flip.id in wanted else flip for flip in flips)
+    return {id: with_texts(flip) for id, flip in wanted.items()}
 
 
 def _ids(sitting: Sitting) -> Iterator[str]:
     return (sample.id for sample in sitting.exam.samples)
 
 
-def _spread(flips: Sequence[Flip]) -> Iterator[Flip]:
-    """The first of each subset, then the second of each, and so on."""
+def _spread(flips: Iterable[Flip], most: int, sign: int) -> Iterator[Flip]:
+    """The first of each subset, then the second of each, and so on, `most` of one direction."""
     subsets: dict[str, list[Flip]] = {}
     for flip in flips:
-        subsets.setdefault(flip.subset, []).append(flip)
+        if sign * (flip.arm - flip.base) > 0:
+            own = subsets.setdefault(flip.subset, [])
+            if len(own) < most:
+                own.append(flip)
     rounds = chain.from_iterable(zip_longest(*subsets.values()))
-    return (flip for flip in rounds if flip is not None)
+    return islice((flip for flip in rounds if flip is not None), most)

@@ -7,7 +7,7 @@ A key that may be absent has a default; one that may also be null has `UNSET`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal
 
@@ -423,7 +423,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     gained: tuple[str, ...] = ()
     """The questions of `arm_only`, up to `LISTED`."""
     lost: tuple[str, ...] = ()
-    flips: tuple[Flip, ...] = ()
+    flips: Sequence[Flip] = ()
     """All questions that score otherwise, where they were asked for."""
     notices: tuple[Notice, ...] = ()
     """What could mislead about the comparison."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from weakref import finalize
 
 from keju.benchmarks import registry
@@ -90,10 +91,10 @@ class Item(NamedTuple):
     answer: str | None
     """What was read out of the first repeat."""
     target: str
-    seconds: float
-    """Of one repeat, on average, as tokens and cost."""
-    tokens: float
-    cost: float | None
+
+
+Taken = Literal["tokens", "cost", "seconds"]
+"""What a question takes of the model's time and money."""
 
 
 class Said(NamedTuple):
@@ -174,15 +175,35 @@ class Sitting:
             ALL_OUTCOMES[tally.outcomes[recorded[0]]] if recorded else None,
             tally.answers[recorded[0]] if tally.answers and recorded else None,
             self.targets.get(number, sample.target),
-            math.fsum(job.seconds[unit] for unit in units) / epochs,
-            math.fsum(map(job.ledger.tokens, units)) / epochs if job.ledger else 0.0,
-            self._cost(units),
         )
 
-    def _cost(self, units: range) -> float | None:
-        if self.price is None or self.job.ledger is None:
-            return None
-        return math.fsum(self.job.ledger.cost(u, self.price) for u in units) / len(units)
+    @property
+    def recorded(self) -> int:
+        """How many questions have a record."""
+        outcomes, epochs = self.job.tallies[self.place].outcomes, self.job.epochs
+        firsts = range(0, len(outcomes), epochs)
+        return sum(any(c != PENDING for c in outcomes[n : n + epochs]) for n in firsts)
+
+    def taken(self, name: Taken, numbers: Iterable[int]) -> array[float]:
+        """What one repeat of each of these questions took on average; 0 where that is unknown."""
+        job, epochs, ledger = self.job, self.job.epochs, self.job.ledger
+        of: Callable[[int], float]
+        if name == "seconds":
+            of = job.seconds.__getitem__
+        elif ledger is None:
+            return array("d")
+        elif name == "tokens":
+            of = ledger.tokens
+        elif self.price is None:
+            return array("d")
+        else:
+            of = partial(ledger.cost, price=self.price)
+        if epochs == 1:
+            return array("d", map(of, numbers))
+        return array(
+            "d",
+            (math.fsum(map(of, range(n * epochs, (n + 1) * epochs))) / epochs for n in numbers),
+        )
 
 
 def _exact(value: float) -> float:
@@ -337,6 +358,7 @@ def read_run(
         raise DataError("score_data_changed", file=changed[0])
     if stage is not None:
         stage.grade(run.folder, None)
+    requests.forget()
     return ReadRun(run, requests, not changed)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import random
+from array import array
 from collections.abc import Hashable, Sequence
 from typing import Literal, NamedTuple
 
@@ -112,22 +113,25 @@ def paired_difference(
     Yes-or-no scores of independent items have Bonett and Price's interval and McNemar's exact p.
     Graded scores have Student's t and signs that are flipped; clusters have both by cluster.
     """
-    apart = [first - second for first, second in pairs]
+    apart = array("d", (first - second for first, second in pairs))
     moments = Moments.of(apart)
     if moments is None:
         return None
-    clustered = groups is not None and len(set(groups)) < len(apart)
-    sums: dict[Hashable, list[float]] = {}
-    for place, (name, own) in enumerate(zip(groups or range(len(apart)), apart, strict=True)):
-        sums.setdefault(name if clustered else place, []).append(own)
-    totals = [math.fsum(own) for own in sums.values()]
+    members: dict[Hashable, list[float]] = {}
+    """By cluster; empty where every item is one."""
+    if groups is not None and len(set(groups)) < len(apart):
+        for name, own in zip(groups, apart, strict=True):
+            members.setdefault(name, []).append(own)
+    clustered = bool(members)
+    totals, sizes = apart, array("I", [1]) * len(apart)
+    if clustered:
+        totals = array("d", map(math.fsum, members.values()))
+        sizes = array("I", map(len, members.values()))
     above, below = (sum(sign * own > _TIE for own in apart) for sign in (1, -1))
     n, size, value = len(apart), len(totals), moments.mean
     se, interval, deff = None, None, 1.0
     if size > 1:
-        residuals = (
-            total - len(own) * value for total, own in zip(totals, sums.values(), strict=True)
-        )
+        residuals = (total - many * value for total, many in zip(totals, sizes, strict=True))
         se = math.sqrt(size / (size - 1) * math.fsum(own * own for own in residuals)) / n
         deff = (se / moments.se) ** 2 if clustered and moments.se else 1.0
         half = student_t_quantile(0.975, size - 1) * se

@@ -28,6 +28,8 @@ MOST_RUNS: Final = 6
 FLIPS: Final = 200
 """Questions each way that a page lists."""
 _KEPT: Final = 16
+_LONG: Final = 100_000
+"""Replies above which a comparison is the only one that is kept."""
 _ANSWER: Final = 60
 
 
@@ -48,10 +50,13 @@ class Comparing:
         found = self._found(runs) if comparable else None
         shown = shown_pairs(found.comparisons if found else (), labels)
         for each in shown["pairs"]:
-            flips = each["pair"].flips
+            pair: Comparison = each["pair"]
             each["flips"] = [
-                (title, len(own), _rows(each["pair"], own, runs, labels))
-                for title, own in (("view.gained", gained(flips)), ("view.lost", lost(flips)))
+                (title, many, _rows(pair, first(pair.flips, FLIPS), runs, labels))
+                for title, many, first in (
+                    ("view.gained", pair.arm_only, gained),
+                    ("view.lost", pair.base_only, lost),
+                )
             ]
         return pages.page(
             request,
@@ -68,7 +73,7 @@ class Comparing:
         """The comparison, kept until one of the runs grows."""
         key = tuple((run.name, run.index.generation, run.index.end) for run in runs)
         if key not in self._made:
-            if len(self._made) >= _KEPT:
+            if len(self._made) >= _KEPT or sum(run.total for run in runs) > _LONG:
                 self._made.clear()
             folders = [run.run.folder for run in runs]
             self._made[key] = compare(*folders, data_dir=self._pages.shelf.data_dir)
@@ -143,7 +148,7 @@ def _rows(
         own = (run, arm) if run in named else (runs[0].name, label)
         sides += [("run", own[0]), ("of", Part(pair.exam, own[1]).name)]
     rows = []
-    for flip in flips[:FLIPS]:
+    for flip in flips:
         read = (fmt.shorten(fmt.without_canary(own), _ANSWER) for own in answers(flip, labels))
         href = f"/compare/sample?{urlencode([*sides, ('id', flip.id)])}"
         rows.append(

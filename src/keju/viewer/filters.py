@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,9 @@ from keju.viewer.index import Details, Index, Kind
 
 PAGE: Final = 50
 """Replies on a page."""
+PIECE: Final = 1 << 17
+"""Replies that are sorted at once."""
+_LARGEST: Final = (1 << 32) - 1
 FAILED: Final = "failed"
 """Stands for every outcome but ``correct``."""
 
@@ -100,13 +104,13 @@ def find(
     index: Index,
     details: Callable[[], Details],
     subsets: Callable[[], Sequence[str]],
-    holding: Callable[[str], set[int]],
-    matching: Callable[[str], set[int]],
+    holding: Callable[[str], bytearray],
+    matching: Callable[[str], bytearray],
 ) -> Found:
-    """The replies that a selection takes, in its order.
+    """The replies that a selection takes.
 
-    `details`, `subsets`, `holding`, the numbers of replies that hold a text, and `matching`, those
-    that a condition accepts, are asked only where they are needed.
+    `details`, `subsets`, `holding`, for each number whether the reply holds a text, and `matching`,
+    whether a condition accepts it, are asked only where they are needed.
     """
     parts = {part.name: number for number, part in enumerate(index.parts)}
     if selection.exam and selection.exam not in parts:
@@ -116,17 +120,17 @@ def find(
     size = len(index)
     numbers: Sequence[int] = range(size)
     if not all(takes):
-        numbers = [n for n in numbers if takes[index.kind[n]]]
+        numbers = array("I", (n for n in numbers if takes[index.kind[n]]))
     if selection.exam:
         part = parts[selection.exam]
-        numbers = [n for n in numbers if index.part[n] == part]
+        numbers = array("I", (n for n in numbers if index.part[n] == part))
     if selection.needs_details or selection.text:
         more = details()
         numbers = _by_details(selection, more, numbers, subsets)
     for words, look in ((selection.text, holding), (selection.where, matching)):
         if words:
             accepted = look(words)
-            numbers = [n for n in numbers if n in accepted]
+            numbers = array("I", (n for n in numbers if n < len(accepted) and accepted[n]))
     counted = Counter(index.kind[n] for n in numbers)
     outcomes: Counter[Outcome] = Counter()
     for number, count in counted.items():
@@ -137,7 +141,7 @@ def find(
             kind.outcome != "correct" if wanted == FAILED else kind.outcome == wanted
             for kind in kinds
         ]
-        numbers = [n for n in numbers if rights[index.kind[n]]]
+        numbers = array("I", (n for n in numbers if rights[index.kind[n]]))
     ordered = {o: outcomes[o] for o in ALL_OUTCOMES if outcomes[o]}
     return Found(numbers, ordered)
 
@@ -153,14 +157,14 @@ def _by_details(
         if selection.subset not in names:
             raise UsageError("view_address", problem=f"subset={selection.subset}")
         subset = names.index(selection.subset) + 1
-        numbers = [n for n in numbers if details.subset[n] == subset]
+        numbers = array("I", (n for n in numbers if details.subset[n] == subset))
     if selection.tools:
         acted = selection.tools == "yes"
-        numbers = [n for n in numbers if bool(details.acted[n]) == acted]
+        numbers = array("I", (n for n in numbers if bool(details.acted[n]) == acted))
     if selection.least is not None:
-        numbers = [n for n in numbers if details.length[n] >= selection.least]
+        numbers = array("I", (n for n in numbers if details.length[n] >= selection.least))
     if selection.most is not None:
-        numbers = [n for n in numbers if details.length[n] <= selection.most]
+        numbers = array("I", (n for n in numbers if details.length[n] <= selection.most))
     return numbers
 
 
@@ -172,11 +176,33 @@ def in_order(
         return numbers
     if selection.sort == "exam":
         position, part = details.position, index.part
-        return sorted(numbers, key=lambda n: (part[n], position[n]))
-    columns: dict[Sort, array[float] | array[int]] = {
-        "slowest": details.seconds,
+        names = sorted({part[n] for n in numbers})
+        if len(names) == 1:
+            return _sorted(numbers, position.__getitem__)
+        ordered = array("I")
+        for name in names:
+            own = array("I", (n for n in numbers if part[n] == name))
+            ordered.extend(_sorted(own, position.__getitem__))
+        return ordered
+    # The bits of floats of no sign ascend with them.
+    columns: dict[Sort, array[int]] = {
+        "slowest": array("I", details.seconds.tobytes()),
         "longest": details.length,
         "tokens": details.tokens,
     }
     column = columns[selection.sort]
-    return sorted(numbers, key=lambda n: -column[n])
+    return _sorted(numbers, lambda n: _LARGEST - column[n])
+
+
+def _sorted(numbers: Sequence[int], key: Callable[[int], int]) -> array[int]:
+    """Numbers by a key of 32 bits, those of one key in their order.
+
+    They are sorted piece by piece, each as whole numbers of key and number, and merged: a million
+    of them would take a hundred megabytes as a list.
+    """
+    pieces = []
+    for start in range(0, len(numbers), PIECE):
+        part = numbers[start : start + PIECE]
+        pieces.append(array("Q", sorted([key(n) << 32 | n for n in part])))
+    merged = pieces[0] if len(pieces) == 1 else heapq.merge(*pieces)
+    return array("I", (each & _LARGEST for each in merged))

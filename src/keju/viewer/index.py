@@ -9,10 +9,12 @@ known before the exam's data is loaded.
 
 from __future__ import annotations
 
+import math
 import threading
 from array import array
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
@@ -20,14 +22,17 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from keju.benchmarks.samples import DigestTable, text_digest
 from keju.runs.journal import FILE, Records
 from keju.runs.run import GRADES, Counting, graded
-from keju.types import BROKEN_FINISHES, Outcome, Record, Tier
+from keju.types import BROKEN_FINISHES, Outcome, Record, Sample, Tier
 
 _BATCH: Final = 1 << 20
 """Bytes of the journal that are read at once."""
 _MOST_SEEN: Final = 20_000
 """Readings that are remembered as they are written."""
+FEW_KEYS: Final = 1 << 17
+"""Keys that are numbered by a dictionary: about a hundred bytes each."""
 _CALL: Final = b'"calls":[{'
 """What the transcript of a model that called a tool holds."""
 
@@ -140,7 +145,7 @@ class Index:
     def _begin(self) -> None:
         self.generation += 1
         self._rule = Counting(by_key=True)
-        self._numbers: dict[int, int] = {}
+        self._numbers = Keys()
         self._identity: tuple[object, ...] = ()
         self._judged: dict[str, bytes] = {}
         self._parts: _Numbered[tuple[str, str]] = _Numbered()
@@ -190,18 +195,17 @@ class Index:
 
     def _enter(self, lines: list[_Line], starts: list[int]) -> None:
         """Enter those lines of a batch that count."""
-        numbers, rule, size = self._numbers, self._rule, len(self)
+        numbers, rule = self._numbers, self._rule
+        size = len(self)
         keys = [hash((line.bench, line.id, line.arm, line.epoch)) for line in lines]
         replies = [line.reply for line in lines]
         failed = [each.error is not None or each.finish in BROKEN_FINISHES for each in replies]
-        fresh = dict(zip(keys, range(size, size + len(keys)), strict=True))
         again: dict[int, int] = {}
-        if len(fresh) == len(keys) and numbers.keys().isdisjoint(fresh):
-            numbers.update(fresh)  # the usual batch: questions that were not met before
+        if numbers.begin(keys):  # the usual batch: questions that were not met before
             rule.begin(failed)
         else:
             for position, (key, lost) in enumerate(zip(keys, failed, strict=True)):
-                number = numbers.setdefault(key, len(numbers))
+                number = numbers.add(key)
                 if rule.takes(number, lost):
                     again[number] = position
             lines = [lines[position] for position in again.values()]
@@ -233,7 +237,11 @@ class Index:
 
     def find(self, part: Part, sample_id: str, epoch: int) -> int:
         """The number of a question; -1 where it has no reply."""
-        return self._numbers.get(hash((part.exam, sample_id, part.arm, epoch)), -1)
+        return self._numbers.find(hash((part.exam, sample_id, part.arm, epoch)))
+
+    def lines(self) -> Lines:
+        """Which number has the line that begins at a place."""
+        return Lines(self.starts[: len(self)])
 
     def records(self, numbers: Iterable[int]) -> list[Record]:
         """The records of these numbers, with the judges' grades entered."""
@@ -245,6 +253,112 @@ class Index:
         parts, kinds = self.parts, self.kinds
         pairs = Counter(zip(self.part, self.kind, strict=False))
         return Counter({(parts[p], kinds[k]): n for (p, k), n in pairs.items()})
+
+
+class Keys:
+    """Numbers the keys of questions, given by their hashes, in the order in which they are met.
+
+    Few are in a dictionary, which is fast; many in a table of sixteen bytes each, where a slot
+    holds the number of a key plus 1, or 0 where it is free.
+    """
+
+    def __init__(self) -> None:
+        self._few: dict[int, int] = {}
+        self._met = array("q")
+        self._slots = array("I")
+
+    def __len__(self) -> int:
+        return len(self._met) or len(self._few)
+
+    def find(self, key: int) -> int:
+        """The number of a key; -1 if it was not met."""
+        if not self._met:
+            return self._few.get(key, -1)
+        return self._slots[self._slot(key)] - 1
+
+    def add(self, key: int) -> int:
+        """The number of a key, the next one if it is new."""
+        if not self._met:
+            return self._few.setdefault(key, len(self._few))
+        slot = self._slot(key)
+        if not self._slots[slot]:
+            self._met.append(key)
+            self._slots[slot] = len(self._met)
+        return self._slots[slot] - 1
+
+    def begin(self, keys: list[int]) -> bool:
+        """Number keys that are all new; False if some of them are not, and may be numbered."""
+        size = len(self) + len(keys)
+        if size <= FEW_KEYS and not self._met:
+            fresh = dict(zip(keys, range(len(self), size), strict=True))
+            if len(fresh) < len(keys) or not self._few.keys().isdisjoint(fresh):
+                return False
+            self._few.update(fresh)
+            return True
+        if 3 * size > 2 * len(self._slots):
+            self._grow(size)
+        slots, met, mask = self._slots, self._met, len(self._slots) - 1
+        for key in keys:
+            slot = key & mask
+            while end := slots[slot]:
+                if met[end - 1] == key:
+                    return False
+                slot = (slot + 1) & mask
+            met.append(key)
+            slots[slot] = len(met)
+        return True
+
+    def _slot(self, key: int) -> int:
+        """Where a key is, or would be."""
+        if 3 * (len(self._met) + 1) > 2 * len(self._slots):
+            self._grow(len(self._met) + 1)
+        slots, met, mask = self._slots, self._met, len(self._slots) - 1
+        slot = key & mask
+        while (end := slots[slot]) and met[end - 1] != key:
+            slot = (slot + 1) & mask
+        return slot
+
+    def _grow(self, size: int) -> None:
+        """Begin a table with room for so many keys, and for some more."""
+        met = self._met or array("q", self._few)
+        self._few, self._met = {}, array("q")
+        self._slots = array("I", bytes(4 << (size * 3 // 2).bit_length()))
+        mask = len(self._slots) - 1
+        for number, key in enumerate(met, 1):
+            slot = key & mask
+            while self._slots[slot]:
+                slot = (slot + 1) & mask
+            self._slots[slot] = number
+        self._met = met
+
+
+class Lines:
+    """Which number has the line that begins at a place.
+
+    Nearly all numbers ascend with their lines; those whose reply was replaced by a later one, as
+    an error that was asked again, are kept apart.
+    """
+
+    def __init__(self, starts: array[int]) -> None:
+        self._apart: dict[int, int] = {}
+        least = math.inf
+        for number in range(len(starts) - 1, -1, -1):
+            if starts[number] > least:
+                self._apart[starts[number]] = number
+            else:
+                least = starts[number]
+        self._starts, self._numbers = starts, array("I")
+        if self._apart:
+            kept = set(self._apart.values())
+            self._numbers.extend(n for n in range(len(starts)) if n not in kept)
+            self._starts = array("q", (starts[n] for n in self._numbers))
+
+    def find(self, start: int) -> int:
+        """The number of a line; -1 where it does not count."""
+        place = bisect_left(self._starts, start)
+        if place < len(self._starts) and self._starts[place] == start:
+            return self._numbers[place] if self._apart else place
+        return self._apart.get(start, -1)
 
 
 Key = TypeVar("Key")
@@ -328,9 +442,31 @@ class Place(NamedTuple):
     position: int
 
 
-Places = Mapping[str, Mapping[str, Place]]
-"""By exam and id of a question."""
-_UNKNOWN, _NOWHERE = Place(0, 0), dict[str, Place]()
+class ExamPlaces:
+    """The places of an exam's questions by their ids: some thirty bytes each."""
+
+    def __init__(self) -> None:
+        self._table = DigestTable()
+        self._subsets, self._positions = array("H"), array("I")
+
+    def enter(self, samples: Sequence[Sample], subsets: Mapping[str, int]) -> None:
+        """Enter the questions of an exam, or of an arm of it that asks others."""
+        if not len(self._table):
+            self._table = DigestTable(size=len(samples))
+        for position, sample in enumerate(samples):
+            number = self._table.add(text_digest(sample.id))
+            self._subsets[number : number + 1] = array("H", [subsets.get(sample.subset, 0)])
+            self._positions[number : number + 1] = array("I", [position])
+
+    def get(self, sample_id: str) -> Place | None:
+        """Where a question stands; None where the exam does not have it."""
+        number = self._table.find(text_digest(sample_id))
+        return Place(self._subsets[number], self._positions[number]) if number >= 0 else None
+
+
+Places = Mapping[str, ExamPlaces]
+"""By exam."""
+_UNKNOWN, _NOWHERE = Place(0, 0), ExamPlaces()
 
 
 class Details:
@@ -361,20 +497,21 @@ class Details:
             if index.generation != self._generation:
                 self._begin(index.generation)
             size, end = len(index), index.end
-            places = {s: n for n, s in enumerate(index.starts[:size]) if s >= self._end}
+            numbers = index.lines()
             for column in (self.subset, self.position, self.seconds, self.tokens, self.length):
                 column.frombytes(bytes(column.itemsize * (size - len(column))))
             self.acted += bytes(size - len(self.acted))
             for lines, starts, read in _batches(index.folder / FILE, self._end, _decode_detail):
                 for line, start in zip(lines, starts, strict=True):
-                    if start in places:
-                        self._enter(places[start], line)
+                    number = numbers.find(start)
+                    if 0 <= number < size:
+                        self._enter(number, line)
                 self._end = min(read, end)
                 if read >= end:
                     break
 
     def _enter(self, number: int, line: _Detail) -> None:
-        place = self.places.get(line.bench, _NOWHERE).get(line.id, _UNKNOWN)
+        place = self.places.get(line.bench, _NOWHERE).get(line.id) or _UNKNOWN
         self.subset[number], self.position[number] = place
         reply = line.reply
         self.seconds[number] = reply.seconds

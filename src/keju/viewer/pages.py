@@ -229,16 +229,26 @@ class Pages:
     def _found(self, stored: Stored, chosen: Selection) -> tuple[Found, bool]:
         """The replies of a selection in its order, and whether that is the order of the exam.
 
-        The exam's data is waited for only where the selection needs it.
+        The exam's data is waited for only where the selection needs it. The last selection of a run
+        is kept, since people turn its pages.
         """
+        index, loaded = stored.index, stored.questions_are_loaded
+        key = (index.generation, index.end, loaded, chosen.query())
+        last, found = stored.chosen
+        if last != key:
+            found = self._select(stored, chosen)
+            stored.chosen = (key, found)
+        selected: tuple[Found, bool] = found
+        return selected
 
+    def _select(self, stored: Stored, chosen: Selection) -> tuple[Found, bool]:
         def subsets() -> Sequence[str]:
             return stored.subset_names(_part(chosen.exam, stored))
 
-        def holding(text: str) -> set[int]:
+        def holding(text: str) -> bytearray:
             return search.holding(stored.index, text)
 
-        def matching(where: str) -> set[int]:
+        def matching(where: str) -> bytearray:
             return search.matching(
                 stored.index, stored.details(), stored.questions().subsets, where
             )
@@ -258,7 +268,7 @@ class Pages:
         chosen = Selection.of(request.query_params)
         number, record = self.record(stored, request)
         found, _ = self._found(stored, chosen)
-        numbers = list(found.numbers)
+        numbers = found.numbers
         position = numbers.index(number) + 1 if number in numbers else 0
         around = [
             numbers[place] if position and 0 <= place < len(numbers) else -1
@@ -336,7 +346,7 @@ def _list_row(stored: Stored, record: Record, chosen: Selection, labels: Labels)
     subset = ""
     if stored.questions_are_loaded:
         questions = stored.questions()
-        place = questions.places.get(record.bench, {}).get(record.id)
+        place = questions.place(record)
         names = questions.subsets.get(record.bench, [])
         subset = names[place.subset - 1] if place and place.subset else ""
     outcomes = {reading.score.outcome for reading in record.readings}

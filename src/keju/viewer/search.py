@@ -8,9 +8,9 @@ stopped where it takes too long.
 from __future__ import annotations
 
 import csv
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
@@ -27,7 +27,10 @@ from keju.viewer.index import Details, Index
 _CHUNK: Final = 1 << 21
 PATIENCE: Final = 10.0
 """Seconds that a condition may take."""
-LONGEST_LINE: Final = 1 << 28
+LEAST_LINE: Final = 1 << 20
+"""Bytes that DuckDB is told a line may have, at the least; it takes memory for many of them."""
+_ROWS: Final = 10_000
+"""Lines that are taken from DuckDB at once."""
 
 FIELDS: Final = {
     "id": "id",
@@ -92,8 +95,8 @@ def can_query() -> bool:
 
 def matching(
     index: Index, details: Details, subsets: Mapping[str, Sequence[str]], where: str
-) -> set[int]:
-    """The numbers of the replies that a condition accepts; UsageError if it is none.
+) -> bytearray:
+    """By number: whether a condition accepts the reply; UsageError if it is none.
 
     `subsets` has the names of the subsets by exam.
     """
@@ -102,12 +105,11 @@ def matching(
     except ImportError:
         raise MissingExtra("a condition", "data") from None
     journal = index.folder.resolve() / FILE
-    with journal.open("rb") as lines:
-        offsets = {start: line for line, start in enumerate(accumulate(map(len, lines), initial=0))}
-    numbers = {offsets[start]: number for number, start in enumerate(index.starts)}
+    accepted = bytearray(len(index))
+    numbers, longest = _numbers_of_lines(journal, index)
     with TemporaryDirectory(prefix="keju-view-") as folder:
         facts = Path(folder) / "facts.csv"
-        _write_facts(facts, index, details, subsets, list(numbers))
+        _write_facts(facts, index, details, subsets, numbers)
         with duckdb.connect() as connection:
             allowed = ", ".join(f"'{_quoted(path)}'" for path in (journal, facts))
             for setting in (
@@ -121,10 +123,13 @@ def matching(
             timer = Timer(PATIENCE, connection.interrupt)
             timer.start()
             try:
-                query = _query(where)
+                query = _query(where, longest)
                 if len(connection.extract_statements(query)) != 1:
                     raise UsageError("view_where", problem=";")
-                found = connection.execute(query, [str(facts), str(journal), _SHAPE]).fetchall()
+                found = connection.execute(query, [str(facts), str(journal), _SHAPE])
+                while lines := found.fetchmany(_ROWS):
+                    for (line,) in lines:
+                        accepted[numbers[line]] = 1
             except duckdb.InterruptException:
                 raise UsageError("view_where_slow", seconds=PATIENCE) from None
             except (duckdb.Error, RuntimeError) as error:
@@ -132,14 +137,25 @@ def matching(
                 raise UsageError("view_where", problem=problem) from None
             finally:
                 timer.cancel()
-    return {numbers[line] for (line,) in found if line in numbers}
+    return accepted
+
+
+def _numbers_of_lines(journal: Path, index: Index) -> tuple[array[int], int]:
+    """By line of a journal the number of its reply, or -1; and the bytes of the longest line."""
+    numbers, lines, place, longest = array("i"), index.lines(), 0, 0
+    with journal.open("rb") as written:
+        for line in written:
+            numbers.append(lines.find(place))
+            place += len(line)
+            longest = max(longest, len(line))
+    return numbers, longest
 
 
 def _quoted(path: Path) -> str:
     return str(path).replace("'", "''")
 
 
-def _query(where: str) -> str:
+def _query(where: str, longest: int) -> str:
     """The numbers of the lines that a condition accepts.
 
     Lines are numbered before anything is left out. A line that is damaged, or torn while it is
@@ -152,7 +168,7 @@ def _query(where: str) -> str:
         WITH facts AS (SELECT * FROM read_csv($1, header = false, columns = {{{columns}}})),
         written AS (
             SELECT row_number() OVER () - 1 AS line, json FROM read_ndjson_objects(
-                $2, ignore_errors = true, maximum_object_size = {LONGEST_LINE})),
+                $2, ignore_errors = true, maximum_object_size = {max(2 * longest, LEAST_LINE)})),
         lines AS (SELECT line, unnest(from_json(json, $3)) FROM written),
         replies AS (SELECT line, {fields} FROM lines JOIN facts USING (line))
         SELECT line FROM replies WHERE (
@@ -165,26 +181,33 @@ def _write_facts(
     index: Index,
     details: Details,
     subsets: Mapping[str, Sequence[str]],
-    lines: Sequence[int],
+    numbers: Sequence[int],
 ) -> None:
     names = [["", *subsets.get(part.exam, ())] for part in index.parts]
-    kinds, columns = index.kinds, (index.part, details.subset, index.kind, details.acted)
+    kinds = index.kinds
+    size = min(len(index), len(details.subset))
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(
-            (line, names[part][subset], *kinds[kind], acted > 0)
-            for line, part, subset, kind, acted in zip(lines, *columns, strict=False)
+            (
+                line,
+                names[index.part[n]][details.subset[n]],
+                *kinds[index.kind[n]],
+                details.acted[n] > 0,
+            )
+            for line, n in enumerate(numbers)
+            if 0 <= n < size
         )
 
 
-def holding(index: Index, text: str) -> set[int]:
-    """The numbers of the replies that hold a text, in their id, reply, reasoning or transcript."""
-    numbers = {start: number for number, start in enumerate(index.starts)}
+def holding(index: Index, text: str) -> bytearray:
+    """By number: whether the reply holds a text, in its id, text, reasoning or transcript."""
+    lines, holds = index.lines(), bytearray(len(index))
     decode, folded = msgspec.json.Decoder(Record).decode, text.casefold()
-    return {
-        numbers[start]
-        for start, line in _lines_with(index.folder / FILE, text)
-        if start in numbers and _holds(decode(line), folded)
-    }
+    for start, line in _lines_with(index.folder / FILE, text):
+        number = lines.find(start)
+        if 0 <= number < len(holds):
+            holds[number] = _holds(decode(line), folded)
+    return holds
 
 
 def _lines_with(path: Path, text: str) -> Iterator[tuple[int, bytes]]:

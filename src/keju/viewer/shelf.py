@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from keju.engine.job import Job, make_jobs
 from keju.errors import KejuError
@@ -17,7 +17,7 @@ from keju.runs.journal import FILE, is_held
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.runs.run import RESULTS, Run
 from keju.types import Record, Sample
-from keju.viewer.index import Details, Index, Part, Place, Places
+from keju.viewer.index import Details, ExamPlaces, Index, Part, Place, Places
 
 State = Literal["running", "complete", "incomplete", "imported"]
 PATIENCE = 0.3
@@ -48,21 +48,22 @@ class Questions:
             self.problem = error
         self.subsets: dict[str, list[str]] = {}
         """By exam."""
-        self.places: Places = {}
-        places: dict[str, dict[str, Place]] = {}
+        places: dict[str, ExamPlaces] = {}
         for exam in {id(job.exam): job.exam for job in self.jobs}.values():
             names = self.subsets.setdefault(exam.benchmark, [])
             names += [subset.name for subset in exam.subsets if subset.name not in names]
             numbers = {name: n for n, name in enumerate(names, 1)}
-            places.setdefault(exam.benchmark, {}).update(
-                (sample.id, Place(numbers.get(sample.subset, 0), position))
-                for position, sample in enumerate(exam.samples)
-            )
-        self.places = places
+            places.setdefault(exam.benchmark, ExamPlaces()).enter(exam.samples, numbers)
+        self.places: Places = places
+
+    def place(self, record: Record) -> Place | None:
+        """Where the question of a record stands; None where its exam does not have it."""
+        exam = self.places.get(record.bench)
+        return exam.get(record.id) if exam is not None else None
 
     def asked(self, record: Record) -> Asked | None:
         """The question of a record; None where the data is not at hand."""
-        place = self.places.get(record.bench, {}).get(record.id)
+        place = self.place(record)
         for job in self.jobs if place is not None else ():
             if (job.exam.benchmark, job.arm) == (record.bench, record.arm):
                 position = place.position if place else 0
@@ -86,6 +87,8 @@ class Stored:
         """When the manifest was written that `run` has read."""
         self._results: tuple[int, Results | None] = (0, None)
         self._details: Details | None = None
+        self.chosen: tuple[object, Any] = (None, None)
+        """The selection that was last looked at, and what it found."""
 
     @property
     def manifest(self) -> Manifest:

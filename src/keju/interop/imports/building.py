@@ -328,6 +328,7 @@ def _pairs(each: _MatchedPart, job: Job, tool: str, digest: str) -> Iterator[Pai
     for number, match in enumerate(each.matched, 1):
         position = positions.find(text_digest(each.exam.samples[match.place].id))
         replied[position * job.epochs + match.epoch] = number
+    del positions  # tens of megabytes of a long log
     units = (unit for unit, number in enumerate(replied) if number)
 
     def found(unit: int) -> tuple[int, _Matched, LogRow]:

@@ -109,7 +109,7 @@ class Matcher:
         for subset in exam.subsets:
             if len(subset):
                 self._subsets[plain(subset.name)].append(subset)
-        self._taken = DigestTable()
+        self._taken = DigestTable(size=len(exam.samples))
 
     @cached_property
     def _ids(self) -> DigestTable:
