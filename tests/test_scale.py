@@ -30,8 +30,9 @@ def place() -> Iterator[Place]:
         yield place
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
-@pytest.mark.parametrize("kind", ["pool", "parts", "served"])
+@pytest.mark.parametrize(
+    ("kind", "seed"), [("pool", "1"), ("pool", "2"), ("parts", "1"), ("served", "2")]
+)
 def test_no_fault_loses_doubles_or_scores_anything(kind: str, seed: str, place: Place) -> None:
     report = play(place, kind, seed, size=SIZE, real=False)
     assert report.violations == []

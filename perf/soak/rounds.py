@@ -212,7 +212,7 @@ class Round:
             post = self.chance.randrange(len(self.posts))
             dies = deaths and self.chance.random() < 0.25
             order, seconds = some_order(self.chance, kinds), 0.1 + self.chance.random()
-            act = self._death(post, seconds) if dies else self._trouble(post, order)
+            act = self._death(post, seconds) if dies else self.trouble(post, order)
             self.at(self.chance.randrange(self.size * 9 // 10), act)
 
     def _death(self, number: int, seconds: float) -> Callable[[], None]:
@@ -223,7 +223,9 @@ class Round:
 
         return act
 
-    def _trouble(self, number: int, order: Order) -> Callable[[], None]:
+    def trouble(self, number: int, order: Order) -> Callable[[], None]:
+        """Have an endpoint misbehave for a while."""
+
         def act() -> None:
             if order.kind == "other" and number == 0:
                 return  # one always tells the right name, or the name is what most of them say

@@ -30,7 +30,7 @@ from perf.soak.case import Ended, environment
 from perf.soak.fleet import Post
 from perf.soak.rounds import SIZE, Place, Report, Round
 from perf.soak.sitting import INCOMPLETE, Kill
-from perf.soak.witness import ATTEMPT_FAULTS
+from perf.soak.witness import ATTEMPT_FAULTS, Order
 
 if TYPE_CHECKING:
     from tests.cluster.conftest import Raylets
@@ -50,6 +50,8 @@ def play_pool(it: Round) -> None:
     for place in range(it.chance.randrange(3, 6)):
         it.new_post(place).start()
     it.some_weather(10)
+    for part in (4, 2):  # the first such reply takes an endpoint out, so there are never many
+        it.at(it.size // part, it.trouble(1, Order("other", 15, 3.0)))
     if it.chance.random() < 0.3:
         it.give_up_after = 2.0
         it.at(it.chance.randrange(it.size // 2), it.blackout)
@@ -103,18 +105,21 @@ def _merge(it: Round) -> Ended:
     names = [sitting.run.name for sitting in it.sittings]
     words = ["-m", "keju", "merge", *names, "-o", "whole", "--work-dir", ".", "--json"]
     words += ["--no-report"]
-    try:
-        subprocess.run(
-            [sys.executable, *words],
-            cwd=it.folder,
-            env=environment(),
-            capture_output=True,
-            timeout=0.2 + it.chance.random(),
-            check=False,
-        )
-        shutil.rmtree(it.folder / "whole", ignore_errors=True)  # it was quicker
-    except subprocess.TimeoutExpired:
+    with subprocess.Popen(
+        [sys.executable, *words],
+        cwd=it.folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as child:
+        while child.poll() is None and not any(it.folder.glob("*whole*")):
+            time.sleep(0.001)  # it has not begun to write
+        time.sleep(it.chance.random() * 0.1)
+        child.kill()
+    if child.returncode == -signal.SIGKILL:
         it.report.signals["merge"] += 1
+    else:  # it was quicker
+        shutil.rmtree(it.folder / "whole", ignore_errors=True)
     ended = it.command(*words)
     if left := [path.name for path in it.folder.glob(".whole*")]:
         it.report.violations.append(f"merge left {left[0]}")
