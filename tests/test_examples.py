@@ -1,18 +1,29 @@
-"""The examples are exams: they are shown, sat, scored and exported like Keju's own."""
+"""Every example runs: exams, a script, a notebook, a plug-in, arms with tools, a gate in CI."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import runpy
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from keju import TaskConfig, run_task
 from keju.cli import main
 from keju.models.scripted import ScriptedModel
 from keju.types import Request
+from tests.cli.test_init import Plugin, install
+from tests.support.endpoint import FaultyEndpoint
+from tests.support.local_model import real_weights
+from tests.support.replies import Asked, Plan
+from tests.support.tools import calling, results_in
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 GSM8K, SUMMARIES = EXAMPLES / "gsm8k.py", EXAMPLES / "summaries.py"
@@ -97,3 +108,172 @@ def test_the_demo_has_a_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (curve,) = results["curves"]
     assert [point["n"] for point in curve["points"]] == [60, 60, 60]
     assert curve["points"][-1]["difficulty"] == 1
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder beside the examples, without settings of whoever runs the tests."""
+    for name in list(os.environ):
+        if name.startswith(("KEJU_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_script_sits_two_models_and_decides(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = str(EXAMPLES / "first.py")
+    monkeypatch.setattr(sys, "argv", [script])
+    runpy.run_path(script)
+    shown = capsys.readouterr().out
+    assert "may take its place: " in shown
+    assert shown.count(" gold ") > 5
+    assert (here / "difference.svg").read_text().startswith("<svg ")
+
+
+def test_the_script_asks_an_endpoint(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = str(EXAMPLES / "first.py")
+    with FaultyEndpoint(Plan(answers="no idea")) as endpoint:
+        monkeypatch.setattr(sys, "argv", [script, "m", endpoint.url])
+        runpy.run_path(script)
+        assert endpoint.stats.requests >= 30
+    assert "may take its place: inconclusive" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_in_a_kernel(here: Path) -> None:
+    """A kernel has a loop of its own running, which a script has not."""
+    nbformat = pytest.importorskip("nbformat")
+    manager = pytest.importorskip("jupyter_client.manager")
+    pytest.importorskip("ipykernel")
+    notebook = nbformat.read(EXAMPLES / "first.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(not cell.outputs for cell in cells)
+    shown = ""
+
+    def note(message: dict[str, Any]) -> None:
+        nonlocal shown
+        shown += json.dumps(message["content"])
+
+    with manager.run_kernel(cwd=str(here)) as client:
+        for cell in cells:
+            reply = client.execute_interactive(cell.source, timeout=120, output_hook=note)
+            assert reply["content"]["status"] == "ok", reply["content"]
+    assert "text/html" in shown
+    assert "a tie, not ranked" in shown
+    assert (here / "difference.svg").exists()
+
+
+def test_the_folder_is_an_exam(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(request: Request) -> str:
+        text = request.prompt.text
+        assert text.count("What is the capital of ") == 2  # the worked example comes first
+        right = dict(re.findall(r"([A-D])\) (Paris|Lisbon|Canberra|Wellington|Lima|Ottawa)", text))
+        return f"ANSWER: {next(iter(right))}"
+
+    (entry,) = sit(EXAMPLES / "capitals", answer, here, monkeypatch)
+    assert (entry["name"], entry["n"], entry["outcomes"]["correct"]) == ("capitals", 6, 6)
+    assert [subset["name"] for subset in entry["subsets"]] == ["europe", "oceania", "america"]
+
+
+@pytest.mark.slow
+def test_the_plugin_is_found_once_it_is_installed(here: Path) -> None:
+    pytest.importorskip("hatchling")
+    pytest.importorskip("pip")
+    install(EXAMPLES / "plugin", here / "installed")
+    plugin = Plugin(here, here / "installed")
+    words = ("--model", "scripted", "--datasets", "riddles", "--quiet", "--json")
+    ran = plugin.run("-m", "keju", "eval", *words, cwd=here)
+    assert ran.returncode == 0, ran.stderr
+    (entry,) = json.loads(ran.stdout)["benchmarks"]
+    assert (entry["name"], entry["n"]) == ("riddles", 50)
+
+
+def calculates(asked: Asked) -> Any:
+    """Knows no sum by itself, and trusts what a tool says."""
+    tools = [tool["function"]["name"] for tool in asked.body.get("tools", [])]
+    results = results_in(asked)
+    if results:
+        return f"So the answer is {results[-1]}."
+    found = re.findall(r"(\(\(.*\)\)) =", asked.text)
+    return calling((tools[0], {"expression": found[-1]})) if tools else "So the answer is 1."
+
+
+@pytest.mark.slow
+def test_the_calculator_helps_and_its_placebo_does_not(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mcp")
+    folder = str(Path(sys.executable).parent)
+    monkeypatch.setenv("PATH", os.pathsep.join((folder, os.environ["PATH"])))
+    with FaultyEndpoint(Plan(answers=calculates)) as endpoint:
+        monkeypatch.setenv("MODEL_URL", endpoint.url)
+        assert main(["run", "-c", "examples/mcp/arms.yaml", "-q", "--json"]) == 0
+    entries = json.loads(capfd.readouterr().out)["benchmarks"]
+    right = {entry["arm"]: entry["outcomes"]["correct"] for entry in entries}
+    assert right["calculator"] == 20
+    assert right["baseline"] <= 1
+    assert right["placebo"] <= 1
+
+
+@pytest.mark.slow
+def test_a_model_is_compared_with_its_quantised_copy(
+    here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """There is one file of weights here, so it is compared with itself: no question may differ."""
+    for name in ("full.gguf", "q4.gguf"):
+        (here / name).symlink_to(real_weights())
+    assert main(["eval", "--config", "examples/quantised.yaml", "--limit", "1", "--quiet"]) == 0
+    capfd.readouterr()
+    pair = ("quantised--full--demo", "quantised--q4--demo")
+    assert main(["compare", *pair, "--json"]) == 0
+    (found,) = json.loads(capfd.readouterr().out)["comparisons"]
+    assert (found["n"], found["difference"]) == (6, 0)
+
+
+WORKFLOW = EXAMPLES / "ci" / "gate.yml"
+INSTALLS = "install"
+"""The step that needs a package registry; what it installs runs the tests already."""
+
+
+@pytest.fixture
+def programs(here: Path) -> dict[str, str]:
+    """The variables of a runner, with ``keju`` on its path."""
+    program = here / "bin" / "keju"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m keju "$@"\n')
+    program.chmod(0o755)
+    path = os.pathsep.join((str(program.parent), os.environ["PATH"]))
+    return {**os.environ, "PATH": path, "GITHUB_STEP_SUMMARY": str(here / "summary.md")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("said", "code"), [("So the answer is (A).", 0), ("no idea", 1)])
+def test_the_workflow_lets_a_candidate_pass_or_not(
+    said: str, code: int, here: Path, programs: dict[str, str]
+) -> None:
+    workflow = yaml.safe_load(WORKFLOW.read_text())
+    steps = [step for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
+    assert steps.pop(0)["name"] == INSTALLS
+
+    def answer(asked: Asked) -> str:
+        return (
+            said if asked.body["model"] == workflow["env"]["CANDIDATE"] else "So the answer is (A)."
+        )
+
+    codes = []
+    with FaultyEndpoint(Plan(answers=answer)) as endpoint:
+        given = {**programs, **workflow["env"], "MODEL_URL": endpoint.url, "OPENAI_API_KEY": "k"}
+        for step in steps:
+            ran = subprocess.run(
+                ["bash", "-e", "-c", step["run"]], env=given, cwd=here, check=False
+            )
+            codes.append(ran.returncode)
+    assert codes == [0, 0, code, 0]
+    assert ("pass" if code == 0 else "fail") in (here / "summary.md").read_text()
+    assert (here / "gate.xml").exists()

@@ -138,7 +138,7 @@ def test_no_room_but_its_own_names_an_exam() -> None:
     assert naming - {REGISTRY, *SHIMS} == NAMED_YET
 
 
-PUBLIC = [*sorted((ROOT / "examples").glob("*.py"))]
+PUBLIC = [*sorted((ROOT / "examples").rglob("*.py"))]
 TEMPLATES = sorted((SOURCE / "cli" / "templates" / "benchmark").glob("*.py.txt"))
 
 

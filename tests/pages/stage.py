@@ -151,7 +151,8 @@ class Stage:
         site = folder / ".site"
         site.mkdir()
         self.environ = house.environ(site)
-        self.page = blocks[0].page.name.partition(".")[0]
+        page = blocks[0].page.relative_to(ROOT)
+        self.page = str(page).partition(".")[0].removeprefix("docs/")
         for name, target in {"DATA": house.data, "examples": ROOT / "examples"}.items():
             (folder / name).symlink_to(target)
         text = "".join(block.code for block in blocks)
@@ -352,6 +353,7 @@ PREPARED: dict[str, Callable[[Stage], None]] = {
     "compare": _sources,
     "custom-exams": _capitals,
     "endpoints": _exam,
+    "examples/README": _unlimited,  # so many questions that a gate can decide
     "exports": _unlimited,
     "fresh": lambda stage: stage.run("curve", "RUN"),
     "judges": _graded,
