@@ -116,6 +116,7 @@ class PlainPool:
         self._heads: dict[Target, bytes] = {}
         self._idle: dict[tuple[str, int], list[_Connection]] = {}
         self._busy: set[_Connection] = set()
+        self._outbox: _Outbox = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def send(
@@ -129,7 +130,7 @@ class PlainPool:
         """Send one request; return its whole reply or raise TransportError."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            self._loop, self._idle, self._busy = loop, {}, set()
+            self._loop, self._idle, self._busy, self._outbox = loop, {}, set(), []
         started = loop.time()
         connection = self._kept(target) or await self._connect(loop, target, timeout)
         self._busy.add(connection)
@@ -165,7 +166,8 @@ class PlainPool:
     ) -> _Connection:
         try:
             async with asyncio.timeout(min(CONNECT_SECONDS, timeout)):
-                _, made = await loop.create_connection(_Connection, target.host, target.port)
+                made = _Connection(self._outbox)
+                await loop.create_connection(lambda: made, target.host, target.port)
         except TimeoutError:
             raise TransportError("connection", NO_HANDSHAKE, reached=False) from None
         except OSError as error:
@@ -200,10 +202,22 @@ def _cause(error: OSError) -> str:
     return text[:1].lower() + text[1:]
 
 
+_Outbox = list[tuple[asyncio.Transport, bytes]]
+"""Requests that are about to be sent."""
+
+
+def _send_all(outbox: _Outbox) -> None:
+    requests = outbox.copy()
+    outbox.clear()
+    for transport, request in requests:
+        transport.write(request)  # in one piece: each write is a call of the system
+
+
 class _Connection(asyncio.Protocol):
     """One connection. httptools calls the ``on_…`` methods while it reads what has come."""
 
-    def __init__(self) -> None:
+    def __init__(self, outbox: _Outbox) -> None:
+        self._outbox = outbox
         self._transport: asyncio.Transport | None = None
         self._waiting: asyncio.Future[HttpReply] | None = None
         self._parser = httptools.HttpResponseParser(self)
@@ -228,7 +242,11 @@ class _Connection(asyncio.Protocol):
         self._headers: dict[bytes, bytes] = {}
         self._parts: list[bytes] = []
         self._whole = False
-        self._transport.write(request)  # in one piece: each write is a call of the system
+        # What is sent at the same moment goes out together: a server that falls asleep between
+        # two requests costs more to wake than the request itself.
+        if not self._outbox:
+            self._loop.call_soon(_send_all, self._outbox)
+        self._outbox.append((self._transport, request))
         return waiting
 
     def _set_timer(self) -> None:
