@@ -73,6 +73,15 @@ def test_the_command_line_takes_every_command(page: Path) -> None:
                 read(words)
 
 
+def test_few_blocks_need_the_outside() -> None:
+    """A mark is for what cannot run here, not for what is hard to prepare."""
+    blocks = [b for p in PAGES if p == original_of(p) for b in blocks_of(p)]
+    commands = [block for block in blocks if block.kind in ("bash", "console")]
+    marked = [block.place for block in commands if block.outside is not None]
+    print(f"{len(commands)} blocks of commands, {len(marked)} need the outside: {marked}")
+    assert len(marked) < len(commands) / 3
+
+
 NOT_RUN = {
     "python": "tests/test_docs.py runs it, and looks at what comes of it",
     "reference-python": "signatures, made from the code",
