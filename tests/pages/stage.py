@@ -48,8 +48,8 @@ exec {sys.executable} -m pip install --quiet --no-deps --no-build-isolation --no
     # `keju view` serves until Ctrl-C: that comes as soon as its first page was seen.
     "keju": f"""#!/bin/sh
 [ "$1" = view ] && exec {sys.executable} {ROOT / "tests" / "pages" / "visit.py"} "$@"
-[ -z "$(ls -A "$PYTHONPATH")" ] && exec keju-warm "$@"
-exec {sys.executable} -m keju "$@"  # what the page has installed is found by a new process
+[ -e "$PYTHONPATH/keju" ] && exec {sys.executable} -m keju "$@"  # the page has installed Keju
+exec keju-warm "$@"
 """,
 }
 

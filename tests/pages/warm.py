@@ -19,6 +19,7 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from keju.benchmarks import registry
 from keju.cli import main
 
 CLIENT = """#!{python} -ISE
@@ -54,6 +55,8 @@ def _work(connection: socket.socket) -> None:
     os.chdir(told["folder"])
     os.environ.clear()
     os.environ.update(told["environ"])
+    sys.path.insert(0, told["environ"]["PYTHONPATH"])  # where a page has installed plug-ins
+    registry._plugins.cache_clear()
     for place, stream in enumerate(streams):
         os.dup2(stream, place)
         os.close(stream)
