@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import msgspec
 
 from keju.answers.decision import HARMLESS, Stated, correction_in
-from keju.answers.endings import clauses
+from keju.answers.endings import BRIEF, clauses
 from keju.answers.kinds import Kind
-from keju.answers.options import is_longer, option_by_text
+from keju.answers.options import echoes_options, is_longer, is_other_prose, option_by_text
 from keju.answers.segments import (
     DRESSING,
     Statement,
@@ -89,6 +89,32 @@ LONGEST_LEAD = 160
 """Characters of what may stand before an answer, and around it, in a last line."""
 LONGEST_LINE = 300
 """Characters of a first line that may be an answer and nothing else."""
+
+_ANNOUNCING = ("nswer", "NSWER", "orrect ", "ORRECT ", "\\boxed", '":')
+"""A part of whatever announces an answer in English."""
+
+
+def is_one_long_line(text: str, sample: Sample) -> bool:
+    """Whether an English reply is one line that announces nothing and is too long for an answer.
+
+    It neither begins nor ends with an option then, as most replies that were cut off do not.
+    """
+    line = text.strip()
+    if len(line) <= LONGEST_LEAD or "\n" in line or not text.isascii():
+        return False
+    if any(map(line.__contains__, _ANNOUNCING)) or line.endswith(":"):
+        return False
+    choices = sample.choices
+    return (
+        (len(text) > 2 * BRIEF or ". " in line)
+        and (
+            len(line) > LONGEST_LINE + sum(map(len, choices))
+            or ("=" not in line and is_longer(line, choices, LONGEST_LEAD))
+        )
+        and is_other_prose(line, choices)
+        and not echoes_options(text, choices)
+    )
+
 
 # --- the beginning -----------------------------------------------------------------------------
 
@@ -166,18 +192,30 @@ def leading_sentence(text: str, kind: Kind, sample: Sample) -> str | None:
     return None if value and correction_in(text[rest:]) else value
 
 
-# The colon of `The best argument is:`, `最接近的是：`, up to the line that completes it.
-_INTRODUCES = re.compile(r"[:：][ \t*_]*+\n\s*+")
-_VERBS = ("is", "are", "was", "were", "be", "with", "是", "为")
+# `The best argument is:`, `最接近的是：`: what ends a line that the next one completes.
+_INTRODUCES = re.compile(
+    r"(?:is|are|was|were|be|with|是|为)[ *_]*+[:：][ \t*_]*+\Z",
+)
+_LONGEST_COLON = 24
+"""Characters of that."""
+
+
+_MAY_INTRODUCE = frozenset(":： \t*_")
 
 
 def introduced(text: str, kind: Kind, sample: Sample) -> str | None:
     """The one option that a line of its own names after a line that ends with ``is:``."""
     found = set()
-    for lead in _INTRODUCES.finditer(text) if kind.listed and "\n" in text else ():
-        if not text[: lead.start()].rstrip(" *_").endswith(_VERBS):
+    at = text.find("\n") if kind.listed else -1
+    while at >= 0:
+        end = at
+        at = text.find("\n", end + 1)
+        if text[end - 1 : end] not in _MAY_INTRODUCE or not _INTRODUCES.search(
+            text, max(0, end - _LONGEST_COLON), end
+        ):
             continue
-        line, _, rest = text[lead.end() : lead.end() + 4 * LONGEST_LINE].partition("\n")
+        follows = text[end : end + 5 * LONGEST_LINE].lstrip()[: 4 * LONGEST_LINE]
+        line, _, rest = follows.partition("\n")
         value = None if _BROKEN.fullmatch(line.strip()) else kind.whole(line.strip(), sample)
         labelled = LABELLED.match(rest.lstrip())
         if value and not (labelled and labelled[1] != value):
@@ -284,10 +322,10 @@ def _is_whole(text: str, kind: Kind) -> bool:
 def ends_a_list(text: str, block: str, kind: Kind, sample: Sample, *, listed: bool) -> bool:
     """Whether the last line is one of several that could each be the answer: repeated options."""
     before = text.rstrip()[: -len(block)].rstrip() if block else ""
-    lines = [line for line in before[-LONGEST_LIST:].split("\n") if line.strip()]
-    value = kind.whole(block, sample) if lines else None
+    value = kind.whole(block, sample) if before else None
     if value is None:
         return False
+    lines = [line for line in before[-LONGEST_LIST:].split("\n") if line.strip()]
     line = lines[-1].strip()
     other = kind.whole(line, sample)
     if other is not None and other != value:

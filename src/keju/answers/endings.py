@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from keju.answers.numbers import NUMBER_WORDS, numbers_in, plain_numerals
 from keju.answers.segments import DRESSING, NO_ANSWER, Statement
@@ -24,7 +25,13 @@ CJK = re.compile(r"[\u4e00-\u9fff]")
 
 def has_chinese(text: str) -> bool:
     """Whether a Chinese character stands in a text."""
-    return not text.isascii() and CJK.search(text) is not None
+    return not text.isascii() and _has_chinese(text)
+
+
+@lru_cache(maxsize=16)
+def _has_chinese(text: str) -> bool:
+    """The same of a text with wider signs, which a reader asks several times."""
+    return CJK.search(text) is not None
 
 
 # The end of a sentence or of a clause that stands for itself; not the point of `B. text`, `3.5`.
@@ -74,13 +81,22 @@ def last_sentences(text: str, n: int = 1) -> list[str]:
 
     None where one of them announces an answer, which is then no plain one.
     """
+    last = _last_clauses(text[-BRIEF:], n) if n == 1 and len(text) > BRIEF else None
+    if last is None:
+        last = _last_clauses(text[-3 * BRIEF :], n, whole=True) or []
+    return [] if last and _ANNOUNCES.search(last[0]) else last
+
+
+def _last_clauses(text: str, n: int, *, whole: bool = False) -> list[str] | None:
+    """The last `n` clauses that say anything; None where one may begin before the text."""
+    first, *others = clauses(text)
     last: list[str] = []
-    for clause in reversed(list(clauses(text[-3 * BRIEF :]))):
+    for clause in reversed([first, *others] if whole else others[1:]):
         if clause.strip(_AROUND):
             last.append(clause.strip())
         if len(last) == n:
-            break
-    return [] if last and _ANNOUNCES.search(last[0]) else last
+            return last
+    return last if whole else None
 
 
 # `the answer is `, `Answer:`, `答案是`.
@@ -240,10 +256,14 @@ _NAME = re.compile(r"(?<=[a-z] )[A-Z][a-z]+")
 
 
 _LONGEST_STUB = 50
+_STUB_ENDS = frozenset("oesrn,此以上")
+"""What a stub may end with, blanks aside."""
 
 
 def without_stub(text: str) -> str:
     """`text` without the beginning of a sentence that broke off before it said anything."""
+    if text and text[-1] not in _STUB_ENDS and not text[-1].isspace():
+        return text
     at = max(0, len(text) - _LONGEST_STUB)
     stub = _STUB.search(text, at)
     return text[: stub.start()] if stub else text

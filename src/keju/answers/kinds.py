@@ -103,8 +103,12 @@ class Choice(Kind):
     listed = many = True
 
     def read(self, segment: str, sample: Sample) -> Statement:
-        if len(segment) < 5 and (label := _IN_BRACKETS.get(segment)) and label in sample.labels:
-            return Statement(label)
+        if (
+            len(segment) < 5
+            and (known := _IN_BRACKETS.get(segment))
+            and segment[1] in sample.labels
+        ):
+            return known
         statement = read_label(segment, sample.labels, sample.choices, letter_counts=True)
         if statement != NO_LABEL:
             return statement
@@ -150,8 +154,10 @@ class Choice(Kind):
         return plainly_stated(text, sample)
 
 
-_IN_BRACKETS = {f"({c}){end}": c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" for end in ("", ".")}
-"""What most replies state, ``(B).``, by its label."""
+_IN_BRACKETS = {
+    f"({c}){end}": Statement(c) for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" for end in ("", ".")
+}
+"""What most replies state, ``(B).``"""
 # A label and its reason: `D。因为`, `B: since`, `**C** — because`.
 _WITH_REASON = re.compile(
     r"\W{0,4}([A-Z])[)\]*]{0,3}\s?(?:[.。:：,，、;—–-]\W{0,4})?"

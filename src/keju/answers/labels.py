@@ -22,6 +22,7 @@ from keju.answers.decision import (
 )
 from keju.answers.options import (
     is_longer,
+    is_other_prose,
     labels_of_texts,
     option_by_text,
     option_texts,
@@ -253,6 +254,8 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
     if line.rstrip().endswith((":", "：")):  # `A:`, which begins something
         return None
     if len(line) > LONGEST_LABEL and is_longer(line, choices, LONGEST_LABEL):
+        return None
+    if choices and is_other_prose(line, choices):
         return None
     clean = clean_segment(line if line.isascii() else line.translate(_WIDE))
     for form in (clean, line) if clean != line else (line,):

@@ -93,19 +93,16 @@ _BEFORE_VALUE = re.compile(
     re.I,
 )
 _UNITS = (
-    (re.compile(r"(?<=\d)\s?[ΩωΩ]|(?<=\d) ?ohms?\b", re.I), " ohm"),
-    (re.compile(r"\bdegrees?\b", re.I), "°"),
-    (re.compile(r"\bper ?cent\b", re.I), "%"),
-    (re.compile(r"(?<=\d) ?(?:metres?|meters?)\b", re.I), " m"),
-    (re.compile(r"(?<=\d) ?(?:joules?|焦耳?)", re.I), " j"),
-    (re.compile(r"(?<=\d) ?(?:newtons?|牛顿?)", re.I), " n"),
-    (re.compile(r"(?<=\d) ?(?:volts?|伏特?)", re.I), " v"),
-    (re.compile(r"(?<=\d) ?(?:seconds?|secs?|秒)", re.I), " s"),
+    ("ohm", "ω", re.compile(r"(?<=\d)\s?[ΩωΩ]|(?<=\d) ?ohms?\b", re.I), " ohm"),
+    ("degree", "", re.compile(r"\bdegrees?\b", re.I), "°"),
+    ("cent", "", re.compile(r"\bper ?cent\b", re.I), "%"),
+    ("met", "", re.compile(r"(?<=\d) ?(?:metres?|meters?)\b", re.I), " m"),
+    ("joule", "焦", re.compile(r"(?<=\d) ?(?:joules?|焦耳?)", re.I), " j"),
+    ("newton", "牛", re.compile(r"(?<=\d) ?(?:newtons?|牛顿?)", re.I), " n"),
+    ("volt", "伏", re.compile(r"(?<=\d) ?(?:volts?|伏特?)", re.I), " v"),
+    ("sec", "秒", re.compile(r"(?<=\d) ?(?:seconds?|secs?|秒)", re.I), " s"),
 )
-# A part of each of them, and a digit, without which there is none.
-_ANY_UNIT = re.compile(
-    r"[ΩωΩ焦牛伏秒]|ohm|degree|cent|met[er]|joule|newton|volt|sec", re.IGNORECASE
-)
+"""Units: a part of every match in small letters, or a sign that is not ASCII; pattern; name."""
 _DIGIT = re.compile(r"\d")
 _NOTHING = str.maketrans(dict.fromkeys(" \t\n\u00a0\u202f\u2009$*_`{}\"'“”‘’「」"))
 # `-1,000.5`, `3/8`, `5x10^-3`, then a unit.
@@ -122,9 +119,11 @@ def spoken(text: str) -> str:
     if "\\" in plain:
         plain = _FRACTION.sub(lambda m: f"{m[1] or m[3]}/{m[2] or m[4]}", plain)
         plain = _COMMAND.sub("", plain.replace("\\times", "x").replace("\\cdot", "*"))
-    if _DIGIT.search(plain) and _ANY_UNIT.search(plain):
-        for unit, name in _UNITS:
-            plain = unit.sub(name, plain)
+    if _DIGIT.search(plain):
+        small, wide = plain.lower(), not plain.isascii()
+        for stem, sign, unit, name in _UNITS:
+            if stem in small or (wide and sign and sign in small):
+                plain = unit.sub(name, plain)
     return plain
 
 
@@ -142,6 +141,36 @@ def spellings(choices: tuple[str, ...]) -> _Spellings:
     return _Spellings(texts, tuple(map(_quantity, texts)), max(map(len, texts)))
 
 
+@lru_cache(maxsize=1024)
+def _beginnings(choices: tuple[str, ...]) -> frozenset[str]:
+    """The first two characters of the options, in all forms, in small letters."""
+    forms = (*option_texts(choices).folded, *option_texts(choices).plain, *spellings(choices).texts)
+    return frozenset(form[:2].casefold() for form in forms)
+
+
+# The first word of what may be an option, or a label, in other words: `the answer B`, `about 5`.
+_LEADS_ON = re.compile(
+    r"(?:the|an?|about|approx\w*|roughly|around|exactly|degrees?|per|cent|that|either|both|option"
+    r"|choice|answer|letter|correct|right|best|definitely|indeed|clearly|therefore|thus|hence|then"
+    r"|simply|certainly|obviously|surely|actually|undoubtedly|evidently|apparently|ultimately"
+    r"|finally|just|probably|likely|in|of|no|without|most)\b",
+    re.IGNORECASE,
+)
+
+
+def is_other_prose(line: str, choices: tuple[str, ...]) -> bool:
+    """Whether a line begins with a word with which no option begins, and no label either.
+
+    It costs little to see, and most lines are of this kind.
+    """
+    beginnings = _beginnings(choices)
+    at = 4 if line[:4].lower() == "the " else 0
+    start = line[at : at + 2]
+    if len(start) < 2 or not (start.isalpha() and start.isascii()) or _LEADS_ON.match(line, at):
+        return False
+    return start.casefold() not in beginnings and not (at and "th" in beginnings)
+
+
 class _Spellings(NamedTuple):
     """Options in one spelling."""
 
@@ -155,7 +184,16 @@ def is_longer(text: str, choices: Sequence[str], spare: int) -> bool:
 
     LaTeX may be several times as long as what it says.
     """
-    longest = spellings(tuple(choices)).longest if choices else 0
+    if not choices:
+        return _exceeds(text, spare, 0)
+    # An ASCII option is not longer in another spelling, which need not be made then.
+    if _exceeds(text, spare, max(map(len, choices))) and "".join(choices).isascii():
+        return True
+    return _exceeds(text, spare, spellings(tuple(choices)).longest)
+
+
+def _exceeds(text: str, spare: int, longest: int) -> bool:
+    """Whether a text is longer than `longest`, blanks and LaTeX aside, and `spare` more."""
     if len(text) <= longest + spare:
         return False
     if "\\" in text:
@@ -436,8 +474,11 @@ def option_explained(text: str, choices: Sequence[str]) -> str | None:
     """
     line = text.strip().partition("\n")[0].removeprefix("- ")
     end = _EXPLAINED.search(line)
-    if end is None or not (label := option_by_text(line[: end.start()], choices)):
+    said = plain_text(line[: end.start()]) if end else ""
+    options = option_texts(tuple(choices)).plain if said else ()
+    if options.count(said) != 1:
         return None
+    label = chr(ord("A") + options.index(said))
     return label if set(labels_of_texts(text, choices)) <= {label} else None
 
 

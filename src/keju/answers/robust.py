@@ -23,13 +23,14 @@ from keju.answers.edges import (
     end_of_reply,
     ends_a_list,
     introduced,
+    is_one_long_line,
     leading_answer,
     leading_sentence,
     without_cues,
     without_torn_letter,
 )
-from keju.answers.endings import CJK
-from keju.answers.kinds import Kind
+from keju.answers.endings import has_chinese
+from keju.answers.kinds import Choice, Kind
 from keju.answers.options import echoes_options, flatten_options, without_half_option
 from keju.answers.reader import Reader
 from keju.answers.segments import (
@@ -45,7 +46,7 @@ from keju.answers.segments import (
     segment_at,
     split_any_thinking,
 )
-from keju.answers.wordings import CHINESE, TOLERANT, announcements, normal_chinese
+from keju.answers.wordings import ANSWER_IS, CHINESE, TOLERANT, announcements, normal_chinese
 from keju.types import Answer, Sample, Sign, Tier
 
 ACCEPTED = "accepted"
@@ -105,6 +106,8 @@ class RobustReader(Reader):
         self._kind_of = (lambda _: kind) if isinstance(kind, Kind) else kind
         self._strict, self._tolerant = strict, tolerant
         self._lead = strict.find("answer is") if isinstance(strict, str) else -1
+        form = strict if isinstance(strict, str) else strict.pattern
+        self._is_usual = ("nswer" in form or "NSWER" in form) and tolerant is TOLERANT
         self._explains = explains
         self._shown: Callable[[str], str] | None = None
         self._replayed: dict[str, tuple[str, ...]] = {}
@@ -143,7 +146,7 @@ class RobustReader(Reader):
         is_ascii = text.isascii()
         if "<" in text or ("[" in text and "[THINK]" in text) or (not is_ascii and "◁" in text):
             text = split_any_thinking(text).text
-        if not is_ascii and self._tolerant is TOLERANT and CJK.search(text):
+        if not is_ascii and self._tolerant is TOLERANT and has_chinese(text):
             text = normal_chinese(text)
         if ":" in text and (":" in text[:4] or ":" in text[-4:]):
             text = without_cues(text, self._kind_of(sample), sample)
@@ -165,7 +168,10 @@ class RobustReader(Reader):
         """The answer of the first stretch of the reply that has one and is about this question."""
         if answer := self._at_the_end(text, kind, sample):
             return answer
-        chinese = self._tolerant is TOLERANT and not text.isascii() and CJK.search(text)
+        if type(kind) is Choice and self._is_usual and is_one_long_line(text, sample):
+            answer = self._plainly(text, kind.plainly(text, sample), sample)
+            return answer if answer.value or answer.reason else Answer(reason=kind.nothing)
+        chinese = self._tolerant is TOLERANT and has_chinese(text)
         tolerant = CHINESE if chinese else self._tolerant
         marked, reason = statements(text, self._strict, tolerant, kind, sample)
         if leading := leading_answer(text, kind, sample, marked):
@@ -215,9 +221,9 @@ class RobustReader(Reader):
         if at < 0 or kind.marker is not None:
             return None
         line = text.find("\n", at)
-        if line >= 0 and text[line:].strip():
+        if line >= 0 and not text[line:].isspace():
             return None
-        if text.find("nswer", 0, at) >= 0 or text.find("nswer", at + 6) >= 0 or "NSWER" in text:
+        if text.rfind("nswer") > at + 1 or text.find("nswer") <= at or "NSWER" in text:
             return None
         if "orrect " in text and _CORRECT_OPTION.search(text):
             return None
@@ -225,23 +231,26 @@ class RobustReader(Reader):
             return None
         if not text.isascii() and _WIDE.search(text):
             return None
-        start = text.rfind("\n", 0, at) + 1
-        if start:
-            first = text[: text.find("\n")]
+        first_line = text.find("\n")
+        if 0 <= first_line < at:
+            first = text[:first_line]
             if NEXT_QUESTION.search(text) or echoes_options(text, sample.choices):
                 return None
             leads = len(first) <= BARE or LABELLED.match(first)
             if leads and leading_answer(text, kind, sample):
                 return None
-        is_strict, end = self._is_strict(text, at), at + 9
-        words = text[end : line if line >= 0 else len(text)].strip()
-        statement = kind.read(words, sample)
-        if statement.value is None or standing_of(text, at) != "stated":
+        end = at + 9
+        value = kind.read(text[end : line if line >= 0 else len(text)].strip(), sample).value
+        if value is None or standing_of(text, at) != "stated":
             return None
-        return _as_answer(text, Stated(statement, at, end, is_strict), kind, None, ())
+        return Answer(
+            value, _tier(text, end, value, kind) if self._is_strict(text, at) else TOLERATED
+        )
 
     def _is_strict(self, text: str, at: int) -> bool:
         """Whether the `answer is ` at a place belongs to the protocol's own marker."""
+        if self._strict is ANSWER_IS:
+            return True
         if isinstance(self._strict, str):
             return self._lead >= 0 and text.startswith(self._strict, at - self._lead)
         return self._strict.match(text, at) is not None
@@ -275,19 +284,22 @@ class RobustReader(Reader):
         block = last_block(text)
         if kind.listed and ends_a_list(text, block, kind, sample, listed=False):
             return Answer(signs=signs)
-        value, reason = kind.plainly(text, sample)
-        if leading and leading != value:
-            if value is not None:
-                return Answer(reason=AMBIGUOUS.reason, signs=signs)
-            value = leading
-        if value is not None:
-            return Answer(value, "tolerant", signs=signs)
-        if reason == AMBIGUOUS.reason:
-            return Answer(reason=reason, signs=signs)
-        answer = self.fallback(text, sample)
-        if answer.value is None and not signs and (value := kind.heading(text, sample)):
+        plain = kind.plainly(text, sample)
+        if leading and leading != plain.value:
+            plain = Statement(leading) if plain.value is None else AMBIGUOUS
+        answer = self._plainly(text, plain, sample)
+        is_open = answer.value is None and plain != AMBIGUOUS and not signs
+        if is_open and (value := kind.heading(text, sample)):
             return Answer(value, "fallback")
         return msgspec.structs.replace(answer, signs=signs) if signs else answer
+
+    def _plainly(self, text: str, plain: Statement, sample: Sample) -> Answer:
+        """What a stretch names plainly, by the rules of the kind and then by the exam's own."""
+        if plain.value is not None:
+            return Answer(plain.value, "tolerant")
+        if plain.reason == AMBIGUOUS.reason:
+            return Answer(reason=plain.reason)
+        return self.fallback(text, sample)
 
     # --- worked examples that a reply repeats ---
 
@@ -467,8 +479,16 @@ def _as_answer(
     value, reason = stated.statement
     if value is None:
         return Answer(reason=reason, other=other, signs=signs)
-    tier: Tier = "strict" if stated.strict else "tolerant"
-    if stated.strict and kind.plain and stated.end:
-        plain = kind.plain.match(text, stated.end)
-        tier = "strict" if plain and plain[1] == value else "tolerant"
+    tier = _tier(text, stated.end, value, kind) if stated.strict else TOLERATED
     return Answer(value, tier, other=other, signs=signs)
+
+
+TOLERATED: Tier = "tolerant"
+
+
+def _tier(text: str, end: int, value: str, kind: Kind) -> Tier:
+    """The tier of a value behind the protocol's own marker, which ends at `end`."""
+    if kind.plain is None or not end:
+        return "strict"
+    plain = kind.plain.match(text, end)
+    return "strict" if plain and plain[1] == value else TOLERATED
