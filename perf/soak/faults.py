@@ -21,6 +21,8 @@ from perf.soak.wire import TEXT, Fate, Mode, modes
 from perf.soak.zygote import keju
 
 QUESTIONS: Final = 4
+CALM: Final = "So the answer is (B)."
+"""What the endpoint answers when it behaves: another text than that of its odd replies."""
 EXITS: Final[dict[Fate, int]] = {"answer": 0, "retry": 0, "final": 4, "stop": 5}
 PREFLIGHT: Final = "Answer with one letter"
 """How the preflight's question begins."""
@@ -45,7 +47,7 @@ def _attack(mode: Mode, folder: Path) -> str:
     words = ("--datasets", "demo", "--work-dir", ".", "--run-id", "r", "--json", "--quiet")
     settings = {"demo": {"size": QUESTIONS, "subset_list": ["boolean_expressions"]}}
     pace = ("--timeout", str(SECONDS), "--retry-interval", "0.01", "--attempts", "3")
-    with FaultyEndpoint(Plan(answers=TEXT, raw=raw)) as endpoint:
+    with FaultyEndpoint(Plan(answers=CALM, raw=raw)) as endpoint:
         exam = (*words, "--dataset-args", json.dumps(settings), *pace)
         ended = keju(folder, "eval", "--model", "m", "--api-url", endpoint.url, *exam)
     if ended.broken:
@@ -75,6 +77,7 @@ def _loss(mode: Mode, results: dict[str, Any], journal: Path) -> str:
     if len(times) != QUESTIONS or outcomes["error"] != (0 if answered else QUESTIONS):
         return f"{len(times)} records of {QUESTIONS}, {outcomes}"
     texts = {record["reply"].get("text") for record in records}
-    if answered and texts != {TEXT}:
-        return f"other texts than were sent: {texts}"
+    meant = TEXT if mode.fate == "answer" else CALM
+    if answered and texts != {meant}:
+        return f"other texts than the reply that counts: {texts}"
     return ""

@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from keju.runs.run import RESULTS
 from perf.scaling import RAY
 from perf.soak.case import Ended, environment
 from perf.soak.fleet import Post
@@ -116,10 +117,10 @@ def _merge(it: Round) -> Ended:
             time.sleep(0.001)  # it has not begun to write
         time.sleep(it.chance.random() * 0.1)
         child.kill()
-    if child.returncode == -signal.SIGKILL:
-        it.report.signals["merge"] += 1
-    else:  # it was quicker
-        shutil.rmtree(it.folder / "whole", ignore_errors=True)
+    whole = it.folder / "whole"
+    it.report.signals["merge"] += child.returncode == -signal.SIGKILL
+    if (whole / RESULTS).is_file():  # it was quicker
+        shutil.rmtree(whole)
     ended = it.command(*words)
     if left := [path.name for path in it.folder.glob(".whole*")]:
         it.report.violations.append(f"merge left {left[0]}")

@@ -26,6 +26,8 @@ LONGEST_REPLY = 16 << 20
 damage. Reading stops there, since 64 endless replies at once must fit into memory."""
 LONGEST_HEAD = 1 << 18
 """Bytes of all headers of a reply."""
+BODILESS = (204, 304)
+"""Statuses of replies that end with their head; some servers send a body all the same."""
 CONNECT_SECONDS = 30.0
 """An address that does not even answer the handshake by then is down."""
 KEEP_ALIVE_SECONDS = 60
@@ -313,7 +315,9 @@ class _Connection(asyncio.Protocol):
                 TransportError("malformed", "the server changed the protocol", reached=True)
             )
         except httptools.HttpParserError:
-            return self.fail(TransportError("malformed", "the reply is no HTTP", reached=True))
+            if not (self._whole and self._status in BODILESS):
+                return self.fail(TransportError("malformed", "the reply is no HTTP", reached=True))
+            self._kept = False  # what is wrong came after the reply
         if self._size > LONGEST_REPLY or self._head_size > LONGEST_HEAD:
             return self.fail(too_long())
         if self._whole:

@@ -19,7 +19,7 @@ from keju.models.transport import Transport, TransportError
 from keju.types import Reply, Sampling
 from tests.models.helpers import KEY, ask, request_of, use
 from tests.support.endpoint import FaultyEndpoint
-from tests.support.replies import Plan
+from tests.support.replies import Plan, Raw
 
 
 def model_at(url: str, **settings: Any) -> OpenAIModel:
@@ -217,6 +217,19 @@ def test_a_redirect_is_a_fault_and_takes_no_key_elsewhere() -> None:
         assert elsewhere.stats.connections == 0
     assert reply.error is not None
     assert reply.error.kind == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("status", "length", "kind"), [(304, 9, "not_found"), (200, 4, "malformed")]
+)
+def test_a_body_beyond_what_was_announced(status: int, length: int, kind: str) -> None:
+    """A reply of status 304 ends with its head, whatever a server sends behind it."""
+    head = f"HTTP/1.1 {status} Status\r\nContent-Length: {length}\r\n\r\n"
+    raw = Raw(data=head.encode() + b'{"a": 17}')
+    with FaultyEndpoint(Plan(raw=lambda *_: raw)) as endpoint:
+        reply = ask(model_at(endpoint.url))
+    assert reply.error is not None
+    assert reply.error.kind == kind
 
 
 @pytest.fixture
