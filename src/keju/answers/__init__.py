@@ -12,9 +12,11 @@
 | what the last sentence concludes, for the other kinds of answer | `endings` |
 | labels of options | `labels` |
 | options by their text, in any spelling, and by value | `options` |
+| options in other words, in part or copied badly | `copies` |
 | numbers: how they are written, what makes one part of something else | `numbers` |
 | another kind of answer, or how a kind is read and compared | `kinds` |
 | a reply that begins or ends with a mere answer, or with the prompt's own cues | `edges` |
+| what a marker announces, and what it does not | `statements` |
 | the order of the steps | `robust` |
 | what is odd about a reply, whatever it answers; the form that hides an answer | `oddities` |
 

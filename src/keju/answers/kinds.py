@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
+from keju.answers.copies import nearly_option, resembles
 from keju.answers.decision import FINAL, LINK, counts_as_second, strength_of
 from keju.answers.endings import (
     BRIEF,
@@ -28,7 +29,7 @@ from keju.answers.numbers import (
     plain_numerals,
     same_number,
 )
-from keju.answers.options import nearly_option, option_explained, resembles
+from keju.answers.options import option_explained
 from keju.answers.plain import plainly_stated
 from keju.answers.segments import (
     AMBIGUOUS,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from keju.answers.copies import paraphrased
 from keju.answers.decision import LINK, NEGATIVE, SUPPOSES, strength_of
 from keju.answers.endings import (
     BRIEF,
@@ -24,7 +25,7 @@ from keju.answers.endings import (
     is_unsure,
     without_stub,
 )
-from keju.answers.options import own_text, paraphrased, spoken, texts_in
+from keju.answers.options import own_text, spoken, texts_in
 from keju.answers.segments import NO_LABEL, Statement
 from keju.types import Sample
 

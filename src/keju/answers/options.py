@@ -274,60 +274,6 @@ def _spoken_texts(choices: tuple[str, ...]) -> list[tuple[str, str]]:
     return sorted(pairs, key=lambda pair: -len(pair[0]))
 
 
-_WORDS = re.compile(r"\w+")
-_ASIDE = frozenset({"the", "a", "an", "so", "thus", "therefore", "hence", "is", "are"})
-_NEGATIONS = frozenset({"not", "no", "never", "none", "without", "cannot", "neither", "nor", "t"})
-
-
-# The verb of `the third is the mangoes`.
-_COPULA = re.compile(r"\b(?:is|are|was|were)\b")
-
-
-class _Phrase(NamedTuple):
-    """The telling words of an option, those before its verb and those after it."""
-
-    words: list[str]
-    first: set[str]
-    rest: set[str]
-    negations: frozenset[str]
-
-
-def _phrase(text: str) -> _Phrase:
-    words = _telling(text)
-    first, *rest = _COPULA.split(text)
-    return _Phrase(
-        words, set(_telling(first)), set(_telling(" ".join(rest))), _NEGATIONS.intersection(words)
-    )
-
-
-@lru_cache(maxsize=1024)
-def _phrases(choices: tuple[str, ...]) -> list[_Phrase]:
-    return list(map(_phrase, option_texts(choices).plain))
-
-
-def paraphrased(sentence: str, choices: Sequence[str]) -> str | None:
-    """The one option that a sentence says in fewer words, or in a few more: ``Blue is second.``
-
-    It may turn it round: ``The cheapest fruit is the kiwis`` for ``The kiwis are the cheapest``.
-    """
-    plain = sentence.lower()
-    said = _phrase(plain)
-    clause = _phrase(plain.rpartition(",")[2])
-    fits = []
-    for index, option in enumerate(_phrases(tuple(choices))):
-        if option.negations != said.negations:
-            continue
-        short, long = sorted((said.words, option.words), key=len)
-        left = iter(long)
-        is_short = len(short) >= 3 and len(long) <= 2 * len(short)
-        is_turned = option.rest and option.rest <= clause.first and option.first == clause.rest
-        if (is_short and all(word in left for word in short)) or (
-            is_turned and len(clause.first) <= len(option.words) >= 3
-        ):
-            fits.append(chr(ord("A") + index))
-    return fits[0] if len(fits) == 1 else None
-
-
 # `A. `, `(B) `: a line that begins with a label.
 _LABEL = re.compile(r"[(\[]?[A-Z][)\].:、]{1,2}\s++")
 
@@ -348,69 +294,8 @@ def without_half_option(text: str, choices: Sequence[str], *, labelled: bool = F
     return text[:begin].rstrip() if is_half == 1 else text
 
 
-def _telling(text: str) -> list[str]:
-    """The words of a text that tell it from another."""
-    return [word for word in _WORDS.findall(text) if word not in _ASIDE]
-
-
-LEAST_COPIED = 0.75
-"""The share of words in common from which on a text is a bad copy of an option."""
 LEAST_PART = 8
 """Characters of a text that may be a part of an option."""
-
-
-def nearly_option(text: str, choices: Sequence[str]) -> str | None:
-    """The one option that an announced text is a part of, or a copy of with a few wrong words.
-
-    ``the customer's training`` is a part of ``It is the customer's training``; ``Dad of the Bride``
-    is meant for ``Father of the Bride``. A text with numbers says what it says, and so does a
-    negation.
-    """
-    if len(text) > 2 * LONGEST_SPELT:
-        return None
-    said = plain_text(text.partition("\n")[0])
-    if not LEAST_PART <= len(said) <= LONGEST_SPELT:
-        return None
-    plain = option_texts(tuple(choices)).plain
-    options = _words_of(tuple(choices))
-    words = frozenset(_WORDS.findall(said))
-    holding = [i for i, option in enumerate(plain) if said in option and words <= options[i]]
-    if len(holding) == 1 and 3 * len(said) > len(plain[holding[0]]):
-        return chr(ord("A") + holding[0])
-    if len(words) < 3 or _DIGIT.search(said):
-        return None
-    shares = [_in_common(words, option) for option in options]
-    share = max(shares, default=0.0)
-    if share < LEAST_COPIED or shares.count(share) > 1:
-        return None
-    index = shares.index(share)
-    own = options[index]
-    speaks_for_another = any(words & other - own for other in options)
-    return None if speaks_for_another or (words ^ own) & _NEGATIONS else chr(ord("A") + index)
-
-
-@lru_cache(maxsize=1024)
-def _words_of(choices: tuple[str, ...]) -> list[frozenset[str]]:
-    """The words of each option."""
-    return [frozenset(_WORDS.findall(text)) for text in option_texts(choices).plain]
-
-
-def _in_common(first: frozenset[str], second: frozenset[str]) -> float:
-    """The share of the words of two texts that both have."""
-    return 2 * len(first & second) / (len(first) + len(second) or 1)
-
-
-def resembles(text: str, choices: Sequence[str]) -> bool:
-    """Whether most of a text stands in one option: ``large square match``."""
-    pairs = _pairs(plain_text(text))
-    return any(
-        len(pairs & _pairs(each)) > len(pairs) / 2 for each in option_texts(tuple(choices)).plain
-    )
-
-
-def _pairs(text: str) -> set[str]:
-    """The pairs of characters that stand side by side."""
-    return set(map(str.__add__, text, text[1:]))
 
 
 # The plural of `mitochondrion`, `nucleus`, `bacterium`.

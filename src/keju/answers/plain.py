@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from keju.answers.copies import paraphrased
 from keju.answers.decision import CORRECTION, LINK, correction_in
 from keju.answers.endings import (
     ASKS_WRONG,
@@ -21,7 +22,7 @@ from keju.answers.endings import (
 )
 from keju.answers.labels import read_label
 from keju.answers.mentions import concluded, mentions, supposes
-from keju.answers.options import labels_of_texts, names_any, paraphrased, without_half_option
+from keju.answers.options import labels_of_texts, names_any, without_half_option
 from keju.answers.segments import AMBIGUOUS, DRESSING, NO_LABEL, Statement
 from keju.types import Sample
 

@@ -17,8 +17,9 @@ from keju.answers.kinds import Choice
 from keju.answers.labels import bare_label, read_label
 from keju.answers.numbers import comparable, number_of, range_of, same_number
 from keju.answers.reader import Reader
-from keju.answers.robust import RobustReader, statements
+from keju.answers.robust import RobustReader
 from keju.answers.segments import LONGEST, NO_LABEL, Statement, clean_segment, tag_content
+from keju.answers.statements import statements
 from keju.answers.wordings import TOLERANT
 from keju.benchmarks.grading import REFUSAL
 from keju.types import Answer, Sample, Tier

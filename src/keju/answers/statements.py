@@ -1,0 +1,113 @@
+"""What markers announce in a text, one statement each, in order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from keju.answers.decision import Stated, standing_of
+from keju.answers.kinds import Kind
+from keju.answers.segments import AMBIGUOUS, DENIED, SILENT, Statement, segment_at
+from keju.answers.wordings import announcements
+from keju.types import Sample
+
+# `(B)?`: after the protocol's own marker and colon a question mark fills in a form.
+_FILLED_IN = re.compile(r"([(\[（]?[A-Z][)\]）]?)\s?[?？]")
+# `:\n(A) two\n(B)`: after a marker the options are listed, which states none of them.
+_LISTS_OPTIONS = re.compile(
+    r"[*_:： \t]*+\n\s*+[-(\[*]{0,4}([A-Z])[)\].:、][^\n]*+\n\s{0,8}[-(\[*]{0,4}([A-Z])[)\].:、]"
+)
+# `not "valid" but `: what counts follows.
+_NOT_BUT = re.compile(r"not [^.,;\n]{1,40}? but (?:rather )?")
+_BEFORE_LIST = ("\n", ":", "*", "：")
+
+
+def statements(
+    text: str,
+    strict: re.Pattern[str] | str,
+    tolerant: re.Pattern[str],
+    kind: Kind,
+    sample: Sample,
+) -> tuple[list[Stated], str]:
+    """All that markers announce in `text`, in order, and why the last one that says nothing does.
+
+    Prose and denials state nothing. What was read already is not read again, so that a looping
+    reply costs no more than one turn.
+    """
+    spans = _spans(text, strict, tolerant, kind)
+    marked: list[Stated] = []
+    memory: dict[str, Statement] = {}
+    reason = ""
+    limits = [(start, end) for start, end, _, _ in spans]
+    for number, (start, end, longer, is_strict) in enumerate(spans):
+        may_list = text[end : end + 1] in _BEFORE_LIST
+        listed = _LISTS_OPTIONS.match(text, end) if may_list else None
+        if listed and listed[1] != listed[2]:
+            continue
+        statement = NOTHING
+        for until in (end, longer) if longer > end else (end,):
+            limits[number] = (start, until)
+            words = segment_at(text, limits, number, paragraph=kind.paragraph).text
+            # In a form that is filled in, `ANSWER: B?`, the mark is no doubt; in a sentence, `the
+            # answer is (B)?`, it stays and says that nothing was decided.
+            if is_strict and words.endswith(("?", "？")) and text[until - 1] in ":：":
+                form = _FILLED_IN.fullmatch(words)
+                words = form[1] if form else words
+            if words[:4] == "not " and (turned := _NOT_BUT.match(words)):
+                words = words[turned.end() :]
+            if (known := memory.get(words)) is None:
+                known = memory[words] = kind.read(words, sample)
+            statement = known
+            if statement.value is not None or statement not in SILENT:
+                break
+        if statement.value is None and statement in SILENT:
+            reason = statement.reason
+            continue
+        standing = standing_of(text, start)
+        if standing == "denied":
+            reason = DENIED.reason
+            continue
+        stated = statement if standing == "stated" else AMBIGUOUS
+        marked.append(Stated(stated, start, limits[number][1], is_strict))
+    return marked, reason
+
+
+NOTHING = Statement(None)
+
+
+def _spans(
+    text: str, strict: re.Pattern[str] | str, tolerant: re.Pattern[str], kind: Kind
+) -> list[tuple[int, int, int, bool]]:
+    """Where markers stand, in order: start, end, the end of a longer form, whether it is strict."""
+    firm = list(_found(text, strict))
+    if kind.marker is not None:
+        firm = sorted({*firm, *_found(text, kind.marker)})
+    others = announcements(text, tolerant)
+    spans: list[tuple[int, int, int, bool]] = []
+    place = 0
+    for start, end in firm:
+        while place < len(others) and others[place][1] <= start:
+            spans.append((*others[place], 0, False))
+            place += 1
+        longer = 0
+        while place < len(others) and others[place][0] < end:
+            longer = others[place][1]
+            place += 1
+        spans.append((start, end, longer, True))
+    spans += [(start, end, 0, False) for start, end in others[place:]]
+    return spans
+
+
+def _found(text: str, pattern: re.Pattern[str] | str) -> Iterator[tuple[int, int]]:
+    """Where a marker stands."""
+    if not pattern:
+        return
+    if not isinstance(pattern, str):
+        for match in pattern.finditer(text):
+            yield match.span()
+        return
+    start = text.find(pattern)
+    while start >= 0:
+        end = start + len(pattern)
+        yield start, end
+        start = text.find(pattern, end)
