@@ -110,6 +110,7 @@ def built(site: Path) -> dict[Path, Page]:
     return {path: Page(path) for path in site.rglob("*.html")}
 
 
+@pytest.mark.slow
 def test_every_page_of_the_site_is_there_in_both_languages(
     site: Path, built: dict[Path, Page]
 ) -> None:
@@ -121,6 +122,7 @@ def test_every_page_of_the_site_is_there_in_both_languages(
     assert "下一章" in (site / "zh-CN" / "index.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_links_and_anchors_of_the_site_lead_somewhere(built: dict[Path, Page]) -> None:
     lost = []
     for path, page in built.items():
@@ -134,6 +136,7 @@ def test_links_and_anchors_of_the_site_lead_somewhere(built: dict[Path, Page]) -
     assert lost == []
 
 
+@pytest.mark.slow
 def test_the_site_needs_no_internet(site: Path, built: dict[Path, Page]) -> None:
     far = [(p.name, load) for p, page in built.items() for load in page.loads if "//" in load]
     assert far == []
@@ -141,12 +144,14 @@ def test_the_site_needs_no_internet(site: Path, built: dict[Path, Page]) -> None
         assert re.findall(r"url\(\s*['\"]?(?:https?:)?//|@import", sheet.read_text()) == []
 
 
+@pytest.mark.slow
 def test_llms_txt_of_the_site_leads_to_markdown_beside_it(site: Path) -> None:
     links = re.findall(r"\]\(([^)]+)\)", (site / "llms.txt").read_text("utf-8"))
     assert links
     assert all((site / link).read_text("utf-8").startswith("# ") for link in links)
 
 
+@pytest.mark.slow
 def test_the_model_of_the_page_sits_an_exam(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "adding-a-model.md").read_text("utf-8")
     code, toml = (

@@ -30,6 +30,7 @@ def place() -> Iterator[Place]:
         yield place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "seed"), [("pool", "1"), ("pool", "2"), ("parts", "1"), ("served", "2")]
 )
@@ -86,6 +87,7 @@ def with_text(records: list[Record], text: str) -> list[Record]:
     return [replace(records[0], reply=replace(records[0].reply, text=text)), *records[1:]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "seen"),
     [
@@ -122,6 +124,7 @@ def test_the_ledger_sees_it(change: Change, seen: list[str], sat: Finished, tmp_
         assert given_twice([tmp_path / "r"], [entries]) == 1
 
 
+@pytest.mark.slow
 def test_the_ledger_sees_other_numbers(sat: Finished, tmp_path: Path) -> None:
     calm = Calm.of(sat.folder, sat.document)
     (entry,) = sat.document["benchmarks"]

@@ -97,6 +97,7 @@ def runnable(page: Path) -> list[Block]:
     return [b for b in blocks_of(page) if b.kind in kinds and b.outside is None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if runnable(p)], ids=lambda page: str(page.relative_to(ROOT))
 )
