@@ -150,9 +150,15 @@ class Hint(str):
         return text_of(self.code, self.values, language)
 
 
+def near_hint(name: str, valid: Iterable[str]) -> str:
+    """Return `` (did you mean 'x'?)`` for the nearest valid name; nothing where none is near."""
+    near = nearest(name, valid)
+    return Hint("did_you_mean", name=near) if near else ""
+
+
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` for the nearest valid name, or the list of valid ones."""
     names = sorted(valid) if isinstance(valid, set | frozenset) else list(valid)
-    if near := nearest(name, names):
-        return Hint("did_you_mean", name=near)
+    if hint := near_hint(name, names):
+        return hint
     return Hint("valid_names", names=", ".join(names)) if len(names) <= 30 else ""

@@ -48,7 +48,7 @@ COMMANDS = [
     Case(
         ("list", "modles"),
         "invalid value for 'WHAT': 'modles' is not one of 'benchmarks', 'models', 'protocols', "
-        "'readers', 'runs', 'subsets'; see 'keju list --help'",
+        "'readers', 'runs', 'subsets' (did you mean 'models'?); see 'keju list --help'",
     ),
     Case(("list", "runs", "--benchmark", "demo"), "--benchmark is for protocols and readers"),
     Case(("list", "protocols", "--benchmark", "dmo"), "unknown benchmark 'dmo'"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
+import tomllib
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keju.errors import ConfigError, did_you_mean
+from keju.errors import ConfigError, Hint, did_you_mean, near_hint
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark
@@ -56,6 +58,8 @@ def get(name: str) -> Benchmark:
         from keju.benchmarks.custom import custom_exam
 
         path = Path(name.removeprefix(CUSTOM)).expanduser()
+        if (plugin := plugin_name(path)) is not None:
+            raise ConfigError("benchmark_is_package", path=shlex.quote(str(path)), name=plugin)
         if path.suffix == ".py":
             return _from_file(path)
         return custom_exam(path, [*names(), *ALIASES])
@@ -82,10 +86,38 @@ def get(name: str) -> Benchmark:
         if not isinstance(made, Benchmark):
             raise ConfigError("registry_no_benchmark", where=where)
         return made
-    hint = did_you_mean(name, [*names(), *ALIASES])
+    raise ConfigError("unknown_benchmark", name=name, hint=_meant(name))
+
+
+def _meant(name: str) -> str:
+    """What an unknown name may stand for: an exam, a subset of one, something on the disk."""
+    places = [Path(name), *(file.parent for file in sorted(Path().glob("*/pyproject.toml")))]
+    for place in places:
+        if plugin_name(place) == name:
+            return Hint("benchmark_not_installed", place=shlex.quote(f"./{place}"))
     if Path(name).exists():
-        hint = f"; for the exam at that path write ./{name}"
-    raise ConfigError("unknown_benchmark", name=name, hint=hint)
+        return Hint("benchmark_at_path", path=f"./{name}")
+    known = [*names(), *ALIASES]
+    exam, colon, subset = name.partition(":")
+    if colon and exam in known:
+        return Hint("benchmark_subset", exam=exam, subset=subset)
+    if hint := near_hint(name, known):
+        return hint
+    for own in ROOMS:
+        if name in get(own).subset_names:
+            return Hint("benchmark_subset", exam=own, subset=name)
+    return did_you_mean(name, known)
+
+
+def plugin_name(folder: Path) -> str | None:
+    """The benchmark that the package in a folder brings once it is installed; None for none."""
+    try:
+        with (folder / "pyproject.toml").open("rb") as file:
+            project = tomllib.load(file).get("project", {})
+        points = project.get("entry-points", {}).get(ENTRY_POINTS, {})
+    except (OSError, ValueError, AttributeError):
+        return None
+    return next(iter(points), None) if isinstance(points, dict) else None
 
 
 find_benchmark = get

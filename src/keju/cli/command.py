@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from keju.cli.common import Output, names, note, print_json
 from keju.cli.options import ADDRESS, MAPPING, MAPPINGS, OPTIONS, Option
-from keju.errors import UsageError, nearest
+from keju.errors import UsageError, near_hint
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
                 raise _left_over(context.args, command)
             values: dict[str, Any] = reader.invoke(context)
     except unreadable as error:
-        raise _explained(error, command) from None
+        raise _explained(error, words, command) from None
     for name, row in command.rows.items():
         value = values[name]
         if row.kind is bool and name not in command.settings:
@@ -134,9 +134,8 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
         if isinstance(row.kind, tuple) and value is not None and value not in row.kind:
             choices = ", ".join(f"'{choice}'" for choice in row.kind)
             place = row.flags[0] if row.flags else row.spelling
-            raise UsageError(
-                "cli_not_a_choice", place=place, value=value, choices=choices, command=command.name
-            )
+            told = {"place": place, "value": value, "choices": choices, "command": command.name}
+            raise UsageError("cli_not_a_choice", **told, hint=near_hint(value, row.kind))
     return values
 
 
@@ -229,19 +228,14 @@ def _application(command: Command) -> typer.Typer:
     return app
 
 
-def _explained(error: Exception, command: Command) -> UsageError:
+def _explained(error: Exception, words: Sequence[str], command: Command) -> UsageError:
     """One line for what typer complains about, with the nearest flag where one is unknown."""
     own = {"command": command.name}
     option = getattr(error, "option_name", None)
     if option is not None and hasattr(error, "possibilities"):
-        long = [f for row in command.rows.values() for f in row.flags if f.startswith("--")]
-        from keju.config.load import OTHER_NAMES
+        from keju.cli.unknown import unknown_option
 
-        other = "--" + OTHER_NAMES.get(option.strip("-").replace("-", "_"), "").replace("_", "-")
-        near = nearest(option, long) if option.startswith("--") else None
-        near = other if other in long else near
-        code = "cli_unknown_option_near" if near else "cli_unknown_option"
-        return UsageError(code, option=option, near=near, **own)
+        return unknown_option(option, words, command)
     if option is not None:  # a flag such as --json=yes
         return UsageError("cli_value_unwanted", flag=option, **own)
     row = command.rows.get(getattr(getattr(error, "param", None), "name", None) or "")

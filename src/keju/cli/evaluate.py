@@ -9,7 +9,7 @@ from keju.cli.command import command
 from keju.cli.common import Output, note, print_lines, session_output
 from keju.cli.options import EXAMS, MODEL, PACE, RUN, TOOLS
 from keju.cli.plans import evaluate_plan
-from keju.errors import UsageError
+from keju.errors import UsageError, near_hint
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ BYTES_PER_TOKEN = 4
     "eval",
     "keju eval --model NAME --api-url http://localhost:8000/v1 --datasets bbh mmlu_pro --limit 10",
     "keju eval -c config.yaml -s generation_config.temperature=0.6 --run-id tuesday",
+    "keju eval -m NAME --datasets bbh --dataset-args 'bbh.subset_list=[navigate,snarks]'",
     "keju eval -m NAME --datasets bbh --limit 5 --tools python",
     "keju eval -m scripted --datasets ceval --protocol tutorial --dry-run",
     sets={
@@ -71,7 +72,8 @@ def evaluate(
         for name in set(tools) - set(get_args(OwnTool)):
             choices = ", ".join(f"'{choice}'" for choice in get_args(OwnTool))
             values = {"place": "--tools", "value": name, "choices": choices, "command": "eval"}
-            raise UsageError("cli_not_a_choice", **values)
+            hint = near_hint(name, get_args(OwnTool))
+            raise UsageError("cli_not_a_choice", **values, hint=hint)
         settings["arms"] = [{"name": "baseline"}, {"name": "+".join(tools), "tools": tools}]
     if config is not None and is_plan(config):
         how = {"dry_run": dry_run, "report": not no_report, "quiet": quiet}

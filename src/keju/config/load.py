@@ -19,7 +19,7 @@ from pydantic import AliasChoices, BaseModel
 from keju.config.address import provider_of
 from keju.config.endpoints import PLACES, as_endpoints
 from keju.config.strict import alternatives, document, model_of, scalar
-from keju.config.task import GenerationConfig, TaskConfig
+from keju.config.task import DatasetArgs, GenerationConfig, TaskConfig
 from keju.errors import ConfigError, did_you_mean
 from keju.messages import text_of
 
@@ -41,6 +41,10 @@ OTHER_NAMES: Final = {
     **dict.fromkeys(("batch_size", "concurrency", "num_concurrent", "workers"), "eval_batch_size"),
     **dict.fromkeys(("output", "output_dir", "output_path"), "work_dir"),
     **dict.fromkeys(("num_fewshot", "fewshot", "shots"), "dataset_args.NAME.few_shot_num"),
+    **dict.fromkeys(
+        ("subset", "subsets", "category", "categories", "subject", "subjects", "subtask"),
+        "dataset_args.NAME.subset_list",
+    ),
     **{
         name: f"generation_config.{name}"
         for name in GenerationConfig.model_fields
@@ -50,6 +54,22 @@ OTHER_NAMES: Final = {
 """What other tools call a setting, or where it stands here."""
 
 Layer = dict[str, Any]
+
+
+def inner_place(name: str) -> str | None:
+    """Where a setting inside another one stands: ``agent.max_iterations`` for its last word.
+
+    None for a name that no setting has, or that stands outermost.
+    """
+    if name in TaskConfig.model_fields or name in OTHER_NAMES:
+        return other if "." in (other := OTHER_NAMES.get(name, "")) else None
+    if name in DatasetArgs.model_fields:
+        return f"dataset_args.NAME.{name}"
+    for outer, field in TaskConfig.model_fields.items():
+        inner = model_of(field.annotation)
+        if get_origin(field.annotation) is not list and inner and name in inner.model_fields:
+            return f"{outer}.{name}"
+    return None
 
 
 def load(

@@ -11,7 +11,7 @@ import json
 import math
 import re
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Never, Union, get_args, get_origin
@@ -27,7 +27,7 @@ from pydantic import (
     model_validator,
 )
 
-from keju.errors import ConfigError, did_you_mean
+from keju.errors import ConfigError, did_you_mean, near_hint
 from keju.messages import Language, text_of
 
 LARGEST: Final = 2**53
@@ -131,11 +131,23 @@ def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
     if first["type"] == "missing":
         return ConfigError("config_required", path=path, more=more)
     problem: Any = cause
-    if not isinstance(cause, Invalid):
+    if first["type"] == "literal_error":
+        problem = Invalid("config_not_one_of", **_choices(first))
+    elif first["type"] == "list_type":
+        problem = Invalid("config_not_a_list")
+    elif not isinstance(cause, Invalid):
         message = str(cause) if first["type"] == "value_error" else first["msg"]
         problem = message[:1].lower() + message[1:]
     code = "config_invalid" if path else "config_invalid_whole"
     return ConfigError(code, path=path, problem=problem, more=more)
+
+
+def _choices(report: Mapping[str, Any]) -> dict[str, str]:
+    """What pydantic says of a value that is none of several, and the one that is near it."""
+    expected = report["ctx"]["expected"]
+    given = report["input"] if isinstance(report["input"], str) else ""
+    valid = re.findall(r"'([^']*)'", expected)  # `'auto', 'chat' or 'completions'`
+    return {"choices": ", ".join(map(repr, valid)), "hint": near_hint(given, valid)}
 
 
 def model_of(annotation: Any) -> type[BaseModel] | None:

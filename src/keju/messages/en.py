@@ -538,7 +538,7 @@ TEXTS: dict[str, str] = {
     "cli_no_subset": "{benchmark} has no subset '{name}'{hint}",
     "cli_no_arm": "run '{run}' has no arm '{arm}' (it has: {arms})",
     "cli_not_a_choice": (
-        "invalid value for '{place}': '{value}' is not one of {choices}; "
+        "invalid value for '{place}': '{value}' is not one of {choices}{hint}; "
         "see 'keju {command} --help'"
     ),
     "cli_not_with_run": "{flag} is for a file of predictions; a RUN brings its own",
@@ -547,9 +547,18 @@ TEXTS: dict[str, str] = {
     "cli_only_submission": "{flag} is for --format submission, not for {form}",
     "export_needs_file": "Parquet is no text: give the file to write with -o FILE",
     "cli_submission_full_text": "--full-text has no place in a submission: it holds letters only",
+    "benchmark_not_installed": ": the package in {place} has it and is not installed; first "
+    "pip install -e {place}",
+    "benchmark_is_package": "{path} is a package, and brings the benchmark '{name}' once it is "
+    "installed: pip install -e {path}, then --datasets {name}",
+    "benchmark_at_path": "; for the exam at that path write {path}",
+    "benchmark_subset": "; it is a subset: write --datasets {exam} --dataset-args "
+    "'{exam}.subset_list=[{subset}]'",
     "unknown_benchmark": "unknown benchmark '{name}'{hint}",
     "cli_unknown_command": "unknown command '{command}'{hint}",
     "cli_unknown_option": "unknown option {option}; see 'keju {command} --help'",
+    "cli_unknown_option_inside": "unknown option {option}: it is a part of {flag}, so write "
+    "{example}; see 'keju {command} --help'",
     "cli_unknown_option_near": (
         "unknown option {option} (did you mean '{near}'?); see 'keju {command} --help'"
     ),
@@ -694,6 +703,8 @@ TEXTS: dict[str, str] = {
     "config_not_mapping": (
         "{path}, line 1: holds a {kind}; expected a mapping such as 'model: NAME'"
     ),
+    "config_not_one_of": "input should be one of {choices}{hint}",
+    "config_not_a_list": "input should be a list, such as [a, b]",
     "config_not_number": "must be a number, not {value}",
     "config_not_pattern": "not a regular expression: {problem}",
     "config_pattern_construct": "a regular expression here cannot hold {construct}, which may take "
@@ -1097,6 +1108,8 @@ TEXTS: dict[str, str] = {
     "no_endpoint": "model '{model}' needs the address of its endpoint: give --api-url or set "
     "OPENAI_BASE_URL (or name a model that needs none: scripted, embedded, gguf:PATH, hf:NAME, "
     "replay:RUN)",
+    "no_endpoint_near": "there is no model '{model}' here{hint}; if it is at an endpoint, give its "
+    "address with --api-url or OPENAI_BASE_URL",
     "ca_refused": "ca_file {file}: {problem}",
     "ca_no_certificate": "ca_file {file} holds no PEM certificate",
     "ca_unreadable": "cannot read ca_file {file}: {problem}",
@@ -1134,7 +1147,7 @@ TEXTS: dict[str, str] = {
     "manifest_damaged": "{path} is not a run's manifest: {problem}",
     "replay_no_records": "cannot replay {path}: it holds no records of a run",
     "replay_cannot": "cannot replay {path}: {problem}",
-    "replay_no_run": "no stored run '{name}', neither as a folder nor below {work_dir}",
+    "replay_no_run": "no stored run '{name}', neither as a folder nor below {work_dir}{hint}",
     # Why a reply was not read, or not by everybody: `keju audit`.
     "cause_broken_by_server": "the server gave up on the reply and calls that a finish reason; "
     "ask again",

@@ -474,7 +474,7 @@ TEXTS: dict[str, str] = {
     "cli_no_subset": "{benchmark} 没有子集“{name}”{hint}",
     "cli_no_arm": "运行“{run}”没有名为“{arm}”的 arm（有：{arms}）",
     "cli_not_a_choice": (
-        "'{place}' 的值无效：'{value}' 不是 {choices} 之一；参见“keju {command} --help”"
+        "'{place}' 的值无效：'{value}' 不是 {choices} 之一{hint}；参见“keju {command} --help”"
     ),
     "cli_not_with_run": "{flag} 用于预测文件；RUN 自带这些信息",
     "cli_nothing_to_score": "请给出 RUN，或同时给出 --datasets NAME 与 --predictions FILE",
@@ -482,9 +482,18 @@ TEXTS: dict[str, str] = {
     "cli_only_submission": "{flag} 用于 --format submission，不用于 {form}",
     "export_needs_file": "Parquet 不是文本：请用 -o FILE 给出要写的文件",
     "cli_submission_full_text": "--full-text 不能用于提交文件：其中只有字母",
+    "benchmark_not_installed": "：{place} 中的软件包提供它，但尚未安装；请先运行 "
+    "pip install -e {place}",
+    "benchmark_is_package": "{path} 是一个软件包，安装后提供考试“{name}”："
+    "先运行 pip install -e {path}，再用 --datasets {name}",
+    "benchmark_at_path": "；该路径下的考试请写作 {path}",
+    "benchmark_subset": "；它是一个子集：请写 --datasets {exam} --dataset-args "
+    "'{exam}.subset_list=[{subset}]'",
     "unknown_benchmark": "未知的考试“{name}”{hint}",
     "cli_unknown_command": "未知的命令“{command}”{hint}",
     "cli_unknown_option": "未知的选项 {option}；参见“keju {command} --help”",
+    "cli_unknown_option_inside": "未知的选项 {option}：它是 {flag} 的一部分，请写 {example}；"
+    "参见“keju {command} --help”",
     "cli_unknown_option_near": (
         "未知的选项 {option}（是否想用“{near}”？）；参见“keju {command} --help”"
     ),
@@ -605,6 +614,8 @@ TEXTS: dict[str, str] = {
     "config_not_finite": "必须是有限的数",
     "config_not_json_value": "{constant} 不是 JSON 值",
     "config_not_mapping": "{path}，第 1 行：内容的类型是 {kind}；应为映射，例如“model: NAME”",
+    "config_not_one_of": "必须是 {choices} 之一{hint}",
+    "config_not_a_list": "必须是列表，例如 [a, b]",
     "config_not_number": "必须是数字，而不是 {value}",
     "config_not_pattern": "不是正则表达式：{problem}",
     "config_pattern_construct": "此处的正则表达式不能含有{construct}："
@@ -960,6 +971,8 @@ TEXTS: dict[str, str] = {
     "llama_no_file": "模型“{name}”在“{prefix}”之后没有文件名",
     "no_endpoint": "模型“{model}”需要接口地址：给出 --api-url 或设置 OPENAI_BASE_URL（或使用不需"
     "要地址的模型：scripted、embedded、gguf:PATH、hf:NAME、replay:RUN）",
+    "no_endpoint_near": "这里没有模型“{model}”{hint}；如果它在某个接口上，请用 --api-url 或 "
+    "OPENAI_BASE_URL 给出地址",
     "ca_refused": "ca_file {file}：{problem}",
     "ca_no_certificate": "ca_file {file} 中没有 PEM 证书",
     "ca_unreadable": "无法读取 ca_file {file}：{problem}",
@@ -994,7 +1007,7 @@ TEXTS: dict[str, str] = {
     "manifest_damaged": "{path} 不是运行的清单：{problem}",
     "replay_no_records": "无法重放 {path}：其中没有运行的记录",
     "replay_cannot": "无法重放 {path}：{problem}",
-    "replay_no_run": "没有已存的运行“{name}”，既不是文件夹也不在 {work_dir} 之下",
+    "replay_no_run": "没有已存的运行“{name}”，既不是文件夹也不在 {work_dir} 之下{hint}",
     # Why a reply was not read, or not by everybody: `keju audit`.
     "cause_broken_by_server": "服务器中途放弃并把它写成结束原因；请重新提问",
     "cause_request_failed": "请求失败，没有回复；请继续该运行",

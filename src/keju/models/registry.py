@@ -14,17 +14,20 @@ from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
 from pydantic import SecretStr
 
 from keju.config import TaskConfig
-from keju.errors import ConfigError, MissingExtra, Notice
+from keju.config.address import SHORT_NAMES
+from keju.errors import ConfigError, MissingExtra, Notice, nearest
 from keju.models.base import Model
 from keju.types import Sampling
 
 ENTRY_POINTS = "keju.models"
+EMBEDDED: Final = "embedded"
 DEFAULT_TEMPERATURE: Final = 0.0
 OF_ENDPOINTS = (
     "api_url", "endpoints", "serve", "api_key", "ca_file", "headers",
@@ -130,7 +133,7 @@ KINDS = (
         names_itself=True,
     ),
     ModelKind(
-        name="embedded",
+        name=EMBEDDED,
         about="a small model inside this process",
         factory="keju.models.llama.model:make",
         takes_args=True,
@@ -174,6 +177,33 @@ def kind_of(model: str) -> ModelKind:
             return kind
     # Names such as qwen:7b have a colon too, so plug-ins are looked up only for those with one.
     return _load(_plugins()[before]) if colon and before in _plugins() else ENDPOINT
+
+
+def near_name(model: str) -> str | None:
+    """How a model that needs no address is written, where `model` is nearly one; else None.
+
+    ``embeded`` and ``smollm2``, the weights of the embedded model, are ``embedded``; ``gguff:a`` is
+    ``gguf:a``; ``sonnet`` is ``anthropic:sonnet``; ``small.gguf``, a file, is ``gguf:small.gguf``.
+    """
+    from keju.models import weights
+
+    name = model.strip()
+    before, colon, after = name.partition(":")
+    if colon:
+        with_colon = [kind.name for kind in KINDS if kind.name and kind.argument]
+        near = nearest(before, [*with_colon, *_plugins()])
+        return f"{near}:{after}" if near else None
+    if name.endswith(".gguf"):
+        return f"gguf:{name}"
+    if Path(name, "config.json").is_file():
+        return f"hf:{name}"
+    if name.startswith("claude-"):
+        return f"anthropic:{name}"
+    meant = {kind.name: kind.spelling for kind in KINDS if kind.name}
+    meant |= {short.partition(":")[2]: short for short in SHORT_NAMES}
+    meant |= dict.fromkeys(weights.KNOWN, EMBEDDED)
+    near = nearest(name, meant)
+    return meant[near] if near else None
 
 
 def is_local(model: object) -> bool:

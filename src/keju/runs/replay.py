@@ -13,7 +13,7 @@ from keju.models.base import Model
 from keju.models.registry import fit_sampling, kind_of
 from keju.runs.journal import FILE, Records
 from keju.runs.manifest import Manifest
-from keju.runs.run import counting
+from keju.runs.run import counting, near_runs
 from keju.types import Fault, Reply, Request, Sampling
 
 
@@ -23,7 +23,8 @@ def make(config: TaskConfig) -> ReplayModel:
     for place in (Path(run).expanduser(), Path(config.work_dir) / run) if run else ():
         if (place / FILE).is_file() or place.is_file():
             return ReplayModel(place)
-    raise ConfigError("replay_no_run", name=run, work_dir=config.work_dir)
+    hint = near_runs(run, Path(config.work_dir))
+    raise ConfigError("replay_no_run", name=run, work_dir=config.work_dir, hint=hint)
 
 
 def fit(config: TaskConfig, asked: Sampling) -> tuple[Sampling, tuple[Notice, ...]]:

@@ -314,7 +314,7 @@ def refuse_unknown_run(config: TaskConfig) -> None:
         raise UsageError("run_resume_id")
     work_dir = Path(config.work_dir)
     if not (work_dir / config.run_id / MANIFEST).is_file():
-        hint = _nearest(config.run_id, work_dir)
+        hint = near_runs(config.run_id, work_dir)
         raise UsageError(
             "run_none_to_resume", run_id=config.run_id, work_dir=config.work_dir, hint=hint
         )
@@ -366,10 +366,10 @@ def find_run(name: str, work_dir: str = "runs") -> Path:
     for folder in (Path(name), Path(work_dir) / name):
         if is_there(folder / MANIFEST):
             return folder
-    raise UsageError("run_none", name=name, work_dir=work_dir, hint=_nearest(name, Path(work_dir)))
+    raise UsageError("run_none", name=name, work_dir=work_dir, hint=near_runs(name, Path(work_dir)))
 
 
-def _nearest(name: str, work_dir: Path) -> str:
+def near_runs(name: str, work_dir: Path) -> str:
     """The runs that may be meant, for a message; empty where there are none."""
     names = [path.parent.name for path in sorted(work_dir.glob(f"*/{MANIFEST}"))]
     return did_you_mean(name, names) if names else ""

@@ -15,7 +15,7 @@ import msgspec
 
 from keju.config import TaskConfig
 from keju.config.address import OPENAI, PATHS, Address, parse_address
-from keju.errors import ConfigError, EndpointError, Notice, nearest
+from keju.errors import ConfigError, EndpointError, Hint, Notice, nearest
 from keju.models.base import Model, NotReady, Redactor, fault_text, refusal
 from keju.models.labels import shows_spaces
 from keju.models.openai.wire import FEWEST_LABELS, BodyBuilder, check_extra, document_of, normalise
@@ -310,7 +310,13 @@ class OpenAIModel(HttpModel):
 def make(config: TaskConfig) -> OpenAIModel:
     """The model at the endpoint that `config` names."""
     if not config.api_url:
-        raise ConfigError("no_endpoint", model=config.model.strip())
+        from keju.models.registry import near_name
+
+        name = config.model.strip()
+        if near := near_name(name):
+            hint = Hint("did_you_mean", name=near)
+            raise ConfigError("no_endpoint_near", model=name, hint=hint)
+        raise ConfigError("no_endpoint", model=name)
     return OpenAIModel(
         config.model.strip(),
         api_url=config.api_url,

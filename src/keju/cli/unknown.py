@@ -1,0 +1,93 @@
+"""What to say of a flag that a command does not have: the nearest flag, or where the setting is.
+
+Imported once a flag is unknown. A setting inside another one has no flag of its own: ``--subset
+navigate`` is told ``--dataset-args 'bbh.subset_list=[navigate]'``, with the exam and the value that
+the user wrote, so that it can be pasted.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final, get_origin
+
+from keju.config.load import OTHER_NAMES, inner_place
+from keju.config.strict import alternatives
+from keju.config.task import DatasetArgs
+from keju.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from keju.cli.command import Command
+
+ECHOED: Final = ("dataset_args", "generation_config")
+"""Settings whose values may be said again; others may be keys."""
+_PLAIN = re.compile(r"[\w.-]{1,64}")
+"""A value that needs no quotes: ``navigate``, ``0.6``."""
+EXAM: Final = "NAME"
+"""What stands for an exam whose name is not known."""
+
+
+def unknown_option(option: str, words: Sequence[str], command: Command) -> UsageError:
+    """The refusal of a flag, with what may be meant."""
+    rows = command.rows.values()
+    name = option.strip("-").replace("-", "_")
+    own = {"option": option, "command": command.name}
+    place = inner_place(name) if option.startswith("--") else None
+    if place is not None:
+        outer, *inner = place.split(".")
+        row = next((row for row in rows if row.field == outer), None)
+        if row is not None:
+            flag = row.flags[0]
+            example = f"{flag} {_assignment(outer, inner, option, words, command)}"
+            return UsageError("cli_unknown_option_inside", flag=flag, example=example, **own)
+    long = [flag for row in rows for flag in row.flags if flag.startswith("--")]
+    other = "--" + OTHER_NAMES.get(name, "").replace("_", "-")
+    near = nearest(option, long) if option.startswith("--") else None
+    near = other if other in long else near
+    code = "cli_unknown_option_near" if near else "cli_unknown_option"
+    return UsageError(code, near=near, **own)
+
+
+def _assignment(
+    outer: str, inner: list[str], option: str, words: Sequence[str], command: Command
+) -> str:
+    """What to give the flag of the outer setting: ``'bbh.subset_list=[navigate]'``."""
+    several = inner[-1] in DatasetArgs.model_fields and any(
+        get_origin(kind) is list
+        for kind in alternatives(DatasetArgs.model_fields[inner[-1]].annotation)
+    )
+    values = _values(option, words) if outer in ECHOED else []
+    if several:
+        value = f"[{','.join(values) or 'A,B'}]"
+    else:
+        value = values[0] if len(values) == 1 else "VALUE"
+    path = ".".join(_exam(words, command) if part == EXAM else part for part in inner)
+    return shlex.quote(f"{path}={value}")
+
+
+def _values(option: str, words: Sequence[str]) -> list[str]:
+    """What the user gave the flag, as far as it is plain: ``--subset a,b``, ``--subset=a``."""
+    for place, word in enumerate(words):
+        flag, equals, value = word.partition("=")
+        if flag == option:
+            after = takewhile(lambda each: not each.startswith("-"), words[place + 1 :])
+            given = [part for each in ([value] if equals else after) for part in each.split(",")]
+            return given if all(map(_PLAIN.fullmatch, given)) else []
+    return []
+
+
+def _exam(words: Sequence[str], command: Command) -> str:
+    """The first exam that the command line names."""
+    flags = {flag for row in command.rows.values() if row.field == "datasets" for flag in row.flags}
+    flags |= {"--datasets"}
+    for place, word in enumerate(words):
+        flag, equals, value = word.partition("=")
+        if flag in flags:
+            given = value if equals else next(iter(words[place + 1 : place + 2]), "")
+            name = given.split(",")[0]
+            return name if _PLAIN.fullmatch(name) else EXAM
+    first = next(iter(words), "")
+    named = any(not row.flags and row.spelling == EXAM for row in command.rows.values())
+    return first if named and _PLAIN.fullmatch(first) and not first.startswith("-") else EXAM
