@@ -261,6 +261,7 @@ TEXTS: dict[str, str] = {
     "Keep only the first group (or the whole match) of the first match of this pattern.": "只保留该模式第一次匹配的第一个分组（或整个匹配）。",
     "One MCP server of an arm: a command that speaks over stdio, or a URL (streamable HTTP).": "一个实验组的一个 MCP 服务器：通过 stdio 通信的命令，或 URL（streamable HTTP）。",
     "What its tools' names begin with: ``NAME__tool``.": "它的工具名以什么开头：``NAME__tool``。",
+    "A program that speaks over stdio; ``{python}`` is the Python that Keju runs in.": "通过 stdio 通信的程序；``{python}`` 是运行 Keju 的 Python。",
     "Arguments of the command; ``{workdir}`` and ``{instance_id}`` are filled in.": "命令的参数；``{workdir}`` 和 ``{instance_id}`` 会填入。",
     "Further environment variables; null takes the value of Keju's own variable of that name. Beside them the server gets HOME, LOGNAME, PATH, SHELL, TERM and USER. Values are never stored; what is written as ``${VAR}`` is stored as it is written.": "额外的环境变量；null 表示取 Keju 自己的同名变量的值。此外服务器还得到 HOME、LOGNAME、PATH、SHELL、TERM 和 USER。值从不保存；写作 ``${VAR}`` 的按原样保存。",
     "Folder to start in; Keju's own by default.": "启动所在的文件夹；默认为 Keju 自己的。",

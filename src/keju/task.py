@@ -35,7 +35,7 @@ from keju.files import read_json
 from keju.interop.watchers import watching
 from keju.judges import judge_stage
 from keju.messages import said
-from keju.models.registry import is_local, make_model
+from keju.models.registry import idle_settings, is_local, make_model
 from keju.report.html import write_outputs
 from keju.results.schema import Results, from_document, to_document
 from keju.results.summarise import build_results, examples_of
@@ -498,9 +498,9 @@ def judge_stored(
     if earlier:
         settings["judge"] = earlier
     if given is not None:
-        config = load(file, flags=settings, is_local=is_local)
+        config = load(file, flags=settings, idle=idle_settings)
         settings["judge"] = merge(earlier, complete_settings(config, given))
-    config = load(file, flags=settings, is_local=is_local)
+    config = load(file, flags=settings, idle=idle_settings)
     return judge_run(config, run.folder, display=display, report=report)
 
 

@@ -86,22 +86,43 @@ def test_what_is_wrong_is_one_line(keju: Keju, tmp_path: Path) -> None:
     assert "names no MCP server" in keju("mcp", "check", "-c", "none.yaml").err
 
 
-BROKEN = """
+SMALL = """
 import json, sys
 for line in sys.stdin:
     asked = json.loads(line)
     if "id" not in asked:
         continue
-    result = {"tools": [{"name": "t", "inputSchema": "text"}]}
+    result = {"tools": [{"name": "t", "inputSchema": SCHEMA}]}
     if asked["method"] == "initialize":
         result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
-        result["serverInfo"] = {"name": "broken", "version": "1"}
+        result["serverInfo"] = {"name": "plain", "version": VERSION}
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
 """
 
 
+def small(folder: Path, schema: object, version: str) -> None:
+    """A server with one tool, in ``server.py``."""
+    text = SMALL.replace("SCHEMA", repr(schema)).replace("VERSION", repr(version))
+    (folder / "server.py").write_text(text)
+
+
+def test_a_server_without_a_version_has_no_gap_in_its_line(keju: Keju, tmp_path: Path) -> None:
+    small(tmp_path, {"type": "object"}, "")
+    server = {"command": "{python}", "args": ["server.py"], "name": "s"}
+    Path("c.yaml").write_text(json.dumps({"mcp_server": server}))
+    ran = keju("mcp", "check", "-c", "c.yaml")
+    assert ran.out.startswith("s (arm mcp, stdio): plain, protocol 2025-11-25, ready in "), ran.err
+
+
+def test_no_key_of_a_model_is_asked_for(keju: Keju, tmp_path: Path) -> None:
+    file = Path(config(tmp_path))
+    model = {"name": "${NAME}", "api_url": "${ADDRESS}", "api_key_var": "OWN_KEY"}
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"model": model}))
+    assert keju("mcp", "check", "-c", str(file)).code == 0
+
+
 def test_a_schema_that_is_none_is_said_in_one_line(keju: Keju, tmp_path: Path) -> None:
-    (tmp_path / "server.py").write_text(BROKEN)
+    small(tmp_path, "text", "1")
     server = {"command": sys.executable, "args": ["server.py"], "name": "s"}
     file = tmp_path / "c.yaml"
     file.write_text(json.dumps({"mcp_server": server}))

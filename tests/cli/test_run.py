@@ -152,6 +152,20 @@ def test_every_command_of_mcpbr_s_page(
     assert len(prompts) >= 100
 
 
+def test_a_local_model_needs_nothing_of_the_file_s_endpoint(keju: Keju) -> None:
+    model = {"name": "${NAME}", "api_url": "http://${HOST}/v1", "api_key_var": "OWN_KEY"}
+    content = {"benchmark": "demo", "model": model, "provider": "other"}
+    Path("config.yaml").write_text(json.dumps(content))
+    ran = keju("run", "-c", "config.yaml", "--model", "scripted", "-n", "2", "--json")
+    assert ran.code == 0, ran.err
+    assert "api_url, api_key of config.yaml left out: no effect on model 'scripted'\n" in ran.err
+    refused = keju("run", "-c", "config.yaml", "-n", "2")
+    assert (refused.code, "variable NAME is not set" in refused.err) == (2, True)
+    both = ("--model", "scripted", "--api-url", "http://h/v1")
+    refused = keju("run", "-c", "config.yaml", "-n", "2", *both)
+    assert (refused.code, "api_url has no effect on model" in refused.err) == (2, True)
+
+
 # --- arms side by side --------------------------------------------------------------------------
 
 

@@ -64,7 +64,7 @@ def evaluate(
     from keju.config.arms import OwnTool
     from keju.config.load import load
     from keju.config.plan import is_plan
-    from keju.models.registry import is_local
+    from keju.models.registry import idle_settings
 
     if tools:
         if "arms" in settings:
@@ -79,7 +79,7 @@ def evaluate(
         how = {"dry_run": dry_run, "report": not no_report, "quiet": quiet}
         return evaluate_plan(config, overrides or [], settings, **how)
     try:
-        task = load(config, overrides or (), settings, is_local=is_local, say=note)
+        task = load(config, overrides or (), settings, idle=idle_settings, say=note)
     except UsageError:
         if not (config or overrides or settings):
             from keju.cli.help import first_exam

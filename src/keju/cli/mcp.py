@@ -63,9 +63,11 @@ def _servers(path: Path) -> list[tuple[str, Server]]:
     from keju.config import Arm
     from keju.config.load import MANIFEST, from_file
     from keju.config.mcpbr import read_run_file
+    from keju.models.registry import OF_ENDPOINTS
 
     stored = path.name == MANIFEST
-    layer = from_file(path) if stored else read_run_file(path, os.environ, None).layer
+    idle = ("model", *OF_ENDPOINTS)  # no model is asked
+    layer = from_file(path) if stored else read_run_file(path, os.environ, None, idle).layer
     arms = [arm if isinstance(arm, Arm) else Arm(**arm) for arm in layer.get("arms", [])]
     servers: list[tuple[str, Server]] = []
     for arm in arms:
@@ -168,7 +170,8 @@ def _show(found: Sequence[dict[str, Any]], called: dict[str, Any] | None, labels
     wide = (Column(labels(f"mcp.{each}"), fold=True) for each in ("parameters", "about"))
     columns: list[Column | str] = [labels("mcp.tool"), *wide, labels("mcp.tokens")]
     for server in found:
-        seen = {key: server[key] for key in ("name", "arm", "way", "server", "version", "protocol")}
+        seen = {key: server[key] for key in ("name", "arm", "way", "protocol")}
+        seen["title"] = " ".join(filter(None, (server["server"], server["version"]))) or "–"
         print_lines(labels("mcp.server", **seen, seconds=server["start_seconds"]))
         rows = []
         for tool in server["tools"]:

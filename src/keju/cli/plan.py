@@ -39,7 +39,7 @@ def plan(
     where --model is given. Without either they are guesses from the lengths of the prompts.
     """
     from keju.config.load import load
-    from keju.models.registry import is_local
+    from keju.models.registry import idle_settings
     from keju.report.plan import render_plan
     from keju.results.plan import PILOT
     from keju.results.plan import plan as make_plan
@@ -58,7 +58,7 @@ def plan(
             "work_dir": work_dir,
         }
         asked = {key: value for key, value in wishes.items() if value is not None} | settings
-        task = load(flags=asked, is_local=is_local, say=note)
+        task = load(flags=asked, idle=idle_settings, say=note)
         finished = run_exams(task, display=make_display(sys.stderr, quiet=quiet), report=False)
         if finished.exit_code:
             return session_output(finished)

@@ -25,14 +25,14 @@ def evaluate_plan(
     """Run a plan, or say what it would ask."""
     from keju.benchmarks import registry
     from keju.config.plan import load_plan
-    from keju.models.registry import is_local
+    from keju.models.registry import idle_settings
 
     plan = load_plan(
         config,
         overrides,
         settings,
         exam_name=lambda name: registry.get(name).name,
-        is_local=is_local,
+        idle=idle_settings,
     )
     if dry_run:
         from keju.plans.forecast import forecast

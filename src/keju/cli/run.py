@@ -58,7 +58,7 @@ def run(
     given = locals() | settings
     from keju.config.load import load
     from keju.config.mcpbr import model_of_provider, read_run_file
-    from keju.models.registry import is_local
+    from keju.models.registry import idle_settings
     from keju.report.live import make_display
     from keju.task import run_exams
 
@@ -67,17 +67,19 @@ def run(
     if mcp_only and baseline_only:
         raise UsageError("run_both_only")
     target = _writable(output, Path(config))
-    translated = read_run_file(Path(config), os.environ, benchmark)
-    for notice in translated.notices:
-        note(f"keju: warning: {notice.said}")
+    idle: tuple[str, ...] = ()
     if settings.get("model"):
         settings["model"] = model_of_provider(settings["model"])
+        idle = ("model", *idle_settings(settings["model"]))
+    translated = read_run_file(Path(config), os.environ, benchmark, idle)
+    for notice in translated.notices:
+        note(f"keju: warning: {notice.said}")
     layer = _chosen(translated.layer, config, size, filter_category, task)
     if mcp_only or baseline_only:
         layer = _only(layer, with_tools=mcp_only)
     if not layer.get("arms"):
         note(Notice("run_one_arm", {"file": config}).said)
-    loaded = load(config, flags=settings, is_local=is_local, say=note, read=lambda _: layer)
+    loaded = load(config, flags=settings, idle=idle_settings, say=note, read=lambda _: layer)
     loaded = _drawn(loaded, sampling_strategy or translated.strategy)
     finished = run_exams(loaded, display=make_display(sys.stderr, quiet=quiet))
     finished = again_by("run", given, finished)

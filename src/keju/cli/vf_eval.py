@@ -106,7 +106,7 @@ def _configure(
     from keju.config.address import provider_of, shown_url
     from keju.config.load import load
     from keju.config.strict import mapping
-    from keju.models.registry import is_local
+    from keju.models.registry import idle_settings, is_local
 
     benchmark = registry.get(env)
     own = mapping(text, "-a") if text is not None else {}
@@ -140,7 +140,7 @@ def _configure(
     url = environ.get("KEJU_API_URL") or environ.get(provider.url_variable)
     if "api_url" not in flags and not url and not is_local(model):
         flags["api_url"] = provider.home
-    config = load(flags=flags, environ=environ, is_local=is_local)
+    config = load(flags=flags, environ=environ, idle=idle_settings)
     return config, _checked(benchmark.Args, own)
 
 

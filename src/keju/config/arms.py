@@ -30,6 +30,8 @@ Scope = Literal["run", "worker", "sample"]
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 WORKDIR, INSTANCE = "{workdir}", "{instance_id}"
 """Placeholders: a folder made for the server, and the id of the question it serves."""
+PYTHON = "{python}"
+"""A command: the Python that Keju runs in, with the packages that are installed there."""
 
 
 def expand(text: str, environ: Mapping[str, str]) -> str:
@@ -81,6 +83,7 @@ class Server(StrictSettings):
     name: str = Field(default="mcp", pattern=r"^[^\x00-\x1f\x7f]{1,64}$")
     """What its tools' names begin with: ``NAME__tool``."""
     command: str | None = Field(default=None, min_length=1)
+    """A program that speaks over stdio; ``{python}`` is the Python that Keju runs in."""
     args: list[str] = Field(default=[])
     """Arguments of the command; ``{workdir}`` and ``{instance_id}`` are filled in."""
     env: dict[str, str | None] = Field(default={}, repr=False)

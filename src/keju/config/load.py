@@ -3,13 +3,15 @@
 The nearer to the command line, the stronger: flags, then overrides (``-s key.sub=value``), then
 the environment (``KEJU_<FIELD>``, then ``OPENAI_API_KEY`` and ``OPENAI_BASE_URL`` or what the
 model's provider reads), then the file, then defaults. Mappings merge key by key, so a flag that
-sets the temperature leaves the file's token limit alone.
+sets the temperature leaves the file's token limit alone. Who names another model does not mean the
+weaker sources' settings that such a model has no use for: with ``--model embedded`` the address in
+the file is left out, and that is said.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any, Final, get_origin
@@ -33,6 +35,8 @@ OF_ENDPOINT: Final = ("api_key", "api_url")
 MANIFEST: Final = "manifest.json"
 """The file of a run's folder that holds its configuration."""
 ENVIRONMENT: Final = "the environment"
+AMBIENT: Final = frozenset((ENVIRONMENT, name) for name in OF_ENDPOINT)
+"""What a local model is spared without a word: nobody takes a key out of the environment for it."""
 
 OTHER_NAMES: Final = {
     **dict.fromkeys(("benchmark", "benchmarks", "exam", "exams", "task", "tasks"), "datasets"),
@@ -54,6 +58,8 @@ OTHER_NAMES: Final = {
 """What other tools call a setting, or where it stands here."""
 
 Layer = dict[str, Any]
+Source = tuple[str, Layer]
+"""Where a layer came from, and the layer."""
 
 
 def inner_place(name: str) -> str | None:
@@ -78,7 +84,7 @@ def load(
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
     *,
-    is_local: Callable[[object], bool] = lambda _: False,
+    idle: Callable[[object], Collection[str]] = lambda _: (),
     say: Callable[[str], None] = lambda _: None,
     read: Callable[[Path], Layer] | None = None,
 ) -> TaskConfig:
@@ -87,9 +93,9 @@ def load(
     `flags` holds fields of `TaskConfig` as far as they were given; `environ` is the process's own
     environment unless another is passed. Relative paths in a file are relative to the current
     directory. The manifest of a run outranks the environment: what is resumed is that run.
-    `is_local` tells which models need no endpoint (`keju.models.registry.is_local`); `say` is told
-    of a variable and a file that set the same thing to two values; `read` is how a file in another
-    form than Keju's own is read.
+    `idle` tells which settings do nothing for a model (`keju.models.registry.idle_settings`); `say`
+    is told what counts for nothing: one of two values, or a setting that the model has no use for;
+    `read` is how a file in another form than Keju's own is read.
     """
     environ = os.environ if environ is None else environ
     stored = (str(file), (read or from_file)(Path(file)) if file is not None else {})
@@ -99,10 +105,11 @@ def load(
     ranked = [*above[::-1], *((stored, around) if resumes else (around, stored))]
     model = next((layer["model"] for _, layer in ranked if "model" in layer), "")
     around = (ENVIRONMENT, of_provider(model, environ) | around[1])
-    sources = [*((around, stored) if resumes else (stored, around)), *above]
+    below = [around, stored] if resumes else [stored, around]
+    commanded = any("model" in layer for _, layer in above)
+    (second, loser), (first, winner) = _without_idle(below, model, idle(model), commanded, say)
     merged: Layer = {}
     origins: dict[str, str] = {}
-    (first, winner), (second, loser) = (stored, around) if resumes else (around, stored)
     for name in sorted(winner.keys() & loser.keys()):
         if str(winner[name]) != str(loser[name]) and name != "api_key":
             say(text_of("config_outranked", {"name": name, "above": first, "below": second}))
@@ -110,20 +117,55 @@ def load(
         if name in winner and other in loser:
             values = {"name": name, "above": first, "other": other, "below": second}
             say(text_of("config_place_outranked", values))
-    for origin, layer in sources:
+    for origin, layer in [(second, loser), (first, winner), *above]:
         if any(name in layer for name in PLACES):
             merged = {name: value for name, value in merged.items() if name not in PLACES}
         merged = merge(merged, layer)
         origins |= dict.fromkeys(layer, origin)
-    if is_local(merged.get("model")):
-        # A local model needs no endpoint, so one that is only in the environment is not meant.
-        for field in OF_ENDPOINT:
-            if origins.get(field) == ENVIRONMENT:
-                del merged[field]
     try:
         return TaskConfig(**merged)
     except ConfigError as error:
         raise _with_origin(error, origins) from None
+
+
+def _without_idle(
+    below: Sequence[Source],
+    model: object,
+    idle: Collection[str],
+    commanded: bool,
+    say: Callable[[str], None],
+) -> list[Source]:
+    """The sources below the command line, the weaker first, without what the model has no use for.
+
+    A source that names the model itself keeps it: there it was meant for this model, and is
+    refused. `commanded` says that the command line names the model. The environment is meant for
+    many models, so it loses it in any case.
+    """
+    kept = []
+    for place, (origin, layer) in enumerate(below):
+        outranked = commanded or any("model" in above for _, above in below[place + 1 :])
+        if outranked or origin == ENVIRONMENT:
+            rest, found = _without(layer, idle)
+            if told := [name for name in found if (origin, name) not in AMBIENT]:
+                values = {"names": ", ".join(told), "below": origin, "model": model}
+                say(text_of("config_left_out", values))
+            layer = rest
+        kept.append((origin, layer))
+    return kept
+
+
+def _without(layer: Layer, names: Collection[str]) -> tuple[Layer, list[str]]:
+    """A layer without some settings (``generation_config.extra_headers``), and which it had."""
+    rest, found = dict(layer), []
+    for name in names:
+        key, _, inner = name.partition(".")
+        if inner and isinstance(rest.get(key), Mapping):
+            below, within = _without(dict(rest[key]), (inner,))
+            rest[key] = below
+            found += [name] if within else []
+        elif not inner and key in rest:
+            found += [name] if rest.pop(key) else []
+    return rest, found
 
 
 def _with_origin(error: ConfigError, origins: Mapping[str, str]) -> ConfigError:

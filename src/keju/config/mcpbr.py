@@ -7,7 +7,7 @@ setting of `TaskConfig` beside them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -54,7 +54,14 @@ WITHOUT_EFFECT: Final = (
     "use_prebuilt_images", "volumes", "wandb_enabled", "wandb_project",
 )  # fmt: skip
 """Keys of mcpbr that Keju knows and has no use for."""
-OF_MODEL: Final = {"name": "model", "api_url": "api_url", "generation": "generation_config"}
+KEY_VARIABLE: Final = "api_key_var"
+OF_MODEL: Final = {
+    "name": "model",
+    "api_url": "api_url",
+    "generation": "generation_config",
+    KEY_VARIABLE: "api_key",
+}
+"""Keys of the mapping ``model``, and the settings that they are."""
 SHORT: Final = frozenset(name.partition(":")[2] for name in SHORT_NAMES)
 
 
@@ -67,11 +74,20 @@ class Translated(NamedTuple):
     """Which questions a number of them is made of, where the file says it as mcpbr does."""
 
 
-def read_run_file(path: Path, environ: Mapping[str, str], benchmark: str | None) -> Translated:
-    """The settings in a file, `benchmark` in place of the file's own where it is given."""
+def read_run_file(
+    path: Path,
+    environ: Mapping[str, str],
+    benchmark: str | None,
+    idle: Collection[str] = (),
+) -> Translated:
+    """The settings in a file, `benchmark` in place of the file's own where it is given.
+
+    `idle` are settings that will not count, as the address where the command line names a local
+    model: their variables need not be set.
+    """
     content = _with_parents(path, ())  # whose errors name the file themselves
     try:
-        return translate(content, environ, benchmark)
+        return translate(content, environ, benchmark, idle)
     except ConfigError as error:
         raise ConfigError("config_from", origin=str(path), problem=error) from None
 
@@ -90,17 +106,21 @@ def _with_parents(path: Path, below: tuple[Path, ...]) -> dict[str, Any]:
 
 
 def translate(
-    content: Mapping[str, Any], environ: Mapping[str, str], benchmark: str | None = None
+    content: Mapping[str, Any],
+    environ: Mapping[str, str],
+    benchmark: str | None = None,
+    idle: Collection[str] = (),
 ) -> Translated:
     """The settings that the content of a file means."""
     content = {str(key).replace("-", "_"): value for key, value in content.items()}
     _refuse_unknown(content)
-    kept = {*SERVERS, "arms"}  # their variables are filled in when a server is started
+    # Variables of servers are filled in when a server is started.
+    kept = {*SERVERS, "arms", "model", *idle}
     given = {k: v if k in kept else expand_all(v, environ) for k, v in content.items()}
     exam = benchmark or given.pop("benchmark", None)
     given.pop("benchmark", None)
     layer: Layer = {"datasets": [exam]} if exam is not None else {}
-    layer = merge(layer, _model(given, environ))
+    layer = merge(layer, _model(given, environ, idle))
     layer = merge(layer, _arms(given))
     args = {EXAM_ARGS[key]: given.pop(key) for key in EXAM_ARGS if key in given}
     if args and exam is not None:
@@ -111,8 +131,8 @@ def translate(
         raise ConfigError("run_file_strategy", strategy=strategy, hint=hint)
     if isinstance(given.get("budget"), int | float):
         layer["budget"] = {"cost": given.pop("budget")}
-    idle = sorted(key for key in given if _is_idle(key, given[key]))
-    for key in idle:
+    unused = sorted(key for key in given if _is_idle(key, given[key]))
+    for key in unused:
         del given[key]
     for key, setting in RENAMED.items():
         value = given.pop(key, None)
@@ -120,7 +140,7 @@ def translate(
             value = {part: value} if value is not None else None
         layer = merge(layer, value or {})
     layer = merge(layer, canonical({k: v for k, v in given.items() if v is not None}))
-    notices = (Notice("run_file_idle", {"keys": ", ".join(idle)}),) if idle else ()
+    notices = (Notice("run_file_idle", {"keys": ", ".join(unused)}),) if unused else ()
     return Translated(layer, notices, strategy)
 
 
@@ -139,24 +159,26 @@ def _is_idle(key: str, value: Any) -> bool:
     return key in WITHOUT_EFFECT
 
 
-def _model(given: dict[str, Any], environ: Mapping[str, str]) -> Layer:
+def _model(given: dict[str, Any], environ: Mapping[str, str], idle: Collection[str]) -> Layer:
     """Which model is asked, and where: ``sonnet``, or a mapping with its name and address."""
     provider, model = given.pop("provider", None), given.pop("model", None)
+    named = model if isinstance(model, Mapping) else {"name": model}
     layer: Layer = {}
-    if isinstance(model, Mapping):
-        for key, value in model.items():
-            if key == "api_key_var":
+    for key, value in named.items():
+        setting = OF_MODEL.get(str(key))
+        if setting is None:
+            hint = did_you_mean(str(key), OF_MODEL)
+            values = {"origin": "", "path": f"model.{key}", "hint": hint, "more": ""}
+            raise ConfigError("config_unknown_key", **values)
+        if setting not in idle:
+            value = expand_all(value, environ)
+            if key == KEY_VARIABLE:
                 if not environ.get(str(value)):
                     raise ConfigError("server_variable_unset", variable=value)
-                layer["api_key"] = environ[str(value)]
-            elif key in OF_MODEL:
-                layer[OF_MODEL[key]] = value
-            else:
-                hint = did_you_mean(str(key), [*OF_MODEL, "api_key_var"])
-                values = {"origin": "", "path": f"model.{key}", "hint": hint, "more": ""}
-                raise ConfigError("config_unknown_key", **values)
-        model = layer.pop("model", None)
-    if model is None:
+                value = environ[str(value)]
+        layer[setting] = value
+    model = layer.pop("model", None)
+    if model is None or "model" in idle:
         return layer
     if provider not in (None, "anthropic", "openai") and "api_url" not in {*layer, *given}:
         raise ConfigError("run_file_provider", provider=provider)

@@ -21,7 +21,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -142,7 +142,7 @@ def load_plan(
     environ: Mapping[str, str] | None = None,
     *,
     exam_name: Callable[[str], str],
-    is_local: Callable[[object], bool] = lambda _: False,
+    idle: Callable[[object], Collection[str]] = lambda _: (),
 ) -> PlanConfig:
     """A plan, whole and checked; ConfigError says which entry is wrong.
 
@@ -172,7 +172,7 @@ def load_plan(
             model.label,
             exam.label,
             f"{name}--{_slug(model.label)}--{_slug(exam.label)}",
-            _task(common, model, exam, above, environ, is_local),
+            _task(common, model, exam, above, environ, idle),
         )
         for model in models
         for exam in exams
@@ -270,12 +270,12 @@ def _task(
     exam: Entry,
     above: Layer,
     environ: Mapping[str, str],
-    is_local: Callable[[object], bool],
+    idle: Callable[[object], Collection[str]],
 ) -> TaskConfig:
     """The settings of one pair."""
     own_place = any(place in model.layer for place in PLACES)
     below = {key: value for key, value in common.items() if key not in (*OWN_KEYS, "dataset_args")}
-    if own_place or is_local(model.target):
+    if own_place:
         below = {key: value for key, value in below.items() if key not in (*SECRETS, *PLACES)}
     args = common.get("dataset_args", {}).get(exam.target)
     below |= {"dataset_args": {exam.target: args}} if args else {}
@@ -293,8 +293,14 @@ def _task(
     if own_place:
         environ = _without_keys(model, environ)
     try:
+        # What is common to all models is left out where one has no use for it. `model_args` are
+        # not, since that may be so for every model of the plan: they are refused.
         config = load(
-            "", flags=merge(entry, above), environ=environ, is_local=is_local, read=lambda _: below
+            "",
+            flags=merge(entry, above),
+            environ=environ,
+            idle=lambda each: [name for name in idle(each) if name != "model_args"],
+            read=lambda _: below,
         )
         if config.serve is not None:
             raise ConfigError("serve_not_in_plans")

@@ -721,6 +721,7 @@ TEXTS: dict[str, str] = {
     ),
     "config_not_yaml": "{where}: not valid YAML: {problem}",
     "config_number_too_long": "{where}: a number has too many digits",
+    "config_left_out": "keju: {names} of {below} left out: no effect on model '{model}'",
     "config_outranked": "keju: {name} of {above} counts, that of {below} does not",
     "config_override_form": "-s {override}: expected KEY=VALUE or KEY.SUB=VALUE",
     "config_pair_form": "{flag}: expected KEY=VALUE or JSON at character {position}",
@@ -1645,7 +1646,7 @@ LABELS: dict[str, str] = {
     "show.read": "{reader}: read {answer} -> {outcome}, score {score:g}",
     "show.nothing": "nothing ({reason})",
     "show.judged": "{line} by the judge '{judge}'",
-    "mcp.server": "{name} (arm {arm}, {way}): {server} {version}, protocol {protocol}, ready in "
+    "mcp.server": "{name} (arm {arm}, {way}): {title}, protocol {protocol}, ready in "
     "{seconds:.1f} s",
     "doctor.name": "check",
     "doctor.status": "status",

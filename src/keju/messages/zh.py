@@ -631,6 +631,7 @@ TEXTS: dict[str, str] = {
     ),
     "config_not_yaml": "{where}：不是有效的 YAML：{problem}",
     "config_number_too_long": "{where}：数字的位数过多",
+    "config_left_out": "keju：不采用 {below} 的 {names}：对模型“{model}”不起作用",
     "config_outranked": "keju：采用 {above} 的 {name}，{below} 的不起作用",
     "config_override_form": "-s {override}：应为 KEY=VALUE 或 KEY.SUB=VALUE",
     "config_pair_form": "{flag}：在第 {position} 个字符处应为 KEY=VALUE 或 JSON",
@@ -1482,8 +1483,7 @@ LABELS: dict[str, str] = {
     "show.read": "{reader}：读出 {answer} -> {outcome}，得分 {score:g}",
     "show.nothing": "无（{reason}）",
     "show.judged": "{line}，由评审模型“{judge}”评定",
-    "mcp.server": "{name}（实验组 {arm}，{way}）：{server} {version}，协议 {protocol}，"
-    "{seconds:.1f} 秒后就绪",
+    "mcp.server": "{name}（实验组 {arm}，{way}）：{title}，协议 {protocol}，{seconds:.1f} 秒后就绪",
     "doctor.name": "检查项",
     "doctor.status": "状态",
     "doctor.found": "发现",

@@ -211,6 +211,14 @@ def is_local(model: object) -> bool:
     return isinstance(model, str) and kind_of(model).local
 
 
+def idle_settings(model: object) -> tuple[str, ...]:
+    """The settings that would do nothing for a model of this name."""
+    if not isinstance(model, str) or not model.strip():
+        return ()
+    kind = kind_of(model)
+    return (() if kind.takes_args else ("model_args",)) + (OF_ENDPOINTS if kind.local else ())
+
+
 def make_model(config: TaskConfig) -> Model:
     """The model, not yet started; ConfigError in one line if it cannot be made.
 
@@ -229,9 +237,7 @@ def _make_model(config: TaskConfig) -> Model:
     if not name:
         raise ConfigError("model_empty")
     kind = kind_of(name)
-    # A setting that would do nothing is an error.
-    idle = (() if kind.takes_args else ("model_args",)) + (OF_ENDPOINTS if kind.local else ())
-    for setting in idle:
+    for setting in idle_settings(name):
         if attrgetter(setting)(config):
             raise ConfigError("model_no_effect", setting=setting, name=name)
     try:

@@ -6,13 +6,14 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from keju.config.address import shown_url
-from keju.config.arms import INSTANCE, WORKDIR, Server, expand, references
+from keju.config.arms import INSTANCE, PYTHON, WORKDIR, Server, expand, references
 from keju.errors import ConfigError
 
 INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR")
@@ -83,7 +84,7 @@ def launch_of(
             name: own[name] for name, text in server.env.items() if WORKDIR not in (text or "")
         }
         env = {name: environ[name] for name in INHERITED if environ.get(name)} | own
-        program = value(server.command or "")
+        program = sys.executable if server.command == PYTHON else value(server.command or "")
         found = shutil.which(program, path=env.get("PATH", os.defpath))
         if found is None:
             raise ConfigError("server_program_missing", program=server.command)
