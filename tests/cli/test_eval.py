@@ -34,6 +34,7 @@ def test_results_for_people(keju: Keju) -> None:
     assert ran.out.endswith(
         "run folder: runs/one\n"
         "next:\n"
+        "  keju audit one                  # why replies were not, or wrongly, read\n"
         "  keju report one -o report.html  # one page to read and share\n"
         "  keju export one -o answers.csv  # every answer, one row each\n"
     )
@@ -53,6 +54,35 @@ def test_what_is_told_to_do_next_can_be_done(keju: Keju, data_dir: Path) -> None
     ]
     for command in told:
         assert keju(*command[1:], "--data-dir", str(data_dir)).code == 0
+
+
+def test_a_run_beside_another_of_its_exam_is_told_to_be_compared(keju: Keju) -> None:
+    first = keju(*RUN, "--run-id", "one")
+    assert "keju compare" not in first.out
+    keju("eval", "-m", "scripted", "--datasets", "fresh_bbh", "--limit", "1", "-q", "--no-report")
+    keju(*RUN, "--run-id", "stopped", "--budget", "requests=3")
+    out = keju(*RUN, "--run-id", "two").out
+    (line,) = [line for line in out.splitlines() if "keju compare" in line]
+    command = shlex.split(line, comments=True)
+    assert command == ["keju", "compare", "one", "two"]
+    assert keju(*command[1:]).code == 0
+    assert "与前一次运行逐题比较" in keju(*RUN, "--run-id", "three", "--language", "zh").out
+
+
+def test_where_answers_were_not_found_the_audit_is_named(keju: Keju, tmp_path: Path) -> None:
+    """By a command that can be typed as it stands, wherever the run is; a file has no run."""
+    ran = keju(*RUN, "--work-dir", "my runs", "--run-id", "one")
+    (line,) = [line for line in ran.out.splitlines() if "hold no answer" in line]
+    command = shlex.split(line.partition("find: ")[2].removesuffix(" shows which, and why"))
+    assert command == ["keju", "audit", "my runs/one"]
+    assert keju(*command[1:]).code == 0
+    rows = [
+        json.dumps({"id": f"demo_word_sorting_{n}", "output": "I do not know."}) for n in range(5)
+    ]
+    (tmp_path / "p.jsonl").write_text("\n".join(rows))
+    scored = keju("score", "--datasets", "demo", "--predictions", "p.jsonl")
+    assert "keju score --datasets demo --predictions p.jsonl --reader A,B" in scored.out
+    assert "audit" not in scored.out
 
 
 def test_progress_goes_to_stderr(keju: Keju) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.runs01.changes import declared
+from tests.runs01.changes import declared, reworded
 from tests.runs01.questions import SUBJECTS, bbh_rows
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.judged import parts
@@ -307,7 +307,8 @@ def lost(run: str, recorded: Any, now: Any, place: str = "") -> list[str]:
             return [
                 f"{place}: {words!r} is gone"
                 for n, words in enumerate(recorded)
-                if words not in now and not declared(run, f"{place}/{n}")
+                if not any(line.startswith(reworded(words)) for line in now)
+                and not declared(run, f"{place}/{n}")
             ]
         if len(recorded) == len(now):
             pairs = enumerate(zip(recorded, now, strict=True))

@@ -41,6 +41,17 @@ CHANGES: tuple[Change, ...] = (
     Change("imported", "/*/*_robust", _PLAIN),
 )
 
+ADVICE = {": compare readers": ": keju audit "}
+"""What warnings of 0.1 advise, and what they advise now; the fact before it stays."""
+
+
+def reworded(warning: str) -> str:
+    """How a warning of 0.1 begins today."""
+    for before, now in ADVICE.items():
+        if warning.endswith(before):
+            return warning.removesuffix(before) + now
+    return warning
+
 
 def declared(run: str, path: str) -> bool:
     """Whether a value of a run is known to have changed."""

@@ -98,33 +98,47 @@ def evaluate(
 
 def print_next_steps(finished: Finished) -> None:
     """Print where the run is, and commands that do something useful with this very run."""
+    from keju.report.table import Screen
     from keju.results.modes import counterpart
-    from keju.runs.run import REPORT, Run, command_name
+    from keju.runs.run import REPORT, Run
 
-    folder, report = finished.folder, finished.folder / REPORT
-    print_lines(said("next.folder", folder=folder))
-    if finished.exit_code:
-        return
-    run = command_name(folder)
-    entries = finished.results.benchmarks
-    steps = []
+    folder, report, screen = finished.folder, finished.folder / REPORT, Screen()
+    screen.line(said("next.folder", folder=folder))
+    if not finished.exit_code:
+        if report.is_file():
+            screen.line(said("next.report", report=report))
+        screen.line(said("next"))
+        screen.commands(_next_steps(finished))
+        if pair := counterpart(Run(folder)):
+            both = f"keju modes {pair.direct.folder} {pair.reasoned.folder}"
+            screen.line(said("next.modes", exam=pair.exam))
+            screen.commands([(both, "")])
+    screen.flush()
+
+
+def _next_steps(finished: Finished) -> list[tuple[str, str]]:
+    """Commands that tell more of this run, each with what it does."""
+    from keju.runs.run import REPORT, Run, command_name, latest_beside
+
+    folder, entries = finished.folder, finished.results.benchmarks
+    run, steps = command_name(folder), []
+    codes = {notice.code for entry in entries for notice in entry.notices}
+    if any(entry.outcomes["unparsed"] for entry in entries) or "readers_apart" in codes:
+        steps.append((f"keju audit {run}", said("next.audit")))
     if all(f"accuracy_{BESIDE}" in entry.metrics for entry in entries):
         own = dict.fromkeys(entry.reader for entry in entries)
         readers = ",".join([*own, BESIDE]) if len(own) == 1 else BESIDE
         steps.append((f"keju score {run} --reader {readers}", said("next.score")))
-    if report.is_file():
-        print_lines(said("next.report", report=report))
-    else:
+    if (other := latest_beside(Run(folder))) is not None:
+        both = f"keju compare {command_name(other.folder)} {run}"
+        steps.append((both, said("next.compare")))
+    if not (folder / REPORT).is_file():
         steps.append((f"keju report {run} -o report.html", said("next.page")))
     steps.append((f"keju export {run} -o answers.csv", said("next.export")))
     if any(entry.arm for entry in entries):
         first = next((record.id for _, record in Run(folder).answers()), "ID")
         steps.append((f"keju show {run} --sample {first}", said("next.show")))
-    width = max(len(step) for step, _ in steps)
-    print_lines(said("next"), *(f"  {step:<{width}}  # {what}" for step, what in steps))
-    if pair := counterpart(Run(folder)):
-        both = f"keju modes {pair.direct.folder} {pair.reasoned.folder}"
-        print_lines(said("next.modes", exam=pair.exam, command=both))
+    return steps
 
 
 def _rehearse(config: TaskConfig) -> dict[str, Any]:

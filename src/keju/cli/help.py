@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keju.cli.options import ARGUMENTS, OUTPUT, PLAIN
-from keju.messages import helped, said
+from keju.messages import command_lines, helped, said
 
 if TYPE_CHECKING:
     from keju.cli import Entry
@@ -259,14 +259,5 @@ def _pieces(entry: str, width: int) -> list[str]:
 
 
 def _example_lines(examples: Iterable[str], indent: int = 2) -> list[str]:
-    """Commands as a shell takes them, broken before a flag where a line is too short."""
-    lines = []
-    for example in examples:
-        line = " " * indent
-        for part in re.split(r" (?=-{1,2}[a-z])", example):
-            if line.strip() and len(line) + len(part) + 3 > _width():
-                lines.append(line.rstrip() + " \\")
-                line = " " * (indent + 4)
-            line += part + " "
-        lines.append(line.rstrip())
-    return lines
+    """Commands as a shell takes them."""
+    return [line for each in examples for line in command_lines(each, _width(), indent)]

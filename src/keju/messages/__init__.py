@@ -25,6 +25,9 @@ _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
+# A word of a command, quotes included: ``'other runs/r'``.
+_WORD = re.compile(r"(?:'[^']*'|\S)+")
+
 _added: dict[Language, dict[str, str]] = {"en": {}, "zh": {}}
 _chosen: Language | None = None
 
@@ -129,6 +132,29 @@ def printable(text: str, *, one_line: bool = False) -> str:
     if one_line:
         text = " ".join(text.split())
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def command_lines(command: str, width: int, indent: int = 0) -> list[str]:
+    """A command in lines that a shell takes as they stand, and that fit a terminal.
+
+    A line is broken between arguments, a flag stays with its values::
+
+        keju compare 20260101-120000-demo-embedded \\
+            20260102-120000-demo-embedded
+    """
+    parts: list[str] = []
+    for word in _WORD.findall(command):
+        if parts and parts[-1].startswith("-") and not word.startswith("-"):
+            parts[-1] += f" {word}"
+        else:
+            parts.append(word)
+    lines, room = [" " * indent], width - len(" \\")
+    for part in parts:
+        if lines[-1].strip() and len(lines[-1]) + len(part) > room:
+            lines[-1] = f"{lines[-1].rstrip()} \\"
+            lines.append(" " * (indent + 4))
+        lines[-1] += f"{part} "
+    return [line.rstrip() for line in lines]
 
 
 def _in_language(values: Mapping[str, Any], language: Language) -> dict[str, Any]:

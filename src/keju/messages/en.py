@@ -49,7 +49,9 @@ TEXTS: dict[str, str] = {
     "can be given, only the range from all of them wrong to all right",
     "refused_replies": "{part} of {whole} replies ({share:.1%}) are refusals: they count as wrong",
     "unread_replies": "{part} of {whole} replies ({share:.1%}) hold no answer that the reader can "
-    "find: compare readers",
+    "find: keju audit {run} shows which, and why",
+    "unread_replies_of_file": "{part} of {whole} replies ({share:.1%}) hold no answer that the "
+    "reader can find: keju score {run} --reader A,B reads them with others, side by side",
     "readers_apart": "the score depends on the reader: '{reader}' is {points:+.1f} points from "
     "'{other}' on the same {whole} replies; only '{reader}' finds {first_only} right, only "
     "'{other}' {second_only} (p {p:.2g}): keju score {run} --reader {reader},{other} lists them",
@@ -908,6 +910,10 @@ TEXTS: dict[str, str] = {
     "are not a random part of the exam",
     "compare_stopped": "'{run}' was stopped early by a rule that looks often: intervals and p here "
     "are those of a number of questions that was fixed before, and are too sure of themselves",
+    "compare_unread": "{part} of {whole} replies ({share:.1%}) of {name} hold no answer that its "
+    "reader can find, and count as wrong: keju audit {run} shows which, and why",
+    "compare_unread_of_file": "{part} of {whole} replies ({share:.1%}) of {name} hold no answer "
+    "that its reader can find, and count as wrong: --reader takes another one",
     "compare_partly_known": "how the questions of {name} were put is not known in full: that it "
     "was the same way is taken on trust",
     "compare_gold": "{n} {n:question was|questions were} graded by another gold answer in one than "
@@ -925,7 +931,7 @@ TEXTS: dict[str, str] = {
     "modes_by_format": "format, not ability, makes the difference: {points:+.1f} points by the "
     "headline's reader, {robust:+.1f} by the robust one on the same replies",
     "modes_unread": "{part} of {whole} replies ({share:.1%}) of run '{run}' hold no answer that "
-    "the headline's reader can find, and count as wrong: compare readers",
+    "the headline's reader can find, and count as wrong: keju audit {run} shows which, and why",
     "modes_differ": (
         "the runs cannot be compared: {name} is {first!r} in the first and {second!r} in the second"
     ),
@@ -1297,7 +1303,9 @@ LABELS: dict[str, str] = {
     "next.page": "one page to read and share",
     "next.export": "every answer, one row each",
     "next.show": "one question, step by step",
-    "next.modes": "both modes of {exam} are there, side by side: {command}",
+    "next.audit": "why replies were not, or wrongly, read",
+    "next.compare": "against the run before it, question by question",
+    "next.modes": "both modes of {exam} are there; side by side:",
     "report": "Report",
     "contents": "Contents",
     "model": "Model",

@@ -46,7 +46,10 @@ TEXTS: dict[str, str] = {
     "cut_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）在给出答案前被截断："
     "请增大 max_tokens",
     "refused_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）是拒绝回答：按答错计",
-    "unread_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）读不出答案：请对照不同读取器",
+    "unread_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）读不出答案："
+    "keju audit {run} 列出这些回复及原因",
+    "unread_replies_of_file": "{whole} 个回复中有 {part} 个（{share:.1%}）读不出答案："
+    "keju score {run} --reader A,B 可换用其他读取器并列查看",
     "readers_apart": "分数取决于读取器：同样的 {whole} 个回复，"
     "“{reader}”与“{other}”相差 {points:+.1f} 个百分点；"
     "仅“{reader}”判对 {first_only} 个，仅“{other}”判对 {second_only} 个（p {p:.2g}）："
@@ -793,6 +796,10 @@ TEXTS: dict[str, str] = {
     "它们不是考试的随机部分",
     "compare_stopped": "“{run}”是按多次查看的规则提前停止的：这里的区间和 p 以题数事先固定为前提，"
     "因而过于乐观",
+    "compare_unread": "{name} 的 {whole} 个回复中有 {part} 个（{share:.1%}）未能读出答案，按错计："
+    "keju audit {run} 列出这些回复及原因",
+    "compare_unread_of_file": "{name} 的 {whole} 个回复中有 {part} 个（{share:.1%}）未能读出答案，"
+    "按错计：可用 --reader 换用其他读取器",
     "compare_partly_known": "{name} 的题目如何提出并不完全清楚：只能相信提法相同",
     "compare_gold": "有 {n} 道题在两者中按不同的标准答案评分：用 --gold current 可使两者一致",
     "compare_read_alike": "--reader {reader} 以同一读取器读取全部",
@@ -807,7 +814,7 @@ TEXTS: dict[str, str] = {
     "modes_by_format": "差异来自格式而非能力：同样的回复，主读取器相差 {points:+.1f} 个百分点，"
     "robust 读取器相差 {robust:+.1f} 个百分点",
     "modes_unread": "运行 '{run}' 的 {whole} 个回复中有 {part} 个（{share:.1%}）"
-    "未能由主读取器读出答案，按错计：请比较各读取器",
+    "未能由主读取器读出答案，按错计：keju audit {run} 列出这些回复及原因",
     "modes_differ": ("这两次运行不能比较：{name} 在前者中是 {first!r}，在后者中是 {second!r}"),
     "modes_no_exam": "运行“{run}”没有考 {benchmarks}",
     "modes_nothing_shared": "两次运行没有共同评过分的题目：无从比较",
@@ -1148,7 +1155,9 @@ LABELS: dict[str, str] = {
     "next.page": "便于阅读和分享的一页",
     "next.export": "每个回答一行",
     "next.show": "逐步查看一道题",
-    "next.modes": "{exam} 的两种模式都已运行，可以并列比较：{command}",
+    "next.audit": "为什么有的回复没有读出或读错",
+    "next.compare": "与前一次运行逐题比较",
+    "next.modes": "{exam} 的两种模式都已运行，可以并列比较：",
     "report": "评测报告",
     "contents": "目录",
     "model": "模型",

@@ -159,7 +159,7 @@ def _listed(screen: Screen, findings: Sequence[Finding], exam: ExamAudit, labels
             target = shorten(each.target, _ANSWER)
             screen.line(f"{each.id} · {labels('audit.gold')} {target} · {read}", indent=4)
             screen.line(f"… {' '.join(each.end.split())[-_END:]}", indent=6, style="dim")
-            screen.line(each.command, indent=6)
+            screen.commands([(each.command, "")], indent=6)
         if len(own) > SHOWN:
             screen.line(labels("audit.more", n=count(len(own) - SHOWN)), indent=4)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from keju.messages import spoken
+from keju.messages import command_lines, spoken
 from keju.report.format import UNKNOWN, Labels, count, printable
 
 if TYPE_CHECKING:
@@ -105,6 +105,27 @@ class Screen:
         if indent:
             content = Padding(content, (0, 0, 0, indent), expand=False)
         self.console.print(content, soft_wrap=False)
+
+    def commands(self, steps: Sequence[tuple[str, str]], indent: int = 2) -> None:
+        """Add commands as a shell takes them, each with what it does, where that is said.
+
+        That stands beside them where all of it fits the width, else above.
+        """
+        from rich.cells import cell_len
+        from rich.text import Text
+
+        longest = max(len(command) for command, _ in steps)
+        room = self.console.width - indent - longest
+        beside = all(cell_len(f"  # {what}") <= room for _, what in steps)
+        for command, what in steps:
+            if what and beside:
+                lines = [f"{' ' * indent}{command:<{longest}}  # {what}"]
+            else:
+                if what:
+                    self.line(f"# {what}", indent=indent)
+                lines = command_lines(command, self.console.width, indent)
+            for line in lines:
+                self.console.print(Text(printable(line)), soft_wrap=True)
 
     def table(
         self, columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], title: str = ""

@@ -191,9 +191,14 @@ def matched(
     return (pairs, alone) if pairs else ([(base[0], other[0])], alone)
 
 
-def compare_arms(jobs: Sequence[Job], price: Price | None = None) -> list[Comparison]:
-    """Every pair of arms of each exam, the earlier arm as the base, under the headline's reader."""
-    arms = [Sitting(name="", model="", job=job, price=price) for job in jobs]
+def compare_arms(
+    jobs: Sequence[Job], price: Price | None = None, run: str = ""
+) -> list[Comparison]:
+    """Every pair of arms of each exam, the earlier arm as the base, under the headline's reader.
+
+    `run` is what commands call the run that they are of.
+    """
+    arms = [Sitting(name="", model="", job=job, price=price, command=run) for job in jobs]
     return _within(arms, detailed=False)
 
 
@@ -427,8 +432,11 @@ def _notices(base: Sitting, arm: Sitting, pairs: Pairs, found: Comparison) -> It
         outcomes = own.job.tallies[own.place].outcome_counts()
         part, whole = outcomes["unparsed"], sum(outcomes.values())
         if part > UNREAD * whole:
-            values = {"run": name, "part": part, "whole": whole, "share": part / whole}
-            yield Notice("modes_unread", values)
+            values = {"name": name, "part": part, "whole": whole, "share": part / whole}
+            if own.command:
+                yield Notice("compare_unread", values | {"run": own.command})
+            else:
+                yield Notice("compare_unread_of_file", values)
     if pairs.other_gold and not varied_conditions(base, arm):
         yield Notice("compare_gold", {"n": pairs.other_gold})
     part, whole = found.left_out, found.n + found.left_out

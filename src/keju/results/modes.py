@@ -17,7 +17,7 @@ from keju.benchmarks.base import Exam
 from keju.errors import Notice, UsageError
 from keju.results.sittings import Sitting, read_run, sitting_of
 from keju.results.summarise import WARN_ABOVE
-from keju.runs.run import list_runs
+from keju.runs.run import command_name, list_runs
 from keju.stats.intervals import Interval, Moments, student_t_quantile
 from keju.stats.paired import in_range, paired_difference
 from keju.types import Outcome
@@ -212,7 +212,7 @@ class _Scores(NamedTuple):
         part, whole = self.outcomes["unparsed"], self.outcomes.total()
         if part > WARN_ABOVE * whole:
             values = {"part": part, "whole": whole, "share": part / whole}
-            yield Notice("modes_unread", {"run": run.id, **values})
+            yield Notice("modes_unread", {"run": command_name(run.folder), **values})
 
 
 def _scores(run: Run, benchmark: str) -> _Scores:

@@ -280,15 +280,19 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             warnings=self.warnings + tuple(notice.text() for notice in more),
         )
 
-    def told_of(self, run: str) -> Entry:
-        """This entry with the name of its run in the commands that its notices give."""
+    def told_of(self, run: str, *, is_file: bool = False) -> Entry:
+        """This entry with the name of its run in the commands that its notices give.
+
+        A file of predictions is named by its flags, which no command takes but ``keju score``.
+        """
         templates = catalogue("en")
-        notices = [
-            msgspec.structs.replace(notice, values={"run": run} | notice.values)
-            if "{run}" in templates.get(notice.code, "")
-            else notice
-            for notice in self.notices
-        ]
+        notices = []
+        for notice in self.notices:
+            of_file = f"{notice.code}_of_file"
+            code = of_file if is_file and of_file in templates else notice.code
+            named = ("keju score {run}" if is_file else "{run}") in templates.get(code, "")
+            values = {"run": run} | notice.values if named else notice.values
+            notices.append(msgspec.structs.replace(notice, code=code, values=values))
         bare = msgspec.structs.replace(self, notices=(), warnings=())
         return bare.with_notices(notices)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -126,7 +127,11 @@ def score_predictions(
         seed=seed,
         see=see,
     )
-    entries = entries_of(read.job, beside=not read.several)
+    flags = f"--datasets {dataset} --predictions {shlex.quote(str(predictions))}"
+    entries = [
+        entry.told_of(flags, is_file=True)
+        for entry in entries_of(read.job, beside=not read.several)
+    ]
     entries = [read.golds.annotate(e) for e in _with_joint_metrics(read.job, entries, joint)]
     if read.missing:
         notice = Notice("missing_predictions", {"missing": read.missing, "whole": read.whole})

@@ -48,7 +48,7 @@ from keju.results.metrics import cluster_of
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import Unlike
 from keju.runs.manifest import MANIFEST, Manifest
-from keju.runs.run import Run, find_run
+from keju.runs.run import Run, command_name, find_run
 from keju.runs.sameness import changed_files
 from keju.types import ALL_OUTCOMES, Outcome, Reply
 
@@ -126,6 +126,8 @@ class Sitting:
     """The gold answers that counted where they are not those of the exam."""
     file: Path | None = None
     """The file of predictions that it was read from."""
+    command: str = ""
+    """What commands call the run; empty for what is none."""
     said: Callable[[Container[int]], dict[int, Said]] = lambda _: {}
     """Reads the source once more, for what was said to some questions."""
 
@@ -273,7 +275,12 @@ def sittings_of_run(
         raise _other_exam(run.id, exam, sat)
     read = read_run(run, reader, data_dir, exam)
     return [
-        replace(sitting_of(job, run.manifest, reader), name=run.id, said=partial(read.said, place))
+        replace(
+            sitting_of(job, run.manifest, reader),
+            name=run.id,
+            command=command_name(run.folder),
+            said=partial(read.said, place),
+        )
         for place, job in enumerate(read.jobs)
     ]
 
@@ -386,7 +393,7 @@ def _of_log(
         rmtree(folder, ignore_errors=True)
         raise
     finalize(run, rmtree, folder, ignore_errors=True)  # its sittings may be read once more
-    return [replace(sitting, name=path.resolve().name) for sitting in found]
+    return [replace(sitting, name=path.resolve().name, command="") for sitting in found]
 
 
 def _of_predictions(

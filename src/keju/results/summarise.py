@@ -117,7 +117,7 @@ def results_of(
         from keju.results.compare import compare_arms
         from keju.results.difficulty import curves_of
 
-        more["comparisons"] = tuple(compare_arms(jobs, manifest.price))
+        more["comparisons"] = tuple(compare_arms(jobs, manifest.price, command_name(folder)))
         more["curves"] = tuple(curves_of(entries))
     if any(session.endpoints for session in manifest.sessions):
         from keju.results.endpoints import endpoint_notices, endpoints_of

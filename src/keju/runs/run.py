@@ -247,6 +247,20 @@ def list_runs(work_dir: str = "runs") -> list[Run]:
     return [run for _, run in sorted(runs, key=itemgetter(0))]
 
 
+def latest_beside(run: Run) -> Run | None:
+    """The newest other complete run in the same folder that was asked an exam in the same way."""
+
+    def asked(manifest: Manifest) -> list[Any]:
+        return [(exam.name, exam.protocol, exam.settings) for exam in manifest.benchmarks]
+
+    own = asked(run.manifest)
+    for other in reversed(list_runs(str(run.folder.parent))):
+        alike = other.manifest.complete and any(exam in own for exam in asked(other.manifest))
+        if alike and other.folder.name != run.folder.name:
+            return other
+    return None
+
+
 # Run folders: where they are and how they are named.
 
 
