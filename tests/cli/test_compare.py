@@ -174,6 +174,68 @@ def test_other_settings_are_told_and_compared(keju: Keju, sit: Sit) -> None:
     assert "temperature (0.0, 0.7)" in ran.out
 
 
+def note_facts(run: str, **facts: object) -> None:
+    """Enter facts of a model into a stored run, as a local model tells them."""
+    path = Path("runs", run, "manifest.json")
+    manifest = json.loads(path.read_text("utf-8"))
+    manifest["endpoint"] |= facts
+    path.write_text(json.dumps(manifest), "utf-8")
+
+
+def test_facts_of_a_model_are_told_in_words(keju: Keju, sit: Sit) -> None:
+    """Hashes and names of keys say nothing to people; programs find them in ``unlike``."""
+    sit("one", "1")
+    sit("two", "2")
+    note_facts("one", sha256="a" * 64, chat_template_hash="b" * 16, dtype="float32")
+    note_facts("two", sha256="c" * 64, chat_template_hash="d" * 16, dtype="bfloat16")
+    (line,) = [
+        row for row in keju("compare", "one", "two").out.splitlines() if "also differ" in row
+    ]
+    assert line == (
+        "warning: they also differ in the weights, the chat template, dtype (float32, bfloat16)"
+    )
+    out = keju("compare", "one", "two", "--language", "zh").out
+    assert "权重，对话模板，dtype（float32，bfloat16）" in out
+    (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
+    assert {"a" * 64, "c" * 64} <= {own["first"] for own in found["unlike"]} | {
+        own["second"] for own in found["unlike"]
+    }
+    assert "the weights" in keju("diff", "one", "two").out
+    assert "a" * 20 not in keju("diff", "one", "two").out
+    note_facts("two", sha256="a" * 64, chat_template_hash=None, dtype="float32")
+    assert "only one of them says: the chat template" in keju("compare", "one", "two").out
+
+
+def test_other_data_is_named_by_its_file(keju: Keju, sit: Sit) -> None:
+    sit("one", exams=("bbh",))
+    sit("two", exams=("bbh",))
+    path = Path("runs/two/manifest.json")
+    manifest = json.loads(path.read_text("utf-8"))
+    files = manifest["benchmarks"][0]["data"]["files"]
+    name = next(name for name in files if "boolean_expressions" in name)
+    files[name] = "0" * 64
+    path.write_text(json.dumps(manifest), "utf-8")
+    data = ("--data-dir", str(LOGS / "data"))
+    ran = keju("compare", "one", "two", *data)
+    told = f"one and two differ in the data file {name}"
+    assert (ran.code, told in ran.err) == (3, True), ran.err
+    ran = keju("gate", "two", "--baseline", "one", "--margin", "0.05", *data)
+    assert f"not comparable: they differ in the data file {name}" in ran.err
+
+
+def test_nothing_is_said_twice_of_several_pairs(keju: Keju, sit: Sit) -> None:
+    for name in ("one", "two", "three"):
+        sit(name, name, form="So it is ({})" if name == "one" else "So the answer is ({})")
+    lines = keju("compare", "one", "two", "three").out.splitlines()
+    said = [line for line in lines if line.startswith("warning") or "not ranked" in line]
+    assert len(said) == len(set(said))
+    assert sum("hold no answer" in line for line in lines) == 3, "one for each run, not each pair"
+    sit("four", "four")
+    lines = keju("compare", "two", "three", "four").out.splitlines()
+    assert sum("not ranked" in line for line in lines if not line.startswith("demo")) == 1
+    assert "two is compared with itself" in keju("compare", "two", "two").out
+
+
 def test_runs_that_overlap_are_compared_where_they_do(keju: Keju, sit: Sit) -> None:
     sit("one", "1", "--limit", "3")
     sit("two", "2", "--limit", "5")

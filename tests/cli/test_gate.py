@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -42,6 +43,38 @@ def test_a_copy_passes_a_worse_run_fails_and_few_questions_decide_nothing(
             f"keju gate: {verdict}"
         )
     assert gate("same", baseline="base", margin=0.05).verdict == "pass"
+
+
+def test_the_next_command_is_told_and_works(keju: Keju, sit: Sit) -> None:
+    sit("base", "1")
+    sit("few", "1", "--limit", "1")
+    ran = keju("gate", "few", "--baseline", "base", "--margin", "0.05")
+    lines = ran.out.splitlines()
+    told = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
+    assert told[0] == ["keju", "compare", "base", "few"]
+    assert [keju(*command[1:]).code for command in told] == [0, 0]
+    alone = keju("gate", "few", "--at-least", "0.5").out
+    assert "keju audit few" in alone
+
+
+def test_runs_that_do_not_differ_are_told_how_many_questions_decide(keju: Keju, sit: Sit) -> None:
+    """So many that pass, and no fewer: 0.95^59 is below 0.05, 0.95^58 is above."""
+    sit("base", "1")
+    sit("few", "1", "--limit", "1")
+    (row,) = keju("gate", "few", "--baseline", "base", "--margin", "0.05", "--json").json["gates"]
+    assert (row["n"], row["needed"]) == (6, 59)
+    assert "about 59 questions would decide" in row["conclusion"]
+    for n, code in ((58, 3), (59, 0)):
+        sit(f"of-{n}", "1", "--total", str(n))
+        ran = keju("gate", f"of-{n}", "--baseline", "base", "--margin", "0.05")
+        assert ran.code == code, ran.out
+
+
+def test_a_run_is_not_its_own_baseline(keju: Keju, sit: Sit) -> None:
+    sit("one", "1")
+    ran = keju("gate", "runs/one", "--baseline", "one", "--margin", "0.05")
+    assert (ran.code, ran.out) == (2, "")
+    assert "one is its own baseline" in ran.err
 
 
 def test_a_score_is_gated_alone(keju: Keju, sit: Sit) -> None:
@@ -95,7 +128,8 @@ def test_a_run_that_a_rule_has_stopped_is_gated_and_warned_about(keju: Keju, sit
 
 def test_several_exams_are_gated_with_holm_and_the_worst_verdict_wins(keju: Keju, sit: Sit) -> None:
     sit("base", "1", exams=("demo", "bbh"))
-    ran = keju("gate", "base", "--baseline", "base", "--margin", "0.05", "--json")
+    sit("copy", "1", exams=("demo", "bbh"))
+    ran = keju("gate", "copy", "--baseline", "base", "--margin", "0.05", "--json")
     demo, bbh = ran.json["gates"]
     assert ran.code == 3
     assert (demo["verdict"], bbh["verdict"]) == ("pass", "inconclusive")

@@ -26,17 +26,19 @@ def manifest(folder: Path) -> ManifestFile:
 @pytest.mark.parametrize(
     ("fact", "value", "told"),
     [
-        ("sha256", "b", "other weights"),
-        ("chat_template_hash", "u", "another chat template"),
-        ("dtype", "bfloat16", "another dtype"),
-        ("label_space", True, "another label_space"),
+        ("sha256", "b", "the weights"),
+        ("chat_template_hash", "u", "the chat template"),
+        ("dtype", "bfloat16", "dtype"),
+        ("label_space", True, "the blank before labels"),
     ],
 )
 def test_a_run_is_of_one_local_model_used_in_one_way(
     tmp_path: Path, fact: str, value: object, told: str
 ) -> None:
     manifest(tmp_path).note_endpoint(FACTS)
-    with pytest.raises(UsageError, match=f"was made with {told} under the same name"):
+    with pytest.raises(
+        UsageError, match=f"was made with a model of the same name that differs in {told}"
+    ):
         manifest(tmp_path).note_endpoint(FACTS | {fact: value})
     manifest(tmp_path).note_endpoint(FACTS | {"threads": 4})
 

@@ -158,11 +158,17 @@ def command_lines(command: str, width: int, indent: int = 0) -> list[str]:
 
 
 def _in_language(values: Mapping[str, Any], language: Language) -> dict[str, Any]:
-    """The values; an error among them, also as a file has it, is said in the same language."""
+    """The values; an error among them, also as a file has it, is said in the same language.
+
+    So are those of a list, one after the other.
+    """
     said = {"run": "RUN"} | dict(values)
     for name, value in values.items():
         if hasattr(value, "code"):
             said[name] = value.text(language)
         elif isinstance(value, Mapping) and "code" in value:
             said[name] = text_of(value["code"], value.get("values", {}), language)
+        elif isinstance(value, list | tuple):
+            parts = (_in_language({"": each}, language)[""] for each in value)
+            said[name] = labels(language)["list_separator"].join(map(str, parts))
     return said

@@ -464,7 +464,8 @@ TEXTS: dict[str, str] = {
     "ray_no_tools": "executor ray asks questions one by one, and '{name}' lets the model act: "
     "leave out --executor ray",
     "ray_node_refuses": "node {node}: {problem}",
-    "ray_nodes_differ": "node {node} has {title} than the others: all nodes of a run need the same",
+    "ray_nodes_differ": "node {node} has a model that differs from the others' in {fact}: all "
+    "nodes of a run need the same",
     "ray_not_in_plans": "executor ray works on one run at a time, and a plan has several: leave it "
     "out of the plan",
     "ray_not_started": "Ray cannot be started here ({problem})",
@@ -637,7 +638,9 @@ TEXTS: dict[str, str] = {
     "until_baseline_arms": "--until-decided: '{baseline}' has several arms ({arms}), so that it is "
     "open which one is the baseline",
     "until_baseline_unlike": "--until-decided: '{baseline}' cannot be compared with this run: "
-    "{field} is {there!r} there and {here!r} here",
+    "{field} is {second} there and {first} here",
+    "until_baseline_unlike_plainly": "--until-decided: '{baseline}' cannot be compared with this "
+    "run: they differ in {fact}",
     "until_baseline_empty": "--until-decided: '{baseline}' has no score for any question of "
     "'{name}' that is asked",
     "config_two_places": "{first} and {second} cannot be used together: each of them says where "
@@ -867,6 +870,9 @@ TEXTS: dict[str, str] = {
     "gate_share": "{flag} {value:g} is no share between 0 and 1: a point is 0.01",
     "gate_unlike": "{run} and {baseline} are not comparable: {field} is {second} in the run and "
     "{first} in the baseline",
+    "gate_unlike_plainly": "{run} and {baseline} are not comparable: they differ in {fact}",
+    "gate_itself": "{run} is its own baseline, so that there is nothing to decide: name another "
+    "run as the --baseline",
     "gate_lacks": "{run} did not sit {exam}, which the baseline did",
     "gate_no_base": "the baseline did not sit all of {exam}: what only the run has is not gated",
     "gate_nothing": "{exam}: inconclusive, no question has a score",
@@ -905,11 +911,27 @@ TEXTS: dict[str, str] = {
     "compare_tie": "a tie, not ranked: {arm} is {points:+.1f} points from {base} on {n} questions "
     "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g}); so many questions show a difference of "
     "{detectable:.1f} points, and about {needed} would show this one",
+    "compare_unlike_plainly": "not comparable, and not ranked: {base} and {arm} differ in {fact}",
     "compare_otherwise": "they also differ in {fields}",
+    "compare_known_of_one": "only one of them says: {fields}",
+    "differs_in": "it differs in {fields}",
+    "fact_sha256": "the weights",
+    "fact_chat_template_hash": "the chat template",
+    "fact_dtype": "dtype",
+    "fact_attention": "the kind of attention",
+    "fact_flash_attention": "flash attention",
+    "fact_label_space": "the blank before labels (label_space)",
+    "fact_api_version": "the version of the API",
+    "fact_data": "the data file {file}",
+    "fact_arm_tools": "the tools of the arm",
+    "fact_tools_of_arm": "the tools of arm {arm}",
+    "fact_setting": "the setting {name}",
+    "fact_with_values": "{fact} ({first}, {second})",
     "compare_unfinished": "'{run}' is not finished, {part} of {whole} replies are there: those "
     "are not a random part of the exam",
     "compare_stopped": "'{run}' was stopped early by a rule that looks often: intervals and p here "
     "are those of a number of questions that was fixed before, and are too sure of themselves",
+    "compare_itself": "{base} is compared with itself",
     "compare_unread": "{part} of {whole} replies ({share:.1%}) of {name} hold no answer that its "
     "reader can find, and count as wrong: keju audit {run} shows which, and why",
     "compare_unread_of_file": "{part} of {whole} replies ({share:.1%}) of {name} hold no answer "
@@ -1142,7 +1164,8 @@ TEXTS: dict[str, str] = {
     "run_resume_id": "--resume needs the run's --run-id, or --config RUN/manifest.json",
     "run_too_many": "{work_dir} holds too many runs called {name}",
     "run_not_a_folder": "{folder} is not a run folder: it has no {file}",
-    "run_made_with_other": "run '{name}' was made with {title} under the same name; choose another "
+    "run_made_with_other": "run '{name}' was made with a model of the same name that differs in "
+    "{fact}; choose another "
     "--run-id",
     "judge_no_better": "the judge is no better than chance (sensitivity + specificity = "
     "{total:.3f}): use another judge",
@@ -1491,6 +1514,9 @@ LABELS: dict[str, str] = {
     "arms.subsets": "by subset, false discoveries controlled: {listed} points",
     "arms.left_out": "{n} questions without a grade in one of the two arms are left out",
     "arms.title": "Arms side by side",
+    "gate.compare": "which questions make the difference",
+    "gate.audit": "whether the replies were read well",
+    "gate.plan": "what it takes to decide",
     "gate.gate": "gate",
     "gate.n": "n",
     "gate.baseline": "baseline",
@@ -1515,6 +1541,7 @@ LABELS: dict[str, str] = {
     "worse, grey is no more than noise.",
     "compare.otherwise": "Questions that score otherwise",
     "compare.cases_shown": "{shown} of {gained} gained and {lost} lost are shown, of all subsets.",
+    "compare.ties": "ties, not ranked: {pairs}",
     "compare.pair": "compared",
     "compare.n": "n",
     "compare.base_rate": "base",

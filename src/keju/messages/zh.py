@@ -405,7 +405,7 @@ TEXTS: dict[str, str] = {
     "ray_no_room": "本机无法容纳一个需要 {need} 的 actor；现有 {nodes}",
     "ray_no_tools": "executor ray 逐题提问，而“{name}”允许模型使用工具：请去掉 --executor ray",
     "ray_node_refuses": "节点 {node}：{problem}",
-    "ray_nodes_differ": "节点 {node} 与其他节点不同（{title}）：一次运行的所有节点必须一致",
+    "ray_nodes_differ": "节点 {node} 的模型与其他节点不同（{fact}）：一次运行的所有节点必须一致",
     "ray_not_in_plans": "executor ray 一次只处理一个运行，而计划包含多个运行：请从计划中去掉",
     "ray_not_started": "无法在本机启动 Ray（{problem}）",
     "ray_not_this_model": "executor ray 用于接口和本地模型，而“{model}”两者都不是："
@@ -562,8 +562,9 @@ TEXTS: dict[str, str] = {
     "until_baseline_arms": "--until-decided：'{baseline}' 有多个组（{arms}），无法确定以哪一个为基"
     "准",
     "until_baseline_unlike": "--until-decided：'{baseline}' 与本次运行不可比：{field} 在那里是 "
-    "{there!r}，"
-    "在这里是 {here!r}",
+    "{second}，"
+    "在这里是 {first}",
+    "until_baseline_unlike_plainly": "--until-decided：'{baseline}' 与本次运行不可比：{fact} 不同",
     "until_baseline_empty": "--until-decided：对于所问的 '{name}' 题目，'{baseline}' 没有任何得分",
     "config_two_places": "{first} 与 {second} 不能同时使用：二者都说明模型在哪里",
     "config_place_outranked": "keju：以 {above} 的 {name} 为准，{below} 的 {other} 不起作用",
@@ -759,6 +760,8 @@ TEXTS: dict[str, str] = {
     "gate_share": "{flag} {value:g} 不是 0 与 1 之间的比例：一分为 0.01",
     "gate_unlike": "{run} 与 {baseline} 不可比较：{field} 在该运行中为 {second}，"
     "在基准中为 {first}",
+    "gate_unlike_plainly": "{run} 与 {baseline} 不可比较：{fact} 不同",
+    "gate_itself": "{run} 就是它自己的基线，没有可判定的：请用 --baseline 指定另一次运行",
     "gate_lacks": "{run} 没有考 {exam}，而基准考了",
     "gate_no_base": "基准没有考 {exam} 的全部：只有该运行有的不作判定",
     "gate_nothing": "{exam}：无法判定，没有一道题有分数",
@@ -791,11 +794,27 @@ TEXTS: dict[str, str] = {
     "compare_tie": "平局，不排名次：在 {n} 道题上 {arm} 与 {base} 相差 {points:+.1f} 分（95 % 区间 "
     "{low:+.1f} 至 {high:+.1f}，p {p:.2g}）；这么多题能显示 {detectable:.1f} 分的差异，"
     "显示这一差异约需 {needed} 道题",
-    "compare_otherwise": "它们的 {fields} 也不同",
+    "compare_unlike_plainly": "不可比较，不排名次：{base} 与 {arm} 的 {fact} 不同",
+    "compare_otherwise": "还有不同之处：{fields}",
+    "compare_known_of_one": "只有一方说明了：{fields}",
+    "differs_in": "{fields} 不同",
+    "fact_sha256": "权重",
+    "fact_chat_template_hash": "对话模板",
+    "fact_dtype": "dtype",
+    "fact_attention": "注意力的实现",
+    "fact_flash_attention": "flash attention",
+    "fact_label_space": "标签前的空格（label_space）",
+    "fact_api_version": "API 版本",
+    "fact_data": "数据文件 {file}",
+    "fact_arm_tools": "实验组的工具",
+    "fact_tools_of_arm": "实验组 {arm} 的工具",
+    "fact_setting": "设置 {name}",
+    "fact_with_values": "{fact}（{first}，{second}）",
     "compare_unfinished": "“{run}”尚未完成，共 {whole} 条回复，现有 {part} 条："
     "它们不是考试的随机部分",
     "compare_stopped": "“{run}”是按多次查看的规则提前停止的：这里的区间和 p 以题数事先固定为前提，"
     "因而过于乐观",
+    "compare_itself": "{base} 是在与自己比较",
     "compare_unread": "{name} 的 {whole} 个回复中有 {part} 个（{share:.1%}）未能读出答案，按错计："
     "keju audit {run} 列出这些回复及原因",
     "compare_unread_of_file": "{name} 的 {whole} 个回复中有 {part} 个（{share:.1%}）未能读出答案，"
@@ -1006,7 +1025,7 @@ TEXTS: dict[str, str] = {
     "run_resume_id": "--resume 需要该运行的 --run-id，或 --config RUN/manifest.json",
     "run_too_many": "{work_dir} 中名为 {name} 的运行太多",
     "run_not_a_folder": "{folder} 不是运行目录：其中没有 {file}",
-    "run_made_with_other": "运行“{name}”是用同名的 {title} 做的；请另选 --run-id",
+    "run_made_with_other": "运行“{name}”所用的模型虽然同名，但 {fact} 不同；请另选 --run-id",
     "judge_no_better": "评委并不比随机更好（灵敏度 + 特异度 = {total:.3f}）：请换一个评委",
     "judge_needs_labels": "校正评委需要已评分的回答和两类有标注的回答，而不是 n={n:g}、"
     "{positives} 个对和 {negatives} 个错",
@@ -1336,6 +1355,9 @@ LABELS: dict[str, str] = {
     "arms.subsets": "按子集（已控制错误发现率）：{listed} 个百分点",
     "arms.left_out": "{n} 道题在其中一组没有评分，不参与该对比",
     "arms.title": "各实验组对照",
+    "gate.compare": "差异来自哪些题目",
+    "gate.audit": "回复是否读得正确",
+    "gate.plan": "作出判定需要什么",
     "gate.gate": "门槛",
     "gate.n": "题数",
     "gate.baseline": "基准",
@@ -1360,6 +1382,7 @@ LABELS: dict[str, str] = {
     "灰色不超出噪声。",
     "compare.otherwise": "得分不同的题目",
     "compare.cases_shown": "新答对 {gained} 题、新答错 {lost} 题，此处列出各子集中的 {shown} 题。",
+    "compare.ties": "平局，不排名次：{pairs}",
     "compare.pair": "比较",
     "compare.n": "题数",
     "compare.base_rate": "基准",

@@ -31,17 +31,32 @@ def render_compared(
             _subsets(screen, pair, labels, pair_title(pair, labels) if several else "")
             _flips(screen, pair, labels, most)
     _taken(screen, found.comparisons, labels)
-    for pair in found.comparisons:
-        title = f"{pair_title(pair, labels)}: " if several else ""
-        for line in words.beside(pair, labels):
-            screen.line(title + line)
-        for notice in pair.notices:
-            screen.line(labels("warning", text=notice.text(labels.language)), style="yellow")
-    for notice in found.notices:
-        screen.line(labels("warning", text=notice.text(labels.language)), style="yellow")
-    for pair in found.comparisons:
-        screen.line(pair.conclusion.text(labels.language), style="bold")
+    _said(screen, found, labels)
     screen.flush()
+
+
+def _said(screen: Screen, found: Compared, labels: Labels) -> None:
+    """What stands beside the differences, and what they show; nothing is said twice.
+
+    Several ties are one sentence: the table has their numbers.
+    """
+    beside: dict[str, list[str]] = {}
+    for pair in found.comparisons:
+        for line in words.beside(pair, labels):
+            beside.setdefault(line, []).append(pair_title(pair, labels))
+    for line, titles in beside.items():
+        of_all = len(titles) == len(found.comparisons)
+        screen.line(line if of_all else f"{labels('list_separator').join(titles)}: {line}")
+    notices = [notice for pair in found.comparisons for notice in pair.notices]
+    for text in dict.fromkeys(each.text(labels.language) for each in (*notices, *found.notices)):
+        screen.line(labels("warning", text=text), style="yellow")
+    ties = [pair for pair in found.comparisons if pair.conclusion.code == "compare_tie"]
+    for pair in found.comparisons:
+        if len(ties) < 2 or pair not in ties:
+            screen.line(pair.conclusion.text(labels.language), style="bold")
+    if len(ties) > 1:
+        names = labels("list_separator").join(pair_title(pair, labels) for pair in ties)
+        screen.line(labels("compare.ties", pairs=names), style="bold")
 
 
 def _columns(labels: Labels, *names: str) -> list[Column | str]:
@@ -141,7 +156,7 @@ def render_unlike(
         columns: list[Column | str] = [labels(f"compare.{name}") for name in names]
         rows: list[list[Cell]] = [
             [
-                own.field,
+                words.field_name(own, labels),
                 shown(own.first),
                 shown(own.second),
                 labels("compare.decides" if own.decisive else "compare.said"),

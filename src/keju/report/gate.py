@@ -52,6 +52,9 @@ def render_gate(
         screen.line(labels("warning", text=notice.text(labels.language)), style="yellow")
     for row in result.rows:
         screen.line(row.conclusion.text(labels.language), style="bold")
+    if result.steps:
+        screen.line(labels("next"))
+        screen.commands([(step.command, labels(step.label)) for step in result.steps])
     screen.flush()
 
 

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from keju.report.format import UNKNOWN, Labels, count
-from keju.results.schema import SIGNIFICANT, Change, Comparison, Flip, SubsetChange, shown
+from keju.results.schema import SIGNIFICANT, Change, Comparison, Flip, SubsetChange, Unlike, shown
 from keju.stats.estimate import Ends
 
 TAKEN = ("tokens", "cost", "seconds")
@@ -19,6 +19,11 @@ _SCALES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 def pair_title(pair: Comparison, labels: Labels) -> str:
     """The exam, and who is compared with whom."""
     return f"{pair.exam} · {labels('arms.against', arm=pair.arm, base=pair.base)}"
+
+
+def field_name(own: Unlike, labels: Labels) -> str:
+    """What two sittings have otherwise, in words; a setting by its own name."""
+    return own.name if isinstance(own.name, str) else own.name.text(labels.language)
 
 
 def points(value: float | None) -> str:
@@ -198,7 +203,8 @@ def _shown_pair(pair: Comparison, labels: Labels, number: int) -> dict[str, Any]
         "ticks": difference_ticks(scale),
         "subsets": [_shown_subset(row, scale) for row in pair.subsets],
         "unlike": [
-            (own.field, shown(own.first), shown(own.second), own.decisive) for own in pair.unlike
+            (field_name(own, labels), shown(own.first), shown(own.second), own.decisive)
+            for own in pair.unlike
         ],
     }
 

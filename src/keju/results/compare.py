@@ -36,7 +36,6 @@ from keju.results.schema import (
     InNotebook,
     SubsetChange,
     Unlike,
-    shown,
 )
 from keju.results.sittings import (
     Sitting,
@@ -47,6 +46,7 @@ from keju.results.sittings import (
     unlikes,
     varied_conditions,
 )
+from keju.runs.manifest import FIXED_FACTS
 from keju.stats.estimate import MOST_UNGRADED
 from keju.stats.intervals import FEW_CLUSTERS, mean, student_t_quantile
 from keju.stats.paired import Difference, benjamini_hochberg, holm, paired_difference
@@ -59,6 +59,7 @@ from keju.stats.power import (
 
 PLAIN = frozenset({"model", "questions", "complete", "keju", "arm", "limit", "total", "ids"})
 """Circumstances that need no word: what is compared, and which questions were chosen."""
+WEIGHTS = "sha256"
 UNREAD = 0.01
 """Share of replies in which no answer was found above which that is said."""
 
@@ -419,12 +420,30 @@ def unfinished(own: Sitting, name: str) -> Iterator[Notice]:
         yield Notice("compare_stopped", {"run": name})
 
 
+def differences_said(unlike: Sequence[Unlike]) -> Iterator[Notice]:
+    """In what two sittings differ, in words; the values are in `unlike` itself.
+
+    Other models have other weights, and one that is behind an endpoint tells little of itself:
+    neither needs a word where the models have different names.
+    """
+    others = any(own.field == "model" for own in unlike)
+    told = [
+        own for own in unlike if own.field not in PLAIN and not (others and own.field == WEIGHTS)
+    ]
+    one_sided = [
+        own for own in told if own.field in FIXED_FACTS and None in (own.first, own.second)
+    ]
+    if both := [own.words for own in told if own not in one_sided]:
+        yield Notice("compare_otherwise", {"fields": both})
+    if one_sided and not others:
+        yield Notice("compare_known_of_one", {"fields": [own.words for own in one_sided]})
+
+
 def _notices(base: Sitting, arm: Sitting, pairs: Pairs, found: Comparison) -> Iterator[Notice]:
     """What could mislead about a comparison."""
-    told = [own for own in found.unlike if own.field not in PLAIN]
-    if told:
-        listed = (f"{own.field} ({shown(own.first)}, {shown(own.second)})" for own in told)
-        yield Notice("compare_otherwise", {"fields": "; ".join(listed)})
+    if base.name and base.arm == arm.arm and base.is_of(arm):
+        yield Notice("compare_itself", {"base": found.base})
+    yield from differences_said(found.unlike)
     for name, own in ((found.base, base), (found.arm, arm)):
         if own.partial:
             yield Notice("compare_partly_known", {"name": name})

@@ -11,13 +11,12 @@ from keju.benchmarks import registry
 from keju.benchmarks.grading import VERSION
 from keju.config import Arm, TaskConfig
 from keju.engine.job import Job
+from keju.results.schema import DATA
 from keju.runs.manifest import FIXED_FACTS, Manifest, StoredExam
 from keju.runs.sameness import CHOOSING
 
 RENDERING = ("form", "decode", "label_lead")
 """Settings of sampling that are part of how a question is put."""
-DATA = "data "
-"""Stands before the name of a file whose hash is a condition."""
 DIGEST = 12
 """Characters of a file's hash that are shown."""
 

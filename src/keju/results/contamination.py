@@ -16,9 +16,8 @@ import msgspec
 
 from keju.benchmarks import registry
 from keju.errors import Notice, UsageError
-from keju.results.compare import PLAIN
-from keju.results.conditions import DATA
-from keju.results.schema import SCHEMA, Unlike, shown
+from keju.results.compare import differences_said
+from keju.results.schema import DATA, SCHEMA, Unlike
 from keju.results.sittings import Sitting, Source, sittings_of
 from keju.stats.estimate import Ends
 from keju.stats.intervals import Interval
@@ -103,9 +102,8 @@ class Contamination(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
         """What the comparison shows, and what it does not, in words."""
         names: dict[str, Any] = {"exam": self.exam, "model": self.model}
         if unlike := self.obstacle:
-            told = {"base": self.published_run, "arm": self.fresh_run, "field": unlike.field}
-            told |= {"first": shown(unlike.first), "second": shown(unlike.second)}
-            return (Notice("compare_unlike", told),)
+            names = {"base": self.published_run, "arm": self.fresh_run}
+            return (Notice(*unlike.told("compare_unlike", **names)),)
         if self.difference is None or self.ci95 is None:
             return (Notice("contamination_nothing", names),)
         low, high = self.ci95
@@ -306,10 +304,7 @@ def _ends(interval: Interval) -> Ends:
 
 def _notices(one: Sitting, two: Sitting, unlike: Sequence[Unlike]) -> Iterator[Notice]:
     """What could mislead about the comparison."""
-    told = [own for own in unlike if own.field not in PLAIN]
-    if told:
-        listed = (f"{own.field} ({shown(own.first)}, {shown(own.second)})" for own in told)
-        yield Notice("compare_otherwise", {"fields": "; ".join(listed)})
+    yield from differences_said(unlike)
     for own in (one, two):
         if own.partial:
             yield Notice("compare_partly_known", {"name": own.name})

@@ -82,6 +82,13 @@ class GateRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 NO_WORSE, AT_LEAST = "no worse", "at least"
 
 
+class Step(msgspec.Struct, frozen=True):
+    """A command that tells more, and the label that says what it does."""
+
+    label: str
+    command: str
+
+
 class GateResult(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     """What ``keju gate`` finds."""
 
@@ -89,6 +96,8 @@ class GateResult(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     baseline: str
     rows: tuple[GateRow, ...]
     notices: tuple[Notice, ...] = ()
+    steps: tuple[Step, ...] = ()
+    """What to do next."""
 
     @property
     def verdict(self) -> Verdict:
@@ -115,6 +124,7 @@ class GateResult(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
             ],
             "notices": [msgspec.to_builtins(notice) for notice in self.notices],
             "warnings": [notice.text() for notice in self.notices],
+            "next": [step.command for step in self.steps],
         }
 
 
@@ -158,6 +168,8 @@ def gate(
     if baseline is not None and margin is not None:
         base = sittings_of(baseline, **how)
         refuse_unused((*own, *base), **how)
+        if own[0].is_of(base[0]):
+            raise UsageError("gate_itself", run=own[0].name)
         pairs, alone = matched(base, own)
         lacking = {(each.exam.benchmark, each.arm) for each in base}
         lacking -= {(each.exam.benchmark, each.arm) for each, _ in pairs}
@@ -175,19 +187,38 @@ def gate(
         rows += [_at_least(sitting, least) for sitting in own]
         if baseline is None:
             notices += [notice for each in own for notice in unfinished(each, each.name)]
-    rows = [_cautious(row) for row in rows]
-    name = str(base[0].name) if baseline is not None else ""
+    rows = [*_adjusted([_cautious(row) for row in rows])]
+    first = base[0] if baseline is not None else None
     return GateResult(
-        run=own[0].name, baseline=name, rows=tuple(_adjusted(rows)), notices=tuple(notices)
+        run=own[0].name,
+        baseline=first.name if first else "",
+        rows=tuple(rows),
+        notices=tuple(notices),
+        steps=tuple(_steps(own[0], first, rows)),
     )
+
+
+def _steps(own: Sitting, base: Sitting | None, rows: Sequence[GateRow]) -> Iterator[Step]:
+    """Commands that tell more of the runs that were gated; files and logs have none."""
+    if not own.command:
+        return
+    if base is not None and base.command:
+        yield Step("gate.compare", f"keju compare {base.command} {own.command}")
+    else:
+        yield Step("gate.audit", f"keju audit {own.command}")
+    undecided = [row for row in rows if row.verdict == "inconclusive" and row.needed]
+    if len(undecided) == 1 and undecided[0].gate == NO_WORSE:
+        row = undecided[0]
+        flags = f"--pilot {own.command} --mde {-row.limit:g}"
+        yield Step("gate.plan", f"keju plan {row.exam} {flags}")
 
 
 def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[GateRow, list[Notice]]:
     """One exam against its baseline, and what could mislead about that."""
     pair = compare_pair(base, own, base.name, own.name)
     if unlike := pair.obstacle:
-        values = {"field": unlike.field, "first": unlike.first, "second": unlike.second}
-        raise UsageError("gate_unlike", run=own.name, baseline=base.name, **values)
+        code, values = unlike.told("gate_unlike", run=own.name, baseline=base.name)
+        raise UsageError(code, **values)
     pairs = pairs_of(base, own)
     apart = paired_difference(pairs.scores, pairs.clusters)
     gated = NOTHING

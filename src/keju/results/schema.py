@@ -7,6 +7,7 @@ A key that may be absent has a default; one that may also be null has `UNSET`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal
@@ -42,6 +43,8 @@ Metric = Estimate
 
 LONGEST_FACT = 60
 """Characters of a fact that a sentence quotes."""
+DATA = "data "
+"""Stands before the name of a file whose hash is a condition of a comparison."""
 LISTED = 100
 """Questions that an entry lists by id."""
 
@@ -338,6 +341,39 @@ class Unlike(msgspec.Struct, frozen=True):
     decisive: bool
     """Whether it makes their scores incomparable."""
 
+    @property
+    def name(self) -> Notice | str:
+        """What it is, in words; a setting by its own name."""
+        if self.field.startswith(DATA):
+            return Notice("fact_data", {"file": self.field.removeprefix(DATA)})
+        code = f"fact_{self.field.replace(' ', '_')}"
+        return Notice(code) if code in catalogue("en") else self.field
+
+    @property
+    def words(self) -> Notice:
+        """The same with both values where they tell something: ``temperature (0, 0.7)``."""
+        if (bare := self.bare) is not None:
+            return bare
+        values = {"first": shown(self.first), "second": shown(self.second)}
+        return Notice("fact_with_values", {"fact": self.name, **values})
+
+    @property
+    def bare(self) -> Notice | None:
+        """The name of what has values that tell nobody anything, such as hashes; else None."""
+        name, values = self.name, (self.first, self.second)
+        if isinstance(name, Notice) and self.field not in ("dtype", "attention", "api_version"):
+            return name
+        if any((isinstance(v, Mapping) and v) or shown(v).endswith("…") for v in values):
+            return Notice("fact_setting", {"name": self.field})
+        return None
+
+    def told(self, code: str, **names: str) -> tuple[str, dict[str, Any]]:
+        """A sentence that says so: `code` with both values, or its plain sister without them."""
+        if (fact := self.bare) is not None:
+            return f"{code}_plainly", {**names, "fact": fact}
+        values = {"first": shown(self.first), "second": shown(self.second)}
+        return code, {**names, "field": self.field, **values}
+
 
 class InNotebook:
     """Shown as tables and pictures in a notebook, and in a few lines elsewhere.
@@ -462,8 +498,7 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """What the comparison shows, and what would be needed to show more."""
         names: dict[str, Any] = {"arm": self.arm, "base": self.base, "n": self.n}
         if unlike := self.obstacle:
-            names |= {"field": unlike.field, "first": shown(unlike.first)}
-            return Notice("compare_unlike", {**names, "second": shown(unlike.second)})
+            return Notice(*unlike.told("compare_unlike", base=self.base, arm=self.arm))
         if self.difference is None or self.p is None:
             return Notice("arms_not_compared", names)
         if self.ci95 is None:
@@ -564,10 +599,17 @@ class Results(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         )
 
 
+# A digest as hexadecimal digits, such as a SHA-256: its first digits tell it from others.
+_HASH = re.compile(r"[0-9a-f]{32,}")
+_HASH_SHOWN = 12
+
+
 def shown(value: Any) -> str:
     """A fact in a few words: ``0.7``, ``Q: {question}…``, or ``none`` where there is none."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     text = "none" if value is None else text
+    if _HASH.fullmatch(text):
+        return f"{text[:_HASH_SHOWN]}…"
     return text if len(text) <= LONGEST_FACT else f"{text[:LONGEST_FACT]}…"
 
 

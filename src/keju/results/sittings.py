@@ -37,7 +37,6 @@ from keju.engine.tally import PENDING
 from keju.errors import DataError, UsageError, did_you_mean
 from keju.judges import judge_stage
 from keju.results.conditions import (
-    DATA,
     circumstances_of,
     judge_facts,
     manner_of_asking,
@@ -46,7 +45,7 @@ from keju.results.conditions import (
 )
 from keju.results.metrics import cluster_of
 from keju.results.predictions import Gold, read_predictions
-from keju.results.schema import Unlike
+from keju.results.schema import DATA, Unlike
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.runs.run import Run, command_name, find_run
 from keju.runs.sameness import changed_files
@@ -150,6 +149,12 @@ class Sitting:
     def arm(self) -> str:
         """With which tools; empty where the run has no arms."""
         return self.job.arm
+
+    def is_of(self, other: Sitting) -> bool:
+        """Whether both are read from the same run or file."""
+        if self.command or other.command:
+            return self.command == other.command
+        return self.file is not None and other.file is not None and self.file.samefile(other.file)
 
     def __len__(self) -> int:
         return len(self.exam.samples)

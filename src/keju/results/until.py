@@ -152,8 +152,8 @@ def _rival(source: str, job: Job, config: TaskConfig, manifest: Manifest) -> Riv
     (baseline,) = found
     first = next(iter(unlikes(sitting_of(job, manifest), baseline)), None)
     if first is not None and first.decisive:
-        values = {"field": first.field, "here": first.first, "there": first.second}
-        raise UsageError("until_baseline_unlike", baseline=source, **values)
+        code, values = first.told("until_baseline_unlike", baseline=str(source))
+        raise UsageError(code, **values)
     places = {sample.id: place for place, sample in enumerate(exam.samples)}
     scores = {
         places[item.id]: item.score

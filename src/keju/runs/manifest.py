@@ -32,15 +32,18 @@ PACKAGES = ("keju", "mcp", "msgspec", "pydantic", "pyreqwest", "uvloop")
 PLACES = ("api_url", "endpoints", "serve", "model_args")
 """Settings of where a model is and how it is set up: another one may take longer questions."""
 FIXED_FACTS = {
-    "sha256": "other weights",
-    "chat_template_hash": "another chat template",
-    "dtype": "another dtype",
-    "attention": "another attention",
-    "flash_attention": "another flash_attention",
-    "label_space": "another label_space",
-    "api_version": "another version of the API",
+    name: Notice(f"fact_{name}")
+    for name in (
+        "sha256",
+        "chat_template_hash",
+        "dtype",
+        "attention",
+        "flash_attention",
+        "label_space",
+        "api_version",
+    )
 }
-"""Facts of a model that its replies depend on; one run has one of each."""
+"""Facts of a model that its replies depend on, each with its name; one run has one of each."""
 TOOLS_HASH = "tools_hash"
 """The fact of an arm that tells its tools from others of the same names."""
 COMMANDS = ("replace", "resume", "events", "metrics_port", "otel", "executor", "ray")
@@ -397,10 +400,10 @@ class ManifestFile(SessionLog):
         A local model must be the very file that earlier replies came from, used in the same way.
         """
         stored = self.manifest.endpoint
-        for fact, title in FIXED_FACTS.items():
+        for fact, words in FIXED_FACTS.items():
             if fact in stored and fact in facts and facts[fact] != stored[fact]:
                 name = self.path.parent.name
-                raise UsageError("run_made_with_other", name=name, title=title)
+                raise UsageError("run_made_with_other", name=name, fact=words)
         super().note_endpoint(facts)
 
     def note_arm(self, arm: str, facts: dict[str, Any]) -> None:

@@ -85,16 +85,17 @@ def refuse_other(first: Run, other: Run) -> None:
     if found := [each for each in differences(before, today) if each.field not in PARTS]:
         refuse(found)
     facts = before.endpoint, today.endpoint
-    pairs: list[tuple[str, Any, Any]] = [
-        (title, facts[0].get(fact), facts[1].get(fact)) for fact, title in FIXED_FACTS.items()
+    pairs: list[tuple[Notice, Any, Any]] = [
+        (words, facts[0].get(fact), facts[1].get(fact)) for fact, words in FIXED_FACTS.items()
     ]
     stored, asked = before.arms or {}, today.arms or {}
     for arm in stored.keys() & asked.keys():
         hashes = stored[arm].get(TOOLS_HASH), asked[arm].get(TOOLS_HASH)
-        pairs.append((f"arm {arm} tools", *hashes))
-    for title, here, there in pairs:
-        if here is not None and there is not None and here != there:
-            refuse([Difference(title, str(here), str(there), decisive=True)])
+        pairs.append((Notice("fact_tools_of_arm", {"arm": arm}), *hashes))
+    unlike = [words for words, here, there in pairs if None not in (here, there) and here != there]
+    if unlike:
+        told = Notice("differs_in", {"fields": unlike})
+        raise UsageError("merge_other", first=first.id, other=other.id, differences=told)
 
 
 def merged_config(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

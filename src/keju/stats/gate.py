@@ -71,6 +71,8 @@ def no_worse_by(apart: Difference, margin: float, *, binary: bool, level: float 
     low, high, p, p_fail = _most_cautious(tests)
     spread = (apart.se or 0.0) * math.sqrt(apart.n)
     needed = _needed(apart.n, spread, value - limit, level)
+    if not spread and value != limit:
+        needed = max(apart.n + 1, math.ceil(_alike(value - limit, level) * apart.n / n))
     return Gated(decide(p, p_fail, level), value, max(-1.0, low), min(1.0, high), p, p_fail, needed)
 
 
@@ -150,6 +152,11 @@ def _needed(n: int, spread: float, gap: float, level: float) -> int | None:
     if not gap or not spread:
         return None
     return max(n + 1, math.ceil((normal_quantile(1 - level) * spread / gap) ** 2))
+
+
+def _alike(gap: float, level: float) -> float:
+    """With how many items of one and the same difference `_by_t` decides: 0.95^59 = 0.05."""
+    return math.log(level) / math.log1p(-abs(gap)) if abs(gap) < 1 else 1.0
 
 
 class _Tango:

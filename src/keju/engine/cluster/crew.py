@@ -264,9 +264,9 @@ class Crew(Channel):
         if not self._facts:
             self._facts = opened.facts
             self.model.slots, self.model.batches = opened.slots, opened.batches
-        for fact, title in FIXED_FACTS.items():
+        for fact, words in FIXED_FACTS.items():
             if fact in self._facts and opened.facts.get(fact) != self._facts[fact]:
-                error = UsageError("ray_nodes_differ", node=hand.node, title=title)
+                error = UsageError("ray_nodes_differ", node=hand.node, fact=words)
                 self.stop(error)
                 raise error
         hand.opened = opened
