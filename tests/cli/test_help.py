@@ -13,6 +13,7 @@ from keju.cli.command import COMMANDS
 from keju.cli.help import about, cells, paragraphs, wrap
 from keju.cli.options import OPTIONS
 from keju.messages.zh_help import HELP
+from keju.models.registry import KINDS
 from tests.cli.conftest import Keju
 
 for entry in ENTRIES:
@@ -44,6 +45,7 @@ def test_every_flag_and_command_has_its_chinese_text_and_nothing_else_has_one() 
     wanted = {f"flag.{name}" for name in OPTIONS}
     wanted |= {f"command.{name}" for name in COMMANDS} | {f"line.{each.name}" for each in ENTRIES}
     wanted |= {f"panel.{title}" for title in panels | {"Commands"}}
+    wanted |= {f"kind.{kind.spelling.partition(':')[0]}" for kind in KINDS}
     assert wanted - set(HELP) == set()
     assert set(HELP) - wanted == set()
     assert [name for name, text in HELP.items() if not CHINESE.search(text)] == []
@@ -149,7 +151,8 @@ def test_what_is_wrong_with_the_words_is_told_in_both_languages(
     assert own.code == 2
     assert CHINESE.search(own.err)
     assert ENGLISH_PROSE.findall(own.err) == []
-    assert len(own.err.splitlines()) == 1
+    if words != "data":  # a group alone shows its commands first
+        assert len(own.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize("name", COMMANDS)

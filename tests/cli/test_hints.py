@@ -120,3 +120,65 @@ def test_a_name_out_of_a_list_is_told_the_nearest(
     keju(*SITTING, "--run-id", "monday")
     ran = keju(*argv)
     assert (ran.code, f"did you mean '{meant}'?" in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_new_benchmark_is_told_how_it_is_installed_and_sat(keju: Keju, language: str) -> None:
+    ran = keju("--language", language, "init", "benchmark", "chess", "--dir", "my exams")
+    steps = [shlex.split(line, comments=True) for line in ran.out.splitlines() if line[:2] == "  "]
+    pip, show, named, placed = steps
+    assert pip == ["pip", "install", "-e", "./my exams"]
+    assert show == ["keju", "show", "chess"]
+    assert (Path(pip[-1]) / "pyproject.toml").is_file()
+    ran = keju(*placed[1:], "-q", "--json")
+    assert (ran.code, ran.json["benchmarks"][0]["name"]) == (0, "chess"), ran.err
+    ran = keju(*named[1:])  # it is not installed yet
+    assert (ran.code, shlex.join(pip) in ran.err) == (2, True), ran.err
+    ran = keju("eval", "-m", "scripted", "--datasets", "./my exams")
+    assert (ran.code, "pip install -e 'my exams'" in ran.err) == (2, True), ran.err
+
+
+def test_list_alone_says_what_can_be_listed(keju: Keju) -> None:
+    ran = keju("list")
+    commands = [line.partition("#")[0].split() for line in ran.out.splitlines()[1:]]
+    assert len(commands) == 6
+    for command in commands:
+        assert keju(*command[1:]).code == 0
+    assert [row["what"] for row in keju("list", "--json").json["lists"]] == [
+        command[-1] for command in commands
+    ]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("what", ["benchmarks", "subsets", "protocols", "models", "runs"])
+def test_below_a_table_stands_what_to_do_with_it(keju: Keju, what: str, language: str) -> None:
+    keju(*SITTING, "--run-id", "monday")
+    more = ("--benchmark", "demo") if what in ("subsets", "protocols") else ()
+    ran = keju("--language", language, "list", what, *more)
+    (command,) = re.findall(r"keju .*", ran.err)
+    assert "keju" not in ran.out.split()  # a program that reads the table gets the table alone
+    data = ["--data-dir", "."] if what == "benchmarks" else []
+    done = keju(*shlex.split(command)[1:], *data)
+    assert done.code == (2 if data else 0), done.err
+    assert not data or "no data for bbh" in done.err or "bbh" in done.err
+
+
+def test_no_runs_yet_says_how_to_make_one(keju: Keju) -> None:
+    ran = keju("list", "runs")
+    command = re.findall(r"keju eval .*", ran.out)[0]
+    assert keju(*command.split()[1:], "-q", "--no-report", "--limit", "1").code == 0
+
+
+def test_completion_alone_prints_a_line_for_each_shell(keju: Keju) -> None:
+    ran = keju("completion")
+    assert ran.code == 0
+    for shell in ("bash", "zsh", "fish"):
+        assert f"keju completion {shell}" in ran.out
+        assert "complete" in keju("completion", shell).out
+
+
+def test_a_group_alone_shows_its_commands(keju: Keju) -> None:
+    ran = keju("init")
+    assert (ran.code, ran.out) == (2, "")
+    assert "keju init benchmark chess" in ran.err
+    assert ran.err.splitlines()[-1].startswith("keju: error: 'keju init' needs one of its commands")

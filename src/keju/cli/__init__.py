@@ -134,8 +134,10 @@ def _dispatch(words: list[str]) -> int:
     if name not in command.COMMANDS:
         inner = {n.split()[1]: c for n, c in command.COMMANDS.items() if n.split()[0] == name}
         if not rest:
+            from keju.cli.help import print_group_help
             from keju.errors import UsageError
 
+            print_group_help(row, inner, sys.stderr)
             raise UsageError("cli_command_missing", command=name, commands=", ".join(inner))
         if rest[0] in HELP_FLAGS:
             from keju.cli.help import print_group_help

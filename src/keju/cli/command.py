@@ -133,7 +133,7 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
             values[name] = value = _read(row, value[0], command) if value else row.default
         if isinstance(row.kind, tuple) and value is not None and value not in row.kind:
             choices = ", ".join(f"'{choice}'" for choice in row.kind)
-            place = row.flags[0] if row.flags else row.spelling
+            place = row.flags[0] if row.flags else row.spelling.strip("[]")
             told = {"place": place, "value": value, "choices": choices, "command": command.name}
             raise UsageError("cli_not_a_choice", **told, hint=near_hint(value, row.kind))
     return values
@@ -240,7 +240,8 @@ def _explained(error: Exception, words: Sequence[str], command: Command) -> Usag
         return UsageError("cli_value_unwanted", flag=option, **own)
     row = command.rows.get(getattr(getattr(error, "param", None), "name", None) or "")
     if row is not None and not row.flags:
-        return UsageError("cli_argument_missing", argument=row.spelling, **own)
+        example = command.examples[0]
+        return UsageError("cli_argument_missing", argument=row.spelling, example=example, **own)
     if row is not None and row.variable:
         return UsageError("cli_bad_variable", variable=row.variable, flag=row.flags[0], **own)
     message: str = getattr(error, "format_message", error.__str__)()

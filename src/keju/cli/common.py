@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
@@ -59,6 +59,17 @@ def print_lines(*lines: str) -> None:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     text = "".join(f"{printable(line)}\n" for line in lines)
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+
+
+def print_steps(lines: Sequence[str], steps: Mapping[str, str]) -> None:
+    """Print lines, then commands that can be pasted, each with what it does."""
+    from keju.report.table import Screen
+
+    screen = Screen()
+    for line in lines:
+        screen.line(line)
+    screen.commands(list(steps.items()))
+    screen.flush()
 
 
 def note(line: str) -> None:

@@ -6,7 +6,8 @@ import importlib
 import sys
 
 from keju.cli.command import command
-from keju.cli.common import Output
+from keju.cli.common import Output, print_lines, print_steps
+from keju.messages import said
 
 BASH = """\
 _keju() {{
@@ -21,15 +22,36 @@ _keju() {{
 }}
 complete -o default -F _keju keju
 """
+PASTED = {
+    "bash": {
+        "now": 'eval "$(keju completion bash)"',
+        "always": """echo 'eval "$(keju completion bash)"' >> ~/.bashrc""",
+    },
+    "zsh": {
+        "now": 'eval "$(keju completion zsh)"',
+        "always": """echo 'eval "$(keju completion zsh)"' >> ~/.zshrc""",
+    },
+    "fish": {
+        "now": "keju completion fish | source",
+        "always": "keju completion fish > ~/.config/fish/completions/keju.fish",
+    },
+}
+"""What to type in each shell: for this terminal alone, and for every new one."""
 
 
 @command(
     "completion",
+    "keju completion",
     'eval "$(keju completion bash)"',
     "keju completion fish > ~/.config/fish/completions/keju.fish",
 )
-def completion(shell: str) -> Output:
-    """Print a completion script for bash, zsh or fish, made from the commands as they are."""
+def completion(shell: str | None) -> Output:
+    """Print a completion script for bash, zsh or fish, made from the commands as they are.
+
+    Alone it prints the line to paste for each of them.
+    """
+    if shell is None:
+        return Output({"shells": PASTED}, _print_lines)
     words = _words()
     if shell == "fish":
         script = _fish(words)
@@ -39,6 +61,13 @@ def completion(shell: str) -> Output:
         if shell == "zsh":
             script = "autoload -U +X bashcompinit && bashcompinit\n" + script
     return Output({"shell": shell, "script": script}, lambda: _print(script))
+
+
+def _print_lines() -> None:
+    print_lines(said("completion.paste"))
+    for shell, pasted in PASTED.items():
+        steps = {line: said(f"completion.{when}") for when, line in pasted.items()}
+        print_steps(["", f"{shell}:"], steps)
 
 
 def _print(script: str) -> None:

@@ -13,7 +13,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from keju.cli.options import ARGUMENTS, OUTPUT, PLAIN
 from keju.messages import command_lines, helped, said
@@ -149,7 +149,9 @@ def print_help(command: Command) -> None:
     _print_page(usage, about(command), panels, command.examples)
 
 
-def print_group_help(entry: Entry, commands: Mapping[str, Command]) -> None:
+def print_group_help(
+    entry: Entry, commands: Mapping[str, Command], stream: TextIO | None = None
+) -> None:
     """Print what a group of commands is for, a line for each of them, and an example of each."""
     stop = said("help.full_stop")
     lines = [
@@ -160,7 +162,7 @@ def print_group_help(entry: Entry, commands: Mapping[str, Command]) -> None:
     examples = [example for each in commands.values() for example in each.examples[:1]]
     usage = f"keju {entry.name} {said('help.command_usage')}"
     text = line[:1].upper() + line[1:] + stop.strip()
-    _print_page(usage, text, {COMMANDS: lines, PLAIN: [_asking()]}, examples)
+    _print_page(usage, text, {COMMANDS: lines, PLAIN: [_asking()]}, examples, stream)
 
 
 def about(command: Command) -> str:
@@ -205,7 +207,9 @@ def _print_page(
     text: str,
     panels: Mapping[str, list[tuple[str, str]]],
     examples: Iterable[str],
+    stream: TextIO | None = None,
 ) -> None:
+    stream = stream or sys.stdout
     width = _width()
     lines = ["", *_indented(wrap(said("help.usage", usage=usage), width - 2), 1), ""]
     for paragraph in paragraphs(text):
@@ -216,11 +220,11 @@ def _print_page(
     lines += ["", f" {said('help.examples')}", "", *_example_lines(examples, indent=3)]
     page = "\n".join(lines) + "\n"
     try:
-        page.encode(sys.stdout.encoding or "utf-8")
+        page.encode(stream.encoding or "utf-8")
     except UnicodeEncodeError:
         page = page.translate(str.maketrans("╭╮╰╯─│…", "++++-|."))
-        page = page.encode(sys.stdout.encoding, "replace").decode(sys.stdout.encoding)
-    sys.stdout.write(page)
+        page = page.encode(stream.encoding, "replace").decode(stream.encoding)
+    stream.write(page)
 
 
 def _indented(lines: Iterable[str], spaces: int) -> list[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, print_lines
+from keju.cli.common import Output, print_steps
 from keju.errors import UsageError
+from keju.messages import said
 
 CONFIG = "config.yaml.txt"
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
@@ -20,18 +23,36 @@ def benchmark(name: str, folder: str | None) -> Output:
     """Write a working plug-in package: a benchmark, its data and its test."""
     place = Path(folder or name)
     files = write_benchmark(name, place)
-    lines = [f"wrote {file}" for file in files]
-    lines.append(f"next: pip install -e {place} && keju show {name}")
-    document = {"name": name, "folder": str(place), "files": [str(file) for file in files]}
-    return Output(document, lambda: print_lines(*lines))
+    module = next(str(file) for file in files if file.suffix == ".py")
+    steps = {
+        f"pip install -e {_pasted(place)}": said("next.install"),
+        f"keju show {name}": said("next.first_question"),
+        f"keju eval --model scripted --datasets {name}": said("next.sit"),
+        f"keju eval --model scripted --datasets {_pasted(module)}": said("next.uninstalled"),
+    }
+    lines = [said("wrote", file=file) for file in files]
+    document: dict[str, Any] = {
+        "name": name,
+        "folder": str(place),
+        "files": [str(file) for file in files],
+    }
+    document |= {"next": list(steps)}
+    return Output(document, lambda: print_steps([*lines, said("next")], steps))
 
 
 @command("init config", "keju init config", "keju init config -o nightly.yaml")
 def config(output: str) -> Output:
     """Write a commented configuration that works as it stands."""
     path = write_config(Path(output))
-    lines = f"wrote {path}", f"next: keju eval -c {path}"
-    return Output({"file": str(path)}, lambda: print_lines(*lines))
+    steps = {f"keju eval -c {shlex.quote(str(path))}": said("next.task")}
+    lines = said("wrote", file=path), said("next")
+    return Output({"file": str(path), "next": list(steps)}, lambda: print_steps(lines, steps))
+
+
+def _pasted(path: str | Path) -> str:
+    """A path as a shell takes it, marked as one: ``./chess``, not the package of that name."""
+    text = str(path)
+    return shlex.quote(text if Path(text).is_absolute() or "/" in text else f"./{text}")
 
 
 def write_benchmark(name: str, folder: Path) -> list[Path]:

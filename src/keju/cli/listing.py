@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, all_benchmarks, print_lines
+from keju.cli.common import Output, all_benchmarks, note, print_lines, print_steps
+from keju.cli.options import OPTIONS
 from keju.errors import UsageError
+from keju.messages import helped, labels, said
 
 if TYPE_CHECKING:
     from keju.runs.run import Run
@@ -21,8 +25,18 @@ Row = dict[str, Any]
     "keju list subsets --benchmark bbh",
     "keju list runs --work-dir runs --json",
 )
-def list_(what: str, benchmark: str | None, work_dir: str | None) -> Output:
-    """List benchmarks, their subsets, kinds of models, protocols, readers or stored runs."""
+def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Output:
+    """List benchmarks, their subsets, kinds of models, protocols, readers or stored runs.
+
+    Alone it says what can be listed. What the columns mean is said below a table, on stderr.
+    """
+    if what is None:
+        if benchmark is not None or work_dir is not None:
+            raise UsageError("cli_list_what")
+        kinds = OPTIONS["what"].kind
+        about = {f"keju list {kind}": said(f"list.{kind}") for kind in kinds}
+        lists = [{"what": kind, "about": labels("en")[f"list.{kind}"]} for kind in kinds]
+        return Output({"lists": lists}, lambda: print_steps([said("list.overview")], about))
     if benchmark is not None and what not in ("protocols", "readers", "subsets"):
         raise UsageError("cli_benchmark_flag", what=what)
     if what == "models":
@@ -49,12 +63,52 @@ def list_(what: str, benchmark: str | None, work_dir: str | None) -> Output:
         from keju.report.table import Column, render_table
 
         if not rows:
-            print_lines(f"no {what} yet")
+            print_lines(_nothing(what, work_dir))
             return
-        columns = [Column(name, fold=name == "about") for name in rows[0]]
-        render_table(columns, [[_cell(value) for value in row.values()] for row in rows])
+        columns = [Column(said(f"column.{name}"), fold=name == "about") for name in rows[0]]
+        shown = rows
+        if what == "models":
+            shown = [row | {"about": _about_kind(row["model"], row["about"])} for row in rows]
+        render_table(columns, [[_cell(value) for value in row.values()] for row in shown])
+        note("")
+        note(said(f"list.note.{what}", command=_next_step(what, rows)))
 
     return Output({what: rows}, show)
+
+
+def _about_kind(spelling: str, english: str) -> str:
+    return helped(f"kind.{spelling.partition(':')[0]}", english)
+
+
+def _nothing(what: str, work_dir: str | None) -> str:
+    """What to say in place of an empty table."""
+    if what != "runs":
+        return said("list.no_rows", what=what)
+    from keju.cli.help import TRYING
+    from keju.config.load import runs_folder
+
+    return said("list.no_runs", folder=runs_folder(work_dir), command=TRYING)
+
+
+def _next_step(what: str, rows: list[Row]) -> str:
+    """A command that does something with what was listed, and can be pasted."""
+    first = rows[0]
+    exam, model = first.get("benchmark", ""), "keju eval --model scripted --datasets"
+    match what:
+        case "benchmarks":
+            return f"keju show {first['name']}"
+        case "subsets":
+            chosen = shlex.quote(f"{exam}.subset_list=[{first['subset']}]")
+            return f"{model} {exam} --dataset-args {chosen}"
+        case "protocols":
+            return f"keju show {exam} --protocol {first['protocol']}"
+        case "readers":
+            return f"keju score RUN --reader {first['reader']}"
+        case "models":
+            return f"{model} demo"
+    from keju.runs.run import command_name
+
+    return f"keju report {command_name(Path(first['folder']))}"
 
 
 def _of_run(run: Run) -> Row:
@@ -134,7 +188,7 @@ def _of_benchmarks(what: str, only: str | None) -> list[Row]:
 
 def _cell(value: Any) -> Any:
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return said("yes" if value else "no")
     return ", ".join(map(_word, value)) if isinstance(value, list) else value
 
 

@@ -75,13 +75,15 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "",
             "One of: benchmarks, models, protocols, readers, runs, subsets.",
             ("benchmarks", "models", "protocols", "readers", "runs", "subsets"),
-            spelling="WHAT",
+            spelling="[WHAT]",
         ),
         Option("show.name", "", "A benchmark; with --sample a run.", spelling="NAME"),
         Option(
             "view.folder", "", "Folder of runs, or of one; --work-dir by default.", spelling="[DIR]"
         ),
-        Option("shell", "", "One of: bash, zsh, fish.", ("bash", "zsh", "fish"), spelling="SHELL"),
+        Option(
+            "shell", "", "One of: bash, zsh, fish.", ("bash", "zsh", "fish"), spelling="[SHELL]"
+        ),
         Option(
             "sources",
             "",

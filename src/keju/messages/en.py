@@ -540,6 +540,8 @@ TEXTS: dict[str, str] = {
     "cli_no_question": "'{subset}' has no question {index}: --index goes from 0 to {last}",
     "cli_no_subset": "{benchmark} has no subset '{name}'{hint}",
     "cli_no_arm": "run '{run}' has no arm '{arm}' (it has: {arms})",
+    "cli_list_what": "say what to list, such as 'keju list runs'; 'keju list' alone shows what "
+    "there is",
     "cli_not_a_choice": (
         "invalid value for '{place}': '{value}' is not one of {choices}{hint}; "
         "see 'keju {command} --help'"
@@ -582,7 +584,8 @@ TEXTS: dict[str, str] = {
     "give --format",
     "cli_show_needs_sample": "'{name}' is a run: give the id of one of its questions, such as "
     "--sample {id}",
-    "cli_argument_missing": "{argument} is missing; see 'keju {command} --help'",
+    "cli_argument_missing": "{argument} is missing; for example: {example}; see "
+    "'keju {command} --help'",
     "cli_bad_variable": "{variable} must be 1 or 0 (it stands for {flag}); see "
     "'keju {command} --help'",
     "cli_not_a_number": "{flag} needs a number, not '{value}'; see 'keju {command} --help'",
@@ -1329,6 +1332,67 @@ LABELS: dict[str, str] = {
     "next.audit": "why replies were not, or wrongly, read",
     "next.compare": "against the run before it, question by question",
     "next.modes": "both modes of {exam} are there; side by side:",
+    "next.install": "from then on Keju finds it by its name",
+    "next.first_question": "one question as a model gets it",
+    "next.sit": "sit it; the model 'scripted' answers by rule",
+    "next.uninstalled": "sit it as it is, without installing it",
+    "next.task": "it runs as it stands",
+    # `keju list`: what can be listed, the columns, what they mean.
+    "list.overview": "What there is to choose from:",
+    "list.benchmarks": "the exams: what --datasets takes",
+    "list.subsets": "the parts of the exams; --benchmark NAME for those of one",
+    "list.protocols": "the published ways to put and read an exam: what --protocol takes",
+    "list.readers": "what reads answers out of replies: what --reader takes",
+    "list.models": "the kinds of models: what --model takes",
+    "list.runs": "the stored runs of the work folder, with their scores",
+    "list.no_rows": "nothing to list: {what}",
+    "list.no_runs": "no runs in {folder} yet; one that needs nothing else: {command}",
+    "list.note.benchmarks": "protocol: the way it is put and read unless --protocol names another. "
+    "Next: {command}",
+    "list.note.subsets": "questions: how many it has, where that is fixed. Some subsets alone: "
+    "{command}",
+    "list.note.protocols": "reader: what reads its answers. headline: the figure that stands for "
+    "the exam. decode: generate (the model writes) or labels (the likeliest option counts). "
+    "Next: {command}",
+    "list.note.readers": "protocols: those whose own reader it is. Any reader goes with any stored "
+    "run: {command}",
+    "list.note.models": "model: what to write after --model. ready: whether its optional part is "
+    "installed. Next: {command}",
+    "list.note.runs": "scores: the headline of each exam; n: its questions. Next: {command}",
+    "column.name": "name",
+    "column.title": "title",
+    "column.subsets": "subsets",
+    "column.protocol": "protocol",
+    "column.about": "about",
+    "column.benchmark": "benchmark",
+    "column.version": "version",
+    "column.default": "default",
+    "column.reader": "reader",
+    "column.headline": "headline",
+    "column.decode": "decode",
+    "column.subset": "subset",
+    "column.questions": "questions",
+    "column.protocols": "protocols",
+    "column.model": "model",
+    "column.ready": "ready",
+    "column.needs": "needs",
+    "column.run": "run",
+    "column.benchmarks": "benchmarks",
+    "column.scores": "scores",
+    "column.n": "n",
+    "column.created": "created",
+    "column.complete": "complete",
+    "column.folder": "folder",
+    "column.readers": "readers",
+    "column.requests": "requests",
+    "column.input": "input tokens",
+    "yes": "yes",
+    "no": "no",
+    "about": "about {n}",
+    # `keju completion` alone.
+    "completion.paste": "To complete commands and options with the Tab key, paste one line:",
+    "completion.now": "now, in this terminal",
+    "completion.always": "always, in every new one",
     "report": "Report",
     "contents": "Contents",
     "model": "Model",

@@ -58,6 +58,15 @@ HELP: dict[str, str] = {
     "line.rm": "删除已存的运行",
     "line.completion": "bash、zsh、fish 的命令补全",
     "line.doctor": "检查装了什么、缺什么",
+    # Kinds of models.
+    "kind.NAME": "OpenAI 兼容接口上的模型；请给出 --api-url",
+    "kind.anthropic": "Anthropic Messages API 的模型，用编号或 sonnet、opus、haiku；密钥在 "
+    "ANTHROPIC_API_KEY 中",
+    "kind.scripted": "按规则作答，不用任何模型：供试用",
+    "kind.replay": "一次运行已存的回复",
+    "kind.embedded": "本进程内的小模型",
+    "kind.gguf": "自己的 GGUF 文件",
+    "kind.hf": "transformers 检查点，用数据站上的名字或文件夹",
     # What commands do.
     "command.eval": """让模型参加一门或多门考试。
 
@@ -156,7 +165,9 @@ HELP: dict[str, str] = {
 
     结果可以写成 Markdown 或 LaTeX 表格、平台上模型的 .eval_results 文件夹所用的 YAML，或写入 W&B
     （离线）和 MLflow（本地文件夹），后两者需要 keju[wandb] 或 keju[mlflow]。""",
-    "command.list": "列出考试、子集、模型的种类、协议、读取器或已存的运行。",
+    "command.list": """列出考试、子集、模型的种类、协议、读取器或已存的运行。
+
+    单独使用时说明可以列出什么。表格各列的含义写在表格之下（标准错误输出）。""",
     "command.show": """查看一门考试的一道题：实际发送的提示词、选项、标准答案。
 
     用 --sample 时：查看已存运行中该编号的题，它的回复，以及回复是怎样读取的。""",
@@ -193,7 +204,9 @@ HELP: dict[str, str] = {
     "command.init benchmark": "写出一个可用的插件包：一门考试、它的数据和测试。",
     "command.init config": "写出一份带注释、可直接使用的配置文件。",
     "command.rm": "删除一次运行及其全部回复。会先询问；正在写入的运行不会删除。",
-    "command.completion": "打印 bash、zsh 或 fish 的补全脚本，由现有命令生成。",
+    "command.completion": """打印 bash、zsh 或 fish 的补全脚本，由现有命令生成。
+
+    单独使用时打印各个 shell 要粘贴的一行。""",
     "command.doctor": "检查安装情况：版本、可选组件、GPU、数据、数据站、沙箱、接口。",
     # Arguments.
     "flag.run": "一次运行：它的文件夹或名字。",
