@@ -106,7 +106,7 @@ CHINESE_COMPLETE = re.compile(rf"(?:{_ANSWER_WORD}|所以答案是){_AFTER}[(\[]
 CHINESE = re.compile(
     r"(?=[正最答故应因所综本此该这我选结【\[\s*aAcC])(?:"
     rf"(?:{_ANSWER_WORD}|{_CHOICE_WORD}|{_CORRECT_ONE}|[【\[](?:答案|解答)[】\]]"
-    rf"|(?m:^[*\s]*+(?:答|结论|最终选择|我的选择|选择):)"
+    rf"|(?m:^[*\s]{{0,40}}+(?:答|结论|最终选择|我的选择|选择):)"
     rf"|{_WHOLE_LINE}){_AFTER}"
     rf"|[aAcC]{_ENGLISH})"
 )

@@ -68,7 +68,7 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
         columns = [Column(said(f"column.{name}"), fold=name == "about") for name in rows[0]]
         shown = rows
         if what == "models":
-            shown = [row | {"about": _about_kind(row["model"], row["about"])} for row in rows]
+            shown = [row | {"about": _about_kind(row)} for row in rows]
         render_table(columns, [[_cell(value) for value in row.values()] for row in shown])
         note("")
         note(said(f"list.note.{what}", command=_next_step(what, rows)))
@@ -76,8 +76,8 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
     return Output({what: rows}, show)
 
 
-def _about_kind(spelling: str, english: str) -> str:
-    return helped(f"kind.{spelling.partition(':')[0]}", english)
+def _about_kind(row: Row) -> str:
+    return helped(f"kind.{row['model'].partition(':')[0]}", row["about"])
 
 
 def _nothing(what: str, work_dir: str | None) -> str:
