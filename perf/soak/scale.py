@@ -160,7 +160,7 @@ def play_ray(it: Round) -> None:
         if raylets.actors() and (processes := found()):
             it.report.signals[what] += 1
             act(it.chance.choice(processes))
-        else:  # this session is without Ray, or has just begun
+        else:  # the session is without Ray, or has just begun
             it.in_seconds(0.2, lambda: kill(what, found, act))
 
     def kill_actor() -> None:

@@ -152,7 +152,7 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
             grader = None if asks else earlier
             manifest = ManifestFile(folder, config, exams_of(jobs), graded_by=grader)
             run, requests = Run(folder), JobRequests(jobs)
-            manifest.manifest.stopped = msgspec.UNSET  # as long as this session has not ended
+            manifest.manifest.stopped = msgspec.UNSET  # until a session ends
             rule = _rule(config, jobs, manifest.manifest, stage if asks else None)
             notices, damaged = _other_versions(manifest), 0
 

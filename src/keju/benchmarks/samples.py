@@ -167,13 +167,21 @@ class DigestTable:
                 return end - 1
             slot = (slot + 1) & mask
         digests += digest
-        slots[slot] = len(digests) // DIGEST
-        if 3 * slots[slot] > 2 * len(slots):  # nearly full, and slow: begin a larger table
-            larger = DigestTable(size=2 * len(self))
-            for start in range(0, len(digests), DIGEST):
-                larger.add(bytes(digests[start : start + DIGEST]))
-            self._slots, self._digests = larger._slots, larger._digests
+        slots[slot] = len(self)
+        if 3 * len(self) > 2 * len(slots):  # nearly full, and slow
+            self._grow()
         return len(self) - 1
+
+    def _grow(self) -> None:
+        """Begin a table of twice as many slots; the digests stay where they are."""
+        digests = self._digests
+        self._slots = slots = array("I", bytes(2 * self._slots.itemsize * len(self._slots)))
+        mask = len(slots) - 1
+        for number, start in enumerate(range(0, len(digests), DIGEST), 1):
+            slot = int.from_bytes(digests[start : start + 8]) & mask
+            while slots[slot]:
+                slot = (slot + 1) & mask
+            slots[slot] = number
 
 
 # --- which questions are asked ------------------------------------------------------------------

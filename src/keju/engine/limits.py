@@ -295,7 +295,7 @@ class Spending(Meter):
 
     @property
     def amounts(self) -> Amounts:
-        """What this session and earlier ones spent."""
+        """What all sessions of the run spent."""
         already, cost = self._already, self.cost(self.price) or 0.0
         requests, tokens = already.requests + self.requests, already.tokens + self.tokens
         return Amounts(requests, tokens, (already.cost(self.price) or 0.0) + cost)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import hmac
 import secrets
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from ipaddress import ip_address
 from pathlib import Path
@@ -35,6 +36,8 @@ from keju.viewer.shelf import Shelf
 TOKEN: Final = "keju_token"
 """The cookie, and the part of an address, that lets in who is not on this machine."""
 LOOPBACK: Final = ["127.0.0.1", "localhost", "[::1]"]
+ARENAS: Final = -8
+"""What glibc calls M_ARENA_MAX: how many heaps the threads of a process share."""
 PULSE: Final = 1.0
 """Seconds between two looks at a run that goes on."""
 HEADERS: Final = {
@@ -193,6 +196,7 @@ def serve(
     on_start: Callable[[str], None],
 ) -> None:
     """Serve the runs of a folder until Ctrl-C; `on_start` gets the address to open."""
+    _share_one_heap()
     token = "" if is_loopback(host) else secrets.token_urlsafe(24)
     shelf = Shelf(folder, data_dir)
     shelf.refresh()
@@ -200,6 +204,16 @@ def serve(
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{own.getsockname()[1]}/" + (f"?token={token}" if token else "")
         asyncio.run(_serving(shelf, token, own, address, on_start))
+
+
+def _share_one_heap() -> None:
+    """Let the threads that answer requests use the memory that the one before them gave back.
+
+    glibc gives each thread a heap of its own; of a run of a million replies, 40 MB stayed in them.
+    Other libraries of C have no such switch.
+    """
+    with suppress(OSError, AttributeError, TypeError):  # TypeError: no library to name, on Windows
+        ctypes.CDLL(None).mallopt(ARENAS, 1)
 
 
 async def _serving(

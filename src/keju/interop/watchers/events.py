@@ -129,7 +129,7 @@ class ProgressMade(Event, tag="progress"):
     errors: int
     exams: tuple[ExamProgress, ...]
     requests: int
-    """Of this session, like all below."""
+    """Of the session that is running, like all below."""
     retries: int
     input_tokens: int
     output_tokens: int
