@@ -67,11 +67,15 @@ def sit(keju: Keju, endpoint: FaultyEndpoint) -> Sit:
 
 
 def numbers(document: dict[str, Any]) -> Any:
-    """All that results say of the answers, without how long they took."""
-    return [
-        {key: entry[key] for key in entry if key not in ("seconds", "timing", "latency", "cost")}
+    """All that results say of the answers, without how long they took and the run's own name."""
+    left_out = ("seconds", "timing", "latency", "cost", "warnings")
+    entries = [
+        {key: entry[key] for key in entry if key not in left_out}
         for entry in document["benchmarks"]
     ]
+    for notice in (notice for entry in entries for notice in entry["notices"]):
+        notice.get("values", {}).pop("run", None)
+    return entries
 
 
 def warnings(ran: Ran) -> list[str]:

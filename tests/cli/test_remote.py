@@ -51,7 +51,10 @@ def test_commands_that_read_a_run_take_an_address(keju: Keju, tmp_path: Path, ki
     shutil.rmtree("runs/tuesday")
     there = keju("score", address, "--json")
     assert there.code == 0, there.err
-    assert there.json["benchmarks"] == here.json["benchmarks"]
+    (entry,), (own,) = there.json["benchmarks"], here.json["benchmarks"]
+    assert entry["metrics"] == own["metrics"]
+    assert f"keju audit {address} shows" in entry["warnings"][0]
+    assert keju("audit", address).code == 0
     compared = keju("compare", "monday", address, "--json")
     assert compared.code == 0, compared.err
     assert keju("report", address, "-o", "page.html").code == 0

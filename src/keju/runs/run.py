@@ -46,7 +46,7 @@ from keju.config import TaskConfig
 from keju.config.load import of_run, runs_folder
 from keju.errors import DataError, Notice, UsageError, did_you_mean
 from keju.files import is_there, read_json, whole_file
-from keju.runs.journal import FILE, Journal, Records, is_fetched
+from keju.runs.journal import FILE, RECEIPT, Journal, Records, is_fetched
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.types import Reading, Record
 
@@ -315,7 +315,12 @@ def run_folder(config: TaskConfig) -> RunFolder:
 
 
 def command_name(folder: Path) -> str:
-    """What a command calls the run in `folder`: its id where runs usually are, else its path."""
+    """What a command calls the run in `folder`: its id where runs usually are, else its path.
+
+    A copy of a run that lies elsewhere is called by its address.
+    """
+    if is_fetched(folder):
+        return shlex.quote(read_json(folder / RECEIPT)["address"])
     usual = folder.parent == runs_folder(None)
     return shlex.quote(folder.name if usual else str(folder))
 
