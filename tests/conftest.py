@@ -12,17 +12,45 @@ from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SLOW = (
-    "bridges", "cluster", "hf", "integration", "interop/verifiers",
-    "benchmarks/test_linear_time.py", "benchmarks/test_recorded.py", "benchmarks/test_rotation.py",
-    "cli/test_main.py", "cli/test_process.py", "cli/test_vf_eval.py", "interop/imports/test_opencompass.py", "interop/imports/test_refusals.py",
-    "interop/imports/test_runs.py", "interop/imports/test_tools.py", "interop/imports/test_variants.py", "judges/test_runs.py",
-    "models/test_embedded.py", "models/test_weights.py", "sources/test_data_command.py",
-    "sources/test_pull.py", "sources/test_snapshots.py",
-    "results/test_golds.py", "judges/test_stage.py", "test_kill.py", "test_perf.py", "cli/test_init.py",
-    "test_scale.py", "test_soak.py", "test_task.py", "results/test_verify.py",
-    "solvers/sandbox/test_attempts.py", "solvers/sandbox/test_kernel.py",
+    # Real tools, whole data, large inputs, simulations.
+    "audit/test_audit.py", "benchmarks/fresh/test_grid.py", "benchmarks/fresh/test_levels.py",
+    "benchmarks/fresh/test_properties.py", "benchmarks/test_linear_time.py",
+    "benchmarks/test_recorded.py", "benchmarks/test_rotation.py", "bridges", "cluster", "hf",
+    "integration", "interop/imports/test_opencompass.py", "interop/imports/test_refusals.py",
+    "interop/imports/test_runs.py", "interop/imports/test_tools.py",
+    "interop/imports/test_variants.py", "interop/verifiers", "results/test_golds.py",
+    "results/test_verify.py", "stats/test_coverage.py", "stats/test_curve.py",
+    "stats/test_early.py", "test_perf.py", "test_scale.py", "test_soak.py",
+    # Processes, servers, browsers, sandboxes, models.
+    "cli/test_agentic.py", "cli/test_endpoint.py", "cli/test_init.py", "cli/test_look.py",
+    "cli/test_main.py", "cli/test_mcp_check.py", "cli/test_process.py", "cli/test_python_tool.py",
+    "cli/test_unsafe.py", "cli/test_vf_eval.py", "cli/test_watch.py", "models/openai/test_client.py",
+    "models/test_embedded.py", "models/test_weights.py", "plans/test_kill_plan.py",
+    "solvers/mcp/test_crashes.py", "solvers/mcp/test_tools.py", "solvers/sandbox/test_attempts.py",
+    "solvers/sandbox/test_kernel.py", "solvers/sandbox/test_supervisor.py",
+    "solvers/test_killed.py", "sources/test_data_command.py", "sources/test_pull.py",
+    "sources/test_snapshots.py", "test_endpoints.py", "test_kill.py", "test_serve.py",
+    "viewer/test_browser.py", "viewer/test_report_page.py",
+    # Many whole runs.
+    "cli/test_anthropic.py", "cli/test_compare.py", "cli/test_contamination.py",
+    "cli/test_judgement.py", "cli/test_merge.py", "cli/test_odd_replies.py", "cli/test_one_run.py",
+    "cli/test_plan.py", "cli/test_stored_runs.py", "cli/test_until.py", "engine/test_cluster.py",
+    "judges/test_injections.py", "judges/test_runs.py", "judges/test_stage.py",
+    "plans/test_plans.py", "test_api.py", "test_runs01.py", "test_task.py",
 )  # fmt: skip
 """Files and folders that `make test-fast` leaves out, beside all tests of the complete data."""
+SLOW_TESTS = frozenset(
+    {
+        "test_a_looping_reply_is_read_to_its_end",
+        "test_a_table_grows",
+        "test_lm_eval_compares_the_label_with_its_space_over_http",
+        "test_long_loops_are_read_right",
+        "test_looping_text_is_read_to_its_end",
+        "test_png_and_pdf_are_drawn",
+        "test_the_first_notebook_runs_as_it_is_written",
+    }
+)
+"""The slow tests of files that are quick but for them."""
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
@@ -42,8 +70,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tests = REPOSITORY / "tests"
     slow = [tests / name for name in SLOW]
     for item in items:
+        alone = getattr(item, "originalname", None) in SLOW_TESTS
         whole_data = "data_dir" in getattr(item, "fixturenames", ())
-        if whole_data or any(item.path == place or place in item.path.parents for place in slow):
+        listed = any(item.path == place or place in item.path.parents for place in slow)
+        if alone or whole_data or listed:
             item.add_marker("slow")
 
 
