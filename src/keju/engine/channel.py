@@ -174,8 +174,9 @@ class Channel(Presence):
             case "down":
                 down = monotonic() - (self.breaker.since or 0.0)
                 return f"the endpoint is down ({down:.0f} s); the run pauses until it answers"
-            case "stopping":
-                return f"{self.in_flight} requests in flight to finish"
+            case "stopping" if self.in_flight:
+                noun = "request" if self.in_flight == 1 else "requests"
+                return f"{self.in_flight} {noun} in flight to finish"
             case "overload":
                 return f"overload: {self.concurrency.limit} of {self.concurrency.most} slots in use"
             case "rate":

@@ -475,7 +475,11 @@ class _Session:
             await solver.knock(channel, sampling)
 
     def interrupt(self) -> None:
-        """The first call lets what is in flight finish, the second stops at once."""
+        """The first call lets what is in flight finish, the second stops at once.
+
+        A reply of a model in this process is not waited for: that it is computed again when the
+        run goes on costs less than a user who waits without knowing for how long.
+        """
         self._interrupts += 1
         if self._engine is None:
             if self._preparation is not None:
@@ -484,8 +488,11 @@ class _Session:
             self._engine.abort()
         else:
             self._channel.stop(Interrupted("interrupted"))
-            in_flight = self._channel.in_flight
-            self._display.note(Notice("stopping", {"requests": in_flight}).said)
+            quits = type(self._channel) is Channel and self._channel.model.quits
+            values = {"requests": self._channel.in_flight}
+            self._display.note(Notice("stopping_now" if quits else "stopping", values).said)
+            if quits:
+                self._engine.abort()
 
     def interrupt_from_outside(self) -> None:
         """The same, from another thread than the loop's."""

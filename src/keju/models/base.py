@@ -70,6 +70,9 @@ class Model(ABC):
     """It gathers what waits into batches of its own: `slots` requests are kept in flight, whatever
     the limit for endpoints is, and one subset follows the other."""
 
+    quits: bool = False
+    """Whether a call that is given up ends at once, free of cost: Ctrl-C then waits for none."""
+
     api: str = "endpoint_of_openai"
     """What it expects at its address, as a code of the catalogues."""
     acts: bool = False

@@ -136,7 +136,8 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
         if value := getattr(snapshot, name):
             quality.append(f"{said(f'live.{name}')} {count(value)}")
     speed: list[str] = []
-    if speeds := rates.speeds():
+    # Replies count when they are whole: where none came of late, nothing is known of the speed.
+    if (speeds := rates.speeds()) and speeds != (0.0, 0.0):
         speed.append(said("live.requests", n=compact(speeds[0])))
         speed.append(said("live.tokens", n=compact(speeds[1])))
     if snapshot.actors:

@@ -344,7 +344,7 @@ class Crew(Channel):
     def waiting_for(self) -> str:
         """The same in words; empty if nothing does."""
         if self.stop_reason is not None:
-            return f"{self.in_flight} requests in flight to finish"
+            return f"{self.in_flight} requests in flight to finish" if self.in_flight else ""
         ready = [hand.last for hand in self._hands.values() if hand.opened]
         if not ready:
             return "an actor to start"
