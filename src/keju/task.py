@@ -17,6 +17,7 @@ from keju.benchmarks import registry
 from keju.config import JudgeConfig, TaskConfig
 from keju.config.address import provider_of
 from keju.config.load import load, merge
+from keju.engine.channel import Limits
 from keju.engine.display import Display
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import (
@@ -41,6 +42,7 @@ from keju.results.schema import Results, from_document, to_document
 from keju.results.summarise import build_results, examples_of
 from keju.runs.journal import FILE, Journal
 from keju.runs.manifest import MANIFEST, Manifest, ManifestFile
+from keju.runs.pace import Pace, earlier_pace
 from keju.runs.run import (
     GRADES,
     RESULTS,
@@ -238,6 +240,10 @@ class Rehearsal(NamedTuple):
     known: int
     """Replies that its run has already."""
     notices: list[Notice]
+    at_once: int
+    """The most requests in flight, as the model allows it."""
+    pace: Pace | None
+    """How fast an earlier run went that asked the same."""
 
 
 def rehearse(config: TaskConfig) -> Rehearsal:
@@ -262,10 +268,12 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     folder = Path(config.work_dir, stored.run if stored is not None else "")
     file = ManifestFile(folder, config, exams_of(jobs))
     _rule(config, jobs, file.manifest, stage)
-    if stored is None:
-        return Rehearsal(jobs, 0, said)
-    recalled = _recalled(file, JobRequests(jobs), folder / FILE, said.append)
-    return Rehearsal(jobs, recalled.count, said)
+    at_once = config.at_once if config.endpoints else Limits.of(config, model).concurrency
+    pace = earlier_pace(config, exams_of(jobs), at_once)
+    known = 0
+    if stored is not None:
+        known = _recalled(file, JobRequests(jobs), folder / FILE, said.append).count
+    return Rehearsal(jobs, known, said, at_once, pace)
 
 
 def _model(config: TaskConfig, say: Callable[[str], None] = lambda _: None) -> Model:

@@ -9,7 +9,7 @@ from keju.cli.command import command
 from keju.cli.common import Output, note, print_lines, session_output
 from keju.cli.options import EXAMS, MODEL, PACE, RUN, TOOLS
 from keju.cli.plans import evaluate_plan
-from keju.errors import UsageError, near_hint
+from keju.errors import Notice, UsageError, near_hint
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
     from keju.config.serving import shown_command
     from keju.task import rehearse
 
-    jobs, known, notices = rehearse(config)
+    jobs, known, notices, at_once, pace = rehearse(config)
     exams: list[dict[str, Any]] = []
     for job in jobs:
         exam = job.exam
@@ -173,6 +173,7 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
             }
         )
     tokens = sum(exam["prompt_tokens_estimate"] for exam in exams)
+    requests = sum(exam["requests"] for exam in exams)
     document: dict[str, Any] = {
         "dry_run": True,
         "model": config.model,
@@ -180,8 +181,8 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
         **({"endpoints": [each.shown for each in config.endpoints]} if config.endpoints else {}),
         **({"serve": shown_command(config.serve)} if config.serve else {}),
         "eval_batch_size": config.eval_batch_size,
-        "at_once": config.at_once,
-        "requests": sum(exam["requests"] for exam in exams),
+        "at_once": at_once,
+        "requests": requests,
         "known": known,
         "prompt_tokens_estimate": tokens,
         "benchmarks": exams,
@@ -190,21 +191,26 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
     }
     if config.price is not None:
         document["input_cost_estimate"] = round(tokens * config.price.input / 1e6, 4)
+    if pace is not None and requests > known:
+        document["seconds_estimate"] = round(pace.forecast(requests - known), 1)
+        document["pace"] = pace._asdict()
     return document
 
 
 def _print_forecast(document: dict[str, Any]) -> None:
-    from keju.report.format import compact, printable
+    from keju.report.format import compact, count, duration, printable
     from keju.report.table import render_table
 
     shown = {exam["name"]: exam for exam in document["benchmarks"]}  # arms have the same prompts
     for exam in shown.values():
-        print_lines(f"first prompt of {exam['name']}, protocol {exam['protocol']}:")
+        first = said("dry_run.first", exam=exam["name"], protocol=exam["protocol"])
+        print_lines(first)
         for message in exam["first_prompt"]:
             print_lines(f"--- {message['role']} ---", printable(message["content"]))
         print_lines("---", "")
+    columns = ("benchmark", "protocol", "readers", "questions", "requests", "input")
     render_table(
-        ["benchmark", "protocol", "readers", "questions", "requests", "input tokens"],
+        [said(f"column.{name}") for name in columns],
         [
             (
                 "/".join(filter(None, (exam["name"], exam.get("arm")))),
@@ -212,18 +218,22 @@ def _print_forecast(document: dict[str, Any]) -> None:
                 ", ".join(exam["readers"]),
                 exam["n"],
                 exam["requests"],
-                f"about {compact(exam['prompt_tokens_estimate'])}",
+                said("about", n=compact(exam["prompt_tokens_estimate"])),
             )
             for exam in document["benchmarks"]
         ],
     )
-    known, asked = document["known"], document["requests"] - document["known"]
-    there = f"{known:,} of {document['requests']:,} replies are there and " if known else ""
-    print_lines(
-        "",
-        *document["warnings"],
-        f"dry run: everything is in place; {there}{asked:,} requests would go to "
-        f"{document['model']}, at most {document['at_once']} at once",
-    )
+    known, whole = document["known"], document["requests"]
+    at_once = max(1, min(document["at_once"], whole - known))
+    values = {"model": document["model"], "at_once": at_once}
+    lines = [Notice(own["code"], own["values"]).said for own in document["notices"]]
+    if known:
+        lines.append(said("dry_run.known", known=count(known), whole=count(whole)))
+    lines.append(said("dry_run.ready", asked=count(whole - known), **values))
     if "input_cost_estimate" in document:
-        print_lines(f"input alone would cost about {document['input_cost_estimate']}")
+        lines.append(said("dry_run.cost", cost=document["input_cost_estimate"]))
+    if pace := document.get("pace"):
+        taken = {"replies": count(pace["replies"]), "taken": duration(pace["seconds"])}
+        left = duration(document["seconds_estimate"])
+        lines.append(said("dry_run.pace", run=pace["run"], left=left, **taken))
+    print_lines("", *lines)

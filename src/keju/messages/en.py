@@ -425,6 +425,8 @@ TEXTS: dict[str, str] = {
     "otel_failed": "--otel: {problem}; the run goes on",
     "damaged_lines_asked_again": "{lines} journal {lines:line was unreadable and is|lines were "
     "unreadable and are} asked again",
+    "stopping_now": "stopping: {requests} {requests:reply|replies} in progress "
+    "{requests:is|are} broken off, and asked for again when the run goes on",
     "stopping": "stopping: {requests} {requests:request|requests} in flight will finish "
     "and be saved; press Ctrl-C again to stop at once",
     # Runs elsewhere
@@ -1389,6 +1391,14 @@ LABELS: dict[str, str] = {
     "yes": "yes",
     "no": "no",
     "about": "about {n}",
+    # `keju eval --dry-run`.
+    "dry_run.first": "first prompt of {exam}, protocol {protocol}:",
+    "dry_run.known": "{known} of {whole} replies are there",
+    "dry_run.ready": "dry run: everything is in place; {asked} {asked:request|requests} would go "
+    "to {model}, at most {at_once} at once",
+    "dry_run.cost": "input alone would cost about {cost}",
+    "dry_run.pace": "at the pace of run {run} ({replies} replies in {taken}) that takes about "
+    "{left}",
     # `keju completion` alone.
     "completion.paste": "To complete commands and options with the Tab key, paste one line:",
     "completion.now": "now, in this terminal",

@@ -372,6 +372,7 @@ TEXTS: dict[str, str] = {
     "otel_exporter": "{variable}={name}：没有安装这个 OpenTelemetry 导出器",
     "otel_failed": "--otel：{problem}；运行继续",
     "damaged_lines_asked_again": "运行记录中有 {lines} 行无法读取，将重新提问",
+    "stopping_now": "正在停止：中断进行中的 {requests} 个回复，续跑时会重新提问",
     "stopping": "正在停止：等待 {requests} 个进行中的请求完成并保存；再按一次 Ctrl-C 立即停止",
     # Runs elsewhere
     "remote_credentials": "不接受含用户名或密码的地址：请使用存储自身的变量与文件",
@@ -1231,6 +1232,12 @@ LABELS: dict[str, str] = {
     "yes": "是",
     "no": "否",
     "about": "约 {n}",
+    # `keju eval --dry-run`.
+    "dry_run.first": "{exam} 的第一个提示词（协议 {protocol}）：",
+    "dry_run.known": "{whole} 个回复中已有 {known} 个",
+    "dry_run.ready": "试运行：一切就绪；将向 {model} 发送 {asked} 个请求，同时最多 {at_once} 个",
+    "dry_run.cost": "仅输入约需花费 {cost}",
+    "dry_run.pace": "按运行 {run} 的速度（{taken} 内 {replies} 个回复），约需 {left}",
     # `keju completion` alone.
     "completion.paste": "要用 Tab 键补全命令和选项，粘贴其中一行：",
     "completion.now": "现在，只在这个终端",

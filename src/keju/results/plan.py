@@ -174,6 +174,8 @@ def plan(
     if repeats < 1 or at_once < 1:
         raise UsageError("plan_counts")
     run = open_run(path_of(pilot), str(runs_folder(work_dir))) if pilot is not None else None
+    slots = run.manifest.endpoint.get("slots") if run is not None else None
+    at_once = min(at_once, slots) if isinstance(slots, int) and slots > 0 else at_once
     manner = protocol or _protocol_of(run, name)
     folder = data_folder(data_dir)
     exam, _ = prepare_exam(name, dataset_args, data_dir=folder, protocol=manner, seed=seed)

@@ -1,0 +1,69 @@
+"""How fast an earlier run went that asked the same: the only honest forecast of time."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from keju.config import TaskConfig
+from keju.config.address import shown_url
+from keju.runs.manifest import Manifest, StoredExam, StoredSession, as_stored
+from keju.runs.run import list_runs
+
+FEWEST = 10
+"""Replies that tell a pace."""
+SETTINGS = ("eval_batch_size", "model_args", "executor", "rpm", "tpm", "arms")
+"""Settings of a task that make it faster or slower."""
+
+
+class Pace(NamedTuple):
+    """What a session of a stored run took."""
+
+    run: str
+    replies: int
+    seconds: float
+
+    def forecast(self, requests: int) -> float:
+        """Seconds that so many requests take at this pace."""
+        return requests * self.seconds / self.replies
+
+
+def earlier_pace(config: TaskConfig, exams: list[StoredExam], at_once: int) -> Pace | None:
+    """The pace of the newest run in the work folder that is comparable; None where there is none.
+
+    Comparable are the same model at the same address with the same exams, put in the same way, and
+    as many requests in flight. How many questions there were does not matter, as long as they kept
+    all slots busy.
+    """
+    if config.endpoints or config.serve is not None:
+        return None
+    address = shown_url(config.api_url) if config.api_url else ""
+    wanted, own = _put(as_stored(exams)), config.model_dump(mode="json")
+    for run in reversed(list_runs(config.work_dir)):
+        manifest = run.manifest
+        same = manifest.model == config.model.strip() and not manifest.imported
+        if not same or _put(manifest.benchmarks) != wanted or not _alike(manifest, own):
+            continue
+        for session in reversed(manifest.sessions):
+            replies = session.requests - session.retries
+            enough = replies >= max(FEWEST, 2 * at_once) and session.seconds > 0
+            if enough and session.ended and _address(session) == address:
+                return Pace(manifest.run, replies, session.seconds)
+    return None
+
+
+def _put(exams: list[StoredExam]) -> list[Any]:
+    """How exams are put, as far as it decides on the length of prompts and replies."""
+    return [(exam.name, exam.protocol.name, exam.settings, exam.sampling) for exam in exams]
+
+
+def _alike(manifest: Manifest, own: dict[str, Any]) -> bool:
+    fields = TaskConfig.model_fields
+    for name in SETTINGS:
+        usual = fields[name].get_default(call_default_factory=True)
+        if manifest.config.get(name, usual) != own[name]:
+            return False
+    return True
+
+
+def _address(session: StoredSession) -> str:
+    return shown_url(session.endpoint) if session.endpoint else ""

@@ -1,0 +1,72 @@
+"""``keju eval --dry-run``: how many requests go out at once, and how long they may take."""
+
+from __future__ import annotations
+
+import pytest
+
+from keju.models.scripted import ScriptedModel
+from tests.cli.conftest import Keju
+
+TASK = ("eval", "-m", "scripted", "--datasets", "demo", "--eval-batch-size", "4")
+SITTING = (*TASK, "-q", "--no-report", "--run-id", "monday")
+
+
+def test_a_model_with_one_slot_is_asked_one_thing_at_a_time(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ScriptedModel, "slots", 1)
+    assert "at most 1 at once" in keju(*TASK, "--dry-run").out
+    document = keju(*TASK, "--dry-run", "--json").json
+    assert (document["at_once"], document["eval_batch_size"]) == (1, 4)
+
+
+def test_no_more_are_in_flight_than_there_are(keju: Keju) -> None:
+    ran = keju(*TASK, "--eval-batch-size=4", "--dry-run", "--total", "3")
+    assert ran.code == 2  # given twice
+    assert "at most 3 at once" in keju(*TASK, "--dry-run", "--total", "3").out
+
+
+def test_time_is_forecast_from_an_earlier_run_that_asked_the_same(keju: Keju) -> None:
+    assert "pace" not in keju(*TASK, "--dry-run", "--json").json
+    keju(*SITTING)
+    document = keju(*TASK, "--dry-run", "--json", "--limit", "5").json
+    pace = document["pace"]
+    assert (pace["run"], pace["replies"]) == ("monday", 120)
+    assert document["seconds_estimate"] == round(30 * pace["seconds"] / 120, 1)
+    assert "at the pace of run monday (120 replies in " in keju(*TASK, "--dry-run").out
+    assert "按运行 monday 的速度" in keju("--language", "zh", *TASK, "--dry-run").out
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("--protocol", "letters"),
+        ("--generation-config", "max_tokens=7"),
+        ("--rpm", "60"),
+        ("--run-id", "monday"),
+    ],
+)
+def test_nothing_is_forecast_from_a_run_of_another_kind_or_where_nothing_is_left(
+    keju: Keju, other: tuple[str, ...]
+) -> None:
+    keju(*SITTING)
+    ran = keju(*TASK, *other, "--dry-run", "--json")
+    assert ran.code == 0, ran.err
+    assert "pace" not in ran.json
+
+
+def test_a_run_with_other_slots_tells_no_pace(keju: Keju) -> None:
+    keju(*SITTING)
+    ran = keju("eval", "-m", "scripted", "--datasets", "demo", "--dry-run", "--json")
+    assert "pace" not in ran.json
+
+
+def test_a_plan_from_a_pilot_with_one_slot_counts_one_request_at_a_time(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = ScriptedModel.facts
+    monkeypatch.setattr(ScriptedModel, "facts", lambda self: {**usual(self), "slots": 1})
+    keju(*SITTING)
+    document = keju("plan", "demo", "--pilot", "monday", "--limit", "5", "--json").json
+    assert document["at_once"] == 1
+    assert document["seconds"]["value"] > 0
