@@ -204,19 +204,38 @@ def calculates(asked: Asked) -> Any:
     return calling((tools[0], {"expression": found[-1]})) if tools else "So the answer is 1."
 
 
+ARMS = ("run", "-c", "examples/mcp/arms.yaml", "-q", "--json")
+
+
 @pytest.mark.slow
-def test_the_calculator_helps_and_its_placebo_does_not(
+def test_arms_run_without_a_key_and_without_an_endpoint(
     here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """On a machine that has nothing but Keju: no program ``python``, no model."""
     pytest.importorskip("mcp")
-    folder = str(Path(sys.executable).parent)
-    monkeypatch.setenv("PATH", os.pathsep.join((folder, os.environ["PATH"])))
+    monkeypatch.setenv("PATH", str(here))
+    assert main([*ARMS, "--run-id", "arms"]) == 0
+    entries = {e["arm"]: e for e in json.loads(capfd.readouterr().out)["benchmarks"]}
+    right = {arm: entry["outcomes"].get("correct", 0) for arm, entry in entries.items()}
+    assert right == {"baseline": 0, "calculator": 20, "placebo": 0}
+    used = entries["calculator"]["tools"]
+    assert (used["calls"], used["failed"], used["schema_tokens_from"]) == (20, 0, "endpoint")
+    assert entries["placebo"]["tools"]["failed"] == 20
+    assert all(not entry["warnings"] for entry in entries.values())
+    assert main(["compare", "arms"]) == 0
+    shown = capfd.readouterr().out
+    assert "calculator helps: +100.0 points over baseline on 20 questions" in shown
+    assert "warning" not in shown
+
+
+@pytest.mark.slow
+def test_the_arms_of_a_model_at_an_endpoint(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("mcp")
     with FaultyEndpoint(Plan(answers=calculates)) as endpoint:
-        monkeypatch.setenv("MODEL_URL", endpoint.url)
-        assert main(["run", "-c", "examples/mcp/arms.yaml", "-q", "--json"]) == 0
-    entries = json.loads(capfd.readouterr().out)["benchmarks"]
-    right = {entry["arm"]: entry["outcomes"]["correct"] for entry in entries}
-    assert right["calculator"] == 20
+        assert main([*ARMS, "--model", "m", "--api-url", endpoint.url, "-n", "8"]) == 0
+    results = json.loads(capfd.readouterr().out)
+    right = {entry["arm"]: entry["outcomes"]["correct"] for entry in results["benchmarks"]}
+    assert (results["model"], right["calculator"]) == ("m", 8)
     assert right["baseline"] <= 1
     assert right["placebo"] <= 1
 

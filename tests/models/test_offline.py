@@ -19,7 +19,7 @@ from keju.models.openai.client import OpenAIModel
 from keju.models.registry import make_model, model_name
 from keju.models.scripted import ScriptedModel
 from keju.runs.replay import ReplayModel
-from keju.types import Fault, Record, Reply, Request, Sampling, Usage
+from keju.types import Fault, Record, Reply, Request, Sampling, Tool, Turn, Usage
 from tests.models.helpers import KEY, request_of
 
 
@@ -60,6 +60,45 @@ def test_scripted_says_what_its_script_says() -> None:
     assert ask(ScriptedModel(script=lambda r: r.prompt.tail), request).text == "tail"
     whole = Reply(error=Fault("server", "down"))
     assert ask(ScriptedModel(script=lambda _: whole), request) is whole
+
+
+SUM = "On 2024-01-02: what is 7 - 1?\nQ: ((-5 + 9) * (4 - -2)) =\nA: Let's think."
+EXPRESSION = {"type": "object", "properties": {"expression": {"type": "string"}}}
+TOOLS = (
+    Tool("now", "The time."),
+    Tool("round", "", {"properties": {"x": {"type": "number"}}, "required": ["x"]}),
+    Tool("calculate", "", EXPRESSION),
+)
+
+
+def acting(**more: Any) -> Request:
+    return msgspec.structs.replace(hashed("1", tail=SUM), tools=TOOLS, **more)
+
+
+def test_scripted_calls_a_tool_once_and_answers_with_its_number() -> None:
+    model = ScriptedModel()
+    (call,) = ask(model, acting()).calls
+    assert call.name == "calculate"
+    assert json.loads(call.arguments) == {"expression": "((-5 + 9) * (4 - -2))"}
+    turns = (Turn(role="assistant", calls=(call,)), Turn(role="tool", text="24\n", call=call.id))
+    reply = ask(model, acting(turns=turns))
+    assert (reply.text, reply.calls) == ("So the answer is 24.", ())
+    assert reply.usage.input > ask(model, acting()).usage.input
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        hashed("1", tail=SUM),
+        acting(tool_choice="none"),
+        acting(turns=(Turn(role="tool", text="This tool is not available."),)),
+        msgspec.structs.replace(acting(), tools=TOOLS[:2]),
+        msgspec.structs.replace(hashed("1", tail="Is 2024-01-02 before 3-4?"), tools=TOOLS),
+    ],
+)
+def test_scripted_guesses_where_no_tool_helps(request_: Request) -> None:
+    reply = ask(ScriptedModel(), request_)
+    assert (reply.text, reply.calls) == (ask(ScriptedModel(), hashed("1")).text, ())
 
 
 def record(hash_: str, text: str = "", error: Fault | None = None) -> bytes:

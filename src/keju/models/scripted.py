@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from keju.config import TaskConfig
 from keju.models.base import Model
-from keju.types import Reply, Request, Usage
+from keju.types import Reply, Request, Tool, Usage
 
 Script = Callable[[Request], "Reply | str"]
 
@@ -21,15 +24,23 @@ FINAL_LINES = (
     "So the answer is yes.",
     "So the answer is no.",
 )
+ANSWER = "So the answer is {}."
 CHARACTERS_PER_TOKEN = 4
 """A rough count, so that budgets have something to count."""
+# What may be a calculation: `((-5 + 9) * 4)`, but also `7` and ` - `
+_SIGNS = re.compile(r"[\d ()+*/.-]+")
+# Two numbers with a sign between them: `9) * 4`; not `2024-01-01`
+_SUM = re.compile(r"\d\)* [+*/-] [(-]*\d")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 class ScriptedModel(Model):
     """A stand-in that knows nothing: its answers depend on the request's hash alone.
 
-    With `script` it says what the script says, a text or a whole `Reply`. Labels that no script
-    gave log-probabilities for get pseudo-random ones.
+    Where it is offered tools, it calls one once an episode if the question holds a calculation,
+    and answers with the number that comes back; so a set-up with tools can be tried without a
+    model. With `script` it says what the script says, a text or a whole `Reply`. Labels that no
+    script gave log-probabilities for get pseudo-random ones.
     """
 
     acts = True
@@ -43,9 +54,13 @@ class ScriptedModel(Model):
         answer = self._script(request) if callable(self._script) else self._script
         if isinstance(answer, Reply):
             return answer
+        if answer is None and (call := _call(request)) is not None:
+            usage = Usage(_asked(request), _tokens(call["arguments"]))
+            calls: tuple[dict[str, Any], ...] = ({"id": "call_0", "function": call},)
+            return Reply(finish="tool_calls", usage=usage, model=self.name, tool_calls=calls)
         guess = FINAL_LINES[int(_draw(request, "line") * len(FINAL_LINES))]
-        text = guess if answer is None else answer
-        usage = Usage(_tokens(request.prompt.text), _tokens(text))
+        text = (_told(request) or guess) if answer is None else answer
+        usage = Usage(_asked(request), _tokens(text))
         if request.sampling.decode != "labels" or not request.labels:
             return Reply(text=text, finish="stop", usage=usage, model=self.name)
         # Log-probabilities over the labels that sum to 1 and depend on the hash alone.
@@ -72,10 +87,51 @@ def make(config: TaskConfig) -> ScriptedModel:
     return ScriptedModel(config.model.strip())
 
 
+def _call(request: Request) -> dict[str, str] | None:
+    """The call of a tool that takes one text, with the question's last calculation.
+
+    None where there is no such tool or calculation, or where a tool has answered already.
+    """
+    answered = any(turn.role == "tool" for turn in request.turns)
+    if not request.tools or request.tool_choice == "none" or answered:
+        return None
+    found = [text.strip() for text in _SIGNS.findall(request.prompt.tail) if _SUM.search(text)]
+    named = ((tool.name, _text_of(tool)) for tool in request.tools)
+    name, parameter = next((each for each in named if each[1]), ("", ""))
+    if not found or not name:
+        return None
+    return {"name": name, "arguments": msgspec.json.encode({parameter: found[-1]}).decode()}
+
+
+def _text_of(tool: Tool) -> str:
+    """The parameter of a tool that needs one text and nothing else; empty for other tools."""
+    schema = tool.parameters
+    parameters = schema.get("properties", {})
+    needed = schema.get("required") or list(parameters)
+    if len(needed) != 1 or not isinstance(about := parameters.get(needed[0]), dict):
+        return ""
+    return str(needed[0]) if about.get("type") == "string" else ""
+
+
+def _told(request: Request) -> str:
+    """The answer that a tool gave as a number; empty where none did."""
+    results = [turn.text.strip() for turn in request.turns if turn.role == "tool"]
+    return ANSWER.format(results[-1]) if results and _NUMBER.fullmatch(results[-1]) else ""
+
+
 def _draw(request: Request, salt: str) -> float:
     """A number in [0, 1) that depends on the request and `salt` alone."""
     digest = hashlib.sha256(f"{request.hash}\0{salt}".encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
+
+
+def _asked(request: Request) -> int:
+    """The tokens of a request: its prompt, its tools and what was said since."""
+    tools = msgspec.json.encode(request.tools).decode() if request.tools else ""
+    said = [
+        part for turn in request.turns for part in (turn.text, *(c.arguments for c in turn.calls))
+    ]
+    return sum(map(_tokens, (request.prompt.text, tools, *said)))
 
 
 def _tokens(text: str) -> int:

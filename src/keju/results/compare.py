@@ -24,6 +24,7 @@ from keju.config import Price
 from keju.engine.job import Job
 from keju.errors import Notice, UsageError
 from keju.files import Made
+from keju.results.conditions import TOOLS
 from keju.results.metrics import accuracy_of
 from keju.results.pairs import Flips, Pairs, pairs_of, told
 from keju.results.predictions import Gold
@@ -443,7 +444,8 @@ def _notices(base: Sitting, arm: Sitting, pairs: Pairs, found: Comparison) -> It
     """What could mislead about a comparison."""
     if base.name and base.arm == arm.arm and base.is_of(arm):
         yield Notice("compare_itself", {"base": found.base})
-    yield from differences_said(found.unlike)
+    one_run = base.is_of(arm)  # whose arms are compared because their tools differ
+    yield from differences_said([u for u in found.unlike if not (one_run and u.field == TOOLS)])
     for name, own in ((found.base, base), (found.arm, arm)):
         if own.partial:
             yield Notice("compare_partly_known", {"name": name})
@@ -482,8 +484,8 @@ def differing(first: Source, second: Source, **how: Any) -> list[Differing]:
     return [
         Differing(
             exam=base.exam.benchmark,
-            first=base.name,
-            second=arm.name,
+            first=f"{base.name} · {base.arm}" if base.arm else base.name,
+            second=f"{arm.name} · {arm.arm}" if arm.arm else arm.name,
             unlike=tuple(unlikes(base, arm)),
         )
         for base, arm in pairs

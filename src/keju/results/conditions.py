@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from keju.benchmarks import registry
 from keju.benchmarks.grading import VERSION
 from keju.config import Arm, TaskConfig
@@ -17,6 +19,8 @@ from keju.runs.sameness import CHOOSING
 
 RENDERING = ("form", "decode", "label_lead")
 """Settings of sampling that are part of how a question is put."""
+TOOLS = "arm tools"
+"""What an arm offers the model; two arms of one run are compared because it differs."""
 DIGEST = 12
 """Characters of a file's hash that are shown."""
 
@@ -75,6 +79,23 @@ def judge_facts(manifest: Manifest) -> dict[str, Any]:
     return {f"judge {name}": judge[name] for name in own if name in judge}
 
 
+def tools_in_words(arm: Arm) -> str | None:
+    """Which tools an arm has: ``calc (python server.py)``; None for an arm without any.
+
+    Everything that makes the arm what it is stands in it, so that other tools have other words.
+    """
+    definition = arm.identity()
+    words: list[str] = [*arm.tools]
+    for server, own in zip(arm.servers, definition.get("servers", ()), strict=True):
+        command = " ".join((own.pop("command", server.way), *own.pop("args", ())))
+        own.pop("name", None)
+        rest = [f"{name} {msgspec.json.encode(value).decode()}" for name, value in own.items()]
+        words.append(f"{server.name} ({', '.join((command, *rest))})")
+    if arm.stub_tools:
+        words.append("stub_tools")
+    return ", ".join(words) or None
+
+
 def circumstances_of(job: Job, facts: StoredExam, manifest: Manifest) -> dict[str, Any]:
     """What may differ: the model, how text is drawn, which questions, with which tools."""
     config, fields = manifest.config, TaskConfig.model_fields
@@ -85,7 +106,7 @@ def circumstances_of(job: Job, facts: StoredExam, manifest: Manifest) -> dict[st
         "model": manifest.model,
         **{name: manifest.endpoint[name] for name in FIXED_FACTS if name in manifest.endpoint},
         "arm": job.arm,
-        "arm tools": Arm(**arm).identity() if arm else {},
+        TOOLS: tools_in_words(Arm(**arm)) if arm else None,
         **sampling,
         "subset_list": args.get("subset_list"),
         **{name: config.get(name, fields[name].default) for name in CHOOSING},

@@ -145,9 +145,10 @@ def _notices_of_solver(job: Job, file: ManifestFile) -> Iterator[Notice]:
 
 
 def tools_of(manifest: Manifest, job: Job) -> Mapping[str, Any]:
-    """What a manifest tells of the tools of a job's arm."""
+    """What a manifest tells of the tools of a job's arm, and whether it is a placebo."""
     arms: Mapping[str, Mapping[str, Any]] = manifest.arms or {}
-    return arms.get(job.arm, {})
+    stubs = [arm["name"] for arm in manifest.config.get("arms", ()) if arm.get("stub_tools")]
+    return {**arms.get(job.arm, {}), **({"placebo": True} if job.arm in stubs else {})}
 
 
 def entries_of(
@@ -191,7 +192,7 @@ def entries_of(
             from keju.results.tool_stats import tool_notices, tool_stats
 
             stats = tool_stats(job, tools or {})
-            entry = replace(entry, tools=stats).with_notices(tool_notices(job, stats))
+            entry = replace(entry, tools=stats).with_notices(tool_notices(job, stats, tools or {}))
         if kinds := Counter(fault.kind for fault in job.errors.values()).most_common():
             examples = examples_of(job.errors.values())
             entry = replace(entry, errors=Errors(dict(kinds), examples[kinds[0][0]], examples))

@@ -59,10 +59,12 @@ def tool_stats(job: Job, facts: Mapping[str, Any]) -> ToolStats:
     )
 
 
-def tool_notices(job: Job, stats: ToolStats) -> Iterator[Notice]:
-    """What could mislead about an arm with tools."""
+def tool_notices(job: Job, stats: ToolStats, facts: Mapping[str, Any]) -> Iterator[Notice]:
+    """What could mislead about an arm with tools; calls of a placebo are meant to fail."""
     if stats.offered and stats.with_calls < RARELY * stats.episodes:
         yield Notice("tools_hardly_used", {"part": stats.with_calls, "whole": stats.episodes})
+    if facts.get("placebo"):
+        return
     if stats.calls >= FEWEST_CALLS and stats.failed > MANY_FAIL * stats.calls:
         kinds = Counter(call.kind for use in job.uses.values() for call in use.calls)
         del kinds["ok"]
