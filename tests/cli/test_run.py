@@ -166,6 +166,21 @@ def test_a_local_model_needs_nothing_of_the_file_s_endpoint(keju: Keju) -> None:
     assert (refused.code, "api_url has no effect on model" in refused.err) == (2, True)
 
 
+def test_tools_that_a_model_may_not_see_are_told_before_the_first_question(keju: Keju) -> None:
+    with endpoint(calculates) as served:
+        content = {"benchmark": "demo", "arms": arms("baseline", "calc", "placebo")}
+        file = write(Path(), served, **content)
+        ran = keju("run", "-c", file, "-n", "2")
+        texts = keju("run", "-c", file, "-n", "2", "-s", "agent.protocol=text", "--json")
+    warning = "warning: the endpoint counts as many tokens with tools as without"
+    first, _, rest = ran.err.partition(warning)
+    assert "2/6" not in first
+    assert "-s agent.protocol=text (in a file: agent: {protocol: text})" in rest
+    assert warning not in rest
+    assert warning not in texts.err
+    assert texts.json["settings"]["agent"]["protocol"] == "text"
+
+
 # --- arms side by side --------------------------------------------------------------------------
 
 

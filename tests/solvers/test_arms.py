@@ -230,6 +230,18 @@ def test_a_model_that_takes_no_conversation_is_refused_before_anything_starts(
 
 
 @pytest.mark.usefixtures("source")
+def test_a_model_that_never_sees_its_tools_is_refused_with_what_to_add(
+    endpoint: FaultyEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its endpoint counts the same tokens with tools and without; where the count is certain."""
+    monkeypatch.setattr(OpenAIModel, "counts", True)
+    with pytest.raises(ConfigError, match=r"never see its tools.* -s agent\.protocol=text "):
+        run_exams(config(endpoint, tmp_path))
+    assert not (tmp_path / "r" / "records.jsonl").exists()
+    assert run_exams(config(endpoint, tmp_path, agent={"protocol": "text"})).exit_code == 0
+
+
+@pytest.mark.usefixtures("source")
 def test_a_run_with_arms_is_said_again(endpoint: FaultyEndpoint, tmp_path: Path) -> None:
     first = run_exams(config(endpoint, tmp_path))
     again = {"model": f"replay:{tmp_path / 'r'}", "api_url": None, "run_id": "again"}

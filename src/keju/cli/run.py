@@ -44,6 +44,7 @@ def run(
     output: str | None,
     verbose: bool,
     quiet: bool,
+    overrides: list[str] | None,
     **settings: Any,
 ) -> Output:
     """Sit a benchmark with and without MCP servers, the same questions in every arm.
@@ -79,7 +80,8 @@ def run(
         layer = _only(layer, with_tools=mcp_only)
     if not layer.get("arms"):
         note(Notice("run_one_arm", {"file": config}).said)
-    loaded = load(config, flags=settings, idle=idle_settings, say=note, read=lambda _: layer)
+    given_by = (config, overrides or (), settings)
+    loaded = load(*given_by, idle=idle_settings, say=note, read=lambda _: layer)
     loaded = _drawn(loaded, sampling_strategy or translated.strategy)
     finished = run_exams(loaded, display=make_display(sys.stderr, quiet=quiet))
     finished = again_by("run", given, finished)

@@ -22,8 +22,7 @@ from keju.config.address import provider_of
 from keju.config.endpoints import PLACES, as_endpoints
 from keju.config.strict import alternatives, document, model_of, scalar
 from keju.config.task import DatasetArgs, GenerationConfig, TaskConfig
-from keju.errors import ConfigError, did_you_mean
-from keju.messages import text_of
+from keju.errors import ConfigError, Notice, did_you_mean
 
 PREFIX: Final = "KEJU_"
 OTHER_VARIABLES: Final = ("KEJU_CACHE_DIR", "KEJU_CORES", "KEJU_DEBUG")
@@ -112,11 +111,11 @@ def load(
     origins: dict[str, str] = {}
     for name in sorted(winner.keys() & loser.keys()):
         if str(winner[name]) != str(loser[name]) and name != "api_key":
-            say(text_of("config_outranked", {"name": name, "above": first, "below": second}))
+            say(Notice("config_outranked", {"name": name, "above": first, "below": second}).said)
     for name, other in permutations(PLACES, 2):
         if name in winner and other in loser:
             values = {"name": name, "above": first, "other": other, "below": second}
-            say(text_of("config_place_outranked", values))
+            say(Notice("config_place_outranked", values).said)
     for origin, layer in [(second, loser), (first, winner), *above]:
         if any(name in layer for name in PLACES):
             merged = {name: value for name, value in merged.items() if name not in PLACES}
@@ -148,7 +147,7 @@ def _without_idle(
             rest, found = _without(layer, idle)
             if told := [name for name in found if (origin, name) not in AMBIENT]:
                 values = {"names": ", ".join(told), "below": origin, "model": model}
-                say(text_of("config_left_out", values))
+                say(Notice("config_left_out", values).said)
             layer = rest
         kept.append((origin, layer))
     return kept

@@ -8,7 +8,7 @@ gives the slot back, so that no slot sleeps, and comes before new work when its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from time import monotonic, time
@@ -486,8 +486,12 @@ class Solver:
     async def open(self) -> None:
         """Make ready, once a session and before any model is asked; UsageError in one line."""
 
-    async def knock(self, channel: Channel, sampling: Sampling) -> None:
-        """Find out with a cheap call, after `open`, what the model cannot do; EndpointError."""
+    async def knock(self, channel: Channel, sampling: Sampling) -> Sequence[Notice]:
+        """Find out with a cheap call, after `open`, what the model cannot do; EndpointError.
+
+        What makes the questions hardly worth asking is returned, to be said before the first.
+        """
+        return ()
 
     def __call__(
         self, request: Request, channel: Channel, sample: Sample, epoch: int

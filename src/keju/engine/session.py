@@ -40,6 +40,7 @@ from keju.engine.shares import Homes, Shares
 from keju.engine.sharing import SHARE
 from keju.engine.watching import WORK, Follower, SessionFacts, follow
 from keju.errors import Interrupted, KejuError, Notice, WriteError
+from keju.messages import said
 from keju.models.base import Model
 from keju.models.registry import make_models
 from keju.runs.journal import VERDICTS, Journal
@@ -405,6 +406,7 @@ class _Session:
         self._endpoint = ""
         self._reported_before = self._reported()
         self._interrupts = 0
+        self._said: list[Notice] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._preparation: asyncio.Task[Any] | None = None
         self._engine: Engine | None = None
@@ -472,7 +474,10 @@ class _Session:
     async def _greet(self, channel: Channel) -> None:
         """Find out what an endpoint that was opened cannot do."""
         for solver, sampling in self._solvers.items():
-            await solver.knock(channel, sampling)
+            for notice in await solver.knock(channel, sampling):
+                if notice not in self._said:  # every arm and every endpoint may tell the same
+                    self._said.append(notice)
+                    self._display.note(said("warning", text=notice.said))
 
     def interrupt(self) -> None:
         """The first call lets what is in flight finish, the second stops at once.

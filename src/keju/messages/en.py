@@ -691,11 +691,15 @@ TEXTS: dict[str, str] = {
     "config_stub_without_tools": "arm '{name}' has stub_tools, but no tools",
     "arm_without_tools": "an arm's servers offer no tools: nothing would be compared",
     "model_without_turns": "model '{model}' cannot use tools: it takes no conversation after the "
-    "prompt",
+    "prompt; take one at an endpoint (--api-url, or --serve starts it), or gguf:PATH",
+    "model_not_given_tools": "model '{model}' would never see its tools: its chat template has no "
+    "place for them; add -s agent.protocol=text (in a file: agent: {{protocol: text}}), which "
+    "writes them into the conversation",
     "history_is_fixed": "agent.hide_old_env_states cannot be used with model '{model}': it "
     "refuses a history from which turns were left out",
-    "endpoint_without_tools": "the endpoint refuses requests with tools ({problem}): set "
-    "agent.protocol to text, or take a model that can call tools",
+    "endpoint_without_tools": "the endpoint refuses requests with tools ({problem}): add "
+    "-s agent.protocol=text (in a file: agent: {{protocol: text}}), or take a model that can call "
+    "tools",
     "tools_without_conversation": "{name}: tools need a protocol in chat form with free text; "
     "'{protocol}' is another",
     "tools_in_extra_body": "extra_body cannot set '{name}' where an arm has tools",
@@ -704,7 +708,8 @@ TEXTS: dict[str, str] = {
     "episodes_broken_off": "{episodes} episodes were broken off and had to start again; what they "
     "had spent is in no usage below",
     "tools_take_no_tokens": "the endpoint counts as many tokens with tools as without: the "
-    "model may never have seen them (with agent.protocol text it does)",
+    "model may never see them; with -s agent.protocol=text (in a file: agent: {{protocol: text}}) "
+    "it does",
     "tool_named_twice": "two tools of one arm are called '{name}'",
     "config_no_extras": "unknown key 'extra_params.{key}' (this benchmark has none)",
     "config_nested_too_deep": "nested more than {levels} deep, or part of itself",

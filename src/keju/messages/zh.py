@@ -603,17 +603,20 @@ TEXTS: dict[str, str] = {
     "同时运行的数目以此为限",
     "config_stub_without_tools": "组“{name}”设了 stub_tools，却没有工具",
     "arm_without_tools": "一个组的服务器没有提供任何工具：没有可比较的内容",
-    "model_without_turns": "模型“{model}”不能使用工具：它不接受提示之后的对话",
+    "model_without_turns": "模型“{model}”不能使用工具：它不接受提示之后的对话；请换用接口上的模型"
+    "（--api-url，或由 --serve 启动），或 gguf:PATH",
+    "model_not_given_tools": "模型“{model}”看不到工具：它的对话模板没有放工具的地方；请加上 "
+    "-s agent.protocol=text（文件中写 agent: {{protocol: text}}），把工具写进对话",
     "history_is_fixed": "agent.hide_old_env_states 不能用于模型“{model}”：它拒绝删去了轮次的对话历"
     "史",
-    "endpoint_without_tools": "接口拒绝带工具的请求（{problem}）：请将 agent.protocol 设为 text，"
-    "或换用能调用工具的模型",
+    "endpoint_without_tools": "接口拒绝带工具的请求（{problem}）：请加上 -s agent.protocol=text"
+    "（文件中写 agent: {{protocol: text}}），或换用能调用工具的模型",
     "tools_without_conversation": "{name}：使用工具需要自由文本的对话形式协议；“{protocol}”不是",
     "tools_in_extra_body": "有工具的组中，extra_body 不能设置“{name}”",
     "arm_other_tools": "运行“{run}”的组“{arm}”在同样的名称下用的是别的工具；请另选 --run-id",
     "episodes_broken_off": "{episodes} 次作答中途中断，须重新开始；其消耗未计入下面的用量",
-    "tools_take_no_tokens": "接口对带工具与不带工具的请求计数相同：模型可能从未看到工具"
-    "（agent.protocol 设为 text 则会看到）",
+    "tools_take_no_tokens": "接口对带工具与不带工具的请求计数相同：模型可能看不到工具；"
+    "加上 -s agent.protocol=text（文件中写 agent: {{protocol: text}}）则会看到",
     "tool_named_twice": "同一组中有两个工具都叫“{name}”",
     "config_no_extras": "未知的键“extra_params.{key}”（此基准没有自己的设置）",
     "config_nested_too_deep": "嵌套超过 {levels} 层，或包含自身",

@@ -77,6 +77,8 @@ class Model(ABC):
     """What it expects at its address, as a code of the catalogues."""
     acts: bool = False
     """Whether it takes requests with turns and tools."""
+    counts: bool = False
+    """Whether its counts of tokens are certain, so that they tell what it was given."""
     fixed_history: bool = False
     """Whether it refuses a conversation from which earlier turns were left out."""
 

@@ -44,6 +44,7 @@ class ScriptedModel(Model):
     """
 
     acts = True
+    counts = True
 
     def __init__(self, name: str = "scripted", *, script: Script | str | None = None) -> None:
         self.name = name

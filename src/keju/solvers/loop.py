@@ -123,27 +123,33 @@ class ToolLoop(Solver):
         """Stop the tools."""
         await self.source.close()
 
-    async def knock(self, channel: Channel, sampling: Sampling) -> None:
-        """Find out whether the endpoint takes tools, and how many tokens their definitions take."""
+    async def knock(self, channel: Channel, sampling: Sampling) -> Sequence[Notice]:
+        """Find out whether the endpoint takes tools, and how many tokens their definitions take.
+
+        ConfigError where it is certain that the model is not given them.
+        """
         model, tools = channel.model, self.source.tools
         self._overhead = {
             "schema_tokens": schema_tokens(tools),
             "schema_tokens_from": "estimate",
         }
         if isinstance(self.protocol, Textual):
-            return
+            return ()
         probe = Request(PROBE, model.briefly(sampling), hash="")
         plain = await model.ask(probe, timeout=PROBE_SECONDS)
         if plain.error is not None:
-            return  # what is wrong with it has nothing to do with tools
+            return ()  # what is wrong with it has nothing to do with tools
         offered = await model.ask(replace(probe, tools=tools), timeout=PROBE_SECONDS)
         if offered.error is not None and offered.error.kind == "bad_request":
             raise EndpointError("endpoint_without_tools", problem=fault_text(offered.error))
         taken = offered.usage.input - plain.usage.input
         if offered.error is None and not taken and plain.usage.input:
+            if model.counts:
+                raise ConfigError("model_not_given_tools", model=model.name)
             self._unseen = [Notice("tools_take_no_tokens")]
         elif plain.usage.input and taken > 0:
             self._overhead = {"schema_tokens": taken, "schema_tokens_from": "endpoint"}
+        return self._unseen
 
     def facts(self) -> dict[str, Any]:
         """The tools by name, the hash of their definitions, and what their source tells."""

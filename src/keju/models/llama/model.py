@@ -128,6 +128,7 @@ class LlamaModel(Model):
 
     acts = True
     quits = True
+    counts = True
 
     def __init__(self, name: str, path: Path, settings: LlamaSettings | None = None) -> None:
         """Read the header of the file; DataError or ConfigError if it cannot be used."""
