@@ -442,9 +442,10 @@ def differences_said(unlike: Sequence[Unlike]) -> Iterator[Notice]:
 
 def _notices(base: Sitting, arm: Sitting, pairs: Pairs, found: Comparison) -> Iterator[Notice]:
     """What could mislead about a comparison."""
-    if base.name and base.arm == arm.arm and base.is_of(arm):
+    one_run = base.is_of(arm)
+    if base.name and base.arm == arm.arm and one_run:
         yield Notice("compare_itself", {"base": found.base})
-    one_run = base.is_of(arm)  # whose arms are compared because their tools differ
+    # Arms of one run are compared because their tools differ.
     yield from differences_said([u for u in found.unlike if not (one_run and u.field == TOOLS)])
     for name, own in ((found.base, base), (found.arm, arm)):
         if own.partial:
