@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from keju.models.scripted import ScriptedModel
+from keju.types import Reply, Request
 from tests.cli.conftest import Keju
 
 TASK = ("eval", "-m", "scripted", "--datasets", "demo", "--eval-batch-size", "4")
@@ -64,9 +66,14 @@ def test_a_run_with_other_slots_tells_no_pace(keju: Keju) -> None:
 def test_a_plan_from_a_pilot_with_one_slot_counts_one_request_at_a_time(
     keju: Keju, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = ScriptedModel.facts
-    monkeypatch.setattr(ScriptedModel, "facts", lambda self: {**usual(self), "slots": 1})
+    facts, ask = ScriptedModel.facts, ScriptedModel.ask
+
+    async def slowly(self: ScriptedModel, request: Request, *, timeout: float) -> Reply:
+        return msgspec.structs.replace(await ask(self, request, timeout=timeout), seconds=0.5)
+
+    monkeypatch.setattr(ScriptedModel, "ask", slowly)
+    monkeypatch.setattr(ScriptedModel, "facts", lambda self: {**facts(self), "slots": 1})
     keju(*SITTING)
     document = keju("plan", "demo", "--pilot", "monday", "--limit", "5", "--json").json
     assert document["at_once"] == 1
-    assert document["seconds"]["value"] > 0
+    assert document["seconds"]["value"] == pytest.approx(30 * 0.5)
