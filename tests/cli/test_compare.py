@@ -329,7 +329,7 @@ def test_a_log_of_another_tool_is_read_directly(keju: Keju, sit: Sit) -> None:
         (("one", "two.jsonl", "--datasets", "dmo"), "demo"),
         (("one", "strange.jsonl", "--datasets", "demo"), "has no question 'x'"),
         (("one", "broken.jsonl", "--datasets", "demo"), "broken.jsonl, line 1"),
-        ((), " is missing; see"),
+        ((), " is missing; for example: keju compare "),
         (("one",), "no arms"),
     ],
 )

@@ -166,6 +166,19 @@ def test_a_local_model_needs_nothing_of_the_file_s_endpoint(keju: Keju) -> None:
     assert (refused.code, "api_url has no effect on model" in refused.err) == (2, True)
 
 
+def test_another_benchmark_leaves_out_the_settings_of_the_file_s_own(keju: Keju) -> None:
+    for key, value in {"datasets": ["demo"], "benchmark": "demo"}.items():
+        content = {key: value, "dataset_args": {"demo": {"size": 2}}, "model": "scripted"}
+        Path("config.yaml").write_text(json.dumps(content))
+        ran = keju("run", "-c", "config.yaml", "--benchmark", "fresh_bbh", "-n", "2", "--json")
+        assert ran.code == 0, ran.err
+        assert [entry["name"] for entry in ran.json["benchmarks"]] == ["fresh_bbh"]
+        assert "left out, since another benchmark is sat: dataset_args.demo\n" in ran.err
+    both = {"datasets": ["demo"], "benchmark": "demo", "model": "scripted"}
+    Path("config.yaml").write_text(json.dumps(both))
+    assert "'benchmark' is given twice" in keju("run", "-c", "config.yaml").err
+
+
 def test_tools_that_a_model_may_not_see_are_told_before_the_first_question(keju: Keju) -> None:
     with endpoint(calculates) as served:
         content = {"benchmark": "demo", "arms": arms("baseline", "calc", "placebo")}

@@ -117,8 +117,13 @@ def translate(
     # Variables of servers are filled in when a server is started.
     kept = {*SERVERS, "arms", "model", *idle}
     given = {k: v if k in kept else expand_all(v, environ) for k, v in content.items()}
-    exam = benchmark or given.pop("benchmark", None)
-    given.pop("benchmark", None)
+    if {"benchmark", "datasets"} <= given.keys():
+        raise ConfigError("config_two_spellings", origin="", path="benchmark")
+    own = given.pop("benchmark", None)
+    unused = _args_of_others(given, benchmark) if benchmark else []
+    if benchmark:
+        given.pop("datasets", None)
+    exam = benchmark or own
     layer: Layer = {"datasets": [exam]} if exam is not None else {}
     layer = merge(layer, _model(given, environ, idle))
     layer = merge(layer, _arms(given))
@@ -131,8 +136,8 @@ def translate(
         raise ConfigError("run_file_strategy", strategy=strategy, hint=hint)
     if isinstance(given.get("budget"), int | float):
         layer["budget"] = {"cost": given.pop("budget")}
-    unused = sorted(key for key in given if _is_idle(key, given[key]))
-    for key in unused:
+    idle_keys = sorted(key for key in given if _is_idle(key, given[key]))
+    for key in idle_keys:
         del given[key]
     for key, setting in RENAMED.items():
         value = given.pop(key, None)
@@ -140,8 +145,18 @@ def translate(
             value = {part: value} if value is not None else None
         layer = merge(layer, value or {})
     layer = merge(layer, canonical({k: v for k, v in given.items() if v is not None}))
-    notices = (Notice("run_file_idle", {"keys": ", ".join(unused)}),) if unused else ()
-    return Translated(layer, notices, strategy)
+    told = {"run_file_idle": idle_keys, "run_file_other_exam": unused}
+    notices = [Notice(code, {"keys": ", ".join(keys)}) for code, keys in told.items() if keys]
+    return Translated(layer, tuple(notices), strategy)
+
+
+def _args_of_others(given: dict[str, Any], benchmark: str) -> list[str]:
+    """Take the settings of other exams than the one that is sat out of `given`; their names."""
+    args = given.get("dataset_args")
+    others = [name for name in args if name != benchmark] if isinstance(args, Mapping) else []
+    if others:
+        given["dataset_args"] = {k: v for k, v in given["dataset_args"].items() if k == benchmark}
+    return [f"dataset_args.{name}" for name in others]
 
 
 def _refuse_unknown(content: Mapping[str, Any]) -> None:

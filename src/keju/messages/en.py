@@ -767,6 +767,7 @@ TEXTS: dict[str, str] = {
     "config_yaml_at": "{where}{line}: {problem}",
     # Config files of `keju run`.
     "run_file_idle": "keys of mcpbr that have no effect in Keju: {keys}",
+    "run_file_other_exam": "left out, since another benchmark is sat: {keys}",
     "run_file_circle": "'extends' goes round in a circle: {path}",
     "run_file_strategy": "sampling_strategy: '{strategy}' is none{hint}",
     "run_file_provider": "provider: Keju has no address of '{provider}': give its "
@@ -785,7 +786,8 @@ TEXTS: dict[str, str] = {
     "run_one_arm": "{file} names no server and no arms: nothing is compared, this is a plain exam "
     "in one arm without tools",
     "run_size": "-n must be at least 1, not {size}",
-    "run_no_file": "give a config file: -c config.yaml",
+    "run_no_file": "give a config file: -c FILE; mcpbr's, or one with a list of arms, such as "
+    "examples/mcp/arms.yaml (docs/mcp.md)",
     "run_no_benchmark": "which benchmark? Give --benchmark, or 'benchmark:' in {file}",
     # MCP servers.
     "server_variable_unset": "the environment variable {variable} is not set: set it, or write "

@@ -665,6 +665,7 @@ TEXTS: dict[str, str] = {
     "config_yaml_at": "{where}{line}：{problem}",
     # `keju run` 的配置文件。
     "run_file_idle": "mcpbr 的这些键在 Keju 中不起作用：{keys}",
+    "run_file_other_exam": "考的是另一门考试，不采用：{keys}",
     "run_file_circle": "“extends”绕成了圈：{path}",
     "run_file_strategy": "sampling_strategy：没有“{strategy}”{hint}",
     "run_file_provider": "provider：Keju 没有“{provider}”的地址：请把它的 OpenAI 兼容地址"
@@ -681,7 +682,8 @@ TEXTS: dict[str, str] = {
     "run_over_config": "-o {file} 就是配置文件本身，会被覆盖：请给 -o 另一个名字",
     "run_one_arm": "{file} 中没有服务器，也没有 arms：没有可比较的，只是一次不带工具的普通考试",
     "run_size": "-n 至少为 1，而不是 {size}",
-    "run_no_file": "请给出配置文件：-c config.yaml",
+    "run_no_file": "请给出配置文件：-c FILE；可以是 mcpbr 的文件，也可以列出实验组，例如 "
+    "examples/mcp/arms.yaml（docs/mcp.zh-CN.md）",
     "run_no_benchmark": "哪个基准？请给出 --benchmark，或在 {file} 中写“benchmark:”",
     # MCP 服务器。
     "server_variable_unset": "环境变量 {variable} 没有设置：请设置它，"
