@@ -85,7 +85,7 @@ def test_a_judge_that_fails_is_an_error_of_the_rollout(
 @pytest.mark.parametrize(
     ("settings", "line"),
     [
-        ({"answer_mode": "essay"}, "answer_mode: input should be 'mcq' or 'open'"),
+        ({"answer_mode": "essay"}, "answer_mode: input should be one of 'mcq', 'open'"),
         ({"mode": "agentic"}, "models act in environments of verifiers 0.4 and later"),
     ],
 )

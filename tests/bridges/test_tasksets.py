@@ -233,7 +233,11 @@ def test_replaying_gives_the_same_rewards(vf_eval: Command, tmp_path: Path, data
     ("env", "settings", "line"),
     [
         ("keju-bbh", {"protocol": "papr"}, "bbh has no protocol 'papr' (did you mean 'paper'?)"),
-        ("keju-bixbench", {"answer_mode": "essay"}, "answer_mode: input should be 'mcq' or 'open'"),
+        (
+            "keju-bixbench",
+            {"answer_mode": "essay"},
+            "answer_mode: input should be one of 'mcq', 'open'",
+        ),
         ("keju-ceval", {"protocol": "tutorial"}, "compares log-probabilities of labels"),
     ],
 )

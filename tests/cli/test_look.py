@@ -113,7 +113,7 @@ def test_list_models_says_what_is_missing(keju: Keju) -> None:
 
 def test_list_runs(keju: Keju) -> None:
     assert keju("list", "runs", "--json").json == {"runs": []}
-    assert keju("list", "runs").out == "no runs yet\n"
+    assert keju("list", "runs").out.startswith("no runs in runs yet; ")
     keju("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "--run-id", "one", "-q")
     (row,) = keju("list", "runs", "--json").json["runs"]
     assert (row["run"], row["model"], row["benchmarks"]) == ("one", "scripted", ["demo"])

@@ -45,8 +45,11 @@ def test_defaults_are_those_of_the_environment() -> None:
     [
         ({"mode": "agentic", "docker_image": "x"}, "only with enable_agentic_docker true"),
         ({"capsule_dir": "x"}, "capsule_dir has an effect only with mode 'agentic'"),
-        ({"mode": "zeroshot"}, "mode: input should be 'zero_shot' or 'agentic'"),
-        ({"answer_mode": "free"}, "answer_mode: input should be 'mcq' or 'open'"),
+        (
+            {"mode": "zeroshot"},
+            "mode: input should be one of 'zero_shot', 'agentic' (did you mean 'zero_shot'?)",
+        ),
+        ({"answer_mode": "free"}, "answer_mode: input should be one of 'mcq', 'open'"),
         ({"question_source": "x"}, "question_source: input should be"),
         ({"max_episodes": 0}, "max_episodes: input should be greater than or equal to 1"),
         ({"max_episodes": -1}, "max_episodes"),
@@ -82,7 +85,7 @@ def test_defaults_are_those_of_the_environment() -> None:
         ),
         ({"few_shot_num": 3}, "few_shot_num must be 0"),
         ({"shuffle_choices": True}, "use shuffle_options"),
-        ({"data_version": "2"}, "data_version: input should be '1.5' or '1.0'"),
+        ({"data_version": "2"}, "data_version: input should be one of '1.5', '1.0'"),
     ],
 )
 def test_refusals(given: dict[str, Any], said: str) -> None:
