@@ -182,3 +182,12 @@ def test_a_group_alone_shows_its_commands(keju: Keju) -> None:
     assert (ran.code, ran.out) == (2, "")
     assert "keju init benchmark chess" in ran.err
     assert ran.err.splitlines()[-1].startswith("keju: error: 'keju init' needs one of its commands")
+
+
+def test_doctor_examines_the_model_that_is_named(keju: Keju) -> None:
+    checks = {row["name"]: row for row in keju("doctor", "-m", "scripted", "--json").json["checks"]}
+    assert checks["model"]["status"] == "ok"
+    ran = keju("doctor", "-m", "embeded", "--json")
+    checks = {row["name"]: row for row in ran.json["checks"]}
+    assert (ran.code, checks["model"]["status"]) == (2, "missing")
+    assert "did you mean 'embedded'?" in checks["model"]["remedy"]

@@ -61,17 +61,22 @@ def doctor(
         *_sandboxes(),
     ]
     from keju.config.address import OPENAI, provider_of
+    from keju.models.registry import is_local
 
     provider = provider_of(model)
+    if model is not None and not is_local(model):
+        api_url = api_url or os.environ.get(provider.url_variable)
     if api_url is not None or provider != OPENAI:  # the others have an address of their own
         variables = ("KEJU_API_KEY", provider.key_variable)
         key = api_key or next(filter(None, map(os.environ.get, variables)), None)
-        place = api_url or os.environ.get(provider.url_variable) or provider.home
+        place = api_url or provider.home
         try:
             checks.append(Check("endpoint", True, asyncio.run(_reach(place, key, model))))
         except KejuError as error:
             code, lack = error.exit_code, Notice("doctor_no")
             checks.append(Check("endpoint", False, lack, error, False, exit_code=code))
+    elif model is not None:
+        checks.append(_model(model))
     failures = [check.exit_code for check in checks if not check.ok and not check.optional]
     return Output(
         {"checks": [dict(zip(KEYS, _row(check, "en"), strict=True)) for check in checks]},
@@ -236,6 +241,18 @@ def _sandboxes() -> Iterator[Check]:
             yield Check(name, False, probe.problem, Notice("doctor_without_containers"))
     for left in leftovers():
         yield Check("sandbox", False, left.what, left.remedy, fault="left over")
+
+
+def _model(name: str) -> Check:
+    """Whether a model that was named without an address can be made here."""
+    from keju.config import TaskConfig
+    from keju.models.registry import make_model
+
+    try:
+        made = make_model(TaskConfig(model=name, datasets=["any"]))
+    except KejuError as error:
+        return Check("model", False, Notice("doctor_no"), error, False, error.exit_code)
+    return Check("model", True, Notice("doctor_model", {"name": made.name}))
 
 
 async def _reach(api_url: str, api_key: str | None, name: str | None) -> Notice:

@@ -486,6 +486,7 @@ TEXTS: dict[str, str] = {
     "cli_benchmark_exists": "there is a benchmark '{name}' already: choose another name",
     "cli_benchmark_flag": "--benchmark is for protocols and readers, not for {what}",
     "doctor_no": "no",
+    "doctor_model": "{name} can be used",
     "doctor_not_installed": "not installed",
     "doctor_lacks": "lacks {modules}",
     "doctor_installed": "installed",

@@ -422,6 +422,7 @@ TEXTS: dict[str, str] = {
     "cli_benchmark_exists": "已有名为“{name}”的基准：请另选名字",
     "cli_benchmark_flag": "--benchmark 用于 protocols 和 readers，不用于 {what}",
     "doctor_no": "无",
+    "doctor_model": "{name} 可以使用",
     "doctor_not_installed": "未安装",
     "doctor_lacks": "缺少 {modules}",
     "doctor_installed": "已安装",
