@@ -13,14 +13,15 @@ from hypothesis import HealthCheck, settings
 REPOSITORY = Path(__file__).resolve().parent.parent
 SLOW = (
     # Real tools, whole data, large inputs, simulations.
-    "audit/test_audit.py", "benchmarks/fresh/test_grid.py", "benchmarks/fresh/test_levels.py",
-    "benchmarks/fresh/test_properties.py", "benchmarks/test_linear_time.py",
+    "audit/test_audit.py", "benchmarks/fresh/test_expressions.py", "benchmarks/fresh/test_grid.py",
+    "benchmarks/fresh/test_levels.py", "benchmarks/fresh/test_properties.py",
+    "benchmarks/test_linear_time.py",
     "benchmarks/test_recorded.py", "benchmarks/test_rotation.py", "bridges", "cluster", "hf",
     "integration", "interop/imports/test_opencompass.py", "interop/imports/test_refusals.py",
     "interop/imports/test_runs.py", "interop/imports/test_tools.py",
     "interop/imports/test_variants.py", "interop/verifiers", "results/test_golds.py",
     "results/test_verify.py", "stats/test_coverage.py", "stats/test_curve.py",
-    "stats/test_early.py", "test_perf.py", "test_scale.py", "test_soak.py",
+    "stats/test_early.py", "stats/test_gate.py", "test_perf.py", "test_scale.py", "test_soak.py",
     # Processes, servers, browsers, sandboxes, models.
     "cli/test_agentic.py", "cli/test_endpoint.py", "cli/test_init.py", "cli/test_look.py",
     "cli/test_main.py", "cli/test_mcp_check.py", "cli/test_process.py", "cli/test_python_tool.py",
@@ -33,15 +34,20 @@ SLOW = (
     "viewer/test_browser.py", "viewer/test_report_page.py",
     # Many whole runs.
     "cli/test_anthropic.py", "cli/test_compare.py", "cli/test_contamination.py",
+    "cli/test_events.py", "cli/test_export.py", "cli/test_gate.py", "cli/test_judge.py",
     "cli/test_judgement.py", "cli/test_merge.py", "cli/test_odd_replies.py", "cli/test_one_run.py",
     "cli/test_plan.py", "cli/test_stored_runs.py", "cli/test_until.py", "engine/test_cluster.py",
     "judges/test_injections.py", "judges/test_runs.py", "judges/test_stage.py",
-    "plans/test_plans.py", "test_api.py", "test_runs01.py", "test_task.py",
+    "plans/test_plans.py", "report/test_comparison.py", "solvers/test_arms.py", "test_api.py",
+    "test_runs01.py", "test_task.py",
 )  # fmt: skip
 """Files and folders that `make test-fast` leaves out, beside all tests of the complete data."""
 SLOW_TESTS = frozenset(
     {
+        "test_a_full_disk_stops_cleanly_with_whole_lines",
+        "test_a_gzip_bomb_is_refused_before_it_fills_the_memory",
         "test_a_looping_reply_is_read_to_its_end",
+        "test_a_stratified_draw_favours_no_answer",
         "test_a_table_grows",
         "test_lm_eval_compares_the_label_with_its_space_over_http",
         "test_long_loops_are_read_right",
