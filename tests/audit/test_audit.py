@@ -104,6 +104,20 @@ def test_questions_that_all_runs_fail_alike_are_told(keju: Keju, tmp_path: Path)
     assert f"{len(shared) - SHARED} more" in told
 
 
+def test_one_exam_of_several_is_audited_with_predictions_beside_it(keju: Keju) -> None:
+    words = ("--model", "scripted", "--datasets", "demo", "fresh_bbh", "--limit", "1")
+    args = ("--dataset-args", '{"fresh_bbh": {"subset_list": ["navigate"]}}')
+    assert keju("eval", *words, *args, "--run-id", "both", "-q", "--no-report").code == 0
+    row = {"id": "demo_word_sorting_0", "output": "The answer is (Z)."}
+    Path("p.jsonl").write_text(json.dumps(row), "utf-8")
+    ran = keju("audit", "both", "--beside", "p.jsonl")
+    assert (ran.code, "name the exam that it answers with --datasets" in ran.err) == (2, True)
+    ran = keju("audit", "both", "--beside", "p.jsonl", "--datasets", "demo", "--json")
+    assert ran.code == 0, ran.err
+    assert [exam["name"] for exam in ran.json["exams"]] == ["demo"]
+    assert "both did not sit bbh" in keju("audit", "both", "--datasets", "bbh").err
+
+
 def test_predictions_stand_beside_a_run_also_where_no_question_is_left(keju: Keju) -> None:
     words = ("--model", "scripted", "--datasets", "demo", "--limit", "1", "--run-id", "guess")
     assert keju("eval", *words, "-q").code == 0

@@ -10,6 +10,7 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.errors import Notice, did_you_mean
+from keju.runs.run import new_run_id
 from tests.cli.conftest import Keju
 
 DEMO = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--limit", "2")
@@ -20,6 +21,32 @@ def test_one_is_said_as_one() -> None:
     assert one == "1 line of the journal cannot be read: it counts as not asked"
     assert two == "2 lines of the journal cannot be read: they count as not asked"
     assert "1 题没有预测" in Notice("missing_predictions", {"missing": 1, "whole": 2}).text("zh")
+
+
+@pytest.mark.parametrize(
+    ("datasets", "model", "words"),
+    [
+        (["."], "scripted", "my-quiz-scripted"),
+        (["../my quiz/"], "gguf:/models/tiny.gguf", "my-quiz-gguf-tiny.gguf"),
+        (["custom:./考试"], "hf:Qwen/Qwen3", "custom-考试-hf-Qwen-Qwen3"),
+        (["demo", "bbh"], "a//b", "demo-bbh-a-b"),
+    ],
+)
+def test_a_run_is_named_by_the_folder_of_its_exam(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, datasets: list[str], model: str, words: str
+) -> None:
+    (tmp_path / "my quiz").mkdir()
+    monkeypatch.chdir(tmp_path / "my quiz")
+    assert new_run_id(model, datasets).split("-", 2)[2] == words
+    assert len(new_run_id("考" * 300, datasets).encode()) <= 200
+
+
+def test_all_settings_that_are_wrong_are_named(keju: Keju) -> None:
+    Path("c.yaml").write_text("model: x\ndatasets: demo\nlimit: many\nrepeats: lots\n", "utf-8")
+    assert "(also wrong: repeats)" in keju("eval", "-c", "c.yaml").err
+    err = keju("eval", "-c", "c.yaml", "-s", "seed=x", "-s", "rpm=y", "-s", "tpm=z").err
+    assert "(also wrong: repeats, seed, rpm, tpm)" in err
+    assert "also" not in keju("eval", "-m", "x", "--datasets", "demo", "-s", "limit=many").err
 
 
 def test_what_is_valid_is_listed_in_one_order() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+import shlex
 import string
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -32,6 +34,58 @@ def test_both_languages_have_the_same_codes_with_the_same_placeholders(
     assert english.keys() == chinese.keys()
     for code, text in english.items():
         assert placeholders(text) == placeholders(chinese[code]), code
+
+
+# What is counted; after "of", as in "1 of 1 replies", the plural stands for the kind.
+COUNTED = re.compile(
+    r"(?<!of )(?<!of the )\b1 (?:shared |published |more )?(?:questions|requests|replies|episodes|"
+    r"attempts|clusters|ties|characters|steps|calls|worked examples)\b(?!/s)"
+)
+FIXED = {"arms_one_cluster", "few_questions", "mcp.cost", "metric.pass@k", "plan_beyond"} | {
+    "too_many_units"
+}
+"""Numbers that are never 1, or that stand for all of them."""
+
+
+class One:
+    """A value that is shown as 1, and chooses the word for one."""
+
+    def __format__(self, spec: str) -> str:
+        return spec.partition("|")[0] if "|" in spec else "1"
+
+    def __repr__(self) -> str:
+        return "1"
+
+
+class Ones(dict[str, One]):
+    def __missing__(self, name: str) -> One:
+        return One()
+
+
+@pytest.mark.parametrize("part", [messages.catalogue, messages.labels])
+def test_one_is_not_said_as_many(
+    part: Callable[[messages.Language], Mapping[str, str]],
+) -> None:
+    limits = re.compile(r"\b(all|most|about|than|towards) 1 ")
+    for code, text in part("en").items():
+        if code in FIXED:
+            continue
+        said = limits.sub("", text.format_map(Ones()))
+        assert COUNTED.search(said) is None, (code, said)
+
+
+def test_a_list_is_never_said_but_for_one() -> None:
+    assert [*messages.first_of("abcd", 3)] == [*"abcd"]
+    assert [*messages.first_of("abcde", 3)] == [*"abc"]
+
+
+def test_commands_are_broken_so_that_a_shell_takes_them() -> None:
+    command = "keju compare 'my runs/one' 20260102-120000-demo-embedded --reader a,b"
+    lines = messages.command_lines(command, 44, 2)
+    assert max(map(len, lines)) <= 44
+    assert all(line.endswith(" \\") for line in lines[:-1])
+    assert shlex.split(" ".join(line.removesuffix("\\") for line in lines)) == shlex.split(command)
+    assert messages.command_lines(command, 200) == [command]
 
 
 def test_a_notice_is_said_in_the_language_of_its_reader() -> None:

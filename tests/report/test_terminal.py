@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
+from keju.report.table import render_table
 from keju.report.terminal import render_results
 from keju.results.schema import from_document
 from tests.report.documents import SUBSETS, document, entry, outcomes, results
@@ -38,6 +39,42 @@ def test_the_headline_comes_first_with_its_interval_and_kind_of_mean() -> None:
     assert "mean over questions (micro): 50.00 %" in lines[2]
 
 
+def test_no_method_is_told_of_an_interval_that_is_not_there() -> None:
+    metrics = {"accuracy": {"value": 0.5, "ci95": None, "n": 4, "method": "wilson"}}
+    assert "Wilson" not in render(document(entry(metrics=metrics)))
+
+
+def test_published_means_are_named_in_words_also_where_the_run_has_none() -> None:
+    metrics = {
+        "accuracy": {"value": 0.5, "ci95": [0.4, 0.6], "n": 60},
+        "chance": {"value": 0.5, "ci95": None, "n": 60},
+    }
+    reference = [{"name": "random guessing", "overall": {"macro_23": 0.257}, "subsets": {}}]
+    text = render(document(entry(metrics=metrics, reference=reference)))
+    assert "macro_23" not in text
+    assert "mean of 23 tasks" in text
+    assert "chance level of the questions asked 50.00 %" in text
+    assert "random guessing, whole exam" in text
+
+
+def test_chance_stays_where_counts_have_no_room() -> None:
+    """The counts of right and wrong ones go before it: accuracy and n tell them."""
+    lines = render(document(entry(reference=[])), width=92).splitlines()
+    assert any(line.startswith("subset") and "chance" in line for line in lines)
+    assert "(no room here for: correct, incorrect)" in lines
+
+
+def test_long_names_are_broken_between_their_parts() -> None:
+    stream = io.StringIO()
+    rows = [["tracking_shuffled_objects_seven_objects", *["100.00 %"] * 3]]
+    render_table(["subset", "accuracy", "interval", "chance"], rows, stream, width=60)
+    first, second = [
+        line.split()[0] for line in stream.getvalue().splitlines() if "objects" in line
+    ][:2]
+    assert first.endswith("_")
+    assert first + second == rows[0][0]
+
+
 def test_a_metric_without_a_value_is_a_dash() -> None:
     line = next(line for line in render(document()).splitlines() if "pass@5" in line)
     assert "–" in line
@@ -49,7 +86,7 @@ def test_outcomes_in_words_with_both_bounds() -> None:
     assert "27 correct · 24 incorrect · 3 unparsed" in text
     assert "truncated" not in text
     assert "45.00 % to 55.00 %" in text
-    assert "chance level 31.01 %" in text
+    assert "chance level of the questions asked 31.01 %" in text
 
 
 def test_no_bounds_where_nothing_is_left_out() -> None:

@@ -41,6 +41,7 @@ from keju.benchmarks.choices import check_choices
 from keju.benchmarks.wording import Wording
 from keju.config import DatasetArgs
 from keju.errors import ConfigError, DataError, Notice, did_you_mean
+from keju.messages import first_of
 from keju.types import Answer, Sample
 
 if TYPE_CHECKING:
@@ -275,8 +276,9 @@ def count_warnings(counts: Sequence[Count]) -> tuple[Notice, ...]:
     different = [f"{c.name} has {c.rows} of {c.published}" for c in counts if c.differs]
     if not different:
         return ()
-    rows, more = ", ".join(different[:SHOWN]), len(different) - SHOWN
-    if more > 0:
+    shown = first_of(different, SHOWN)
+    rows, more = ", ".join(shown), len(different) - len(shown)
+    if more:
         return (Notice("not_published_rows_more", {"rows": rows, "more": more}),)
     return (Notice("not_published_rows", {"rows": rows}),)
 

@@ -37,6 +37,7 @@ from keju.benchmarks.kit import (
 from keju.benchmarks.samples import ShuffledSamples, restrict, select, with_ids
 from keju.config import DatasetArgs, GenerationConfig, TaskConfig
 from keju.errors import ConfigError, DataError, KejuError, Notice, did_you_mean
+from keju.messages import first_of
 from keju.sources.folder import DataFolder, locate
 from keju.types import Sample, Sampling
 
@@ -89,10 +90,11 @@ def prepare_exam(
 
 
 def _edited_notice(files: Sequence[str]) -> Notice:
-    shown, more = ", ".join(files[:SHOWN]), len(files) - SHOWN
-    if more > 0:
-        return Notice("data_edited_more", {"files": shown, "more": more})
-    return Notice("data_edited", {"files": shown})
+    shown = first_of(files, SHOWN)
+    named, more = ", ".join(shown), len(files) - len(shown)
+    if more:
+        return Notice("data_edited_more", {"files": named, "more": more})
+    return Notice("data_edited", {"files": named})
 
 
 def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:

@@ -11,9 +11,11 @@ from keju.cli.common import Output, reader_names, stored_run
     "keju audit tuesday",
     "keju audit tuesday --reader robust --json",
     "keju audit tuesday --beside monday --beside other.jsonl",
+    "keju audit tuesday --datasets bbh --beside bbh-outputs.jsonl",
 )
 def audit(
     run: str,
+    exam: str | None,
     one_reader: str | None,
     beside: list[str] | None,
     data_dir: str | None,
@@ -34,6 +36,7 @@ def audit(
     stored = stored_run(run, work_dir)
     result = audit_run(
         stored,
+        datasets=exam,
         readers=reader_names(one_reader),
         beside=beside or (),
         data_dir=data_dir,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from keju.cli.command import command
 from keju.cli.common import Output, print_lines, reader_names
-from keju.messages import said
+from keju.messages import first_of, said
 
 ToolName = Literal["evalscope", "lm-eval", "inspect", "opencompass", "verifiers"]
 SHOWN = 20
@@ -101,10 +101,11 @@ def _print(document: Mapping[str, Any]) -> None:
     unmatched = [exam["unmatched"] for exam in (*document["benchmarks"], document)]
     if many := sum(map(len, unmatched)):
         print_lines(f"{many} rows of the log answer no question and are left out:")
-        first = islice(chain.from_iterable(unmatched), SHOWN_UNMATCHED)
-        print_lines(*(f"  {row['where']}: {row['reason']}" for row in first))
-    if many > SHOWN_UNMATCHED:
-        print_lines(f"  and {many - SHOWN_UNMATCHED} more, all in import.json")
+        first = list(islice(chain.from_iterable(unmatched), SHOWN_UNMATCHED + 2))
+        shown = first_of(first, SHOWN_UNMATCHED)
+        print_lines(*(f"  {row['where']}: {row['reason']}" for row in shown))
+        if many > len(shown):
+            print_lines(f"  and {many - len(shown)} more, all in import.json")
     print_lines(said("wrote", file=document["folder"]))
 
 

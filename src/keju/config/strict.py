@@ -11,7 +11,7 @@ import json
 import math
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Never, Union, get_args, get_origin
@@ -27,8 +27,8 @@ from pydantic import (
     model_validator,
 )
 
-from keju.errors import ConfigError, did_you_mean, near_hint
-from keju.messages import Language, text_of
+from keju.errors import ConfigError, Notice, did_you_mean, near_hint
+from keju.messages import Language, first_of, text_of
 
 LARGEST: Final = 2**53
 """Beyond it a JSON number is no longer exact."""
@@ -120,7 +120,7 @@ def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
     cause = first.get("ctx", {}).get("error")
     inside = cause.values.get("inside", ()) if isinstance(cause, Invalid) else ()
     path = ".".join(str(part) for part in (*first["loc"], *inside))
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    more = _others(error, model)
     if first["type"] == "extra_forbidden":
         *parents, key = first["loc"]
         for part in parents:  # the model that has no such key
@@ -148,6 +148,36 @@ def _choices(report: Mapping[str, Any]) -> dict[str, str]:
     given = report["input"] if isinstance(report["input"], str) else ""
     valid = re.findall(r"'([^']*)'", expected)  # `'auto', 'chat' or 'completions'`
     return {"choices": ", ".join(map(repr, valid)), "hint": near_hint(given, valid)}
+
+
+_OTHERS = 3
+"""Settings that are named beside the first one that is wrong."""
+
+
+def _others(error: ValidationError, model: type[BaseModel]) -> Notice | str:
+    """What else is wrong: the names of the other settings, as many as a line has room for."""
+    places = [_setting_at(each["loc"], model) for each in error.errors(include_url=False)]
+    names = [name for name in dict.fromkeys(places) if name and name != places[0]]
+    if not names:
+        return ""
+    shown = list(first_of(names, _OTHERS))
+    if len(shown) < len(names):
+        return Notice("config_others_more", {"names": shown, "more": len(names) - len(shown)})
+    return Notice("config_others", {"names": shown})
+
+
+def _setting_at(place: Sequence[int | str], model: type[BaseModel]) -> str:
+    """The setting that is complained about: ``limit.int`` and ``limit.float`` are ``limit``."""
+    parts: list[str] = []
+    inside: type[BaseModel] | None = model
+    for part in place:
+        if inside is None:
+            break
+        parts.append(str(part))
+        if isinstance(part, str):
+            field = inside.model_fields.get(part)
+            inside = model_of(field.annotation) if field else None
+    return ".".join(parts)
 
 
 def model_of(annotation: Any) -> type[BaseModel] | None:

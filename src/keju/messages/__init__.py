@@ -14,10 +14,11 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 Language = Literal["en", "zh"]
+Item = TypeVar("Item")
 
 # Escapes of terminals, the other control characters but the tab and the line end, and marks that
 # turn the direction of writing: ``\x1b[2J`` in an endpoint's message would clear the screen.
@@ -132,6 +133,14 @@ def printable(text: str, *, one_line: bool = False) -> str:
     if one_line:
         text = " ".join(text.split())
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def first_of(items: Sequence[Item], most: int) -> Sequence[Item]:
+    """The first of a list that is said in part: at most so many, but never all but one.
+
+    "(and 1 more)" takes as much room as that one.
+    """
+    return items if len(items) <= most + 1 else items[:most]
 
 
 def command_lines(command: str, width: int, indent: int = 0) -> list[str]:

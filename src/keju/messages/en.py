@@ -53,8 +53,9 @@ TEXTS: dict[str, str] = {
     "unread_replies_of_file": "{part} of {whole} replies ({share:.1%}) hold no answer that the "
     "reader can find: keju score {run} --reader A,B reads them with others, side by side",
     "readers_apart": "the score depends on the reader: '{reader}' is {points:+.1f} points from "
-    "'{other}' on the same {whole} replies; only '{reader}' finds {first_only} right, only "
-    "'{other}' {second_only} (p {p:.2g}): keju score {run} --reader {reader},{other} lists them",
+    "'{other}' on the same {whole} {whole:reply|replies}; only '{reader}' finds {first_only} "
+    "right, only '{other}' {second_only} (p {p:.2g}): keju score {run} --reader {reader},{other} "
+    "lists them",
     "tools_hardly_used": "tools were offered, but only {part} of {whole} episodes called one: the "
     "arm says little about them",
     "tools_failing": "{part} of {whole} calls of tools failed, {n} of them as '{kind}': the arm "
@@ -67,20 +68,20 @@ TEXTS: dict[str, str] = {
     "arms_alike": "{arm} and {base} score the same on every one of {n} questions (95 % interval "
     "{low:+.2f} to {high:+.2f} points); a difference of less than {high:.2f} points would need "
     "more questions to show",
-    "arms_even": "{arm} and {base} each win as much as the other on {n} questions: "
+    "arms_even": "{arm} and {base} each win as much as the other on {n} {n:question|questions}: "
     "{points:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}); a difference of less than "
     "{detectable:.1f} points would need more questions to show",
     "arms_undecided": "no difference is shown: {arm} is {points:+.1f} points from {base} on {n} "
-    "questions (95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} questions "
-    "would show a difference of this size",
-    "arms_better": "{arm} helps: {points:+.1f} points over {base} on {n} questions "
+    "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} "
+    "{needed:question|questions} would show a difference of this size",
+    "arms_better": "{arm} helps: {points:+.1f} points over {base} on {n} {n:question|questions} "
     "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
-    "arms_worse": "{arm} does harm: {points:+.1f} points against {base} on {n} questions "
-    "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
-    "arms_above": "{arm} is {apart:.1f} points above {base} on {n} questions "
-    "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
-    "arms_below": "{arm} is {apart:.1f} points below {base} on {n} questions "
-    "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
+    "arms_worse": "{arm} does harm: {points:+.1f} points against {base} on {n} "
+    "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
+    "arms_above": "{arm} is {apart:.1f} points above {base} on {n} {n:question|questions} (95 % "
+    "interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
+    "arms_below": "{arm} is {apart:.1f} points below {base} on {n} {n:question|questions} (95 % "
+    "interval {low:+.1f} to {high:+.1f}, p {p:.2g})",
     "one_cluster": "all questions share one context: no interval can be given",
     "few_questions": "fewer than {fewest} questions have a grade: no interval is given",
     "few_clusters": "only {clusters} {clusters:cluster|clusters}: the interval is itself unsure",
@@ -111,9 +112,9 @@ TEXTS: dict[str, str] = {
     "them together show {points:.1f} points; where only this very set counts, fewer tell more",
     "plan_uncounted": "the pilot '{pilot}' has no counts of tokens, so that those are guesses: "
     "prompts by their length, {reply} {reply:token|tokens} a reply",
-    "plan_guessed": "without a pilot the forecasts are guesses: prompts by their length, "
-    "{reply} {reply:token|tokens} a reply; --pilot RUN, or --model for {pilot} questions now, "
-    "measures them",
+    "plan_guessed": "without a pilot the forecasts are guesses: prompts by their length, {reply} "
+    "{reply:token|tokens} a reply; --pilot RUN, or --model for {pilot} "
+    "{pilot:question|questions} now, measures them",
     "plan_few": "the pilot has {measured} {measured:reply|replies}: {pilot} and more make the "
     "intervals worth believing",
     "plan_first": "the pilot '{pilot}' asked the first questions of each subset and not random "
@@ -137,8 +138,8 @@ TEXTS: dict[str, str] = {
     "data_edited_more": "not the published files, so questions or gold answers may be others: "
     "{files} and {more} more",
     "golds_edited": "gold answers that are in no published revision: {subsets}",
-    "repeated_orders": "{questions} questions have fewer than {rotations} options: some of their "
-    "rotations repeat an order",
+    "repeated_orders": "{questions} {questions:question has|questions have} fewer than {rotations} "
+    "options: some of their rotations repeat an order",
     "judge_of_task": "the judge of the task takes the place of {settings}",
     # Judges.
     "judge_is_candidate": "the judge is the candidate itself: its verdicts favour its answers",
@@ -208,7 +209,8 @@ TEXTS: dict[str, str] = {
     "endpoint_elsewhere": "{url} is not the endpoint itself: {problem}; check {address}",
     "endpoint_no_logprobs": "{url} gives no log-probabilities: {problem}; choosing among labels "
     "needs them, so take another endpoint, or let the model write its answer (decode: generate)",
-    "endpoint_not_ready": "{url} is not ready after {attempts} attempts ({problem})",
+    "endpoint_not_ready": "{url} is not ready after {attempts} {attempts:attempt|attempts} "
+    "({problem})",
     "endpoint_of_openai": "OpenAI-compatible endpoint",
     "endpoint_of_anthropic": "endpoint of Anthropic's API",
     "endpoint_other_format": "{url} is no {api} ({problem}): check {address}",
@@ -611,6 +613,8 @@ TEXTS: dict[str, str] = {
     "config_flag_not_json": "{flag} is not valid JSON: {problem} at character {position}",
     "config_flag_not_object": "{flag} must be a JSON object such as '{{\"key\": 1}}', not {text}",
     "config_flag_unusable": "{flag} cannot be used: {problem}",
+    "config_others": " (also wrong: {names})",
+    "config_others_more": " (also wrong: {names} and {more} more)",
     "config_from": "{origin}: {problem}",
     "config_invalid": "{path}: {problem}{more}",
     "config_invalid_whole": "{problem}{more}",
@@ -685,10 +689,11 @@ TEXTS: dict[str, str] = {
     "sandbox_absent": "code of a model cannot be run: the sandbox {backend} does not work "
     "({problem}); install bubblewrap (package bubblewrap), name another sandbox.backend, or accept "
     "the risk with --unsafe-no-sandbox",
-    "no_sandbox": "in {episodes} episodes code of the model ran without a sandbox, as was asked "
-    "for (--unsafe-no-sandbox): it could see and change whatever the user can",
-    "sandbox_fewer_at_once": "memory is enough for {episodes} episodes with code at once, not for "
-    "{asked}: that many run at once",
+    "no_sandbox": "in {episodes} {episodes:episode|episodes} code of the model ran without a "
+    "sandbox, as was asked for (--unsafe-no-sandbox): it could see and change whatever the user "
+    "can",
+    "sandbox_fewer_at_once": "memory is enough for {episodes} {episodes:episode|episodes} with "
+    "code at once, not for {asked}: that many run at once",
     "config_stub_without_tools": "arm '{name}' has stub_tools, but no tools",
     "arm_without_tools": "an arm's servers offer no tools: nothing would be compared",
     "model_without_turns": "model '{model}' cannot use tools: it takes no conversation after the "
@@ -706,7 +711,8 @@ TEXTS: dict[str, str] = {
     "tools_in_extra_body": "extra_body cannot set '{name}' where an arm has tools",
     "arm_other_tools": "arm '{arm}' of run '{run}' was made with other tools under the same "
     "names; choose another --run-id",
-    "episodes_broken_off": "{episodes} episodes were broken off and had to start again; what they "
+    "episodes_broken_off": "{episodes} {episodes:episode was|episodes were} broken off and had to "
+    "start again; what they "
     "had spent is in no usage below",
     "tools_take_no_tokens": "the endpoint counts as many tokens with tools as without: the "
     "model may never see them; with -s agent.protocol=text (in a file: agent: {{protocol: text}}) "
@@ -780,8 +786,9 @@ TEXTS: dict[str, str] = {
     "run_no_tools": "-M asks for arms with tools, and there is none",
     "run_both_only": "-M and -B together leave no arm",
     "run_no_folder": "there is no folder {folder} to write to",
-    "run_spread": "{n} questions, spread over {subsets} subsets in proportion to their size (mcpbr "
-    "would take the first {n} of all: --sampling-strategy sequential)",
+    "run_spread": "{n} {n:question|questions}, spread over {subsets} {subsets:subset|subsets} in "
+    "proportion to their size (mcpbr would take the first {n} of all: --sampling-strategy "
+    "sequential)",
     "run_over_config": "-o {file} is the config file itself, and would be overwritten: give -o "
     "another name",
     "run_one_arm": "{file} names no server and no arms: nothing is compared, this is a plain exam "
@@ -867,7 +874,7 @@ TEXTS: dict[str, str] = {
     "submission_no_format": "only {able} has a submission format; this run sat {exams}",
     "submission_arms": "a submission has one answer a question; this run has the arms {arms}",
     "modes_arms": "run '{run}' has arms: its modes cannot be compared",
-    "dry_run_episodes": "in arms with tools a question takes 1 to {most} requests",
+    "dry_run_episodes": "in arms with tools a question takes 1 to {most} {most:request|requests}",
     "submission_repeats": "a submission has one answer a question; this run asked several times",
     "verify_half": "{file} has no {other} beside it",
     "verify_no_figure": "{file} holds no figure to compare",
@@ -891,23 +898,24 @@ TEXTS: dict[str, str] = {
     "gate_nothing": "{exam}: inconclusive, no question has a score",
     "gate_selection": "{exam}: inconclusive, {part} of {whole} questions have no grade, so that "
     "the others decide nothing",
-    "gate_worse_pass": "{exam}: pass, {value:+.2f} points on {n} questions are shown to be above "
-    "{limit:+.2f} (at least {low:+.2f})",
-    "gate_worse_fail": "{exam}: fail, {value:+.2f} points on {n} questions are shown to be below "
-    "{limit:+.2f} (at most {high:+.2f})",
-    "gate_worse_inconclusive": "{exam}: inconclusive, {value:+.2f} points on {n} questions may be "
-    "above or below {limit:+.2f} ({low:+.2f} to {high:+.2f}); about {needed} questions would "
-    "decide",
-    "gate_worse_open": "{exam}: inconclusive, {value:+.2f} points on {n} questions may be above or "
-    "below {limit:+.2f}; no number of questions can be named that would decide",
-    "gate_least_pass": "{exam}: pass, {value:.2f} % on {n} questions is shown to be at least "
-    "{limit:g} % (at least {low:.2f})",
-    "gate_least_fail": "{exam}: fail, {value:.2f} % on {n} questions is shown to be below "
-    "{limit:g} % (at most {high:.2f})",
-    "gate_least_inconclusive": "{exam}: inconclusive, {value:.2f} % on {n} questions may be above "
-    "or below {limit:g} % ({low:.2f} to {high:.2f}); about {needed} questions would decide",
-    "gate_least_open": "{exam}: inconclusive, {value:.2f} % on {n} questions may be above or below "
-    "{limit:g} %; no number of questions can be named that would decide",
+    "gate_worse_pass": "{exam}: pass, {value:+.2f} points on {n} {n:question|questions} are "
+    "shown to be above {limit:+.2f} (at least {low:+.2f})",
+    "gate_worse_fail": "{exam}: fail, {value:+.2f} points on {n} {n:question|questions} are "
+    "shown to be below {limit:+.2f} (at most {high:+.2f})",
+    "gate_worse_inconclusive": "{exam}: inconclusive, {value:+.2f} points on {n} "
+    "{n:question|questions} may be above or below {limit:+.2f} ({low:+.2f} to {high:+.2f}); "
+    "about {needed} {needed:question|questions} would decide",
+    "gate_worse_open": "{exam}: inconclusive, {value:+.2f} points on {n} {n:question|questions} "
+    "may be above or below {limit:+.2f}; no number of questions can be named that would decide",
+    "gate_least_pass": "{exam}: pass, {value:.2f} % on {n} {n:question|questions} is shown to be "
+    "at least {limit:g} % (at least {low:.2f})",
+    "gate_least_fail": "{exam}: fail, {value:.2f} % on {n} {n:question|questions} is shown to be "
+    "below {limit:g} % (at most {high:.2f})",
+    "gate_least_inconclusive": "{exam}: inconclusive, {value:.2f} % on {n} "
+    "{n:question|questions} may be above or below {limit:g} % ({low:.2f} to {high:.2f}); about "
+    "{needed} {needed:question|questions} would decide",
+    "gate_least_open": "{exam}: inconclusive, {value:.2f} % on {n} {n:question|questions} may be "
+    "above or below {limit:g} %; no number of questions can be named that would decide",
     # Sittings side by side.
     "compare_nothing": "nothing to compare: name two runs, logs or files, or a run with arms",
     "compare_one": "{source} has no arms to compare: name a second run, log or file",
@@ -915,15 +923,16 @@ TEXTS: dict[str, str] = {
     "compared",
     "compare_unlike": "not comparable, and not ranked: {field} is {first} in {base} and {second} "
     "in {arm}",
-    "compare_above": "{arm} is {apart:.1f} points above {base} on {n} questions (95 % interval "
-    "{low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} questions show a difference of this "
-    "size",
-    "compare_below": "{arm} is {apart:.1f} points below {base} on {n} questions (95 % interval "
-    "{low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} questions show a difference of this "
-    "size",
-    "compare_tie": "a tie, not ranked: {arm} is {points:+.1f} points from {base} on {n} questions "
-    "(95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g}); so many questions show a difference of "
-    "{detectable:.1f} points, and about {needed} would show this one",
+    "compare_above": "{arm} is {apart:.1f} points above {base} on {n} {n:question|questions} (95 "
+    "% interval {low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} "
+    "{needed:question|questions} show a difference of this size",
+    "compare_below": "{arm} is {apart:.1f} points below {base} on {n} {n:question|questions} (95 "
+    "% interval {low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} "
+    "{needed:question|questions} show a difference of this size",
+    "compare_tie": "a tie, not ranked: {arm} is {points:+.1f} points from {base} on {n} "
+    "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g}); so many "
+    "questions show a difference of {detectable:.1f} points, and about {needed} would show this "
+    "one",
     "compare_unlike_plainly": "not comparable, and not ranked: {base} and {arm} differ in {fact}",
     "compare_otherwise": "they also differ in {fields}",
     "compare_known_of_one": "only one of them says: {fields}",
@@ -986,7 +995,7 @@ TEXTS: dict[str, str] = {
     "choices_recorded": "'{key}' is {recorded}, which is no label of {labels}",
     "choices_no_list": "'choices' should be a list of texts",
     "choices_no_label": "{where}: the answer '{target}' is none of the labels A to {last}",
-    "choices_count": "{where}: {n} options; between 2 and {most} are possible",
+    "choices_count": "{where}: {n} {n:option|options}; between 2 and {most} are possible",
     "kit_no_system_message": "system_prompt: protocol '{protocol}' sends a text to continue, "
     "which has no system message; leave it out",
     "kit_no_shots_to_draw": "{benchmark}: few_shot_random: few_shot_num 0 leaves no worked "
@@ -1000,9 +1009,10 @@ TEXTS: dict[str, str] = {
     "kit_fixed_prompt": "{setting}: protocol '{protocol}' has a fixed prompt; leave it out",
     "kit_fixed_prompt_other": "{setting}: protocol '{protocol}' has a fixed prompt; use protocol "
     "'{other}' or leave it out",
-    "kit_too_many_shots": "{name}: {asked} worked examples asked for, {where} has {n}",
-    "kit_too_many_shots_of": "{name}: {asked} worked examples asked for, {where} has {n} of "
-    "'{subset}'",
+    "kit_too_many_shots": "{name}: {asked} {asked:worked example|worked examples} asked for, "
+    "{where} has {n}",
+    "kit_too_many_shots_of": "{name}: {asked} {asked:worked example|worked examples} asked for, "
+    "{where} has {n} of '{subset}'",
     "value_at_least": "{name} must be at least {least}",
     "kit_id_twice": "{name}: the id '{id}' occurs twice",
     "prepare_no_reader": "{benchmark} has no reader '{name}'{hint}",
@@ -1303,6 +1313,7 @@ LABELS: dict[str, str] = {
     "error": "keju: error: {text}",
     "warning": "warning: {text}",
     "chance_level": "chance level",
+    "chance_level_asked": "chance level of the questions asked",
     "the_same": "; the same: {names}",
     "published": "published",
     "mean_of_subsets": "mean of its subsets",
@@ -1310,9 +1321,9 @@ LABELS: dict[str, str] = {
     "readers_beside": "readers side by side",
     "all_by": "all ({name})",
     "count_of": "{outcome} (count)",
-    "readers_disagree": "The readers disagree on {n} replies",
+    "readers_disagree": "The readers disagree on {n} {n:reply|replies}",
     "readers_deciding": "; here the {n} whose score depends on that (--json prints all)",
-    "live.opening": "{exams}: {n} answers",
+    "live.opening": "{exams}: {n} {n:answer|answers}",
     "live.reused": ", {n} of them reused",
     "live.unparsed": "unparsed",
     "live.truncated": "truncated",
@@ -1431,8 +1442,8 @@ LABELS: dict[str, str] = {
     "interval": "95 % interval",
     "interval_of": "95 % interval {interval}",
     "interval_method": "interval: {method}",
-    "clusters": "{clusters} clusters, design effect {deff}",
-    "clusters_only": "{clusters} clusters",
+    "clusters": "{clusters} {clusters:cluster|clusters}, design effect {deff}",
+    "clusters_only": "{clusters} {clusters:cluster|clusters}",
     "partial": "partial: not all published subsets were asked",
     "metric": "Metric",
     "value": "Value",
@@ -1478,7 +1489,8 @@ LABELS: dict[str, str] = {
     "judge.judged_of": "{judged} judged, {ungraded} without a verdict",
     "judge.verdicts": "Verdicts",
     "judge.repeats": "Agreement with itself",
-    "judge.repeats_of": "{share} of pairs among {repeats} repeats; {ties} ties",
+    "judge.repeats_of": "{share} of pairs among {repeats} {repeats:repeat|repeats}; {ties} "
+    "{ties:tie|ties}",
     "judge.second": "Agreement with {model}",
     "judge.second_of": "kappa {kappa}; {share} of {n} answers, {differ} otherwise",
     "judge.quality": "On labelled answers",
@@ -1497,7 +1509,7 @@ LABELS: dict[str, str] = {
     "target": "Target",
     "id": "Id",
     "settings": "What determines these numbers",
-    "manifest_all": "The whole manifest ({n} entries)",
+    "manifest_all": "The whole manifest ({n} {n:entry|entries})",
     "key": "Key",
     "usage": "Usage",
     "timing": "Time",
@@ -1516,10 +1528,10 @@ LABELS: dict[str, str] = {
     "read_by": "reader {reader}",
     "no_target": "not known",
     "reply": "Reply",
-    "reply_long": "Reply ({n} characters)",
+    "reply_long": "Reply ({n} {n:character|characters})",
     "reply_empty": "The reply is empty.",
-    "reasoning": "Reasoning ({n} characters)",
-    "cut_note": "… cut here; {n} more characters",
+    "reasoning": "Reasoning ({n} {n:character|characters})",
+    "cut_note": "… cut here; {n} {n:more character|more characters}",
     "error_line": "Error: {kind}",
     "retried": "Failed attempts before this reply: {n}",
     "epoch": "repeat {n}",
@@ -1542,8 +1554,9 @@ LABELS: dict[str, str] = {
     "contamination.no_subsets": "in no single subset published questions are shown to go better, "
     "false discoveries controlled",
     "contamination.uncompared": "only one side has: {listed}",
-    "contamination.left_out": "{n} questions without a grade are left out",
-    "contamination.faulty": "{n} published questions that are known to be faulty are left out",
+    "contamination.left_out": "{n} {n:question|questions} without a grade {n:is|are} left out",
+    "contamination.faulty": "{n} published {n:question that is|questions that are} known to be "
+    "faulty {n:is|are} left out",
     "curve.title": "Accuracy against difficulty",
     "curve.of_exam": "{exam}, read by {reader}",
     "curve.difficulty": "difficulty",
@@ -1594,7 +1607,8 @@ LABELS: dict[str, str] = {
     "arms.bounds": "with them the difference is from {low:+.1f} points, if all went against the "
     "arm, to {high:+.1f}, if all went for it",
     "arms.subsets": "by subset, false discoveries controlled: {listed} points",
-    "arms.left_out": "{n} questions without a grade in one of the two arms are left out",
+    "arms.left_out": "{n} {n:question|questions} without a grade in one of the two arms {n:is|are} "
+    "left out",
     "arms.title": "Arms side by side",
     "gate.compare": "which questions make the difference",
     "gate.audit": "whether the replies were read well",
@@ -1667,8 +1681,8 @@ LABELS: dict[str, str] = {
     "board.asked": "to ask",
     "board.input": "input tokens, about",
     "board.output": "output tokens, about",
-    "board.forecast": "dry run: everything is in place; {asked} requests would be sent, {known} "
-    "replies are there",
+    "board.forecast": "dry run: everything is in place; {asked} {asked:request|requests} would be "
+    "sent, {known} {known:reply is|replies are} there",
     "board.cost": "that would cost about {cost}",
     "board.cost_of_input": "that would cost about {cost}, without the output of exams that nobody "
     "has sat yet",
@@ -1696,7 +1710,7 @@ LABELS: dict[str, str] = {
     "matrix.pairs": "pairs",
     "matrix.tokens": "tokens",
     "matrix.time": "time",
-    "matrix.spent": "{requests} requests, {tokens} tokens",
+    "matrix.spent": "{requests} {requests:request|requests}, {tokens} {tokens:token|tokens}",
     "matrix.cost": ", cost {cost}",
     "compare.subset": "subset",
     "compare.taken": "a question takes",
@@ -1712,9 +1726,11 @@ LABELS: dict[str, str] = {
     "compare.target": "target",
     "compare.base_answer": "base's answer",
     "compare.arm_answer": "other's answer",
-    "compare.left_out": "{n} shared questions without a grade in one of the two are left out: "
+    "compare.left_out": "{n} shared {n:question|questions} without a grade in one of the two "
+    "{n:is|are} left out: "
     "{why}",
-    "compare.unshared": "{base} questions are in the base alone, {arm} in the other alone",
+    "compare.unshared": "{base} {base:question is|questions are} in the base alone, {arm} in the "
+    "other alone",
     "compare.bounds": "whatever those without a grade are worth, the difference is from "
     "{low:+.1f} to {high:+.1f} points",
     "compare.subsets": "{n} of {whole} subsets {n:differs|differ}, false discoveries controlled: "
@@ -1736,12 +1752,13 @@ LABELS: dict[str, str] = {
     "tools.p50": "median",
     "tools.p95": "95 %",
     "tools.chars": "characters of results",
-    "tools.used": "{part} of {whole} episodes called a tool, {calls} calls in all",
+    "tools.used": "{part} of {whole} episodes called a tool, {calls} {calls:call|calls} in all",
     "tools.coverage": "{used} of {offered} tools used",
     "tools.stops": "ended by: {stops}",
-    "tools.schema_endpoint": "the definitions of the tools take {n} tokens of each request",
-    "tools.schema_estimate": "the definitions of the tools take about {n} tokens of each request "
-    "(an estimate)",
+    "tools.schema_endpoint": "the definitions of the tools take {n} {n:token|tokens} of each "
+    "request",
+    "tools.schema_estimate": "the definitions of the tools take about {n} {n:token|tokens} of "
+    "each request (an estimate)",
     "step.reasoning": "reasoning",
     "step.model": "model",
     "step.call": "call of {tool}",
@@ -1756,7 +1773,8 @@ LABELS: dict[str, str] = {
     "show.in_arm": "{title} in arm {arm}",
     "show.reasoning": "reasoning of {title}",
     "show.error": "error: {kind}: {problem}",
-    "show.facts": "finish {finish} · {tokens} tokens · {seconds:.2f} s · attempts {attempts}",
+    "show.facts": "finish {finish} · {tokens} {tokens:token|tokens} · {seconds:.2f} s · attempts "
+    "{attempts}",
     "show.target": "target: {target}",
     "show.unpublished": "(not published)",
     "show.erratum": "erratum: {text}",
@@ -1784,7 +1802,7 @@ LABELS: dict[str, str] = {
     "mcp.broken_off": "{tool}: {kind}",
     "mcp.failed": "the call ended with: {kind}",
     "table.no_room": "(no room here for: {names})",
-    "transcript": "Transcript ({n} steps)",
+    "transcript": "Transcript ({n} {n:step|steps})",
     "arm": "arm {arm}",
     "refusal_line": "Refusal: {text}",
     "finish": "Finish reason: {finish}",
@@ -1865,7 +1883,7 @@ LABELS: dict[str, str] = {
     "method.stratified": "stratified",
     "reference.human average": "human average",
     "reference.human maximum": "human maximum",
-    "reference.random guessing": "random guessing",
+    "reference.random guessing": "random guessing, whole exam",
     "reason.empty": "the reply is empty",
     "reason.no_marker": "no answer marker",
     "reason.no_label": "a marker, and no label after it",
@@ -1903,7 +1921,7 @@ LABELS: dict[str, str] = {
     "setting.judge": "Judge",
     "setting.versions": "Versions",
     "setting.created": "Started",
-    "files_together": "{n} files, together",
+    "files_together": "{n} {n:file|files}, together",
     "spent_requests": "{requests} {requests:request|requests} ({retries} of them "
     "{retries:a retry|retries})",
     "spent_tokens": " · {input} tokens in, {output} out",
@@ -1938,7 +1956,7 @@ LABELS: dict[str, str] = {
     "the last column holds all beyond the 99th",
     "plot.spread": "{n} {n:reply|replies}, median {middle}, 95th percentile {high}, most {most}",
     "notebook.first": "The first {n}; iterate over them, or take to_pandas(), for all.",
-    "plan.title": "{exam}, protocol {protocol}: {whole} questions",
+    "plan.title": "{exam}, protocol {protocol}: {whole} {whole:question|questions}",
     "plan.questions": "Questions",
     "plan.for_set": "{n} where only this very set counts",
     "plan.effect": "Detectable difference, points",
@@ -1960,8 +1978,8 @@ LABELS: dict[str, str] = {
     "language_name": "English",
     "asked": "{n} {n:question|questions} of {exam} were asked, protocol "
     "{protocol}, and read by {reader}.",
-    "asked_subsets": "{n} questions of {exam} in {subsets} subsets were asked, "
-    "protocol {protocol}, and read by {reader}.",
+    "asked_subsets": "{n} {n:question|questions} of {exam} in {subsets} {subsets:subset|subsets} "
+    "were asked, protocol {protocol}, and read by {reader}.",
     "meaning.above_chance": "More than guessing, which gives {chance}.",
     "meaning.below_chance": "Less than guessing, which gives {chance}: look at how "
     "replies were read.",
@@ -2039,7 +2057,7 @@ LABELS: dict[str, str] = {
     "view.prompt": "Prompt as sent",
     "view.other_prompt": "This reply answers another prompt than the one that today's data and "
     "settings give, which is shown here.",
-    "view.characters": "{n} characters",
+    "view.characters": "{n} {n:character|characters}",
     "view.facts": "About this reply",
     "view.other_runs": "The same question in other runs",
     "view.fact.finish": "Finish reason",
@@ -2071,11 +2089,13 @@ LABELS: dict[str, str] = {
     "view.keys_list": "Keys: j and k move, Enter opens, / searches, ← and → turn pages",
     "view.keys_sample": "Keys: j or → next, k or ← previous, u up to the list",
     # The words of `keju audit`.
-    "audit.title": "{exam} · protocol {protocol} · reader {reader} · {replies} replies",
+    "audit.title": "{exam} · protocol {protocol} · reader {reader} · {replies} "
+    "{replies:reply|replies}",
     "audit.range": "accuracy {own} by '{reader}'; over {n} readers {low} to {high}",
     "audit.form_range": "; over the {n} that know the protocol's form {low} to {high}",
     "audit.flagged": "{flagged} of {replies} replies ({share}) are worth a look; {decides} of "
     "them score otherwise by '{beside}'",
+    "audit.flagged_alone": "{flagged} of {replies} replies ({share}) are worth a look",
     "audit.nothing": "no reply is suspect",
     "audit.reader": "reader",
     "audit.accuracy": "accuracy",
@@ -2105,8 +2125,8 @@ LABELS: dict[str, str] = {
     "audit.recall": "recall",
     "audit.cap": "{n} {n:reply|replies} used all the tokens that were allowed",
     "audit.errata": "known to be faulty: {names}",
-    "audit.shared": "{failed} questions are failed by this run and by {runs}; the same wrong "
-    "answer is given to {same} of them",
+    "audit.shared": "{failed} {failed:question is|questions are} failed by this run and by "
+    "{runs}; the same wrong answer is given to {same} of them",
     "audit.shared_answer": "the same answer",
     "audit.known": "known erratum",
     "audit.question": "question",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from keju.errors import Notice
-from keju.messages import spoken
+from keju.messages import first_of, spoken
 from keju.report.format import Labels, count, interval, percent, share, shorten
 from keju.report.table import Cell, Column, Screen
 from keju.results.audit import Audit, ExamAudit, Finding
@@ -123,7 +123,9 @@ def _findings(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
     decides = sum(each.decides for each in exam.findings)
     values = {"flagged": count(exam.flagged), "replies": count(exam.replies), "decides": decides}
     part = percent(exam.flagged / max(1, exam.replies), 1)
-    screen.line(labels("audit.flagged", share=part, beside=exam.beside, **values), style="bold")
+    alone = exam.beside == exam.reader  # then there is no second reader to score otherwise
+    title = "audit.flagged_alone" if alone else "audit.flagged"
+    screen.line(labels(title, share=part, beside=exam.beside, **values), style="bold")
     columns = [
         Column(labels("audit.cause")),
         *(Column(labels(f"audit.{name}"), "right") for name in ("replies", "wrong", "also")),
@@ -139,7 +141,8 @@ def _findings(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
         ("audit.others", [each for each in exam.findings if not each.decides]),
     ):
         if some:
-            screen.line(labels(title), style="bold")
+            if decides:
+                screen.line(labels(title), style="bold")
             _listed(screen, some, exam, labels)
             screen.line()
 
@@ -151,7 +154,8 @@ def _listed(screen: Screen, findings: Sequence[Finding], exam: ExamAudit, labels
     for cause, own in by_cause.items():
         values = {"cause": cause, "n": count(len(own)), "explanation": _meaning(cause, labels)}
         screen.line(labels("audit.listed", **values), indent=2)
-        for each in own[:SHOWN]:
+        shown = first_of(own, SHOWN)
+        for each in shown:
             names = dict.fromkeys((exam.reader, exam.beside))
             read = " · ".join(
                 f"{name}: {_answer(each.answers.get(name), labels)}" for name in names
@@ -160,8 +164,8 @@ def _listed(screen: Screen, findings: Sequence[Finding], exam: ExamAudit, labels
             screen.line(f"{each.id} · {labels('audit.gold')} {target} · {read}", indent=4)
             screen.line(f"… {' '.join(each.end.split())[-_END:]}", indent=6, style="dim")
             screen.commands([(each.command, "")], indent=6)
-        if len(own) > SHOWN:
-            screen.line(labels("audit.more", n=count(len(own) - SHOWN)), indent=4)
+        if len(own) > len(shown):
+            screen.line(labels("audit.more", n=count(len(own) - len(shown))), indent=4)
 
 
 def _answer(value: str | None, labels: Labels) -> str:
@@ -177,14 +181,15 @@ def _shared(screen: Screen, audit: Audit, labels: Labels) -> None:
     rows: list[list[Cell]] = [
         [each.id, each.target, each.answer, each.known] for each in audit.shared_failures
     ]
+    shown = first_of(rows, SHARED)
     values = {"failed": count(audit.failed_by_all), "same": count(len(rows))}
     screen.line(labels("audit.shared", runs=", ".join(audit.beside), **values), style="bold")
     names = ("question", "gold", "shared_answer", "known")
     if rows:
         columns = [Column(labels(f"audit.{name}"), "left", fold=True) for name in names]
-        screen.table(columns, rows[:SHARED])
-    if len(rows) > SHARED:
-        screen.line(labels("audit.more", n=count(len(rows) - SHARED)), indent=2)
+        screen.table(columns, shown)
+    if len(rows) > len(shown):
+        screen.line(labels("audit.more", n=count(len(rows) - len(shown))), indent=2)
     screen.line()
 
 

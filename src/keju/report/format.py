@@ -352,6 +352,23 @@ def metric_titles(entry: Entry, labels: Labels) -> dict[str, str]:
     return groups | {shown.name: shown.title for shown in shown_metrics(entry, labels)}
 
 
+def published_titles(entry: Entry, labels: Labels) -> dict[str, str]:
+    """The means that published figures are of, by name, also those that this run has not."""
+    titles = metric_titles(entry, labels)
+    names = dict.fromkeys(name for own in entry.reference for name in own.overall)
+    return {name: titles.get(name) or labels.metric(name, "") for name in names}
+
+
+def chance_words(entry: Entry, labels: Labels) -> str:
+    """The chance level in one line; beside a published one it says which questions it is of."""
+    chance = entry.metrics.get("chance")
+    if chance is None:
+        return ""
+    beside = any(own.name == GUESSING and own.overall for own in entry.reference)
+    title = labels("chance_level_asked" if beside else "chance_level")
+    return f"{title} {percent(chance.value)}"
+
+
 def reference_name(reference: Reference, labels: Labels) -> str:
     """Whose figures were published."""
     return labels.get(f"reference.{reference.name}", reference.name)
@@ -465,7 +482,7 @@ def gold_words(entry: Entry, labels: Labels) -> str:
 def metric_notes(metric: Metric, labels: Labels) -> list[str]:
     """How a metric was measured, each in a few words."""
     notes: list[str] = []
-    if metric.method:
+    if metric.method and metric.ci95 is not None:
         method = labels.get(f"method.{metric.method}", metric.method)
         notes.append(labels("interval_method", method=method))
     if metric.clusters is not None and isinstance(metric.deff, float):

@@ -252,8 +252,7 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
         fmt.error_words(entry.errors, labels),
         *fmt.left_out_words(entry, labels),
     )
-    names = list(dict.fromkeys(name for r in entry.reference for name in r.overall))
-    titles = fmt.metric_titles(entry, labels)
+    titles = fmt.published_titles(entry, labels)
     return {
         "e": entry,
         "anchor": f"result-{number}",
@@ -271,9 +270,9 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
         "subsets": fmt.answered(entry.subsets),
         "groups": fmt.answered(entry.groups),
         "breakdowns": fmt.breakdowns(entry, labels),
-        "published_titles": [titles.get(name) or labels.metric(name, "") for name in names],
+        "published_titles": [*titles.values()],
         "published": [
-            (fmt.reference_name(r, labels), [r.overall.get(name) for name in names])
+            (fmt.reference_name(r, labels), [r.overall.get(name) for name in titles])
             for r in entry.reference
         ],
         "outcome_words": fmt.outcome_words(entry.outcomes, labels),

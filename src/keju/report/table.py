@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from keju.messages import command_lines, spoken
@@ -138,7 +139,9 @@ class Screen:
         for number, block in enumerate(_blocks(kept, self.console.width, tight=tight)):
             if number:
                 self.line()
-            self.console.print(_rich_table(block, tight=tight))
+            self.console.print(
+                _rich_table(_with_broken_keys(block, self.console.width), tight=tight)
+            )
         if left_out := [column.column.title for column in ready if column not in kept]:
             names = ", ".join(left_out)
             self.line(Labels(spoken())("table.no_room", names=names), style="dim")
@@ -204,7 +207,7 @@ def _fitting(columns: list[_Ready], width: int) -> tuple[list[_Ready], bool]:
 def _blocks(columns: Sequence[_Ready], width: int, *, tight: bool) -> list[list[_Ready]]:
     """Split the columns into blocks that fit `width`; the first column leads each block."""
     blocks = [[key] for key in columns[:1]]
-    used = least = min(columns[0].width, max(_KEY_WIDTH, width // 3)) if columns else 0
+    used = least = min(columns[0].width, max(_KEY_WIDTH, width // 2)) if columns else 0
     for column in columns[1:]:
         need = _GAP + (column.least if tight or column.column.fold else column.width)
         if used + need > width and len(blocks[-1]) > 1:
@@ -213,6 +216,33 @@ def _blocks(columns: Sequence[_Ready], width: int, *, tight: bool) -> list[list[
         blocks[-1].append(column)
         used += need
     return blocks
+
+
+# A part of a name, up to where a line may end: `demo_`, `objects_`, `runs/`.
+_PART = re.compile(r"[^_\-./\s]*[_\-./\s]?")
+
+
+def _with_broken_keys(columns: list[_Ready], width: int) -> list[_Ready]:
+    """A block whose first column has its long names broken between their parts, not inside."""
+    key, *others = columns
+    if not others or any(column.column.fold for column in columns):
+        return columns
+    room = width - sum(_GAP + column.least for column in others)
+    if key.width <= room or room < _KEY_WIDTH:
+        return columns
+    return [replace(key, cells=tuple(_broken(cell, room) for cell in key.cells)), *others]
+
+
+def _broken(name: str, room: int) -> str:
+    """A name in lines of at most `room` cells, as far as its parts allow."""
+    from rich.cells import cell_len
+
+    lines = [""]
+    for part in _PART.findall(name):
+        if lines[-1] and cell_len(lines[-1] + part.rstrip()) > room:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def _rich_table(columns: Sequence[_Ready], *, tight: bool) -> Table:

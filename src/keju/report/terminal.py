@@ -18,7 +18,7 @@ from keju.results.curve import Curve
 from keju.results.schema import NO_GOLD, Disagreement, Entry, Results
 
 _ANSWER_WIDTH = 40
-_SPARED = {"published": 4, "chance": 3, "correct": 2, "incorrect": 2}
+_SPARED = {"published": 4, "correct": 3, "incorrect": 3, "chance": 2}
 """What a narrow screen can spare, the largest first: accuracy and n tell right from wrong."""
 _INDENT = 2
 
@@ -132,7 +132,6 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
         first, others = first[:1], []
     headline = _headline(entry, fmt.named_run(results), labels) + _same(first, labels)
     screen.line(headline, style="bold green", indent=_INDENT)
-    chance = entry.metrics.get("chance")
     lines = [
         *(_metric_line(other[0], labels) + _same(other, labels) for other in others),
         fmt.gold_words(entry, labels),
@@ -143,7 +142,7 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
         fmt.spent_words(entry, labels),
         fmt.error_words(entry.errors, labels),
         *fmt.left_out_words(entry, labels),
-        "" if chance is None else f"{labels('chance_level')} {percent(chance.value)}",
+        fmt.chance_words(entry, labels),
         "" if entry.errata is None else labels("errata_note", n=count(entry.errata.n)),
     ]
     for line in filter(None, lines if fmt.answered([entry]) else ()):
@@ -200,16 +199,15 @@ def _table(screen: Screen, columns: Sequence[str | Column], rows: list[list[Cell
 
 def _published(screen: Screen, entry: Entry, labels: Labels) -> None:
     """Published figures of the whole exam: a row each, a column for each mean they are of."""
-    names = list(dict.fromkeys(name for r in entry.reference for name in r.overall))
-    titles = fmt.metric_titles(entry, labels)
+    titles = fmt.published_titles(entry, labels)
     rows: list[list[Cell]] = [
-        [fmt.reference_name(r, labels), *(percent(r.overall.get(name)) for name in names)]
+        [fmt.reference_name(r, labels), *(percent(r.overall.get(name)) for name in titles)]
         for r in entry.reference
     ]
     _table(
         screen,
-        [labels.word("published"), *(titles.get(n, n) for n in names)],
-        rows if names else [],
+        [labels.word("published"), *titles.values()],
+        rows if titles else [],
     )
 
 

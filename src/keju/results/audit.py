@@ -18,6 +18,7 @@ from keju.answers.reader import (
     LastLineReader,
     WholeReplyReader,
 )
+from keju.benchmarks import registry
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.grading import GRADED, PASS
 from keju.benchmarks.prepare import choose_readers
@@ -29,7 +30,7 @@ from keju.judges import judge_stage
 from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form
 from keju.results.metrics import accuracy_of
 from keju.results.schema import InNotebook
-from keju.results.sittings import Sitting, Source, path_of, sittings_of
+from keju.results.sittings import Sitting, Source, config_of_exam, path_of, sittings_of
 from keju.runs.run import command_name, damage_notices, open_run
 from keju.runs.sameness import changed_files, other_versions
 from keju.stats.agreement import cohens_kappa
@@ -198,6 +199,7 @@ class Audit(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
 def audit(
     run: Source,
     *,
+    datasets: str | None = None,
     readers: Sequence[str] | None = None,
     beside: Sequence[Source] = (),
     data_dir: str | None = None,
@@ -205,11 +207,13 @@ def audit(
 ) -> Audit:
     """Audit a stored run; the first of `readers` takes the place of the protocol's own.
 
+    `datasets` chooses one exam of a run that sat several, which predictions beside it then answer.
     With others `beside` it (runs, logs or predictions), the questions that all of them fail with
     the same answer are listed.
     """
     stored = open_run(path_of(run), str(runs_folder(work_dir)))
-    config = stored.config(data_dir)
+    exam = registry.get(datasets).name if datasets else None
+    config = config_of_exam(stored, exam, data_dir)
     jobs = make_jobs(config)
     for job in jobs:
         first = choose_readers(job.exam, list(readers)) if readers else job.readers[:1]
@@ -232,7 +236,8 @@ def audit(
     failed = _failures(jobs) if beside else {}
     names = {job.exam.benchmark for job in jobs}
     for source in beside:
-        failed = _failures_beside(_sittings(source, names, data_dir, work_dir), failed)
+        found = _sittings(source, names, exam, data_dir, work_dir)
+        failed = _failures_beside(found, failed)
     return Audit(
         run=stored.id,
         model=stored.manifest.model,
@@ -531,11 +536,15 @@ def _failures_beside(sittings: Iterable[Sitting], failed: Failures) -> Failures:
 
 
 def _sittings(
-    source: Source, exams: Collection[str], data_dir: str | None, work_dir: str | None
+    source: Source,
+    exams: Collection[str],
+    exam: str | None,
+    data_dir: str | None,
+    work_dir: str | None,
 ) -> list[Sitting]:
     """The sittings of a source; predictions are of the one exam that is looked at."""
     try:
-        return sittings_of(source, data_dir=data_dir, work_dir=work_dir)
+        return sittings_of(source, datasets=exam, data_dir=data_dir, work_dir=work_dir)
     except UsageError as error:
         if error.notice.code != "sitting_needs_exam" or len(exams) != 1:
             raise

@@ -29,7 +29,7 @@ from weakref import finalize
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.grading import GRADED
-from keju.config import Price
+from keju.config import Price, TaskConfig
 from keju.config.load import data_folder, runs_folder
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, StoredScores
@@ -275,9 +275,6 @@ def sittings_of_run(
 
     With `exam` those of this exam alone; UsageError if the run did not sit it.
     """
-    sat = [stored.name for stored in run.manifest.benchmarks]
-    if exam is not None and exam not in sat:
-        raise _other_exam(run.id, exam, sat)
     read = read_run(run, reader, data_dir, exam)
     return [
         replace(
@@ -343,10 +340,7 @@ def read_run(
     readers of every job: the run's own, or else this one in their place. `exam` leaves out the jobs
     of all others.
     """
-    config = run.config(data_dir)
-    if exam is not None:
-        named = [name for name in config.datasets if registry.get(name).name == exam]
-        config = config.model_copy(update={"datasets": named})
+    config = config_of_exam(run, exam, data_dir)
     jobs = make_jobs(config, detailed=True)
     if reader and any(reader not in [each.name for each in job.readers] for job in jobs):
         kept = {
@@ -372,6 +366,21 @@ def read_run(
         stage.grade(run.folder, None)
     requests.forget()
     return ReadRun(run, requests, not changed)
+
+
+def config_of_exam(run: Run, exam: str | None, data_dir: str | None = None) -> TaskConfig:
+    """The settings of a run, of one of its exams alone where it is named.
+
+    UsageError if the run did not sit it.
+    """
+    config = run.config(data_dir)
+    if exam is None:
+        return config
+    sat = [stored.name for stored in run.manifest.benchmarks]
+    if exam not in sat:
+        raise _other_exam(run.id, exam, sat)
+    named = [name for name in config.datasets if registry.get(name).name == exam]
+    return config.model_copy(update={"datasets": named})
 
 
 def _is_log(path: Path) -> bool:

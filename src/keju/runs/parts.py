@@ -26,6 +26,7 @@ from msgspec import UNSET
 
 from keju.benchmarks.samples import DigestTable, hash_digest
 from keju.errors import Notice, UsageError
+from keju.messages import first_of
 from keju.runs.journal import FILE, RECEIPT, VERDICTS, Records
 from keju.runs.manifest import FIXED_FACTS, MANIFEST, TOOLS_HASH, Manifest, StoredJudge
 from keju.runs.run import GRADES, REPORT, RESULTS, Run
@@ -141,7 +142,8 @@ def part_notices(parts: Sequence[Run], doubled: int) -> list[Notice]:
     if len(sizes) == 1 and "" not in sizes:
         there, size = {int(part) for part, _, _ in shards}, int(sizes.pop())
         if missing := [str(part) for part in range(1, size + 1) if part not in there]:
-            named = ", ".join(missing[:SHOWN]) + (", …" if len(missing) > SHOWN else "")
+            shown = first_of(missing, SHOWN)
+            named = ", ".join(shown) + (", …" if len(missing) > len(shown) else "")
             values = {"n": len(missing), "parts": size, "missing": named}
             notices.append(Notice("merge_missing", values))
     return notices + ([Notice("merge_doubled", {"n": doubled})] if doubled else [])

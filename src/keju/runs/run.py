@@ -265,10 +265,26 @@ def latest_beside(run: Run) -> Run | None:
 
 
 def new_run_id(model: str, datasets: list[str]) -> str:
-    """A name that sorts by time and says what was run."""
+    """A name that sorts by time and says what was run: ``20260101-120000-quiz-scripted``."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    words = re.sub(r"[^A-Za-z0-9._]+", "-", f"{'-'.join(datasets)}-{model}").strip("-.")
-    return f"{stamp}-{words}"[:96]
+    words = "-".join(filter(None, map(_plain_name, (*datasets, model))))
+    whole = f"{stamp}-{words}"[:_LONGEST_ID].encode()[:_LONGEST_NAME].decode(errors="ignore")
+    return whole.rstrip("-.")
+
+
+_LONGEST_ID, _LONGEST_NAME = 96, 200
+"""Characters of a run's name, and bytes: file systems take 255, and an ending may follow."""
+
+
+def _plain_name(name: str) -> str:
+    """What a file name can hold of an exam's or a model's; a place is called by its last part.
+
+    ``custom:data/quiz`` is ``custom-data-quiz``, ``.`` the name of this folder.
+    """
+    kind, colon, place = name.rpartition(":")
+    if place.startswith((".", "/", "~")):
+        place = Path(place).expanduser().resolve().name
+    return re.sub(r"[^\w.]+", "-", f"{kind}{colon}{place}").strip("-.")
 
 
 class RunFolder(NamedTuple):

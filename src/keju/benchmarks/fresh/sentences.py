@@ -14,13 +14,14 @@ ENGLISH = {
     "fresh.one_difficulty": "fresh_bbh: several difficulties are several exams: name one of them "
     "here",
     "fresh.too_few_shots": "fresh_bbh: at difficulty {difficulty} {subset} has too few questions "
-    "for n {n} and {shots} worked examples beside them",
+    "for n {n} and {shots} worked {shots:example|examples} beside them",
     "fresh.no_worked": "fresh_bbh: there are no worked examples for '{subset}' in the language "
     "'{lang}' (few_shot_num 0 does without)",
     "fresh.other_files": "{file} is there already and belongs to something else: choose another "
     "folder",
     "fresh.edited_file": "{file} was changed since Keju wrote it: choose another folder",
-    "fresh.wrote": "wrote {n} questions of {subsets} {subsets:subset|subsets} to {folder}",
+    "fresh.wrote": "wrote {n} {n:question|questions} of {subsets} {subsets:subset|subsets} to "
+    "{folder}",
     "fresh.next": "next: {command}",
 }
 CHINESE = {

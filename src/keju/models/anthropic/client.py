@@ -14,6 +14,7 @@ from keju.config import TaskConfig
 from keju.config.address import ANTHROPIC, messages_address
 from keju.config.address import AS_OF as NAMES_AS_OF
 from keju.errors import ConfigError, EndpointError, Notice, nearest
+from keju.messages import first_of
 from keju.models.anthropic.sampling import (
     AS_OF,
     NO_SAMPLING_SINCE,
@@ -241,8 +242,8 @@ class AnthropicModel(HttpModel):
             "",
             model=self.name,
             hint=Notice("did_you_mean", {"name": near}) if near else "",
-            names=", ".join(offered[:LISTED_MODELS]),
-            more=Notice("in_all", {"n": len(offered)}) if len(offered) > LISTED_MODELS else "",
+            names=", ".join(first_of(offered, LISTED_MODELS)),
+            more=Notice("in_all", {"n": len(offered)}) if len(offered) > LISTED_MODELS + 1 else "",
         )
 
     async def _offered(self) -> list[str]:

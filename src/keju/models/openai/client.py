@@ -16,6 +16,7 @@ import msgspec
 from keju.config import TaskConfig
 from keju.config.address import OPENAI, PATHS, Address, parse_address
 from keju.errors import ConfigError, EndpointError, Hint, Notice, nearest
+from keju.messages import first_of
 from keju.models.base import Model, NotReady, Redactor, fault_text, refusal
 from keju.models.labels import shows_spaces
 from keju.models.openai.wire import FEWEST_LABELS, BodyBuilder, check_extra, document_of, normalise
@@ -271,8 +272,10 @@ class OpenAIModel(HttpModel):
                 "",
                 model=name,
                 hint=Notice("did_you_mean", {"name": near}) if near else "",
-                names=", ".join(offered[:LISTED_MODELS]),
-                more=Notice("in_all", {"n": len(offered)}) if len(offered) > LISTED_MODELS else "",
+                names=", ".join(first_of(offered, LISTED_MODELS)),
+                more=Notice("in_all", {"n": len(offered)})
+                if len(offered) > LISTED_MODELS + 1
+                else "",
             )
         if offered:
             other = ANOTHER_ROUTE[sampling.form]
