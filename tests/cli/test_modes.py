@@ -77,7 +77,7 @@ def test_runs_that_do_not_fit_are_refused(keju: Keju, sit: object) -> None:
     keju("eval", "-m", "scripted", "--datasets", "demo", "-q", "--run-id", "d")
     assert "run 'd' did not sit ceval" in keju("modes", "d", "answer-only").err
     assert "no run 'absent'" in keju("modes", "absent", "d").err
-    assert " is missing; see" in keju("modes", "d").err
+    assert " is missing; for example: keju " in keju("modes", "d").err
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from keju.cli.command import command
 from keju.cli.common import Output, note, print_lines, session_output
 from keju.cli.options import EXAMS, MODEL, PACE, RUN, TOOLS
 from keju.cli.plans import evaluate_plan
-from keju.errors import Notice, UsageError, near_hint
+from keju.errors import UsageError, near_hint
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -198,6 +198,7 @@ def _rehearse(config: TaskConfig) -> dict[str, Any]:
 
 
 def _print_forecast(document: dict[str, Any]) -> None:
+    from keju.errors import Notice
     from keju.report.format import compact, count, duration, printable
     from keju.report.table import render_table
 
