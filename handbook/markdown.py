@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
-import textwrap
 from collections.abc import Iterable, Sequence
-from functools import cache
 from itertools import cycle
-from typing import Any
 
 from handbook.chinese import TEXTS
 from handbook.fields import PLAIN
+from keju.config.docs import field_docs
 from keju.messages import Language
 from keju.results.schema import LISTED, NO_GOLD
 
@@ -79,26 +75,3 @@ def _for_files(text: str) -> str:
     for name, value in {"`LISTED`": str(LISTED), "`NO_GOLD`": f"`{NO_GOLD}`"}.items():
         text = text.replace(name, value)
     return re.sub(r"\bNone\b", "null", text)
-
-
-@cache
-def field_docs(kind: type[Any]) -> dict[str, str]:
-    """The string below each field of a class, those of its parents included."""
-    docs: dict[str, str] = {}
-    for parent in reversed(kind.__mro__):
-        if parent.__module__.startswith("keju"):
-            docs |= _own_docs(parent)
-    return docs
-
-
-def _own_docs(kind: type) -> dict[str, str]:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
-    (body,) = [node.body for node in tree.body if isinstance(node, ast.ClassDef)]
-    docs = {}
-    for node, after in zip(body, [*body[1:], None], strict=True):
-        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
-            continue
-        docs[node.target.id] = ""
-        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-            docs[node.target.id] = str(after.value.value)
-    return docs

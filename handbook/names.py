@@ -8,7 +8,8 @@ from typing import Any
 
 import keju
 import keju.api
-from handbook.markdown import code, field_docs, one_line, opening, plain, table
+from handbook.markdown import code, one_line, opening, plain, table
+from keju.config.docs import field_docs
 from keju.messages import Language
 
 NAME = "reference-python"

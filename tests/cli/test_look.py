@@ -120,6 +120,19 @@ def test_list_runs(keju: Keju) -> None:
     assert row["complete"] is True
 
 
+def test_schema_says_what_every_setting_means(keju: Keju) -> None:
+    schema = keju("schema").json
+    nodes = {"TaskConfig": schema, **schema["$defs"]}
+    bare = [
+        f"{kind}.{name}"
+        for kind, node in nodes.items()
+        for name, own in node.get("properties", {}).items()
+        if not own.get("description")
+    ]
+    assert bare == []
+    assert schema["properties"]["seed"]["description"] == "The seed of whatever is drawn."
+
+
 def test_schema_holds_every_setting(keju: Keju) -> None:
     schema = keju("schema").json
     assert schema["additionalProperties"] is False

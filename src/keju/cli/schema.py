@@ -14,6 +14,8 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 def schema() -> Output:
     """Print the JSON Schema of a configuration file, each benchmark's own settings included.
 
+    Every setting has its meaning as the description, which editors show.
+
     Editors check a config file against it whose first line is
     # yaml-language-server: $schema=keju.schema.json
     """
@@ -24,13 +26,26 @@ def schema() -> Output:
 def task_schema() -> dict[str, Any]:
     """The schema of `TaskConfig`, with the settings of every benchmark under ``dataset_args``."""
     from pydantic import BaseModel
-    from pydantic.json_schema import models_json_schema
+    from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
     from keju.config import TaskConfig
+    from keju.config.docs import field_docs
+
+    class Described(GenerateJsonSchema):
+        """Says of every setting what it means: the string below its field."""
+
+        def model_schema(self, schema: Any) -> dict[str, Any]:
+            node = super().model_schema(schema)
+            for name, text in field_docs(schema["cls"]).items():
+                if text and name in node.get("properties", {}):
+                    node["properties"][name]["description"] = text
+            return node
 
     args = {benchmark.name: benchmark.Args for benchmark in all_benchmarks()}
     models: list[type[BaseModel]] = [TaskConfig, *dict.fromkeys(args.values())]
-    references, definitions = models_json_schema([(model, "validation") for model in models])
+    references, definitions = models_json_schema(
+        [(model, "validation") for model in models], schema_generator=Described
+    )
     shared = definitions["$defs"]
     own = {name: references[cls, "validation"] for name, cls in args.items()}
     task = shared.pop(references[TaskConfig, "validation"]["$ref"].rpartition("/")[2])

@@ -93,6 +93,7 @@ class Server(StrictSettings):
     cwd: str | None = None
     """Folder to start in; Keju's own by default."""
     url: str | None = None
+    """The address, for a server over HTTP."""
     headers: dict[str, str] = Field(default={}, exclude=True, repr=False)
     """Request headers for the URL; never stored."""
     headers_var: str | None = None
@@ -103,6 +104,7 @@ class Server(StrictSettings):
     workers: Count = 4
     """Servers in the pool of the scope ``worker``."""
     tools: ToolChoice = ToolChoice()
+    """Which of its tools are offered."""
     max_in_flight: Count | None = None
     """Calls at once, for each server process."""
     retry: Literal["never", "read_only", "always"] = "read_only"
@@ -111,11 +113,14 @@ class Server(StrictSettings):
     max_restarts: int = Field(default=3, ge=0, le=1000)
     """Starts after a crash, beyond which the arm is given up."""
     startup_timeout_ms: Whole = 60_000
+    """Milliseconds for the server to be ready."""
     tool_timeout_ms: Whole = 900_000
+    """Milliseconds for one call."""
     setup_command: str | None = Field(default=None, min_length=1)
     """A shell command that is run before the server is started; outside of every time limit but
     its own."""
     setup_timeout_ms: Whole = 900_000
+    """Milliseconds for `setup_command`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -214,6 +219,7 @@ class Sandbox(StrictSettings):
     unsafe: bool = False
     """Run the code without any sandbox (``--unsafe-no-sandbox``)."""
     network: Literal["none", "host"] = "none"
+    """Whether code may use the network."""
     image: str | None = Field(default=None, min_length=1)
     """The image of containers; it must be there already."""
     venv: str | None = Field(default=None, min_length=1)
@@ -236,6 +242,7 @@ class Sandbox(StrictSettings):
     cpu_seconds: Whole = 24 * 3600
     """Seconds of CPU of each process, over its whole life."""
     cell_timeout: Seconds = 300.0
+    """Seconds for one cell."""
     start_timeout: Seconds = 60.0
     """Seconds for a kernel to be ready."""
     max_kernel_restarts: int = Field(default=1, ge=0, le=1000)
@@ -284,8 +291,11 @@ class Arm(StrictSettings):
     """One way to sit the exams: with these tools, or with none."""
 
     name: Name
+    """Its name."""
     servers: list[Server] = Field(default=[])
+    """MCP servers whose tools the model may call."""
     tools: list[OwnTool] = Field(default=[])
+    """Tools of Keju's own: `python`."""
     stub_tools: bool = False
     """A placebo: the tools are listed, and every call answers that they are not available."""
 

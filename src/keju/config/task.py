@@ -89,20 +89,33 @@ class GenerationConfig(StrictSettings):
     """Sampling parameters. Temperature is 0 unless it is set here or by the protocol."""
 
     temperature: float | None = Field(default=None, ge=0)
+    """Randomness of sampling."""
     top_p: float | None = Field(default=None, gt=0, le=1)
+    """Sample from the likeliest tokens that make up this share."""
     top_k: int | None = None
+    """Sample from this many of the likeliest tokens."""
     min_p: float | None = Field(default=None, ge=0, le=1)
+    """Leave out tokens below this share of the likeliest one's probability."""
     max_tokens: Whole | None = Field(
         default=None, validation_alias=AliasChoices("max_tokens", "max_new_tokens")
     )
+    """The longest reply, in tokens; also `max_new_tokens`."""
     stop: Stops | None = Field(default=None, validation_alias=AliasChoices("stop", "stop_seqs"))
+    """Texts that end a reply; also `stop_seqs`."""
     seed: Seed | None = None
+    """The seed that the endpoint samples with."""
     presence_penalty: float | None = None
+    """As the endpoint defines it."""
     frequency_penalty: float | None = None
+    """As the endpoint defines it."""
     repetition_penalty: float | None = None
+    """As the endpoint defines it."""
     reasoning_effort: str | None = None
+    """As the endpoint defines it, such as `low`."""
     logit_bias: dict[str, float] | None = None
+    """As the endpoint defines it, by token."""
     chat_template_kwargs: dict[str, Any] | None = None
+    """Arguments of the server's chat template, such as `enable_thinking`."""
     extra_body: dict[str, Any] = Field(default={})
     """Further fields of the request body, sent as they are; none that has a setting here."""
     extra_headers: dict[str, str] = Field(default={})
@@ -249,7 +262,9 @@ class Price(StrictSettings):
     """Money for a million tokens."""
 
     input: float = Field(default=0.0, ge=0)
+    """For input tokens."""
     output: float = Field(default=0.0, ge=0)
+    """For output tokens."""
     cached: float | None = Field(default=None, ge=0)
     """Input tokens served from a cache; as `input` if not given."""
     written: float | None = Field(default=None, ge=0)
@@ -260,16 +275,22 @@ class Budget(StrictSettings):
     """Hard limits of a run; overspent only where replies in flight are dearer than all before."""
 
     requests: Whole | None = None
+    """The most requests; failed attempts count."""
     tokens: Whole | None = None
+    """The most tokens, input and output."""
     cost: Amount | None = None
+    """The most money; needs `price`."""
     seconds: Seconds | None = None
+    """The most seconds."""
 
 
 class JudgeConfig(StrictSettings):
     """A model that grades answers which no rule decides."""
 
     model: str
+    """The judge."""
     api_url: str | None = None
+    """Its endpoint; the candidate's by default."""
     api_key_var: str | None = None
     """Name of the environment variable that holds the key. Where none is said: at the candidate's
     own host the candidate's key, at OpenAI's OPENAI_API_KEY, at Anthropic's ANTHROPIC_API_KEY,
@@ -277,18 +298,27 @@ class JudgeConfig(StrictSettings):
     strategy: Literal["rule", "llm", "llm_recall"] = "llm_recall"
     """``rule`` never asks, ``llm`` asks about every answer, ``llm_recall`` about undecided ones."""
     continuous: bool = False
+    """Ask for a number in [0, 1] instead of a verdict."""
     repeats: Count = 1
+    """Verdicts on each answer; most decide."""
     second: str | None = None
     """Another judge model at the same endpoint, to measure agreement."""
     labelled: str | None = None
     """A JSONL file of graded answers that measures the judge's sensitivity and specificity."""
     eval_batch_size: Count = 8
+    """The most requests in flight at the judge's endpoint."""
     attempts: Whole = 5
+    """Attempts for one request, the first included."""
     timeout: Seconds = 120.0
+    """Seconds for one attempt."""
     give_up_after: Seconds = 600.0
+    """Seconds the judge's endpoint may stay down."""
     budget: Budget = Budget()
+    """Hard limits of the judge, apart from the run's."""
     price: Price | None = None
+    """What the judge's tokens cost."""
     generation_config: GenerationConfig = GenerationConfig()
+    """Sampling parameters."""
 
     @field_validator("api_key_var")
     @classmethod
@@ -327,7 +357,9 @@ class TaskConfig(StrictSettings):
     """Settings of a kind of model: dtype, device, n_ctx, slots, api_version, …"""
 
     datasets: Texts = Field(min_length=1)
+    """Exams: names of `keju list benchmarks`, or folders and files of your own."""
     dataset_args: dict[str, dict[str, Any]] = Field(default={})
+    """Settings by exam."""
     protocol: str | None = None
     """Protocol of all datasets that do not name their own."""
     reader: Names | None = None
@@ -342,6 +374,7 @@ class TaskConfig(StrictSettings):
     """Open no socket but the model's."""
 
     generation_config: GenerationConfig = GenerationConfig()
+    """Sampling parameters."""
     limit: int | float | None = None
     """Questions of each subset: a number of at least 1, or a share below 1."""
     total: Whole | None = None
@@ -356,9 +389,11 @@ class TaskConfig(StrictSettings):
     """One part of the questions, e.g. 3/16: every 16th of those that are chosen, from the third on.
     Runs of all parts are made one with ``keju merge``."""
     repeats: Count = 1
+    """Ask each question this many times; its repeats are averaged first."""
     rotate_options: Count = 1
     """Ask each question under this many cyclic rotations of its options."""
     seed: Seed = 42
+    """The seed of whatever is drawn."""
     order: Literal["auto", "random"] = "auto"
     """In which order the questions of a subset are asked: those with the longest replies first, as
     far as that can be foreseen, so that no slot waits for a long one in the end; or a random one.
@@ -386,8 +421,11 @@ class TaskConfig(StrictSettings):
     error_limit: Share = 0.01
     """Share of samples that may end in an error before the exit code says 4."""
     budget: Budget = Budget()
+    """Hard limits."""
     price: Price | None = None
+    """Money for a million tokens; a budget in money needs it."""
     judge: JudgeConfig | None = None
+    """A model that grades open answers."""
 
     arms: Arms = Field(default=[])
     """Ways to sit the exams side by side, each with tools of its own; none: once, without tools."""
@@ -402,7 +440,9 @@ class TaskConfig(StrictSettings):
     """Which cluster, and how many actors."""
 
     work_dir: str = "runs"
+    """Folder of the runs (or KEJU_WORK_DIR)."""
     run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+    """The name of the run; one that exists is resumed. A new one by default."""
     use_cache: str | None = None
     """A stored run (folder or id) whose replies are reused where the request is the same."""
     resume: bool = False

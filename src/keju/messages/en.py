@@ -1416,8 +1416,8 @@ LABELS: dict[str, str] = {
     "dry_run.ready": "dry run: everything is in place; {asked} {asked:request|requests} would go "
     "to {model}, at most {at_once} at once",
     "dry_run.cost": "input alone would cost about {cost}",
-    "dry_run.pace": "at the pace of run {run} ({replies} replies in {taken}) that takes about "
-    "{left}",
+    "dry_run.pace": "at the pace of run {run} ({replies} {replies:reply|replies} in {taken}) that "
+    "takes about {left}",
     # `keju completion` alone.
     "completion.paste": "To complete commands and options with the Tab key, paste one line:",
     "completion.now": "now, in this terminal",

@@ -197,6 +197,8 @@ HELP: dict[str, str] = {
     标准错误的最后几行。""",
     "command.schema": """打印配置文件的 JSON Schema，包括各门考试自己的设置。
 
+    每项设置都带有说明，编辑器会显示。
+
     配置文件第一行写上 # yaml-language-server: $schema=keju.schema.json，编辑器就会按它检查。""",
     "command.verify": """为 DATA/golden 中的每组记录评分，并与已知的得分核对。
 
