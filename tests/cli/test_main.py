@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import re
 import shlex
@@ -18,6 +19,7 @@ import pytest
 from keju import __version__
 from keju.cli import COMMANDS, common, main
 from keju.cli.command import COMMANDS as DECLARED
+from keju.cli.help import cells
 from keju.errors import Interrupted, RunIncomplete
 from tests.cli.conftest import Keju
 from tests.support.endpoint import FaultyEndpoint
@@ -287,3 +289,37 @@ def test_a_refusal_is_one_document_under_json(keju: Keju) -> None:
 def test_what_was_not_asked_for_as_json_leaves_stdout_empty(keju: Keju) -> None:
     assert keju("score", "absent").out == ""
     assert keju("score", "--", "--json").out == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_errors_are_broken_between_words_on_a_terminal(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("eval", "-m", "nonsense", "--datasets", "demo")
+    whole = keju(*words).err
+    assert whole.count("\n") == 1
+    monkeypatch.setenv("COLUMNS", "60")
+    for language in ("en", "zh"):
+        screen = Terminal()
+        monkeypatch.setattr("sys.stderr", screen)
+        assert keju(*words, "--language", language).code == 2
+        assert all(cells(line) <= 60 for line in screen.getvalue().splitlines())
+        if language == "en":
+            assert screen.getvalue().split() == whole.split()
+
+
+def test_the_command_that_resumes_a_run_can_be_pasted_from_a_terminal(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stderr", screen := Terminal())
+    demo = ("-m", "scripted", "--datasets", "demo", "--work-dir", "my runs of this week")
+    ran = keju("eval", *demo, "--run-id", "one", "--budget", "requests=3", "-q", "--no-report")
+    assert ran.code == 4
+    told = screen.getvalue().partition("resume with:\n")[2].replace("\\\n", " ")
+    assert shlex.split(told)[:2] == ["keju", "eval"]
+    assert all(len(line) <= 60 for line in screen.getvalue().splitlines())

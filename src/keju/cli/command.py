@@ -20,10 +20,9 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
-from keju.cli.common import Output, names, note, print_json
+from keju.cli.common import Output, complain, names, print_json
 from keju.cli.options import ADDRESS, MAPPING, MAPPINGS, OPTIONS, Option
 from keju.errors import UsageError, near_hint
-from keju.messages import said
 
 if TYPE_CHECKING:
     import typer
@@ -92,7 +91,7 @@ def run(command: Command, words: Sequence[str]) -> int:
     else:
         output.show()
     if output.problem:
-        note(said("error", text=output.problem))
+        complain(output.problem)
     return output.exit_code
 
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from keju.errors import ConfigError, Interrupted, KejuError, UsageError, did_you_mean
-from keju.messages import printable, said
+from keju.messages import command_lines, printable, said
 from keju.signals import stop_listening
 
 if TYPE_CHECKING:
@@ -76,6 +76,25 @@ def note(line: str) -> None:
     """Say something that is not a result, on stderr."""
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     sys.stderr.write(f"{printable(line)}\n".encode(encoding, "replace").decode(encoding))
+
+
+def complain(text: str) -> None:
+    """Say what went wrong: one line for programs, on a terminal broken between words.
+
+    The command that resumes a run has lines of its own there, as a shell takes them.
+    """
+    line = said("error", text=text)
+    if not sys.stderr.isatty():
+        note(line)
+        return
+    from keju.cli.help import terminal_width, wrap
+
+    width = terminal_width()
+    before, resume, command = line.partition(said("resume_with", command=""))
+    for part in wrap(f"{before}{resume}".rstrip(), width):
+        note(part)
+    for part in command_lines(command, width, 2) if command else ():
+        note(part)
 
 
 def session_output(finished: Finished, more: Callable[[], None] = lambda: None) -> Output:
@@ -265,7 +284,7 @@ def _complain(error: BaseException, told: KejuError, argv: list[str]) -> int:
 
         traceback.print_exception(error)
     with suppress(OSError):
-        note(said("error", text=_line(told.said)))
+        complain(_line(told.said))
         sys.stderr.flush()
     wanted = "--json" in argv[: argv.index("--") if "--" in argv else None]
     if wanted and not document_printed.is_set():

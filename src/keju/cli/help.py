@@ -93,15 +93,19 @@ def overview(commands: Sequence[Entry]) -> str:
     """What ``keju --help`` prints: a line for each command."""
     width = max(len(each.name) for each in commands) + 2
     lines = [said("help.usage", usage="keju " + said("help.command_usage")), ""]
-    lines += [*wrap(said("help.about"), _width()), ""]
+    lines += [*wrap(said("help.about"), terminal_width()), ""]
     for panel in dict.fromkeys(each.panel for each in commands):
         lines.append(helped(f"panel.{panel}", panel) + said("help.colon"))
         for each in (each for each in commands if each.panel == panel):
-            first, *more = wrap(line_of(each), max(_width() - width - 2, 12))
+            first, *more = wrap(line_of(each), max(terminal_width() - width - 2, 12))
             lines.append(f"  {each.name:<{width}}{first}")
             lines += [" " * (width + 2) + part for part in more]
         lines.append("")
-    lines += [*wrap(said("help.closing"), _width()), "", *_example_lines((TRYING, REAL_EXAM))]
+    lines += [
+        *wrap(said("help.closing"), terminal_width()),
+        "",
+        *_example_lines((TRYING, REAL_EXAM)),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -113,24 +117,24 @@ REAL_EXAM = "keju eval --model NAME --api-url http://localhost:8000/v1 --dataset
 
 def welcome() -> str:
     """What ``keju`` alone prints: what it is, and three commands that work at once."""
-    lines = [*wrap(said("help.about"), _width()), "", said("help.first"), ""]
+    lines = [*wrap(said("help.about"), terminal_width()), "", said("help.first"), ""]
     steps = ((TRYING, "trying"), (OWN_MODEL, "own_model"), (EXAMINING, "examining"))
     for example, label in steps:
         lines += _step(example, said(f"help.{label}"))
-    return "\n".join([*lines, "", *wrap(said("help.more"), _width())]) + "\n"
+    return "\n".join([*lines, "", *wrap(said("help.more"), terminal_width())]) + "\n"
 
 
 def first_exam() -> str:
     """What ``keju eval`` alone says: what it needs, in commands that work."""
-    lines = [*wrap(said("help.eval_needs"), _width()), ""]
+    lines = [*wrap(said("help.eval_needs"), terminal_width()), ""]
     steps = ((TRYING, "trying"), (OWN_MODEL, "own_model"), (REAL_EXAM, "real_exam"))
     for example, label in steps:
         lines += _step(example, said(f"help.{label}"))
-    return "\n".join([*lines, "", *wrap(said("help.eval_more"), _width()), ""])
+    return "\n".join([*lines, "", *wrap(said("help.eval_more"), terminal_width()), ""])
 
 
 def _step(example: str, text: str) -> list[str]:
-    return [*_example_lines([example]), *_indented(wrap(text, _width() - 6), 6)]
+    return [*_example_lines([example]), *_indented(wrap(text, terminal_width() - 6), 6)]
 
 
 def line_of(entry: Entry) -> str:
@@ -194,7 +198,8 @@ def paragraphs(text: str) -> list[str]:
     return [" ".join(paragraph.split()) for paragraph in paragraphs]
 
 
-def _width() -> int:
+def terminal_width() -> int:
+    """How wide a page of help, or a line of an error, may be."""
     try:
         width = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns or USUAL_WIDTH)
     except (OSError, ValueError):
@@ -210,7 +215,7 @@ def _print_page(
     stream: TextIO | None = None,
 ) -> None:
     stream = stream or sys.stdout
-    width = _width()
+    width = terminal_width()
     lines = ["", *_indented(wrap(said("help.usage", usage=usage), width - 2), 1), ""]
     for paragraph in paragraphs(text):
         lines += [*_indented(wrap(paragraph, width - 2), 1), ""]
@@ -264,4 +269,4 @@ def _pieces(entry: str, width: int) -> list[str]:
 
 def _example_lines(examples: Iterable[str], indent: int = 2) -> list[str]:
     """Commands as a shell takes them."""
-    return [line for each in examples for line in command_lines(each, _width(), indent)]
+    return [line for each in examples for line in command_lines(each, terminal_width(), indent)]
