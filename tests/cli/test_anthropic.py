@@ -315,7 +315,7 @@ def test_one_run_has_one_version_of_the_api(server: AnthropicServer, keju: Keju)
     other = ("-s", f"model_args.api_version={OLD}", "--limit", "2")
     ran = keju("eval", *words, *other)
     assert ran.code == 2
-    assert "made with another version of the API" in ran.err
+    assert "differs in the version of the API" in ran.err
 
 
 def test_arms_with_a_real_server_of_tools(
