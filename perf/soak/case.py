@@ -51,7 +51,7 @@ class Ended(NamedTuple):
         if self.code == HUNG:
             return f"it hangs: {last}"
         if self.code == INTERNAL_ERROR or "Traceback" in self.err:
-            return f"internal error: {last}"
+            return f"internal error: {self.err[self.err.find('Traceback') :].strip() or last}"
         return ""
 
 

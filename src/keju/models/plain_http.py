@@ -212,7 +212,9 @@ def _send_all(outbox: _Outbox) -> None:
     requests = outbox.copy()
     outbox.clear()
     for transport, request in requests:
-        transport.write(request)  # in one piece: each write is a call of the system
+        # One that was closed since has told its request so; the others must still be sent.
+        if not transport.is_closing():
+            transport.write(request)  # in one piece: each write is a call of the system
 
 
 class _Connection(asyncio.Protocol):

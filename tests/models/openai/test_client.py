@@ -7,7 +7,9 @@ import base64
 import shutil
 import socket
 import subprocess
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 import pytest
@@ -137,6 +139,36 @@ def test_each_request_on_a_kept_connection_has_its_own_patience(second: float | 
 
     assert asyncio.run(work()) == ("no reply within 0.4 s" if second is None else "ok")
     assert connections == 1
+
+
+def test_a_server_that_hangs_up_at_once() -> None:
+    """Every request fails in words; a loop that met an exception would leave the next unsent."""
+    uvloop = pytest.importorskip("uvloop", reason="its transports refuse to write once closed")
+    met: list[dict[str, Any]] = []
+
+    def hang_up(listener: socket.socket) -> None:
+        with suppress(OSError):  # until the listener is closed
+            while True:
+                listener.accept()[0].close()
+
+    async def work(url: str) -> list[Any]:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: met.append(context))
+        transport = Transport()
+        failed: list[Any] = []
+        for _ in range(30):
+            failed += await asyncio.gather(transport.get(url, 10), return_exceptions=True)
+        await transport.close()
+        return failed
+
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        Thread(target=hang_up, args=(listener,), daemon=True).start()
+        failed = runner.run(work(f"http://127.0.0.1:{listener.getsockname()[1]}/"))
+        listener.shutdown(socket.SHUT_RDWR)
+    assert {type(each) for each in failed} == {TransportError}
+    assert not met
 
 
 def test_hundreds_in_flight_reuse_their_connections() -> None:
