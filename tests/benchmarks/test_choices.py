@@ -82,7 +82,7 @@ def test_what_is_no_permutation_is_refused() -> None:
 @pytest.mark.parametrize(
     ("choices", "target", "message"),
     [
-        (["only"], "A", "f, row 1: 1 options"),
+        (["only"], "A", "f, row 1: 1 option;"),
         (["x"] * 27, "A", "27 options"),
         (["x", "y"], "C", "the answer 'C' is none of the labels A to B"),
         (["x", "y"], "AB", "'AB'"),

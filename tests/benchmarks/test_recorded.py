@@ -20,7 +20,7 @@ OPTIONS = list(SAMPLE.choices)
     [
         ({"choices": "xy"}, "'choices' should be a list of texts"),
         ({"choices": ["x", 1]}, "'choices' should be a list of texts"),
-        ({"choices": ["x"]}, "'choices': 1 options"),
+        ({"choices": ["x"]}, "'choices': 1 option;"),
         ({"answer": "Q"}, "'answer' is 'Q', which is no label of ABC"),
         ({"answer": 1}, "'answer' is 1, which is no label of ABC"),
         ({"target": "AB"}, "'target' is 'AB'"),

@@ -332,7 +332,7 @@ def test_r_that_is_not_there_is_refused_before_anything_is_asked(
 def test_few_episodes_share_the_whole_memory(env: Keju, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available", lambda: 10 * memory.GIB)
     ran = sit(env, max_episodes=2)
-    assert "2 of 3 examples x 1 rollouts = 2 episodes, at most 2 at once" in ran.err
+    assert "2 of 3 examples x 1 rollout = 2 episodes, at most 2 at once" in ran.err
     manifest = json.loads(Path(ran.json["folder"], "manifest.json").read_text())
     (arm,) = manifest["arms"].values()
     sandbox = arm["sources"]["sandbox"]

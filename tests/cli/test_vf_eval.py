@@ -87,7 +87,7 @@ def test_effective_numbers_are_shown(env: Keju, endpoint: FaultyEndpoint) -> Non
 
 def test_max_episodes_takes_the_place_of_the_default_number(env: Keju) -> None:
     ran = env("vf-eval", "bixbench", "-a", '{"max_episodes": 1}', "-r", "1")
-    assert "1 of 3 examples x 1 rollouts = 1 requests" in ran.err
+    assert "1 of 3 examples x 1 rollout = 1 request," in ran.err
 
 
 def test_json_is_one_document(env: Keju) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from keju.cli.command import command
 from keju.cli.common import Output, note, print_lines, session_output
 from keju.errors import ConfigError, EndpointError
+from keju.messages import said
 
 if TYPE_CHECKING:
     from keju.config import DatasetArgs, TaskConfig
@@ -66,13 +67,19 @@ def vf_eval(
     # The defaults of vf-eval are small, so what is about to be asked is shown.
     asked = len(job.exam.samples)
     total = sum(subset.population or len(subset) for subset in job.exam.subsets)
-    of = f" of {total}" if total > asked else ""
     what, at_once = "requests", min(config.at_once, job.units)
     if job.exam.notebook is not None:
         what, at_once = "episodes", shares(config.sandbox.memory, at_once, available())[1]
     note(
-        f"{job.exam.benchmark}: {asked}{of} examples x {config.repeats} rollouts = "
-        f"{job.units} {what}, at most {at_once} at once"
+        said(
+            f"vf_eval.{what}",
+            exam=job.exam.benchmark,
+            asked=asked,
+            total=max(asked, total),
+            rollouts=config.repeats,
+            n=job.units,
+            at_once=at_once,
+        )
     )
     try:
         finished = run_exams(config, display=make_display(sys.stderr))

@@ -1342,6 +1342,10 @@ LABELS: dict[str, str] = {
     "live.waiting": "waiting: {why}",
     "resume_with": "; resume with: {command}",
     "wrote": "wrote {file}",
+    "vf_eval.requests": "{exam}: {asked} of {total} examples x {rollouts} "
+    "{rollouts:rollout|rollouts} = {n} {n:request|requests}, at most {at_once} at once",
+    "vf_eval.episodes": "{exam}: {asked} of {total} examples x {rollouts} "
+    "{rollouts:rollout|rollouts} = {n} {n:episode|episodes}, at most {at_once} at once",
     "next": "next:",
     "next.folder": "run folder: {folder}",
     "next.plan_folder": "plan folder: {folder}",

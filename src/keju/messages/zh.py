@@ -1177,6 +1177,10 @@ LABELS: dict[str, str] = {
     "live.waiting": "等待：{why}",
     "resume_with": "；继续运行：{command}",
     "wrote": "已写入 {file}",
+    "vf_eval.requests": "{exam}：{total} 题中的 {asked} 题 × {rollouts} 次 = {n} 个请求，"
+    "同时最多 {at_once} 个",
+    "vf_eval.episodes": "{exam}：{total} 题中的 {asked} 题 × {rollouts} 次 = {n} 个回合，"
+    "同时最多 {at_once} 个",
     "next": "接下来可以：",
     "next.folder": "运行目录：{folder}",
     "next.plan_folder": "计划文件夹：{folder}",

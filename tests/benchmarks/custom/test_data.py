@@ -106,7 +106,7 @@ BAD: dict[str, tuple[str, str | bytes, str]] = {
     "two right": ("q.jsonl", row(choices=["x", "x"], answer="x"), "the text of several options"),
     "letter or text": ("q.jsonl", row(choices=["B", "A"], answer="A"), "a letter and the text of"),
     "many answers": ("q.jsonl", row(choices=["x", "y"], answer=["A", "B"]), "several answers"),
-    "one option": ("q.jsonl", row(choices=["x"], answer="A"), "1 options; between 2 and 26"),
+    "one option": ("q.jsonl", row(choices=["x"], answer="A"), "1 option; between 2 and 26"),
     "too many": ("q.jsonl", row(choices=[f"o{i}" for i in range(27)]), "27 options"),
     "empty option": ("q.jsonl", row(choices=["x", " "], answer="A"), "option 2 is empty"),
     "options text": ("q.jsonl", row(choices="x|y", answer="A"), "'choices' should be a list"),

@@ -74,7 +74,7 @@ def test_a_category_without_rows_is_an_error(prepare: Prepare) -> None:
     ("change", "message"),
     [
         ({"answer": "D"}, "row 1: the answer 'D' is none of the labels A to C"),
-        ({"options": ["x"]}, "row 1: 1 options"),
+        ({"options": ["x"]}, "row 1: 1 option;"),
         ({"answer": ""}, "row 1: the answer is empty"),
         ({"question": " "}, "row 1: the question is empty"),
         ({"options": "x,y"}, "'options' should be list and is str"),
