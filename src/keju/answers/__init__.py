@@ -13,6 +13,7 @@
 | labels of options | `labels` |
 | options by their text, in any spelling, and by value | `options` |
 | options in other words, in part or copied badly | `copies` |
+| lists of options around an answer | `repeats` |
 | numbers: how they are written, what makes one part of something else | `numbers` |
 | another kind of answer, or how a kind is read and compared | `kinds` |
 | a reply that begins or ends with a mere answer, or with the prompt's own cues | `edges` |

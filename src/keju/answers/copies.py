@@ -77,6 +77,12 @@ LEAST_COPIED = 0.75
 """The share of words in common from which on a text is a bad copy of an option."""
 
 
+TELLING = 6
+"""Different words from which on a part of one option alone is meant for it."""
+# The ending of the plural.
+_STEM = re.compile(r"(?<=\w{3})s\b")
+
+
 def nearly_option(text: str, choices: Sequence[str]) -> str | None:
     """The one option that an announced text is a part of, or a copy of with a few wrong words.
 
@@ -93,8 +99,11 @@ def nearly_option(text: str, choices: Sequence[str]) -> str | None:
     options = _words_of(tuple(choices))
     words = frozenset(_WORDS.findall(said))
     holding = [i for i, option in enumerate(plain) if said in option and words <= options[i]]
-    if len(holding) == 1 and 3 * len(said) > len(plain[holding[0]]):
+    if len(holding) == 1 and (3 * len(said) > len(plain[holding[0]]) or len(words) >= TELLING):
         return chr(ord("A") + holding[0])
+    stems = [_STEM.sub("", option) for option in plain]
+    if len(words) >= TELLING and stems.count(stem := _STEM.sub("", said)) == 1:
+        return chr(ord("A") + stems.index(stem))  # `the bees win their games` for `their game`
     if len(words) < 3 or _DIGIT.search(said):
         return None
     shares = [_in_common(words, option) for option in options]
@@ -129,3 +138,73 @@ def resembles(text: str, choices: Sequence[str]) -> bool:
 def _pairs(text: str) -> set[str]:
     """The pairs of characters that stand side by side."""
     return set(map(str.__add__, text, text[1:]))
+
+
+# `refers to "the writer`, `The antecedent of the pronoun is "The writer`: whom a pronoun means.
+_REFERS = re.compile(
+    r"\b(?:refers? (?:back )?to|antecedent\b[^.\n]{0,90}? is)\s+[\"“']?"
+    r"(the [a-z]+)(?: ([a-z]+))?\b",
+    re.IGNORECASE,
+)
+
+
+def referred_to(text: str, choices: Sequence[str]) -> str | None:
+    """The option that alone speaks of the one to whom a reply says that a pronoun refers.
+
+    ``The antecedent is "The writer."`` is meant for ``The writer focuses on code``.
+    """
+    found: set[int] = set()
+    if "refer" not in text and "antecedent" not in text:
+        return None
+    for match in _REFERS.finditer(text):
+        for noun in (f"{match[1]} {match[2]}", match[1]):
+            named = [
+                index
+                for index, option in enumerate(option_texts(tuple(choices)).plain)
+                if f" {noun.lower()} " in f" {option} ".replace("'s ", " ").replace("’s ", " ")
+            ]
+            if len(named) == 1:
+                found.add(named[0])
+                break
+    return chr(ord("A") + found.pop()) if len(found) == 1 else None
+
+
+# `is known as____`, `draws a`: what ends a question that an option completes.
+_BLANK = re.compile(r"[\s_.。:：]*+\Z")
+# What may stand between such a question and the option: ` a `, `: "`, ` [`.
+_BEFORE_OPTION = re.compile(r"[ \t_:：*\"'“]*+(?:(?:an?|the) )?", re.IGNORECASE)
+_COMPLETED_BY_LABEL = re.compile(r"[(\[]([A-Z])[)\]]")
+_TAIL, _LEAST_TAIL = 28, 8
+
+
+def completed(text: str, question: str, choices: Sequence[str]) -> str | None:
+    """The one option with which a reply completes the question's own last words.
+
+    ``The response is known as separation anxiety`` answers ``… The response is known as``.
+    """
+    stem = question.partition("\nOptions:")[0]
+    tail = stem[: _BLANK.search(stem).start()][-_TAIL:]  # type: ignore[union-attr]
+    if len(tail) < _LEAST_TAIL or tail.endswith(("?", "？")):
+        return None
+    plain = option_texts(tuple(choices)).plain
+    found = set()
+    at = text.find(tail)
+    while at >= 0:
+        at += len(tail)
+        gap = _BEFORE_OPTION.match(text, at)
+        begin = gap.end() if gap else at
+        said = text[begin : begin + LONGEST_SPELT].casefold()
+        if label := _COMPLETED_BY_LABEL.match(text, begin):
+            found.add(ord(label[1]) - ord("A"))
+        fits = [
+            (len(option), index)
+            for index, option in enumerate(plain)
+            if option
+            and said.startswith(option)
+            and not said[len(option) : len(option) + 1].isalnum()
+        ]
+        if fits:
+            found.add(max(fits)[1])
+        at = text.find(tail, at)
+    index = found.pop() if len(found) == 1 else len(choices)
+    return chr(ord("A") + index) if index < len(choices) else None

@@ -9,10 +9,12 @@ imagined next task, a list of other tasks' answers. Position alone cannot tell t
 text between two answers decides (`decide`):
 
 1. a word of correction makes the later one count (``Wait``, ``I made a mistake``, ``更正``), and
-   so do a later ``final answer`` and the protocol's own marker after another wording;
+   so do a later ``final answer``, the protocol's own marker after another wording, and an answer
+   with which the reply ends after new reasoning;
 2. of several answers in one line the last ends the reasoning, unless they answer the parts of a
    question, ``(a) … (b) …``, or merely stand side by side: then none of them is the answer;
-3. otherwise the first answer ends the reasoning of this question, and what follows is run-on.
+3. a loop that goes on to other answers leaves none, unless the first was given twice before;
+4. otherwise the first answer ends the reasoning of this question, and what follows is run-on.
 """
 
 from __future__ import annotations
@@ -266,7 +268,7 @@ _REACH = 1500
 # Anywhere between two answers: `Wait`, `let me double-check`, `I made a mistake`, `that is not
 # right`, `on second thought`, `my revised answer`; `更正`, `不对`, `重新`, `再想想`.
 CORRECTION = re.compile(
-    r"\b(?:wait|hm{2,}|oops|correction|scratch that|typo|apolog\w{2,6}|sorry|misread"
+    r"\b(?:(?<!-)wait|hm{2,}|oops|correction|scratch that|typo|apolog\w{2,6}|sorry|misread"
     r"|mistaken(?:ly)?"
     r"|on (?:second thoughts?|(?:further|closer|more careful)? ?(?:reflection|inspection|review"
     r"|examination))"
@@ -278,7 +280,7 @@ CORRECTION = re.compile(
     r" (?:final )?(?:answer|choice)|(?:corrected|revised|updated|new) (?:final )?answer"
     r"|instead of (?:\(?[A-Z]\)?|my))\b"
     r"|\bhold on\b|\btake that back\b|\bI['’]d rather\b"
-    r"|(?:\A|[.!?…\n*_>]\s{0,3})(?:but |oh,? |well,? )?(?:actually\b|no\b\s?[,.:;!—–-])"
+    r"|(?:\A|[.!?…\n*_>]\s{0,3})(?:but |oh,? |well,? )?(?:actually\b|no\b\s?(?:[,.:;!—–]|-(?!\w)))"
     r"|其实|哦不|回头检查|弄混|反思|复核|复查|核对一|判断有误|想错"
     r"|等等|等一下|不对[,，。!！]|更正|修正|纠正|重新|再(?:想|看|检查|分析|确认)|我(?:刚才"
     r"|之前)?(?:算|看|弄|搞|写)?错"
@@ -324,6 +326,8 @@ _FINAL = re.compile(
     r"|最终[^\n。]{0,4}\Z|(?:综上|总之|结论)[^\n。]{0,8}[。,，]?\s{0,2}\Z",
     re.IGNORECASE,
 )
+# `所以选择`: a conclusion, before a loop of `选择`.
+_SO = re.compile(r"所以|因此|综上|故")
 _BEFORE = 60
 """Characters before a marker that belong to it."""
 
@@ -341,7 +345,7 @@ _NUMBERED = re.compile(r"[.)\n] ?\(?[2-9][.)、] ?[^\n]{0,12}\Z")
 # ` or, if activities count, `; `或者`: the next answer is offered beside the last.
 _OR = re.compile(r"[\s$})*,.](?:or|alternatively)\b[^.;\n。]*\Z|或[^。\n]*\Z", re.IGNORECASE)
 # `____`, `?`, `\nA. `: between two answers another question stands, with its options.
-_ANOTHER_TASK = re.compile(r"_{2,}|[?？]|\n[(\[]?A[)\].、]")
+_ANOTHER_TASK = re.compile(r"_{2,}|[?？]|\n[(\[]?A[)\].、][ \t]*+[^\s]")
 _SIDE_BY_SIDE = 40
 """Two answers in a line with no more than this between them have no reasoning between them."""
 
@@ -361,6 +365,8 @@ def decide(text: str, stated: Sequence[Stated]) -> Decision:
         )
         if chosen.statement.value is None and not undecided and later.statement.value:
             relation = "corrected"  # one of two answers, or none that is possible, and then one
+        if relation == "beside" and _is_settled(stated):
+            relation = "run-on"
         if relation == "beside":
             chosen, undecided = chosen._replace(statement=AMBIGUOUS), True
             other = other or later
@@ -377,6 +383,18 @@ def decide(text: str, stated: Sequence[Stated]) -> Decision:
     if said == chosen.statement.value:
         return Decision(chosen)
     return Decision(chosen, said, by_order and chosen.statement.value is not None)
+
+
+def _is_settled(stated: Sequence[Stated]) -> bool:
+    """Whether the first answer is given twice before a loop goes on to others: C, C, D, A.
+
+    Not C, C, D, C, D, where the loop never leaves the two.
+    """
+    values = [each.statement for each in stated]
+    if len(values) < 3 or values[0] != values[1]:
+        return False
+    others = [value for value in values if value != values[0]]
+    return len(set(others)) > 1 or len(others) == 1
 
 
 def relation_of(
@@ -407,9 +425,25 @@ def relation_of(
         return "beside" if side_by_side else "corrected"
     if _FINAL.search(text[max(0, end - _BEFORE) : end]) and not _FINAL.search(before):
         return "corrected"
+    if _SO.match(text, chosen.start) and not _SO.match(text, end):
+        return "run-on"
+    if _reasons_anew(text, between, later):
+        return "corrected"
     if later.strict != chosen.strict:
         return "corrected" if later.strict else "run-on"
     return "beside" if _says_nothing_new(text, chosen, between) else "run-on"
+
+
+_REASONS = 200
+"""Characters between two answers that are reasoning."""
+
+
+def _reasons_anew(text: str, between: str, later: Stated) -> bool:
+    """Whether a reply reasons on about the same question and then ends with another answer."""
+    if len(between) < _REASONS or _ANOTHER_TASK.search(between):
+        return False
+    rest = text[later.end :].strip()
+    return len(rest) <= _SIDE_BY_SIDE and "\n" not in rest
 
 
 def _says_nothing_new(text: str, chosen: Stated, between: str) -> bool:
@@ -417,6 +451,12 @@ def _says_nothing_new(text: str, chosen: Stated, between: str) -> bool:
     if _NUMBERED.search("." + between):
         return False
     words = between.partition("\n")[2].strip(" \n*_.:)(")
+    if (
+        words.lower() in HARMLESS
+        and chosen.start > _REASONS
+        and "\n" not in text[: chosen.start - 8]
+    ):
+        return False  # one stretch of reasoning ends with the first
     return len(words) <= _SIDE_BY_SIDE // 2 or words[-_SIDE_BY_SIDE:] in text[: chosen.start]
 
 

@@ -16,6 +16,7 @@ from keju.answers.decision import HARMLESS, Stated, correction_in
 from keju.answers.endings import BRIEF, clauses
 from keju.answers.kinds import Kind
 from keju.answers.options import echoes_options, is_longer, is_other_prose, option_by_text
+from keju.answers.repeats import option_before_list
 from keju.answers.segments import (
     DRESSING,
     Statement,
@@ -34,7 +35,7 @@ _TRAILING = re.compile(r"(?:\s*\n[ \t]*[AQ]:)++\s*\Z")
 # `(C) 10/30/2019`, `D: red`: a first line of a label (1) and a text (2).
 _LABEL_AND_TEXT = re.compile(r"\s*+[(\[]?([A-Z])[)\].:、]{1,2}\s*+([^\n]++)")
 # `\n(B) `, `\nB: `: the next line has a label too.
-_LABELLED = re.compile(r"\s*+[(\[]?[A-Z][)\].:、]")
+_LABELLED = re.compile(r"\s*+[(\[]?([A-Z])[)\].:、]")
 
 
 def without_cues(text: str, kind: Kind, sample: Sample) -> str:
@@ -70,14 +71,17 @@ def as_named(text: str, sample: Sample) -> Sample:
     After ``(C) 10/30/2019``, where that is the text of (D), the date means (C): the label counts.
     """
     line = _LABEL_AND_TEXT.match(text)
-    if line is None or line[1] not in sample.labels or _LABELLED.match(text, line.end()):
+    if line is None or line[1] not in sample.labels:
         return sample
+    following = _LABELLED.match(text, line.end())
+    if following and following[1] != line[1]:
+        return sample  # a list
     own, said = sample.labels.index(line[1]), line[2].strip()
     other = option_by_text(said, sample.choices)
     if other is None or other == line[1]:
         return sample
     choices = list(sample.choices)
-    choices[own], choices[sample.labels.index(other)] = said, ""
+    choices[own], choices[sample.labels.index(other)] = said, "\0"
     return msgspec.structs.replace(sample, choices=tuple(choices))
 
 
@@ -132,6 +136,10 @@ def leading_answer(
 
     It gives way to one that is announced right after it: ``C) 1600\\n\\nThe answer is D) 1650``.
     """
+    if sample.choices and (label := option_before_list(text, sample)):
+        if marked and marked[0].statement.value != label:
+            return None
+        return Stated(Statement(label), 0, 0, True)
     start = _NUMBERED.match(text)
     begin = start.end() if start else 0
     end = text.find("\n", begin)
@@ -143,6 +151,10 @@ def leading_answer(
     if len(line) > BARE and not LABELLED.match(line):
         return None
     value = None if line.startswith("```") else kind.whole(line, sample)
+    if marked and (said := LABELLED.match(line)) and said[1] == marked[0].statement.value:
+        between = text[end : marked[0].start].strip()
+        if sample.choices and (len(between) <= 6 or between.lower() in HARMLESS):
+            return Stated(marked[0].statement, 0, 0, True)  # `D: two`, and then `选择D: two`
     if value is None:
         return None
     is_item = not (start and start[0].strip())

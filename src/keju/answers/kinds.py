@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from keju.answers.copies import nearly_option, resembles
+from keju.answers.copies import completed, nearly_option, referred_to, resembles
 from keju.answers.decision import FINAL, LINK, counts_as_second, strength_of
 from keju.answers.endings import (
     BRIEF,
@@ -143,16 +143,21 @@ class Choice(Kind):
         if named := option_explained(text, sample.choices):
             return named
         lines = {line.strip(" :") for line in text.split("\n")} - {""}
-        if len(lines) == 1 and ". " not in (line := lines.pop()):
+        is_line = len(lines) == 1
+        if is_line and ". " not in (line := lines.pop()):
             return nearly_option(line, sample.choices)  # copied badly, perhaps again and again
-        head = _HEAD.match(text)
+        head = _HEAD.match(text) or (_HEAD_OF_LINE.match(text) if is_line else None)
         if head is None or head[1] not in sample.labels or _REMARKS.match(text, head.end()):
             return None
         others = {each[1] for each in _ANY_LABEL.finditer(text, head.end())}
         return head[1] if others <= {head[1]} else None
 
     def plainly(self, text: str, sample: Sample) -> Statement:
-        return plainly_stated(text, sample)
+        statement = plainly_stated(text, sample)
+        if statement != NO_LABEL:
+            return statement
+        label = completed(text, sample.text, sample.choices) or referred_to(text, sample.choices)
+        return Statement(label) if label else NO_LABEL
 
 
 _IN_BRACKETS = {
@@ -171,6 +176,8 @@ _WITH_REASON = re.compile(
 _AN_OPTION = re.compile(r"[(\[]?([A-Z])([)\].、])\s*+(\S.*)", re.DOTALL)
 # `D) `, `(D) `: a reply that begins with an option.
 _HEAD = re.compile(r"\s*+[*_]{0,2}[(\[]?([A-Z])[)\]][*_]{0,2}[ \t]++(?=\S)")
+# `G. `: of a reply of one line; `A. ` and `I. ` may begin a name.
+_HEAD_OF_LINE = re.compile(r"\s*+([B-HJ-Z])\.[ \t]++(?=\S)")
 # What is said of an option, not by it: ` is wrong`.
 _REMARKS = re.compile(
     r"(?:is|are|was|were|can|cannot|could|would|does|did|has|have|might|may|seems|looks|says|fails"
@@ -343,7 +350,7 @@ _IN_EXPRESSION = re.compile(
 # `. `, `, `, ` — `: what sets a leading verdict off from its reasons.
 _SET_OFF = re.compile(r"[*_\"'”’]{0,3}(?:[.,;:!。，：]|\s[-–—]|\s(?:because|since|as)\b)")
 # ` because it`: the reason of a verdict in a sentence.
-_REASON = re.compile(r",? (?:because|since)\b", re.IGNORECASE)
+_REASON = re.compile(r",? (?:because|since)\b|, as\b", re.IGNORECASE)
 # ` longer`: the word after `no`.
 _NEXT_WORD = re.compile(r"\s+([A-Za-z’']+)")
 _AFTER_NO = frozenset({
@@ -396,6 +403,8 @@ class Verdict(Kind):
         if value := self._values.get(segment.removesuffix(".").lower()):  # the usual case, at once
             return Statement(value)
         bare = without_lead(clean_segment(segment))
+        if bare[:3] == "1. ":
+            bare = bare[3:]
         if self.equations and "=" in bare:
             bare = bare.rpartition("=")[2].lstrip(DRESSING)
         if bare[:1] in ("(", "[", "{"):

@@ -50,6 +50,9 @@ _WIDE = {
 _BOXED_LETTER = re.compile(
     r"\\boxed ?\{ ?(?:\\(?:text|textbf|mathrm|mathbf) ?\{ ?)?\(?([A-Za-z])\)? ?\}? ?\}"
 )
+# `'C' (200 MPa)`, `"B"`: a label in quotes before more.
+_QUOTED_LETTER = re.compile(r"[\"'“‘]([A-Z])[.)]?[\"'”’](?![A-Za-z])")
+_QUOTES = ('"', "'", "“", "‘")
 # `clearly the correct option is: `, `either `, and `that ` before a bracket: what may stand before
 # a label; not `a decrease`.
 _LEAD_IN = (
@@ -138,6 +141,8 @@ def read_label(
     normal = segment if segment.isascii() else segment.translate(_WIDE)
     if "\\boxed" in normal:
         normal = _BOXED_LETTER.sub(r"(\1)", normal)
+    if normal[:1] in _QUOTES and (quoted := _QUOTED_LETTER.match(normal)):
+        normal = f"({quoted[1]}){normal[quoted.end() :]}"
     bare = clean_segment(normal)
     if len(bare) == 1 and bare.upper() in labels:
         return _label(bare, segment, choices)
@@ -266,7 +271,21 @@ def bare_label(line: str, labels: str, choices: tuple[str, ...] = ()) -> str | N
             index = labels.index(label)
             if index < len(choices) and option_by_text(match[2], (choices[index],)):
                 return label
+            if _begins_option(match[2], index, choices):
+                return label
     return option_by_text(line, choices, labels)
+
+
+_PARTS = frozenset("\u3000 ，、；,;")
+"""What separates the parts of a Chinese option."""
+
+
+def _begins_option(said: str, index: int, choices: Sequence[str]) -> bool:
+    """Whether a text is the first part of an option: ``内质网`` of ``内质网、蛋白质``."""
+    own = choices[index].strip() if index < len(choices) else ""
+    if len(said) < 2 or own.isascii() or not own.startswith(said):
+        return False
+    return own[len(said) : len(said) + 1] in _PARTS
 
 
 def _label(letter: str, segment: str, choices: Sequence[str]) -> Statement:

@@ -173,6 +173,10 @@ _ONE_WORD = re.compile(
 )
 
 
+# `so that is option 2`: an option of another list.
+_NUMBERED = re.compile(r"\b(?:option|choice) #?\d")
+
+
 class _Named(NamedTuple):
     """What a sentence says of options."""
 
@@ -190,7 +194,7 @@ def _named(sentence: str, sample: Sample) -> _Named:
     found = mentions(sentence, sample)
     if not found or supposes(sentence, sample):
         return _Named()
-    if _ONE_WORD.fullmatch(sentence):
+    if _ONE_WORD.fullmatch(sentence) or _NUMBERED.search(sentence):
         return _Named(is_open=True)
     if (mine := _IS_MY_ANSWER.search(sentence)) is not None:
         sentence = sentence[: mine.start()]

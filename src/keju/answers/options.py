@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from keju.answers.numbers import plain_numerals
+from keju.answers.numbers import NUMBER_WORDS, plain_numerals
 from keju.answers.segments import clean_segment
 
 
@@ -129,9 +129,18 @@ def spoken(text: str) -> str:
 
 def spelling(text: str) -> str:
     """What is spoken, without blanks, dressing and articles."""
-    return (
-        _BEFORE_VALUE.sub("", spoken(text.strip(" .。")), count=1).translate(_NOTHING).rstrip(".")
-    )
+    said = _BEFORE_VALUE.sub("", spoken(text.strip(" .。")), count=1).translate(_NOTHING)
+    if "/" in said:
+        said = _DATE.sub(_short_date, said)
+    return said.rstrip(".")
+
+
+# `08/3/1997`: a date; without the zeros it is `8/3/1997`.
+_DATE = re.compile(r"(?<![\d/])0?(\d{1,2})/0?(\d{1,2})/(\d{4})(?![\d/])")
+
+
+def _short_date(date: re.Match[str]) -> str:
+    return f"{date[1]}/{date[2]}/{date[3]}"
 
 
 @lru_cache(maxsize=1024)
@@ -221,7 +230,8 @@ def _quantity(text: str) -> tuple[Fraction, str] | None:
     """The value and the unit of a spelt text that is a quantity: ``50%`` is one half."""
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        return None
+        word = NUMBER_WORDS.get(text.casefold())
+        return None if word is None else (Fraction(word), "")
     try:
         value = Fraction(match[1].replace(",", "")) / Fraction(match[2] or 1)
     except (ValueError, ZeroDivisionError):
@@ -288,6 +298,8 @@ def without_half_option(text: str, choices: Sequence[str], *, labelled: bool = F
         return text
     label = _LABEL.match(text, begin) if labelled else None
     half = plain_text(text[label.end() if label else begin :])
+    if label and (own := own_text(text[label.start() :].lstrip("([ ")[0], choices)):
+        return text[:begin].rstrip() if own.startswith(half) and own != half else text
     is_half = len(half) >= LEAST_PART and sum(
         option.startswith(half) and option != half for option in option_texts(tuple(choices)).plain
     )

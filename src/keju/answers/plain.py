@@ -35,8 +35,12 @@ _BEGINNING = re.compile(r"[.\n。;]\s?")
 # The `not ` of `I have not double-checked`.
 _NEVER_DONE = re.compile(r"(?:\bnot|n[’']t|没有?|未) ?\Z")
 _LETTER = re.compile(r"[A-J](?![A-Za-z0-9])")
-# `'ANSWER: [LETTER]', where [LETTER] is one of A, B.`: the form that was asked for.
-_FORM = re.compile(r"[^.。\n]*+\[LETTER\][^.。\n]*+[.。]?")
+# `'ANSWER: [LETTER]', where [LETTER] is one of A, B.`, `The last line should be of the following
+# format: 'one'`: the form that was asked for.
+_FORM = re.compile(
+    r"[^.。\n]*+\[LETTER\][^.。\n]*+[.。]?"
+    r"|[^.。\n]*? of the following format: ?['\"][^'\"\n]*+['\"]?"
+)
 # `A. A.D.A`: nothing but labels.
 _ONLY_LABELS = re.compile(r"\s*+(?:[A-Z][.,;:)\s]++)*+[A-Z]?[.,;:)\s]*+")
 
@@ -163,7 +167,8 @@ def plainly_stated(text: str, sample: Sample) -> Statement:
         return NO_LABEL  # a row that lost its options: whatever is named may be another
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text) and len(set(_LETTER.findall(text))) > 1:
         return NO_LABEL
-    text = without_stub(_FORM.sub("", text) if "[LETTER]" in text else text)
+    has_form = "[LETTER]" in text or "following format:" in text
+    text = without_stub(_FORM.sub("", text) if has_form else text)
     if text[-2:-1] in ("(", "[") and text[-1:].isupper():  # a label that broke off says nothing
         text = text[:-2].rstrip()
     if not _ENDED.search(text[-8:].rstrip()):

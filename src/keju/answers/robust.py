@@ -33,6 +33,7 @@ from keju.answers.endings import has_chinese
 from keju.answers.kinds import Choice, Kind
 from keju.answers.options import echoes_options, flatten_options, without_half_option
 from keju.answers.reader import Reader
+from keju.answers.repeats import option_after_list, without_half_character
 from keju.answers.segments import (
     AMBIGUOUS,
     INVALID_LABEL,
@@ -73,7 +74,7 @@ class RobustReader(Reader):
     """
 
     name = "robust"
-    version = 5
+    version = 6
     scores_cut = False
 
     def __init__(
@@ -131,6 +132,8 @@ class RobustReader(Reader):
     def prepare(self, text: str, sample: Sample) -> tuple[str, Sample, bool]:
         """The text to read, the sample to read it with, and whether a run-on was cut off."""
         is_ascii = text.isascii()
+        if not is_ascii and text.endswith("\ufffd"):
+            text = without_half_character(text)
         if "<" in text or ("[" in text and "[THINK]" in text) or (not is_ascii and "◁" in text):
             text = split_any_thinking(text).text
         if not is_ascii and self._tolerant is TOLERANT and has_chinese(text):
@@ -257,6 +260,8 @@ class RobustReader(Reader):
         self, text: str, kind: Kind, sample: Sample, signs: tuple[Sign, ...]
     ) -> Answer:
         """What a stretch answers in which nothing is announced."""
+        if sample.choices and "\n\n" in text and (value := option_after_list(text, sample)):
+            return Answer(value, "fallback", signs=signs)
         if value := end_of_reply(text, kind, sample, listed="echoed_options" in signs):
             return Answer(value, "fallback", signs=signs)
         if value := introduced(text, kind, sample):

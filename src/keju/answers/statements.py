@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from keju.answers.decision import Stated, standing_of
 from keju.answers.kinds import Kind
-from keju.answers.segments import AMBIGUOUS, DENIED, SILENT, Statement, segment_at
+from keju.answers.segments import AMBIGUOUS, DENIED, NO_ANSWER, SILENT, Statement, segment_at
 from keju.answers.wordings import announcements
 from keju.types import Sample
 
@@ -20,6 +20,9 @@ _LISTS_OPTIONS = re.compile(
 # `not "valid" but `: what counts follows.
 _NOT_BUT = re.compile(r"not [^.,;\n]{1,40}? but (?:rather )?")
 _BEFORE_LIST = ("\n", ":", "*", "：")
+# `选择:A. one\nB. two`: after the word for a choice, too, a list begins; `选择:D. four\nA. one` is
+# a choice before it.
+_LISTS_ON = re.compile(r"[\s*:：]*+[(\[]?([A-Z])[)\].:、][^\n]*+\n[ \t]*+[(\[]?([A-Z])[)\].:、]")
 
 
 def statements(
@@ -44,6 +47,9 @@ def statements(
         listed = _LISTS_OPTIONS.match(text, end) if may_list else None
         if listed and listed[1] != listed[2]:
             continue
+        listed = _LISTS_ON.match(text, end) if "选" in text[start:end] else None
+        if listed and listed[2] != "A":
+            continue
         statement = NOTHING
         for until in (end, longer) if longer > end else (end,):
             limits[number] = (start, until)
@@ -53,6 +59,9 @@ def statements(
             if is_strict and words.endswith(("?", "？")) and text[until - 1] in ":：":
                 form = _FILLED_IN.fullmatch(words)
                 words = form[1] if form else words
+            if number == len(spans) - 1 and _is_torn(words, text, memory):
+                statement = NO_ANSWER
+                break
             if words[:4] == "not " and (turned := _NOT_BUT.match(words)):
                 words = words[turned.end() :]
             if (known := memory.get(words)) is None:
@@ -73,6 +82,21 @@ def statements(
 
 
 NOTHING = Statement(None)
+
+
+def _is_torn(words: str, text: str, before: Mapping[str, Statement]) -> bool:
+    """Whether a loop that states nothing broke off in its last turn: ``is [ANSWER] … is [``."""
+    return (
+        len(before) > 0 < len(words) < _LONGEST_TORN
+        and text.endswith(words)
+        and any(
+            len(each) > len(words) and each.startswith(words) and statement in SILENT
+            for each, statement in before.items()
+        )
+    )
+
+
+_LONGEST_TORN = 40
 
 
 def _spans(

@@ -94,6 +94,8 @@ _CORRECT_ONE = (
 _WHOLE_LINE = (
     r"(?m:^选(?= ?[A-Za-z] ?(?:选?项)?(?:,?而?不[是选] ?[A-Z] ?(?:选?项)?)?[.。]?[ \t]*+$))"
 )
+# A line that begins with `选D: text`, `选出C. text`; not `选项`.
+_CHOSEN_LINE = r"(?m:^选出?(?= ?[A-D] ?[:.、]))"
 # After the marker, before the label: `:`, `**`, `选项`.
 _AFTER = r"[\s*]*+:?[\s*]*+(?:选项|选)?"
 
@@ -107,7 +109,7 @@ CHINESE = re.compile(
     r"(?=[正最答故应因所综本此该这我选结【\[\s*aAcC])(?:"
     rf"(?:{_ANSWER_WORD}|{_CHOICE_WORD}|{_CORRECT_ONE}|[【\[](?:答案|解答)[】\]]"
     rf"|(?m:^[*\s]{{0,40}}+(?:答|结论|最终选择|我的选择|选择):)"
-    rf"|{_WHOLE_LINE}){_AFTER}"
+    rf"|{_WHOLE_LINE}|{_CHOSEN_LINE}){_AFTER}"
     rf"|[aAcC]{_ENGLISH})"
 )
 """Any wording that announces an answer to a Chinese question, in Chinese or English: ``故选``,

@@ -76,7 +76,7 @@ YES_NO = Verdict(
     {"yes": "Yes", "no": "No"},
     phrases={
         # back at the starting point or not
-        r"\b(?:not|never|n[’']t)\b[^,.]{0,30}\b(?:return|back|end up|start|starting point"
+        r"(?:\b(?:not|never)|n[’']t)\b[^,.]{0,30}\b(?:return|back|end up|start|starting point"
         r"|origin)\b": "No",
         r"(?:没有?|不能?|未能?|无法|回不)(?:再|会|能)?(?:回到|在|到)[^,，。]{0,4}(?:起点|原点"
         r"|出发点|原处)": "No",
