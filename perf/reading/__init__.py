@@ -1,6 +1,6 @@
 """How right readers are: labelled replies, the rules of other tools, and what each one reads.
 
 `replies` joins keys with texts, `values` compares what was read, `rules` holds the readers, `draw`
-chose the replies of the corpus, `asking` and `replying` made the embedded model's second set,
+chose the replies of the corpus, `asking` and `replying` made the embedded model's later sets,
 and ``python -m perf.reading`` (``make readers``) prints the table.
 """

@@ -1,8 +1,8 @@
-"""How the second set of the embedded model's replies was made: other questions, protocols, seeds.
+"""How the later sets of the embedded model's replies were made: other questions, protocols, seeds.
 
 ``python -m perf.reading.asking DATA OUT`` writes ``OUT/SET.jsonl`` with the prompts of `SITTINGS`,
-for a set that readers are tuned on and for one that they are reported on, about questions of which
-the first set holds no reply. `perf.reading.replying` has them answered. The repository holds keys
+for sets that readers are tuned on and for those that they are reported on, about questions of which
+no set before holds a reply. `perf.reading.replying` has them answered. The repository holds keys
 and labels; the texts are named by their hash in the log.
 """
 
@@ -21,7 +21,7 @@ from perf.reading.labels import rows_of
 from perf.reading.replies import exam_of
 
 FIRST = "embedded"
-SETS = ("embedded-tuning", "embedded-second")
+SETS = ("embedded-tuning", "embedded-second", "embedded-third")
 SEED = 20261117
 
 
@@ -89,7 +89,7 @@ def prompts(data: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def main(data: Path, out: Path) -> None:
-    """Write the prompts of both sets."""
+    """Write the prompts of all sets."""
     rows: dict[str, list[bytes]] = {}
     for name, prompt in prompts(data):
         rows.setdefault(name, []).append(msgspec.json.encode(prompt))

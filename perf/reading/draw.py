@@ -3,7 +3,8 @@
 ``python -m perf.reading.draw DATA OUT [MODEL]`` writes ``OUT/MODEL.jsonl`` with the key and stratum
 of each reply drawn, and ``OUT/strata.json`` with the size of each stratum, of all recorded models
 or of the one named. It was run once, with the readers of commit dd7c663, and for the second set of
-the embedded model with those of commit 32203de; later readers would draw other replies.
+the embedded model with those of commit 32203de; for the third one with those of commit a44383b and
+smaller shares, 300 replies in all. Later readers would draw other replies.
 """
 
 from __future__ import annotations

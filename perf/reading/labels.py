@@ -38,12 +38,12 @@ class Labelled(msgspec.Struct, omit_defaults=True):
     def half(self) -> Half:
         """Which half the reply belongs to; readers are tuned on one and reported on the other.
 
-        Since version 5 of `robust` the embedded model's first set is tuned on as a whole, and its
-        second one is reported.
+        The embedded model's first set is tuned on as a whole since version 5 of `robust`, and its
+        second one since version 6, which is reported on the third.
         """
         model = self.key.partition("/")[0]
         if model.startswith("embedded"):
-            return "reported" if model == "embedded-second" else "tuning"
+            return "reported" if model == "embedded-third" else "tuning"
         return "reported" if hashlib.sha256(self.key.encode()).digest()[-1] % 2 else "tuning"
 
     @property
