@@ -140,10 +140,11 @@ def _pairs(text: str) -> set[str]:
     return set(map(str.__add__, text, text[1:]))
 
 
-# `refers to "the writer`, `The antecedent of the pronoun is "The writer`: whom a pronoun means.
+# `refers to "the writer`, `The antecedent of the pronoun is "The writer`: whom a pronoun means; and
+# `the antecedent is unclear`, without anybody.
 _REFERS = re.compile(
-    r"\b(?:refers? (?:back )?to|antecedent\b[^.\n]{0,90}? is)\s+[\"“']?"
-    r"(the [a-z]+)(?: ([a-z]+))?\b",
+    r"\b(?:refers? (?:back )?to\s+[\"“']?(?=the )|antecedent\b[^.\n]{0,90}? is\s+[\"“']?)"
+    r"(?:(the [a-z]+)(?: ([a-z]+))?\b)?",
     re.IGNORECASE,
 )
 
@@ -157,6 +158,8 @@ def referred_to(text: str, choices: Sequence[str]) -> str | None:
     if "refer" not in text and "antecedent" not in text:
         return None
     for match in _REFERS.finditer(text):
+        if match[1] is None:
+            return None
         for noun in (f"{match[1]} {match[2]}", match[1]):
             named = [
                 index

@@ -68,7 +68,7 @@ def option_after_list(text: str, sample: Sample) -> str | None:
     apart = {
         named[place]
         for place in listed
-        if place > at and named[place - 1] == "-" and _stands_apart(place, named, lines)
+        if place > at and not lines[place - 1].strip() and _stands_apart(place, named, lines)
     }
     return apart.pop() if len(apart) == 1 else None
 
