@@ -355,6 +355,7 @@ def decide(text: str, stated: Sequence[Stated]) -> Decision:
     chosen = previous = stated[0]
     other: Stated | None = None
     by_order = undecided = False
+    settled = _is_settled(stated)
     line_end = text.find("\n", chosen.end)
     for later in stated[1:]:
         before, previous = previous, later
@@ -365,7 +366,7 @@ def decide(text: str, stated: Sequence[Stated]) -> Decision:
         )
         if chosen.statement.value is None and not undecided and later.statement.value:
             relation = "corrected"  # one of two answers, or none that is possible, and then one
-        if relation == "beside" and _is_settled(stated):
+        if relation == "beside" and settled:
             relation = "run-on"
         if relation == "beside":
             chosen, undecided = chosen._replace(statement=AMBIGUOUS), True
