@@ -83,6 +83,12 @@ TELLING = 6
 _STEM = re.compile(r"(?<=\w{3})s\b")
 
 
+@lru_cache(maxsize=1024)
+def _stems(choices: tuple[str, ...]) -> list[str]:
+    """The options without the endings of plurals."""
+    return [_STEM.sub("", option) for option in option_texts(choices).plain]
+
+
 def nearly_option(text: str, choices: Sequence[str]) -> str | None:
     """The one option that an announced text is a part of, or a copy of with a few wrong words.
 
@@ -101,9 +107,10 @@ def nearly_option(text: str, choices: Sequence[str]) -> str | None:
     holding = [i for i, option in enumerate(plain) if said in option and words <= options[i]]
     if len(holding) == 1 and (3 * len(said) > len(plain[holding[0]]) or len(words) >= TELLING):
         return chr(ord("A") + holding[0])
-    stems = [_STEM.sub("", option) for option in plain]
-    if len(words) >= TELLING and stems.count(stem := _STEM.sub("", said)) == 1:
-        return chr(ord("A") + stems.index(stem))  # `the bees win their games` for `their game`
+    if len(words) >= TELLING:
+        stems = _stems(tuple(choices))
+        if stems.count(stem := _STEM.sub("", said)) == 1:
+            return chr(ord("A") + stems.index(stem))  # `the bees win their games`: `their game`
     if len(words) < 3 or _DIGIT.search(said):
         return None
     shares = [_in_common(words, option) for option in options]
@@ -155,7 +162,7 @@ def referred_to(text: str, choices: Sequence[str]) -> str | None:
     ``The antecedent is "The writer."`` is meant for ``The writer focuses on code``.
     """
     found: set[int] = set()
-    if "refer" not in text and "antecedent" not in text:
+    if "pronoun" not in text and "antecedent" not in text:
         return None
     for match in _REFERS.finditer(text):
         if match[1] is None:
@@ -172,8 +179,8 @@ def referred_to(text: str, choices: Sequence[str]) -> str | None:
     return chr(ord("A") + found.pop()) if len(found) == 1 else None
 
 
-# `is known as____`, `draws a`: what ends a question that an option completes.
-_BLANK = re.compile(r"[\s_.。:：]*+\Z")
+_BLANK = " \t\n_.。:：\u3000"
+"""What ends a question that an option completes: the blank of ``is known as____``."""
 # What may stand between such a question and the option: ` a `, `: "`, ` [`.
 _BEFORE_OPTION = re.compile(r"[ \t_:：*\"'“]*+(?:(?:an?|the) )?", re.IGNORECASE)
 _COMPLETED_BY_LABEL = re.compile(r"[(\[]([A-Z])[)\]]")
@@ -186,7 +193,7 @@ def completed(text: str, question: str, choices: Sequence[str]) -> str | None:
     ``The response is known as separation anxiety`` answers ``… The response is known as``.
     """
     stem = question.partition("\nOptions:")[0]
-    tail = stem[: _BLANK.search(stem).start()][-_TAIL:]  # type: ignore[union-attr]
+    tail = stem[-2 * _TAIL :].rstrip(_BLANK)[-_TAIL:]
     if len(tail) < _LEAST_TAIL or tail.endswith(("?", "？")):
         return None
     plain = option_texts(tuple(choices)).plain
