@@ -143,10 +143,9 @@ class Choice(Kind):
         if named := option_explained(text, sample.choices):
             return named
         lines = {line.strip(" :") for line in text.split("\n")} - {""}
-        is_line = len(lines) == 1
-        if is_line and ". " not in (line := lines.pop()):
+        if len(lines) == 1 and ". " not in (line := lines.pop()):
             return nearly_option(line, sample.choices)  # copied badly, perhaps again and again
-        head = _HEAD.match(text) or (_HEAD_OF_LINE.match(text) if is_line else None)
+        head = _HEAD.match(text)
         if head is None or head[1] not in sample.labels or _REMARKS.match(text, head.end()):
             return None
         others = {each[1] for each in _ANY_LABEL.finditer(text, head.end())}
@@ -176,8 +175,6 @@ _WITH_REASON = re.compile(
 _AN_OPTION = re.compile(r"[(\[]?([A-Z])([)\].、])\s*+(\S.*)", re.DOTALL)
 # `D) `, `(D) `: a reply that begins with an option.
 _HEAD = re.compile(r"\s*+[*_]{0,2}[(\[]?([A-Z])[)\]][*_]{0,2}[ \t]++(?=\S)")
-# `G. `: of a reply of one line; `A. ` and `I. ` may begin a name.
-_HEAD_OF_LINE = re.compile(r"\s*+([B-HJ-Z])\.[ \t]++(?=\S)")
 # What is said of an option, not by it: ` is wrong`.
 _REMARKS = re.compile(
     r"(?:is|are|was|were|can|cannot|could|would|does|did|has|have|might|may|seems|looks|says|fails"
