@@ -891,8 +891,8 @@ TEXTS: dict[str, str] = {
     "gate_unlike": "{run} and {baseline} are not comparable: {field} is {second} in the run and "
     "{first} in the baseline",
     "gate_unlike_plainly": "{run} and {baseline} are not comparable: they differ in {fact}",
-    "gate_itself": "{run} is its own baseline, so that there is nothing to decide: name another "
-    "run as the --baseline",
+    "gate_itself": "{run} is its own baseline, so that nothing can differ: name another run as the "
+    "--baseline",
     "gate_lacks": "{run} did not sit {exam}, which the baseline did",
     "gate_no_base": "the baseline did not sit all of {exam}: what only the run has is not gated",
     "gate_nothing": "{exam}: inconclusive, no question has a score",

@@ -771,7 +771,7 @@ TEXTS: dict[str, str] = {
     "gate_unlike": "{run} 与 {baseline} 不可比较：{field} 在该运行中为 {second}，"
     "在基准中为 {first}",
     "gate_unlike_plainly": "{run} 与 {baseline} 不可比较：{fact} 不同",
-    "gate_itself": "{run} 就是它自己的基线，没有可判定的：请用 --baseline 指定另一次运行",
+    "gate_itself": "{run} 就是它自己的基线，不可能有差异：请用 --baseline 指定另一次运行",
     "gate_lacks": "{run} 没有考 {exam}，而基准考了",
     "gate_no_base": "基准没有考 {exam} 的全部：只有该运行有的不作判定",
     "gate_nothing": "{exam}：无法判定，没有一道题有分数",

@@ -169,7 +169,7 @@ def gate(
         base = sittings_of(baseline, **how)
         refuse_unused((*own, *base), **how)
         if own[0].is_of(base[0]):
-            raise UsageError("gate_itself", run=own[0].name)
+            notices.append(Notice("gate_itself", {"run": own[0].name}))
         pairs, alone = matched(base, own)
         lacking = {(each.exam.benchmark, each.arm) for each in base}
         lacking -= {(each.exam.benchmark, each.arm) for each, _ in pairs}
