@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -29,6 +29,7 @@ from weakref import finalize
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam
 from keju.benchmarks.grading import GRADED
+from keju.benchmarks.samples import DigestTable
 from keju.config import Price, TaskConfig
 from keju.config.load import data_folder, runs_folder
 from keju.engine.job import Job, exams_of, make_jobs
@@ -47,7 +48,7 @@ from keju.results.metrics import cluster_of
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import DATA, Unlike
 from keju.runs.manifest import MANIFEST, Manifest
-from keju.runs.run import Run, command_name, find_run
+from keju.runs.run import Requests, Run, command_name, find_run, key_digest
 from keju.runs.sameness import changed_files
 from keju.types import ALL_OUTCOMES, Outcome, Reply
 
@@ -127,7 +128,7 @@ class Sitting:
     """The file of predictions that it was read from."""
     command: str = ""
     """What commands call the run; empty for what is none."""
-    said: Callable[[Container[int]], dict[int, Said]] = lambda _: {}
+    said: Callable[[Collection[int]], dict[int, Said]] = lambda _: {}
     """Reads the source once more, for what was said to some questions."""
 
     @property
@@ -320,15 +321,35 @@ class ReadRun(NamedTuple):
         """Its exams, each in each arm."""
         return self.requests.jobs
 
-    def said(self, position: int, items: Container[int]) -> dict[int, Said]:
+    def said(self, position: int, items: Collection[int]) -> dict[int, Said]:
         """The first replies to some questions of the job at this position."""
-        found = {}
-        for number, _, record in self.run.counting(self.requests, match_keys=self.match_keys):
-            place, unit = self.requests.place(number)
-            item, epoch = divmod(unit, self.jobs[place].epochs)
-            if place == position and epoch == 0 and item in items:
-                found[item] = Said(record.reply, record.order)
-        return found
+        chosen = sorted(items)
+        requests = FirstRequests(self.jobs[position], chosen)
+        return {
+            chosen[number]: Said(record.reply, record.order)
+            for number, _, record in self.run.counting(requests, match_keys=self.match_keys)
+        }
+
+
+class FirstRequests(Requests):
+    """The first requests of some questions of a job; tables of all would be large."""
+
+    def __init__(self, job: Job, items: Sequence[int]) -> None:
+        self._job, self._items = job, items
+
+    @property
+    def by_hash(self) -> DigestTable:
+        """The numbers of the requests by hash."""
+        job = self._job
+        hashes = (job.request(item * job.epochs).hash for item in self._items)
+        return DigestTable(map(bytes.fromhex, hashes))
+
+    @property
+    def by_key(self) -> DigestTable:
+        """The numbers of the requests by key."""
+        exam, arm = self._job.exam, self._job.arm
+        ids = (exam.samples[item].id for item in self._items)
+        return DigestTable(key_digest(exam.benchmark, id, arm, 0) for id in ids)
 
 
 def read_run(
