@@ -59,6 +59,7 @@ $(AXE): Makefile
 
 demo: $(VENV)/.demo
 	$(BIN)/keju eval --config examples/demo.yaml
+	@echo "keju is in $(BIN); to call it by its name: . $(BIN)/activate"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check

@@ -1359,7 +1359,7 @@ LABELS: dict[str, str] = {
     "next.modes": "both modes of {exam} are there; side by side:",
     "next.install": "from then on Keju finds it by its name",
     "next.first_question": "one question as a model gets it",
-    "next.sit": "sit it; the model 'scripted' answers by rule",
+    "next.sit": "sit it; the model 'scripted' only guesses",
     "next.uninstalled": "sit it as it is, without installing it",
     "next.task": "it runs as it stands",
     # `keju list`: what can be listed, the columns, what they mean.

@@ -1194,7 +1194,7 @@ LABELS: dict[str, str] = {
     "next.modes": "{exam} 的两种模式都已运行，可以并列比较：",
     "next.install": "此后 Keju 按名字就能找到它",
     "next.first_question": "模型收到的一道题",
-    "next.sit": "参加考试；模型 scripted 按规则作答",
+    "next.sit": "参加考试；模型 scripted 只是猜测",
     "next.uninstalled": "不安装，直接参加考试",
     "next.task": "可以直接运行",
     # `keju list`: what can be listed, the columns, what they mean.

@@ -121,7 +121,7 @@ KINDS = (
     ),
     ModelKind(
         name="scripted",
-        about="answers by rule, without any model: for trying things out",
+        about="guesses, without any model: for trying things out",
         factory="keju.models.scripted:make",
     ),
     ModelKind(

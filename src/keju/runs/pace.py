@@ -32,7 +32,8 @@ def earlier_pace(config: TaskConfig, exams: list[StoredExam], at_once: int) -> P
 
     Comparable are the same model at the same address with the same exams, put in the same way, and
     as many requests in flight. How many questions there were does not matter, as long as they kept
-    all slots busy.
+    all slots busy. A session that was interrupted tells no pace: the replies that it broke off, the
+    long ones among them, are not in its count.
     """
     if config.endpoints or config.serve is not None:
         return None
@@ -43,7 +44,7 @@ def earlier_pace(config: TaskConfig, exams: list[StoredExam], at_once: int) -> P
         same = manifest.model == config.model.strip() and not manifest.imported
         if not same or _put(manifest.benchmarks) != wanted or not _alike(manifest, own):
             continue
-        for session in reversed(manifest.sessions):
+        for session in manifest.sessions[-1:] if manifest.complete else ():
             replies = session.requests - session.retries
             enough = replies >= max(FEWEST, 2 * at_once) and session.seconds > 0
             if enough and session.ended and _address(session) == address:
