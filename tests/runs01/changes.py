@@ -41,13 +41,13 @@ CHANGES: tuple[Change, ...] = (
     Change("imported", "/*/*_robust", _PLAIN),
 )
 
-ADVICE = {": compare readers": ": keju audit "}
-"""What warnings of 0.1 advise, and what they advise now; the fact before it stays."""
+ENDS = {": compare readers": ": keju audit ", " and 1 more": ", "}
+"""How warnings of 0.1 end, and how they go on now: other advice, the one that was not named."""
 
 
 def reworded(warning: str) -> str:
     """How a warning of 0.1 begins today."""
-    for before, now in ADVICE.items():
+    for before, now in ENDS.items():
         if warning.endswith(before):
             return warning.removesuffix(before) + now
     return warning
