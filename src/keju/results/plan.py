@@ -174,8 +174,7 @@ def plan(
     if repeats < 1 or at_once < 1:
         raise UsageError("plan_counts")
     run = open_run(path_of(pilot), str(runs_folder(work_dir))) if pilot is not None else None
-    slots = run.manifest.endpoint.get("slots") if run is not None else None
-    at_once = min(at_once, slots) if isinstance(slots, int) and slots > 0 else at_once
+    at_once = _in_flight(run, at_once)
     manner = protocol or _protocol_of(run, name)
     folder = data_folder(data_dir)
     exam, _ = prepare_exam(name, dataset_args, data_dir=folder, protocol=manner, seed=seed)
@@ -229,6 +228,12 @@ def plan(
         notices=notices,
         warnings=tuple(notice.text() for notice in notices),
     )
+
+
+def _in_flight(pilot: Run | None, at_once: int) -> int:
+    """How many requests go at once: no more than a pilot's model has slots."""
+    slots = pilot.manifest.endpoint.get("slots") if pilot is not None else None
+    return min(at_once, slots) if isinstance(slots, int) and slots > 0 else at_once
 
 
 def _effect_on_set(questions: int, whole: int, share: float, deff: float) -> float | None:
