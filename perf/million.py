@@ -44,6 +44,7 @@ PAGES = (
     "/samples?least=1&sort=longest",
     "/samples?subset=block+3&tier=strict",
     "/samples?text=answer+is+(B)",
+    "/samples?where=length+%3E+10+and+outcome+%3D+%27correct%27",
 )
 """What is looked at in `keju view`: a run, and its replies with filters."""
 
@@ -124,7 +125,10 @@ def commands(
     write_log(folder / "log", questions)
     imported = f"import {folder}/log --datasets {exam} --work-dir {runs} --run-id imported"
     yield "import of an lm-eval log", take(imported)
-    yield "view, five pages with filters", take(f"view {runs} --port 0 --no-browser", look)
+    yield (
+        "view, six pages with filters, one in SQL",
+        take(f"view {runs} --port 0 --no-browser", look),
+    )
     if not has("compare", source):
         return
     take(f"{sit} --run-id other --generation-config temperature=0.7")

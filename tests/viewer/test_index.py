@@ -169,6 +169,21 @@ def test_a_condition_chooses_among_the_lines_that_count(tmp_path: Path) -> None:
             assert sorted(chosen(folder, where=where)) == expected, where
 
 
+def test_a_condition_is_put_block_by_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [record(n, "correct" if n % 3 else "incorrect", text="答" * n) for n in range(40)]
+    folder = write(tmp_path / "r", records)
+    with (folder / "records.jsonl").open("ab") as file:
+        for odd in (b"\x01", b"\r", b"\xff", b"\x00"):  # in a field that the index passes over
+            line = b'{"bench":"bbh","id":"x%s","hash":"h%s","target":"%s","reply":{}}\n'
+            file.write(line % (odd.hex().encode(), odd.hex().encode(), odd))
+    add(folder, [record(40, "correct")])
+    wanted = [str(n) for n in range(40) if n % 3 and n > 20]
+    where = f"outcome = 'correct' and length > {3 * 20}"
+    for size in (1, 3000, 1 << 22):
+        monkeypatch.setattr("keju.viewer.search._BLOCK", size)
+        assert sorted(chosen(folder, where=where)) == sorted(wanted), size
+
+
 @pytest.mark.parametrize(
     "where",
     [
@@ -178,6 +193,7 @@ def test_a_condition_chooses_among_the_lines_that_count(tmp_path: Path) -> None:
         "id in (select content from read_text('/etc/hostname'))",
         "id in (select * from read_csv('/etc/hostname'))",
         "exists (select 1 from glob('/etc/*'))",
+        "length > (select avg(length) from replies)",  # a row is judged by itself alone
     ],
 )
 def test_a_condition_reads_nothing_else_and_is_refused_in_a_line(
@@ -214,6 +230,9 @@ def test_keys_are_numbered_as_a_dictionary_would(monkeypatch: pytest.MonkeyPatch
     assert len(keys) == len(known) > 100
     assert all(keys.find(key) == number for key, number in known.items())
     assert keys.find(hash("nowhere")) == -1
+    one_by_one = Keys()
+    assert [one_by_one.add(key) for key in known] == list(range(len(known)))
+    assert all(one_by_one.find(key) == number for key, number in known.items())
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from time import time
 from typing import Any
 
@@ -92,16 +93,12 @@ class Job:
         """What the records that count have cost."""
         self.ledger = Ledger(self.units) if arm or detailed else None
         """What each unit's reply took, where that is compared."""
-        self.seconds = array("f", [0.0]) * self.units
-        """How long each unit's reply took."""
         self.outside = array("f", [0.0]) * (self.units if sampling.decode == "labels" else 0)
         """The probability of all that is not a label, by unit, where labels are compared."""
         self.errors: dict[int, Fault] = {}
         """Why units ended in an error."""
         self.reported: Counter[str] = Counter()
         """What the endpoint called its model, and in how many of the replies that count."""
-        self._reporters = array("H", [0]) * self.units
-        """By unit: the number of the name in `_names`, 0 where no name was reported."""
         self._names = {"": 0}
         self.stopping: Stopping | None = None
         """How a rule ended the asking, where one did."""
@@ -113,6 +110,16 @@ class Job:
         identity += (setup,) if setup else ()
         self._fingerprint = msgspec.json.encode(identity, order="deterministic")
         self._hashers: dict[int, tuple[Prefix, hashlib.blake2b]] = {}
+
+    @cached_property
+    def seconds(self) -> array[float]:
+        """How long each unit's reply took; like all that has a place a unit, made when needed."""
+        return array("f", [0.0]) * self.units
+
+    @cached_property
+    def _reporters(self) -> array[int]:
+        """By unit: the number of the name in `_names`, 0 where no name was reported."""
+        return array("H", [0]) * self.units
 
     def read_with(self, readers: Sequence[Reader], *, keep_answers: bool) -> None:
         """Take these readers, the headline's first, before anything is entered."""

@@ -22,7 +22,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from keju.benchmarks.samples import DigestTable, text_digest
 from keju.runs.journal import FILE, Records
 from keju.runs.run import GRADES, Counting, graded
 from keju.types import BROKEN_FINISHES, Outcome, Record, Sample, Tier
@@ -278,7 +277,7 @@ class Keys:
 
     def add(self, key: int) -> int:
         """The number of a key, the next one if it is new."""
-        if not self._met:
+        if not self._met and len(self._few) < FEW_KEYS:
             return self._few.setdefault(key, len(self._few))
         slot = self._slot(key)
         if not self._slots[slot]:
@@ -310,8 +309,8 @@ class Keys:
 
     def _slot(self, key: int) -> int:
         """Where a key is, or would be."""
-        if 3 * (len(self._met) + 1) > 2 * len(self._slots):
-            self._grow(len(self._met) + 1)
+        if 3 * (len(self) + 1) > 2 * len(self._slots):
+            self._grow(len(self) + 1)
         slots, met, mask = self._slots, self._met, len(self._slots) - 1
         slot = key & mask
         while (end := slots[slot]) and met[end - 1] != key:
@@ -443,24 +442,22 @@ class Place(NamedTuple):
 
 
 class ExamPlaces:
-    """The places of an exam's questions by their ids: some thirty bytes each."""
+    """The places of an exam's questions by their ids: some twenty bytes each."""
 
     def __init__(self) -> None:
-        self._table = DigestTable()
+        self._numbers = Keys()
         self._subsets, self._positions = array("H"), array("I")
 
     def enter(self, samples: Sequence[Sample], subsets: Mapping[str, int]) -> None:
         """Enter the questions of an exam, or of an arm of it that asks others."""
-        if not len(self._table):
-            self._table = DigestTable(size=len(samples))
         for position, sample in enumerate(samples):
-            number = self._table.add(text_digest(sample.id))
+            number = self._numbers.add(hash(sample.id))
             self._subsets[number : number + 1] = array("H", [subsets.get(sample.subset, 0)])
             self._positions[number : number + 1] = array("I", [position])
 
     def get(self, sample_id: str) -> Place | None:
         """Where a question stands; None where the exam does not have it."""
-        number = self._table.find(text_digest(sample_id))
+        number = self._numbers.find(hash(sample_id))
         return Place(self._subsets[number], self._positions[number]) if number >= 0 else None
 
 

@@ -1,15 +1,15 @@
 """Which replies hold a text, and which a condition in SQL accepts.
 
 A text is looked for in the bytes of the journal, in which case does not matter. A condition is
-put to DuckDB, which reads the journal once more; it can read nothing else, write nothing, and is
-stopped where it takes too long.
+put to DuckDB, block by block of the journal, so that a long run takes no more memory than a short
+one. It can read nothing else, write nothing, and is stopped where it takes too long.
 """
 
 from __future__ import annotations
 
-import csv
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,9 +26,12 @@ from keju.viewer.index import Details, Index
 
 _CHUNK: Final = 1 << 21
 PATIENCE: Final = 10.0
-"""Seconds that a condition may take."""
-LEAST_LINE: Final = 1 << 20
-"""Bytes that DuckDB is told a line may have, at the least; it takes memory for many of them."""
+"""Seconds that a condition may take for one block of lines."""
+_BLOCK: Final = 1 << 22
+"""Bytes of lines that a condition is put to at once, about."""
+_LEAST_BUFFER: Final = 1 << 18
+"""Bytes that DuckDB reads at once, at the least; it takes memory for a few times as many."""
+_CONTROLS: Final = bytes(range(32))
 _ROWS: Final = 10_000
 """Lines that are taken from DuckDB at once."""
 
@@ -58,6 +61,15 @@ FIELDS: Final = {
 }
 """What a condition may name, and what it is made of."""
 _LINE: Final = {
+    "number": "BIGINT",
+    "facts": {
+        "subset": "VARCHAR",
+        "outcome": "VARCHAR",
+        "score": "DOUBLE",
+        "tier": "VARCHAR",
+        "differ": "BOOLEAN",
+        "tools": "BOOLEAN",
+    },
     "id": "VARCHAR",
     "bench": "VARCHAR",
     "arm": "VARCHAR",
@@ -74,18 +86,9 @@ _LINE: Final = {
     "readings": [{"answer": {"value": "VARCHAR", "reason": "VARCHAR"}}],
     "faults": ["JSON"],
 }
-"""What is read of a line; what it does not have is NULL."""
+"""What is read of a line; what it does not have is NULL. `number` and `facts` are the index's, with
+the judges' grades."""
 _SHAPE: Final = msgspec.json.encode(_LINE).decode()
-_FACTS: Final = {
-    "line": "BIGINT",
-    "subset": "VARCHAR",
-    "outcome": "VARCHAR",
-    "score": "DOUBLE",
-    "tier": "VARCHAR",
-    "differ": "BOOLEAN",
-    "tools": "BOOLEAN",
-}
-"""What the index knows, with the judges' grades."""
 
 
 def can_query() -> bool:
@@ -104,51 +107,43 @@ def matching(
         import duckdb
     except ImportError:
         raise MissingExtra("a condition", "data") from None
-    journal = index.folder.resolve() / FILE
     accepted = bytearray(len(index))
-    numbers, longest = _numbers_of_lines(journal, index)
-    with TemporaryDirectory(prefix="keju-view-") as folder:
-        facts = Path(folder) / "facts.csv"
-        _write_facts(facts, index, details, subsets, numbers)
-        with duckdb.connect() as connection:
-            allowed = ", ".join(f"'{_quoted(path)}'" for path in (journal, facts))
-            for setting in (
-                f"allowed_paths = [{allowed}]",
-                "enable_external_access = false",
-                "memory_limit = '2GB'",
-                "threads = 2",
-                "lock_configuration = true",
-            ):
-                connection.execute(f"SET {setting}")
-            timer = Timer(PATIENCE, connection.interrupt)
-            timer.start()
-            try:
-                query = _query(where, longest)
-                if len(connection.extract_statements(query)) != 1:
-                    raise UsageError("view_where", problem=";")
-                found = connection.execute(query, [str(facts), str(journal), _SHAPE])
-                while lines := found.fetchmany(_ROWS):
-                    for (line,) in lines:
-                        accepted[numbers[line]] = 1
-            except duckdb.InterruptException:
-                raise UsageError("view_where_slow", seconds=PATIENCE) from None
-            except (duckdb.Error, RuntimeError) as error:
-                problem = str(error).partition("\n")[0]
-                raise UsageError("view_where", problem=problem) from None
-            finally:
-                timer.cancel()
+    with TemporaryDirectory(prefix="keju-view-") as folder, duckdb.connect() as connection:
+        block = Path(folder).resolve() / "lines"
+        for setting in (
+            f"allowed_paths = ['{_quoted(block)}']",
+            "enable_external_access = false",
+            "memory_limit = '2GB'",
+            "threads = 1",
+            "lock_configuration = true",
+        ):
+            connection.execute(f"SET {setting}")
+        try:
+            if len(connection.extract_statements(_query(where, 0))) != 1:
+                raise UsageError("view_where", problem=";")
+            for longest in _blocks(block, index, details, subsets):
+                with _patience(connection.interrupt):
+                    found = connection.execute(_query(where, longest), [str(block), _SHAPE])
+                    while rows := found.fetchmany(_ROWS):
+                        for (number,) in rows:
+                            accepted[number] = 1
+        except duckdb.InterruptException:
+            raise UsageError("view_where_slow", seconds=PATIENCE) from None
+        except (duckdb.Error, RuntimeError) as error:
+            problem = str(error).partition("\n")[0]
+            raise UsageError("view_where", problem=problem) from None
     return accepted
 
 
-def _numbers_of_lines(journal: Path, index: Index) -> tuple[array[int], int]:
-    """By line of a journal the number of its reply, or -1; and the bytes of the longest line."""
-    numbers, lines, place, longest = array("i"), index.lines(), 0, 0
-    with journal.open("rb") as written:
-        for line in written:
-            numbers.append(lines.find(place))
-            place += len(line)
-            longest = max(longest, len(line))
-    return numbers, longest
+@contextmanager
+def _patience(interrupt: Callable[[], None]) -> Iterator[None]:
+    """Interrupt what takes too long."""
+    timer = Timer(PATIENCE, interrupt)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _quoted(path: Path) -> str:
@@ -156,47 +151,77 @@ def _quoted(path: Path) -> str:
 
 
 def _query(where: str, longest: int) -> str:
-    """The numbers of the lines that a condition accepts.
+    """The numbers of a block's lines that a condition accepts; the longest has so many bytes.
 
-    Lines are numbered before anything is left out. A line that is damaged, or torn while it is
-    written, is a row of NULLs, and no line of the index; `read_json` would lose the line after
-    it too.
+    Each line is the only column of a row. A condition sees the row alone: what stands around it
+    has no name that a query inside the condition could use.
     """
     fields = ", ".join(f"{made} AS {name}" for name, made in FIELDS.items())
-    columns = ", ".join(f"{name}: '{kind}'" for name, kind in _FACTS.items())
+    buffer = max(2 * longest, _LEAST_BUFFER)
     return f"""
-        WITH facts AS (SELECT * FROM read_csv($1, header = false, columns = {{{columns}}})),
-        written AS (
-            SELECT row_number() OVER () - 1 AS line, json FROM read_ndjson_objects(
-                $2, ignore_errors = true, maximum_object_size = {max(2 * longest, LEAST_LINE)})),
-        lines AS (SELECT line, unnest(from_json(json, $3)) FROM written),
-        replies AS (SELECT line, {fields} FROM lines JOIN facts USING (line))
-        SELECT line FROM replies WHERE (
+        SELECT number FROM (
+            SELECT number, {fields} FROM (
+                SELECT unnest(from_json(line, $2)) FROM read_csv(
+                    $1, columns = {{line: 'VARCHAR'}}, auto_detect = false, header = false,
+                    delim = '\x01', quote = '', escape = '', new_line = '\\n',
+                    max_line_size = {buffer // 2}, buffer_size = {buffer})))
+        WHERE (
         {where}
         )"""
 
 
-def _write_facts(
-    path: Path,
-    index: Index,
-    details: Details,
-    subsets: Mapping[str, Sequence[str]],
-    numbers: Sequence[int],
-) -> None:
+def _blocks(
+    path: Path, index: Index, details: Details, subsets: Mapping[str, Sequence[str]]
+) -> Iterator[int]:
+    """Write the lines that count to a file, block after block; the bytes of each one's longest.
+
+    What the index knows of a line stands at its beginning:
+
+        {"number":7,"facts":{"subset":"snarks","outcome":"correct",…},"bench":"bbh",…
+
+    A line whose bytes are no text is left out, as it would be a row of its own or none.
+    """
     names = [["", *subsets.get(part.exam, ())] for part in index.parts]
-    kinds = index.kinds
+    kinds, lines = index.kinds, index.lines()
     size = min(len(index), len(details.subset))
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(
-            (
-                line,
-                names[index.part[n]][details.subset[n]],
-                *kinds[index.kind[n]],
-                details.acted[n] > 0,
-            )
-            for line, n in enumerate(numbers)
-            if 0 <= n < size
-        )
+
+    @cache
+    def facts(part: int, subset: int, kind: int, acted: bool) -> bytes:
+        known = {"subset": names[part][subset], **kinds[kind]._asdict(), "tools": acted}
+        return msgspec.json.encode(known)
+
+    with (index.folder / FILE).open("rb") as journal:
+        place, over = 0, False
+        while not over:
+            written = longest = 0
+            with path.open("wb") as file:
+                while written < _BLOCK:
+                    if not (line := journal.readline()):
+                        over = True
+                        break
+                    number, place = lines.find(place), place + len(line)
+                    if not 0 <= number < size or not _is_text(line):
+                        continue
+                    known = facts(
+                        index.part[number],
+                        details.subset[number],
+                        index.kind[number],
+                        details.acted[number] > 0,
+                    )
+                    longer = b'{"number":%d,"facts":%s,%s' % (number, known, line[1:])
+                    written += file.write(longer)
+                    longest = max(longest, len(longer))
+            yield longest
+
+
+def _is_text(line: bytes) -> bool:
+    """Whether a line is one of JSON's: valid UTF-8, and no control character but its end."""
+    if len(line.translate(None, _CONTROLS)) != len(line) - 1:
+        return False
+    try:
+        return line.isascii() or bool(line.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def holding(index: Index, text: str) -> bytearray:

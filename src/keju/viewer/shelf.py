@@ -46,6 +46,8 @@ class Questions:
             self.jobs = make_jobs(run.config(data_dir))
         except KejuError as error:
             self.problem = error
+        for job in self.jobs:
+            job.read_with((), keep_answers=False)  # nothing is entered here
         self.subsets: dict[str, list[str]] = {}
         """By exam."""
         places: dict[str, ExamPlaces] = {}
