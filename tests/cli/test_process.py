@@ -255,3 +255,22 @@ sys.unraisablehook = lambda _: None
 sys.meta_path.insert(0, Finder())
 """
 """A module that is found at the start: it sends a signal from a destructor in an import."""
+
+
+@pytest.mark.parametrize("library", ["ray", "pyreqwest"])
+def test_the_exit_code_stands_where_a_library_aborts_an_interpreter_that_shuts_down(
+    library: str, tmp_path: Path
+) -> None:
+    """Ray's core once did, after the run had said how it is resumed."""
+    script = f"""
+import atexit, os, sys, types
+sys.modules["{library}"] = types.ModuleType("{library}")
+atexit.register(os.abort)
+from keju.cli.common import leave
+print("said")
+leave(130)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=environment(), capture_output=True, text=True
+    )
+    assert (ran.returncode, ran.stdout) == (130, "said\n")

@@ -74,7 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
     Without `argv` it is the console script: it takes the process's own arguments and ends the
-    process itself, since the HTTP client's thread may abort an interpreter that shuts down.
+    process itself, since threads of the HTTP client or of Ray may abort an interpreter that shuts
+    down.
     """
     if argv is None:
         _own_process()

@@ -211,7 +211,8 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROF
 """Why nothing more can be written, where no bug is to blame."""
 LONGEST_MESSAGE: Final = 1000
 """Characters of a message; what it quotes may be anything."""
-HTTP_CLIENT: Final = "pyreqwest"
+ABORTING: Final = ("pyreqwest", "ray")
+"""Libraries with threads of their own, which may abort an interpreter that shuts down."""
 
 
 def open_streams() -> None:
@@ -258,7 +259,7 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process, without the interpreter's shutdown where the HTTP client was in use."""
+    """End the process, without the interpreter's shutdown where that may end in an abort."""
     stop_listening()
     for stream, failed in ((sys.stdout, UsageError.exit_code), (sys.stderr, code)):
         try:
@@ -266,7 +267,7 @@ def leave(code: int) -> NoReturn:
         except OSError as error:
             code = code or (BROKEN_PIPE if isinstance(error, BrokenPipeError) else failed)
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    if HTTP_CLIENT in sys.modules:
+    if not sys.modules.keys().isdisjoint(ABORTING):
         os._exit(code)
     sys.exit(code)
 
