@@ -31,7 +31,7 @@ SLOW = (
     "solvers/sandbox/test_kernel.py", "solvers/sandbox/test_supervisor.py",
     "solvers/test_killed.py", "sources/test_data_command.py", "sources/test_pull.py",
     "sources/test_snapshots.py", "test_endpoints.py", "test_kill.py", "test_serve.py",
-    "viewer/test_browser.py", "viewer/test_report_page.py",
+    "viewer/test_browser.py", "viewer/test_pages.py", "viewer/test_report_page.py",
     # Many whole runs.
     "cli/test_anthropic.py", "cli/test_compare.py", "cli/test_contamination.py",
     "cli/test_events.py", "cli/test_export.py", "cli/test_gate.py", "cli/test_judge.py",
@@ -44,16 +44,27 @@ SLOW = (
 """Files and folders that `make test-fast` leaves out, beside all tests of the complete data."""
 SLOW_TESTS = frozenset(
     {
+        "test_a_collector_that_is_not_there_is_said_once",
+        "test_a_flag_with_a_value_is_given_once_unless_it_is_a_list",
         "test_a_full_disk_stops_cleanly_with_whole_lines",
         "test_a_gzip_bomb_is_refused_before_it_fills_the_memory",
         "test_a_looping_reply_is_read_to_its_end",
+        "test_a_model_that_learnt_rows_by_heart_is_found_and_no_other",
         "test_a_stratified_draw_favours_no_answer",
         "test_a_table_grows",
+        "test_below_a_table_stands_what_to_do_with_it",
+        "test_every_key_finds_its_reply",
+        "test_figures_of_runs",
+        "test_keju_sits_the_folder_as_bbh_and_says_that_it_is_not",
         "test_lm_eval_compares_the_label_with_its_space_over_http",
         "test_long_loops_are_read_right",
         "test_looping_text_is_read_to_its_end",
+        "test_nothing_is_forecast_from_a_run_of_another_kind_or_where_nothing_is_left",
         "test_png_and_pdf_are_drawn",
+        "test_prefixes_stay_together_and_endpoints_are_used_for_what_they_can_do",
+        "test_the_command_line_takes_every_command",
         "test_the_first_notebook_runs_as_it_is_written",
+        "test_wrong_input_is_told_in_one_line",
     }
 )
 """The slow tests of files that are quick but for them."""

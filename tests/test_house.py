@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,7 @@ def modules() -> Iterator[tuple[str, Path]]:
             yield parts[0], path
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """The names of keju that a file imports, under TYPE_CHECKING and inside functions too."""
     names: set[str] = set()

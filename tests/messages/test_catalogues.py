@@ -7,6 +7,7 @@ import re
 import shlex
 import string
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -116,13 +117,16 @@ def test_the_terminal_speaks_the_language_of_the_user(
     assert messages.spoken() == language
 
 
-def raised() -> Iterator[tuple[str, ast.Call]]:
+@cache
+def raised() -> list[tuple[str, ast.Call]]:
     """Every error and notice that is made in the source, with the place where it stands."""
     kinds = {kind.__name__ for kind in _kinds(KejuError)} - {"MissingExtra"} | {"Notice"}
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in kinds and node.args:
-                yield f"{path.relative_to(SOURCE)}:{node.lineno}", node
+    return [
+        (f"{path.relative_to(SOURCE)}:{node.lineno}", node)
+        for path in sorted(SOURCE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in kinds and node.args
+    ]
 
 
 def _kinds(kind: type[KejuError]) -> Iterator[type[KejuError]]:
