@@ -388,6 +388,7 @@ TEXTS: dict[str, str] = {
     "import_strange_row": "{place}: this row is not laid out as Keju knows it ({kind}: {problem})",
     "import_no_rows": "{path}: the log of {tool} holds no rows",
     "import_no_prediction": "{where}: no prediction of {tool}",
+    "import_no_sample": "{where}: no sample of {tool} ({keys})",
     "import_no_ppl": "{where}: an option has no PPL",
     "import_unfinished": "{path} has no {entry}: the evaluation did not finish",
     "import_no_match": "no row of the log answers a question of the data (the first: {where}: "
@@ -1142,6 +1143,19 @@ TEXTS: dict[str, str] = {
     "hf_revision": "model_args.revision: {folder} is a folder on this machine and has no "
     "revisions: leave it out",
     "hf_no_folder": "model 'hf:{name}': there is no folder {folder}",
+    "hf_missing_keys": "model 'hf:{name}' cannot be loaded: weights are missing from the "
+    "checkpoint and would be random: {key} ({many} in all)",
+    "hf_mismatched_keys": "model 'hf:{name}' cannot be loaded: weights have another shape than the "
+    "config says and would be random: {key} ({many} in all)",
+    "hf_too_large": "model 'hf:{name}' does not fit into memory: try another dtype or device",
+    "hf_needs_more": "model 'hf:{name}' needs more to be installed: {cause}",
+    "hf_own_code": "model 'hf:{name}' comes with Python code of its own; if you trust it, give "
+    "model_args.trust_remote_code=true",
+    "hf_not_fetched": "model 'hf:{name}' is no folder here and could not be fetched: check the "
+    "name and the network, or give the path of a folder ({cause})",
+    "hf_damaged": "model 'hf:{name}' cannot be loaded: a file of its weights is cut short or "
+    "damaged, fetch it again ({cause})",
+    "hf_not_loaded": "model 'hf:{name}' cannot be loaded: {cause}",
     "hf_device_absent": "model_args: device '{name}' is not there: torch sees {seen}",
     "hf_device": "model_args: device '{name}' is none: take auto, cpu, cuda, cuda:N or mps",
     "model_args_wrong": "model_args: {problem}",
@@ -1156,6 +1170,11 @@ TEXTS: dict[str, str] = {
     "llama_n_ctx": "model_args.n_ctx: {wish} is more than the {trained} tokens that {file} was "
     "trained on",
     "llama_not_taken": "generation_config: llama.cpp does not take '{name}'{hint}",
+    "llama_not_loaded": "llama.cpp cannot load {path}: a damaged file, an architecture that it "
+    "does not know, too little memory for model_args.n_ctx × slots ({problem})",
+    "llama_template_not_loaded": "llama.cpp cannot load {path}: a damaged file, an architecture "
+    "that it does not know, too little memory for model_args.n_ctx × slots, or "
+    "model_args.chat_template ({problem})",
     "llama_no_file": "model '{name}' names no file after '{prefix}'",
     "no_endpoint": "model '{model}' needs the address of its endpoint: give --api-url or set "
     "OPENAI_BASE_URL (or name a model that needs none: scripted, embedded, gguf:PATH, hf:NAME, "

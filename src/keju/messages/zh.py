@@ -337,6 +337,7 @@ TEXTS: dict[str, str] = {
     "import_strange_row": "{place}：这一行的结构与 Keju 所知的不同（{kind}：{problem}）",
     "import_no_rows": "{path}：{tool} 的日志没有任何行",
     "import_no_prediction": "{where}：没有 {tool} 的预测",
+    "import_no_sample": "{where}：不是 {tool} 的样本（{keys}）",
     "import_no_ppl": "{where}：有一个选项没有 PPL",
     "import_unfinished": "{path} 没有 {entry}：评测没有做完",
     "import_no_match": "日志中没有一行回答了数据中的题目（第一行：{where}：{reason}）；"
@@ -993,6 +994,18 @@ TEXTS: dict[str, str] = {
     "hf_no_file": "模型“hf:{name}”：没有文件 {path}",
     "hf_revision": "model_args.revision：{folder} 是本机的文件夹，没有版本：请去掉它",
     "hf_no_folder": "模型“hf:{name}”：没有文件夹 {folder}",
+    "hf_missing_keys": "模型“hf:{name}”无法加载：检查点中缺少权重，它们会是随机的：{key}"
+    "（共 {many} 个）",
+    "hf_mismatched_keys": "模型“hf:{name}”无法加载：权重的形状与配置不符，它们会是随机的：{key}"
+    "（共 {many} 个）",
+    "hf_too_large": "模型“hf:{name}”放不进内存：请换一种 dtype 或设备",
+    "hf_needs_more": "模型“hf:{name}”还需要安装别的组件：{cause}",
+    "hf_own_code": "模型“hf:{name}”带有自己的 Python 代码；如果信任它，请给出 "
+    "model_args.trust_remote_code=true",
+    "hf_not_fetched": "模型“hf:{name}”不是本机的文件夹，也无法下载：请检查名称和网络，或给出文件夹"
+    "的路径（{cause}）",
+    "hf_damaged": "模型“hf:{name}”无法加载：有一个权重文件被截断或损坏，请重新下载（{cause}）",
+    "hf_not_loaded": "模型“hf:{name}”无法加载：{cause}",
     "hf_device_absent": "model_args：设备“{name}”不存在：torch 看到的是 {seen}",
     "hf_device": "model_args：没有设备“{name}”：可用 auto、cpu、cuda、cuda:N 或 mps",
     "model_args_wrong": "model_args：{problem}",
@@ -1005,6 +1018,10 @@ TEXTS: dict[str, str] = {
     "completions），或给出 model_args.chat_template",
     "llama_n_ctx": "model_args.n_ctx：{wish} 超过了 {file} 训练时的 {trained} 个词元",
     "llama_not_taken": "generation_config：llama.cpp 不接受“{name}”{hint}",
+    "llama_not_loaded": "llama.cpp 无法加载 {path}：文件损坏、架构不认识，或内存不够 "
+    "model_args.n_ctx × 槽位数（{problem}）",
+    "llama_template_not_loaded": "llama.cpp 无法加载 {path}：文件损坏、架构不认识、内存不够 "
+    "model_args.n_ctx × 槽位数，或 model_args.chat_template 有误（{problem}）",
     "llama_no_file": "模型“{name}”在“{prefix}”之后没有文件名",
     "no_endpoint": "模型“{model}”需要接口地址：给出 --api-url 或设置 OPENAI_BASE_URL（或使用不需"
     "要地址的模型：scripted、embedded、gguf:PATH、hf:NAME、replay:RUN）",

@@ -221,8 +221,8 @@ def make_question(row: Mapping[str, Any], kind: Kind | None, where: str) -> Ques
         raise DataError("custom.no_question", where=where)
     choices = read_choices(row, where)
     if kind is not None and (kind == "choice") != bool(choices):
-        has = "has options" if choices else "has no options ('choices', or columns A, B, …)"
-        raise DataError(f"{where} {has}: the exam is of kind '{kind}'")
+        code = "custom.has_options" if choices else "custom.has_no_options"
+        raise DataError(code, where=where, kind=kind)
     # The right answers: one, several in a list, or none.
     value = _first(row, ANSWER)
     values = value if isinstance(value, list) else [value]

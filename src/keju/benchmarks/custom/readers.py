@@ -56,9 +56,6 @@ class ExactText(Reader):
         return any(value == right.strip() for right in accepted)
 
 
-_KINDS: dict[Kind, str] = {"choice": "questions with options", "free": "questions without options"}
-
-
 def readers_of(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     """The name of the headline's reader, and all readers of an exam of this kind."""
     strict, rule = MARKERS[exam.language], exam.reader
@@ -75,5 +72,5 @@ def readers_of(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     name = readers[-1].name if isinstance(rule, ReaderRule) else rule or readers[0].name
     if name not in by_name:
         valid = ", ".join(by_name)
-        raise ConfigError(f"reader '{name}' is not for {_KINDS[kind]} (valid: {valid})")
+        raise ConfigError(f"custom.reader_of_{kind}", name=name, valid=valid)
     return name, by_name

@@ -36,6 +36,12 @@ ENGLISH = {
     "custom.in_file": "{path}: {problem}",
     "custom.name_taken": "{path}: '{name}' is a benchmark already; set another name in exam.yaml",
     "custom.no_exam": "no exam at {path}: expected a folder or a file of questions",
+    "custom.has_options": "{where} has options: the exam is of kind '{kind}'",
+    "custom.has_no_options": "{where} has no options ('choices', or columns A, B, …): the exam is "
+    "of kind '{kind}'",
+    "custom.reader_of_choice": "reader '{name}' is not for questions with options (valid: {valid})",
+    "custom.reader_of_free": "reader '{name}' is not for questions without options (valid: "
+    "{valid})",
 }
 CHINESE = {
     "custom.answer_neither": "{where}：答案“{answer}”既不是 A 到 {last} 的字母，也不是某个选项的"
@@ -66,6 +72,11 @@ CHINESE = {
     "custom.in_file": "{path}：{problem}",
     "custom.name_taken": "{path}：“{name}”已经是一个基准；请在 exam.yaml 中另取名字",
     "custom.no_exam": "{path} 处没有考试：应为文件夹或题目文件",
+    "custom.has_options": "{where} 有选项：但考试的种类是“{kind}”",
+    "custom.has_no_options": "{where} 没有选项（'choices'，或 A、B、…… 各列）：但考试的种类是"
+    "“{kind}”",
+    "custom.reader_of_choice": "读取器“{name}”不适用于带选项的题（可用：{valid}）",
+    "custom.reader_of_free": "读取器“{name}”不适用于不带选项的题（可用：{valid}）",
 }
 messages.add("en", ENGLISH)
 messages.add("zh", CHINESE)

@@ -151,7 +151,8 @@ def _rows(source: Source, file: _File, headline: str) -> LogRows:
     by_filter: dict[Any, LogRows] = {}
     for where, row in source.jsonl(file.name):
         if not {"doc_id", "doc", "resps"} <= row.keys():
-            raise DataError(f"{source.root / where}: no sample of {TOOL} (doc_id, doc, resps)")
+            keys = "doc_id, doc, resps"
+            raise DataError("import_no_sample", where=source.root / where, tool=TOOL, keys=keys)
         name = row.get("filter")
         if by_filter and name != headline and name not in by_filter:
             continue

@@ -83,16 +83,10 @@ def load(settings: HFSettings) -> Checkpoint:
             place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **common
         )
     # Weights of which transformers had to make some up are refused.
-    for kind, problem in (
-        ("missing_keys", "are missing from the checkpoint"),
-        ("mismatched_keys", "have another shape than the config says"),
-    ):
+    for kind in ("missing_keys", "mismatched_keys"):
         keys = sorted(key if isinstance(key, str) else key[0] for key in report.get(kind) or ())
         if keys:
-            raise EndpointError(
-                f"model 'hf:{settings.name}' cannot be loaded: weights {problem} and would be "
-                f"random: {keys[0]} ({len(keys)} in all)"
-            )
+            raise EndpointError(f"hf_{kind}", name=settings.name, key=keys[0], many=len(keys))
     return assemble(net.eval(), tokenizer, settings, devices)
 
 
@@ -227,22 +221,15 @@ def _plain_errors(settings: HFSettings) -> Iterator[None]:
     except Exception as error:
         cause = one_line(str(error)) or type(error).__name__
         if isinstance(error, torch.OutOfMemoryError):
-            problem = "does not fit into memory: try another dtype or device"
+            code = "hf_too_large"
         elif isinstance(error, ImportError):
-            problem = f"needs more to be installed: {cause}"
+            code = "hf_needs_more"
         elif "trust_remote_code" in str(error):
-            problem = (
-                "comes with Python code of its own; if you trust it, give "
-                "model_args.trust_remote_code=true"
-            )
+            code = "hf_own_code"
         elif isinstance(error, OSError) and not Path(settings.name).expanduser().is_dir():
-            problem = (
-                "is no folder here and could not be fetched: check the name and the network, "
-                f"or give the path of a folder ({cause})"
-            )
+            code = "hf_not_fetched"
         elif type(error).__name__ == "SafetensorError":
-            damage = "a file of its weights is cut short or damaged, fetch it again"
-            problem = f"cannot be loaded: {damage} ({cause})"
+            code = "hf_damaged"
         else:
-            problem = f"cannot be loaded: {cause}"
-        raise EndpointError(f"model 'hf:{settings.name}' {problem}") from None
+            code = "hf_not_loaded"
+        raise EndpointError(code, name=settings.name, cause=cause) from None

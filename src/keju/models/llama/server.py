@@ -70,12 +70,8 @@ class LlamaServer:
                 parameters.chat_template = chat_template
             self.native = runtime.Server(parameters)
         except (RuntimeError, ValueError, OSError) as error:
-            template = ", or model_args.chat_template" if chat_template else ""
-            raise EndpointError(
-                f"llama.cpp cannot load {path}: a damaged file, an architecture that "
-                f"it does not know, too little memory for model_args.n_ctx × slots{template} "
-                f"({error})"
-            ) from None
+            code = "llama_template_not_loaded" if chat_template else "llama_not_loaded"
+            raise EndpointError(code, path=path, problem=error) from None
         self.address: str = self.native.listening_address
 
 
