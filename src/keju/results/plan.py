@@ -25,7 +25,6 @@ from keju.errors import Notice, UsageError
 from keju.results.metrics import accuracy_of, cluster_of
 from keju.results.schema import InNotebook
 from keju.results.sittings import Source, path_of, read_run
-from keju.runs.manifest import Manifest
 from keju.runs.run import Run, open_run
 from keju.stats.intervals import FEW_CLUSTERS
 from keju.stats.power import (
@@ -52,6 +51,8 @@ SIZES = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
 
 Goal = Literal["mde", "max_cost", "limit", "all"]
 """What decides how many questions are asked."""
+Known = Literal["given", "assumed"]
+"""Where a number comes from."""
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -174,7 +175,6 @@ def plan(
     if repeats < 1 or at_once < 1:
         raise UsageError("plan_counts")
     run = open_run(path_of(pilot), str(runs_folder(work_dir))) if pilot is not None else None
-    at_once = _in_flight(run, at_once)
     manner = protocol or _protocol_of(run, name)
     folder = data_folder(data_dir)
     exam, _ = prepare_exam(name, dataset_args, data_dir=folder, protocol=manner, seed=seed)
@@ -182,39 +182,84 @@ def plan(
     price = run.manifest.price if price is None and run else price
     own_price = Price(**price) if isinstance(price, Mapping) else price
     taken = _measured(exam, job, own_price) if job is not None else _guessed(exam, own_price)
-    deff = _design_effect(exam, job)
-    whole, general, on_set = len(exam.samples), None, None
-    if mde is not None:
-        general = items_needed(mde, share, deff=deff)
-        on_set = items_needed(mde, share, deff=deff, population=whole)
-        questions = min(whole, general)
-    elif max_cost is not None:
-        questions = min(whole, _affordable(taken, max_cost, repeats) or whole)
-    else:
-        questions = _limited(exam, limit)
-    units = questions * repeats * taken.attempts
-    notices = (
-        *_notices(exam, run.manifest if run else None, taken, general, share, deff),
-        *(_other_manner(exam, job.exam, run.id) if job and run else ()),
-    )
+    known: Known = "assumed" if discordance is None else "given"
+    ground = Ground(exam, run, job, taken, share, known, _design_effect(exam, job))
+    wanted = _wanted(ground, goal, mde or max_cost or limit, repeats)
+    return _forecast(ground, wanted, repeats, _in_flight(run, at_once))
+
+
+class Ground(NamedTuple):
+    """What a plan rests on."""
+
+    exam: Exam
+    run: Run | None
+    """The pilot."""
+    job: Job | None
+    """The exam as the pilot sat it."""
+    taken: Taken
+    discordance: float
+    discordance_from: Known
+    deff: float
+
+    def effect(self, questions: int) -> float:
+        """The smallest difference that so many questions show."""
+        return minimal_detectable_effect(questions, self.discordance, deff=self.deff)
+
+    def effect_on_set(self, questions: int) -> float | None:
+        """The same where only this set of questions counts; None where all of it is asked."""
+        unasked = 1 - questions / len(self.exam.samples)
+        return self.effect(round(questions / unasked)) if unasked else None
+
+    def needed(self, effect: float, population: int = 0) -> int:
+        """How many questions show a difference."""
+        return items_needed(effect, self.discordance, deff=self.deff, population=population)
+
+
+class Wanted(NamedTuple):
+    """How many questions a goal asks for."""
+
+    goal: Goal
+    questions: int
+    in_general: int | None = None
+    """With `mde`: how many show it for questions like these."""
+    on_set: int | None = None
+    """With `mde`: how many show it where only this very set counts."""
+
+
+def _wanted(ground: Ground, goal: Goal, value: float | None, repeats: int) -> Wanted:
+    """How many questions a goal of this value asks for, at most those of the exam."""
+    whole = len(ground.exam.samples)
+    if goal == "mde" and value is not None:
+        general = ground.needed(value)
+        return Wanted(goal, min(whole, general), general, ground.needed(value, whole))
+    if goal == "max_cost" and value is not None:
+        return Wanted(goal, min(whole, _affordable(ground.taken, value, repeats) or whole))
+    return Wanted(goal, _limited(ground.exam, value))
+
+
+def _forecast(ground: Ground, wanted: Wanted, repeats: int, at_once: int) -> Plan:
+    """What the questions that are wanted, and other numbers of them, show and take."""
+    exam, run, taken, questions = ground.exam, ground.run, ground.taken, wanted.questions
+    whole, units = len(exam.samples), questions * repeats * taken.attempts
     rows = {
-        n: taken.row(n, minimal_detectable_effect(n, share, deff=deff), repeats, at_once)
+        n: taken.row(n, ground.effect(n), repeats, at_once)
         for n in sorted({*(n for n in SIZES if n < whole), questions, whole})
     }
     chosen = rows[questions]
+    notices = tuple(_notices(ground, wanted))
     return Plan(
         exam=exam.benchmark,
         protocol=exam.protocol.name,
-        goal=goal,
+        goal=wanted.goal,
         whole=whole,
         questions=questions,
-        questions_in_general=general,
-        questions_on_set=on_set,
+        questions_in_general=wanted.in_general,
+        questions_on_set=wanted.on_set,
         effect=chosen.effect,
-        effect_on_set=_effect_on_set(questions, whole, share, deff),
-        discordance=share,
-        discordance_from="assumed" if discordance is None else "given",
-        deff=deff,
+        effect_on_set=ground.effect_on_set(questions),
+        discordance=ground.discordance,
+        discordance_from=ground.discordance_from,
+        deff=ground.deff,
         repeats=repeats,
         requests=units,
         input_tokens=taken.input.times(units),
@@ -234,14 +279,6 @@ def _in_flight(pilot: Run | None, at_once: int) -> int:
     """How many requests go at once: no more than a pilot's model has slots."""
     slots = pilot.manifest.endpoint.get("slots") if pilot is not None else None
     return min(at_once, slots) if isinstance(slots, int) and slots > 0 else at_once
-
-
-def _effect_on_set(questions: int, whole: int, share: float, deff: float) -> float | None:
-    """The difference that so many questions show where only this set of them counts."""
-    unasked = 1 - questions / whole
-    if not unasked:
-        return None
-    return minimal_detectable_effect(round(questions / unasked), share, deff=deff)
 
 
 def _goal(share: float, **goals: float | None) -> Goal:
@@ -391,22 +428,16 @@ def _design_effect(exam: Exam, job: Job | None) -> float:
     return 1 + ALIKE * (sum(size * size for size in sizes) / sum(sizes) - 1)
 
 
-def _notices(
-    exam: Exam,
-    pilot: Manifest | None,
-    taken: Taken,
-    general: int | None,
-    discordance: float,
-    deff: float,
-) -> Iterator[Notice]:
+def _notices(ground: Ground, wanted: Wanted) -> Iterator[Notice]:
     """What could mislead about a plan."""
-    whole = len(exam.samples)
+    whole, taken, general = len(ground.exam.samples), ground.taken, wanted.in_general
     if general is not None and general > whole:
-        most = 100 * minimal_detectable_effect(whole, discordance, deff=deff)
+        most = 100 * ground.effect(whole)
         yield Notice("plan_beyond", {"whole": whole, "needed": general, "points": most})
-    if pilot is None:
+    if ground.run is None:
         yield Notice("plan_guessed", {"reply": round(taken.output.value), "pilot": PILOT})
         return
+    pilot = ground.run.manifest
     if not taken.counted:
         yield Notice("plan_uncounted", {"reply": round(taken.output.value), "pilot": pilot.run})
     if taken.measured < PILOT:
@@ -415,3 +446,5 @@ def _notices(
     part = any(config.get(name) for name in ("limit", "total", "ids"))
     if part and config.get("sample", "first") == "first":
         yield Notice("plan_first", {"pilot": pilot.run})
+    if ground.job is not None:
+        yield from _other_manner(ground.exam, ground.job.exam, ground.run.id)
