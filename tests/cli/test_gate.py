@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -159,3 +160,24 @@ def test_what_cannot_be_gated_is_refused(
         sit("two", "1", "--limit", "1", "--seed", "7")
     ran = keju("gate", *words)
     assert (ran.code, told in ran.err) == (2, True), ran
+
+
+@pytest.mark.parametrize(("language", "points"), [("en", " points"), ("zh", " 分")])
+def test_a_score_and_its_limit_are_told_in_one_form(
+    keju: Keju, sit: Sit, language: str, points: str
+) -> None:
+    sit("base", "1")
+    sit("wrong", form="So the answer is (Z)")
+    ran = keju("gate", "wrong", "--at-least", "0.7", "--language", language)
+    row = next(line for line in ran.out.splitlines() if "70.00" in line)
+    amounts = re.findall(r"[\d.]+ %", row)
+    assert (len(amounts), len(re.findall(r"\d\.\d\d", row))) == (5, 5), row
+    told = ran.out.splitlines()[-3]
+    assert len(re.findall(r"\d\.\d\d(?! %)", told)) == 0, told
+    assert "70.00 %" in told
+    ran = keju("gate", "wrong", "--baseline", "base", "--margin", "0.05", "--language", language)
+    row = next(line for line in ran.out.splitlines() if "-5.00" in line)
+    assert row.count(points) == 4, row
+    told = next(line for line in ran.out.splitlines()[4:] if "-5.00" in line)
+    assert f"-5.00{points}" in told
+    assert len(re.findall(rf"[+-]\d+\.\d\d(?!{points})", told)) == 0, told

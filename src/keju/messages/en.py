@@ -900,23 +900,24 @@ TEXTS: dict[str, str] = {
     "gate_selection": "{exam}: inconclusive, {part} of {whole} questions have no grade, so that "
     "the others decide nothing",
     "gate_worse_pass": "{exam}: pass, {value:+.2f} points on {n} {n:question|questions} are "
-    "shown to be above {limit:+.2f} (at least {low:+.2f})",
+    "shown to be above {limit:+.2f} points (at least {low:+.2f} points)",
     "gate_worse_fail": "{exam}: fail, {value:+.2f} points on {n} {n:question|questions} are "
-    "shown to be below {limit:+.2f} (at most {high:+.2f})",
+    "shown to be below {limit:+.2f} points (at most {high:+.2f} points)",
     "gate_worse_inconclusive": "{exam}: inconclusive, {value:+.2f} points on {n} "
-    "{n:question|questions} may be above or below {limit:+.2f} ({low:+.2f} to {high:+.2f}); "
-    "about {needed} {needed:question|questions} would decide",
+    "{n:question|questions} may be above or below {limit:+.2f} points ({low:+.2f} to {high:+.2f} "
+    "points); about {needed} {needed:question|questions} would decide",
     "gate_worse_open": "{exam}: inconclusive, {value:+.2f} points on {n} {n:question|questions} "
-    "may be above or below {limit:+.2f}; no number of questions can be named that would decide",
+    "may be above or below {limit:+.2f} points; no number of questions can be named that would "
+    "decide",
     "gate_least_pass": "{exam}: pass, {value:.2f} % on {n} {n:question|questions} is shown to be "
-    "at least {limit:g} % (at least {low:.2f})",
+    "at least {limit:.2f} % (at least {low:.2f} %)",
     "gate_least_fail": "{exam}: fail, {value:.2f} % on {n} {n:question|questions} is shown to be "
-    "below {limit:g} % (at most {high:.2f})",
+    "below {limit:.2f} % (at most {high:.2f} %)",
     "gate_least_inconclusive": "{exam}: inconclusive, {value:.2f} % on {n} "
-    "{n:question|questions} may be above or below {limit:g} % ({low:.2f} to {high:.2f}); about "
-    "{needed} {needed:question|questions} would decide",
+    "{n:question|questions} may be above or below {limit:.2f} % ({low:.2f} % to {high:.2f} %); "
+    "about {needed} {needed:question|questions} would decide",
     "gate_least_open": "{exam}: inconclusive, {value:.2f} % on {n} {n:question|questions} may be "
-    "above or below {limit:g} %; no number of questions can be named that would decide",
+    "above or below {limit:.2f} %; no number of questions can be named that would decide",
     # Sittings side by side.
     "compare_nothing": "nothing to compare: name two runs, logs or files, or a run with arms",
     "compare_one": "{source} has no arms to compare: name a second run, log or file",
@@ -1644,6 +1645,7 @@ LABELS: dict[str, str] = {
     "gate.bounds": "one-sided bounds",
     "gate.limit": "limit",
     "gate.verdict": "verdict",
+    "gate.points": "{points} points",
     "gate.no worse": "no worse",
     "gate.at least": "at least",
     "gate.pass": "pass",

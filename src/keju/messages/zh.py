@@ -777,22 +777,22 @@ TEXTS: dict[str, str] = {
     "gate_no_base": "基准没有考 {exam} 的全部：只有该运行有的不作判定",
     "gate_nothing": "{exam}：无法判定，没有一道题有分数",
     "gate_selection": "{exam}：无定论，{whole} 题中有 {part} 题没有评分，其余题目不能决定",
-    "gate_worse_pass": "{exam}：通过，{n} 道题上的 {value:+.2f} 分确高于 {limit:+.2f}"
-    "（至少 {low:+.2f}）",
-    "gate_worse_fail": "{exam}：未通过，{n} 道题上的 {value:+.2f} 分确低于 {limit:+.2f}"
-    "（至多 {high:+.2f}）",
+    "gate_worse_pass": "{exam}：通过，{n} 道题上的 {value:+.2f} 分确高于 {limit:+.2f} 分"
+    "（至少 {low:+.2f} 分）",
+    "gate_worse_fail": "{exam}：未通过，{n} 道题上的 {value:+.2f} 分确低于 {limit:+.2f} 分"
+    "（至多 {high:+.2f} 分）",
     "gate_worse_inconclusive": "{exam}：无法判定，{n} 道题上的 {value:+.2f} 分可能高于也可能低于 "
-    "{limit:+.2f}（{low:+.2f} 至 {high:+.2f}）；约 {needed} 道题可以判定",
+    "{limit:+.2f} 分（{low:+.2f} 至 {high:+.2f} 分）；约 {needed} 道题可以判定",
     "gate_worse_open": "{exam}：无法判定，{n} 道题上的 {value:+.2f} 分可能高于也可能低于 "
-    "{limit:+.2f}；说不出多少道题可以判定",
-    "gate_least_pass": "{exam}：通过，{n} 道题上的 {value:.2f} % 确不低于 {limit:g} %"
-    "（至少 {low:.2f}）",
-    "gate_least_fail": "{exam}：未通过，{n} 道题上的 {value:.2f} % 确低于 {limit:g} %"
-    "（至多 {high:.2f}）",
+    "{limit:+.2f} 分；说不出多少道题可以判定",
+    "gate_least_pass": "{exam}：通过，{n} 道题上的 {value:.2f} % 确不低于 {limit:.2f} %"
+    "（至少 {low:.2f} %）",
+    "gate_least_fail": "{exam}：未通过，{n} 道题上的 {value:.2f} % 确低于 {limit:.2f} %"
+    "（至多 {high:.2f} %）",
     "gate_least_inconclusive": "{exam}：无法判定，{n} 道题上的 {value:.2f} % 可能高于也可能低于 "
-    "{limit:g} %（{low:.2f} 至 {high:.2f}）；约 {needed} 道题可以判定",
+    "{limit:.2f} %（{low:.2f} % 至 {high:.2f} %）；约 {needed} 道题可以判定",
     "gate_least_open": "{exam}：无法判定，{n} 道题上的 {value:.2f} % 可能高于也可能低于 "
-    "{limit:g} %；说不出多少道题可以判定",
+    "{limit:.2f} %；说不出多少道题可以判定",
     # 应试并列。
     "compare_nothing": "没有可比较的：请给出两个运行、日志或文件，或一个有多个组的运行",
     "compare_one": "{source} 没有可比较的组：请再给出一个运行、日志或文件",
@@ -1461,6 +1461,7 @@ LABELS: dict[str, str] = {
     "gate.bounds": "单侧界限",
     "gate.limit": "限度",
     "gate.verdict": "结论",
+    "gate.points": "{points} 分",
     "gate.no worse": "不更差",
     "gate.at least": "至少",
     "gate.pass": "通过",

@@ -25,18 +25,24 @@ def gate_titles(labels: Labels) -> list[str]:
 
 def gate_cells(row: GateRow, labels: Labels) -> list[str]:
     """One gate as a row of the table."""
-    sign = "" if row.gate == AT_LEAST else "+"
     title = f"{row.exam} · {row.arm}" if row.arm else row.exam
     return [
         f"{title}: {labels(f'gate.{row.gate}')}",
         count(row.n),
         percent(row.baseline),
         percent(row.score),
-        "–" if row.value is None else f"{100 * row.value:{sign}.2f}",
-        f"{100 * row.low:{sign}.2f} … {100 * row.high:{sign}.2f}",
-        f"{100 * row.limit:{sign}.2f}",
+        _amount(row, row.value, labels),
+        f"{_amount(row, row.low, labels)} … {_amount(row, row.high, labels)}",
+        _amount(row, row.limit, labels),
         labels(f"gate.{row.verdict}"),
     ]
+
+
+def _amount(row: GateRow, value: float | None, labels: Labels) -> str:
+    """What a gate is about, in its one unit: a score in percent, a difference in points."""
+    if row.gate == AT_LEAST or value is None:
+        return percent(value)
+    return labels("gate.points", points=f"{100 * value:+.2f}")
 
 
 def render_gate(
