@@ -323,3 +323,20 @@ def test_the_command_that_resumes_a_run_can_be_pasted_from_a_terminal(
     told = screen.getvalue().partition("resume with:\n")[2].replace("\\\n", " ")
     assert shlex.split(told)[:2] == ["keju", "eval"]
     assert all(len(line) <= 60 for line in screen.getvalue().splitlines())
+
+
+@pytest.mark.parametrize("tag", ["zh", "zh-CN", "zh_CN", "zh_CN.UTF-8", "zh-Hans"])
+def test_a_tag_of_a_language_is_its_language(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, tag: str
+) -> None:
+    words = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "-q")
+    for ran in (
+        keju(*words, "--language", tag),
+        keju(*words, f"--language={tag}"),
+        keju("--language", tag, *words),
+    ):
+        assert (ran.code, "接下来可以" in ran.out) == (0, True), ran
+    monkeypatch.setenv("KEJU_LANGUAGE", tag)
+    assert "接下来可以" in keju(*words).out
+    assert "next:" in keju(*words, "--language", "en-US").out
+    assert "'fr'" in keju(*words, "--language", "fr").err

@@ -156,18 +156,21 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _listened(words: list[str]) -> list[str]:
-    """Speak the language of ``--language``; the words without it where it comes first of all."""
-    from keju.messages import speak
+    """Speak the language of ``--language``; the words without it where it comes first of all.
+
+    A tag of a language is its language: ``zh-CN`` is ``zh``.
+    """
+    from keju.messages import language_of, speak
 
     options = words[: words.index("--")] if "--" in words else words
     for place, word in enumerate(options):
-        flag, _, value = word.partition("=")
+        flag, together, value = word.partition("=")
         if flag == LANGUAGE_FLAG:
             value = value or " ".join(options[place + 1 : place + 2])
-            if value in ("en", "zh"):
-                speak("zh" if value == "zh" else "en")
-                if place == 0:
-                    return words[1 if "=" in word else 2 :]
+            if (language := language_of(value)) is not None:
+                speak(language)
+                after = words[place + (1 if together else 2) :]
+                return [*words[:place], *((flag, language) if place else ()), *after]
     return words
 
 

@@ -39,6 +39,7 @@ from keju.config.strict import (
     variable_name,
 )
 from keju.errors import ConfigError, did_you_mean
+from keju.messages import language_of
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Amount = Annotated[float, Field(gt=0)]
@@ -513,6 +514,11 @@ class TaskConfig(StrictSettings):
         if len(chosen) > 1:
             raise Invalid("config_two_choices", first=chosen[0], second=chosen[1])
         return self
+
+    @field_validator("language", mode="before")
+    @classmethod
+    def _language(cls, value: Any) -> Any:
+        return (isinstance(value, str) and language_of(value)) or value
 
     @field_validator("datasets")
     @classmethod

@@ -39,6 +39,12 @@ def speak(language: Language | None) -> None:
     _chosen = language
 
 
+def language_of(tag: str) -> Language | None:
+    """The language of a tag such as ``zh-CN`` or ``en_US``; None for one that is not spoken."""
+    name = re.split("[-_.]", tag, maxsplit=1)[0].lower()
+    return "zh" if name == "zh" else "en" if name == "en" else None
+
+
 def spoken() -> Language:
     """The language in which the terminal is spoken to.
 
@@ -49,7 +55,7 @@ def spoken() -> Language:
         return _chosen
     for name in ("KEJU_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"):
         if value := os.environ.get(name):
-            return "zh" if value.lower().startswith("zh") else "en"
+            return language_of(value) or "en"
     return "en"
 
 
