@@ -274,3 +274,30 @@ leave(130)
         [sys.executable, "-c", script], env=environment(), capture_output=True, text=True
     )
     assert (ran.returncode, ran.stdout) == (130, "said\n")
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ((), "runs at http://127.0.0.1:"),
+        (("--language", "zh-CN"), "runs：http://127.0.0.1:"),
+        (("--json",), '"address": "http://127.0.0.1:'),
+    ],
+)
+def test_a_pipe_gets_the_address_of_the_pages_while_they_are_served(
+    more: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    (tmp_path / "runs").mkdir()
+    words = (*KEJU, "view", "runs", "--no-browser", "--port", "0", *more)
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            line = next(line for line in process.stdout if "http" in line)
+            assert process.poll() is None
+        finally:
+            process.send_signal(signal.SIGINT)
+    assert told in line

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import Output, note
+from keju.cli.common import print_json, print_lines
 from keju.errors import MissingExtra, UsageError
+from keju.messages import said
 
 
 @command("view", "keju view", "keju view runs --port 8080", "keju view runs/tuesday --no-browser")
@@ -18,7 +20,8 @@ def view(
     no_browser: bool,
     data_dir: str | None,
     work_dir: str | None,
-) -> Output:
+    as_json: bool,
+) -> int:
     """Show stored runs in a browser, read-only, until Ctrl-C; runs that go on are shown live.
 
     Only this machine can open the pages. With another --host they need the token in the address.
@@ -34,15 +37,17 @@ def view(
         place = fetched(folder)
     if not place.is_dir():
         raise UsageError("view_no_folder", folder=place)
-    opened: list[str] = []
 
     def started(address: str) -> None:
-        opened.append(address)
-        note(f"keju: {place} at {address} (Ctrl-C ends)")
+        if as_json:
+            print_json({"folder": str(place), "address": address})
+        else:
+            print_lines(said("view.at", folder=place, address=address))
+        sys.stdout.flush()  # whoever reads a pipe waits for it while the pages are served
         if not no_browser:
             import webbrowser
 
             webbrowser.open(address)
 
     serve(place, host=host, port=port, data_dir=data_dir, on_start=started)
-    return Output({"folder": str(place), "address": opened[0]}, lambda: None)
+    return 0

@@ -1699,6 +1699,7 @@ LABELS: dict[str, str] = {
     "board.answers": "{done}/{total} answers",
     "board.speed": "{n} answers/s",
     "board.more": "and {n} more",
+    "view.at": "{folder} at {address} (Ctrl-C ends)",
     "watch.title": "following {name}",
     "watch.nothing": "nothing goes on there",
     "board.wanted": "answers",

@@ -1515,6 +1515,7 @@ LABELS: dict[str, str] = {
     "board.answers": "{done}/{total} 个回答",
     "board.speed": "每秒 {n} 个回答",
     "board.more": "另有 {n} 个",
+    "view.at": "{folder}：{address}（按 Ctrl-C 结束）",
     "watch.title": "跟踪 {name}",
     "watch.nothing": "没有正在进行的运行",
     "board.wanted": "回答",
