@@ -66,7 +66,9 @@ def in_terminal(command: Sequence[str], folder: Path) -> str:
     process, screen = pty.fork()
     if process == 0:  # the child, whose terminal is the other end
         os.chdir(folder)
-        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        kept = {
+            name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ
+        }
         own = {
             "TERM": "xterm-256color",
             "PYTHONUTF8": "1",

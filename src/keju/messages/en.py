@@ -1334,7 +1334,7 @@ LABELS: dict[str, str] = {
     "warning": "warning: {text}",
     "chance_level": "chance level",
     "chance_level_asked": "chance level of the questions asked",
-    "the_same": "; the same: {names}",
+    "also_metrics": "also {figure}: {titles}",
     "published": "published",
     "mean_of_subsets": "mean of its subsets",
     "mean_of_questions": "mean over questions",

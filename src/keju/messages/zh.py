@@ -1166,7 +1166,7 @@ LABELS: dict[str, str] = {
     "warning": "注意：{text}",
     "chance_level": "随机水平",
     "chance_level_asked": "所问题目的随机水平",
-    "the_same": "；与此相同：{names}",
+    "also_metrics": "同为 {figure}：{titles}",
     "published": "已发表",
     "mean_of_subsets": "各子集的平均",
     "mean_of_questions": "各题的平均",

@@ -130,10 +130,11 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
     first, *others = fmt.alike(fmt.shown_metrics(entry, labels))
     if entry.gold == NO_GOLD:
         first, others = first[:1], []
-    headline = _headline(entry, fmt.named_run(results), labels) + _same(first, labels)
+    headline = _headline(entry, fmt.named_run(results), labels)
     screen.line(headline, style="bold green", indent=_INDENT)
     lines = [
-        *(_metric_line(other[0], labels) + _same(other, labels) for other in others),
+        _same(first, labels),
+        *(line for own in others for line in (_metric_line(own[0], labels), _same(own, labels))),
         fmt.gold_words(entry, labels),
         " · ".join(fmt.outcome_words(entry.outcomes, labels)),
         fmt.sign_words(entry, labels),
@@ -184,9 +185,11 @@ def _metric_line(shown: Shown, labels: Labels) -> str:
 
 
 def _same(metrics: Sequence[Shown], labels: Labels) -> str:
-    """The names of the metrics that have the value of the first one, to stand behind its line."""
-    names = ", ".join(shown.name for shown in metrics[1:])
-    return labels("the_same", names=names) if names else ""
+    """The titles of the metrics that have the value of the first one, to stand below its line."""
+    first, *others = metrics
+    titles = "; ".join(shown.title for shown in others)
+    figure = share(first.metric.value, first.metric.bounds)
+    return labels("also_metrics", figure=figure, titles=titles) if titles else ""
 
 
 def _table(screen: Screen, columns: Sequence[str | Column], rows: list[list[Cell]]) -> None:
