@@ -301,3 +301,17 @@ def test_a_pipe_gets_the_address_of_the_pages_while_they_are_served(
         finally:
             process.send_signal(signal.SIGINT)
     assert told in line
+
+
+def test_what_is_not_comparable_is_said_once_where_both_streams_are_read_together(
+    tmp_path: Path,
+) -> None:
+    for run, size in (("one", 2), ("two", 3)):
+        words = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report")
+        more = ("--run-id", run, "--dataset-args", f"demo.size={size}")
+        assert shell(tmp_path, '"$@"', *words, *more).returncode == 0
+    for line, said_on_stderr in (('"$@" 2>&1', 0), ('"$@"', 1)):
+        for language, told in (("en", "not comparable, and"), ("zh", "不可比较，")):
+            ran = shell(tmp_path, line, "compare", "one", "two", "--language", language)
+            assert (ran.returncode, ran.stdout.count(told)) == (3, 1), ran
+            assert ran.stderr.count(told) == said_on_stderr, ran

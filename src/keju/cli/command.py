@@ -20,7 +20,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
-from keju.cli.common import Output, complain, names, print_json
+from keju.cli.common import Output, complain, names, print_json, read_together
 from keju.cli.options import ADDRESS, MAPPING, MAPPINGS, OPTIONS, Option
 from keju.errors import UsageError, near_hint
 
@@ -90,7 +90,7 @@ def run(command: Command, words: Sequence[str]) -> int:
         print_json(output.document)
     else:
         output.show()
-    if output.problem:
+    if output.problem and (as_json or not (output.shown and read_together())):
         complain(output.problem)
     return output.exit_code
 

@@ -38,6 +38,8 @@ class Output(NamedTuple):
     problem: str = ""
     """What went wrong all the same, for stderr."""
     exit_code: int = 0
+    shown: bool = False
+    """Whether `show` says the problem too: then stderr has it where somebody else reads that."""
 
 
 def print_json(document: Any) -> None:
@@ -95,6 +97,14 @@ def complain(text: str) -> None:
         note(part)
     for part in command_lines(command, width, 2) if command else ():
         note(part)
+
+
+def read_together() -> bool:
+    """Whether what goes to stdout and to stderr is read in one place, such as a terminal."""
+    try:
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError):  # closed, or no file at all
+        return False
 
 
 def session_output(finished: Finished, more: Callable[[], None] = lambda: None) -> Output:

@@ -73,9 +73,9 @@ def compare(
     if output:
         write_comparison(found, Path(output), language=spoken())
     unlike = next((pair for pair in found.comparisons if pair.obstacle or not pair.n), None)
-    problem = unlike.conclusion.text() if unlike else ""
+    problem = unlike.conclusion.said if unlike else ""
     code = Inconclusive.exit_code if unlike else 0
-    return Output(found.document, lambda: _show(found, output), problem, code)
+    return Output(found.document, lambda: _show(found, output), problem, code, shown=True)
 
 
 def _show(found: Compared, output: str | None) -> None:
@@ -109,5 +109,6 @@ def _contamination(
             print_lines(said("wrote", file=output))
 
     open_ = found.verdict in ("not comparable", "nothing")
-    problem = found.conclusions[0].text() if open_ else ""
-    return Output(found.document, show, problem, Inconclusive.exit_code if open_ else 0)
+    problem = found.conclusions[0].said if open_ else ""
+    code = Inconclusive.exit_code if open_ else 0
+    return Output(found.document, show, problem, code, shown=True)
