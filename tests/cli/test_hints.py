@@ -38,6 +38,32 @@ def test_a_setting_inside_another_has_no_flag_and_is_told_the_line_that_sets_it(
     assert keju(*SITTING, "--dry-run", *shlex.split(pasted)).code == 0
 
 
+@pytest.mark.parametrize(
+    ("flag", "pasted"),
+    [
+        (("--subset", "word_sorting"), "--filter-category word_sorting"),
+        (
+            ("--subsets", "word_sorting,dyck_languages"),
+            "--filter-category word_sorting --filter-category dyck_languages",
+        ),
+        (("--datasets", "demo"), "--benchmark demo"),
+        (("--ids", "demo_word_sorting_0"), "--task demo_word_sorting_0"),
+        (("--limit", "2"), "-s limit=2"),
+        (("--temperature", "0.5"), "-s generation_config.temperature=0.5"),
+        (("--shuffle", "true", "-b", "demo"), "-s dataset_args.demo.shuffle=true"),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_setting_of_a_run_from_a_file_is_told_the_line_that_sets_it(
+    keju: Keju, tmp_path: Path, flag: tuple[str, ...], pasted: str, language: str
+) -> None:
+    (tmp_path / "task.yaml").write_text("model: scripted\ndatasets: [demo]\n")
+    sitting = ("run", "-c", "task.yaml", "-q")
+    ran = keju("--language", language, *sitting, *flag)
+    assert (ran.code, pasted in ran.err) == (2, True), ran.err
+    assert keju(*sitting, *shlex.split(pasted)).code == 0
+
+
 def test_a_value_that_may_be_a_key_is_not_said_again(keju: Keju) -> None:
     ran = keju(*SITTING, "--api-key-var", "sk-secret")
     assert (ran.code, "sk-secret" in ran.err) == (2, False)

@@ -350,7 +350,11 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--config -c",
         ),
         Option(
-            "run.benchmark", "NAME", "Benchmark, in place of the file's.", spelling="--benchmark -b"
+            "run.benchmark",
+            "NAME",
+            "Benchmark, in place of the file's.",
+            spelling="--benchmark -b",
+            field="datasets",
         ),
         Option(
             "size",
@@ -358,12 +362,14 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "Questions in all, spread over the subsets; in place of the file's.",
             int,
             spelling="--sample -n",
+            field="total",
         ),
         Option(
             "filter_category",
             "S",
             "Only this subset; repeatable, in place of the file's.",
             list,
+            field="dataset_args.NAME.subset_list",
         ),
         Option(
             "task",
@@ -371,6 +377,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "Only this question, by its id; repeatable, in place of the file's.",
             list,
             spelling="--task -t",
+            field="ids",
         ),
         Option(
             "sampling_strategy",

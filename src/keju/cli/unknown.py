@@ -2,7 +2,8 @@
 
 Imported once a flag is unknown. A setting inside another one has no flag of its own: ``--subset
 navigate`` is told ``--dataset-args 'bbh.subset_list=[navigate]'``, with the exam and the value that
-the user wrote, so that it can be pasted.
+the user wrote, so that it can be pasted. A command that has another flag for the setting is told
+that one, ``--filter-category navigate``, and one without any but ``-s`` ``-s limit=5``.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import TYPE_CHECKING, Final, get_origin
 
 from keju.config.load import OTHER_NAMES, inner_place
 from keju.config.strict import alternatives
-from keju.config.task import DatasetArgs
+from keju.config.task import DatasetArgs, TaskConfig
 from keju.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from keju.cli.command import Command
 
-ECHOED: Final = ("dataset_args", "generation_config")
+ECHOED: Final = ("dataset_args", "generation_config", "datasets", "limit", "total", "ids")
 """Settings whose values may be said again; others may be keys."""
 _PLAIN = re.compile(r"[\w.-]{1,64}")
 """A value that needs no quotes: ``navigate``, ``0.6``."""
@@ -34,20 +35,39 @@ def unknown_option(option: str, words: Sequence[str], command: Command) -> Usage
     rows = command.rows.values()
     name = option.strip("-").replace("-", "_")
     own = {"option": option, "command": command.name}
-    place = inner_place(name) if option.startswith("--") else None
+    place = _place(name) if option.startswith("--") else None
     if place is not None:
         outer, *inner = place.split(".")
-        row = next((row for row in rows if row.field == outer), None)
-        if row is not None:
+        by_field = {row.field: row for row in rows if row.flags}
+        if (row := by_field.get(place)) is not None:
+            example = " ".join(f"{row.flags[0]} {value}" for value in _given(outer, option, words))
+            return UsageError("cli_unknown_option_here", flag=row.flags[0], example=example, **own)
+        if inner and (row := by_field.get(outer)) is not None:
             flag = row.flags[0]
             example = f"{flag} {_assignment(outer, inner, option, words, command)}"
             return UsageError("cli_unknown_option_inside", flag=flag, example=example, **own)
+        if (row := command.rows.get("overrides")) is not None:
+            example = f"-s {_assignment(outer, [outer, *inner], option, words, command)}"
+            return UsageError("cli_unknown_option_set", example=example, **own)
     long = [flag for row in rows for flag in row.flags if flag.startswith("--")]
     other = "--" + OTHER_NAMES.get(name, "").replace("_", "-")
     near = nearest(option, long) if option.startswith("--") else None
     near = other if other in long else near
     code = "cli_unknown_option_near" if near else "cli_unknown_option"
     return UsageError(code, near=near, **own)
+
+
+def _place(name: str) -> str | None:
+    """Where the setting of this name stands, its own name where it stands outermost."""
+    if (place := inner_place(name)) is not None:
+        return place
+    place = OTHER_NAMES.get(name, name)
+    return place if place in TaskConfig.model_fields else None
+
+
+def _given(outer: str, option: str, words: Sequence[str]) -> list[str]:
+    """The values that the user gave, or a word that stands for one."""
+    return (_values(option, words) if outer in ECHOED else []) or ["VALUE"]
 
 
 def _assignment(

@@ -570,6 +570,10 @@ TEXTS: dict[str, str] = {
     "cli_unknown_option": "unknown option {option}; see 'keju {command} --help'",
     "cli_unknown_option_inside": "unknown option {option}: it is a part of {flag}, so write "
     "{example}; see 'keju {command} --help'",
+    "cli_unknown_option_here": "unknown option {option}: here it is {flag}, so write {example}; "
+    "see 'keju {command} --help'",
+    "cli_unknown_option_set": "unknown option {option}: it is a setting without a flag here, so "
+    "write {example}; see 'keju {command} --help'",
     "cli_unknown_option_near": (
         "unknown option {option} (did you mean '{near}'?); see 'keju {command} --help'"
     ),

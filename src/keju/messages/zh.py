@@ -501,6 +501,10 @@ TEXTS: dict[str, str] = {
     "cli_unknown_option": "未知的选项 {option}；参见“keju {command} --help”",
     "cli_unknown_option_inside": "未知的选项 {option}：它是 {flag} 的一部分，请写 {example}；"
     "参见“keju {command} --help”",
+    "cli_unknown_option_here": "未知的选项 {option}：在此命令中它是 {flag}，请写 {example}；"
+    "参见“keju {command} --help”",
+    "cli_unknown_option_set": "未知的选项 {option}：此设置在这里没有选项，请写 {example}；"
+    "参见“keju {command} --help”",
     "cli_unknown_option_near": (
         "未知的选项 {option}（是否想用“{near}”？）；参见“keju {command} --help”"
     ),
