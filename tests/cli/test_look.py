@@ -13,6 +13,7 @@ import pytest
 
 from keju.cli.stats import Lengths
 from keju.models.registry import Extra
+from keju.solvers.sandbox.sandbox import NO_KERNEL
 from keju.solvers.sandbox.supervisor import PREFIX
 from tests.cli.conftest import Keju
 from tests.support.endpoint import FaultyEndpoint
@@ -247,3 +248,49 @@ def test_doctor_lists_what_sandboxes_left_behind(keju: Keju) -> None:
         finally:
             folder.rmdir()
     assert {"sandbox bwrap", "sandbox docker", "sandbox podman"} <= {c["name"] for c in checks}
+
+
+FAKE = {
+    "namespaces": "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n",
+    "kernel": f"#!/bin/sh\nexit {NO_KERNEL}\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "found", "remedy", "found_zh"),
+    [
+        ("", "the program bwrap is not installed", "apt install bubblewrap", "未安装程序 bwrap"),
+        (
+            "namespaces",
+            "cannot make a sandbox: bwrap: setting up uid map: Permission denied",
+            "seccomp=unconfined",
+            "无法建立沙箱：bwrap: setting up uid map: Permission denied",
+        ),
+        ("kernel", "lacks ipykernel", "pip install 'keju[agent]'", "缺少运行代码所需的 ipykernel"),
+    ],
+)
+def test_doctor_says_in_words_what_bubblewrap_lacks(
+    keju: Keju,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    case: str,
+    found: str,
+    remedy: str,
+    found_zh: str,
+) -> None:
+    monkeypatch.setenv("MODELSCOPE_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    place = tmp_path / "bin"
+    place.mkdir()
+    (place / "sh").symlink_to("/bin/sh")
+    if case:
+        (place / "bwrap").write_text(FAKE[case])
+        (place / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(place))
+    checks = {check["name"]: check for check in keju("doctor", "--json").json["checks"]}
+    check = checks["sandbox bwrap"]
+    assert (check["status"], found in check["found"]) == ("missing", True), check
+    assert remedy in check["remedy"]
+    monkeypatch.setenv("COLUMNS", "400")
+    assert found_zh in keju("doctor", "--language", "zh").out
+    assert checks["sandbox podman"]["found"] == "the program podman is not installed"

@@ -20,6 +20,12 @@ CORE = ("keju", "jinja2", "msgspec", "pydantic", "pyreqwest", "pyyaml", "rich", 
 SECONDS = 10.0
 HUB_SECONDS = 4.0
 """A hub that has not answered by then is as good as out of reach for now."""
+BWRAP_REMEDIES = {
+    "sandbox_not_installed": Notice("doctor_install_bwrap"),
+    "sandbox_no_kernel": Notice("doctor_install_kernel"),
+    "sandbox_fails": Notice("doctor_allow_bwrap"),
+}
+"""The next step, by what bubblewrap lacks."""
 Said = Notice | KejuError | str
 """A code of the catalogues with its values, or what needs no translation, such as a version."""
 
@@ -234,11 +240,13 @@ def _sandboxes() -> Iterator[Check]:
             state = Notice("doctor_sandbox", {"version": probe.version, "with_": with_})
             yield Check(name, True, state)
         elif probe.backend == "bwrap":
-            yield Check(name, False, probe.problem, Notice("doctor_install_bwrap"))
+            problem = probe.problem or Notice("doctor_no")
+            yield Check(name, False, problem, BWRAP_REMEDIES.get(problem.code, ""))
         elif probe.version:  # it needs an image, which only a run names
             yield Check(name, True, Notice("doctor_answers", {"place": probe.version}))
         else:
-            yield Check(name, False, probe.problem, Notice("doctor_without_containers"))
+            problem = probe.problem or Notice("doctor_no")
+            yield Check(name, False, problem, Notice("doctor_without_containers"))
     for left in leftovers():
         yield Check("sandbox", False, left.what, left.remedy, fault="left over")
 

@@ -521,8 +521,14 @@ TEXTS: dict[str, str] = {
     "doctor_answers_as": "{place} answers as {model}",
     "doctor_choose_folder": "choose another with {setting}",
     "doctor_sandbox": "{version} works ({with_})",
-    "doctor_install_bwrap": "install bubblewrap (package bubblewrap) and keju[agent] "
-    "to run code of models",
+    "doctor_install_bwrap": "to run code of models: sudo apt install bubblewrap (the package has "
+    "this name elsewhere too), then pip install 'keju[agent]'",
+    "doctor_install_kernel": "to run code of models: pip install 'keju[agent]'",
+    "doctor_allow_bwrap": "bubblewrap needs user namespaces: where a container forbids them, start "
+    "it with --security-opt seccomp=unconfined; where the system does, set "
+    "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu) or "
+    "kernel.unprivileged_userns_clone=1 (Debian) with sysctl; or name docker or podman as "
+    "sandbox.backend",
     "doctor_without_containers": "only the sandbox of this name needs it; bwrap needs no engine",
     "cli_cannot_reach": "cannot reach {url} ({problem}): check --api-url",
     "export_cannot_record": "cannot record the submission in {place}: {problem}",
@@ -682,6 +688,18 @@ TEXTS: dict[str, str] = {
     "leave one of them out",
     "config_sandbox_image": "image has an effect only with backend 'docker' or 'podman'",
     "config_memory_small": "must be at least {least} MiB, as in 512MiB: no Python starts with less",
+    "sandbox_not_installed": "the program {program} is not installed",
+    "sandbox_no_engine": "{engine} has no engine that answers: {problem}",
+    "sandbox_silent_engine": "{engine} has no engine that answers",
+    "sandbox_names_no_image": "sandbox.image names no image",
+    "sandbox_no_image": "there is no image {image}: {engine} pull it first",
+    "sandbox_no_kernel": "the Python of the sandbox ({python}) lacks ipykernel, which runs code",
+    "sandbox_fails": "the program {program} is there, and cannot make a sandbox: {problem}",
+    "sandbox_no_answer": "no answer within {seconds:.0f} s",
+    "sandbox_exit_code": "exit code {number}",
+    "left_folder": "folder {folder}",
+    "left_container": "container {name}",
+    "left_process": "process {number}",
     "sandbox_does_not_work": "code of a model cannot be run: the sandbox {backend} does not work "
     "({problem}); mend that, name another sandbox.backend, or accept the risk with "
     "--unsafe-no-sandbox",

@@ -454,8 +454,13 @@ TEXTS: dict[str, str] = {
     "doctor_answers_as": "{place} 有应答，模型为 {model}",
     "doctor_choose_folder": "用 {setting} 另选一个",
     "doctor_sandbox": "{version} 可用（{with_}）",
-    "doctor_install_bwrap": "要运行模型写的代码，请安装 bubblewrap（软件包 bubblewrap）"
-    "和 keju[agent]",
+    "doctor_install_bwrap": "要运行模型写的代码：sudo apt install bubblewrap"
+    "（其他系统中软件包同名），再 pip install 'keju[agent]'",
+    "doctor_install_kernel": "要运行模型写的代码：pip install 'keju[agent]'",
+    "doctor_allow_bwrap": "bubblewrap 需要用户命名空间：若被容器禁止，请用 "
+    "--security-opt seccomp=unconfined 启动容器；若被系统禁止，请用 sysctl 设置 "
+    "kernel.apparmor_restrict_unprivileged_userns=0（Ubuntu）或 "
+    "kernel.unprivileged_userns_clone=1（Debian）；或把 sandbox.backend 设为 docker 或 podman",
     "doctor_without_containers": "只有同名的沙箱需要它；bwrap 不需要引擎",
     "cli_cannot_reach": "无法连接 {url}（{problem}）：请检查 --api-url",
     "export_cannot_record": "无法在 {place} 中记录提交：{problem}",
@@ -595,6 +600,18 @@ TEXTS: dict[str, str] = {
     "config_sandbox_both": "backend“{backend}”与 --unsafe-no-sandbox 互相矛盾：请去掉其中之一",
     "config_sandbox_image": "image 只在 backend 为“docker”或“podman”时有效",
     "config_memory_small": "至少要 {least} MiB，例如 512MiB：再少 Python 就无法启动",
+    "sandbox_not_installed": "未安装程序 {program}",
+    "sandbox_no_engine": "{engine} 没有应答的引擎：{problem}",
+    "sandbox_silent_engine": "{engine} 没有应答的引擎",
+    "sandbox_names_no_image": "sandbox.image 没有指定镜像",
+    "sandbox_no_image": "没有镜像 {image}：请先用 {engine} pull 拉取",
+    "sandbox_no_kernel": "沙箱的 Python（{python}）缺少运行代码所需的 ipykernel",
+    "sandbox_fails": "程序 {program} 已安装，但无法建立沙箱：{problem}",
+    "sandbox_no_answer": "{seconds:.0f} 秒内没有应答",
+    "sandbox_exit_code": "退出码 {number}",
+    "left_folder": "文件夹 {folder}",
+    "left_container": "容器 {name}",
+    "left_process": "进程 {number}",
     "sandbox_does_not_work": "无法运行模型的代码：沙箱 {backend} 不可用（{problem}）；"
     "请先解决它，或指定其他 sandbox.backend，或用 --unsafe-no-sandbox 接受风险",
     "notebook_not_contained": "考试的设置要求容器，而沙箱的设置要求“{backend}”：请去掉其中之一",

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from keju.errors import Notice
 from keju.solvers.sandbox.backends import LABEL
 from keju.solvers.sandbox.supervisor import PREFIX
 
@@ -21,8 +22,9 @@ _OWNER = re.compile(PREFIX.encode() + rb"(\d+)-")
 class Leftover(NamedTuple):
     """A folder, a container or a process."""
 
-    what: str
+    what: Notice
     remedy: str
+    """A command that removes it."""
 
 
 def leftovers() -> Iterator[Leftover]:
@@ -30,16 +32,20 @@ def leftovers() -> Iterator[Leftover]:
     for root in {tempfile.gettempdir(), "/tmp"}:
         for folder in sorted(Path(root).glob(f"{PREFIX}*")):
             if _orphaned(folder.name.encode()):
-                yield Leftover(f"folder {folder}", f"rm -rf {folder}")
+                yield Leftover(Notice("left_folder", {"folder": folder}), f"rm -rf {folder}")
     for engine in ("podman", "docker"):
         for name in _containers(engine) if shutil.which(engine) else ():
             if _orphaned(name.encode()):
-                yield Leftover(f"container {name}", f"{engine} rm --force {name}")
+                yield Leftover(
+                    Notice("left_container", {"name": name}), f"{engine} rm --force {name}"
+                )
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             command = path.read_bytes()
             if _orphaned(command):
-                yield Leftover(f"process {path.parent.name}", f"kill -9 {path.parent.name}")
+                number = path.parent.name
+                what = Notice("left_process", {"number": number})
+                yield Leftover(what, f"kill -9 {number}")
 
 
 def _orphaned(text: bytes) -> bool:

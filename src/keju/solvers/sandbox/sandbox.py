@@ -40,12 +40,17 @@ from keju.solvers.sandbox.supervisor import DEVNULL, PIPE, Process, Supervisor
 TRIAL_SECONDS: Final = 60.0
 NICE: Final = 2
 """Keju itself comes first."""
+NO_KERNEL: Final = 77
+"""The exit code of a trial whose Python lacks what kernels need."""
 # Says what Python and which packages there are, where a kernel can be started.
-PYTHON_TRIAL = """
+PYTHON_TRIAL = f"""
 import importlib.metadata as known, json, sys
-import ipykernel
-packages = {each.name: each.version for each in known.distributions()}
-print(json.dumps({"python": sys.version.split()[0], "packages": dict(sorted(packages.items()))}))
+try:
+    import ipykernel
+except ImportError:
+    sys.exit({NO_KERNEL})
+packages = {{each.name: each.version for each in known.distributions()}}
+print(json.dumps({{"python": sys.version.split()[0], "packages": dict(sorted(packages.items()))}}))
 """
 R_TRIAL = "library(IRkernel); cat(R.version.string)"
 
@@ -58,7 +63,8 @@ class Probe(NamedTuple):
     version: str = ""
     runtime: str = ""
     """What it works with: Podman's runtime, an option of bubblewrap."""
-    problem: str = ""
+    problem: Notice | None = None
+    """What is missing where it does not work."""
     image: str = ""
     """The digest of the image."""
     python: str = ""
@@ -72,7 +78,7 @@ class Ran(NamedTuple):
 
     code: int
     out: str
-    problem: str
+    problem: str | Notice
 
 
 class Sandbox:
@@ -131,30 +137,40 @@ class Sandbox:
     async def _probe(self) -> Probe:
         name = self.settings.chosen
         if (binary := self.backend.binary) and shutil.which(binary) is None:
-            return Probe(name, False, problem=f"{binary} is not installed")
+            return Probe(name, False, problem=Notice("sandbox_not_installed", {"program": binary}))
         version, image = await self._version(), ""
         if isinstance(self.backend, Container):
             if not version:
-                said = (await self._outside([name, "version"])).problem
-                problem = ": ".join(filter(None, (f"{name} has no engine that answers", said)))
-                return Probe(name, False, problem=problem)
+                values = {
+                    "engine": name,
+                    "problem": (await self._outside([name, "version"])).problem,
+                }
+                code = "sandbox_no_engine" if values["problem"] else "sandbox_silent_engine"
+                return Probe(name, False, problem=Notice(code, values))
             if self.settings.image is None:
-                return Probe(name, False, version, problem="sandbox.image names no image")
+                return Probe(name, False, version, problem=Notice("sandbox_names_no_image"))
             look = [name, "image", "inspect", "--format", "{{.Id}}", self.settings.image]
             image = (await self._outside(look)).out.strip()
             if not image:
-                problem = f"there is no image {self.settings.image}: {name} pull it first"
-                return Probe(name, False, version, problem=problem)
-        problems = []
+                lack = Notice("sandbox_no_image", {"engine": name, "image": self.settings.image})
+                return Probe(name, False, version, problem=lack)
+        problems: list[str | Notice] = []
         for runtime in RUNTIMES.get(name, ("",)):
             self.backend.runtime = runtime
             ran = await self._inside([self.backend.python, "-c", PYTHON_TRIAL])
             with suppress(ValueError, KeyError):
-                told = json.loads(ran.out) if ran.code == 0 else {}
-                known = told["python"], told["packages"], await self._has_cgroups()
-                return Probe(name, True, version, runtime, "", image, *known)
-            problems.append(f"{ran.problem or f'exit code {ran.code}'}")
-        return Probe(name, False, version, problem="; ".join(dict.fromkeys(problems)))
+                facts = json.loads(ran.out) if ran.code == 0 else {}
+                known = facts["python"], facts["packages"], await self._has_cgroups()
+                return Probe(name, True, version, runtime, None, image, *known)
+            if ran.code == NO_KERNEL:
+                lack = Notice("sandbox_no_kernel", {"python": self.backend.python})
+                return Probe(name, False, version, problem=lack)
+            problem = ran.problem or Notice("sandbox_exit_code", {"number": ran.code})
+            if problem not in problems:
+                problems.append(problem)
+        program = self.backend.binary or name
+        lack = Notice("sandbox_fails", {"program": program, "problem": problems})
+        return Probe(name, False, version, problem=lack)
 
     async def speaks(self, language: Language) -> bool:
         """Whether kernels of a language can be started."""
@@ -278,7 +294,7 @@ class Sandbox:
                 out, said = await asyncio.gather(process.stdout.read(), process.stderr.read())
                 code = await process.wait()
         except TimeoutError:
-            return Ran(124, "", f"no answer within {TRIAL_SECONDS:.0f} s")
+            return Ran(124, "", Notice("sandbox_no_answer", {"seconds": TRIAL_SECONDS}))
         finally:
             await process.end()
         lines = said.decode("utf-8", "replace").strip().splitlines() or [""]
