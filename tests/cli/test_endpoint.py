@@ -72,3 +72,20 @@ def test_doctor_asks_the_endpoint(endpoint: FaultyEndpoint, keju: Keju) -> None:
     refused = keju(*words, "--model", "m", "--api-key", "sk-wrong")
     assert refused.code == 5
     assert "refused the key" in refused.json["checks"][-1]["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [("en", "sent: POST {url}/chat/completions, model 'm'"),
+     ("zh", "发送的请求：POST {url}/chat/completions，模型“m”")],
+)  # fmt: skip
+def test_a_refusal_before_the_run_says_what_was_sent_and_no_key(
+    keju: Keju, language: str, told: str
+) -> None:
+    with FaultyEndpoint(Plan(key="right")) as endpoint:
+        place = ("--api-url", endpoint.url.replace("://", "://user:sk-in-url@") + "?k=sk-query")
+        words = ("-m", "m", *place, "--api-key", "sk-wrong", "--language", language)
+        told = told.format(url=endpoint.url)
+        ran = keju("eval", *words, "--datasets", "demo", "--limit", "1", "-q")
+    assert (ran.code, told in ran.err) == (5, True), ran.err
+    assert "sk-" not in ran.err

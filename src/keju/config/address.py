@@ -16,6 +16,7 @@ from keju.errors import ConfigError
 from keju.types import Form
 
 PATHS: dict[Form, str] = {"chat": "/chat/completions", "completion": "/completions"}
+MESSAGES = "/messages"
 DEFAULT_VERSION = "/v1"
 
 
@@ -37,7 +38,7 @@ class Address:
     @property
     def messages(self) -> str:
         """The address of Anthropic's Messages API."""
-        return f"{self.base}/messages{self.query}"
+        return self.base + MESSAGES + self.query
 
     def model(self, name: str) -> str:
         """The address that describes one model."""
@@ -94,7 +95,7 @@ def messages_address(api_url: str) -> Address:
     address = parse_address(api_url)
 
     def whole(base: str) -> str:
-        return base.removesuffix("/messages").removesuffix(DEFAULT_VERSION) + DEFAULT_VERSION
+        return base.removesuffix(MESSAGES).removesuffix(DEFAULT_VERSION) + DEFAULT_VERSION
 
     return replace(address, base=whole(address.base), shown=whole(address.shown))
 

@@ -74,7 +74,16 @@ class Presence(Slots):
         self._opened = monotonic()
 
     async def _knock_patiently(self, sampling: Sampling) -> None:
-        """Make the preflight's call, again while its failure may pass."""
+        """Make the preflight's call, again while its failure may pass; it says what was sent."""
+        try:
+            await self._knock(sampling)
+        except EndpointError as error:
+            sent = self.model.sent(sampling)
+            if sent is None:
+                raise
+            raise EndpointError(error.code, **{"sent": sent} | error.values) from None
+
+    async def _knock(self, sampling: Sampling) -> None:
         for failures in range(1, KNOCKS + 1):
             try:
                 return await self.model.preflight(sampling)

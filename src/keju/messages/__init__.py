@@ -177,7 +177,7 @@ def _in_language(values: Mapping[str, Any], language: Language) -> dict[str, Any
 
     So are those of a list, one after the other.
     """
-    said = {"run": "RUN"} | dict(values)
+    said = {"run": "RUN", "sent": ""} | dict(values)  # what older files do not have
     for name, value in values.items():
         if hasattr(value, "code"):
             said[name] = value.text(language)

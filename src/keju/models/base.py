@@ -17,7 +17,7 @@ import msgspec
 
 from keju.errors import EndpointError, KejuError
 from keju.messages import printable
-from keju.types import Fault, FaultKind, Reply, Request, Sampling
+from keju.types import Fault, FaultKind, Notice, Reply, Request, Sampling
 
 BRIEF = 16
 """Tokens of a reply that only shows that a request is taken."""
@@ -94,6 +94,11 @@ class Model(ABC):
         With ``sampling.decode`` of ``labels`` it also shows that log-probabilities are given.
         Raises EndpointError with one line that names the cause; NotReady where it may pass.
         """
+
+    def sent(self, sampling: Sampling) -> Notice | None:
+        """Where the preflight goes and which model it asks for, never a secret; None for a model
+        in this process."""
+        return None
 
     def briefly(self, sampling: Sampling) -> Sampling:
         """`sampling` for a reply of a few words, where only the call itself matters."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from keju.config.address import PATHS
 from keju.engine.channel import Channel, Limits
 from keju.engine.presence import KNOCKS
 from keju.errors import ConfigError, EndpointError
@@ -41,8 +42,10 @@ def refusal(plan: Plan, sampling: Sampling | None = None, **settings: Any) -> st
     message = str(caught.value)
     assert "\n" not in message
     assert KEY not in message
-    assert message.replace(endpoint.url, "URL") != message
-    return message.replace(endpoint.url, "URL")
+    message, _, sent = message.replace(endpoint.url, "URL").rpartition("; sent: ")
+    form = sampling.form if sampling is not None else "chat"
+    assert sent == f"POST URL{PATHS[form]}, model 'm'"
+    return message
 
 
 def test_refused_connection() -> None:
@@ -53,6 +56,7 @@ def test_refused_connection() -> None:
         fly(url)
     assert str(caught.value) == (
         f"cannot connect to {url} (connection refused): is the server running? check --api-url"
+        f"; sent: POST {url}/chat/completions, model 'm'"
     )
 
 

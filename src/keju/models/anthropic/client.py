@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from keju.config import TaskConfig
-from keju.config.address import ANTHROPIC, messages_address
+from keju.config.address import ANTHROPIC, MESSAGES, messages_address
 from keju.config.address import AS_OF as NAMES_AS_OF
 from keju.errors import ConfigError, EndpointError, Notice, nearest
 from keju.messages import first_of
@@ -172,6 +172,10 @@ class AnthropicModel(HttpModel):
         elif should == "true" and kind == "bad_request":
             kind = "server"
         return msgspec.structs.replace(fault, kind=kind, request_id=self._number(reply))
+
+    def path(self, sampling: Sampling) -> str:
+        """The one route."""
+        return MESSAGES
 
     async def preflight(self, sampling: Sampling) -> None:
         """Find a wrong address, key, model or parameter before the run, in one line."""

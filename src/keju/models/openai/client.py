@@ -115,6 +115,15 @@ class HttpModel(Model):
     def normalise(self, reply: HttpReply, request: Request, seconds: float) -> Reply:
         """The reply in the body of a successful call."""
 
+    @abstractmethod
+    def path(self, sampling: Sampling) -> str:
+        """The end of the address that requests of this sampling go to, e.g. ``/completions``."""
+
+    def sent(self, sampling: Sampling) -> Notice | None:
+        """Where a request goes, without credentials, and which model it asks for."""
+        route = self.address.shown + self.path(sampling)
+        return Notice("request_sent", {"route": route, "model": self.name})
+
     def facts(self) -> dict[str, Any]:
         """The endpoint without credentials, and what the preflight learnt of it."""
         return {"name": self.name, "endpoint": self.address.shown} | self._facts
@@ -299,6 +308,10 @@ class OpenAIModel(HttpModel):
 
     def _attempt(self, request: Request, timeout: float, top: int = 0) -> Awaitable[Reply]:
         return self.attempt(self.send(request, timeout, top), request)
+
+    def path(self, sampling: Sampling) -> str:
+        """The route of the form."""
+        return PATHS[sampling.form]
 
     def normalise(self, reply: HttpReply, request: Request, seconds: float) -> Reply:
         """The reply in the body of a successful call."""
