@@ -268,7 +268,7 @@ def test_lines_of_the_reward() -> None:
     assert reward_lines(Rewards(0.2, 0.4, 5, 0, 0)) == ["reward/avg=0.20 std=0.40"]
     assert reward_lines(Rewards(None, None, 0, 2, 1)) == [
         "reward/avg=null std=null",
-        "without a reward: 2 ungraded, 1 errors (the mean is over 0)",
+        "without a reward: 2 ungraded, 1 error (the mean is over 0)",
     ]
 
 

@@ -173,3 +173,26 @@ def test_the_terminal_speaks_chinese_and_documents_stay_english(
     assert told["message"] == "unknown benchmark 'demoo' (did you mean 'demo'?)"
     (entry,) = keju("score", "a", "--json").json["benchmarks"]
     assert all(warning.isascii() for warning in entry["warnings"])
+
+
+ENGLISH = {"the", "of", "and", "rows", "with", "not", "was", "is", "wrote", "files", "questions"}
+"""Words that no Chinese sentence has."""
+
+
+def test_commands_speak_chinese_throughout(keju: Keju, tmp_path: Path) -> None:
+    logs = Path(__file__).parents[1] / "interop" / "imports" / "fixtures"
+    data = ("--data-dir", str(logs / "data"))
+    assert keju(*DEMO, "--run-id", "one").code == 0
+    for words in (
+        ("import", str(logs / "opencompass" / "split"), *data, "--run-id", "two"),
+        ("data", "list", *data),
+        ("stats", "demo"),
+        ("prompts", "demo", "-o", "texts"),
+        ("export", "one", "-o", "answers.csv"),
+        ("rm", "one", "--yes"),
+    ):
+        ran = keju(*words, "--language", "zh")
+        assert ran.code == 0, (words, ran.err)
+        told = ran.out + ran.err
+        assert not ENGLISH & set(told.replace(str(tmp_path), "").split()), told
+        assert any("\u4e00" <= character <= "\u9fff" for character in told), words

@@ -156,3 +156,54 @@ def test_no_room_raises_a_sentence() -> None:
         if isinstance(part, ast.Constant) and " " in str(part.value)
     ]
     assert spoken == []
+
+
+SAYING = {
+    "Column",
+    "complain",
+    "line",
+    "note",
+    "print_lines",
+    "print_steps",
+    "remark",
+    "write_line",
+}
+"""Functions and methods that show a text to people as it is."""
+FROM_A_CATALOGUE = {"Notice", "said", "labels", "word", "get", "text"}
+
+
+def literals(node: ast.AST) -> Iterator[str]:
+    """The texts in an expression that come from no catalogue."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)) if (
+            name in FROM_A_CATALOGUE
+        ):
+            return
+        case ast.keyword(arg="style") | ast.Subscript() | ast.Compare() | ast.Dict():
+            return
+        case ast.Constant(value=str(text)):
+            yield text
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from literals(child)
+
+
+def test_commands_and_reports_say_nothing_that_is_in_no_catalogue() -> None:
+    """Words in code are said in one language alone; commands to paste are the same in all."""
+    found = []
+    for room in ("cli", "report"):
+        for path in sorted((SOURCE / room).glob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call):
+                    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                    if name not in SAYING and not name.startswith("render_"):
+                        continue
+                    texts = [text for own in (*node.args, *node.keywords) for text in literals(own)]
+                    found += [
+                        f"{path.name}:{node.lineno}: {text}"
+                        for text in texts
+                        if re.search("[A-Za-z]{3}", text)
+                        and text not in messages.labels("en")
+                        and not re.match(r" ?--|left$|right$|bold|keju ", text)
+                    ]
+    assert not found, "\n".join(found)

@@ -114,7 +114,7 @@ def test_a_difference_is_one_line_and_exit_code_1(lay: Lay, data_dir: Path, keju
     different = [line for line in ran.out.splitlines() if line.endswith("DIFFERENT")]
     right = golden["subsets"]["snarks"]["correct"]
     line = f"bbh/{ANSWER_ONLY}  snarks, correct  expected {right}  got {right - 1}  DIFFERENT"
-    assert different == [line, "1 sets, 34 figures, 1 DIFFERENT"]
+    assert different == [line, "1 set, 34 figures, 1 DIFFERENT"]
 
 
 def test_another_models_pair_is_verified_by_its_name(lay: Lay, data_dir: Path, keju: Keju) -> None:
@@ -129,7 +129,7 @@ def test_another_models_pair_is_verified_by_its_name(lay: Lay, data_dir: Path, k
 def test_all_figures_are_listed_on_request(lay: Lay, keju: Keju) -> None:
     folder = lay("bbh", ANSWER_ONLY)
     lines = keju("verify", "--data-dir", str(folder)).out.splitlines()
-    assert (len(lines), lines[-1]) == (9, "1 sets, 34 figures, all as recorded")
+    assert (len(lines), lines[-1]) == (9, "1 set, 34 figures, all as recorded")
     assert len(keju("verify", "--data-dir", str(folder), "--all").out.splitlines()) == 35
 
 

@@ -26,7 +26,7 @@ def by_name(result: Verification) -> dict[str, Item]:
 @pytest.mark.parametrize("benchmark", list(LAYOUTS))
 def test_the_official_files_are_sound(data_dir: Path, benchmark: str) -> None:
     result = verified(data_dir / benchmark, benchmark)
-    assert result.sound, result.summary()
+    assert result.sound, result.summary.text()
     hashed = {item.name for item in result.items if item.sha256 == "known"}
     unhashed = {"mmlu_pro": {"test", "validation"}, "bixbench": {"v1.0"}}.get(benchmark, set())
     assert hashed == set(by_name(result)) - unhashed
@@ -53,7 +53,7 @@ def test_one_changed_byte_one_lost_row_and_one_lost_file_are_found(
     assert items["cot-prompts/navigate.txt"].status == "missing"
     assert "not valid JSON" in items["web_of_lies"].detail
     assert sum(item.status != "ok" for item in result.items) == 5
-    assert result.summary().startswith("bbh: 49 ok, 3 changed, 2 missing (")
+    assert result.summary.text().startswith("bbh: 49 ok, 3 changed, 2 missing (")
 
 
 def test_rows_are_counted_where_no_hash_is_known(data_dir: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn
 
 from keju.errors import ConfigError, Interrupted, KejuError, UsageError, did_you_mean
 from keju.messages import command_lines, printable, said
@@ -78,6 +78,11 @@ def note(line: str) -> None:
     """Say something that is not a result, on stderr."""
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     sys.stderr.write(f"{printable(line)}\n".encode(encoding, "replace").decode(encoding))
+
+
+def remark(text: str, kind: Literal["own_note", "own_warning"] = "own_note") -> None:
+    """Say something in Keju's own name on stderr."""
+    note(said(kind, text=text))
 
 
 def complain(text: str) -> None:
@@ -209,7 +214,8 @@ def all_benchmarks() -> list[Benchmark]:
         try:
             benchmarks.append(registry.get(name))
         except Exception as error:
-            note(f"keju: benchmark '{name}' cannot be loaded: {type(error).__name__}: {error}")
+            problem = f"{type(error).__name__}: {error}"
+            remark(said("benchmark_broken", name=name, problem=problem))
     return benchmarks
 
 

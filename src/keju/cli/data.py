@@ -9,6 +9,7 @@ from keju.benchmarks import registry
 from keju.cli.command import command
 from keju.cli.common import Output, all_benchmarks, note, print_json, print_lines
 from keju.errors import DataError, UsageError
+from keju.messages import said
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Benchmark
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from keju.sources.verify import Verification
 
 NOT_FOUND = "not found"
+"""What a document has in place of an origin."""
 
 
 @command(
@@ -59,7 +61,8 @@ def pull(
     facts: dict[str, Any] = msgspec.to_builtins(receipt)
     document = {"name": facts.pop("benchmark"), "origin": receipt.origin, **facts}
     size = sum(stored.size for stored in receipt.files.values()) / 1e6
-    summary = f"{benchmark.name}: {len(receipt.files)} files, {size:.1f} MB, {receipt.origin}"
+    values = {"name": benchmark.name, "size": size, "origin": receipt.origin}
+    summary = said("data.pulled", files=len(receipt.files), **values)
     return Output(document, lambda: print_lines(summary, receipt.path))
 
 
@@ -88,7 +91,7 @@ def verify(
         except DataError as error:
             if name is not None:
                 raise
-            note(f"{benchmark.name}: {NOT_FOUND} ({error})")
+            note(said("data.none_of", name=benchmark.name, problem=error.said))
     if not results:
         raise DataError("cli_no_data")
     if as_json:
@@ -96,21 +99,28 @@ def verify(
         print_json({"benchmarks": documents, "sound": all(r.sound for r in results)})
     else:
         wrong = [
-            (result.benchmark, item.name, item.status, item.rows, item.published_rows, item.detail)
+            (
+                result.benchmark,
+                item.name,
+                said(f"data.state.{item.status}"),
+                item.rows,
+                item.published_rows,
+                item.detail,
+            )
             for result in results
             for item in result.items
             if item.status != "ok"
         ]
         if wrong:
-            titles = ["benchmark", "table or file", "status", "rows", "published", "why"]
-            render_table(titles, wrong)
+            titles = ("benchmark", "part", "status", "rows", "published", "why")
+            render_table([said(f"data.{title}") for title in titles], wrong)
             print_lines("")
         for result in results:
-            where = f"{result.file_count} files, {result.rows} rows in {result.path}"
-            print_lines(f"{result.summary()}; {where} ({result.origin})")
-    broken = [result.summary() for result in results if not result.sound]
-    if broken:
-        raise DataError("; ".join(broken))
+            values = {"files": result.file_count, "rows": result.rows, "origin": result.origin}
+            told = said("data.verified", summary=result.summary.said, path=result.path, **values)
+            print_lines(told)
+    if broken := [result.summary for result in results if not result.sound]:
+        raise DataError("data_broken", exams=broken)
 
 
 @command("data path", "keju data path ceval", "ls $(keju data path ceval)")
@@ -132,6 +142,7 @@ def path(name: str, data_dir: str | None) -> Output:
 def listing(data_dir: str | None) -> Output:
     """List all benchmarks: where their data was found, how many files and rows."""
     from keju.report.table import Column, render_table
+    from keju.sources.folder import BUILT_IN
 
     documents: list[dict[str, Any]] = []
     for benchmark in all_benchmarks():
@@ -146,14 +157,23 @@ def listing(data_dir: str | None) -> Output:
         documents.append(document)
 
     def show() -> None:
-        columns: list[Column | str] = ["benchmark", "found in", "files", "rows"]
-        fields = ("name", "origin", "files", "rows", "path")
-        rows = [[document.get(key) for key in fields] for document in documents]
-        render_table([*columns, Column("path", fold=True)], rows)
+        names = ("benchmark", "found", "files", "rows", "path")
+        columns = [Column(said(f"data.{name}"), fold=name == "path") for name in names]
+        fields = ("files", "rows", "path")
+        told = {NOT_FOUND: "data.none", BUILT_IN: "data.built_in"}
+        rows = [
+            [
+                document["name"],
+                said(told[document["origin"]])
+                if document["origin"] in told
+                else document["origin"],
+                *(document.get(key) for key in fields),
+            ]
+            for document in documents
+        ]
+        render_table(columns, rows)
         if any(document["origin"] == NOT_FOUND for document in documents):
-            print_lines(
-                "", "keju data pull NAME brings what is not found; --data-dir points at a folder"
-            )
+            print_lines("", said("data.bring"))
 
     return Output({"benchmarks": documents}, show)
 

@@ -236,7 +236,7 @@ def _sandboxes() -> Iterator[Check]:
     for probe in asyncio.run(tried()):
         name = f"sandbox {probe.backend}"
         if probe.ok:
-            with_ = probe.runtime or "without --disable-userns"
+            with_ = probe.runtime or Notice("doctor_userns_stay")
             state = Notice("doctor_sandbox", {"version": probe.version, "with_": with_})
             yield Check(name, True, state)
         elif probe.backend == "bwrap":

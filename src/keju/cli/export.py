@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import note, print_json, stored_run
+from keju.cli.common import note, print_json, remark, stored_run
 from keju.errors import UsageError
 from keju.messages import said
 
@@ -65,16 +65,16 @@ def export(
         data_dir=data_dir,
     )
     if missing:
-        filled = f"filled with {fill}" if fill else 'written as ""'
-        note(f"keju: {len(missing)} questions have no letter and are {filled}:")
+        filled = "export.missing_filled" if fill else "export.missing_empty"
+        remark(said(filled, n=len(missing), fill=fill))
         for sample_id in missing:
             note(f"  {sample_id}")
     for notice in notices:
-        note(f"keju: {notice.said}")
+        remark(notice.said)
     if as_json:
         told = {"warnings": [notice.text() for notice in notices], "notices": notices}
         print_json({"run": stored.id, "format": form, "file": output} | facts | told)
     elif place := facts.get("place"):
-        note(f"keju: {said('wrote', file=place)}")
+        remark(said("wrote", file=place))
     elif target:
-        note(f"keju: wrote {facts['rows']} rows to {target}")
+        remark(said("export.wrote", rows=facts["rows"], file=target))

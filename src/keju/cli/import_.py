@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
 from keju.cli.command import command
 from keju.cli.common import Output, print_lines, reader_names
-from keju.messages import first_of, said
+from keju.messages import first_of, labels, said, spoken
 
 ToolName = Literal["evalscope", "lm-eval", "inspect", "opencompass", "verifiers"]
 SHOWN = 20
@@ -63,11 +63,11 @@ def _print(document: Mapping[str, Any]) -> None:
     from keju.report.table import Column, render_table
 
     origin = f"{document['tool']} {document['version']}".strip()
-    print_lines(f"{origin}, model {document['model']}")
-    numbers = ("rows", "matched", "errors", "the tool reports", "its n", "the tool's rows", "Keju")
-    columns = [Column(title) for title in ("benchmark", "protocol", "reader")]
-    differ = ("rows that differ", "answers that differ")
-    columns += [Column(title, "right") for title in (*numbers, *differ)]
+    print_lines(said("import.origin", tool=origin, model=document["model"]))
+    names = [Column(said(f"column.{name}")) for name in ("benchmark", "protocol", "reader")]
+    numbers = ("rows", "matched", "errors", "reported", "reported_n", "tool_rows", "keju")
+    titles = (*numbers, "differ", "answers_differ")
+    columns = [*names, *(Column(said(f"import.{title}"), "right") for title in titles)]
     rows = [
         [
             *(exam[key] for key in ("name", "protocol", "reader", "rows", "matched", "errors")),
@@ -82,34 +82,39 @@ def _print(document: Mapping[str, Any]) -> None:
     ]
     render_table(columns, rows)
     for exam in document["benchmarks"]:
+        own = {"exam": exam["name"]}
         if len(exam["reported"]) > 1:
             figures = (f"{name} {percent(value)}" for name, value in exam["reported"].items())
-            print_lines(f"{exam['name']}: the tool reports {'; '.join(figures)}")
+            print_lines(said("import.reports", figures="; ".join(figures), **own))
         if exam["rows_missing"]:
             whole = exam["rows_missing"] + exam["rows"]
             values = {"missing": exam["rows_missing"], "whole": whole}
-            print_lines(f"{exam['name']}: {Notice('rows_missing', values).said}")
-        _print_differences(exam, "differences", "the tool and Keju differ on {n} rows")
-        told = "{n} rows have the same score for different answers"
-        _print_differences(exam, "answer_differences", told)
-        if exam["other_gold"]:
-            first = exam["other_gold"][0]
-            print_lines(
-                f"{exam['name']}: {len(exam['other_gold'])} rows have another gold answer than the "
-                f"data, e.g. {first['id']}: {first['log']} in the log, {first['data']} in the data"
-            )
-    unmatched = [exam["unmatched"] for exam in (*document["benchmarks"], document)]
-    if many := sum(map(len, unmatched)):
-        print_lines(f"{many} rows of the log answer no question and are left out:")
-        first = list(islice(chain.from_iterable(unmatched), SHOWN_UNMATCHED + 2))
-        shown = first_of(first, SHOWN_UNMATCHED)
-        print_lines(*(f"  {row['where']}: {row['reason']}" for row in shown))
-        if many > len(shown):
-            print_lines(f"  and {many - len(shown)} more, all in import.json")
+            print_lines(said("import.notice", text=Notice("rows_missing", values).said, **own))
+        for key in ("differences", "answer_differences"):
+            _print_differences(exam, key)
+        if golds := exam["other_gold"]:
+            print_lines(said("import.other_gold", n=len(golds), **own, **golds[0]))
+    _print_left_out([exam["unmatched"] for exam in (*document["benchmarks"], document)])
     print_lines(said("wrote", file=document["folder"]))
 
 
-def _print_differences(exam: Mapping[str, Any], key: str, told: str) -> None:
+def _print_left_out(unmatched: Sequence[Sequence[Mapping[str, str]]]) -> None:
+    """The first rows that answer no question, and how many there are."""
+    from keju.errors import Notice
+
+    if many := sum(map(len, unmatched)):
+        print_lines(said("import.left_out", n=many))
+        first = list(islice(chain.from_iterable(unmatched), SHOWN_UNMATCHED + 2))
+        shown = first_of(first, SHOWN_UNMATCHED)
+        for row in shown:
+            reason = Notice(row["code"]).said
+            print_lines("  " + said("import.left_out_row", where=row["where"], reason=reason))
+        if many > len(shown):
+            print_lines("  " + said("import.more", n=many - len(shown)))
+
+
+def _print_differences(exam: Mapping[str, Any], key: str) -> None:
+    """A table of the rows on which the tool and Keju differ; its title is told by `key`."""
     from keju.report.format import shorten
     from keju.report.table import Column, render_table
 
@@ -125,18 +130,26 @@ def _print_differences(exam: Mapping[str, Any], key: str, told: str) -> None:
             row["id"],
             shorten(row["target"], ANSWER_WIDTH),
             verdict(row["tool"]["answer"], _score(row["tool"]["score"])),
-            verdict(row["keju"]["answer"] or row["keju"]["reason"], row["keju"]["outcome"]),
+            verdict(_read(row["keju"]), said(f"outcome.{row['keju']['outcome']}")),
             row["reply"][-REPLY_WIDTH:],
         ]
         for row in rows[:SHOWN]
     ]
-    title = f"{exam['name']}: {told.format(n=len(rows))}"
+    title = said(f"import.{key}", exam=exam["name"], n=len(rows))
     if len(rows) > SHOWN:
-        title += f"; the first {SHOWN}"
+        title = said("import.first", title=title, n=SHOWN)
     print_lines("")
-    columns: list[Column | str] = ["id", "target", "tool", "Keju"]
-    render_table([*columns, Column("end of the reply", fold=True)], cells, title=title)
+    names = ("id", "target", "tool", "keju", "end")
+    columns = [Column(said(f"import.{name}"), fold=name == "end") for name in names]
+    render_table(columns, cells, title=title)
+
+
+def _read(reading: Mapping[str, Any]) -> str | None:
+    """What Keju read, or the reason why it read nothing, in words."""
+    reason = reading["reason"]
+    answer: str | None = reading["answer"]
+    return answer or (labels(spoken()).get(f"reason.{reason}", reason) if reason else None)
 
 
 def _score(value: float | None) -> str:
-    return "no score" if value is None else f"{value:g}"
+    return said("import.no_score") if value is None else f"{value:g}"

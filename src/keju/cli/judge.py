@@ -7,6 +7,7 @@ from typing import Any
 
 from keju.cli.command import command
 from keju.cli.common import Output, print_lines, session_output, stored_run
+from keju.messages import said
 
 
 @command(
@@ -35,4 +36,6 @@ def judge(run: str, work_dir: str | None, no_report: bool, quiet: bool, **settin
         display=make_display(sys.stderr, quiet=quiet),
         report=not no_report,
     )
-    return session_output(finished, lambda: print_lines(f"run folder: {finished.folder}"))
+    return session_output(
+        finished, lambda: print_lines(said("next.folder", folder=finished.folder))
+    )

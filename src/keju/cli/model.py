@@ -8,6 +8,7 @@ from typing import Any
 
 from keju.cli.command import command
 from keju.cli.common import Output, note, print_lines
+from keju.messages import said
 
 
 @command(
@@ -39,15 +40,19 @@ def listing() -> Output:
     documents = [_document(name) for name in weights.KNOWN]
 
     def show() -> None:
-        columns: list[Column | str] = ["model", "what", "MB", "licence", Column("path", fold=True)]
+        names = ("model.what", "model.size", "model.licence")
+        titles = [said(name) for name in ("column.model", *names)]
+        columns: list[Column | str] = [*titles, Column(said("model.path"), fold=True)]
+        absent = said("model.absent")
         rows = [
-            [d["name"], d["about"], f"{d['size'] / 1e6:.0f}", d["licence"], d["path"] or "not here"]
+            [d["name"], d["about"], f"{d['size'] / 1e6:.0f}", d["licence"], d["path"] or absent]
             for d in documents
         ]
         render_table(columns, rows)
         for document in documents:
             if document["path"] is None:
-                print_lines("", f"{weights.KNOWN[document['name']].command} brings it")
+                own = weights.KNOWN[document["name"]].command
+                print_lines("", said("model.brings", command=own))
 
     return Output({"models": documents}, show)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
 from keju.cli.common import Output, print_lines, stored_run
+from keju.messages import said
 
 if TYPE_CHECKING:
     from keju.results.modes import ModesRow
@@ -38,11 +39,11 @@ def modes(answer_only: str, cot: str, work_dir: str | None) -> Output:
     }
 
     def show() -> None:
-        _print("subject", [*comparison.subjects, comparison.overall])
+        _print("modes.subject", [*comparison.subjects, comparison.overall])
         if comparison.categories:
             print_lines("")
-            _print("category", comparison.categories)
-        print_lines(*(f"warning: {notice.said}" for notice in notices))
+            _print("modes.category", comparison.categories)
+        print_lines(*(said("warning", text=notice.said) for notice in notices))
 
     return Output(document, show)
 
@@ -54,13 +55,18 @@ def _document(row: ModesRow) -> dict[str, Any]:
 
 def _print(kind: str, rows: list[ModesRow]) -> None:
     from keju.report.format import percent
-    from keju.report.table import Column, render_table
+    from keju.report.table import Cell, Column, render_table
 
-    numbers = ("shared", "answer-only", "chain of thought", "difference", "95 % interval")
-    right = [Column(title, "right") for title in numbers]
-    other = [Column("robust: difference", "right"), Column("robust: 95 % interval", "right")]
-    columns = [Column(kind), Column("title"), *right, Column("beyond noise"), *other]
-    cells = [
+    first = (kind, "modes.title")
+    numbers = ("modes.shared", "modes.answer_only", "modes.cot", "modes.difference", "interval")
+    other = ("modes.robust_difference", "modes.robust_interval")
+    columns = [
+        *(Column(said(name)) for name in first),
+        *(Column(said(name), "right") for name in numbers),
+        Column(said("modes.apart")),
+        *(Column(said(name), "right") for name in other),
+    ]
+    cells: list[list[Cell]] = [
         [
             row.subject,
             row.title if row.title != row.subject else "",
@@ -69,7 +75,7 @@ def _print(kind: str, rows: list[ModesRow]) -> None:
             percent(row.cot),
             f"{100 * row.difference:+.2f}",
             _interval(row),
-            "by format" if row.by_format else "yes" if row.apart else "",
+            _apart(row),
             "" if row.robust is None else f"{100 * row.robust.difference:+.2f}",
             _interval(row.robust),
         ]
@@ -78,7 +84,15 @@ def _print(kind: str, rows: list[ModesRow]) -> None:
     render_table(columns, cells)
 
 
+def _apart(row: ModesRow) -> str:
+    """Whether a difference is more than noise, and what it comes from."""
+    if row.by_format:
+        return said("modes.by_format")
+    return said("modes.yes") if row.apart else ""
+
+
 def _interval(row: ModesRow | None) -> str:
     if row is None or row.ci95 is None:
         return ""
-    return f"{100 * row.ci95.low:+.2f} to {100 * row.ci95.high:+.2f}"
+    low, high = (f"{100 * end:+.2f}" for end in (row.ci95.low, row.ci95.high))
+    return said("modes.ends", low=low, high=high)

@@ -7,6 +7,7 @@ from typing import Any
 
 from keju.cli.command import command
 from keju.cli.common import Output, exam_for, print_lines
+from keju.messages import said
 
 
 @command(
@@ -45,4 +46,4 @@ def prompts(name: str, folder: str, **settings: Any) -> Output:
         write_json(file, document)
         files.append(str(file))
     facts = {"benchmark": exam.benchmark, "protocol": exam.protocol.name, "files": files}
-    return Output(facts, lambda: print_lines(f"wrote {len(files)} files to {place}"))
+    return Output(facts, lambda: print_lines(said("prompts.wrote", n=len(files), folder=place)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import Output, note, print_lines, stored_run
+from keju.cli.common import Output, print_lines, remark, stored_run
 from keju.messages import said, spoken
 
 
@@ -46,7 +46,7 @@ def report(
     stored = stored_run(runs[0], work_dir)
     target, notices = report_run(stored, output, language=spoken(), data_dir=data_dir)
     for notice in notices:
-        note(f"keju: {notice.said}")
+        remark(notice.said)
     document = {"run": stored.id, "report": str(target)}
     return Output(document, lambda: _say(target))
 

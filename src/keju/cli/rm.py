@@ -8,6 +8,7 @@ import sys
 from keju.cli.command import command
 from keju.cli.common import Output, print_lines, stored_run
 from keju.errors import UsageError
+from keju.messages import printable, said
 
 
 @command("rm", "keju rm tuesday", "keju rm runs/tuesday --yes")
@@ -20,9 +21,9 @@ def rm(run: str, yes: bool, work_dir: str | None) -> Output:
     if not yes:
         if not sys.stdin or not sys.stdin.isatty():
             raise UsageError("cli_rm_needs_yes", run=folder)
-        sys.stderr.write(f"delete {folder} with all its replies? [y/N] ")
+        sys.stderr.write(printable(said("rm.ask", folder=folder)))
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            return Output({"removed": None}, lambda: print_lines("nothing was deleted"))
+            return Output({"removed": None}, lambda: print_lines(said("rm.kept")))
     shutil.rmtree(folder)
-    return Output({"removed": str(folder)}, lambda: print_lines(f"deleted {folder}"))
+    return Output({"removed": str(folder)}, lambda: print_lines(said("rm.deleted", folder=folder)))

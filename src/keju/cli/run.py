@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import again_by, command
-from keju.cli.common import Output, note, print_lines, session_output
+from keju.cli.common import Output, note, print_lines, remark, session_output
 from keju.cli.evaluate import print_next_steps
 from keju.cli.options import EXAMS, MODEL, PACE, RUN
 from keju.errors import ConfigError, Notice, UsageError
+from keju.messages import said
 
 if TYPE_CHECKING:
     from keju.config import TaskConfig
@@ -74,7 +75,7 @@ def run(
         idle = ("model", *idle_settings(settings["model"]))
     translated = read_run_file(Path(config), os.environ, benchmark, idle)
     for notice in translated.notices:
-        note(f"keju: warning: {notice.said}")
+        remark(notice.said, "own_warning")
     layer = _chosen(translated.layer, config, size, filter_category, task)
     if mcp_only or baseline_only:
         layer = _only(layer, with_tools=mcp_only)
@@ -94,7 +95,7 @@ def run(
             _print_tasks(document)
         print_next_steps(finished)
         if target is not None:
-            print_lines(f"results in mcpbr's form: {target}")
+            print_lines(said("run.results", file=target))
 
     return session_output(finished, more)
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, exam_for, note, print_lines, stored_run
+from keju.cli.common import Output, exam_for, print_lines, remark, stored_run
 from keju.errors import KejuError, UsageError, did_you_mean
+from keju.messages import said
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
@@ -167,7 +168,7 @@ def _prompt_of(run: Run, sample_id: str, data_dir: str | None) -> list[dict[str,
     try:
         jobs = make_jobs(run.config(data_dir))
     except KejuError as error:
-        note(f"keju: shown without its question: {error}")
+        remark(said("show.no_question", problem=error.said))
         return None
     for job in jobs:
         for sample in job.exam.samples:

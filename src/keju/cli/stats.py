@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
 from keju.cli.common import Output, exam_for, print_lines
+from keju.messages import said
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
@@ -47,10 +48,12 @@ def stats(name: str, **settings: Any) -> Output:
     document = measure(exam_for(name, **settings))
 
     def show() -> None:
-        print_lines(f"{document['name']}, protocol {document['protocol']}: prompt lengths", "")
-        rows = [("all", document["total"]), *document["subsets"].items()]
+        values = {"exam": document["name"], "protocol": document["protocol"]}
+        print_lines(said("stats.title", **values), "")
+        rows = [(said("stats.all"), document["total"]), *document["subsets"].items()]
         cells = [(name, d["n"], float(d["mean"]), d["min"], d["max"]) for name, d in rows]
-        render_table(["subset", "n", "mean", "min", "max"], cells)
+        titles = ("column.subset", "column.n", "stats.mean", "stats.min", "stats.max")
+        render_table([said(title) for title in titles], cells)
 
     return Output(document, show)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from keju.cli.command import command
 from keju.cli.common import print_json, print_lines
 from keju.errors import UsageError
+from keju.messages import said
 
 if TYPE_CHECKING:
     from keju.results.verify import Verified
@@ -53,8 +54,8 @@ def verify(data_dir: str | None, every: bool, as_json: bool) -> int:
     else:
         differ = sum(not check.ok for verified in results for check in verified.checks)
         total = sum(len(verified.checks) for verified in results)
-        verdict = f"{differ} DIFFERENT" if differ else "all as recorded"
-        print_lines(f"{len(results)} sets, {total} figures, {verdict}")
+        verdict = said("verify.some", n=differ) if differ else said("verify.all_ok")
+        print_lines(said("verify.total", sets=len(results), figures=total, verdict=verdict))
     return 0 if good else DIFFERENT
 
 
@@ -64,14 +65,20 @@ def _lines(verified: Verified, *, every: bool) -> list[str]:
     shown = [check for check in verified.checks if every or not check.ok or not check.part]
     hidden = len(verified.checks) - len(shown)
     lines = [
-        f"{label}  {check.what}  expected {_number(check.expected)}  got {_number(check.got)}  "
-        + ("ok" if check.ok else "DIFFERENT")
+        said(
+            "verify.line",
+            label=label,
+            what=check.what,
+            expected=_number(check.expected),
+            got=_number(check.got),
+            verdict=said("verify.ok" if check.ok else "verify.different"),
+        )
         for check in shown
     ]
-    return lines + ([f"{label}  {hidden} figures of its subsets  ok"] if hidden else [])
+    return lines + ([said("verify.hidden", label=label, n=hidden)] if hidden else [])
 
 
 def _number(value: float | None) -> str:
     if value is None:
-        return "nothing"
+        return said("verify.nothing")
     return f"{int(value):,}" if value == int(value) else f"{value:.8g}"

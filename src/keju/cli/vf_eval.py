@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.cli.command import command
-from keju.cli.common import Output, note, print_lines, session_output
+from keju.cli.common import Output, note, print_lines, remark, session_output
 from keju.errors import ConfigError, EndpointError
 from keju.messages import said
 
@@ -99,7 +99,7 @@ def vf_eval(
     rewards = rewards_of(finished.results.benchmarks[0], finished.folder)
     shown = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
     lines = [" ".join(f"{key}={summary[key]}" for key in shown if key in summary)]
-    lines += [*(reward_lines(rewards) if save else ()), f"run folder: {finished.folder}"]
+    lines += [*(reward_lines(rewards) if save else ()), said("next.folder", folder=finished.folder)]
     output = session_output(finished, lambda: print_lines(*lines))
     extra = {"vf_eval": summary | {"reward": rewards._asdict()}}
     return output._replace(document=output.document | extra)
@@ -121,9 +121,10 @@ def _configure(
     args = _checked(benchmark.Args, own)
     judge, own, warning = args.arrange_judge(own, os.environ)
     if warning:
-        note(f"keju: warning: {warning}")
+        remark(warning, "own_warning")
     if judge is not None:
-        note(f"the judge of open answers is {judge.model} at {shown_url(judge.api_url or '')}")
+        place = shown_url(judge.api_url or "")
+        note(said("vf_eval.judge", model=judge.model, place=place))
     flags |= {"datasets": [benchmark.name], "dataset_args": {benchmark.name: own}}
     if judge is not None:
         flags["judge"] = judge.model_dump(exclude_defaults=True)
@@ -164,10 +165,8 @@ def reward_lines(rewards: Rewards) -> list[str]:
     if rewards.avg is not None and rewards.std is not None:
         lines = [f"reward/avg={rewards.avg:.2f} std={rewards.std:.2f}"]
     if rewards.ungraded or rewards.errors:
-        lines.append(
-            f"without a reward: {rewards.ungraded} ungraded, {rewards.errors} errors "
-            f"(the mean is over {rewards.n})"
-        )
+        values = {"ungraded": rewards.ungraded, "errors": rewards.errors, "n": rewards.n}
+        lines.append(said("vf_eval.without", **values))
     return lines
 
 

@@ -13,6 +13,7 @@ from keju.config import Price
 from keju.engine.limits import Meter
 from keju.engine.tally import tool_use
 from keju.files import natural_key
+from keju.messages import said
 from keju.results.schema import Entry, Results, ToolStats
 from keju.runs.manifest import Manifest, now
 from keju.types import Record
@@ -172,7 +173,7 @@ def task_line(task: Mapping[str, Any], arms: Sequence[str]) -> str:
     for arm in arms:
         told = task.get(arm)
         if told is not None:
-            word = "resolved" if told["resolved"] else told["outcome"]
-            calls = told["tool_calls"]
-            parts.append(f"{arm}: {word} ({calls} {'call' if calls == 1 else 'calls'})")
-    return f"{task['instance_id']}  {', '.join(parts)}"
+            label = "run.resolved" if told["resolved"] else f"outcome.{told['outcome']}"
+            values = {"arm": arm, "outcome": said(label), "calls": told["tool_calls"]}
+            parts.append(said("run.arm", **values))
+    return f"{task['instance_id']}  {said('list_separator').join(parts)}"

@@ -153,6 +153,9 @@ def missing_parts(names: list[str]) -> int:
 Raw = bytes
 """`bytes` itself; `DataFolder` has a method of that name."""
 
+BUILT_IN = "built in"
+"""The origin of questions that are in no file."""
+
 
 class Table(NamedTuple):
     """The files that one logical table is read from, in order."""
@@ -312,7 +315,7 @@ class DataFolder:
 class NoFolder(DataFolder):
     """Stands in where a benchmark makes its questions itself."""
 
-    def __init__(self, benchmark: str, origin: str = "built in") -> None:
+    def __init__(self, benchmark: str, origin: str = BUILT_IN) -> None:
         super().__init__(Path(), origin=origin)
         self._benchmark = benchmark
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
 
-from keju.errors import DataError
+from keju.errors import DataError, Notice
 from keju.sources.folder import DataFolder
 
 Status = Literal["ok", "changed", "missing"]
@@ -53,15 +53,23 @@ class Verification:
         """Files that were read."""
         return sum(len(item.files) for item in self.items)
 
-    def summary(self) -> str:
-        """One line: what is ok, changed and missing."""
+    @property
+    def summary(self) -> Notice:
+        """What is ok, changed and missing, in one line."""
         names: dict[str, list[str]] = {"ok": [], "changed": [], "missing": []}
         for item in self.items:
             names[item.status].append(item.name)
-        parts = [f"{len(group)} {status}" for status, group in names.items() if group]
+        parts = [
+            Notice(f"data_files_{status}", {"n": len(group)})
+            for status, group in names.items()
+            if group
+        ]
         wrong = [*names["changed"], *names["missing"]]
+        values: dict[str, Any] = {"name": self.benchmark, "parts": parts}
+        if not wrong:
+            return Notice("data_summary", values)
         shown = ", ".join(wrong[:3]) + (", …" if len(wrong) > 3 else "")
-        return f"{self.benchmark}: {', '.join(parts)}" + (f" ({shown})" if wrong else "")
+        return Notice("data_summary_wrong", values | {"shown": shown})
 
     def document(self) -> dict[str, Any]:
         """The verification as JSON shows it."""

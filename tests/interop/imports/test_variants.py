@@ -237,7 +237,7 @@ def test_different_answers_are_listed_where_the_scores_are_the_same(
     assert row["id"] == f"mmlu_pro_{wrong['id']}"
     assert row["tool"]["answer"] == "J" != row["keju"]["answer"]
     ran = keju("import", str(path), "--data-dir", str(DATA), "--run-id", "other")
-    assert "mmlu_pro: 1 rows have the same score for different answers" in ran.out
+    assert "mmlu_pro: 1 row has the same score for different answers" in ran.out
 
 
 REFUSALS = [

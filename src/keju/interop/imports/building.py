@@ -118,7 +118,7 @@ def _known_parts(log: Log, dataset: str | None) -> tuple[list[Part], Spool[dict[
             grouped[benchmark].append(part)
         else:
             for row in part.rows:
-                strange.append(_left_out(row, row.note or "its task is no exam of Keju's"))
+                strange.append(_left_out(row, row.note or "import_no_task"))
     if not grouped:
         tasks = ", ".join(part.task for part in log.parts[:3])
         hint = did_you_mean(log.parts[0].task, registry.names())
@@ -126,8 +126,8 @@ def _known_parts(log: Log, dataset: str | None) -> tuple[list[Part], Spool[dict[
     return [_joined(benchmark, members) for benchmark, members in grouped.items()], strange
 
 
-def _left_out(row: LogRow, reason: str) -> dict[str, str]:
-    return {"where": row.where, "reason": reason}
+def _left_out(row: LogRow, code: str) -> dict[str, str]:
+    return {"where": row.where, "code": code, "reason": Notice(code).text()}
 
 
 def _joined(benchmark: str, members: Sequence[Part]) -> Part:

@@ -308,7 +308,7 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The tool's score of this row."""
     epoch: int = 0
     note: str = ""
-    """Why the row is of no exam, where the reader of the log knows it."""
+    """Why the row is of no exam, as a code, where the reader of the log knows it."""
 
 
 class LogRows(Spool[LogRow]):

@@ -93,6 +93,7 @@ class Match(NamedTuple):
     order: tuple[int, ...] = ()
     """The permutation under which the options were shown."""
     reason: str = ""
+    """A code of the catalogues."""
     number: int = -1
     """That of the question in its epoch, in the order in which they were first matched."""
 
@@ -147,9 +148,9 @@ class Matcher:
                 fitting.sort(key=self._rank)
             return fitting[0]._replace(number=self._taken.add(_asked(fitting[0])))
         if likely:
-            return Match(row, None, reason="its options are not those of the question")
+            return Match(row, None, reason="import_other_options")
         clue = row.keys or row.question or row.prompt
-        return Match(row, None, reason="no such question" if clue else "it has no id and no text")
+        return Match(row, None, reason="import_no_question" if clue else "import_nameless_row")
 
     def _rank(self, match: Match) -> tuple[bool, bool]:
         """Smaller for a question that is still free, and for one with the log's gold answer."""

@@ -126,7 +126,8 @@ JUDGED = ("correct", "is_correct", "cascade_correct")
 ANSWERS = ("pred", "predictions")
 GOLDS = ("answer", "references", "ref")
 """What the evaluators call the verdict, the answer they read and the one they compare it with."""
-OTHER_SPLIT = "the log has another split of the exam too; import this one from a folder of its own"
+OTHER_SPLIT = "import_other_split"
+"""Why rows of a second split are left out."""
 
 
 class Dataset(NamedTuple):
