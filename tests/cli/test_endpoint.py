@@ -89,3 +89,28 @@ def test_a_refusal_before_the_run_says_what_was_sent_and_no_key(
         ran = keju("eval", *words, "--datasets", "demo", "--limit", "1", "-q")
     assert (ran.code, told in ran.err) == (5, True), ran.err
     assert "sk-" not in ran.err
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_long_reply_that_nothing_bounds_is_told_with_the_setting_that_bounds_it(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, data_dir: Path, several: bool
+) -> None:
+    monkeypatch.setattr("keju.engine.session.LONG_REPLY", 0.0)
+    monkeypatch.setattr("keju.report.live.SLOW_SECONDS", 0.0)
+    told = "no max_tokens is set for bbh"
+    with FaultyEndpoint(Plan()) as one, FaultyEndpoint(Plan()) as two:
+        places = [word for each in (one, two)[: 1 + several] for word in ("--api-url", each.url)]
+        words = ("eval", "-m", "m", *places, "--data-dir", str(data_dir), "--limit", "1")
+        bbh = (*words, "--datasets", "bbh", "--dataset-args", "bbh.subset_list=[navigate]")
+        ran = keju(*bbh)
+        assert (ran.code, ran.err.count(told)) == (0, 1), ran.err
+        assert "--generation-config max_tokens=N" in ran.err
+        assert "oldest reply: " in ran.err
+        assert "没有设置 max_tokens" in keju(*bbh, "--language", "zh").err
+        for bounded in (
+            (*bbh, "--generation-config", "max_tokens=9"),
+            (*words, "--datasets", "demo"),  # whose protocol has a limit
+            (*bbh, "-q"),
+        ):
+            ran = keju(*bounded)
+            assert (ran.code, "no max_tokens" in ran.err) == (0, False), ran.err

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from keju.engine.display import ArmStanding, Progress, Standing
 from keju.report.live import arm_rows, make_display
 from keju.stats.intervals import wilson
@@ -190,3 +192,21 @@ def test_arms_stand_in_a_table_of_their_own() -> None:
     assert first == ["bbh · baseline", "4/10", "75.0 %", "0", "0", "0", "0.0100"]
     assert second == ["bbh · calc", "2/10", "–", "7", "1", "2", "0.0200"]
     assert arm_rows(Progress(done=1, total=2, exams=(Standing("bbh", 1.0, 1),))) == []
+
+
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [("en", "oldest reply: 2 min 10 s"), ("zh", "最早的回复已等待 2 min 10 s")],
+)
+def test_a_reply_that_takes_long_is_spoken_of(
+    monkeypatch: pytest.MonkeyPatch, language: str, told: str
+) -> None:
+    monkeypatch.setenv("KEJU_LANGUAGE", language)
+    for stream in (io.StringIO(), Terminal()):
+        display = make_display(stream)
+        display.start(1000, 0, ["bbh"])
+        display.update(at(20.0, 1, oldest=20.0))
+        assert told.split("2 min")[0] not in stream.getvalue()
+        display.update(at(140.0, 1, oldest=130.0))
+        display.finish()
+        assert told in " ".join(stream.getvalue().split())

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from time import monotonic, time
 from typing import Any, NamedTuple
 
@@ -108,6 +109,9 @@ class Channel(Presence):
         self.spending = spending or Spending(Budget(), None)
         self.in_flight = 0
         """Attempts that wait for their reply."""
+        self._begun: dict[int, float] = {}
+        """When each of them was sent, the first one first."""
+        self._numbers = count()
         self.retries = 0
         self.shares_prefixes = False
         """Whether the endpoint has told that a part of a prompt came from its cache."""
@@ -150,6 +154,12 @@ class Channel(Presence):
         return {self.address: self.in_flight}
 
     @property
+    def oldest(self) -> float:
+        """Seconds since the oldest attempt that waits for its reply was sent; 0 without one."""
+        began = next(iter(self._begun.values()), None)
+        return 0.0 if began is None else monotonic() - began
+
+    @property
     def limit(self) -> int:
         """The most requests in flight at present."""
         return self.concurrency.limit
@@ -173,16 +183,17 @@ class Channel(Presence):
         match self.pause:
             case "down":
                 down = monotonic() - (self.breaker.since or 0.0)
-                return f"the endpoint is down ({down:.0f} s); the run pauses until it answers"
+                return Notice("waiting_down", {"seconds": down}).said
             case "stopping" if self.in_flight:
-                noun = "request" if self.in_flight == 1 else "requests"
-                return f"{self.in_flight} {noun} in flight to finish"
+                return Notice("waiting_stopping", {"requests": self.in_flight}).said
             case "overload":
-                return f"overload: {self.concurrency.limit} of {self.concurrency.most} slots in use"
+                values = {"limit": self.concurrency.limit, "most": self.concurrency.most}
+                return Notice("waiting_overload", values).said
             case "rate":
-                return "the rate limit"
+                return Notice("waiting_rate").said
             case "retry":
-                return f"a failed request, due in {max(0.0, min(self._due) - monotonic()):.0f} s"
+                due = max(0.0, min(self._due) - monotonic())
+                return Notice("waiting_retry", {"seconds": due}).said
         return ""
 
     @property
@@ -250,7 +261,8 @@ class Channel(Presence):
                     await self._clearance()
                 self.in_flight += 1
                 self.spending.requests += 1
-                started = monotonic()
+                own = next(self._numbers)
+                self._begun[own] = started = monotonic()
                 timeout = self.model.patience(request.sampling, self.limits.timeout)
                 if within is not None:
                     timeout = max(0.001, min(timeout, within - seconds))
@@ -258,6 +270,7 @@ class Channel(Presence):
                     reply = await self._attempt(request, check, timeout)
                 finally:
                     self.in_flight -= 1
+                    del self._begun[own]
                     seconds += monotonic() - started
                     if self._metered:
                         self.spending.landed()

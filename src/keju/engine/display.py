@@ -71,6 +71,8 @@ class Progress:
     in_flight: int = 0
     limit: int = 0
     """The most requests in flight at present."""
+    oldest: float = 0.0
+    """Seconds since the oldest request in flight was sent; 0 without one."""
     waiting: str = ""
     """What the engine waits for, e.g. ``rate limit``; empty when it does not."""
     pause: Pause | None = None

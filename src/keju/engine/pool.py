@@ -314,6 +314,11 @@ class Pool(Company):
         return next((pause for pause in pauses if pause is not None), None)
 
     @property
+    def oldest(self) -> float:
+        """Seconds since the oldest request in flight was sent; 0 without one."""
+        return max(channel.oldest for channel in self.channels)
+
+    @property
     def waiting_for(self) -> str:
         """The same in words; empty if nothing does."""
         n, down = len(self.channels), len(self.channels) - len(self.at_work)

@@ -51,6 +51,8 @@ from keju.types import Request
 SYNC_EVERY, PROGRESS_EVERY = 1.0, 0.2
 GATHER = 0.001
 """Seconds for which replies are gathered before they are scored and written together."""
+LONG_REPLY = 60.0
+"""Seconds after which a reply that nothing bounds is worth a word."""
 LONG_TEXT = 100_000
 """Characters of a reply that is read beside the loop, which goes on and hears Ctrl-C meanwhile."""
 MOST_WAITING = 4096
@@ -320,7 +322,9 @@ def run_session(
             price=config.price,
             in_flight=lambda: channel.addresses,
         )
-        session = _Session(jobs, lacking, channel, log, display, follow(facts))
+        # A judge's replies have settings of their own.
+        unbounded = _unbounded(lacking) if facts.stage == "exam" else []
+        session = _Session(jobs, lacking, channel, log, display, follow(facts), unbounded)
         random_order = rule is not None or config.order == "random"
         expected = None if random_order else expected_lengths(recalled.lengths)
         order = partial(_order, config, jobs, defaultdict[Channel, set[Where]](set), expected)
@@ -393,8 +397,10 @@ class _Session:
         log: SessionLog,
         display: Display,
         follower: Follower | None,
+        unbounded: list[str],
     ) -> None:
-        """`lacking` are the jobs that still lack replies."""
+        """`lacking` are the jobs that still lack replies; `unbounded` the exams whose replies may
+        be as long as the model likes, which the user is told at the first long one."""
         self.follower = follower
         self._jobs = jobs
         self._arms = {job.arm: job.solver for job in lacking}
@@ -407,6 +413,7 @@ class _Session:
         self._reported_before = self._reported()
         self._interrupts = 0
         self._said: list[Notice] = []
+        self._unbounded = unbounded
         self._loop: asyncio.AbstractEventLoop | None = None
         self._preparation: asyncio.Task[Any] | None = None
         self._engine: Engine | None = None
@@ -573,6 +580,7 @@ class _Session:
             elapsed=channel.seconds,
             in_flight=channel.in_flight,
             limit=channel.limit,
+            oldest=channel.oldest,
             waiting=channel.waiting_for,
             pause=channel.pause,
             retries=channel.retries,
@@ -580,8 +588,22 @@ class _Session:
             unasked=self._engine.unasked if self._engine is not None else None,
         )
         self._display.update(progress)
+        if progress.oldest >= LONG_REPLY and self._unbounded:
+            exams, self._unbounded = self._unbounded, []
+            self._display.note(Notice("no_token_limit", {"exams": exams}).said)
         if self.follower is not None:
             self.follower.progressed(progress)
+
+
+def _unbounded(jobs: Sequence[Job]) -> list[str]:
+    """The exams whose replies may be as long as a model likes."""
+    found: dict[str, None] = {}
+    for job in jobs:
+        sampling = job.sampling
+        bounded = sampling.max_tokens is not None or "max_completion_tokens" in sampling.extra
+        if sampling.decode == "generate" and not bounded:
+            found[job.exam.benchmark] = None
+    return list(found)
 
 
 def run_loop(

@@ -264,6 +264,16 @@ TEXTS: dict[str, str] = {
     "'vllm serve NAME --port {{port}}'",
     "judge_needs_address": "the candidate has several endpoints, so that it is open where the "
     "judge is: give judge.api_url",
+    "waiting_down": "the endpoint is down ({seconds:.0f} s); the run pauses until it answers",
+    "waiting_stopping": "{requests} {requests:request|requests} in flight to finish",
+    "waiting_overload": "overload: {limit} of {most} slots in use",
+    "waiting_rate": "the rate limit",
+    "waiting_retry": "a failed request, due in {seconds:.0f} s",
+    "waiting_actor": "an actor to start",
+    "waiting_actors": "{n} of {whole} actors: {why}",
+    "no_token_limit": "a reply has taken more than a minute, and no max_tokens is set for "
+    "{exams}: it may go on until the model's context is full. To bound replies, stop with Ctrl-C "
+    "and start a new run with --generation-config max_tokens=N",
     "endpoint_moved": "the endpoint does not answer at present; another one is asked",
     "endpoint_refuses_all": "the endpoint refuses every request: {problem}",
     "endpoint_refuses_more": "the endpoint refuses to go on: {problem}",
@@ -1397,6 +1407,7 @@ LABELS: dict[str, str] = {
     "live.left": "left",
     "live.actors": "{actors} {actors:actor|actors} on {nodes} {nodes:node|nodes}",
     "live.actor_rates": "{rates} answers/s each",
+    "live.oldest": "oldest reply: {time}",
     "live.waiting": "waiting: {why}",
     "resume_with": "; resume with: {command}",
     "wrote": "wrote {file}",

@@ -268,6 +268,16 @@ TEXTS: dict[str, str] = {
     "serve_without_port": "必须包含 {{port}}，它代表要监听的端口，例如 "
     "'vllm serve NAME --port {{port}}'",
     "judge_needs_address": "候选模型有多个接口，评判模型在哪里需要说明：请给出 judge.api_url",
+    "waiting_down": "接口没有应答（{seconds:.0f} 秒）；运行暂停，直到它应答",
+    "waiting_stopping": "{requests} 个进行中的请求完成",
+    "waiting_overload": "过载：{most} 个槽位中使用 {limit} 个",
+    "waiting_rate": "速率限制",
+    "waiting_retry": "一个失败的请求，{seconds:.0f} 秒后重试",
+    "waiting_actor": "一个 actor 启动",
+    "waiting_actors": "{whole} 个 actor 中的 {n} 个：{why}",
+    "no_token_limit": "一个回复已用时超过一分钟，而 {exams} 没有设置 max_tokens："
+    "它可能一直写到模型的上下文用尽。要限制回复长度，请按 Ctrl-C 停止，"
+    "再加上 --generation-config max_tokens=N 开始新的运行",
     "endpoint_moved": "该接口目前没有应答，改问另一个接口",
     "endpoint_refuses_all": "接口拒绝了所有请求：{problem}",
     "endpoint_refuses_more": "接口拒绝继续工作：{problem}",
@@ -1225,6 +1235,7 @@ LABELS: dict[str, str] = {
     "live.left": "剩余",
     "live.actors": "{nodes} 个节点上的 {actors} 个 actor",
     "live.actor_rates": "每个每秒 {rates} 个回答",
+    "live.oldest": "最早的回复已等待 {time}",
     "live.waiting": "等待：{why}",
     "resume_with": "；继续运行：{command}",
     "wrote": "已写入 {file}",

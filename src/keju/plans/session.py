@@ -104,6 +104,7 @@ class PlannedWork:
             ends=None if mean is None else ends_of(mean, int(graded), repeats),
             errors=progress.errors,
             in_flight=progress.in_flight,
+            oldest=progress.oldest,
             requests=progress.requests,
             tokens=progress.input_tokens + progress.output_tokens,
             cost=progress.cost,

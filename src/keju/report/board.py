@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 from keju.engine.display import Pause
 from keju.messages import said
 from keju.report.format import UNKNOWN, compact, count, duration, interval, money, percent
-from keju.report.live import LOG_SECONDS, LOG_STEPS, write_line
+from keju.report.live import LOG_SECONDS, LOG_STEPS, SLOW_SECONDS, write_line
 from keju.stats.estimate import FEWEST
 from keju.stats.intervals import wilson
 
@@ -44,6 +44,8 @@ class Line(NamedTuple):
     """Its interval."""
     errors: int = 0
     in_flight: int = 0
+    oldest: float = 0.0
+    """Seconds since the oldest request in flight was sent."""
     requests: int = 0
     """Of the present session, like all below."""
     tokens: int = 0
@@ -153,6 +155,8 @@ def cells_of(line: Line) -> list[str]:
     state = said(f"board.{line.state}")
     if line.state == "running" and line.pause is not None:
         state = said(f"board.pause.{line.pause}")
+    if line.state == "running" and line.oldest >= SLOW_SECONDS:
+        state += f" ({said('live.oldest', time=duration(line.oldest))})"
     alive = line.state in ("running", "judging")
     return [
         line.name,

@@ -47,6 +47,8 @@ RATE_WINDOW = 10.0
 ETA_WINDOW = 60.0
 LOG_SECONDS = (10.0, 60.0)
 """A log gets a line each 10 s at first and each minute later."""
+SLOW_SECONDS = 30.0
+"""A reply that takes longer is spoken of."""
 LOG_STEPS = 10
 """A log also gets a line at each tenth of the run."""
 
@@ -156,6 +158,8 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
     remaining = rates.remaining(snapshot.total)
     if snapshot.done < snapshot.total and remaining is not None:
         outlook.append(f"{said('live.left')} {duration(remaining)}")
+    if snapshot.oldest >= SLOW_SECONDS:
+        outlook.append(said("live.oldest", time=duration(snapshot.oldest)))
     if snapshot.waiting:
         outlook.append(said("live.waiting", why=printable(snapshot.waiting, one_line=True)))
     return quality, speed, outlook

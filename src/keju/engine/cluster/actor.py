@@ -114,6 +114,7 @@ class Actor:
             channel.pause,
             channel.waiting_for,
             trouble,
+            channel.oldest,
         )
 
     def _known(self, prefix: Prefix) -> Prefix:

@@ -341,15 +341,24 @@ class Crew(Channel):
         return pauses.most_common(1)[0][0] if pauses else None
 
     @property
+    def oldest(self) -> float:
+        """Seconds since the oldest request in flight was sent, as the actors last told."""
+        return max((hand.last.oldest for hand in self._hands.values()), default=0.0)
+
+    @property
     def waiting_for(self) -> str:
         """The same in words; empty if nothing does."""
         if self.stop_reason is not None:
-            return f"{self.in_flight} requests in flight to finish" if self.in_flight else ""
+            in_flight = self.in_flight
+            return Notice("waiting_stopping", {"requests": in_flight}).said if in_flight else ""
         ready = [hand.last for hand in self._hands.values() if hand.opened]
         if not ready:
-            return "an actor to start"
+            return Notice("waiting_actor").said
         told = [last.waiting for last in ready if last.waiting and last.pause == self.pause]
-        return f"{len(told)} of {len(ready)} actors: {told[0]}" if told else ""
+        if not told:
+            return ""
+        values = {"n": len(told), "whole": len(ready), "why": told[0]}
+        return Notice("waiting_actors", values).said
 
     # The end
 

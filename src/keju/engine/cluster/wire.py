@@ -151,6 +151,8 @@ class Report(msgspec.Struct, array_like=True):
     """The same in words."""
     trouble: Trouble | None = None
     """Why its channel sends nothing any more, where the driver did not stop it."""
+    oldest: float = 0.0
+    """Seconds since the oldest request in flight was sent."""
 
 
 encode = msgspec.msgpack.Encoder().encode
