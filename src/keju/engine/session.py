@@ -323,7 +323,7 @@ def run_session(
             in_flight=lambda: channel.addresses,
         )
         # A judge's replies have settings of their own.
-        unbounded = _unbounded(lacking) if facts.stage == "exam" else []
+        unbounded = _unbounded(lacking) if facts.stage == "exam" and not model.bounded else []
         session = _Session(jobs, lacking, channel, log, display, follow(facts), unbounded)
         random_order = rule is not None or config.order == "random"
         expected = None if random_order else expected_lengths(recalled.lengths)

@@ -82,6 +82,9 @@ class Model(ABC):
     fixed_history: bool = False
     """Whether it refuses a conversation from which earlier turns were left out."""
 
+    bounded: bool = False
+    """Whether a reply has a limit of tokens where the request names none."""
+
     server: Server | None = None
     """What is started before it, and ended after it."""
 

@@ -33,6 +33,7 @@ class HFModel(Model):
     """
 
     batches = True
+    bounded = True
 
     def __init__(
         self, name: str, settings: HFSettings, *, checkpoint: Checkpoint | None = None
