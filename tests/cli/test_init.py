@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
@@ -158,3 +161,35 @@ def test_a_plugin_with_the_name_of_a_benchmark_is_refused_by_name(
     assert line in plugin.run("-m", "keju", "list", "benchmarks").stderr
     ran = plugin.run("-m", "keju", "show", name)
     assert (ran.returncode, line in ran.stderr) == (2, True)
+
+
+def test_the_arms_are_accepted_and_run_as_they_stand(keju: Keju, tmp_path: Path) -> None:
+    pytest.importorskip("mcp")
+    ran = keju("init", "arms", "-o", "my tools/arms.yaml", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["files"] == ["my tools/arms.yaml", "my tools/calculator.py"]
+    assert "keju run -c arms.yaml" in (tmp_path / "my tools" / "arms.yaml").read_text()
+    forecast = keju("eval", "-c", "my tools/arms.yaml", "--dry-run", "--json").json
+    assert [row["arm"] for row in forecast["benchmarks"]] == ["baseline", "calculator", "placebo"]
+    for step in ran.json["next"]:
+        told = keju(*shlex.split(step)[1:])
+        assert told.code == 0, told.err
+    assert "calculator" in told.out
+    again = keju("init", "arms", "-o", "my tools/arms.yaml")
+    assert (again.code, "exists" in again.err) == (2, True)
+
+
+def test_the_arms_that_are_commented_out_are_valid_ones(keju: Keju, tmp_path: Path) -> None:
+    assert keju("init", "arms").code == 0
+    lines = (tmp_path / "arms.yaml").read_text().splitlines()
+    text = "\n".join(line.replace("#  ", "  ", 1) if line[:3] == "#  " else line for line in lines)
+    (tmp_path / "all.yaml").write_text(re.sub("(?m)^  # ", "  ", text))
+    config = load(tmp_path / "all.yaml", environ={"WEB_HEADERS": "{}"})
+    assert [arm.name for arm in config.arms][-2:] == ["web", "python"]
+    assert (config.agent.timeout_seconds, config.agent.max_tokens) == (180, 20000)
+
+
+def test_the_server_is_that_of_the_examples() -> None:
+    examples = Path(__file__).parents[2] / "examples" / "mcp" / "calculator.py"
+    written = resources.files("keju.cli").joinpath("templates", "arms", "calculator.py.txt")
+    assert written.read_text("utf-8") == examples.read_text("utf-8")

@@ -60,7 +60,12 @@ COMMANDS = (
     Entry("mcp", "keju.cli.mcp", "start and check the MCP servers of a config file", LOOK),
     Entry("schema", "keju.cli.schema", "JSON Schema of the configuration", LOOK),
     Entry("verify", "keju.cli.verify", "score recorded outputs whose scores are known", LOOK),
-    Entry("init", "keju.cli.init", "start a benchmark of your own, or a config file", LOOK),
+    Entry(
+        "init",
+        "keju.cli.init",
+        "start a benchmark of your own, a config file, an A/B test of tools",
+        LOOK,
+    ),
     Entry("rm", "keju.cli.rm", "delete stored runs", LOOK),
     Entry("completion", "keju.cli.completion", "completion for bash, zsh and fish", LOOK),
     Entry("doctor", "keju.cli.doctor", "what is installed, and what is missing", LOOK),

@@ -1,7 +1,8 @@
-"""``keju init``: start a plug-in benchmark or a configuration file."""
+"""``keju init``: start a plug-in benchmark, a configuration file or an A/B test of tools."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from importlib import resources
@@ -13,7 +14,9 @@ from keju.cli.common import Output, print_steps
 from keju.errors import UsageError
 from keju.messages import said
 
-CONFIG = "config.yaml.txt"
+CONFIG, ARMS = "config.yaml.txt", "arms/arms.yaml.txt"
+SERVER = "calculator.py"
+"""The MCP server of an A/B test."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
 """A name such as ``chess`` or ``chess-end_games2``."""
 
@@ -47,6 +50,24 @@ def config(output: str) -> Output:
     steps = {f"keju eval -c {shlex.quote(str(path))}": said("next.task")}
     lines = said("wrote", file=path), said("next")
     return Output({"file": str(path), "next": list(steps)}, lambda: print_steps(lines, steps))
+
+
+@command("init arms", "keju init arms", "keju init arms -o tools/arms.yaml")
+def arms(output: str) -> Output:
+    """Write a commented A/B test of tools that works as it stands, and a small MCP server for it.
+
+    The same questions without tools, with those of the server, and with a placebo. It needs the
+    extra mcp: pip install 'keju[mcp]'.
+    """
+    files = write_arms(Path(output))
+    path = shlex.quote(str(files[0]))
+    steps = {
+        f"keju mcp check -c {path}": said("next.servers"),
+        f"keju run -c {path}": said("next.task"),
+    }
+    lines = [*(said("wrote", file=file) for file in files), said("next")]
+    document = {"files": [str(file) for file in files], "next": list(steps)}
+    return Output(document, lambda: print_steps(lines, steps))
 
 
 def _pasted(path: str | Path) -> str:
@@ -93,6 +114,16 @@ def write_config(path: Path) -> Path:
     if path.exists():
         raise UsageError("cli_file_exists", path=path)
     return _write(path, CONFIG, {"FILE": path.name})
+
+
+def write_arms(path: Path) -> list[Path]:
+    """Write an A/B test of tools and, beside it, the MCP server that it starts."""
+    server = path.parent / SERVER
+    for file in (path, server):
+        if file.exists():
+            raise UsageError("cli_file_exists", path=file)
+    words = {"FILE": path.name, "SERVER": json.dumps(str(server), ensure_ascii=False)}
+    return [_write(path, ARMS, words), _write(server, f"arms/{SERVER}.txt", {})]
 
 
 def _write(path: Path, template: str, words: dict[str, str]) -> Path:

@@ -557,6 +557,13 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             spelling="--output -o",
         ),
         Option(
+            "init arms.output",
+            "FILE",
+            "Where to write; the server stands beside it.",
+            default="arms.yaml",
+            spelling="--output -o",
+        ),
+        Option(
             "folder", "DIR", "Where to write; a folder called NAME by default.", spelling="--dir"
         ),
         Option(

@@ -1430,6 +1430,7 @@ LABELS: dict[str, str] = {
     "next.first_question": "one question as a model gets it",
     "next.sit": "sit it; the model 'scripted' only guesses",
     "next.uninstalled": "sit it as it is, without installing it",
+    "next.servers": "start the servers and list their tools; no model is asked",
     "next.task": "it runs as it stands",
     # `keju list`: what can be listed, the columns, what they mean.
     "list.overview": "What there is to choose from:",

@@ -1258,6 +1258,7 @@ LABELS: dict[str, str] = {
     "next.first_question": "模型收到的一道题",
     "next.sit": "参加考试；模型 scripted 只是猜测",
     "next.uninstalled": "不安装，直接参加考试",
+    "next.servers": "启动服务器并列出工具；不询问模型",
     "next.task": "可以直接运行",
     # `keju list`: what can be listed, the columns, what they mean.
     "list.overview": "可以选择的有：",

@@ -54,7 +54,7 @@ HELP: dict[str, str] = {
     "line.mcp": "启动并检查配置文件中的 MCP 服务器",
     "line.schema": "配置文件的 JSON Schema",
     "line.verify": "为得分已知的记录重新评分并核对",
-    "line.init": "新建自己的考试，或配置文件",
+    "line.init": "新建自己的考试、配置文件或工具的 A/B 测试",
     "line.rm": "删除已存的运行",
     "line.completion": "bash、zsh、fish 的命令补全",
     "line.doctor": "检查装了什么、缺什么",
@@ -204,6 +204,10 @@ HELP: dict[str, str] = {
 
     单个子集的数字合并成一行，除非其中有不同。退出码：0 全部相符，1 有数字不同，2 没有可核对的。""",
     "command.init benchmark": "写出一个可用的插件包：一门考试、它的数据和测试。",
+    "command.init arms": """写出一份带注释、可直接使用的工具 A/B 测试，以及它用的小型 MCP 服务器。
+
+    同样的题目：没有工具、有该服务器的工具、安慰剂组。
+    需要附加组件 mcp：pip install 'keju[mcp]'。""",
     "command.init config": "写出一份带注释、可直接使用的配置文件。",
     "command.rm": "删除一次运行及其全部回复。会先询问；正在写入的运行不会删除。",
     "command.completion": """打印 bash、zsh 或 fish 的补全脚本，由现有命令生成。
@@ -389,6 +393,7 @@ HELP: dict[str, str] = {
     "flag.kind": "子集与置信区间、配对差异、准确率随难度的变化、回复的用时或用量、回复的结果分类。",
     "flag.export.output": "写到哪里；默认为标准输出。",
     "flag.init config.output": "写到哪里。",
+    "flag.init arms.output": "写到哪里；服务器写在它旁边。",
     "flag.folder": "写到哪里；默认为名为 NAME 的文件夹。",
     "flag.prompts.folder": "要写入的文件夹。",
     "flag.fresh.folder": "要写入的文件夹。",
