@@ -196,3 +196,17 @@ def test_commands_speak_chinese_throughout(keju: Keju, tmp_path: Path) -> None:
         told = ran.out + ran.err
         assert not ENGLISH & set(told.replace(str(tmp_path), "").split()), told
         assert any("\u4e00" <= character <= "\u9fff" for character in told), words
+
+
+def test_what_is_missing_is_not_called_wrong(keju: Keju) -> None:
+    assert "'model' is required (also missing: datasets):" in keju("eval").err
+    assert "缺少“model”（还缺少：datasets）" in keju("eval", "--language", "zh").err
+
+
+def test_exams_are_listed_in_the_language_of_the_terminal(keju: Keju) -> None:
+    told = keju("list", "benchmarks", "--language", "zh").out
+    for name in registry.names():
+        (line,) = (line for line in told.splitlines() if line.startswith(f"{name} "))
+        assert any("\u4e00" <= character <= "\u9fff" for character in line), line
+    listed = keju("list", "benchmarks", "--language", "zh", "--json").json["benchmarks"]
+    assert listed[-1]["about"].startswith("generated reasoning questions")

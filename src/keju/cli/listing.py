@@ -10,7 +10,7 @@ from keju.cli.command import command
 from keju.cli.common import Output, all_benchmarks, note, print_lines, print_steps
 from keju.cli.options import OPTIONS
 from keju.errors import UsageError
-from keju.messages import helped, labels, said
+from keju.messages import catalogue, helped, labels, said, spoken
 
 if TYPE_CHECKING:
     from keju.runs.run import Run
@@ -69,11 +69,18 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
         shown = rows
         if what == "models":
             shown = [row | {"about": _about_kind(row)} for row in rows]
+        elif what == "benchmarks":
+            shown = [row | {"about": _about_exam(row)} for row in rows]
         render_table(columns, [[_cell(value) for value in row.values()] for row in shown])
         note("")
         note(said(f"list.note.{what}", command=_next_step(what, rows)))
 
     return Output({what: rows}, show)
+
+
+def _about_exam(row: Row) -> str:
+    """What an exam is about, in the terminal's language where its room says it."""
+    return catalogue(spoken()).get(f"about_exam_{row['name']}") or str(row["about"])
 
 
 def _about_kind(row: Row) -> str:

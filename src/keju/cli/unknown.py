@@ -39,14 +39,15 @@ def unknown_option(option: str, words: Sequence[str], command: Command) -> Usage
     if place is not None:
         outer, *inner = place.split(".")
         by_field = {row.field: row for row in rows if row.flags}
-        if (row := by_field.get(place)) is not None:
+        row = by_field.get(place)
+        if row is not None and row.name.rpartition(".")[2] != place:  # called otherwise here
             example = " ".join(f"{row.flags[0]} {value}" for value in _given(outer, option, words))
             return UsageError("cli_unknown_option_here", flag=row.flags[0], example=example, **own)
-        if inner and (row := by_field.get(outer)) is not None:
-            flag = row.flags[0]
+        if inner and outer in by_field:
+            flag = by_field[outer].flags[0]
             example = f"{flag} {_assignment(outer, inner, option, words, command)}"
             return UsageError("cli_unknown_option_inside", flag=flag, example=example, **own)
-        if (row := command.rows.get("overrides")) is not None:
+        if row is None and "overrides" in command.rows:
             example = f"-s {_assignment(outer, [outer, *inner], option, words, command)}"
             return UsageError("cli_unknown_option_set", example=example, **own)
     long = [flag for row in rows for flag in row.flags if flag.startswith("--")]

@@ -156,14 +156,16 @@ _OTHERS = 3
 
 def _others(error: ValidationError, model: type[BaseModel]) -> Notice | str:
     """What else is wrong: the names of the other settings, as many as a line has room for."""
-    places = [_setting_at(each["loc"], model) for each in error.errors(include_url=False)]
+    found = error.errors(include_url=False)
+    places = [_setting_at(each["loc"], model) for each in found]
     names = [name for name in dict.fromkeys(places) if name and name != places[0]]
     if not names:
         return ""
     shown = list(first_of(names, _OTHERS))
     if len(shown) < len(names):
         return Notice("config_others_more", {"names": shown, "more": len(names) - len(shown)})
-    return Notice("config_others", {"names": shown})
+    missing = all(each["type"] == "missing" for each in found)
+    return Notice("config_others_missing" if missing else "config_others", {"names": shown})
 
 
 def _setting_at(place: Sequence[int | str], model: type[BaseModel]) -> str:

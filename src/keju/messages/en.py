@@ -639,6 +639,7 @@ TEXTS: dict[str, str] = {
     "config_flag_not_object": "{flag} must be a JSON object such as '{{\"key\": 1}}', not {text}",
     "config_flag_unusable": "{flag} cannot be used: {problem}",
     "config_others": " (also wrong: {names})",
+    "config_others_missing": " (also missing: {names})",
     "config_others_more": " (also wrong: {names} and {more} more)",
     "config_from": "{origin}: {problem}",
     "config_invalid": "{path}: {problem}{more}",

@@ -560,6 +560,7 @@ TEXTS: dict[str, str] = {
     "config_flag_not_object": "{flag} 必须是 JSON 对象，例如 '{{\"key\": 1}}'，而不是 {text}",
     "config_flag_unusable": "{flag} 无法使用：{problem}",
     "config_others": "（还有错误：{names}）",
+    "config_others_missing": "（还缺少：{names}）",
     "config_others_more": "（还有错误：{names} 等，另有 {more} 处）",
     "config_from": "{origin}：{problem}",
     "config_invalid": "{path}：{problem}{more}",

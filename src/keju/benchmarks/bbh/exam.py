@@ -27,6 +27,7 @@ from keju.benchmarks.bbh.facts import (
 )
 from keju.benchmarks.bbh.protocols import PROTOCOLS, BBHArgs, BBHProtocol
 from keju.benchmarks.bbh.readers import READERS
+from keju.benchmarks.bbh.sentences import ENGLISH
 from keju.benchmarks.kit import Questions, Setup, arrange
 from keju.benchmarks.wording import Wording
 from keju.errors import ConfigError, DataError
@@ -232,7 +233,7 @@ def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
 BBH = Benchmark(
     name="bbh",
     title="BBH",
-    about="BIG-Bench Hard: 27 subsets (23 tasks) of reasoning questions, 6,511 rows",
+    about=ENGLISH["about_exam_bbh"],
     aliases=("bigbench-hard",),
     alias_protocols={"bigbench-hard": "mcpbr"},
     subset_about=ABOUT,

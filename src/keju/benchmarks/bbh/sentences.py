@@ -5,6 +5,7 @@ from __future__ import annotations
 from keju import messages
 
 ENGLISH = {
+    "about_exam_bbh": "BIG-Bench Hard: 27 subsets (23 tasks) of reasoning questions, 6,511 rows",
     "bbh_subset_left_out": "Failed to load BBH subtask {subset}, which is left out: {problem}",
     "bbh_fresh": "fresh questions that Keju drew from seed {seed} at difficulty {difficulty}, not "
     "the published ones: the score is not one on BBH",
@@ -34,6 +35,7 @@ ENGLISH = {
     "bbh.mcpbr_no_shots": "protocol mcpbr has no worked examples: few_shot_prompt_template refused",
 }
 CHINESE = {
+    "about_exam_bbh": "BIG-Bench Hard：27 个子集（23 项任务）的推理题，共 6,511 题",
     "bbh_subset_left_out": "无法读取 BBH 子任务 {subset}，已略去：{problem}",
     "bbh_fresh": "题目是 Keju 用种子 {seed}、难度 {difficulty} 新出的，不是已发表的题目：得分不是 "
     "BBH 的得分",

@@ -31,6 +31,7 @@ from keju.benchmarks.bixbench.data import (
 )
 from keju.benchmarks.bixbench.open_answers import EVAL_MODE
 from keju.benchmarks.bixbench.protocols import AGENTIC, PROTOCOLS, BixBenchProtocol
+from keju.benchmarks.bixbench.sentences import ENGLISH
 from keju.benchmarks.choices import recorded_gold, shuffle_order
 from keju.benchmarks.grading import EXACT, GRADED, LOST, REFUSAL
 from keju.benchmarks.kit import Questions, choose_protocol, count_warnings, fingerprint
@@ -382,7 +383,7 @@ def _mean(units: Sequence[Unit], worth: Callable[[Unit], float], title: str) -> 
 BIXBENCH = Benchmark(
     name="bixbench",
     title="BixBench",
-    about="computational biology: 205 questions about real analyses (296 in version 1.0)",
+    about=ENGLISH["about_exam_bixbench"],
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,
     golden=GOLDEN,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from keju import messages
 
 ENGLISH = {
+    "about_exam_bixbench": "computational biology: 205 questions about real analyses (296 in "
+    "version 1.0)",
     "bixbench.only_agentic": "{name} has an effect only with mode 'agentic'",
     "bixbench.only_docker": "{name} has an effect only with enable_agentic_docker true",
     "bixbench.refused_shots": "{name} refused: BixBench has no worked examples",
@@ -58,6 +60,7 @@ ENGLISH = {
     "'environment', or question_source 'mcq'",
 }
 CHINESE = {
+    "about_exam_bixbench": "计算生物学：关于真实分析的 205 道题（1.0 版为 296 道）",
     "bixbench.only_agentic": "{name} 只在 mode 'agentic' 下起作用",
     "bixbench.only_docker": "{name} 只在 enable_agentic_docker 为 true 时起作用",
     "bixbench.refused_shots": "{name} 不被接受：BixBench 没有示例",

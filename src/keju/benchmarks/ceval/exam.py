@@ -33,6 +33,7 @@ from keju.benchmarks.ceval.protocols import (
     PromptForm,
 )
 from keju.benchmarks.ceval.readers import readers_for
+from keju.benchmarks.ceval.sentences import ENGLISH
 from keju.benchmarks.facts import Submission
 from keju.benchmarks.kit import (
     Questions,
@@ -347,7 +348,7 @@ def prediction_files(exam: Exam, answers: Mapping[str, str | None]) -> dict[str,
 CEVAL = Benchmark(
     name="ceval",
     title="C-Eval",
-    about="52 subjects of Chinese examinations, four options (val 1,346, test 12,342 questions)",
+    about=ENGLISH["about_exam_ceval"],
     aliases=("c-eval",),
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,

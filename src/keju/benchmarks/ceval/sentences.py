@@ -5,6 +5,8 @@ from __future__ import annotations
 from keju import messages
 
 ENGLISH = {
+    "about_exam_ceval": "52 subjects of Chinese examinations, four options (val 1,346, test "
+    "12,342 questions)",
     "ceval.submission_unasked": "the run answered {answered} of {n} questions (first one "
     "missing: {first}); resume it, or ask for a partial submission",
     "ceval.submission_subjects": "a submission needs all {n} subjects: '{name}' has {found} of "
@@ -30,6 +32,7 @@ ENGLISH = {
     "ceval.labels_cot": "decode 'labels' needs mode 'answer-only': a chain of thought is generated",
 }
 CHINESE = {
+    "about_exam_ceval": "52 门科目的中文考试，四个选项（val 1,346 题，test 12,342 题）",
     "ceval.submission_unasked": "这次运行回答了 {n} 道题中的 {answered} 道（第一道缺少的："
     "{first}）；请继续运行，或要求部分提交",
     "ceval.submission_subjects": "提交需要全部 {n} 个科目：“{name}”有 {found} / {test} 道 test 题",

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Sequence
 
+from keju import messages
 from keju.answers.labels import read_label
 from keju.answers.reader import Reader
 from keju.answers.segments import last_line, segments_after
@@ -122,10 +123,14 @@ def _wording(call: str) -> Wording:
     )
 
 
+ABOUT = "generated reasoning questions with certain answers; needs no data"
+messages.add("en", {"about_exam_demo": ABOUT})
+messages.add("zh", {"about_exam_demo": "生成的推理题，答案确定；不需要数据"})
+
 DEMO = Benchmark(
     name="demo",
     title="Keju demo",
-    about="generated reasoning questions with certain answers; needs no data",
+    about=ABOUT,
     readers=by_name(MarkerReader()),
     subset_names=tuple(KINDS),
     averages=(Mean("macro_accuracy", "mean of the kinds", tuple((kind,) for kind in KINDS)),),

@@ -27,6 +27,7 @@ from keju.benchmarks.bbh.protocols import BBHArgs
 from keju.benchmarks.bbh.readers import READERS
 from keju.benchmarks.fresh.making import VERSION, make_questions
 from keju.benchmarks.fresh.protocols import CHINESE_PROTOCOLS, PROTOCOLS
+from keju.benchmarks.fresh.sentences import ENGLISH
 from keju.benchmarks.fresh.task import Language
 from keju.benchmarks.fresh.tasks import TASKS
 from keju.benchmarks.fresh.worked import MARKS
@@ -218,7 +219,7 @@ def settings(setup: Setup, wording: Wording) -> dict[str, Any]:
 FRESH_BBH = Benchmark(
     name=NAME,
     title="Fresh BBH",
-    about="new questions of BBH's kinds, drawn from a seed, with certain answers; needs no data",
+    about=ENGLISH["about_exam_fresh_bbh"],
     aliases=("fresh-bbh",),
     fresh_of="bbh",
     subset_names=tuple(TASKS),

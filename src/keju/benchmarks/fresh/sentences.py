@@ -5,6 +5,8 @@ from __future__ import annotations
 from keju import messages
 
 ENGLISH = {
+    "about_exam_fresh_bbh": "new questions of BBH's kinds, drawn from a seed, with certain "
+    "answers; needs no data",
     "fresh.too_many": "fresh_bbh: n is {n}, but at difficulty {difficulty} {subset} has only "
     "{most} different questions: take a smaller n, a larger difficulty, or leave the subset out",
     "fresh.no_language": "fresh_bbh: there is no '{subset}' in the language '{lang}'; it has "
@@ -25,6 +27,7 @@ ENGLISH = {
     "fresh.next": "next: {command}",
 }
 CHINESE = {
+    "about_exam_fresh_bbh": "BBH 各类题目的新题，由种子生成，答案确定；不需要数据",
     "fresh.too_many": "fresh_bbh：n 为 {n}，但难度为 {difficulty} 时 {subset} 只有 {most} 道不同的"
     "题目：请减小 n、提高难度，或去掉这个子集",
     "fresh.no_language": "fresh_bbh：“{subset}”没有语言“{lang}”的题目；该语言有 {subsets}",

@@ -28,6 +28,7 @@ from keju.benchmarks.mmlu_pro.facts import (
 )
 from keju.benchmarks.mmlu_pro.protocols import PROTOCOLS
 from keju.benchmarks.mmlu_pro.readers import readers_of
+from keju.benchmarks.mmlu_pro.sentences import ENGLISH
 from keju.benchmarks.wording import Wording
 from keju.config import DatasetArgs
 from keju.errors import DataError, Notice, did_you_mean
@@ -304,7 +305,7 @@ def questions(setup: Setup) -> Questions:
 MMLU_PRO = Benchmark(
     name="mmlu_pro",
     title="MMLU-Pro",
-    about="12,032 multiple-choice questions with up to ten options, 14 categories",
+    about=ENGLISH["about_exam_mmlu_pro"],
     aliases=("mmlu-pro",),
     layout=LAYOUT,
     tool_tasks=TOOL_TASKS,

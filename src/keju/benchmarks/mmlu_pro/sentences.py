@@ -5,6 +5,7 @@ from __future__ import annotations
 from keju import messages
 
 ENGLISH = {
+    "about_exam_mmlu_pro": "12,032 multiple-choice questions with up to ten options, 14 categories",
     "mmlu_pro.field": "{where}: '{name}' should be {kind} and {fault}",
     "mmlu_pro.category": "{where}: unknown category '{category}'{hint}",
     "mmlu_pro.empty_question": "{where}: the question is empty",
@@ -14,6 +15,7 @@ ENGLISH = {
     "mmlu_pro.no_rows_of": "the recorded outputs hold no row of {names}",
 }
 CHINESE = {
+    "about_exam_mmlu_pro": "12,032 道选择题，最多十个选项，14 个类别",
     "mmlu_pro.field": "{where}：'{name}' 应当是 {kind}，但 {fault}",
     "mmlu_pro.category": "{where}：未知的类别“{category}”{hint}",
     "mmlu_pro.empty_question": "{where}：题目为空",
