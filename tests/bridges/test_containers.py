@@ -86,7 +86,8 @@ def test_containers_that_crashes_left_are_listed(settings: Settings) -> None:
     make = ["podman", "--runtime", "runc", "create", "--name", name, "--label", label, IMAGE, "x"]
     subprocess.run(make, check=True, capture_output=True)
     try:
-        assert (f"container {name}", f"podman rm --force {name}") in list(leftovers())
+        told = [(left.what.text(), left.remedy) for left in leftovers()]
+        assert (f"container {name}", f"podman rm --force {name}") in told
     finally:
         subprocess.run(["podman", "rm", "--force", name], check=True, capture_output=True)
 

@@ -41,7 +41,7 @@ async def opened(settings: Settings, **values: Any) -> Sandbox:
     probe = _probes[str(settings)] = await sandbox.probe()
     if not probe.ok:
         await sandbox.close()
-        pytest.skip(f"{probe.backend} does not work here: {probe.problem}")
+        pytest.skip(f"{probe.backend} does not work here: {probe.problem and probe.problem.text()}")
     sandbox.backend.runtime = probe.runtime
     return sandbox
 
