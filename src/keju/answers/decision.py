@@ -95,6 +95,14 @@ _DENIAL = re.compile(
     r"|(?:不(?:应[该当]?|能|会|可以?|要|该|宜)|无法|没有)(?:再|去|直接)?\Z",
     re.IGNORECASE,
 )
+# A part of every English match of `_DENIAL` in small letters; quicker to find than a pattern. The
+# `no` is that of `not`, `cannot` and `nor` too.
+_DENYING = (
+    "no", "never", "n't", "hardly", "neither", "den", "doubt", "wrong", "incorrect", "false",
+    "untrue", "invalid", "unlikely", "impossible", "implausible", "if", "whether", "unless",
+    "suppos", "assum", "imagine", "might", "may", "could", "would", "will", "often", "tend to",
+    "students", "people", "readers", "candidates", "sources", "textbooks", "authors",
+)  # fmt: skip
 # `otherwise `, `or maybe the `; `否则`, `要么，`. Not `for the `.
 _ALTERNATIVE = re.compile(
     rf"\b(?:or|otherwise|alternatively),?(?:\s+(?:else|maybe|perhaps|possibly|even|that)\b)*+"
@@ -130,9 +138,16 @@ def standing_of(text: str, start: int) -> Standing:
     clause = before[1 + max(map(before.rfind, _SENTENCE_ENDS)) :]
     if clause.strip(" *_#").lower() in HARMLESS:
         return "stated"
-    if _DENIAL.search(clause) or (_WOULD.match(text, start) and SUPPOSES.search(clause)):
+    if _denies(clause) or (_WOULD.match(text, start) and SUPPOSES.search(clause)):
         return "denied"
     return "alternative" if _ALTERNATIVE.search(clause) else "stated"
+
+
+def _denies(clause: str) -> bool:
+    """Whether what stands before a marker takes back what it announces."""
+    if clause.isascii() and not any(map(clause.lower().__contains__, _DENYING)):
+        return False
+    return _DENIAL.search(clause) is not None
 
 
 # --- between two answers and after them -------------------------------------------------------
