@@ -21,6 +21,7 @@ from keju.answers.endings import (
     HEDGES,
     SHORT,
     clauses,
+    concludes,
     has_chinese,
     is_unsure,
     without_stub,
@@ -360,7 +361,7 @@ def _concluded(text: str, sample: Sample) -> Statement:
     ended = ENDED.search(text[-8:].rstrip()) is not None
     last = 2 if len(text.strip()) <= BRIEF else 1
     for number, each in enumerate(reversed(sentences)):
-        if len(each) > 2 * SHORT or (number >= last and not CONCLUDES.search(each)):
+        if len(each) > 2 * SHORT or (number >= last and not concludes(each)):
             continue
         before = sentences[-number - 2].rstrip() if number + 1 < len(sentences) else ""
         if before.endswith((";", "；")) and supposes(before, sample):
@@ -373,8 +374,8 @@ def _concluded(text: str, sample: Sample) -> Statement:
             labels = {each.label for each in given if each.start >= begin >= 0} or labels
         others = {each.label for each in discussed} - labels
         at_end = given and not sentence[given[-1].end :].strip(_AROUND)
-        concludes = CONCLUDES.search(sentence) or "=" in sentence
-        if others and labels and not concludes and (given[-1].by_text or not at_end):
+        is_conclusion = concludes(sentence) or "=" in sentence
+        if others and labels and not is_conclusion and (given[-1].by_text or not at_end):
             return NO_LABEL
         if is_open or len(labels) > 1:
             return NO_LABEL
@@ -383,7 +384,7 @@ def _concluded(text: str, sample: Sample) -> Statement:
         if number and given and given[-1].by_text and _DIGIT.search(sentence, *given[-1][1:3]):
             return NO_LABEL  # a number on the way to another
         firm = at_end and (not given[-1].by_text or _IS.search(sentence, 0, given[-1].start))
-        if labels and last > 1 and not concludes and _says_other(sentences, labels, sample):
+        if labels and last > 1 and not is_conclusion and _says_other(sentences, labels, sample):
             return NO_LABEL
         if labels and (ended or (number == 0 and firm)):
             return Statement(labels.pop())

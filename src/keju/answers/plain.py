@@ -157,8 +157,8 @@ _CELL = re.compile(
 )
 # `(A) ✗ (B) ✓`: options and marks in a line.
 _MARKED = re.compile(r"(?<![A-Za-z])([A-Z])[)\].:]{0,2}\s?(?:([✓✔✅☑√])|[✗✘❌×])")
-# The end of a sentence, `.`, `**`, `)`, or a label.
-_ENDED = re.compile(r"(?:[.!?。！？)\]}*\"'”’`$✅✔✓]|(?<![A-Za-z])[A-Z])\Z")
+_ENDS = frozenset(".!?。！？)]}*\"'”’`$✅✔✓")
+"""What ends a sentence; a label may, too."""
 
 
 def plainly_stated(text: str, sample: Sample) -> Statement:
@@ -171,9 +171,9 @@ def plainly_stated(text: str, sample: Sample) -> Statement:
     text = without_stub(_FORM.sub("", text) if has_form else text)
     if text[-2:-1] in ("(", "[") and text[-1:].isupper():  # a label that broke off says nothing
         text = text[:-2].rstrip()
-    if not _ENDED.search(text[-8:].rstrip()):
+    if not _is_ended(text):
         text = without_half_option(text, sample.choices)
-        if len(text) > SHORT and not _ENDED.search(text[-8:].rstrip()):
+        if len(text) > SHORT and not _is_ended(text):
             return NO_LABEL  # it breaks off
     tail = text[-TAIL:]
     if len(text) > BRIEF and not (_LETTER.search(tail) or names_any(tail, sample.choices)):
@@ -197,12 +197,18 @@ def plainly_stated(text: str, sample: Sample) -> Statement:
     return concluded(near, sample) if statement == NO_LABEL else statement
 
 
+def _is_ended(text: str) -> bool:
+    """Whether a text ends with a sentence, or with a label: ``it is (B).``, ``it is B``."""
+    end = text[-8:].rstrip()
+    if "A" <= end[-1:] <= "Z":
+        return not (end[-2:-1].isascii() and end[-2:-1].isalpha())
+    return end[-1:] in _ENDS
+
+
 def _leaning(text: str, sample: Sample, chinese: bool) -> Statement:
     """What `_LEANS` and arrows introduce: the last of it, if nothing else stands beside it."""
-    small = text.lower()
-    may_lean = any(stem in small for stem in _LEAN_STEMS) or _BRACKETED.search(text)
     matches = list(_ARROW.finditer(text))
-    if may_lean:
+    if _may_lean(text):
         matches += _leans_in(text, sample)
     if chinese:
         matches += _LEANS_ZH.finditer(text)
@@ -214,6 +220,12 @@ def _leaning(text: str, sample: Sample, chinese: bool) -> Statement:
     if len({statement for _, statement in found}) > 2:
         return AMBIGUOUS  # `选A: …`, `选B: …`, `选C: …`: a list
     return found[-1][1] if found else NO_LABEL
+
+
+def _may_lean(text: str) -> bool:
+    """Whether `_LEANS` may match in a text."""
+    stands = text.lower().__contains__
+    return any(map(stands, _LEAN_STEMS)) or _BRACKETED.search(text) is not None
 
 
 # A label: a capital letter alone, or a letter in brackets.
@@ -228,7 +240,7 @@ def _leans_in(text: str, sample: Sample) -> Iterator[re.Match[str]]:
     start = 0
     for clause in clauses(text):
         end = start + len(clause)
-        if _ANY_LABEL.search(clause):
+        if _ANY_LABEL.search(clause) and _may_lean(clause):
             yield from _LEANS.finditer(text, start, end)
         start = end
 

@@ -29,7 +29,7 @@ from keju.answers.edges import (
     without_cues,
     without_torn_letter,
 )
-from keju.answers.endings import has_chinese
+from keju.answers.endings import has_chinese, has_wide
 from keju.answers.kinds import Choice, Kind
 from keju.answers.options import echoes_options, flatten_options, without_half_option
 from keju.answers.reader import Reader
@@ -219,7 +219,7 @@ class RobustReader(Reader):
             return None
         if "\\" in text and "boxed" in text:
             return None
-        if not text.isascii() and _WIDE.search(text):
+        if not text.isascii() and has_wide(text) and _WIDE.search(text):
             return None
         first_line = text.find("\n")
         if 0 <= first_line < at:
