@@ -158,13 +158,16 @@ def _beginnings(choices: tuple[str, ...]) -> frozenset[str]:
 
 
 # The first word of what may be an option, or a label, in other words: `the answer B`, `about 5`.
-_LEADS_ON = re.compile(
-    r"(?:the|an?|about|approx\w*|roughly|around|exactly|degrees?|per|cent|that|either|both|option"
-    r"|choice|answer|letter|correct|right|best|definitely|indeed|clearly|therefore|thus|hence|then"
-    r"|simply|certainly|obviously|surely|actually|undoubtedly|evidently|apparently|ultimately"
-    r"|finally|just|probably|likely|in|of|no|without|most)\b",
-    re.IGNORECASE,
-)
+_LEADING = (
+    "the", "an?", "about", r"approx\w*", "roughly", "around", "exactly", "degrees?", "per", "cent",
+    "that", "either", "both", "option", "choice", "answer", "letter", "correct", "right", "best",
+    "definitely", "indeed", "clearly", "therefore", "thus", "hence", "then", "simply", "certainly",
+    "obviously", "surely", "actually", "undoubtedly", "evidently", "apparently", "ultimately",
+    "finally", "just", "probably", "likely", "in", "of", "no", "without", "most",
+)  # fmt: skip
+_LEADS_ON = re.compile(rf"(?:{'|'.join(_LEADING)})\b", re.IGNORECASE)
+_MAY_LEAD_ON = frozenset(word[:2] for word in _LEADING)
+"""The first two letters of each of them."""
 
 
 def is_other_prose(line: str, choices: tuple[str, ...]) -> bool:
@@ -175,9 +178,12 @@ def is_other_prose(line: str, choices: tuple[str, ...]) -> bool:
     beginnings = _beginnings(choices)
     at = 4 if line[:4].lower() == "the " else 0
     start = line[at : at + 2]
-    if len(start) < 2 or not (start.isalpha() and start.isascii()) or _LEADS_ON.match(line, at):
+    if len(start) < 2 or not (start.isalpha() and start.isascii()):
         return False
-    return start.casefold() not in beginnings and not (at and "th" in beginnings)
+    start = start.lower()
+    if start in beginnings or (at and "th" in beginnings):
+        return False
+    return start not in _MAY_LEAD_ON or not _LEADS_ON.match(line, at)
 
 
 class _Spellings(NamedTuple):
@@ -370,7 +376,7 @@ def option_explained(text: str, choices: Sequence[str]) -> str | None:
     ``Dropped Content: A clause is missing.``, ``The Burrowers (action, 1993)``.
     """
     line = text.strip().partition("\n")[0].removeprefix("- ")
-    end = _EXPLAINED.search(line)
+    end = _EXPLAINED.search(line) if ":" in line or "(" in line else None
     said = plain_text(line[: end.start()]) if end else ""
     options = option_texts(tuple(choices)).plain if said else ()
     if options.count(said) != 1:
