@@ -284,6 +284,17 @@ def _beyond_text(remark: str, label: str, sample: Sample) -> str:
     return "" if len(said) > 3 and own.startswith(said.rstrip(" .。\n;；")) else remark
 
 
+# A capital letter alone, as all that `_NAMED` matches.
+_CAPITAL = re.compile(r"(?<![A-Za-z])[A-Z](?![A-Za-z])")
+
+
+def _may_call_right(sentence: str) -> bool:
+    """Whether a sentence may call an option right: it names one, by its label or before a colon."""
+    if not any(map(sentence.lower().__contains__, _MAYBE_RIGHT)):
+        return False
+    return ":" in sentence or _CAPITAL.search(sentence) is not None
+
+
 def _called_right(text: str, sample: Sample, chinese: bool) -> Statement:
     """The one option that is called right; where the wrong one is asked for, perhaps that one."""
     symbols = not text.isascii() and _SYMBOLS.search(text)
@@ -296,11 +307,14 @@ def _called_right(text: str, sample: Sample, chinese: bool) -> Statement:
     for choice in sample.choices:  # what an option says itself is no verdict: `You're right, it's`
         if choice and choice in text and _RIGHT.search(choice):
             text = text.replace(choice, "…")
-    marked = list(_MARKED.finditer(text))
+    marked = list(_MARKED.finditer(text)) if symbols else []
     ticked = {mark[1] for mark in marked if mark[2]}
     if len(marked) > 1 and len(ticked) == 1:
         return Statement(ticked.pop())
-    for sentence in clauses(text):
+    sentences = list(clauses(text))
+    if not symbols and not any(map(_may_call_right, sentences)):
+        return NO_LABEL
+    for sentence in sentences:
         if right and correction_in(sentence):
             doubted = True
         supposed = supposed or _SUPPOSES.search(sentence) is not None
