@@ -46,7 +46,7 @@ from keju.answers.segments import (
 )
 from keju.answers.statements import statements
 from keju.answers.wordings import ANSWER_IS, CHINESE, TOLERANT, normal_chinese
-from keju.types import Answer, Sample, Sign, Tier
+from keju.types import LABELS, Answer, Sample, Sign, Tier
 
 ACCEPTED = "accepted"
 """Key of `Sample.metadata` that holds all right answers, where there are several."""
@@ -65,6 +65,10 @@ _WIDE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 _COLON = re.compile(r"(?<!\bA)\s?:\s*\Z")
 _OPENS_LABEL = frozenset("([ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _CLOSES_LABEL = frozenset(")].:、")
+
+
+_PLAIN_ENDINGS = {f"answer is ({label}).": label for label in LABELS}
+_ENDING = len("answer is (B).")
 
 
 class RobustReader(Reader):
@@ -96,6 +100,11 @@ class RobustReader(Reader):
         self._lead = strict.find("answer is") if isinstance(strict, str) else -1
         form = strict if isinstance(strict, str) else strict.pattern
         self._is_usual = ("nswer" in form or "NSWER" in form) and tolerant is TOLERANT
+        self._ends_plainly = (
+            type(kind) is Choice
+            and tolerant is TOLERANT
+            and type(self).prepare is RobustReader.prepare
+        )
         self._explains = explains
         self._shown: Callable[[str], str] | None = None
         self._replayed: dict[str, tuple[str, ...]] = {}
@@ -108,6 +117,8 @@ class RobustReader(Reader):
         return reader
 
     def read(self, text: str, sample: Sample) -> Answer:
+        if self._ends_plainly and (answer := self._plain_ending(text, sample)):
+            return answer
         text, sample, cut = self.prepare(text, sample)
         kind = self._kind_of(sample)
         if len(text) <= BARE and kind.closed and (len(text) < 6 or not _ANNOUNCES.search(text)):
@@ -153,6 +164,27 @@ class RobustReader(Reader):
     def fallback(self, text: str, sample: Sample) -> Answer:
         """What an exam's own rules read in a reply in which nothing else was found."""
         return Answer()
+
+    def _plain_ending(self, text: str, sample: Sample) -> Answer | None:
+        """The answer of an English line that ends with ``answer is (B).``, as most replies do.
+
+        Nothing else in it may say anything of an answer, and nothing has to be prepared; whatever
+        could is left to the long way.
+        """
+        line = text.rstrip()
+        label = _PLAIN_ENDINGS.get(line[-_ENDING:])
+        if label is None or label not in sample.labels:
+            return None
+        if not line.isascii() and (has_wide(line) or "◁" in line):
+            return None
+        if "\n" in line or "<" in line or "[THINK]" in line or ":" in line[:4]:
+            return None
+        if line.count("nswer") > 1 or "NSWER" in line or "orrect " in line:
+            return None
+        at = len(line) - _ENDING
+        if ("\\" in line and "boxed" in line) or standing_of(line, at) != "stated":
+            return None
+        return Answer(label, "strict" if self._is_strict(line, at) else TOLERATED)
 
     def _read(self, text: str, kind: Kind, sample: Sample) -> Answer:
         """The answer of the first stretch of the reply that has one and is about this question."""
