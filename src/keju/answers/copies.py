@@ -51,13 +51,15 @@ def paraphrased(sentence: str, choices: Sequence[str]) -> str | None:
     It may turn it round: ``The cheapest fruit is the kiwis`` for ``The kiwis are the cheapest``.
     """
     plain = sentence.lower()
-    said = _phrase(plain)
+    words = _telling(plain)
+    negations = _NEGATIONS.intersection(words)
     clause = _phrase(plain.rpartition(",")[2])
     fits = []
     for index, option in enumerate(_phrases(tuple(choices))):
-        if option.negations != said.negations:
+        if option.negations != negations:
             continue
-        short, long = sorted((said.words, option.words), key=len)
+        is_fewer = len(words) <= len(option.words)
+        short, long = (words, option.words) if is_fewer else (option.words, words)
         left = iter(long)
         is_short = len(short) >= 3 and len(long) <= 2 * len(short)
         is_turned = option.rest and option.rest <= clause.first and option.first == clause.rest
@@ -192,13 +194,13 @@ def completed(text: str, question: str, choices: Sequence[str]) -> str | None:
 
     ``The response is known as separation anxiety`` answers ``… The response is known as``.
     """
-    stem = question.partition("\nOptions:")[0]
-    tail = stem[-2 * _TAIL :].rstrip(_BLANK)[-_TAIL:]
-    if len(tail) < _LEAST_TAIL or tail.endswith(("?", "？")):
+    end = question.find("\nOptions:")
+    end = end if end >= 0 else len(question)
+    tail = question[max(0, end - 2 * _TAIL) : end].rstrip(_BLANK)[-_TAIL:]
+    if len(tail) < _LEAST_TAIL or tail.endswith(("?", "？")) or (at := text.find(tail)) < 0:
         return None
     plain = option_texts(tuple(choices)).plain
     found = set()
-    at = text.find(tail)
     while at >= 0:
         at += len(tail)
         gap = _BEFORE_OPTION.match(text, at)
