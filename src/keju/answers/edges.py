@@ -94,19 +94,14 @@ LONGEST_LEAD = 160
 LONGEST_LINE = 300
 """Characters of a first line that may be an answer and nothing else."""
 
-_ANNOUNCING = ("nswer", "NSWER", "orrect ", "ORRECT ", "\\boxed", '":')
-"""A part of whatever announces an answer in English."""
-
 
 def is_one_long_line(text: str, sample: Sample) -> bool:
-    """Whether an English reply is one line that announces nothing and is too long for an answer.
+    """Whether an English reply that announces nothing is one line that is too long for an answer.
 
     It neither begins nor ends with an option then, as most replies that were cut off do not.
     """
     line = text.strip()
-    if len(line) <= LONGEST_LEAD or "\n" in line or not text.isascii():
-        return False
-    if any(map(line.__contains__, _ANNOUNCING)) or line.endswith(":"):
+    if len(line) <= LONGEST_LEAD or "\n" in line or not text.isascii() or line.endswith(":"):
         return False
     choices = sample.choices
     return (
@@ -297,7 +292,7 @@ def end_of_reply(text: str, kind: Kind, sample: Sample, *, listed: bool) -> str 
             parts.append(right)
     if len(block) <= LONGEST_LEAD or not is_longer(block, sample.choices, LONGEST_LEAD):
         parts += _announced_parts(clean_segment(block), kind)
-    if len(text) <= longest:
+    if len(text) <= longest and text.strip() != block:
         parts += [last_paragraph(text), text] if kind.paragraph else [text]
     return next((value for part in parts if (value := kind.whole(part, sample))), None)
 

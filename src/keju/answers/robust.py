@@ -45,7 +45,14 @@ from keju.answers.segments import (
     split_any_thinking,
 )
 from keju.answers.statements import statements
-from keju.answers.wordings import ANSWER_IS, CHINESE, TOLERANT, normal_chinese
+from keju.answers.wordings import (
+    ANSWER_COLON,
+    ANSWER_IS,
+    CHINESE,
+    TOLERANT,
+    may_announce,
+    normal_chinese,
+)
 from keju.types import LABELS, Answer, Sample, Sign, Tier
 
 ACCEPTED = "accepted"
@@ -98,8 +105,10 @@ class RobustReader(Reader):
         self._kind_of = (lambda _: kind) if isinstance(kind, Kind) else kind
         self._strict, self._tolerant = strict, tolerant
         self._lead = strict.find("answer is") if isinstance(strict, str) else -1
-        form = strict if isinstance(strict, str) else strict.pattern
-        self._is_usual = ("nswer" in form or "NSWER" in form) and tolerant is TOLERANT
+        names_answer = isinstance(strict, str) and ("nswer" in strict or "NSWER" in strict)
+        self._is_usual = tolerant is TOLERANT and (
+            names_answer or strict in (ANSWER_IS, ANSWER_COLON)
+        )
         self._ends_plainly = (
             type(kind) is Choice
             and tolerant is TOLERANT
@@ -190,12 +199,16 @@ class RobustReader(Reader):
         """The answer of the first stretch of the reply that has one and is about this question."""
         if answer := self._at_the_end(text, kind, sample):
             return answer
-        if type(kind) is Choice and self._is_usual and is_one_long_line(text, sample):
+        is_silent = self._is_usual and kind.marker is None and not may_announce(text.strip())
+        if is_silent and type(kind) is Choice and is_one_long_line(text, sample):
             answer = self._plainly(text, kind.plainly(text, sample), sample)
             return answer if answer.value or answer.reason else Answer(reason=kind.nothing)
         chinese = self._tolerant is TOLERANT and has_chinese(text)
-        tolerant = CHINESE if chinese else self._tolerant
-        marked, reason = statements(text, self._strict, tolerant, kind, sample)
+        marked: list[Stated] = []
+        reason = ""
+        if chinese or not is_silent:
+            tolerant = CHINESE if chinese else self._tolerant
+            marked, reason = statements(text, self._strict, tolerant, kind, sample)
         if leading := leading_answer(text, kind, sample, marked):
             marked.insert(0, leading)
         signs: tuple[Sign, ...] = ()

@@ -189,6 +189,15 @@ def _found_by_stem(text: str) -> list[tuple[int, int]]:
     return sorted(spans) if len(spans) > 1 else spans
 
 
+_ANNOUNCING = (*_STEMS, "\\boxed", '":')
+"""A part of whatever `announcements` finds with `TOLERANT`."""
+
+
+def may_announce(text: str) -> bool:
+    """Whether `TOLERANT`, a box or a field of JSON may announce an answer in a text."""
+    return any(map(text.__contains__, _ANNOUNCING))
+
+
 def announcements(text: str, pattern: re.Pattern[str] = TOLERANT) -> list[tuple[int, int]]:
     r"""Where `pattern` or a box announces an answer, in order.
 
