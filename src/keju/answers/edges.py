@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from keju.answers.decision import HARMLESS, Stated, correction_in
-from keju.answers.endings import BRIEF, clauses
+from keju.answers.endings import BRIEF, clauses, has_wide
 from keju.answers.kinds import Kind
 from keju.answers.options import echoes_options, is_longer, is_other_prose, option_by_text
 from keju.answers.repeats import option_before_list
@@ -95,24 +95,23 @@ LONGEST_LINE = 300
 """Characters of a first line that may be an answer and nothing else."""
 
 
-def is_one_long_line(text: str, sample: Sample) -> bool:
+def is_one_long_line(text: str, kind: Kind, sample: Sample) -> bool:
     """Whether an English reply that announces nothing is one line that is too long for an answer.
 
     It neither begins nor ends with an option then, as most replies that were cut off do not.
     """
     line = text.strip()
-    if len(line) <= LONGEST_LEAD or "\n" in line or not text.isascii() or line.endswith(":"):
+    if len(line) <= LONGEST_LEAD or "\n" in line or line.endswith(":"):
+        return False
+    if (not text.isascii() and has_wide(text)) or (len(text) <= 2 * BRIEF and ". " not in line):
         return False
     choices = sample.choices
-    return (
-        (len(text) > 2 * BRIEF or ". " in line)
-        and (
-            len(line) > LONGEST_LINE + sum(map(len, choices))
-            or ("=" not in line and is_longer(line, choices, LONGEST_LEAD))
-        )
-        and is_other_prose(line, choices)
-        and not echoes_options(text, choices)
-    )
+    if len(line) <= LONGEST_LINE + sum(map(len, choices)):
+        if not is_longer(line, choices, LONGEST_LEAD):
+            return False
+        if ("=" in line or "≈" in line) and _is_whole(text, kind):
+            return False  # an option may follow
+    return is_other_prose(line, choices) and not echoes_options(text, choices)
 
 
 # --- the beginning -----------------------------------------------------------------------------

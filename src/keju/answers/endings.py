@@ -295,6 +295,8 @@ def without_stub(text: str) -> str:
     if text and text[-1] not in _STUB_ENDS and not text[-1].isspace():
         return text
     at = max(0, len(text) - _LONGEST_STUB)
+    if not any(map(text[max(0, at - 1) :].__contains__, ".!?\n。")):
+        return text  # no sentence ends there, after which one could begin
     stub = _STUB.search(text, at)
     return text[: stub.start()] if stub else text
 

@@ -186,7 +186,7 @@ class RobustReader(Reader):
             return None
         if not line.isascii() and (has_wide(line) or "◁" in line):
             return None
-        if "\n" in line or "<" in line or "[THINK]" in line or ":" in line[:4]:
+        if "\n" in line or "<" in line or ":" in line[:4] or ("[" in line and "[THINK]" in line):
             return None
         if line.count("nswer") > 1 or "NSWER" in line or "orrect " in line:
             return None
@@ -200,7 +200,7 @@ class RobustReader(Reader):
         if answer := self._at_the_end(text, kind, sample):
             return answer
         is_silent = self._is_usual and kind.marker is None and not may_announce(text.strip())
-        if is_silent and type(kind) is Choice and is_one_long_line(text, sample):
+        if is_silent and type(kind) is Choice and is_one_long_line(text, kind, sample):
             answer = self._plainly(text, kind.plainly(text, sample), sample)
             return answer if answer.value or answer.reason else Answer(reason=kind.nothing)
         chinese = self._tolerant is TOLERANT and has_chinese(text)
