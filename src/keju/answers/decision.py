@@ -305,23 +305,33 @@ CORRECTION = re.compile(
 # One of these, in small letters, is part of every English match of `CORRECTION`; whether they are
 # there is quicker to see.
 _STEMS = (
-    "wait", "hmm", "oops", "orrection", "scratch", "typo", "apolog", "sorry", "misread", "mistake",
+    "wait", "hmm", "oops", "scratch", "typo", "apolog", "sorry", "misread", "mistake",
     "second thought", "reflection", "inspection", "review", "examination", "check", "re-", "recons",
     "reeval", "reexam", "recalc", "recomp", "reread", "rethink", "revis", "reass", "reverif",
-    "double", "verify", "try again", "start over", "redo", "s correct", "me correct", "error",
-    "slip", "not right", "not correct",
-    "not true", "not it", "wrong", "incorrect", "chang", "updat", "fix", "corrected", "correcting",
-    "new answer", "new final", "instead of", "hold on", "take that back", "d rather", "actually",
-    "no,", "no.", "no:", "no;", "no!", "no-", "no—", "no–", "no ,", "no .", "no :", "no ;", "no !",
-    "no -", "no —", "no –",
+    "double", "verify", "try again", "start over", "redo", "error", "slip", "not right", "not true",
+    "not it", "wrong", "chang", "updat", "fix", "new answer", "new final", "instead of", "hold on",
+    "take that back", "d rather", "actually",
 )  # fmt: skip
+_OF_CORRECT = (
+    "orrection", "s correct", "me correct", "not correct", "incorrect", "corrected", "correcting",
+)  # fmt: skip
+"""The same, all with `orrect` in them."""
+# `no,`, `no -`: the rest of them; not the `no` of `not`.
+_NO = re.compile(r"no ?[,.:;!—–-]")
 
 
 def correction_in(text: str) -> re.Match[str] | None:
     """The first word of correction in `text`."""
-    if not has_chinese(text) and not any(map(text.lower().__contains__, _STEMS)):
-        return None
-    return CORRECTION.search(text)
+    return CORRECTION.search(text) if has_chinese(text) or _may_correct(text.lower()) else None
+
+
+def _may_correct(small: str) -> bool:
+    """Whether a word of correction may stand in an English text of small letters."""
+    return (
+        any(map(small.__contains__, _STEMS))
+        or ("orrect" in small and any(map(small.__contains__, _OF_CORRECT)))
+        or _NO.search(small) is not None
+    )
 
 
 # Right after an answer's own sentence: `. However, `, `. But since`; `。但是`.
