@@ -167,7 +167,8 @@ def plainly_stated(text: str, sample: Sample) -> Statement:
         return NO_LABEL  # a row that lost its options: whatever is named may be another
     if len(text) <= BRIEF and _ONLY_LABELS.fullmatch(text) and len(set(_LETTER.findall(text))) > 1:
         return NO_LABEL
-    has_form = "[LETTER]" in text or "following format:" in text
+    has_form = "[" in text and "[LETTER]" in text
+    has_form = has_form or (":" in text and "following format:" in text)
     text = without_stub(_FORM.sub("", text) if has_form else text)
     if text[-2:-1] in ("(", "[") and text[-1:].isupper():  # a label that broke off says nothing
         text = text[:-2].rstrip()
