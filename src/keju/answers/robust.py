@@ -258,7 +258,7 @@ class RobustReader(Reader):
         line = text.find("\n", at)
         if line >= 0 and not text[line:].isspace():
             return None
-        if text.rfind("nswer") > at + 1 or text.find("nswer") <= at or "NSWER" in text:
+        if text.count("nswer") > 1 or "NSWER" in text:
             return None
         if "orrect " in text and _CORRECT_OPTION.search(text):
             return None

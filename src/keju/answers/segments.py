@@ -218,9 +218,11 @@ def tag_content(text: str) -> str | None:
 
 
 # Where a model runs on: `Q: `, `**Question 2:**`, `### Problem 3`, `Next question`, `Human:`,
-# `[INST]`, `题目：`, `第2题`. Not `Questions`, `Problem:`, `User stories`.
+# `[INST]`, `题目：`, `第2题`. Not `Questions`, `Problem:`, `User stories`. Most lines begin with no
+# letter of those, and are left at once.
 NEXT_QUESTION = re.compile(
-    r"\n[ \t#*_>-]{0,8}(?:Q(?:uestion)?\s?(?:(?:[Nn]o\.? ?|#)?\d{1,3})?[*_]{0,3}[:：]"
+    r"\n[ \t#*_>-]{0,8}+(?=[QPETNAHUIS<\[问题第下另用例以])"
+    r"(?:Q(?:uestion)?\s?(?:(?:[Nn]o\.? ?|#)?\d{1,3})?[*_]{0,3}[:：]"
     r"|Q(?:uestion)? ?\d{1,3}[*_]{0,3}[.)\n]|(?:Problem|Exercise|Task|Example|Quiz) #?\d{1,3}\b"
     r"|(?:Next|Another|New) (?:question|problem|task|example|exercise)\b"
     r"|(?:Human|User|Instruction|Student|Input|Prompt)[*_]{0,2}:|\[INST\]"
