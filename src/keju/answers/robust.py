@@ -74,7 +74,7 @@ _OPENS_LABEL = frozenset("([ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _CLOSES_LABEL = frozenset(")].:、")
 
 
-_PLAIN_ENDINGS = {f"answer is ({label}).": label for label in LABELS}
+_PLAIN_ENDINGS = {f"answer is ({label}).": place for place, label in enumerate(LABELS)}
 _ENDING = len("answer is (B).")
 
 
@@ -181,8 +181,8 @@ class RobustReader(Reader):
         could is left to the long way.
         """
         line = text.rstrip()
-        label = _PLAIN_ENDINGS.get(line[-_ENDING:])
-        if label is None or label not in sample.labels:
+        place = _PLAIN_ENDINGS.get(line[-_ENDING:])
+        if place is None or place >= len(sample.choices):
             return None
         if not line.isascii() and (has_wide(line) or "◁" in line):
             return None
@@ -193,7 +193,7 @@ class RobustReader(Reader):
         at = len(line) - _ENDING
         if ("\\" in line and "boxed" in line) or standing_of(line, at) != "stated":
             return None
-        return Answer(label, "strict" if self._is_strict(line, at) else TOLERATED)
+        return Answer(LABELS[place], "strict" if self._is_strict(line, at) else TOLERATED)
 
     def _read(self, text: str, kind: Kind, sample: Sample) -> Answer:
         """The answer of the first stretch of the reply that has one and is about this question."""
@@ -215,7 +215,8 @@ class RobustReader(Reader):
         if len(marked) > 2 and (after := self._after_replay(marked, kind, sample)):
             signs, marked = ("replayed_examples",), marked[after : after + 1]
             return _announced(text, marked, kind, signs)
-        stretches = episodes(text) if "\n" in text else [Episode(0, len(text), -1)]
+        runs_on = "\n" in text and NEXT_QUESTION.search(text)
+        stretches = episodes(text) if runs_on else [Episode(0, len(text), -1)]
         if len(marked) > 1 and (again := _restated(text, marked[0], sample)):
             signs = ("run_on",)
             stretches = [Episode(again, len(text), again)]
