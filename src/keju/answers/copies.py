@@ -53,9 +53,11 @@ def paraphrased(sentence: str, choices: Sequence[str]) -> str | None:
     plain = sentence.lower()
     words = _telling(plain)
     negations = _NEGATIONS.intersection(words)
-    clause = _phrase(plain.rpartition(",")[2])
+    options = _phrases(tuple(choices))
+    can_turn = any(option.rest for option in options)
+    clause = _phrase(plain.rpartition(",")[2] if can_turn else "")
     fits = []
-    for index, option in enumerate(_phrases(tuple(choices))):
+    for index, option in enumerate(options):
         if option.negations != negations:
             continue
         is_fewer = len(words) <= len(option.words)

@@ -62,6 +62,11 @@ _LETTER_ZH = re.compile(
     r"(?<!\d )([A-Z])(?![A-Za-z0-9=+*/^°'’-])"
     r"(?=\W|\Z|[和与或及才是正符最更项了吧呢这为不也都错还]|对(?:的|\W|\Z))"
 )
+# After a bare letter of an English sentence: `C is`, `C because`; not `A careful`.
+_AFTER_LETTER = (
+    "is|was|it is|fits|feels|seems|works|because|since|remains|survives|instead|as|here|for|and|or"
+    "|both|are|have|can|could|would|should|might"
+)
 # A bare letter of an English sentence: `, D.`, `so C`, `Only B survives`; not `vitamin C`,
 # `A careful reader`.
 _LETTER = re.compile(
@@ -69,9 +74,7 @@ _LETTER = re.compile(
     r"|therefore|choose|guess|answer|for|either|and|or|not|but|get|gives|leaves|it|options?"
     r"|[Ii]t[’']s|[Tt]hat[’']s|[Oo]nly"
     r"|[Ss]o|[Tt]hus|[Hh]ence) )([A-HJ-Z]|I(?! [a-z]))(?!\. [a-z])"
-    r"(?=[.,;:!?)。,](?![A-Za-z])|[\s*_\"'”’)]{0,3}\Z| (?:is|was|it is|fits|feels|seems"
-    r"|works|because|since|remains|survives"
-    r"|instead|as|here|for|and|or|both|are|have|can|could|would|should|might)\b)"
+    rf"(?=[.,;:!?)。,](?![A-Za-z])|[\s*_\"'”’)]{{0,3}}\Z| (?:{_AFTER_LETTER})\b)"
 )
 # `system B.`, `hepatitis B`: perhaps an option.
 _WEAK = re.compile(
@@ -79,6 +82,10 @@ _WEAK = re.compile(
 )
 # A part of each of them: a capital letter alone, or a letter before a bracket.
 _MAY_BE_LABEL = re.compile(r"(?<![A-Za-z])(?:[A-Z](?![A-Za-z])|[a-z]\s?(?:选?项)?[)\]])")
+# A part of `_LETTER` and of `_WEAK`: the letter and what follows it, which is found quickly.
+_MAY_BE_LETTER = re.compile(
+    rf"(?<![A-Za-z])[A-Z](?=[.,;:!?)。]|[\s*_\"'”’)]{{0,3}}\Z| (?:{_AFTER_LETTER})\b)"
+)
 _WORD = re.compile(r"\w")
 
 
@@ -91,11 +98,7 @@ def mentions(sentence: str, sample: Sample) -> list[Mention]:
         Mention(label, start, end, True)
         for start, end, label in texts_in(sentence.lower(), sample.choices)
     ]
-    letters = _LETTER_ZH if has_chinese(sentence) else _LETTER
-    patterns = [_LABEL, letters, _WEAK] if _MAY_BE_LABEL.search(sentence) else []
-    if patterns and not any(map(sentence.__contains__, _AROUND_LABEL)):
-        del patterns[0]
-    for pattern in patterns:
+    for pattern in _patterns_for(sentence):
         for match in pattern.finditer(sentence):
             written = match[match.lastindex or 0]
             label = written.upper()
@@ -116,6 +119,18 @@ def mentions(sentence: str, sample: Sample) -> list[Mention]:
         else:
             merged.append(mention)
     return merged
+
+
+def _patterns_for(sentence: str) -> list[re.Pattern[str]]:
+    """The patterns of labels that may match in a sentence."""
+    if not _MAY_BE_LABEL.search(sentence):
+        return []
+    patterns = [_LABEL] if any(map(sentence.__contains__, _AROUND_LABEL)) else []
+    if has_chinese(sentence):
+        patterns += [_LETTER_ZH, _WEAK]
+    elif _MAY_BE_LETTER.search(sentence):
+        patterns += [_LETTER, _WEAK]
+    return patterns
 
 
 # --- what a sentence says of them ----------------------------------------------------------------
