@@ -173,8 +173,8 @@ def plainly_stated(text: str, sample: Sample) -> Statement:
     if text[-2:-1] in ("(", "[") and text[-1:].isupper():  # a label that broke off says nothing
         text = text[:-2].rstrip()
     if not _is_ended(text):
-        text = without_half_option(text, sample.choices)
-        if len(text) > SHORT and not _is_ended(text):
+        whole, text = text, without_half_option(text, sample.choices)
+        if len(text) > SHORT and (text == whole or not _is_ended(text)):
             return NO_LABEL  # it breaks off
     tail = text[-TAIL:]
     if len(text) > BRIEF and not (_LETTER.search(tail) or names_any(tail, sample.choices)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from keju.types import Reply
@@ -301,10 +302,12 @@ def clean_segment(segment: str) -> str:
     return bare
 
 
+@lru_cache(maxsize=16)
 def unwrap_latex(segment: str) -> str:
     r"""Remove the commands that only dress an answer; braces of other commands stay.
 
-    One pass with a stack, so that nesting costs nothing: ``\boxed{\text{B}}`` is ``B``.
+    One pass with a stack, so that nesting costs nothing: ``\boxed{\text{B}}`` is ``B``. The last
+    line of a reply is cleaned again and again, by every rule that looks at it.
     """
     parts: list[str] = []
     wrappers: list[bool] = []
