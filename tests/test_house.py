@@ -126,18 +126,13 @@ def named(path: Path) -> set[str]:
 
 REGISTRY = "benchmarks/registry.py"
 """One line an exam."""
-SHIMS = ("interop/verifiers/tasksets.py",)
-"""The packages ``keju_*``, through which verifiers finds an exam by name."""
-NAMED_YET = {"cli/options.py", "messages/zh_help.py"}
-"""Files that name an exam and should not; the second says the same as the first in Chinese. The list
-only ever gets shorter."""
 
 
 def test_no_room_but_its_own_names_an_exam() -> None:
     naming = {
         str(path.relative_to(SOURCE)) for _, path in modules() if not own_room(path) and named(path)
     }
-    assert naming - {REGISTRY, *SHIMS} == NAMED_YET
+    assert naming == {REGISTRY}
 
 
 PUBLIC = [*sorted((ROOT / "examples").rglob("*.py"))]

@@ -251,3 +251,11 @@ def test_a_number_of_csv_stays_a_number(
     assert keju(*run).code == 0
     replies = {row["reply"] for row in rows_of(keju("export", "r", "--full-text").out)}
     assert replies == {number}
+
+
+def test_a_form_that_no_run_has_is_refused_with_those_that_there_are(keju: Keju) -> None:
+    for form, hint in {"cvs": "did you mean 'csv'", "bbh-csv": "'ceval-csv'", "": "csv"}.items():
+        refused = keju("export", "r", f"--format={form}")
+        assert refused.code == 2
+        assert f"'{form}' is not one of" in refused.err
+        assert hint in refused.err

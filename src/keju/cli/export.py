@@ -37,12 +37,14 @@ def export(
         SUBMISSION,
         TABLES,
         TRACKERS,
+        check_form,
         export_run,
         form_of,
         require_target,
     )
 
     form = form_of(output, form)
+    check_form(form)
     if form != SUBMISSION and (fill is not None or partial):
         flag = "--fill" if fill is not None else "--partial"
         raise UsageError("cli_only_submission", flag=flag, form=form)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @command("modes", "keju modes monday-answer-only monday-cot")
 def modes(answer_only: str, cot: str, work_dir: str | None) -> Output:
-    """Knowledge or reasoning? Two runs of a model in the two modes of C-Eval, by subject.
+    """Knowledge or reasoning? Two runs of a model in the two modes of an exam, by subject.
 
     A subject that gains from a chain of thought is one of reasoning; one that does not is one of
     knowledge. The runs must be alike in all but the mode. Only questions that both graded are

@@ -68,7 +68,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option("data verify.name", "", "A benchmark; see 'keju list'.", spelling="[NAME]"),
         Option("init benchmark.name", "", "What the benchmark is called.", spelling="NAME"),
         Option("weights", "", "A model; see 'keju model list'.", spelling="NAME"),
-        Option("env", "", "A benchmark, e.g. bixbench.", spelling="ENV"),
+        Option("env", "", "A benchmark; see 'keju list'.", spelling="ENV"),
         Option("log", "", "A log file, or a run's folder.", spelling="LOG"),
         Option(
             "what",
@@ -198,7 +198,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         ),
     ),
     DATA: (
-        _setting("dataset_args", MAPPING, "Settings by benchmark, e.g. bbh.few_shot_num=0."),
+        _setting("dataset_args", MAPPING, "Settings by benchmark, e.g. demo.few_shot_num=0."),
         _setting("protocol", "P", "Published way to sit the exam; see 'keju list protocols'."),
         _setting("reader", "R,R2", "Readers to score with; several stand side by side."),
         _setting("order", "HOW", "Order inside a subset: auto (longest first) or random."),
@@ -332,7 +332,7 @@ _PANELS: dict[str, tuple[Option, ...]] = {
         Option(
             "overrides",
             "KEY=VALUE",
-            "One setting, e.g. dataset_args.bbh.few_shot_num=0; repeatable.",
+            "One setting, e.g. dataset_args.demo.few_shot_num=0; repeatable.",
             list,
             spelling="--set -s",
         ),
@@ -594,23 +594,11 @@ _PANELS: dict[str, tuple[Option, ...]] = {
             "form",
             "FORMAT",
             "One of csv, jsonl, parquet, markdown, latex, hub-yaml, wandb, mlflow, submission, "
-            "ceval-csv. By default that of -o's suffix, else csv. "
+            "EXAM-csv. By default that of -o's suffix, else csv. "
             "Markdown, latex, hub-yaml: the results; wandb, mlflow: the same for a tracker, in the "
             "folder -o. "
-            "Submission: the JSON that the exam's own site takes; ceval-csv: the exam's own files "
-            "with a column of predictions, in the folder -o.",
-            (
-                "csv",
-                "jsonl",
-                "parquet",
-                "markdown",
-                "latex",
-                "hub-yaml",
-                "wandb",
-                "mlflow",
-                "submission",
-                "ceval-csv",
-            ),
+            "Submission: the JSON that the exam's own site takes; EXAM-csv: the exam's own files "
+            "with a column of predictions, in the folder -o, for exams that have such files.",
             spelling="--format",
         ),
         Option(

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from keju.benchmarks import registry
 from keju.engine.job import Job, make_jobs
-from keju.errors import KejuError, Notice, UsageError
+from keju.errors import KejuError, Notice, UsageError, near_hint
 from keju.files import whole_file, write_json
 from keju.interop.hub import eval_results
 from keju.interop.trackers import log_to_mlflow, log_to_wandb
@@ -71,6 +72,18 @@ def form_of(output: str | Path | None, form: str | None) -> str:
     if suffix and named is None:
         raise UsageError("export_unknown_suffix", file=output, suffixes=", ".join(SUFFIXES))
     return named or "csv"
+
+
+def check_form(form: str) -> None:
+    """UsageError for a form that no run can be written in."""
+    valid = [*FORMS, SUBMISSION]
+    if form not in valid:
+        able = [name for name in registry.names() if registry.get(name).prediction_files]
+        valid += [f"{name}{FILES}" for name in able]
+    if form not in valid:
+        choices, hint = ", ".join(f"'{each}'" for each in valid), near_hint(form, valid)
+        told = {"place": "--format", "value": form, "command": "export"}
+        raise UsageError("cli_not_a_choice", **told, choices=choices, hint=hint)
 
 
 def require_target(form: str, target: str | Path | None) -> None:

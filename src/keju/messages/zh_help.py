@@ -156,7 +156,7 @@ HELP: dict[str, str] = {
     给出每个读取器的得分、它们的分歧，以及每条值得查看的回复和可能的原因：被截断、拒答、复述选项、
     把行文中的字母当作答案、读取器不认得的格式。还给出读出的标签与标准答案的分布；用 --beside 时，
     给出多次运行都以同样答案答错的题，其标准答案可能有误。""",
-    "command.modes": """靠知识还是靠推理？同一模型以 C-Eval 的两种方式各考一次，按科目比较。
+    "command.modes": """靠知识还是靠推理？同一模型以一门考试的两种方式各考一次，按科目比较。
 
     思维链有帮助的科目靠推理，没有帮助的靠知识。两次运行除方式外必须相同。只逐题比较双方都有评分的
     题；置信区间不含 0 的差异会标出。旁边列出另一个读取器对同样回复的结果：如果它看不出差异，那么
@@ -223,7 +223,7 @@ HELP: dict[str, str] = {
     "flag.data verify.name": "一门考试；见 keju list benchmarks。",
     "flag.init benchmark.name": "考试的名字。",
     "flag.weights": "一个模型；见 keju model list。",
-    "flag.env": "一门考试，例如 bixbench。",
+    "flag.env": "一门考试；见 keju list benchmarks。",
     "flag.log": "日志文件，或一次运行的文件夹。",
     "flag.what": "以下之一：benchmarks（考试）、models（模型）、protocols（协议）、"
     "readers（读取器）、runs（运行）、subsets（子集）。",
@@ -294,7 +294,7 @@ HELP: dict[str, str] = {
     "flag.sandbox": "模型的代码在哪里运行，例如 memory=4GiB。",
     "flag.unsafe_no_sandbox": "不用任何沙箱运行模型的代码；每个结果都会注明。",
     # Data.
-    "flag.dataset_args": "按考试给出的设置，例如 bbh.few_shot_num=0。",
+    "flag.dataset_args": "按考试给出的设置，例如 demo.few_shot_num=0。",
     "flag.protocol": "已发表的考法；见 keju list protocols。",
     "flag.reader": "评分所用的读取器；给出多个时并列。",
     "flag.followed": "计划、运行或存放运行的文件夹；默认是工作文件夹。",
@@ -352,7 +352,7 @@ HELP: dict[str, str] = {
     "flag.metrics_port": "在本机的这个端口上向 Prometheus 提供指标。",
     "flag.otel": "按 OTEL_* 变量为每个请求发送一个 span。",
     "flag.config": "YAML 或 JSON 配置文件，或某次运行的 manifest。",
-    "flag.overrides": "单项设置，例如 dataset_args.bbh.few_shot_num=0；可多次给出。",
+    "flag.overrides": "单项设置，例如 dataset_args.demo.few_shot_num=0；可多次给出。",
     "flag.dry_run": "检查一切，显示最前面的提示词和预测；不提问。",
     "flag.run.config": "mcpbr 的配置文件，或 Keju 的带 arms 的配置文件，YAML 或 JSON。",
     "flag.run.benchmark": "考试，取代文件中的。",
@@ -401,9 +401,9 @@ HELP: dict[str, str] = {
     "flag.language": "终端和页面的语言；默认取 KEJU_LANGUAGE，其次为系统区域设置。",
     "flag.import.run_id": "新运行的名字。",
     "flag.form": "csv、jsonl、parquet、markdown、latex、hub-yaml、wandb、mlflow、submission、"
-    "ceval-csv 之一。默认由 -o 的后缀决定，否则为 csv。markdown、latex、hub-yaml：结果；wandb、"
+    "EXAM-csv 之一。默认由 -o 的后缀决定，否则为 csv。markdown、latex、hub-yaml：结果；wandb、"
     "mlflow：同样内容，写入 -o 文件夹，供实验跟踪工具使用。submission：考试官网接受的 JSON；"
-    "ceval-csv：考试自己的文件加上一列预测，写入 -o 文件夹。",
+    "EXAM-csv：考试自己的文件加上一列预测，写入 -o 文件夹，仅限有这类文件的考试。",
     "flag.full_text": "连同题目和回复的原文，默认不含。",
     "flag.fill": "submission：没有读出答案的题所填的字母。",
     "flag.partial": "submission：没有问完全部题目时也写出。",

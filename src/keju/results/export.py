@@ -121,7 +121,7 @@ def _only_answers(run: Run, job: Job) -> dict[str, str | None]:
 
 def write_prediction_files(run: Run, jobs: Sequence[Job], form: str, folder: Path) -> list[Path]:
     """The exam's own files with a column of predictions; UsageError where no exam has them."""
-    name = form.partition("-")[0]
+    name = form.rpartition("-")[0]
     job = _only_job([job for job in jobs if job.exam.benchmark == name])
     make = registry.get(name).prediction_files
     if job is None or make is None:
