@@ -55,8 +55,8 @@ def mixed_load(seed: int) -> dict[str, float]:
     from keju.config import TaskConfig
     from keju.engine.channel import Channel, Limits
     from keju.engine.job import make_jobs
+    from keju.engine.loop import Engine
     from keju.engine.queue import Queue
-    from keju.engine.session import Engine
     from keju.models.scripted import ScriptedModel
     from keju.runs.journal import Journal
     from keju.types import Reply, Request

@@ -21,7 +21,7 @@ from keju.types import Answer, Reading, Record, Reply, Score
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan
 
-SYNC_EVERY = "keju.engine.session.SYNC_EVERY"
+SYNC_EVERY = "keju.engine.loop.SYNC_EVERY"
 """Seconds between two syncs while a run goes on."""
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 
 from keju.engine.channel import Channel
 from keju.engine.company import Moved
+from keju.engine.loop import MOST_WAITING, Engine
 from keju.engine.pool import Pool
 from keju.engine.queue import Held, Unit
-from keju.engine.session import MOST_WAITING, Engine
 from keju.engine.shares import Shares
 from keju.engine.watching import WORK, Follower
 from keju.errors import KejuError

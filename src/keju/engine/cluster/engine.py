@@ -31,8 +31,8 @@ from keju.engine.cluster.wire import (
     encode,
     question_of,
 )
+from keju.engine.loop import Engine
 from keju.engine.queue import Held, Queue, Unit
-from keju.engine.session import Engine
 from keju.engine.watching import Follower
 from keju.errors import KejuError
 from keju.runs.journal import Journal
