@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
+from time import monotonic
 from typing import Final
 
 import msgspec
@@ -26,7 +27,9 @@ from keju.viewer.index import Details, Index
 
 _CHUNK: Final = 1 << 21
 PATIENCE: Final = 10.0
-"""Seconds that a condition may take for one block of lines."""
+"""Seconds that a condition may take for the first block of lines."""
+PATIENCE_MORE: Final = 0.5
+"""Seconds that it may take for each block more; what is left of earlier ones counts too."""
 _BLOCK: Final = 1 << 22
 """Bytes of lines that a condition is put to at once, about."""
 _LEAST_BUFFER: Final = 1 << 18
@@ -121,12 +124,15 @@ def matching(
         try:
             if len(connection.extract_statements(_query(where, 0))) != 1:
                 raise UsageError("view_where", problem=";")
+            left = PATIENCE
             for longest in _blocks(block, index, details, subsets):
-                with _patience(connection.interrupt):
+                started = monotonic()
+                with _limited(left, connection.interrupt):
                     found = connection.execute(_query(where, longest), [str(block), _SHAPE])
                     while rows := found.fetchmany(_ROWS):
                         for (number,) in rows:
                             accepted[number] = 1
+                left += PATIENCE_MORE - (monotonic() - started)
         except duckdb.InterruptException:
             raise UsageError("view_where_slow", seconds=PATIENCE) from None
         except (duckdb.Error, RuntimeError) as error:
@@ -136,9 +142,9 @@ def matching(
 
 
 @contextmanager
-def _patience(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Interrupt what takes too long."""
-    timer = Timer(PATIENCE, interrupt)
+def _limited(seconds: float, interrupt: Callable[[], None]) -> Iterator[None]:
+    """Interrupt what takes longer."""
+    timer = Timer(seconds, interrupt)
     timer.start()
     try:
         yield
