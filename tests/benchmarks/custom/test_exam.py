@@ -210,6 +210,23 @@ def test_reading_texts(lay: Lay, yaml: str, row: int, text: str, expected: tuple
     assert outcome(lay(files), text, row=row) == expected
 
 
+@pytest.mark.parametrize(
+    ("rows", "readers"),
+    [
+        (({"question": "2 + 3?", "answer": 5}, {"question": "1/2?", "answer": "-0.5"}), "number"),
+        (({"question": "2 + 3?", "answer": 5}, {"question": "Who?", "answer": "Ann"}), ""),
+    ],
+)
+def test_where_all_answers_are_numbers_a_reader_of_numbers_stands_beside(
+    lay: Lay, rows: tuple[dict[str, Any], ...], readers: str
+) -> None:
+    """So that ``2 + 3 = 5``, of which `robust` takes the whole line, is not wrong in silence."""
+    exam = prepare(lay({"q.jsonl": lines(*rows)}))
+    chosen = [reader.name for reader in choose_readers(exam, None)]
+    assert chosen == ["robust", *readers.split()]
+    assert next(reader.name for reader in choose_readers(exam, ["number"])) == "number"
+
+
 @pytest.mark.parametrize("yaml", ["", "reader: number"])
 def test_a_worked_solution_as_answer_is_told_from_its_outcome(lay: Lay, yaml: str) -> None:
     """Rows of GSM8K hold both: the target is what stands after ``####``."""

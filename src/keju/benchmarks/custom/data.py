@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from keju.answers.numbers import number_of
 from keju.benchmarks.choices import check_choices
 from keju.benchmarks.custom.exam_file import FIELDS, NAMES, ExamFile, Kind
 from keju.benchmarks.custom.readers import ACCEPTED
@@ -59,6 +60,11 @@ class Question(NamedTuple):
     """Everything else that is a text or a number."""
     where: str
     """File and row, for messages."""
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether its right answers are numbers; one that has none says nothing of it."""
+        return not self.choices and all(number_of(answer) is not None for answer in self.answers)
 
 
 class Tables(NamedTuple):
@@ -120,6 +126,8 @@ class Part:
     """Their numbers among all questions, in order."""
     grouped: bool = False
     """Whether any of them shares context with others."""
+    numeric: bool = True
+    """Whether every right answer is a number."""
 
 
 class QuestionBank:
@@ -154,6 +162,7 @@ class QuestionBank:
                     if not part.columns <= question.fields.keys():
                         part.columns = part.columns.intersection(question.fields)
                     part.grouped |= bool(question.group)
+                    part.numeric = part.numeric and question.is_numeric
         if not self.parts:
             raise DataError("custom.no_rows", path=folder.path / names[0])
 

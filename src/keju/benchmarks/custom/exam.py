@@ -95,6 +95,17 @@ class CustomExam(Exam):
         return super().locate(row)
 
 
+def _beside(reader: str, numeric: bool) -> str:
+    """The reader beside the headline's.
+
+    Where all right answers are numbers, whole lines are not what they are compared with: of
+    ``2 + 3 = 5`` the one reads all of it, the other ``5``.
+    """
+    if reader == "robust" and numeric:
+        return "number"
+    return LETTER if reader == LETTER else "robust"
+
+
 @dataclass(frozen=True)
 class Custom:
     """An exam in a folder."""
@@ -158,7 +169,7 @@ class Custom:
             prompts=templates.wording(system).prompts(names, shots),
             averages=(Mean("macro_accuracy", "mean over subsets", tuple((n,) for n in names)),),
             clustered=any(bank.parts[name].grouped for name in names),
-            beside=LETTER if protocol.reader == LETTER else "robust",
+            beside=_beside(protocol.reader, all(bank.parts[name].numeric for name in names)),
             settings={
                 "kind": self.kind,
                 "language": self.exam.language,
