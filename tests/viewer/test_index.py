@@ -176,9 +176,9 @@ def test_a_condition_is_put_block_by_block(tmp_path: Path, monkeypatch: pytest.M
         for odd in (b"\x01", b"\r", b"\xff", b"\x00"):  # in a field that the index passes over
             line = b'{"bench":"bbh","id":"x%s","hash":"h%s","target":"%s","reply":{}}\n'
             file.write(line % (odd.hex().encode(), odd.hex().encode(), odd))
-    add(folder, [record(40, "correct")])
+    add(folder, [record(40, "correct", text="短")])
     wanted = [str(n) for n in range(40) if n % 3 and n > 20]
-    where = f"outcome = 'correct' and length > {3 * 20}"
+    where = "outcome = 'correct' and length > 20"
     for size in (1, 3000, 1 << 22):
         monkeypatch.setattr("keju.viewer.search._BLOCK", size)
         assert sorted(chosen(folder, where=where)) == sorted(wanted), size
@@ -194,6 +194,12 @@ def test_a_condition_is_put_block_by_block(tmp_path: Path, monkeypatch: pytest.M
         "id in (select * from read_csv('/etc/hostname'))",
         "exists (select 1 from glob('/etc/*'))",
         "length > (select avg(length) from replies)",  # a row is judged by itself alone
+        "true) union all select (99999999",
+        "true) union all select (null",
+        "true) limit (3",
+        "number < 5",
+        "select 1",
+        "true, false",
     ],
 )
 def test_a_condition_reads_nothing_else_and_is_refused_in_a_line(
@@ -259,3 +265,17 @@ def test_pieces_of_an_order_make_the_whole(
         assert whole == sorted(range(60), key=lambda n: -details.seconds[n])
     if sort == "longest":
         assert whole == sorted(range(60), key=lambda n: -details.length[n])
+
+
+def test_many_exams_and_many_scores_have_places(tmp_path: Path) -> None:
+    """Means of continuous scores may all differ."""
+    folder = write(tmp_path / "r", [])
+    readings = '[{"reader":"r","answer":{"value":"x"},"score":{"value":%r,"outcome":"correct"}}]'
+    line = '{"bench":"e%d","id":"%d","hash":"%032x","target":"A","reply":{},"readings":%s}\n'
+    with (folder / "records.jsonl").open("a") as file:
+        for n in range(70_000):
+            file.write(line % (n % 300, n, n, readings % (n / 70_000)))
+    index = Index(folder)
+    index.refresh()
+    assert (len(index), len(index.parts), len(index.kinds)) == (70_000, 300, 70_000)
+    assert index.kinds[index.kind[69_999]].score == 69_999 / 70_000

@@ -156,9 +156,9 @@ class Index:
         """Lines that could not be read."""
         self.starts = array("q")
         """Where the line begins."""
-        self.part = bytearray()
+        self.part = array("H")
         """A place in `parts`."""
-        self.kind = array("H")
+        self.kind = array("I")
         """A place in `kinds`."""
 
     def __len__(self) -> int:

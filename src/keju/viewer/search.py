@@ -54,7 +54,7 @@ FIELDS: Final = {
     "target": "target",
     "reply": "coalesce(reply.text, '')",
     "reasoning": "coalesce(reply.reasoning, '')",
-    "length": "strlen(coalesce(reply.text, ''))",
+    "length": "length(coalesce(reply.text, ''))",
     "finish": "coalesce(reply.finish, '')",
     "error": "reply.error.kind",
     "seconds": "coalesce(reply.seconds, 0)",
@@ -63,8 +63,10 @@ FIELDS: Final = {
     "attempts": "1 + coalesce(len(faults), 0)",
 }
 """What a condition may name, and what it is made of."""
+NUMBER: Final = '"#"'
+"""The column of the index's number, which no condition names by chance."""
 _LINE: Final = {
-    "number": "BIGINT",
+    "#": "BIGINT",
     "facts": {
         "subset": "VARCHAR",
         "outcome": "VARCHAR",
@@ -89,8 +91,8 @@ _LINE: Final = {
     "readings": [{"answer": {"value": "VARCHAR", "reason": "VARCHAR"}}],
     "faults": ["JSON"],
 }
-"""What is read of a line; what it does not have is NULL. `number` and `facts` are the index's, with
-the judges' grades."""
+"""What is read of a line; what it does not have is NULL. Number and facts are the index's, with the
+judges' grades."""
 _SHAPE: Final = msgspec.json.encode(_LINE).decode()
 
 
@@ -114,6 +116,7 @@ def matching(
     with TemporaryDirectory(prefix="keju-view-") as folder, duckdb.connect() as connection:
         block = Path(folder).resolve() / "lines"
         for setting in (
+            "temp_directory = ''",
             f"allowed_paths = ['{_quoted(block)}']",
             "enable_external_access = false",
             "memory_limit = '2GB'",
@@ -122,8 +125,7 @@ def matching(
         ):
             connection.execute(f"SET {setting}")
         try:
-            if len(connection.extract_statements(_query(where, 0))) != 1:
-                raise UsageError("view_where", problem=";")
+            duckdb.SQLExpression(where)  # one expression, and nothing that goes on behind it
             left = PATIENCE
             for longest in _blocks(block, index, details, subsets):
                 started = monotonic()
@@ -165,8 +167,8 @@ def _query(where: str, longest: int) -> str:
     fields = ", ".join(f"{made} AS {name}" for name, made in FIELDS.items())
     buffer = max(2 * longest, _LEAST_BUFFER)
     return f"""
-        SELECT number FROM (
-            SELECT number, {fields} FROM (
+        SELECT {NUMBER} FROM (
+            SELECT {NUMBER}, {fields} FROM (
                 SELECT unnest(from_json(line, $2)) FROM read_csv(
                     $1, columns = {{line: 'VARCHAR'}}, auto_detect = false, header = false,
                     delim = '\x01', quote = '', escape = '', new_line = '\\n',
@@ -183,7 +185,7 @@ def _blocks(
 
     What the index knows of a line stands at its beginning:
 
-        {"number":7,"facts":{"subset":"snarks","outcome":"correct",…},"bench":"bbh",…
+        {"#":7,"facts":{"subset":"snarks","outcome":"correct",…},"bench":"bbh",…
 
     A line whose bytes are no text is left out, as it would be a row of its own or none.
     """
@@ -214,7 +216,7 @@ def _blocks(
                         index.kind[number],
                         details.acted[number] > 0,
                     )
-                    longer = b'{"number":%d,"facts":%s,%s' % (number, known, line[1:])
+                    longer = b'{"#":%d,"facts":%s,%s' % (number, known, line[1:])
                     written += file.write(longer)
                     longest = max(longest, len(longer))
             yield longest
