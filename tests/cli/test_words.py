@@ -210,3 +210,17 @@ def test_exams_are_listed_in_the_language_of_the_terminal(keju: Keju) -> None:
         assert any("\u4e00" <= character <= "\u9fff" for character in line), line
     listed = keju("list", "benchmarks", "--language", "zh", "--json").json["benchmarks"]
     assert listed[-1]["about"].startswith("generated reasoning questions")
+
+
+@pytest.mark.parametrize("what", ["protocols", "subsets", "models"])
+def test_what_is_listed_is_described_in_the_language_of_the_terminal(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    table, english = (keju("list", what, "--language", each).out for each in ("zh", "en"))
+    told = keju("list", what, "--language", "zh", "--json").json[what]
+    described = [row["about"] for row in told if row["about"]]
+    assert described
+    for about in described:  # documents stay English
+        assert about in english
+        assert about not in table

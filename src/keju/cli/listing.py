@@ -66,11 +66,7 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
             print_lines(_nothing(what, work_dir))
             return
         columns = [Column(said(f"column.{name}"), fold=name == "about") for name in rows[0]]
-        shown = rows
-        if what == "models":
-            shown = [row | {"about": _about_kind(row)} for row in rows]
-        elif what == "benchmarks":
-            shown = [row | {"about": _about_exam(row)} for row in rows]
+        shown = [row | {"about": _about(what, row)} if "about" in row else row for row in rows]
         render_table(columns, [[_cell(value) for value in row.values()] for row in shown])
         note("")
         note(said(f"list.note.{what}", command=_next_step(what, rows)))
@@ -78,13 +74,17 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
     return Output({what: rows}, show)
 
 
-def _about_exam(row: Row) -> str:
-    """What an exam is about, in the terminal's language where its room says it."""
-    return catalogue(spoken()).get(f"about_exam_{row['name']}") or str(row["about"])
-
-
-def _about_kind(row: Row) -> str:
-    return helped(f"kind.{row['model'].partition(':')[0]}", row["about"])
+def _about(what: str, row: Row) -> str:
+    """What is said of a row, in the terminal's language where its room has words for it."""
+    english = str(row["about"])
+    match what:
+        case "benchmarks":
+            return catalogue(spoken()).get(f"about_exam_{row['name']}") or english
+        case "protocols":
+            return helped(f"protocol.{row['benchmark']}.{row['protocol']}", english)
+        case "subsets":
+            return helped(f"subset.{row['benchmark']}.{row['subset']}", english)
+    return helped(f"kind.{row['model'].partition(':')[0]}", english)
 
 
 def _nothing(what: str, work_dir: str | None) -> str:

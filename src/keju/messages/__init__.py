@@ -30,6 +30,7 @@ _CONTROL = re.compile(
 _WORD = re.compile(r"(?:'[^']*'|\S)+")
 
 _added: dict[Language, dict[str, str]] = {"en": {}, "zh": {}}
+_added_help: dict[str, str] = {}
 _chosen: Language | None = None
 
 
@@ -64,6 +65,11 @@ def add(language: Language, texts: Mapping[str, str]) -> None:
     _added[language].update(texts)
 
 
+def add_help(texts: Mapping[str, str]) -> None:
+    """Add Chinese for what a room declares in English, such as ``protocol.NAME.PROTOCOL``."""
+    _added_help.update(texts)
+
+
 def catalogue(language: Language) -> dict[str, str]:
     """All codes of a language with their templates."""
     own: dict[str, str] = importlib.import_module(f"keju.messages.{language}").TEXTS
@@ -84,13 +90,13 @@ def said(word: str, **values: Any) -> str:
 def helped(name: str, english: str) -> str:
     """A text of the help, such as ``flag.api_url``, in the language of the terminal.
 
-    English stands where the flag or the command is declared, Chinese in a catalogue by name; what
-    that does not have, such as a plug-in's, is said in English.
+    English stands where the flag, the command or an exam's protocol is declared, Chinese in a
+    catalogue by name; what that does not have, such as a plug-in's, is said in English.
     """
     if spoken() == "en":
         return english
     texts: dict[str, str] = importlib.import_module("keju.messages.zh_help").HELP
-    return texts.get(name, english)
+    return texts.get(name) or _added_help.get(name, english)
 
 
 def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> str:

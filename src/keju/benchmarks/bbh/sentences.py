@@ -64,5 +64,45 @@ CHINESE = {
     "bbh.placeholder_missing": "prompt_template：缺少占位符 {placeholder}{hint}",
     "bbh.mcpbr_no_shots": "协议 mcpbr 没有示例：不接受 few_shot_prompt_template",
 }
+PROTOCOLS = {
+    "evalscope": "EvalScope 的 bbh：3 个示例的思维链并说明答案格式，或不用示例",
+    "paper": "Suzgun 等 2022：3 个示例的思维链，精确匹配，23 项任务的平均",
+    "answer-only": "Suzgun 等 2022：3 个示例，不写推理，精确匹配，23 项任务的平均",
+    "mcpbr": "mcpbr 的 bigbench-hard：不用示例，最后一行必须只有答案",
+}
+SUBSETS = {
+    "temporal_sequences": "已知别人一天中在何处见过某人，此人何时有空",
+    "disambiguation_qa": "代词指的是谁，或句子没有说清",
+    "date_understanding": "由关于今天、昨天等的线索推出日期",
+    "tracking_shuffled_objects_three_objects": "三人互换之后谁拿着什么",
+    "penguins_in_a_table": "关于一张小动物表的问题，表可能有变动",
+    "geometric_shapes": "一条 SVG 路径画的是什么形状",
+    "snarks": "两个几乎相同的句子中哪一个是讽刺",
+    "ruin_names": "艺人名或片名改动一个字母，哪种改法好笑",
+    "tracking_shuffled_objects_seven_objects": "七人互换之后谁拿着什么",
+    "tracking_shuffled_objects_five_objects": "五人互换之后谁拿着什么",
+    "logical_deduction_three_objects": "由位置的线索推出三样东西的次序",
+    "hyperbaton": "哪个句子的形容词合乎英语的通常次序",
+    "logical_deduction_five_objects": "由位置的线索推出五样东西的次序",
+    "logical_deduction_seven_objects": "由位置的线索推出七样东西的次序",
+    "movie_recommendation": "喜欢另外四部电影的人会喜欢的一部",
+    "salient_translation_error_detection": "从德语译出的句子有哪一类错误",
+    "reasoning_about_colored_objects": "一些彩色物品的数量、颜色或位置",
+    "multistep_arithmetic_two": "带括号的四则运算式的值",
+    "navigate": "走若干步之后是否回到起点",
+    "dyck_languages": "补全括号序列所缺的右括号",
+    "word_sorting": "把一列单词按字母顺序排列",
+    "sports_understanding": "一句关于体育的话是否说得通",
+    "boolean_expressions": "由 True、False、and、or、not 组成的式子的值",
+    "object_counting": "一列东西中某一类有多少",
+    "formal_fallacies": "论证是否仅凭前提就成立",
+    "causal_judgement": "一般人是否会把某事称为原因",
+    "web_of_lies": "若干人中最后一个是否说真话",
+}
+DESCRIBED = {f"protocol.bbh.{name}": text for name, text in PROTOCOLS.items()} | {
+    f"subset.bbh.{name}": text for name, text in SUBSETS.items()
+}
+"""Chinese for what the exam declares in English."""
 messages.add("en", ENGLISH)
 messages.add("zh", CHINESE)
+messages.add_help(DESCRIBED)

@@ -109,5 +109,13 @@ CHINESE = {
     "bixbench.no_hypothesis": "协议“{protocol}”没有 hypothesis 视图：使用协议 'environment'，或 "
     "question_source 'mcq'",
 }
+DESCRIBED = {
+    "protocol.bixbench.environment": "verifiers 环境：一条系统提示，只答字母或简短的答案",
+    "protocol.bixbench.official": "Future-House 的无示例脚本：一条消息，温度 1，答案写在标签中",
+    "protocol.bixbench.agentic": "Future-House 的笔记本智能体：数据、单元格和要提交的答案（mode "
+    "agentic）",
+}
+"""Chinese for what the exam declares in English."""
 messages.add("en", ENGLISH)
 messages.add("zh", CHINESE)
+messages.add_help(DESCRIBED)

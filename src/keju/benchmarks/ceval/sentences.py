@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keju import messages
+from keju.benchmarks.ceval.facts import SUBJECTS
 
 ENGLISH = {
     "about_exam_ceval": "52 subjects of Chinese examinations, four options (val 1,346, test "
@@ -54,5 +55,30 @@ CHINESE = {
     "ceval.not_offered": "协议“{protocol}”不提供 {axis} “{asked}”：去掉它，或使用协议 {names}",
     "ceval.labels_cot": "decode 'labels' 需要 mode 'answer-only'：思维链是生成出来的",
 }
+DESCRIBED = {
+    "protocol.ceval.evalscope": "EvalScope，C-Eval v1.1：一条消息，示例带解析；要求写“答案：X”",
+    "protocol.ceval.tutorial": "C-Eval 教程：按标签的 logits 直接作答，或思维链；其页面首先报告"
+    "的是带示例的直接作答；mode、form 和 few_shot_num 在它的八种提示词中选择",
+    "protocol.ceval.official": "hkust-nlp/ceval 的脚本，科目用中文名；mode 和 form 在它们的提示词中"
+    "选择",
+    "protocol.ceval.lm-eval": "lm-evaluation-harness 的 ceval-valid v2：不用示例的续写，取最可能的"
+    "标签，微平均",
+    "protocol.ceval.opencompass": "OpenCompass：每个示例都带开头；chat 读第一个大写字母；base 取"
+    "最可能的标签（原版：整段文本的平均交叉熵）",
+}
+"""Chinese for what the exam declares in English."""
+CATEGORIES = {
+    "STEM": "理工",
+    "Social Science": "社会科学",
+    "Humanities": "人文科学",
+    "Other": "其他",
+}
 messages.add("en", ENGLISH)
 messages.add("zh", CHINESE)
+messages.add_help(DESCRIBED)
+messages.add_help(
+    {
+        f"subset.ceval.{subject.name}": f"{subject.chinese}（{CATEGORIES[subject.category]}）"
+        for subject in SUBJECTS.values()
+    }
+)

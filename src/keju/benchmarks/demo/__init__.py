@@ -126,6 +126,12 @@ def _wording(call: str) -> Wording:
 ABOUT = "generated reasoning questions with certain answers; needs no data"
 messages.add("en", {"about_exam_demo": ABOUT})
 messages.add("zh", {"about_exam_demo": "生成的推理题，答案确定；不需要数据"})
+messages.add_help(
+    {
+        "protocol.demo.letters": "3 个示例，按对数概率取最可能的选项字母",
+        "protocol.demo.text": "3 个示例，取 'the answer is' 之后的字母",
+    }
+)
 
 DEMO = Benchmark(
     name="demo",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from keju import messages
+from keju.benchmarks.bbh.sentences import PROTOCOLS as BBH_PROTOCOLS
+from keju.benchmarks.bbh.sentences import SUBSETS
 
 ENGLISH = {
     "about_exam_fresh_bbh": "new questions of BBH's kinds, drawn from a seed, with certain "
@@ -42,5 +44,17 @@ CHINESE = {
     "fresh.wrote": "已将 {subsets} 个子集的 {n} 道题写入 {folder}",
     "fresh.next": "下一步：{command}",
 }
+PROTOCOLS = {
+    "evalscope": BBH_PROTOCOLS["evalscope"],
+    "paper": "Suzgun 等 2022：3 个示例的思维链，精确匹配，各子集的平均",
+    "answer-only": "Suzgun 等 2022：3 个示例，不写推理，精确匹配，各子集的平均",
+    "mcpbr": BBH_PROTOCOLS["mcpbr"],
+    "short": "5 个示例，不写推理，示例与题目一样难；适合小模型",
+}
+DESCRIBED = {f"protocol.fresh_bbh.{name}": text for name, text in PROTOCOLS.items()} | {
+    f"subset.fresh_bbh.{name}": text for name, text in SUBSETS.items()
+}
+"""Chinese for what the exam declares in English."""
 messages.add("en", ENGLISH)
 messages.add("zh", CHINESE)
+messages.add_help(DESCRIBED)

@@ -24,5 +24,13 @@ CHINESE = {
     "mmlu_pro.id_twice": "{where} 第 {number} 行：question_id {question_id} 出现两次",
     "mmlu_pro.no_rows_of": "记录的输出中没有 {names} 的行",
 }
+DESCRIBED = {
+    "protocol.mmlu_pro.evalscope": "EvalScope 1.14：0 到 5 个示例（默认 5 个），一条消息，要求写 "
+    "'ANSWER: X'",
+    "protocol.mmlu_pro.official": "作者用于本地模型的脚本：5 个示例，一段待续写的文本",
+    "protocol.mmlu_pro.official-api": "作者用于 API 的脚本：5 个示例，一条消息，忽略 '**'",
+}
+"""Chinese for what the exam declares in English."""
 messages.add("en", ENGLISH)
 messages.add("zh", CHINESE)
+messages.add_help(DESCRIBED)
