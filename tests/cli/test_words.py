@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -224,3 +225,23 @@ def test_what_is_listed_is_described_in_the_language_of_the_terminal(
     for about in described:  # documents stay English
         assert about in english
         assert about not in table
+
+
+def test_the_doctor_names_what_it_examines_in_the_language_of_the_terminal(keju: Keju) -> None:
+    words = ("doctor", "-m", "scripted", "--language", "zh", "--data-dir", ".")
+    listed = [row["name"] for row in keju(*words, "--json").json["checks"]]
+    english = {"extra data", "gpu", "data folder", "hub modelscope", "sandbox bwrap", "model"}
+    assert english <= {*listed}, listed
+    table = keju(*words).out
+    for name in (
+        "附加部分 data",
+        "GPU",
+        "数据文件夹",
+        "数据站 modelscope",
+        "缓存文件夹",
+        "工作文件夹",
+    ):
+        assert re.search(f"^{name} ", table, re.M), name
+    for name in ("沙箱 bwrap", "模型"):
+        assert re.search(f"^{name} ", table, re.M), name
+    assert not re.search(r"^(extra|data|hub|cache|work|sandbox|model|gpu)\b", table, re.M)

@@ -26,6 +26,10 @@ BWRAP_REMEDIES = {
     "sandbox_fails": Notice("doctor_allow_bwrap"),
 }
 """The next step, by what bubblewrap lacks."""
+DATA_FOLDER = Notice("doctor_check_data_folder")
+ENDPOINT = Notice("doctor_check_endpoint")
+GPU = Notice("doctor_check_gpu")
+MODEL = Notice("doctor_check_model")
 Said = Notice | KejuError | str
 """A code of the catalogues with its values, or what needs no translation, such as a version."""
 
@@ -33,7 +37,7 @@ Said = Notice | KejuError | str
 class Check(NamedTuple):
     """One line of the examination."""
 
-    name: str
+    name: Said
     ok: bool
     state: Said
     remedy: Said = ""
@@ -77,10 +81,10 @@ def doctor(
         key = api_key or next(filter(None, map(os.environ.get, variables)), None)
         place = api_url or provider.home
         try:
-            checks.append(Check("endpoint", True, asyncio.run(_reach(place, key, model))))
+            checks.append(Check(ENDPOINT, True, asyncio.run(_reach(place, key, model))))
         except KejuError as error:
             code, lack = error.exit_code, Notice("doctor_no")
-            checks.append(Check("endpoint", False, lack, error, False, exit_code=code))
+            checks.append(Check(ENDPOINT, False, lack, error, False, exit_code=code))
     elif model is not None:
         checks.append(_model(model))
     failures = [check.exit_code for check in checks if not check.ok and not check.optional]
@@ -99,8 +103,9 @@ def _row(check: Check, language: Language) -> tuple[str, ...]:
     status = "ok" if check.ok else check.fault
     if language != "en":
         status = labels(language)[f"doctor.{status}"]
-    told = (x if isinstance(x, str) else x.text(language) for x in (check.state, check.remedy))
-    return check.name, status, *told
+    words = (check.name, check.state, check.remedy)
+    name, *told = (x if isinstance(x, str) else x.text(language) for x in words)
+    return name, status, *told
 
 
 def _show(checks: Sequence[Check]) -> None:
@@ -135,13 +140,14 @@ def _software() -> Iterator[Check]:
             state = Notice("doctor_not_installed")
             yield Check(package, False, state, "pip install keju", optional=False)
     for extra in extras:
+        name = Notice("doctor_check_extra", {"name": extra.name})
         if missing := extra.missing:
             state = Notice("doctor_lacks", {"modules": ", ".join(missing)})
             what = Notice(f"doctor_extra_{extra.name}")
             remedy = Notice("doctor_extra", {"command": extra.remedy, "what": what})
-            yield Check(f"extra {extra.name}", False, state, remedy)
+            yield Check(name, False, state, remedy)
         else:
-            yield Check(f"extra {extra.name}", True, Notice("doctor_installed"))
+            yield Check(name, True, Notice("doctor_installed"))
 
 
 def _graphics() -> Check:
@@ -150,15 +156,15 @@ def _graphics() -> Check:
     try:
         asked = subprocess.run(query, capture_output=True, text=True, timeout=SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
-        return Check("gpu", False, Notice("doctor_no_gpu"), Notice("doctor_without_gpu"))
+        return Check(GPU, False, Notice("doctor_no_gpu"), Notice("doctor_without_gpu"))
     cards = "; ".join(dict.fromkeys(asked.stdout.strip().splitlines()))
     try:
         torch = metadata.version("torch")
     except metadata.PackageNotFoundError:
         torch = ""
     if torch.endswith("+cpu"):
-        return Check("gpu", False, cards, Notice("doctor_torch_without_gpu", {"version": torch}))
-    return Check("gpu", True, cards)
+        return Check(GPU, False, cards, Notice("doctor_torch_without_gpu", {"version": torch}))
+    return Check(GPU, True, cards)
 
 
 def _data(flag: str | None) -> Iterator[Check]:
@@ -167,17 +173,18 @@ def _data(flag: str | None) -> Iterator[Check]:
 
     path = data_folder(flag)
     if path is None:
-        yield Check("data folder", False, Notice("doctor_not_named"), Notice("doctor_name_data"))
+        yield Check(DATA_FOLDER, False, Notice("doctor_not_named"), Notice("doctor_name_data"))
         return
     folder = Path(path)
     remedy = "" if folder.is_dir() else Notice("doctor_name_folder")
-    yield Check("data folder", folder.is_dir(), str(folder), remedy, optional=flag is None)
+    yield Check(DATA_FOLDER, folder.is_dir(), str(folder), remedy, optional=flag is None)
     names = [each.name for each in all_benchmarks() if each.layout]
     for name in names if folder.is_dir() else ():
+        check = Notice("doctor_check_data", {"name": name})
         if (folder / name).is_dir():
-            yield Check(f"data {name}", True, str(folder / name))
+            yield Check(check, True, str(folder / name))
         else:
-            yield Check(f"data {name}", False, Notice("doctor_not_there"), f"keju data pull {name}")
+            yield Check(check, False, Notice("doctor_not_there"), f"keju data pull {name}")
 
 
 async def _hubs() -> list[Check]:
@@ -186,12 +193,13 @@ async def _hubs() -> list[Check]:
     from keju.sources import huggingface, modelscope
 
     hubs = {
-        "hub huggingface": huggingface.endpoint(os.environ),
-        "hub modelscope": modelscope.endpoint(os.environ),
+        "huggingface": huggingface.endpoint(os.environ),
+        "modelscope": modelscope.endpoint(os.environ),
     }
     transport = Transport()
 
-    async def check(name: str, place: str) -> Check:
+    async def check(hub: str, place: str) -> Check:
+        name = Notice("doctor_check_hub", {"name": hub})
         try:
             await transport.get(place, HUB_SECONDS)
         except TransportError as error:
@@ -200,7 +208,7 @@ async def _hubs() -> list[Check]:
         return Check(name, True, Notice("doctor_answers", {"place": place}))
 
     try:
-        return await asyncio.gather(*(check(name, place) for name, place in hubs.items()))
+        return await asyncio.gather(*(check(hub, place) for hub, place in hubs.items()))
     finally:
         await transport.close()
 
@@ -210,8 +218,8 @@ def _folders(work_dir: str | None) -> Iterator[Check]:
     from keju.sources.fetch import cache_root
 
     for name, folder, choice in (
-        ("cache folder", cache_root(os.environ), "KEJU_CACHE_DIR"),
-        ("work folder", runs_folder(work_dir), "--work-dir"),
+        (Notice("doctor_check_cache_folder"), cache_root(os.environ), "KEJU_CACHE_DIR"),
+        (Notice("doctor_check_work_folder"), runs_folder(work_dir), "--work-dir"),
     ):
         # Files can be made in it, or it in the nearest folder that exists.
         existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
@@ -234,7 +242,7 @@ def _sandboxes() -> Iterator[Check]:
 
     names = ("bwrap", "docker", "podman")
     for probe in asyncio.run(tried()):
-        name = f"sandbox {probe.backend}"
+        name = Notice("doctor_check_sandbox", {"name": probe.backend})
         if probe.ok:
             with_ = probe.runtime or Notice("doctor_userns_stay")
             state = Notice("doctor_sandbox", {"version": probe.version, "with_": with_})
@@ -247,8 +255,9 @@ def _sandboxes() -> Iterator[Check]:
         else:
             problem = probe.problem or Notice("doctor_no")
             yield Check(name, False, problem, Notice("doctor_without_containers"))
+    every = Notice("doctor_check_sandboxes")
     for left in leftovers():
-        yield Check("sandbox", False, left.what, left.remedy, fault="left over")
+        yield Check(every, False, left.what, left.remedy, fault="left over")
 
 
 def _model(name: str) -> Check:
@@ -259,8 +268,8 @@ def _model(name: str) -> Check:
     try:
         made = make_model(TaskConfig(model=name, datasets=["any"]))
     except KejuError as error:
-        return Check("model", False, Notice("doctor_no"), error, False, error.exit_code)
-    return Check("model", True, Notice("doctor_model", {"name": made.name}))
+        return Check(MODEL, False, Notice("doctor_no"), error, False, error.exit_code)
+    return Check(MODEL, True, Notice("doctor_model", {"name": made.name}))
 
 
 async def _reach(api_url: str, api_key: str | None, name: str | None) -> Notice:
