@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from keju import messages
+from keju.config import Budget, TaskConfig
+from keju.engine.channel import Channel, Limits
 from keju.engine.cluster import nodes as ray_nodes
-from keju.engine.cluster.actor import share
+from keju.engine.cluster.actor import Actor, share
+from keju.engine.cluster.crew import Crew, Hand, Hired
 from keju.engine.cluster.nodes import Need
-from keju.engine.cluster.wire import Report
+from keju.engine.cluster.wire import Opened, Report, decode_report, encode
+from keju.engine.limits import Spending
+from keju.models.registry import make_model
 from keju.runs.journal import Records
 from tests.cli.conftest import Keju
 from tests.cli.conftest import keju as keju
@@ -251,3 +258,22 @@ def test_places_are_counted_node_by_node() -> None:
     assert Need(0, 0, {"own": 1}).places(nodes) == 1
     assert [share(10, part, 3) for part in range(3)] == [4, 3, 3]
     assert sum(share(7, part, 7) for part in range(7)) == 7
+
+
+def test_the_driver_says_in_its_own_language_what_actors_wait_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = TaskConfig(model="scripted", datasets=["demo"])
+    model = make_model(config)
+    monkeypatch.setattr(Channel, "pause", "rate")
+    actor = Actor()
+    actor._channel = Channel(model, Limits.of(config, model))
+    monkeypatch.setattr(messages, "_chosen", "en")  # as in a process that was started elsewhere
+    data = encode(actor._report(cast("Any", SimpleNamespace(answers=list, begun={}))))
+    crew, hand = Crew(config, model, Spending(Budget(), None)), Hand(0, cast("Hired", None))
+    hand.opened, hand.last = Opened(), decode_report(data)
+    crew._hands[0] = hand
+    monkeypatch.setattr(messages, "_chosen", "zh")
+    assert crew.waiting_for == "1 个 actor 中的 1 个：速率限制"
+    monkeypatch.setattr(messages, "_chosen", "en")
+    assert crew.waiting_for == "1 of 1 actors: the rate limit"

@@ -178,23 +178,29 @@ class Channel(Presence):
         return "retry" if self._due and not self.in_flight else None
 
     @property
-    def waiting_for(self) -> str:
-        """The same in words; empty if nothing does."""
+    def obstacle(self) -> Notice | None:
+        """The same with its values, for whoever says it in a language."""
         match self.pause:
             case "down":
                 down = monotonic() - (self.breaker.since or 0.0)
-                return Notice("waiting_down", {"seconds": down}).said
+                return Notice("waiting_down", {"seconds": down})
             case "stopping" if self.in_flight:
-                return Notice("waiting_stopping", {"requests": self.in_flight}).said
+                return Notice("waiting_stopping", {"requests": self.in_flight})
             case "overload":
                 values = {"limit": self.concurrency.limit, "most": self.concurrency.most}
-                return Notice("waiting_overload", values).said
+                return Notice("waiting_overload", values)
             case "rate":
-                return Notice("waiting_rate").said
+                return Notice("waiting_rate")
             case "retry":
                 due = max(0.0, min(self._due) - monotonic())
-                return Notice("waiting_retry", {"seconds": due}).said
-        return ""
+                return Notice("waiting_retry", {"seconds": due})
+        return None
+
+    @property
+    def waiting_for(self) -> str:
+        """The same in words; empty if nothing does."""
+        obstacle = self.obstacle
+        return "" if obstacle is None else obstacle.said
 
     @property
     def waiting(self) -> int:

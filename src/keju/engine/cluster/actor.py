@@ -112,7 +112,7 @@ class Actor:
             channel.concurrency.limit,
             channel.retries,
             channel.pause,
-            channel.waiting_for,
+            channel.obstacle,
             trouble,
             channel.oldest,
         )

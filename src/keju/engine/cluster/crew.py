@@ -346,19 +346,18 @@ class Crew(Channel):
         return max((hand.last.oldest for hand in self._hands.values()), default=0.0)
 
     @property
-    def waiting_for(self) -> str:
-        """The same in words; empty if nothing does."""
+    def obstacle(self) -> Notice | None:
+        """The same with its values; actors tell theirs as codes, whatever language they speak."""
         if self.stop_reason is not None:
             in_flight = self.in_flight
-            return Notice("waiting_stopping", {"requests": in_flight}).said if in_flight else ""
+            return Notice("waiting_stopping", {"requests": in_flight}) if in_flight else None
         ready = [hand.last for hand in self._hands.values() if hand.opened]
         if not ready:
-            return Notice("waiting_actor").said
+            return Notice("waiting_actor")
         told = [last.waiting for last in ready if last.waiting and last.pause == self.pause]
         if not told:
-            return ""
-        values = {"n": len(told), "whole": len(ready), "why": told[0]}
-        return Notice("waiting_actors", values).said
+            return None
+        return Notice("waiting_actors", {"n": len(told), "whole": len(ready), "why": told[0]})
 
     # The end
 

@@ -20,7 +20,7 @@ from keju.errors import (
     RunIncomplete,
     UsageError,
 )
-from keju.types import Fault, Message, Prefix, Prompt, Reply, Request, Sampling
+from keju.types import Fault, Message, Notice, Prefix, Prompt, Reply, Request, Sampling
 
 LARGEST = 90_000
 """Bytes of a message, as far as they can be foreseen."""
@@ -147,8 +147,8 @@ class Report(msgspec.Struct, array_like=True):
     retries: int
     pause: Pause | None = None
     """What keeps its channel from sending more."""
-    waiting: str = ""
-    """The same in words."""
+    waiting: Notice | None = None
+    """The same with its values: the driver says it, in its own language."""
     trouble: Trouble | None = None
     """Why its channel sends nothing any more, where the driver did not stop it."""
     oldest: float = 0.0
