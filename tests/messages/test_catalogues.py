@@ -92,8 +92,18 @@ def test_a_notice_is_said_in_the_language_of_its_reader() -> None:
     notice = Notice("cut_replies", {"part": 2, "whole": 40, "share": 0.05})
     told = "2 of 40 replies (5.0%) were cut off before an answer: raise max_tokens"
     assert notice.text() == told
-    assert notice.text("zh").startswith("40 个回复中有 2 个（5.0%）")
+    assert notice.text("zh").startswith("40 个回复中有 2 个（5.00 %）")
     assert Notice("A plug-in's {own} sentence.").text("zh") == "A plug-in's {own} sentence."
+
+
+def test_percentages_in_chinese_are_written_as_in_tables() -> None:
+    for part in (messages.catalogue, messages.labels):
+        for code, text in part("zh").items():
+            specs = [spec for _, _, spec, _ in string.Formatter().parse(text) if spec]
+            assert all(spec == ".2 %" for spec in specs if spec.endswith("%")), code
+            assert not re.search(r"[0-9}]%", text), code
+    whole = Notice("ungraded_share", {"part": 2, "whole": 2, "share": 1})
+    assert "（100.00 %）" in whole.text("zh")
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,7 @@ def test_the_chinese_page_speaks_chinese(tmp_path: Path) -> None:
     assert parsed.language == "zh-CN"
     for words in ("准确率，按子集平均（宏平均）", "95 % 置信区间", "结果分类", "未读出答案", "各子集",
                   "未答对的题", "答对的题", "标准答案", "推理过程", "决定这些数字的设置", "人类平均",
-                  "60 个回复中有 3 个（5.0%）读不出答案", "运行尚未完成"):  # fmt: skip
+                  "60 个回复中有 3 个（5.00 %）读不出答案", "运行尚未完成"):  # fmt: skip
         assert words in parsed.text
     shown = parsed.text
     for label in ("Outcomes", "Subsets", "Failures", "Target", "Reply", "Settings", "interval",

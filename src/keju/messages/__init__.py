@@ -5,8 +5,10 @@ English. A catalogue maps codes to templates::
 
     "cut_replies": "{part} of {whole} replies ({share:.1%}) were cut off before an answer"
 
-A number that may be 1 chooses its word: ``{lines} {lines:line|lines}``. A room that knows
-sentences of its own, such as an exam's, adds them when it is imported.
+A number that may be 1 chooses its word: ``{lines} {lines:line|lines}``. A share may be told as the
+tables have it, ``8.30 %``, with ``{share:.2 %}``; English sentences are stored, and keep the form
+that they have. A room that knows sentences of its own, such as an exam's, adds them when it is
+imported.
 """
 
 from __future__ import annotations
@@ -112,17 +114,26 @@ def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> 
 
 
 class _Choosing:
-    """A value that chooses between two words: ``{n:line|lines}`` is ``line`` for 1 alone."""
+    """A value that chooses between two words: ``{n:line|lines}`` is ``line`` for 1 alone.
+
+    With ``.2 %`` it is told in percent, with a blank before the sign.
+    """
 
     def __format__(self, spec: str) -> str:
         one, bar, many = spec.partition("|")
         if bar:
             return one if str(self) == "1" else many
+        if spec.endswith(" %"):
+            return super().__format__(f"{spec[:-2]}%")[:-1] + " %"
         return super().__format__(spec)
 
 
 class _Number(_Choosing, int):
     """A number in a sentence."""
+
+
+class _Share(_Choosing, float):
+    """A share or another broken number in a sentence."""
 
 
 class _Words(_Choosing, str):
@@ -135,7 +146,7 @@ def fill(template: str, values: Mapping[str, Any]) -> str:
 
 
 def _choosing(value: Any) -> Any:
-    kinds = {int: _Number, str: _Words}
+    kinds = {int: _Number, float: _Share, str: _Words}
     return kinds[type(value)](value) if type(value) in kinds else value
 
 

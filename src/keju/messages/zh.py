@@ -36,19 +36,19 @@ TEXTS: dict[str, str] = {
     "用 keju export {run} --format submission 导出提交文件",
     "no_gold_partial": "无得分：没有标准答案；并非所有题目都已作答，可用 "
     "keju export {run} --format submission --partial 导出答案，提交到出题方网站",
-    "unlabelled_questions": "{whole} 个回复中有 {part} 个（{share:.1%}）对应的题目没有公布答案，"
+    "unlabelled_questions": "{whole} 个回复中有 {part} 个（{share:.2 %}）对应的题目没有公布答案，"
     "没有得分",
     "inconclusive": "没有定论：{names} 超过一半的回复没有评分",
     "nothing_graded": "没有任何评分：全部 {whole} 个回复均出错或未评分",
-    "ungraded_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）没有评分，不计入得分",
-    "ungraded_share": "{whole} 个回复中有 {part} 个（{share:.1%}）没有评分：无法给出单一得分，"
+    "ungraded_replies": "{whole} 个回复中有 {part} 个（{share:.2 %}）没有评分，不计入得分",
+    "ungraded_share": "{whole} 个回复中有 {part} 个（{share:.2 %}）没有评分：无法给出单一得分，"
     "只能给出从全错到全对的范围",
-    "cut_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）在给出答案前被截断："
+    "cut_replies": "{whole} 个回复中有 {part} 个（{share:.2 %}）在给出答案前被截断："
     "请增大 max_tokens",
-    "refused_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）是拒绝回答：按答错计",
-    "unread_replies": "{whole} 个回复中有 {part} 个（{share:.1%}）读不出答案："
+    "refused_replies": "{whole} 个回复中有 {part} 个（{share:.2 %}）是拒绝回答：按答错计",
+    "unread_replies": "{whole} 个回复中有 {part} 个（{share:.2 %}）读不出答案："
     "keju audit {run} 列出这些回复及原因",
-    "unread_replies_of_file": "{whole} 个回复中有 {part} 个（{share:.1%}）读不出答案："
+    "unread_replies_of_file": "{whole} 个回复中有 {part} 个（{share:.2 %}）读不出答案："
     "keju score {run} --reader A,B 可换用其他读取器并列查看",
     "readers_apart": "分数取决于读取器：同样的 {whole} 个回复，"
     "“{reader}”与“{other}”相差 {points:+.1f} 个百分点；"
@@ -81,7 +81,7 @@ TEXTS: dict[str, str] = {
     "few_questions": "有评分的题目不足 {fewest} 道：不给出区间",
     "few_clusters": "只有 {clusters} 个聚类：区间本身并不可靠",
     "repeats_at_temperature_0": "温度为 0 时的重复衡量的是接口的噪声，而不是模型的离散程度",
-    "probability_outside_labels": "{share:.1%} 的概率落在所比较的标签之外：模型本会写别的内容",
+    "probability_outside_labels": "{share:.2 %} 的概率落在所比较的标签之外：模型本会写别的内容",
     "missing_predictions": "{whole} 题中有 {missing} 题没有预测",
     "data_changed": "数据在运行之后有改动（{file}）：不再对应的回复不计入",
     "replies_missing": "共 {whole} 条回复，现有 {part} 条：数字只代表这一部分，"
@@ -150,7 +150,7 @@ TEXTS: dict[str, str] = {
     "judge_reported_models": "按端点所报名称，评委 '{judge}' 的回复来自 {models} 个模型：{counts}",
     "judge_ties": "{whole} 个答案中有 {ties} 个，评委的重复裁决票数相同，由最先的裁决决定："
     "奇数次重复可消除大部分平票",
-    "judge_inconsistent": "评委对同一答案的两次裁决仅有 {share:.0%} 相同",
+    "judge_inconsistent": "评委对同一答案的两次裁决仅有 {share:.2 %} 相同",
     "judges_disagree": "评委与第二评委“{second}”的一致程度很低（kappa {kappa:.2f}）",
     "judge_not_corrected": "准确率未按评委的误差更正：{reason}",
     "judge_failed": "评委“{name}”：{problem}",
@@ -162,7 +162,7 @@ TEXTS: dict[str, str] = {
     "judge_not_named": "没有指定评委：请用 --model NAME，或用 --judge 给出设置",
     "judge_named_not_asked": "strategy 为 'rule' 时不询问评委：请去掉 strategy 或 model",
     "judge_twice": "judge.second 就是评委本身：需要重复时请用 judge.repeats",
-    "judge_lacks_verdicts": "评委对 {whole} 个答案中的 {missing} 个没有裁决，超过上限 {limit:.1%}",
+    "judge_lacks_verdicts": "评委对 {whole} 个答案中的 {missing} 个没有裁决，超过上限 {limit:.2 %}",
     "judge_key_missing": "{variable}（{problem}）",
     "judge_address_setting": "judge.api_url（或 llm_judge_base_url）",
     "judge_model_setting": "--api-url 和 judge.model",
@@ -325,8 +325,8 @@ TEXTS: dict[str, str] = {
     "run_not_moved": "无法将 {folder} 移到 {aside}：{problem}",
     "run_would_lose": "运行“{run}”中有 {replies} 条已存的回复将不再计入（{differences}）："
     "运行只能扩大，不能缩小；请另选 --run-id，或用 --replace 重新开始（原运行会被移到一旁）",
-    "samples_failed": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.1%}（{reasons}）",
-    "samples_failed_for_good": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.1%}"
+    "samples_failed": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.2 %}（{reasons}）",
+    "samples_failed_for_good": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.2 %}"
     "（{reasons}）；重新提问也不会改变",
     "samples_unanswered": "{whole} 个样本中有 {part} 个没有记录",
     "too_many_units": "{name}：{units} 个请求超出单次运行的上限（{most}）：请减少 repeats 或 limit",
@@ -882,9 +882,9 @@ TEXTS: dict[str, str] = {
     "compare_stopped": "“{run}”是按多次查看的规则提前停止的：这里的区间和 p 以题数事先固定为前提，"
     "因而过于乐观",
     "compare_itself": "{base} 是在与自己比较",
-    "compare_unread": "{name} 的 {whole} 个回复中有 {part} 个（{share:.1%}）未能读出答案，按错计："
+    "compare_unread": "{name} 的 {whole} 个回复中有 {part} 个（{share:.2 %}）未能读出答案，按错计："
     "keju audit {run} 列出这些回复及原因",
-    "compare_unread_of_file": "{name} 的 {whole} 个回复中有 {part} 个（{share:.1%}）未能读出答案，"
+    "compare_unread_of_file": "{name} 的 {whole} 个回复中有 {part} 个（{share:.2 %}）未能读出答案，"
     "按错计：可用 --reader 换用其他读取器",
     "compare_partly_known": "{name} 的题目如何提出并不完全清楚：只能相信提法相同",
     "compare_gold": "有 {n} 道题在两者中按不同的标准答案评分：用 --gold current 可使两者一致",
@@ -899,7 +899,7 @@ TEXTS: dict[str, str] = {
     # 一场考试的两种模式并列。
     "modes_by_format": "差异来自格式而非能力：同样的回复，主读取器相差 {points:+.1f} 个百分点，"
     "robust 读取器相差 {robust:+.1f} 个百分点",
-    "modes_unread": "运行 '{run}' 的 {whole} 个回复中有 {part} 个（{share:.1%}）"
+    "modes_unread": "运行 '{run}' 的 {whole} 个回复中有 {part} 个（{share:.2 %}）"
     "未能由主读取器读出答案，按错计：keju audit {run} 列出这些回复及原因",
     "modes_differ": ("这两次运行不能比较：{name} 在前者中是 {first!r}，在后者中是 {second!r}"),
     "modes_no_exam": "运行“{run}”没有考 {benchmarks}",
