@@ -16,6 +16,7 @@ The number is the exit code of the command.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from keju.messages import Language, spoken, text_of
@@ -148,6 +149,21 @@ class Hint(str):
     def text(self, language: Language = "en") -> str:
         """The words in a language."""
         return text_of(self.code, self.values, language)
+
+
+class Place(Hint):
+    """A line of a file. It is made without a catalogue, since every row of a file may have one."""
+
+    def __new__(cls, where: object, line: int | None) -> Place:
+        """The English words."""
+        place = str.__new__(cls, f"{where}, line {line}")
+        place.code, place.values = "file_place", {"where": where, "line": line}
+        return place
+
+
+def joined(code: str, parts: Iterable[str]) -> str:
+    """Parts of a sentence as one, put together as the code ``joined_…`` says in each language."""
+    return reduce(lambda first, rest: Hint(code, first=first, rest=rest), parts)
 
 
 def near_hint(name: str, valid: Iterable[str]) -> str:

@@ -170,7 +170,7 @@ def _pieces(value: Any, indent: int, margin: bytes) -> Iterator[bytes]:
     """`margin` is the line end with the blanks that stand before this value's last bracket."""
     if not value or not _has_lazy_part(value):
         # No string has a line end in it: JSON writes it as two characters.
-        whole = msgspec.json.encode([] if _is_lazy(value) else value)
+        whole = msgspec.json.encode([] if _is_lazy(value) else value, enc_hook=_english)
         yield msgspec.json.format(whole, indent=indent).replace(b"\n", margin)
         return
     mapped = isinstance(value, Mapping)
@@ -184,6 +184,13 @@ def _pieces(value: Any, indent: int, margin: bytes) -> Iterator[bytes]:
         yield from _pieces(item, indent, inner)
         before = b"," + inner
     yield margin + (b"}" if mapped else b"]")
+
+
+def _english(value: Any) -> str:
+    """Words that could be said in another language too, as documents have them."""
+    if isinstance(value, str):
+        return str(value)
+    raise NotImplementedError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
 def _is_lazy(value: Any) -> bool:

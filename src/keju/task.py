@@ -31,7 +31,15 @@ from keju.engine.resume import (
 )
 from keju.engine.session import run_session
 from keju.engine.watching import WATCHER, Headline
-from keju.errors import ConfigError, Interrupted, KejuError, Notice, RunIncomplete, WriteError
+from keju.errors import (
+    ConfigError,
+    Interrupted,
+    KejuError,
+    Notice,
+    RunIncomplete,
+    WriteError,
+    joined,
+)
 from keju.files import read_json
 from keju.interop.watchers import watching
 from keju.judges import judge_stage
@@ -349,7 +357,7 @@ def _recalled(
     counts = {"known": recalled.count, "whole": whole, "asked": whole - recalled.count}
     notices = _other_versions(file)
     if found:
-        listed = "; ".join(map(str, found))
+        listed = joined("joined_by_semicolon", [each.told for each in found])
         notices.append(Notice("run_grows", {"differences": listed, **counts}))
     elif recalled.unused:
         notices.append(Notice("replies_unused", {"replies": recalled.unused}))

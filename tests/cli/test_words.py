@@ -11,6 +11,7 @@ import pytest
 
 from keju.benchmarks import registry
 from keju.errors import Notice, did_you_mean
+from keju.messages import catalogue
 from keju.runs.run import new_run_id
 from tests.cli.conftest import Keju
 
@@ -245,3 +246,56 @@ def test_the_doctor_names_what_it_examines_in_the_language_of_the_terminal(keju:
     for name in ("沙箱 bwrap", "模型"):
         assert re.search(f"^{name} ", table, re.M), name
     assert not re.search(r"^(extra|data|hub|cache|work|sandbox|model|gpu)\b", table, re.M)
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        ("eval -m scripted --datasets bbh", "没有 bbh 的数据：没有从数据站下载过；"),
+        ("eval -m scripted --datasets bbh --data-dir .", "：. 中没有文件夹“bbh”，没有从数据站"),
+        ("eval -m embedded --datasets demo", "模型“embedded”需要可选组件："),
+        ("eval -m scripted --datasets demo --run-id r --limit 1", "（limit：已存 2，现为 1）"),
+        ("merge r other -o both", "（seed：42 / 9；demo seed：42 / 9）"),
+        ("eval -m scripted --datasets demo -c none.yaml", "none.yaml：没有这个文件或文件夹"),
+        ("eval -m scripted --datasets demo -c broken.yaml", "broken.yaml，第 2 行："),
+        ("score --datasets demo --predictions p.jsonl", "p.jsonl，第 2 行：该行没有"),
+        ("data path demo", "demo 没有文件夹：其题目为内置"),
+        ("show r --sample demo_word_sorting_0 --arm x", "（有：无）"),
+    ],
+)
+def test_reasons_are_told_in_the_language_of_the_terminal(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch, argv: str, told: str
+) -> None:
+    monkeypatch.setattr("keju.models.llama.model.find_spec", lambda _: None)
+    row = '{"subset": "word_sorting", "index": 0, "output": "(A)"}\n'
+    Path("p.jsonl").write_text(row + '{"subset": "word_sorting"}\n')
+    Path("broken.yaml").write_text("model: x\nlimit: ]\n")
+    assert keju(*DEMO, "--run-id", "r").code == 0
+    if argv.startswith("merge"):
+        assert keju(*DEMO, "--run-id", "other", "--seed", "9").code == 0
+    monkeypatch.delenv("KEJU_DATA_DIR", raising=False)
+    ran = keju(*argv.split(), "--language", "zh")
+    assert ran.code != 0
+    assert told in ran.err
+
+
+def test_a_run_that_grows_says_so_in_the_language_of_the_terminal(keju: Keju) -> None:
+    assert keju(*DEMO, "--run-id", "r").code == 0
+    more = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "3", "--run-id", "r")
+    assert "运行继续（limit：已存 2，现为 3）" in keju(*more, "--dry-run", "--language", "zh").out
+    told = keju(*more, "--dry-run", "--language", "zh", "--json").json["notices"]
+    assert told[0]["values"]["differences"] == "limit: stored 2, asked 3"
+    assert "运行继续（limit：已存 2，现为 3）" in keju(*more, "--language", "zh").err
+
+
+def test_weights_are_described_in_the_language_of_the_terminal(keju: Keju) -> None:
+    assert "每个权重 4 位" in keju("model", "list", "--language", "zh").out
+    about = keju("model", "list", "--language", "zh", "--json").json["models"][0]["about"]
+    assert about == "SmolLM2-135M-Instruct, 4 bits a weight"
+
+
+def test_tokens_have_one_name_in_chinese(keju: Keju) -> None:
+    told = keju(*DEMO, "--dry-run", "--language", "zh").out
+    assert "输入词元" in told
+    for text in catalogue("zh").values():
+        assert " token" not in re.sub(r"--?[a-z_-]*tokens?", "", text), text

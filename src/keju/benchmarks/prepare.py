@@ -36,7 +36,7 @@ from keju.benchmarks.kit import (
 )
 from keju.benchmarks.samples import ShuffledSamples, restrict, select, with_ids
 from keju.config import DatasetArgs, GenerationConfig, TaskConfig
-from keju.errors import ConfigError, DataError, KejuError, Notice, did_you_mean
+from keju.errors import ConfigError, DataError, KejuError, Notice, Place, did_you_mean
 from keju.messages import first_of
 from keju.sources.folder import DataFolder, locate
 from keju.types import Sample, Sampling
@@ -278,7 +278,7 @@ def _blaming(exam: str, function: Callable[..., Any]) -> Iterator[None]:
         lines = [
             f.lineno for f in extract_tb(error.__traceback__) if f.filename == code.co_filename
         ]
-        where = f"{code.co_filename}, line {lines[-1] if lines else code.co_firstlineno}"
+        where = Place(code.co_filename, lines[-1] if lines else code.co_firstlineno)
         problem = f"{type(error).__name__}: {error}"
         values = {"exam": exam, "function": function.__name__, "where": where}
         raise DataError("exam_broke_down", problem=problem, **values) from error

@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn
 
-from keju.errors import ConfigError, Interrupted, KejuError, UsageError, did_you_mean
+from keju.errors import ConfigError, Hint, Interrupted, KejuError, UsageError, did_you_mean
 from keju.messages import command_lines, printable, said
 from keju.signals import stop_listening
 
@@ -268,7 +268,7 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
         return BROKEN_PIPE
     except Exception as error:
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            values = {"place": error.filename or "the output", "problem": error.strerror}
+            values = {"place": error.filename or Hint("the_output"), "problem": error.strerror}
             return _complain(error, UsageError("cli_cannot_write", **values), argv)
         return _complain(error, _internal(error, argv), argv)
     return code

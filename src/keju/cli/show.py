@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
 from keju.cli.common import Output, exam_for, print_lines, remark, stored_run
-from keju.errors import KejuError, UsageError, did_you_mean
+from keju.errors import Hint, KejuError, UsageError, did_you_mean
 from keju.messages import said
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ def stored_reply(
     arms = [each["name"] for each in run.manifest.config.get("arms", ())]
     arms += [arm for exam in run.manifest.benchmarks for arm in exam.samples_of or ()]
     if arm is not None and arm not in arms:
-        raise UsageError("cli_no_arm", run=run.id, arm=arm, arms=", ".join(arms) or "none")
+        raise UsageError(
+            "cli_no_arm", run=run.id, arm=arm, arms=", ".join(arms) or Hint("no_names")
+        )
     records = [record for record in records if arm in (None, record.arm)]
     records.sort(key=lambda record: arms.index(record.arm) if record.arm in arms else -1)
     prompt = _prompt_of(run, sample_id, data_dir)

@@ -27,7 +27,7 @@ from pydantic import (
     model_validator,
 )
 
-from keju.errors import ConfigError, Notice, did_you_mean, near_hint
+from keju.errors import ConfigError, Hint, Notice, did_you_mean, near_hint
 from keju.messages import Language, first_of, text_of
 
 LARGEST: Final = 2**53
@@ -336,7 +336,9 @@ def scalar(text: str, where: str, *, as_written: bool = False) -> Any:
         return yaml.load(text, Loader=_yaml_loader(as_written))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        line = f", line {mark.line + 1}" if mark and "\n" in text.strip() else ""
+        line = ""
+        if mark is not None and "\n" in text.strip():
+            line = Hint("config_yaml_line", line=mark.line + 1)
         problem = " ".join((error.problem or "not valid YAML").split())
         raise ConfigError("config_yaml_at", where=where, line=line, problem=problem) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from keju.errors import MissingExtra
+from keju.errors import Hint, MissingExtra
 from keju.report import format as fmt
 from keju.results.schema import Entry, Results, to_document
 from keju.runs.run import REPORT, RESULTS
@@ -64,7 +64,7 @@ def log_to_wandb(results: Results, folder: Path) -> str:
     try:
         import wandb
     except ImportError:
-        raise MissingExtra("an export to W&B", "wandb") from None
+        raise MissingExtra(Hint("extra_for_export", to="W&B"), "wandb") from None
     mode: Any = os.environ.get("WANDB_MODE", "offline")
     settings = wandb.Settings(silent=True, console="off")
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def log_to_mlflow(results: Results, folder: Path) -> str:
         from mlflow import MlflowClient
         from mlflow.entities import Metric, Param, RunTag
     except ImportError:
-        raise MissingExtra("an export to MLflow", "mlflow") from None
+        raise MissingExtra(Hint("extra_for_export", to="MLflow"), "mlflow") from None
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # a database would need much more
     uri = os.environ.get("MLFLOW_TRACKING_URI") or folder.resolve().as_uri()
     client = MlflowClient(tracking_uri=uri)

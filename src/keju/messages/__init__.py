@@ -13,10 +13,12 @@ imported.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 Language = Literal["en", "zh"]
@@ -189,6 +191,13 @@ def command_lines(command: str, width: int, indent: int = 0) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
+@cache
+def _of_the_system() -> Mapping[str, str]:
+    """What is said in Chinese where the operating system refuses something, by its own words."""
+    words = importlib.import_module("keju.messages.zh").SYSTEM
+    return {os.strerror(getattr(errno, name)).casefold(): text for name, text in words.items()}
+
+
 def _in_language(values: Mapping[str, Any], language: Language) -> dict[str, Any]:
     """The values; an error among them, also as a file has it, is said in the same language.
 
@@ -200,6 +209,8 @@ def _in_language(values: Mapping[str, Any], language: Language) -> dict[str, Any
             said[name] = value.text(language)
         elif isinstance(value, Mapping) and "code" in value:
             said[name] = text_of(value["code"], value.get("values", {}), language)
+        elif name == "problem" and language != "en" and isinstance(value, str):
+            said[name] = _of_the_system().get(value.casefold(), value)
         elif isinstance(value, list | tuple):
             parts = (_in_language({"": each}, language)[""] for each in value)
             said[name] = labels(language)["list_separator"].join(map(str, parts))

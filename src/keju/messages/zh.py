@@ -29,6 +29,32 @@ TEXTS: dict[str, str] = {
     "file_nul": "{where}，第 {line} 行：含有 NUL 字符",
     "journal_changed": "{path} 在读取时发生了变化：请重试",
     "valid_names": "（可用：{names}）",
+    "joined_by_comma": "{first}，{rest}",
+    "joined_by_semicolon": "{first}；{rest}",
+    "file_place": "{where}，第 {line} 行",
+    "data_no_folder_in": "{top} 中没有文件夹“{benchmark}”{hint}",
+    "data_damaged": "{damage} 在下载之后丢失或被改动",
+    "data_not_pulled": "没有从{hub}下载过",
+    "data_a_hub": "数据站",
+    "data_offline": "，而离线设置不允许访问 {hub}",
+    "data_holds_files": "（其中就是数据文件：请给出它的上一级文件夹，或用 "
+    "dataset_args.{benchmark}.local_path 给出 '{path}'）",
+    "data_holds_files_elsewhere": "（其中就是数据文件：请用 "
+    "dataset_args.{benchmark}.local_path 给出 '{path}'）",
+    "data_built_in": "内置",
+    "run_difference": "{field}：已存 {stored}，现为 {asked}",
+    "config_yaml_line": "，第 {line} 行",
+    "no_names": "无",
+    "the_output": "输出",
+    "it_is_damaged": "文件已损坏",
+    "not_a_text": "不是文本",
+    "extra_for_model": "模型“{name}”",
+    "extra_for_inside": "本进程内的模型",
+    "extra_for_verifiers": "verifiers 的环境",
+    "extra_for_export": "导出到 {to} ",
+    "extra_for_mcp": "MCP 服务器",
+    "extra_for_figure": "PNG 或 PDF 图",
+    "extra_for_condition": "条件",
     "missing_extra": "{what}需要可选组件：pip install 'keju[{extra}]'",
     # What a reader of results must know.
     "no_gold": "无得分：没有标准答案",
@@ -106,7 +132,7 @@ TEXTS: dict[str, str] = {
     "{points:.1f} 个百分点；若只论这套题本身，较少的题就能说明更多",
     "plan_uncounted": "试点 '{pilot}' 没有词元计数，词元数只是估计：输入按提示长度，每个回复 "
     "{reply} 个词元",
-    "plan_guessed": "没有试点，预测只是估计：提示按长度计，每条回复 {reply} 个 token；用 --pilot "
+    "plan_guessed": "没有试点，预测只是估计：提示按长度计，每条回复 {reply} 个词元；用 --pilot "
     "RUN，"
     "或用 --model 现在问 {pilot} 题来测量",
     "plan_few": "试点只有 {measured} 条回复：{pilot} 条以上区间才可信",
@@ -287,9 +313,9 @@ TEXTS: dict[str, str] = {
     "单条回答最多花费 {each:.4g}；请提高预算以继续",
     "budget_of_requests": "{most} 次请求的预算已用完：请提高预算以继续",
     "budget_of_seconds": "{most:g} 秒的预算已用完：请提高预算以继续",
-    "budget_of_tokens": "{most} 个 token 的预算不足以确保再付一条回答：已用 {spent} 个，"
+    "budget_of_tokens": "{most} 个词元的预算不足以确保再付一条回答：已用 {spent} 个，"
     "单条回答最多用 {each:.0f} 个；请提高预算以继续",
-    "budget_without_usage": "端点没有报告回答所用的 token 数，因此无法遵守 {budget} 的限额："
+    "budget_without_usage": "端点没有报告回答所用的词元数，因此无法遵守 {budget} 的限额："
     "请改用 requests 或 seconds 限额",
     "plan_budget": "整个计划：{problem}",
     "plan_flag": "--{flag} 不能用于计划（其中有多个模型和运行）：请写在文件里",
@@ -398,6 +424,7 @@ TEXTS: dict[str, str] = {
     "merge_doubled": "有 {n} 道题在多个部分中有回复：以第一个回复为准，用量全部计入",
     "merge_exists": "{folder} 已存在：请为合并后的运行另选位置",
     "merge_missing": "{parts} 个部分中有 {n} 个不在所给的运行之中：{missing}",
+    "merge_difference": "{field}：{first} / {other}",
     "merge_other": "运行“{other}”与“{first}”不是同一个运行的部分（{differences}）",
     "merge_stopped": "运行“{run}”已按规则结束，是完整的：只能合并部分",
     "merge_two": "合并至少需要两个运行，且每个只能出现一次",
@@ -503,7 +530,7 @@ TEXTS: dict[str, str] = {
     "cli_key_refused": "{url} 拒绝了密钥（{status}）：请设置 --api-key",
     "cli_key_variable": "{problem}；-k：变量 {variable} 没有设置",
     "cli_no_data": "没有找到任何基准的数据：请用 keju data pull NAME 或 --data-dir DIR",
-    "cli_no_data_folder": "{benchmark} 没有文件夹：其题目来自 {origin}",
+    "cli_no_data_folder": "{benchmark} 没有文件夹：其题目为{origin}",
     "cli_no_question": "“{subset}”没有第 {index} 题：--index 的范围是 0 到 {last}",
     "cli_no_subset": "{benchmark} 没有子集“{name}”{hint}",
     "cli_no_arm": "运行“{run}”没有名为“{arm}”的 arm（有：{arms}）",
@@ -584,7 +611,7 @@ TEXTS: dict[str, str] = {
     "plan_limit": "limit {problem}",
     "plan_max_cost": "预算必须大于 0",
     "plan_counts": "重复次数与并发请求数必须至少为 1",
-    "plan_without_price": "计算费用需要价格：给出 --price input=X,output=Y（每百万 token），"
+    "plan_without_price": "计算费用需要价格：给出 --price input=X,output=Y（每百万词元），"
     "或使用有价格的试点运行",
     "plan_too_little": "{max_cost:g} 不够问一题，一题最多需要 {each:.4g}",
     "plan_pilot_other": "试点运行 '{pilot}' 没有考 '{name}'",
@@ -1407,7 +1434,7 @@ LABELS: dict[str, str] = {
     "column.folder": "文件夹",
     "column.readers": "读取器",
     "column.requests": "请求",
-    "column.input": "输入 token",
+    "column.input": "输入词元",
     "yes": "是",
     "no": "否",
     "about": "约 {n}",
@@ -2101,3 +2128,26 @@ LABELS: dict[str, str] = {
     "audit.question": "题目",
 }
 """The words of the reports."""
+
+SYSTEM: dict[str, str] = {
+    "ENOENT": "没有这个文件或文件夹",
+    "EACCES": "没有权限",
+    "EPERM": "操作不被允许",
+    "EEXIST": "已经存在",
+    "EISDIR": "这是文件夹",
+    "ENOTDIR": "不是文件夹",
+    "ENOTEMPTY": "文件夹不是空的",
+    "ENAMETOOLONG": "文件名太长",
+    "ENOSPC": "磁盘已满",
+    "EDQUOT": "超出磁盘配额",
+    "EROFS": "文件系统是只读的",
+    "EIO": "读写出错",
+    "EMFILE": "打开的文件太多",
+    "EADDRINUSE": "地址已被占用",
+    "ECONNREFUSED": "连接被拒绝",
+    "ECONNRESET": "连接被对方断开",
+    "EHOSTUNREACH": "到主机没有通路",
+    "ENETUNREACH": "网络不可达",
+    "ETIMEDOUT": "连接超时",
+}
+"""What the operating system says, by the name of its error."""

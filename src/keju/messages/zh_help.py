@@ -59,6 +59,7 @@ HELP: dict[str, str] = {
     "line.completion": "bash、zsh、fish 的命令补全",
     "line.doctor": "检查装了什么、缺什么",
     # Kinds of models.
+    "weights.smollm2": "SmolLM2-135M-Instruct，每个权重 4 位",
     "kind.NAME": "OpenAI 兼容接口上的模型；请给出 --api-url",
     "kind.anthropic": "Anthropic Messages API 的模型，用编号或 sonnet、opus、haiku；密钥在 "
     "ANTHROPIC_API_KEY 中",

@@ -22,7 +22,7 @@ from pydantic import SecretStr
 
 from keju.config import TaskConfig
 from keju.config.address import SHORT_NAMES
-from keju.errors import ConfigError, MissingExtra, Notice, nearest
+from keju.errors import ConfigError, Hint, MissingExtra, Notice, nearest
 from keju.models.base import Model
 from keju.types import Sampling
 
@@ -245,7 +245,7 @@ def _make_model(config: TaskConfig) -> Model:
     except ModuleNotFoundError:
         if kind.extra is None:
             raise
-        raise MissingExtra(f"model '{config.model}'", kind.extra.name) from None
+        raise MissingExtra(Hint("extra_for_model", name=config.model), kind.extra.name) from None
 
 
 def endpoint_tasks(config: TaskConfig) -> list[TaskConfig]:

@@ -19,7 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keju.errors import MissingExtra, UsageError
+from keju.errors import Hint, MissingExtra, UsageError
 from keju.files import whole_file
 from keju.report import format as fmt
 from keju.report.format import Labels
@@ -76,7 +76,7 @@ class Figure:
         try:
             import vl_convert
         except ImportError:
-            raise MissingExtra("a figure as PNG or PDF", "plot") from None
+            raise MissingExtra(Hint("extra_for_figure"), "plot") from None
         light = self.drawing.replace(_STYLE_HERE, style(dark=False))
         if suffix == ".png":
             return bytes(vl_convert.svg_to_png(light, scale=RESOLUTION))

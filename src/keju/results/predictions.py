@@ -21,7 +21,7 @@ from keju.engine.cores import on_all_cores
 from keju.engine.job import Job
 from keju.engine.limits import Meter
 from keju.engine.tally import Tally
-from keju.errors import ConfigError, DataError, Notice
+from keju.errors import ConfigError, DataError, Notice, Place
 from keju.files import read_rows
 from keju.models.openai.wire import finish_of
 from keju.results.metrics import accuracy_of
@@ -206,7 +206,7 @@ class Predictions:
     def __iter__(self) -> Iterator[Prediction]:
         seen = bytearray(len(self._exam.samples))
         for number, row in self._held or read_rows(self._path):
-            where = f"{self._path}, line {number}"
+            where = Place(self._path, number)
             try:
                 sample_id = self._exam.locate(row)
                 place = self._places.find(text_digest(sample_id))

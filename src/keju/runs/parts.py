@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, NoReturn
 from msgspec import UNSET
 
 from keju.benchmarks.samples import DigestTable, hash_digest
-from keju.errors import Notice, UsageError
+from keju.errors import Hint, Notice, UsageError, joined
 from keju.messages import first_of
 from keju.runs.journal import FILE, RECEIPT, VERDICTS, Records
 from keju.runs.manifest import FIXED_FACTS, MANIFEST, TOOLS_HASH, Manifest, StoredJudge
@@ -79,7 +79,11 @@ def refuse_other(first: Run, other: Run) -> None:
     """UsageError where a run is not a part of the same run as the first."""
 
     def refuse(found: Iterable[Difference]) -> NoReturn:
-        listed = "; ".join(f"{each.field}: {each.stored} / {each.asked}" for each in found)
+        parts = [
+            Hint("merge_difference", field=each.field, first=each.stored, other=each.asked)
+            for each in found
+        ]
+        listed = joined("joined_by_semicolon", parts)
         raise UsageError("merge_other", first=first.id, other=other.id, differences=listed)
 
     before, today = first.manifest, other.manifest

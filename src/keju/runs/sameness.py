@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from keju.config import Agent, Arm, TaskConfig
-from keju.errors import Notice, UsageError
+from keju.errors import Hint, Notice, UsageError, joined
 from keju.runs.manifest import Manifest, StoredExam
 from keju.types import Sampling
 
@@ -39,8 +39,10 @@ class Difference(NamedTuple):
     decisive: bool
     """Whether it makes another run in any case, or only where stored replies no longer count."""
 
-    def __str__(self) -> str:
-        return f"{self.field}: stored {self.stored}, asked {self.asked}"
+    @property
+    def told(self) -> str:
+        """It in words, which can be said in every language."""
+        return Hint("run_difference", field=self.field, stored=self.stored, asked=self.asked)
 
 
 def differences(before: Manifest, today: Manifest) -> list[Difference]:
@@ -141,7 +143,7 @@ def refuse_another(run: str, found: list[Difference], unused: int) -> None:
     """UsageError where a session is of another run; `unused` stored replies would not count."""
     decisive = [each for each in found if each.decisive]
     if decisive or (found and unused):
-        listed = "; ".join(map(str, decisive or found))
+        listed = joined("joined_by_semicolon", [each.told for each in decisive or found])
         code = "run_is_another" if decisive else "run_would_lose"
         raise UsageError(code, run=run, differences=listed, replies=unused)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from keju.errors import DataError, MissingExtra
+from keju.errors import DataError, Hint, MissingExtra
 from keju.files import refuse_bomb
 
 MOST_ENTRIES: Final = 200_000
@@ -76,7 +76,7 @@ class Archive:
         except _DAMAGE as error:
             raise DataError("file_unreadable", where=where, problem=error) from None
         if len(content) != size or zlib.crc32(content) != entry.CRC:
-            raise DataError("file_unreadable", where=where, problem="it is damaged")
+            raise DataError("file_unreadable", where=where, problem=Hint("it_is_damaged"))
         return content
 
     def _stored(self, entry: zipfile.ZipInfo) -> bytes:

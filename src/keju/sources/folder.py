@@ -29,7 +29,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from keju.errors import DataError
+from keju.errors import DataError, Hint, joined
 from keju.files import unpacking
 from keju.sources.files import DiskFiles, Files, NoFiles, ZipFiles, as_json, table_rows
 
@@ -360,7 +360,7 @@ def locate(
         if folder is not None:
             return folder
         hint = _own_folder_hint(Path(top).expanduser(), benchmark, layout)
-        tried.append(f"no folder '{benchmark}' in {top}{hint}")
+        tried.append(Hint("data_no_folder_in", benchmark=benchmark, top=top, hint=hint))
     if layout.bundled is not None:
         return DataFolder(layout.bundled, layout, origin="bundled")
     if not layout.tables:
@@ -372,25 +372,26 @@ def locate(
         damage = receipt.damage()
         if not damage:
             return receipt.folder(layout)
-        tried.append(f"{damage} has gone or changed since it was pulled")
+        tried.append(Hint("data_damaged", damage=damage))
     if not stored:
-        tried.append(f"nothing pulled from {hub or 'a hub'}")
+        tried.append(Hint("data_not_pulled", hub=hub or Hint("data_a_hub")))
     if hub is not None and not offline:
         from keju.sources.pull import pull
 
         return pull(benchmark, layout, hub, environ=environ).folder(layout)
-    forbidden = f" and offline forbids to ask {hub}" if hub else ""
-    raise DataError("data_none", benchmark=benchmark, tried=", ".join(tried), forbidden=forbidden)
+    values = {"tried": joined("joined_by_comma", tried), "forbidden": ""}
+    if hub:
+        values["forbidden"] = Hint("data_offline", hub=hub)
+    raise DataError("data_none", benchmark=benchmark, **values)
 
 
 def _own_folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
     """What to say where the folder of the benchmark itself was given for the one above it."""
     if not DataFolder(path, layout).holds_data():
         return ""
-    local = f"'{path}' as dataset_args.{benchmark}.local_path"
-    if path.resolve().name in (benchmark, *layout.folders):
-        return f" (it holds the files themselves: give the folder above it, or {local})"
-    return f" (it holds the files themselves: give {local})"
+    above = path.resolve().name in (benchmark, *layout.folders)
+    code = "data_holds_files" if above else "data_holds_files_elsewhere"
+    return Hint(code, path=path, benchmark=benchmark)
 
 
 def _folder_at(path: Path, benchmark: str, layout: Layout, setting: str) -> DataFolder:

@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 import re2
 
-from keju.errors import MissingExtra, UsageError
+from keju.errors import Hint, MissingExtra, UsageError
 from keju.runs.journal import FILE
 from keju.types import Record
 from keju.viewer.index import Details, Index
@@ -111,7 +111,7 @@ def matching(
     try:
         import duckdb
     except ImportError:
-        raise MissingExtra("a condition", "data") from None
+        raise MissingExtra(Hint("extra_for_condition"), "data") from None
     accepted = bytearray(len(index))
     with TemporaryDirectory(prefix="keju-view-") as folder, duckdb.connect() as connection:
         block = Path(folder).resolve() / "lines"

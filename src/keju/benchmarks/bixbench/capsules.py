@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from keju.errors import ConfigError, DataError
+from keju.errors import ConfigError, DataError, Hint
 from keju.sources.archive import Archive
 from keju.types import Sample
 
@@ -156,7 +156,7 @@ def _data_of(files: Sequence[_File]) -> tuple[list[_File], list[str]]:
             kept.append(_File(_below(file.path), file.copy) if _named("data", top) else file)
     paths = Counter(file.path for file in kept)
     if twice := next((path for path, many in paths.items() if many > 1), None):
-        raise DataError("archive_twice", where="the data folders of a capsule", name=twice)
+        raise DataError("archive_twice", where=Hint("bixbench.data_folders"), name=twice)
     return kept, left_out
 
 

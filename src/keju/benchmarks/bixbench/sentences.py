@@ -7,6 +7,7 @@ from keju import messages
 ENGLISH = {
     "about_exam_bixbench": "computational biology: 205 questions about real analyses (296 in "
     "version 1.0)",
+    "bixbench.data_folders": "the data folders of a capsule",
     "bixbench.only_agentic": "{name} has an effect only with mode 'agentic'",
     "bixbench.only_docker": "{name} has an effect only with enable_agentic_docker true",
     "bixbench.refused_shots": "{name} refused: BixBench has no worked examples",
@@ -61,6 +62,7 @@ ENGLISH = {
 }
 CHINESE = {
     "about_exam_bixbench": "计算生物学：关于真实分析的 205 道题（1.0 版为 296 道）",
+    "bixbench.data_folders": "数据胶囊的数据文件夹",
     "bixbench.only_agentic": "{name} 只在 mode 'agentic' 下起作用",
     "bixbench.only_docker": "{name} 只在 enable_agentic_docker 为 true 时起作用",
     "bixbench.refused_shots": "{name} 不被接受：BixBench 没有示例",

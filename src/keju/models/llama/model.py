@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 from keju.config import TaskConfig
 from keju.config.address import PATHS
 from keju.config.strict import explain
-from keju.errors import ConfigError, DataError, EndpointError, MissingExtra, did_you_mean
+from keju.errors import ConfigError, DataError, EndpointError, Hint, MissingExtra, did_you_mean
 from keju.models import weights
 from keju.models.base import Model, Redactor, one_line, refusal
 from keju.models.gguf import Gguf, read_gguf, template_hash
@@ -89,7 +89,7 @@ def make(config: TaskConfig) -> LlamaModel:
     """The model that `config` names, not yet loaded; a KejuError says what is wrong or missing."""
     settings = read_settings(config)
     if find_spec("xllamacpp") is None:
-        raise MissingExtra(f"model '{config.model}'", "local")
+        raise MissingExtra(Hint("extra_for_model", name=config.model), "local")
     name = config.model.strip()
     if name == EMBEDDED:
         return LlamaModel(name, weights.locate(weights.EMBEDDED, os.environ), settings)
@@ -413,5 +413,5 @@ def _template(setting: str | None) -> str | None:
     try:
         return Path(setting).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text"
+        reason = getattr(error, "strerror", None) or Hint("not_a_text")
         raise ConfigError("llama_chat_template", setting=setting, problem=reason) from None

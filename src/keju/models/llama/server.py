@@ -13,7 +13,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from keju.errors import EndpointError, MissingExtra
+from keju.errors import EndpointError, Hint, MissingExtra
 
 PASSIVE = ("OMP_WAIT_POLICY", "passive")
 """Idle threads of OpenMP would otherwise spin and burn the cores; read when it is loaded."""
@@ -81,7 +81,7 @@ def _runtime() -> Any:
     try:
         return importlib.import_module("xllamacpp")
     except ImportError:
-        raise MissingExtra("a model inside this process", "local") from None
+        raise MissingExtra(Hint("extra_for_inside"), "local") from None
 
 
 def runtime_version() -> str:

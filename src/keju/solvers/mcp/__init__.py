@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from keju.config.arms import Server
-from keju.errors import MissingExtra
+from keju.errors import Hint, MissingExtra
 
 if TYPE_CHECKING:
     from keju.solvers.mcp.tools import ServerTools
@@ -33,7 +33,7 @@ def server_tools(
 ) -> ServerTools:
     """The tools of one server; with `listed_only` it is closed as soon as they are listed."""
     if find_spec("mcp") is None or find_spec("mcp_types") is None:
-        raise MissingExtra("an MCP server", "mcp")
+        raise MissingExtra(Hint("extra_for_mcp"), "mcp")
     from keju.solvers.mcp.tools import ServerTools
 
     return ServerTools(server, supervisor, environ, listed_only=listed_only)
