@@ -299,3 +299,23 @@ def test_tokens_have_one_name_in_chinese(keju: Keju) -> None:
     assert "输入词元" in told
     for text in catalogue("zh").values():
         assert " token" not in re.sub(r"--?[a-z_-]*tokens?", "", text), text
+
+
+@pytest.mark.parametrize(
+    ("setting", "english", "chinese"),
+    [
+        ("until_ci=5", "input should be less than 0.5", "应小于 0.5"),
+        ("repeats=0", "input should be greater than 0", "应大于 0"),
+        ("few_shot_num=x", "input should be a valid integer, unable to parse", "应为整数"),
+        ("timeout=x", "input should be a valid number, unable to parse", "应为一个数"),
+        ("run_id=/", "string should match pattern '^[A-Za-z0-9]", "应符合模式 '^[A-Za-z0-9]"),
+    ],
+)
+def test_a_setting_out_of_range_is_refused_in_the_language_of_the_terminal(
+    keju: Keju, setting: str, english: str, chinese: str
+) -> None:
+    if setting.startswith("few_shot_num"):
+        setting = f"dataset_args.demo.{setting}"
+    words = ("eval", "-m", "scripted", "--datasets", "demo", "-s", setting)
+    assert english in keju(*words).err
+    assert chinese in keju(*words, "--language", "zh").err

@@ -28,7 +28,7 @@ from pydantic import (
 )
 
 from keju.errors import ConfigError, Hint, Notice, did_you_mean, near_hint
-from keju.messages import Language, first_of, text_of
+from keju.messages import Language, catalogue, first_of, text_of
 
 LARGEST: Final = 2**53
 """Beyond it a JSON number is no longer exact."""
@@ -137,9 +137,23 @@ def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
         problem = Invalid("config_not_a_list")
     elif not isinstance(cause, Invalid):
         message = str(cause) if first["type"] == "value_error" else first["msg"]
-        problem = message[:1].lower() + message[1:]
+        problem = _as_code(first, message[:1].lower() + message[1:])
     code = "config_invalid" if path else "config_invalid_whole"
     return ConfigError(code, path=path, problem=problem, more=more)
+
+
+def _as_code(report: Mapping[str, Any], message: str) -> Invalid | str:
+    """What pydantic says, as a code of the catalogues where one says the same in English."""
+    limits = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in report.get("ctx", {}).items()
+    }
+    code = f"config_{report['type']}"
+    if code in catalogue("en"):
+        told = Invalid(code, **limits)
+        if str(told) == message:
+            return told
+    return message
 
 
 def _choices(report: Mapping[str, Any]) -> dict[str, str]:
