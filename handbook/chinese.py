@@ -80,6 +80,7 @@ TEXTS: dict[str, str] = {
     "Design effect: what clusters do to the variance.": "设计效应：聚类使方差变成多少倍。",
     "Strata without a spread of their own; the name is that of 0.1.": "自身没有离散度的层数；名字沿用 0.1 版。",
     "Not all that the mean is published over was asked.": "该均值公布时所含的内容没有全部问到。",
+    "Of how many tasks the published mean is, where it is partial.": "该均值不完整时，公布的均值所含的任务数。",
     "Why a value that is known has no interval: the code of a notice.": "值已知却没有置信区间的原因：提示的代码。",
     "What only this metric has; in the encoding its keys stand beside the others.": "只有该指标才有的内容；写出时这些键与其他键并列。",
     "The value if all replies without a grade were wrong, and if they were right; None where every reply has a grade.": "没有评分的回复若全错、若全对时的值；每条回复都有评分时为 None。",

@@ -1672,6 +1672,11 @@ LABELS: dict[str, str] = {
     "clusters": "{clusters} {clusters:cluster|clusters}, design effect {deff}",
     "clusters_only": "{clusters} {clusters:cluster|clusters}",
     "partial": "partial: not all published subsets were asked",
+    "marked_partial": "{title} (partial)",
+    "part_of_whole": "{part} of {whole}",
+    "mean_partial": "{title}, {part} of {whole}",
+    "whole_set_partial": "accuracy expected on all questions of the {subsets} "
+    "{subsets:subset|subsets} asked, weighted by their size",
     "metric": "Metric",
     "value": "Value",
     "n": "n",

@@ -16,6 +16,7 @@ from keju.messages import printable as printable
 from keju.results.schema import (
     BEST,
     NO_GOLD,
+    WHOLE_SET,
     WORST,
     Entry,
     Errors,
@@ -110,6 +111,8 @@ def shorten_name(name: str, limit: int) -> str:
 
 # A metric of so many attempts, e.g. ``pass@5``.
 _ATTEMPTS = re.compile(r"(?P<stem>.+[@^])(?P<k>\d+)")
+# How many a mean is of, e.g. ``mean of 27 subsets``, ``mean of the 14 categories``.
+_COUNTED = re.compile(r"\bmean of (?:the )?(?P<whole>\d+)\b")
 
 
 class Labels:
@@ -139,6 +142,22 @@ class Labels:
         key, k = (f"{attempts['stem']}k", attempts["k"]) if attempts else (name, "")
         text = self._texts.get(f"metric.{key}")
         return title or name.replace("_", " ") if text is None else text.format(k=k)
+
+    def mean(self, name: str, metric: Metric) -> str:
+        """What a metric is of: one over a part of the subsets never passes for that over all."""
+        title = self.metric(name, metric.title)
+        if not metric.partial:
+            return title
+        if name == WHOLE_SET:
+            return self("whole_set_partial", subsets=metric.strata or UNKNOWN)
+        counted = _COUNTED.search(title)
+        whole = int(counted["whole"]) if counted else metric.tasks_published
+        if whole is None or metric.tasks is None or metric.tasks == whole:
+            return title
+        if counted is None:
+            return self("mean_partial", title=title, part=metric.tasks, whole=whole)
+        number = self("part_of_whole", part=metric.tasks, whole=whole)
+        return f"{title[: counted.start('whole')]}{number}{title[counted.end('whole') :]}"
 
     def row(self, row: Row) -> str:
         """A subset or group: its title with the name behind it where they differ."""
@@ -176,6 +195,10 @@ class Shown(NamedTuple):
     title: str
     metric: Metric
 
+    def marked(self, labels: Labels) -> str:
+        """Its title where no notes stand beside it: what is partial says so."""
+        return labels("marked_partial", title=self.title) if self.metric.partial else self.title
+
 
 class Breakdown(NamedTuple):
     """One metric by kind of question: what is named ``metric[kind=value]``."""
@@ -191,7 +214,7 @@ def shown_metrics(entry: Entry, labels: Labels) -> list[Shown]:
     elsewhere = {first, *_ASIDE, *(group.name for group in entry.groups)}
     names = [n for n in entry.metrics if n not in elsewhere and not _OF_A_KIND.fullmatch(n)]
     return [
-        Shown(name, labels.metric(name, entry.metrics[name].title), entry.metrics[name])
+        Shown(name, labels.mean(name, entry.metrics[name]), entry.metrics[name])
         for name in (first, *names)
     ]
 
@@ -349,7 +372,8 @@ def breakdowns(entry: Entry, labels: Labels) -> list[Breakdown]:
 def metric_titles(entry: Entry, labels: Labels) -> dict[str, str]:
     """What the metrics are, by name."""
     groups = {row.name: labels.metric(row.name, row.title or row.name) for row in entry.groups}
-    return groups | {shown.name: shown.title for shown in shown_metrics(entry, labels)}
+    own = {shown.name: shown.metric for shown in shown_metrics(entry, labels)}
+    return groups | {name: labels.metric(name, metric.title) for name, metric in own.items()}
 
 
 def published_titles(entry: Entry, labels: Labels) -> dict[str, str]:

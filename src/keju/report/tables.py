@@ -36,7 +36,7 @@ def _rows(entry: Entry, labels: Labels) -> list[list[_Row]]:
         return _Row(name, share(value, bounds), interval(ends), n, strong)
 
     metrics = [
-        row(shown.title, shown.metric.value, shown.metric, strong=not place)
+        row(shown.marked(labels), shown.metric.value, shown.metric, strong=not place)
         for place, shown in enumerate(fmt.shown_metrics(entry, labels))
     ]
     parts = [

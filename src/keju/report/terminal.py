@@ -187,7 +187,7 @@ def _metric_line(shown: Shown, labels: Labels) -> str:
 def _same(metrics: Sequence[Shown], labels: Labels) -> str:
     """The titles of the metrics that have the value of the first one, to stand below its line."""
     first, *others = metrics
-    titles = "; ".join(shown.title for shown in others)
+    titles = "; ".join(shown.marked(labels) for shown in others)
     figure = share(first.metric.value, first.metric.bounds)
     return labels("also_metrics", figure=figure, titles=titles) if titles else ""
 

@@ -309,6 +309,8 @@ def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
         s.name: Scored(cells[s.name].shares().stratum(s.population), cells[s.name].bounds())
         for s in exam.subsets
     }
+    published = {name for mean in exam.means() for task in mean.tasks for name in task}
+    published |= subsets.keys()
     metrics: dict[str, Metric] = {}
     for place, mean in enumerate(exam.means()):
         if metric := _mean_metric(mean, subsets, main=place == 0):
@@ -316,14 +318,17 @@ def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
     if MACRO not in metrics:
         every = Mean(MACRO, "mean over subsets", tuple((name,) for name in subsets))
         if macro := _mean_metric(every, subsets, main=True):
-            partial_ = macro.partial or any(metric.partial for metric in metrics.values())
-            metrics = {MACRO: replace(macro, partial=partial_)} | metrics
+            if macro.partial or any(metric.partial for metric in metrics.values()):
+                macro = replace(macro, partial=True, tasks_published=len(published))
+            metrics = {MACRO: macro} | metrics
     strata = {name: own for name, scored in subsets.items() if (own := scored.stratum) is not None}
     if any(stratum.population for stratum in strata.values()):
         weights = dict(zip(strata, micro_weights(list(strata.values())), strict=True))
         title = "accuracy expected on the whole set, subsets weighted by their size"
-        whole = replace(_weighted(weights, subsets), title=title)
-        metrics[WHOLE_SET] = whole.within(*_bounds(weights, subsets))
+        whole = replace(_weighted(weights, subsets), title=title).within(*_bounds(weights, subsets))
+        if not published <= strata.keys():  # expected on these subsets alone
+            whole = replace(whole, partial=True, strata=len(strata))
+        metrics[WHOLE_SET] = whole
     return metrics
 
 
@@ -345,8 +350,10 @@ def _mean_metric(mean: Mean, subsets: Mapping[str, Scored], *, main: bool) -> Me
     if not weights or not (complete or main):
         return Metric(None, None, 0, title=mean.title).within(*bounds)
     tasks = sum(not graded.isdisjoint(task) for task in mean.tasks)
-    metric = replace(_weighted(weights, subsets), title=mean.title, tasks=tasks)
-    return replace(metric.within(*bounds), partial=not complete)
+    metric = replace(_weighted(weights, subsets), title=mean.title, tasks=tasks).within(*bounds)
+    if complete:
+        return metric
+    return replace(metric, partial=True, tasks=tasks, tasks_published=len(mean.tasks))
 
 
 def _task_weights(mean: Mean, names: Collection[str]) -> dict[str, float]:

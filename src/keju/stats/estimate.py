@@ -257,6 +257,8 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     tasks: int | None = None
     partial: bool = False
     """Not all that the mean is published over was asked."""
+    tasks_published: int | None = None
+    """Of how many tasks the published mean is, where it is partial."""
     of: str = ""
     withheld: str = ""
     """Why a value that is known has no interval: the code of a notice."""
