@@ -491,3 +491,35 @@ def test_the_same_name_in_two_folders_is_told_apart(keju: Keju, sit: Sit) -> Non
     shutil.copytree("runs", "elsewhere")
     (found,) = keju("compare", "runs/one", "elsewhere/one", "--json").json["comparisons"]
     assert (found["base"], found["arm"]) == ("runs/one", "elsewhere/one")
+
+
+def test_where_interval_and_p_disagree_it_is_said_which_one_decides(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 120 questions 14 are gained and 27 lost: the interval leaves out 0, the test does not."""
+    row = {"choices": ["yes", "no"], "answer": "A"}
+    rows = [{"question": f"Number {n}?", **row} for n in range(120)]
+    Path("own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, right in (("base", range(32)), ("other", range(27, 46)), ("like", range(31))):
+
+        def answer(request: Request, right: range = right) -> str:
+            numbers = re.findall(r"Number (\d+)", request.prompt.tail)
+            return f"The answer is ({'A' if int(numbers[-1]) in right else 'B'})"
+
+        model = ScriptedModel(script=answer)
+        monkeypatch.setattr("keju.task.make_model", lambda _, model=model: model)
+        sat = ("-q", "--no-report", "--run-id", name)
+        ran = keju("eval", "-m", "scripted", "--datasets", "./own.jsonl", *sat)
+        assert ran.code == 0, ran.err
+    for language, told in (("en", "p decides here"), ("zh", "此处以 p 为准")):
+        ran = keju("--language", language, "compare", "base", "other", "-o", "c.html")
+        assert "-21.02 … -0.29" in ran.out and "0.0596" in ran.out, ran
+        assert ran.out.count(told) == 1
+        assert told in Path("c.html").read_text("utf-8")
+        assert told not in keju("--language", language, "compare", "base", "like").out
+    page = Path("c.html").read_text("utf-8")
+    assert "41 of the 41 questions that differ (14 gained, 27 lost) are shown" in page
+    gated = keju("gate", "other", "--baseline", "base", "--margin", "0.05", "--markdown", "g.md")
+    for text in (gated.out, Path("g.md").read_text("utf-8")):
+        assert "keju compare asks another question" in text
+    assert "another question" not in keju("gate", "other", "--at-least", "0.05").out

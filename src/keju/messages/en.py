@@ -1842,6 +1842,9 @@ LABELS: dict[str, str] = {
     "arms.left_out": "{n} {n:question|questions} without a grade in one of the two arms {n:is|are} "
     "left out",
     "arms.title": "Arms side by side",
+    "gate.question": "this gate asks whether the run is worse by more than the margin, by a "
+    "one-sided test at level 0.05; keju compare asks another question, whether the two differ at "
+    "all, and may answer it otherwise",
     "gate.compare": "which questions make the difference",
     "gate.audit": "whether the replies were read well",
     "gate.plan": "what it takes to decide",
@@ -1869,7 +1872,8 @@ LABELS: dict[str, str] = {
     "compare.legend": "Dot: difference in points; line: 95 % interval; green is better, red is "
     "worse, grey is no more than noise.",
     "compare.otherwise": "Questions that score otherwise",
-    "compare.cases_shown": "{shown} of {gained} gained and {lost} lost are shown, of all subsets.",
+    "compare.cases_shown": "{shown} of the {total} questions that differ ({gained} "
+    "gained, {lost} lost) are shown, from all subsets.",
     "compare.ties": "ties, not ranked: {pairs}",
     "compare.pair": "compared",
     "compare.n": "n",
@@ -1971,6 +1975,15 @@ LABELS: dict[str, str] = {
     "{listed} points",
     "compare.subsets_first": "{n} of {whole} subsets differ, false discoveries controlled; the "
     "clearest: {listed} points",
+    "compare.edge_p": "the 95 % interval leaves out 0 while p is {p}: p decides here, since a "
+    "difference is told only where both show it; the interval is an approximation and p comes from "
+    "a test of the questions gained against those lost, so that the two may disagree at the edge",
+    "compare.edge_holm": "the 95 % interval leaves out 0 while p, adjusted for all pairs, is {p}: p "
+    "decides here, since a difference is told only where both show it; the interval is of this "
+    "pair alone, and does not allow for looking at several",
+    "compare.edge_interval": "p is {p} while the 95 % interval holds 0: the interval decides the "
+    "verdict here, since a difference is told only where both show it; the two come from different "
+    "methods, and may disagree at the edge",
     "compare.no_subsets": "none of {whole} subsets differs by itself, false discoveries controlled",
     "compare.field": "field",
     "compare.first": "first",

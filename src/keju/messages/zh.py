@@ -1646,6 +1646,8 @@ LABELS: dict[str, str] = {
     "arms.subsets": "按子集（已控制错误发现率）：{listed} 个百分点",
     "arms.left_out": "{n} 道题在其中一组没有评分，不参与该对比",
     "arms.title": "各实验组对照",
+    "gate.question": "此门槛问的是：这次运行是否比基线差过允许的幅度（水平为 0.05 的单侧检验）；"
+    "keju compare 问的是另一个问题：两者究竟有没有差异，结论可能不同",
     "gate.compare": "差异来自哪些题目",
     "gate.audit": "回复是否读得正确",
     "gate.plan": "作出判定需要什么",
@@ -1673,7 +1675,8 @@ LABELS: dict[str, str] = {
     "compare.legend": "圆点：以分计的差异；横线：95 % 区间；绿色为更好，红色为更差，"
     "灰色不超出噪声。",
     "compare.otherwise": "得分不同的题目",
-    "compare.cases_shown": "新答对 {gained} 题、新答错 {lost} 题，此处列出各子集中的 {shown} 题。",
+    "compare.cases_shown": "有差异的 {total} 题（新答对 {gained} 题，新答错 {lost} 题）中，此处列出各子集"
+    "的 {shown} 题。",
     "compare.ties": "平局，不排名次：{pairs}",
     "compare.pair": "比较",
     "compare.n": "题数",
@@ -1767,6 +1770,12 @@ LABELS: dict[str, str] = {
     "compare.subsets": "{whole} 个子集中有 {n} 个有差异（控制错误发现率）：{listed} 分",
     "compare.subsets_first": "{whole} 个子集中有 {n} 个有差异（控制错误发现率）；"
     "最明显的是 {listed} 分",
+    "compare.edge_p": "95 % 置信区间不含 0，而 p 为 {p}：此处以 p 为准，因为两者都显示有差异时才算有差异；"
+    "置信区间是近似值，p 则来自对新答对与新答错题目的检验，因此在临界处两者可能不一致",
+    "compare.edge_holm": "95 % 置信区间不含 0，而按全部比较校正后的 p 为 {p}：此处以 p 为准，"
+    "因为两者都显示有差异时才算有差异；置信区间只针对这一对，没有考虑同时做了多对比较",
+    "compare.edge_interval": "p 为 {p}，而 95 % 置信区间含 0：此处以置信区间为准，"
+    "因为两者都显示有差异时才算有差异；两者的方法不同，在临界处可能不一致",
     "compare.no_subsets": "控制错误发现率后，{whole} 个子集中没有一个单独有差异",
     "compare.field": "字段",
     "compare.first": "第一个",

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from keju.messages import printable, spoken
 from keju.report.format import Labels, count, percent
 from keju.report.table import Cell, Column, Screen
-from keju.results.gate import AT_LEAST, GateResult, GateRow
+from keju.results.gate import AT_LEAST, NO_WORSE, GateResult, GateRow
 from keju.stats.gate import Verdict
 
 COLOURS: dict[Verdict, str] = {"pass": "#2e7d32", "fail": "#c62828", "inconclusive": "#9e6a00"}
@@ -58,10 +58,17 @@ def render_gate(
         screen.line(labels("warning", text=notice.text(labels.language)), style="yellow")
     for row in result.rows:
         screen.line(row.conclusion.text(labels.language), style="bold")
+    if _against_baseline(result):
+        screen.line(labels("gate.question"), style="dim")
     if result.steps:
         screen.line(labels("next"))
         screen.commands([(step.command, labels(step.label)) for step in result.steps])
     screen.flush()
+
+
+def _against_baseline(result: GateResult) -> bool:
+    """Whether it is asked how much worse a run is, which is not whether it differs."""
+    return any(row.gate == NO_WORSE for row in result.rows)
 
 
 def junit(result: GateResult) -> str:
@@ -100,6 +107,8 @@ def markdown(result: GateResult) -> str:
         lines.append(f"| {' | '.join(_plain(cell) for cell in gate_cells(row, labels))} |")
     lines += ["", *(f"- {_plain(row.conclusion.text())}" for row in result.rows)]
     lines += [f"- warning: {_plain(notice.text())}" for notice in result.notices]
+    if _against_baseline(result):
+        lines += ["", _plain(labels("gate.question"))]
     return "\n".join(lines) + "\n"
 
 

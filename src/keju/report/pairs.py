@@ -79,8 +79,27 @@ def taken(pair: Comparison, labels: Labels) -> Iterator[tuple[str, str, str, str
             )
 
 
+def at_the_edge(pair: Comparison, labels: Labels) -> str:
+    """Which one decides where the interval and p say otherwise of a pair; empty where they agree.
+
+    They are made by different methods. See `Comparison.verdict`.
+    """
+    p = pair.p if pair.p_holm is None else pair.p_holm
+    if pair.obstacle is not None or pair.ci95 is None or p is None:
+        return ""
+    apart = not pair.ci95[0] <= 0 <= pair.ci95[1]
+    if apart == (p < SIGNIFICANT):
+        return ""
+    if not apart:
+        return labels("compare.edge_interval", p=p_value(p))
+    adjusted = pair.p is not None and pair.p < SIGNIFICANT
+    return labels("compare.edge_holm" if adjusted else "compare.edge_p", p=p_value(p))
+
+
 def beside(pair: Comparison, labels: Labels) -> Iterator[str]:
-    """What stands beside a difference: the subsets that differ, and what it leaves out."""
+    """What stands beside a difference: what decides, which subsets differ, what it leaves out."""
+    if edge := at_the_edge(pair, labels):
+        yield edge
     clear = [row for row in pair.subsets if row.p_adjusted < SIGNIFICANT]
     if clear:
         first = sorted(clear, key=lambda row: row.p_adjusted)[:NAMED]
