@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shlex
@@ -319,3 +320,17 @@ def test_a_setting_out_of_range_is_refused_in_the_language_of_the_terminal(
     words = ("eval", "-m", "scripted", "--datasets", "demo", "-s", setting)
     assert english in keju(*words).err
     assert chinese in keju(*words, "--language", "zh").err
+
+
+def test_commands_on_a_page_name_the_run_as_the_terminal_does(keju: Keju) -> None:
+    sat = ("eval", "-m", "scripted", "--datasets", "demo", "--run-id", "r", "-q", "--repeats", "9")
+    out = keju(*sat, "--work-dir", "demo").out
+    page = html.unescape(Path("demo/r/report.html").read_text("utf-8"))
+    told = set(re.findall(r"<code>(keju [^<]*)</code>", page))
+    told |= {
+        line.split("  #")[0].strip() for line in out.splitlines() if line.startswith("  keju ")
+    }
+    assert any("--full-text" in command for command in told)
+    for command in told:
+        assert "demo/r" in shlex.split(command), command
+        assert keju(*shlex.split(command)[1:]).code == 0, command

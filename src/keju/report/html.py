@@ -159,6 +159,7 @@ def _context(
         "languages": [(HTML_LANG[own], Labels(own)("language_name")) for own in ("en", "zh")],
         "model": fmt.printable(results.model, one_line=True),
         "run": fmt.printable(results.run, one_line=True),
+        "command": fmt.printable(fmt.named_run(results), one_line=True),
         "ended": fmt.ended_words(results, labels),
         "sections": [
             _section(entry, labels, n, fmt.named_run(results))
