@@ -334,3 +334,12 @@ def test_commands_on_a_page_name_the_run_as_the_terminal_does(keju: Keju) -> Non
     for command in told:
         assert "demo/r" in shlex.split(command), command
         assert keju(*shlex.split(command)[1:]).code == 0, command
+
+
+def test_a_run_that_is_resumed_is_named_as_at_first(keju: Keju) -> None:
+    sat = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "2", "--run-id", "c1", "-q")
+    first = keju(*sat).out
+    again = keju("eval", "--config", "runs/c1/manifest.json", "--resume", "-q").out
+    for out in (first, again):
+        told = [line.strip() for line in out.splitlines() if line.startswith("  keju ")]
+        assert told and all(shlex.split(line)[2] == "c1" for line in told), told

@@ -337,7 +337,7 @@ def command_name(folder: Path) -> str:
     """
     if is_fetched(folder):
         return shlex.quote(read_json(folder / RECEIPT)["address"])
-    usual = folder.parent == runs_folder(None)
+    usual = folder.absolute().parent == runs_folder(None).absolute()
     return shlex.quote(folder.name if usual else str(folder))
 
 
