@@ -121,7 +121,8 @@ def test_a_run_that_a_rule_has_stopped_is_gated_and_warned_about(keju: Keju, sit
     assert entry["n"] < keju("score", "base", "--json").json["benchmarks"][0]["n"]
     ran = keju("gate", "early", "--at-least", "0.01", "--json")
     assert (ran.code, ran.json["gates"][0]["left_out"]) == (0, 0)
-    assert [each["code"] for each in ran.json["notices"]] == ["compare_stopped"]
+    codes = [each["code"] for each in ran.json["notices"]]
+    assert codes == ["compare_stopped", "compare_unread"]
     told = keju("compare", "base", "early", "--json").json["comparisons"][0]["notices"]
     assert "compare_stopped" in {each["code"] for each in told}
 
@@ -181,3 +182,40 @@ def test_a_score_and_its_limit_are_told_in_one_form(
     told = next(line for line in ran.out.splitlines()[4:] if "-5.00" in line)
     assert f"-5.00{points}" in told
     assert len(re.findall(rf"[+-]\d+\.\d\d(?!{points})", told)) == 0, told
+
+
+@pytest.mark.parametrize("flag", ["--limit", "--total"])
+def test_a_score_that_is_undecided_is_told_how_the_run_grows(
+    keju: Keju, sit: Sit, flag: str
+) -> None:
+    sit("c1", "1", flag, "4")
+    levels = [str(percent / 100) for percent in range(2, 90, 2)]
+    found = {least: keju("gate", "c1", "--at-least", least, "--json") for least in levels}
+    undecided = {least: ran for least, ran in found.items() if ran.code == 3}
+    least, ran = min(undecided.items(), key=lambda item: item[1].json["gates"][0]["needed"] or 999)
+    row = ran.json["gates"][0]
+    assert row["n"] < row["needed"] <= 120
+    grow, audit = ran.json["next"]
+    assert grow.startswith(f"keju eval --config runs/c1/manifest.json --resume {flag} ")
+    assert audit == "keju audit c1"
+    assert grow in keju("gate", "c1", "--at-least", least).out
+    assert keju(*shlex.split(grow)[1:], "-q", "--no-report").code == 0
+    assert keju("gate", "c1", "--at-least", least, "--json").json["gates"][0]["n"] >= row["needed"]
+
+
+def test_a_run_that_cannot_grow_is_not_told_to(keju: Keju, sit: Sit) -> None:
+    sit("all", "1")
+    sit("few", "1", "--limit", "8")
+    assert keju("gate", "few", "--at-least", "0.3", "--json").json["gates"][0]["needed"] > 120
+    for run in ("all", "few"):
+        ran = keju("gate", run, "--at-least", "0.3", "--json")
+        assert ran.json["next"] == [f"keju audit {run}"], ran.json
+
+
+def test_replies_without_an_answer_are_told_of_with_a_least_score_too(keju: Keju, sit: Sit) -> None:
+    sit("mute", form="I do not know.")
+    ran = keju("gate", "mute", "--at-least", "0.5")
+    assert "keju audit mute shows which, and why" in ran.out
+    sit("base")
+    both = keju("gate", "mute", "--baseline", "base", "--margin", "0.05", "--at-least", "0.5")
+    assert both.out.count("keju audit mute shows which, and why") == 1

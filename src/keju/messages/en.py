@@ -1846,6 +1846,7 @@ LABELS: dict[str, str] = {
     "one-sided test at level 0.05; keju compare asks another question, whether the two differ at "
     "all, and may answer it otherwise",
     "gate.compare": "which questions make the difference",
+    "gate.grow": "asks as many questions as would decide; replies that are there are kept",
     "gate.audit": "whether the replies were read well",
     "gate.plan": "what it takes to decide",
     "gate.gate": "gate",

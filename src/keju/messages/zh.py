@@ -1649,6 +1649,7 @@ LABELS: dict[str, str] = {
     "gate.question": "此门槛问的是：这次运行是否比基线差过允许的幅度（水平为 0.05 的单侧检验）；"
     "keju compare 问的是另一个问题：两者究竟有没有差异，结论可能不同",
     "gate.compare": "差异来自哪些题目",
+    "gate.grow": "问到足以判定的题数；已有的回复会保留",
     "gate.audit": "回复是否读得正确",
     "gate.plan": "作出判定需要什么",
     "gate.gate": "门槛",

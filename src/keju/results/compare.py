@@ -421,6 +421,18 @@ def unfinished(own: Sitting, name: str) -> Iterator[Notice]:
         yield Notice("compare_stopped", {"run": name})
 
 
+def unread(own: Sitting, name: str) -> Iterator[Notice]:
+    """That in many replies of a sitting no answer was found, which counts as wrong."""
+    outcomes = own.job.tallies[own.place].outcome_counts()
+    part, whole = outcomes["unparsed"], sum(outcomes.values())
+    if part > UNREAD * whole:
+        values = {"name": name, "part": part, "whole": whole, "share": part / whole}
+        if own.command:
+            yield Notice("compare_unread", values | {"run": own.command})
+        else:
+            yield Notice("compare_unread_of_file", values)
+
+
 def differences_said(unlike: Sequence[Unlike]) -> Iterator[Notice]:
     """In what two sittings differ, in words; the values are in `unlike` itself.
 
@@ -451,14 +463,7 @@ def _notices(base: Sitting, arm: Sitting, pairs: Pairs, found: Comparison) -> It
         if own.partial:
             yield Notice("compare_partly_known", {"name": name})
         yield from unfinished(own, name)
-        outcomes = own.job.tallies[own.place].outcome_counts()
-        part, whole = outcomes["unparsed"], sum(outcomes.values())
-        if part > UNREAD * whole:
-            values = {"name": name, "part": part, "whole": whole, "share": part / whole}
-            if own.command:
-                yield Notice("compare_unread", values | {"run": own.command})
-            else:
-                yield Notice("compare_unread_of_file", values)
+        yield from unread(own, name)
     if pairs.other_gold and not varied_conditions(base, arm):
         yield Notice("compare_gold", {"n": pairs.other_gold})
     part, whole = found.left_out, found.n + found.left_out

@@ -7,14 +7,16 @@ read must not pass.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from keju.errors import Notice, UsageError
-from keju.results.compare import compare_pair, matched, unfinished
+from keju.results.compare import compare_pair, matched, unfinished, unread
 from keju.results.pairs import pairs_of, unanswered
 from keju.results.predictions import Gold
 from keju.results.schema import SCHEMA, InNotebook
@@ -186,7 +188,8 @@ def gate(
     if least is not None:
         rows += [_at_least(sitting, least) for sitting in own]
         if baseline is None:
-            notices += [notice for each in own for notice in unfinished(each, each.name)]
+            for each in own:
+                notices += [*unfinished(each, each.name), *unread(each, each.name)]
     rows = [*_adjusted([_cautious(row) for row in rows])]
     first = base[0] if baseline is not None else None
     return GateResult(
@@ -194,14 +197,19 @@ def gate(
         baseline=first.name if first else "",
         rows=tuple(rows),
         notices=tuple(notices),
-        steps=tuple(_steps(own[0], first, rows)),
+        steps=tuple(_steps(own, first, rows)),
     )
 
 
-def _steps(own: Sitting, base: Sitting | None, rows: Sequence[GateRow]) -> Iterator[Step]:
+def _steps(
+    sittings: Sequence[Sitting], base: Sitting | None, rows: Sequence[GateRow]
+) -> Iterator[Step]:
     """Commands that tell more of the runs that were gated; files and logs have none."""
+    own = sittings[0]
     if not own.command:
         return
+    if base is None and (command := _growth(sittings, rows)):
+        yield Step("gate.grow", command)
     if base is not None and base.command:
         yield Step("gate.compare", f"keju compare {base.command} {own.command}")
     else:
@@ -211,6 +219,34 @@ def _steps(own: Sitting, base: Sitting | None, rows: Sequence[GateRow]) -> Itera
         row = undecided[0]
         flags = f"--pilot {own.command} --mde {-row.limit:g}"
         yield Step("gate.plan", f"keju plan {row.exam} {flags}")
+
+
+def _growth(sittings: Sequence[Sitting], rows: Sequence[GateRow]) -> str:
+    """The command that lets a run ask as many questions as would decide all that is undecided.
+
+    Empty where its exams have not so many, or where its questions were chosen in another way.
+    """
+    needed = {(row.exam, row.arm): row.needed for row in rows if row.verdict == "inconclusive"}
+    flags: list[tuple[str, int]] = []
+    for own in sittings:
+        if (own.exam.benchmark, own.arm) not in needed:
+            continue
+        many = needed[own.exam.benchmark, own.arm]
+        sizes = [subset.population or len(subset) for subset in own.exam.subsets]
+        if many is None or own.manifest is None or own.job.stopping or sum(sizes) < many:
+            return ""
+        if own.circumstances.get("total") is not None:
+            flags.append(("total", many))
+        elif type(own.circumstances.get("limit")) is int:
+            least = next(n for n in count(1) if sum(min(n, size) for size in sizes) >= many)
+            flags.append(("limit", least))
+        else:
+            return ""
+    if not flags:
+        return ""
+    flag, size = max(flags)
+    manifest = shlex.quote(str(sittings[0].manifest))
+    return f"keju eval --config {manifest} --resume --{flag} {size}"
 
 
 def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[GateRow, list[Notice]]:

@@ -47,6 +47,7 @@ from keju.results.conditions import (
 from keju.results.metrics import cluster_of
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import DATA, Unlike
+from keju.runs.journal import is_fetched
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.runs.run import Requests, Run, command_name, find_run, key_digest
 from keju.runs.sameness import changed_files
@@ -128,6 +129,8 @@ class Sitting:
     """The file of predictions that it was read from."""
     command: str = ""
     """What commands call the run; empty for what is none."""
+    manifest: Path | None = None
+    """Of a run that lies here and can be gone on with."""
     said: Callable[[Collection[int]], dict[int, Said]] = lambda _: {}
     """Reads the source once more, for what was said to some questions."""
 
@@ -277,11 +280,13 @@ def sittings_of_run(
     With `exam` those of this exam alone; UsageError if the run did not sit it.
     """
     read = read_run(run, reader, data_dir, exam)
+    own = not is_fetched(run.folder) and run.manifest.imported is not True
     return [
         replace(
             sitting_of(job, run.manifest, reader),
             name=run.id,
             command=command_name(run.folder),
+            manifest=run.folder / MANIFEST if own else None,
             said=partial(read.said, place),
         )
         for place, job in enumerate(read.jobs)
