@@ -1979,8 +1979,8 @@ LABELS: dict[str, str] = {
     "compare.edge_p": "the 95 % interval leaves out 0 while p is {p}: p decides here, since a "
     "difference is told only where both show it; the interval is an approximation and p comes from "
     "a test of the questions gained against those lost, so that the two may disagree at the edge",
-    "compare.edge_holm": "the 95 % interval leaves out 0 while p, adjusted for all pairs, is {p}: p "
-    "decides here, since a difference is told only where both show it; the interval is of this "
+    "compare.edge_holm": "the 95 % interval leaves out 0 while p, adjusted for all pairs, is {p}: "
+    "p decides here, since a difference is told only where both show it; the interval is of this "
     "pair alone, and does not allow for looking at several",
     "compare.edge_interval": "p is {p} while the 95 % interval holds 0: the interval decides the "
     "verdict here, since a difference is told only where both show it; the two come from different "

@@ -1676,8 +1676,8 @@ LABELS: dict[str, str] = {
     "compare.legend": "圆点：以分计的差异；横线：95 % 区间；绿色为更好，红色为更差，"
     "灰色不超出噪声。",
     "compare.otherwise": "得分不同的题目",
-    "compare.cases_shown": "有差异的 {total} 题（新答对 {gained} 题，新答错 {lost} 题）中，此处列出各子集"
-    "的 {shown} 题。",
+    "compare.cases_shown": "有差异的 {total} 题（新答对 {gained} 题，新答错 {lost} 题）中，"
+    "此处列出各子集的 {shown} 题。",
     "compare.ties": "平局，不排名次：{pairs}",
     "compare.pair": "比较",
     "compare.n": "题数",
@@ -1771,8 +1771,8 @@ LABELS: dict[str, str] = {
     "compare.subsets": "{whole} 个子集中有 {n} 个有差异（控制错误发现率）：{listed} 分",
     "compare.subsets_first": "{whole} 个子集中有 {n} 个有差异（控制错误发现率）；"
     "最明显的是 {listed} 分",
-    "compare.edge_p": "95 % 置信区间不含 0，而 p 为 {p}：此处以 p 为准，因为两者都显示有差异时才算有差异；"
-    "置信区间是近似值，p 则来自对新答对与新答错题目的检验，因此在临界处两者可能不一致",
+    "compare.edge_p": "95 % 置信区间不含 0，而 p 为 {p}：此处以 p 为准，"
+    "因为两者都显示有差异时才算有差异；置信区间是近似值，p 则来自对新答对与新答错题目的检验，因此在临界处两者可能不一致",
     "compare.edge_holm": "95 % 置信区间不含 0，而按全部比较校正后的 p 为 {p}：此处以 p 为准，"
     "因为两者都显示有差异时才算有差异；置信区间只针对这一对，没有考虑同时做了多对比较",
     "compare.edge_interval": "p 为 {p}，而 95 % 置信区间含 0：此处以置信区间为准，"
