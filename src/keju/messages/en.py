@@ -1133,9 +1133,11 @@ TEXTS: dict[str, str] = {
     "which may be chance (trend test, p = {p:.2g})",
     "curve_nothing": "{name}: too little is known to say whether accuracy falls with difficulty",
     "curve_half": "it is halfway to chance at difficulty {value:.2g} (95 % interval {low:.2g} to "
-    "{high:.2g}); the way begins at difficulty {least:g}",
+    "{high:.2g}): half of its lead over guessing at difficulty {least:g}, the "
+    "easiest, is lost there",
     "curve_half_open": "it is halfway to chance at difficulty {value:.2g} (95 % interval {low:.2g} "
-    "to beyond {most:g}); the way begins at difficulty {least:g}",
+    "to beyond {most:g}): half of its lead over guessing at difficulty {least:g}, the "
+    "easiest, is lost there",
     "curve_half_beyond_from": "it is not halfway to chance up to difficulty {most:g}, the hardest; "
     "with 95 % confidence that lies above {low:.2g}",
     "curve_half_beyond": "it is not halfway to chance up to difficulty {most:g}, the hardest; with "
@@ -2232,8 +2234,10 @@ LABELS: dict[str, str] = {
     "meaning.below_chance": "Less than guessing, which gives {chance}: look at how "
     "replies were read.",
     "meaning.like_chance": "It cannot be told from guessing, which gives {chance}.",
-    "meaning.sure": "Sure to within about {points} points either way. Runs that "
-    "are closer than that are ranked by keju compare, question by question, not by their numbers.",
+    "meaning.sure": "Sure to within about {points} points either way.",
+    "meaning.sure_sides": "Sure to within about {below} points below and {above} points above.",
+    "meaning.closer": "Runs that are closer than that are ranked by keju compare, question by "
+    "question, not by their numbers.",
     "filter.outcome": "Outcome",
     "filter.subset": "Subset",
     "filter.all": "all",

@@ -989,9 +989,9 @@ TEXTS: dict[str, str] = {
     "只是偶然（趋势检验 p = {p:.2g}）",
     "curve_nothing": "{name}：数据太少，无法判断准确率是否随难度下降",
     "curve_half": "在难度 {value:.2g} 处降到与随机水平之间的一半（95 % 置信区间 {low:.2g} 至 "
-    "{high:.2g}）；以难度 {least:g} 为起点",
+    "{high:.2g}）：与最低难度 {least:g} 相比，高出随机水平的部分在此只剩一半",
     "curve_half_open": "在难度 {value:.2g} 处降到与随机水平之间的一半（95 % 置信区间 {low:.2g} 至 "
-    "{most:g} 以上）；以难度 {least:g} 为起点",
+    "{most:g} 以上）：与最低难度 {least:g} 相比，高出随机水平的部分在此只剩一半",
     "curve_half_beyond_from": "直到最高难度 {most:g} 都没有降到与随机水平之间的一半；以 95 % 的"
     "置信度，该点在 {low:.2g} 以上",
     "curve_half_beyond": "直到最高难度 {most:g} 都没有降到与随机水平之间的一半；以 95 % 的置信度，"
@@ -1772,7 +1772,8 @@ LABELS: dict[str, str] = {
     "compare.subsets_first": "{whole} 个子集中有 {n} 个有差异（控制错误发现率）；"
     "最明显的是 {listed} 分",
     "compare.edge_p": "95 % 置信区间不含 0，而 p 为 {p}：此处以 p 为准，"
-    "因为两者都显示有差异时才算有差异；置信区间是近似值，p 则来自对新答对与新答错题目的检验，因此在临界处两者可能不一致",
+    "因为两者都显示有差异时才算有差异；置信区间是近似值，"
+    "p 则来自对新答对与新答错题目的检验，因此在临界处两者可能不一致",
     "compare.edge_holm": "95 % 置信区间不含 0，而按全部比较校正后的 p 为 {p}：此处以 p 为准，"
     "因为两者都显示有差异时才算有差异；置信区间只针对这一对，没有考虑同时做了多对比较",
     "compare.edge_interval": "p 为 {p}，而 95 % 置信区间含 0：此处以置信区间为准，"
@@ -2013,8 +2014,9 @@ LABELS: dict[str, str] = {
     "meaning.above_chance": "高于随机猜测（{chance}）。",
     "meaning.below_chance": "低于随机猜测（{chance}）：请查看回复是如何读取的。",
     "meaning.like_chance": "与随机猜测（{chance}）无法区分。",
-    "meaning.sure": "误差约为上下 {points} 个百分点。差距更小的运行应逐题用 keju compare 排序，"
-    "而不是比较这些数字。",
+    "meaning.sure": "误差约为上下 {points} 个百分点。",
+    "meaning.sure_sides": "误差约为向下 {below}、向上 {above} 个百分点。",
+    "meaning.closer": "差距更小的运行应逐题用 keju compare 排序，而不是比较这些数字。",
     "filter.outcome": "结果",
     "filter.subset": "子集",
     "filter.all": "全部",

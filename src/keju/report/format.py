@@ -183,6 +183,8 @@ Rows = TypeVar("Rows", Row, Entry)
 _ASIDE = (WORST, BEST, "chance")
 """Metrics that are shown beside the means, not among them."""
 _EXAMPLE_LENGTH = 200
+LOPSIDED = 1.25
+"""How much longer one side of an interval is than the other where both are told."""
 
 # A metric of one kind of question, e.g. ``accuracy[category=Genomics]``.
 _OF_A_KIND = re.compile(r"(?P<metric>[^\[]+)\[(?P<kind>[^=]+)=(?P<value>.*)\]", re.DOTALL)
@@ -291,10 +293,15 @@ def meaning_words(entry: Entry, labels: Labels) -> list[str]:
     words = []
     known = entry.metrics.get("chance")
     chance = known.value if known else None
-    if chance is not None:
+    if chance:  # guessing that gives nothing is no measure
         key = "above" if low > chance else "below" if high < chance else "like"
         words.append(labels(f"meaning.{key}_chance", chance=percent(chance)))
-    words.append(labels("meaning.sure", points=f"{50 * (high - low):.1f}"))
+    below, above = (max(0.0, 100 * gap) for gap in (metric.value - low, high - metric.value))
+    if max(below, above) > LOPSIDED * min(below, above):
+        words.append(labels("meaning.sure_sides", below=f"{below:.1f}", above=f"{above:.1f}"))
+    else:
+        words.append(labels("meaning.sure", points=f"{50 * (high - low):.1f}"))
+    words.append(labels("meaning.closer"))
     return words
 
 
@@ -423,8 +430,11 @@ def answered(rows: Iterable[Rows]) -> list[Rows]:
 
 
 def occurring_outcomes(rows: Iterable[Row | Entry]) -> list[Outcome]:
-    """The outcomes that occur in any of the rows."""
-    return [o for o in ALL_OUTCOMES if any(row.outcomes.get(o) for row in rows)]
+    """The outcomes that occur in any of the rows; also that none is correct, where any could be."""
+    occurring = {o for row in rows for o, n in row.outcomes.items() if n}
+    if not occurring.isdisjoint(set(OUTCOMES) - set(UNGRADED)):
+        occurring.add("correct")
+    return [o for o in ALL_OUTCOMES if o in occurring]
 
 
 def ended_words(results: Results, labels: Labels) -> str:

@@ -81,6 +81,7 @@ def test_the_curve_in_words_and_in_both_languages(
     ran = run("score", "one")
     assert "accuracy falls with difficulty" in ran.out
     assert "halfway to chance at difficulty" in ran.out
+    assert "half of its lead over guessing at difficulty" in ran.out
     assert "●" in ran.out
     assert "tool calls" not in ran.out
     monkeypatch.setenv("KEJU_LANGUAGE", "zh")
