@@ -167,3 +167,13 @@ def test_a_command_says_as_much_in_both_languages(
         monkeypatch.setenv("KEJU_LANGUAGE", language)
         lengths.append(len(paragraphs(about(COMMANDS[name]))))
     assert lengths[0] == lengths[1]
+
+
+@pytest.mark.parametrize(("language", "told"), [("en", "notwith"), ("zh", "不能与")])
+def test_flags_that_exclude_each_other_say_so(keju: Keju, language: str, told: str) -> None:
+    page = keju("--language", language, "eval", "--help").out
+    shown = "".join(page.replace("│", "").split())  # lines end anywhere in Chinese
+    assert f"{told}--total" in shown
+    assert f"{told}--limit" in shown
+    ran = keju("eval", "-m", "scripted", "--datasets", "demo", "--limit", "1", "--total", "2")
+    assert (ran.code, "cannot be used together" in ran.err) == (2, True)

@@ -169,8 +169,13 @@ _PANELS: dict[str, tuple[Option, ...]] = {
     ),
     EXAMS: (
         _setting("datasets", "NAME...", "Benchmarks: a b, a,b, or repeated.", list),
-        _setting("limit", "N", "Questions of each subset: a number, or a share below 1.", float),
-        _setting("total", "N", "Questions of each benchmark in all.", int),
+        _setting(
+            "limit",
+            "N",
+            "Questions of each subset: a number, or a share below 1; not with --total.",
+            float,
+        ),
+        _setting("total", "N", "Questions of each benchmark in all; not with --limit.", int),
         _setting("ids", "ID...", "Only these questions, by id.", list),
         _setting("failed_of", "RUN", "Only the questions that a stored run did not get right."),
         _setting("sample", "HOW", "Which questions a limit keeps: first, random or stratified."),

@@ -275,8 +275,8 @@ HELP: dict[str, str] = {
     "flag.doctor.api_key": "密钥（或 OPENAI_API_KEY、ANTHROPIC_API_KEY）。",
     # Exams.
     "flag.datasets": "考试：写作 a b、a,b，或多次给出。",
-    "flag.limit": "每个子集的题数：整数，或小于 1 的比例。",
-    "flag.total": "每门考试的总题数。",
+    "flag.limit": "每个子集的题数：整数，或小于 1 的比例；不能与 --total 同用。",
+    "flag.total": "每门考试的总题数；不能与 --limit 同用。",
     "flag.ids": "只问这些编号的题。",
     "flag.failed_of": "只问某次已存运行没有答对的题。",
     "flag.sample": "限制题数时取哪些题：first、random 或 stratified。",
