@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,45 @@ def test_a_cancelled_call_frees_its_slot(model: LlamaModel) -> None:
         return await model.ask(short, timeout=SECONDS)
 
     assert LOOP.run(session()).text.startswith(" Paris")
+
+
+class Held:
+    """Holds llama.cpp, and tells which thread lets go of it."""
+
+    def __init__(self, native: Any) -> None:
+        self.native = native
+        self.told: list[str] = []
+        self.gone = threading.Event()
+
+    def __del__(self) -> None:
+        self.told.append(threading.current_thread().name)
+        self.gone.set()
+
+
+@pytest.mark.parametrize("given_up", [True, False])
+def test_nobody_waits_for_the_end_of_a_reply_that_was_given_up(
+    tmp_path: Path, given_up: bool
+) -> None:
+    """The end of llama.cpp waits for the batch in work, and no signal is heard meanwhile."""
+    own = load(tmp_path, LlamaSettings(n_ctx=512))
+    assert own._server is not None
+    held = own._server.native = Held(own._server.native)
+    told, gone = held.told, held.gone
+    del held
+    text = "Once upon a time there was a princess. " * 40
+    request = Request(Prompt(Prefix(), text), TEXT, "hash")
+
+    async def session() -> None:
+        running = asyncio.create_task(own.ask(request, timeout=SECONDS))
+        if given_up:
+            await asyncio.sleep(0.05)
+            running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await own.close()
+
+    LOOP.run(session())
+    assert gone.wait(SECONDS)
+    assert told == ["keju-llama-release" if given_up else threading.current_thread().name]
 
 
 def test_a_penalty_has_an_effect_under_either_name(model: LlamaModel) -> None:

@@ -227,8 +227,9 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROF
 """Why nothing more can be written, where no bug is to blame."""
 LONGEST_MESSAGE: Final = 1000
 """Characters of a message; what it quotes may be anything."""
-ABORTING: Final = ("pyreqwest", "ray")
-"""Libraries with threads of their own, which may abort an interpreter that shuts down."""
+ABORTING: Final = ("pyreqwest", "ray", "xllamacpp")
+"""Libraries with threads of their own, which may abort an interpreter that shuts down, or keep it
+waiting for work that nobody wants any more."""
 
 
 def open_streams() -> None:

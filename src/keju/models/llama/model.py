@@ -147,6 +147,8 @@ class LlamaModel(Model):
         self._samplings: dict[tuple[int, bool], tuple[Sampling, Sampling]] = {}
         self._endings: dict[tuple[str, str, str], LabelTokens | None] = {}
         self._facts: dict[str, Any] = {}
+        self._given_up = False
+        """Whether llama.cpp may still be at work on a call that was given up."""
 
     async def start(self) -> None:
         """Load the weights; EndpointError if llama.cpp cannot."""
@@ -178,7 +180,11 @@ class LlamaModel(Model):
             if request.sampling.decode == "labels":
                 return await self._choose(request, timeout)
             return await self._write(request, timeout)
+        except asyncio.CancelledError:
+            self._given_up = True
+            raise
         except TransportError as error:
+            self._given_up |= error.kind == "timeout"
             fault = Fault(error.kind, error.message, sent=error.reached)
         except ValueError as error:
             fault = Fault("bad_request", one_line(f"the prompt is refused: {error}"))
@@ -191,9 +197,12 @@ class LlamaModel(Model):
             self._facts["context"] = msgspec.json.decode(told.body, type=_Props).settings.n_ctx
 
     async def close(self) -> None:
-        """Let go of connections and weights."""
+        """Let go of connections and weights; of what was given up nobody waits for the end."""
         await self._transport.close()
-        self._server = None
+        server, self._server = self._server, None
+        if server is not None and self._given_up:
+            self._given_up = False
+            server.release()
 
     def facts(self) -> dict[str, Any]:
         """The file, the runtime, and every setting that determines the replies."""

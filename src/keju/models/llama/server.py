@@ -7,11 +7,15 @@ performance.md).
 
 from __future__ import annotations
 
+import http.client
 import importlib
 import os
 import secrets
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from keju.errors import EndpointError, Hint, MissingExtra
 
@@ -73,6 +77,29 @@ class LlamaServer:
             code = "llama_template_not_loaded" if chat_template else "llama_not_loaded"
             raise EndpointError(code, path=path, problem=error) from None
         self.address: str = self.native.listening_address
+
+    def release(self) -> None:
+        """Let go of the weights as soon as llama.cpp has left a reply that nobody waits for.
+
+        Its end waits for the batch in work, a long prompt's for many seconds, and keeps the whole
+        interpreter standing meanwhile: no signal would be heard. So a thread first waits for a
+        token of its own, which comes when llama.cpp is free again. The thread keeps an interpreter
+        that ends by itself; a command ends without it.
+        """
+        held, address, key = [self.native], urlsplit(self.address), self.key
+        del self.native
+
+        def wait() -> None:
+            headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+            with suppress(OSError, http.client.HTTPException):
+                connection = http.client.HTTPConnection(address.hostname or "", address.port)
+                body = '{"prompt": "a", "n_predict": 1}'
+                connection.request("POST", "/completion", body, headers)
+                connection.getresponse().read()
+                connection.close()
+            held.clear()
+
+        threading.Thread(target=wait, name="keju-llama-release").start()
 
 
 def _runtime() -> Any:
