@@ -246,6 +246,10 @@ class _Session:
         if isinstance(self._channel, Pool):
             await self._channel.open(samplings, self._greet)
         else:
+            # The actors of a cluster load models of their own.
+            loading = self._channel.model.loading if type(self._channel) is Channel else None
+            if loading is not None:
+                self._display.note(loading.said)
             await self._channel.open(samplings)
             await self._greet(self._channel)
         facts = self._channel.facts()

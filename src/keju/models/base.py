@@ -88,6 +88,11 @@ class Model(ABC):
     server: Server | None = None
     """What is started before it, and ended after it."""
 
+    @property
+    def loading(self) -> Notice | None:
+        """What its start takes long over, to be said before; None where it is ready at once."""
+        return None
+
     async def start(self) -> None:
         """Open connections or load weights; raise EndpointError or UsageError in one line."""
 

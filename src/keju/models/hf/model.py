@@ -8,6 +8,7 @@ import queue
 import threading
 from typing import Any
 
+from keju.errors import Notice
 from keju.models.base import Model
 from keju.models.hf.encode import Encoder, Item
 from keju.models.hf.facts import describe
@@ -52,6 +53,11 @@ class HFModel(Model):
         self._threads: list[threading.Thread] = []
         self._workers: list[Worker] = []
         self._unanswered: set[asyncio.Future[Reply]] = set()
+
+    @property
+    def loading(self) -> Notice | None:
+        """Libraries and weights take seconds."""
+        return None if self._threads else Notice("model_loading", {"name": self.name})
 
     async def start(self) -> None:
         """Load the weights and begin to work; one clear line where that fails."""

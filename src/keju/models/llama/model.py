@@ -17,7 +17,15 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 from keju.config import TaskConfig
 from keju.config.address import PATHS
 from keju.config.strict import explain
-from keju.errors import ConfigError, DataError, EndpointError, Hint, MissingExtra, did_you_mean
+from keju.errors import (
+    ConfigError,
+    DataError,
+    EndpointError,
+    Hint,
+    MissingExtra,
+    Notice,
+    did_you_mean,
+)
 from keju.models import weights
 from keju.models.base import Model, Redactor, one_line, refusal
 from keju.models.gguf import Gguf, read_gguf, template_hash
@@ -38,6 +46,8 @@ TRIAL = Prompt(Prefix(), "Answer with one letter, A or B.\nAnswer:")
 TRIAL_LABELS = "AB"
 TRIAL_SECONDS = 600.0
 """A large model may take long over its first token."""
+LOADS_LONG = 50_000_000
+"""Bytes of a file from which on loading may take longer than a second on a busy machine."""
 
 
 FIRST_LOOK = 256
@@ -149,6 +159,12 @@ class LlamaModel(Model):
         self._facts: dict[str, Any] = {}
         self._given_up = False
         """Whether llama.cpp may still be at work on a call that was given up."""
+
+    @property
+    def loading(self) -> Notice | None:
+        """Said before: while llama.cpp loads weights it lets nobody else in the process work."""
+        long = self._server is None and self.file.size >= LOADS_LONG
+        return Notice("model_loading", {"name": self.name}) if long else None
 
     async def start(self) -> None:
         """Load the weights; EndpointError if llama.cpp cannot."""
