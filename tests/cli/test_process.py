@@ -21,6 +21,7 @@ from tests.test_kill import environment, wait_for_records
 KEJU = (sys.executable, "-m", "keju")
 RUN = ("--work-dir", "runs", "--run-id", "r", "--json", "--quiet")
 SCRIPTED = ("eval", "--model", "scripted", "--datasets", "demo", "--limit", "2", *RUN)
+RESUME = "keju eval --config runs/r/manifest.json --resume"
 
 
 def shell(folder: Path, line: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -86,7 +87,8 @@ def test_a_signal_lets_what_is_in_flight_finish_and_says_how_to_resume(
         out, err = child.communicate(timeout=60)
         answered = endpoint.stats.answered - 1  # the preflight
     assert child.returncode == 130
-    assert "; resume with: keju eval --config runs/r/manifest.json --resume" in err
+    told = ["keju: interrupted; resume with:", f"  {RESUME}"]
+    assert err.splitlines()[-2:] == told
     assert document(out)["complete"] is False
     assert len(journal.read_text().splitlines()) == answered
 
@@ -162,7 +164,7 @@ def test_ctrl_c_before_anything_listens_is_one_line_and_one_document(
         timeout=60,
     )
     assert ran.returncode == 130
-    assert ran.stderr == "keju: error: interrupted\n"
+    assert ran.stderr == "keju: interrupted\n"
     assert document(ran.stdout)["error"]["exit_code"] == 130
 
 
@@ -179,7 +181,7 @@ def test_a_full_disk_stops_the_run_where_it_can_be_resumed(blocks: int, tmp_path
         full = sat(tmp_path, endpoint, f'trap "" XFSZ; ulimit -f {blocks}; exec "$@"')
         assert full.returncode == 4, full.stderr
         assert "no space left for runs/r/records.jsonl" in full.stderr
-        assert "resume with: keju eval --config runs/r/manifest.json --resume" in full.stderr
+        assert f"resume with:\n  {RESUME}\n" in full.stderr
         saved = len((tmp_path / "runs" / "r" / "records.jsonl").read_bytes().splitlines())
         results = document(full.stdout)
         assert results["complete"] is False

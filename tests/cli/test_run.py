@@ -654,7 +654,7 @@ def test_the_printed_command_resumes_a_run_whose_server_has_a_literal_secret(
         words = ["-n", "2", "-M", "--filter-category", SUBSET, "--price", "input=1,output=2"]
         first = keju("run", "-c", file, *words, "-q")
         assert first.code == 4
-        command = shlex.split(first.err.partition("resume with: ")[2].splitlines()[0])
+        command = shlex.split(first.err.partition("resume with:\n")[2].splitlines()[0])
         assert command[:2] == ["keju", "run"]
         failing[0] = False
         again = keju(*command[1:])

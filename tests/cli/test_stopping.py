@@ -50,3 +50,23 @@ def test_the_first_interrupt_breaks_off_the_reply_of_a_local_model(
     ids = [json.loads(line)["id"] for line in journal.read_text().splitlines()]
     assert len(ids) == len(set(ids)) == QUESTIONS
     assert (len(asked), len(set(asked))) == (QUESTIONS + quits, QUESTIONS)
+
+
+def test_an_interrupt_before_the_first_answer_warns_of_no_numbers(
+    keju: Keju, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(self: ScriptedModel, request: Request, *, timeout: float) -> Reply:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(LONG)
+        return Reply()
+
+    monkeypatch.setattr(ScriptedModel, "ask", ask)
+    monkeypatch.setattr(ScriptedModel, "quits", True)
+    stopped = keju(*SITTING, "--json")
+    assert stopped.code == 130
+    entry = stopped.json["benchmarks"][0]
+    assert (entry["n"], stopped.json["complete"]) == (0, False)
+    assert "replies_missing" not in {notice["code"] for notice in entry["notices"]}
+    told = "keju: interrupted; resume with:\n  keju eval --config runs/r/manifest.json --resume\n"
+    assert stopped.err.endswith(told)
+    assert "warning" not in stopped.err

@@ -91,7 +91,7 @@ def run(command: Command, words: Sequence[str]) -> int:
     else:
         output.show()
     if output.problem and (as_json or not (output.shown and read_together())):
-        complain(output.problem)
+        complain(output.problem, output.exit_code)
     return output.exit_code
 
 

@@ -85,22 +85,21 @@ def remark(text: str, kind: Literal["own_note", "own_warning"] = "own_note") -> 
     note(said(kind, text=text))
 
 
-def complain(text: str) -> None:
-    """Say what went wrong: one line for programs, on a terminal broken between words.
+def complain(text: str, exit_code: int) -> None:
+    """Say why a command ended early: one line for programs, on a terminal broken between words.
 
-    The command that resumes a run has lines of its own there, as a shell takes them.
+    That its user interrupted it is no error. The command that resumes a run has a line of its own,
+    on a terminal lines as a shell takes them.
     """
-    line = said("error", text=text)
-    if not sys.stderr.isatty():
-        note(line)
-        return
-    from keju.cli.help import terminal_width, wrap
-
-    width = terminal_width()
+    line = said("own_note" if exit_code == Interrupted.exit_code else "error", text=text)
     before, resume, command = line.partition(said("resume_with", command=""))
-    for part in wrap(f"{before}{resume}".rstrip(), width):
-        note(part)
-    for part in command_lines(command, width, 2) if command else ():
+    parts, commands = [f"{before}{resume}".rstrip()], [f"  {command}"]
+    if sys.stderr.isatty():
+        from keju.cli.help import terminal_width, wrap
+
+        width = terminal_width()
+        parts, commands = wrap(parts[0], width), command_lines(command, width, 2)
+    for part in (*parts, *(commands if command else ())):
         note(part)
 
 
@@ -302,7 +301,7 @@ def _complain(error: BaseException, told: KejuError, argv: list[str]) -> int:
 
         traceback.print_exception(error)
     with suppress(OSError):
-        complain(_line(told.said))
+        complain(_line(told.said), told.exit_code)
         sys.stderr.flush()
     wanted = "--json" in argv[: argv.index("--") if "--" in argv else None]
     if wanted and not document_printed.is_set():

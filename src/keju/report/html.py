@@ -96,7 +96,8 @@ def report_run(
         for notice in entry.notices
         if notice.code == "replies_missing"
     ]
-    return Written(path, [*said, *missing, *damage_notices(run.damaged, len(missing))])
+    lacking = len(missing) + sum(not entry.n for entry in results.benchmarks)
+    return Written(path, [*said, *missing, *damage_notices(run.damaged, lacking)])
 
 
 def write_report(

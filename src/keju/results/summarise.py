@@ -272,8 +272,7 @@ def _notices_of_run(job: Job) -> Iterator[Notice]:
     """What could mislead about the replies of an exam, whoever reads them."""
     if job.stopping is not None:
         yield job.stopping.notice
-    if job.missing:
-        done = job.tallies[0].done
+    if job.missing and (done := job.tallies[0].done):  # without any there are no numbers
         yield Notice("replies_missing", {"part": done, "whole": job.units})
     names = +job.reported
     if len(names) > 1:
