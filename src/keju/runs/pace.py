@@ -9,8 +9,9 @@ from keju.config.address import shown_url
 from keju.runs.manifest import Manifest, StoredExam, StoredSession, as_stored
 from keju.runs.run import list_runs
 
-FEWEST = 10
-"""Replies that tell a pace."""
+SURE = 10
+"""Replies that tell a pace; fewer, of which whoever reads the forecast is told, tell a rough one
+where there is no other."""
 SETTINGS = ("eval_batch_size", "model_args", "executor", "rpm", "tpm", "arms")
 """Settings of a task that make it faster or slower."""
 
@@ -30,6 +31,8 @@ class Pace(NamedTuple):
 def earlier_pace(config: TaskConfig, exams: list[StoredExam], at_once: int) -> Pace | None:
     """The pace of the newest run in the work folder that is comparable; None where there is none.
 
+    One of few replies counts where no other has more.
+
     Comparable are the same model at the same address with the same exams, put in the same way, and
     as many requests in flight. How many questions there were does not matter, as long as they kept
     all slots busy. A session that was interrupted tells no pace: the replies that it broke off, the
@@ -39,6 +42,7 @@ def earlier_pace(config: TaskConfig, exams: list[StoredExam], at_once: int) -> P
         return None
     address = shown_url(config.api_url) if config.api_url else ""
     wanted, own = _put(as_stored(exams)), config.model_dump(mode="json")
+    rough: Pace | None = None
     for run in reversed(list_runs(config.work_dir)):
         manifest = run.manifest
         same = manifest.model == config.model.strip() and not manifest.imported
@@ -46,10 +50,13 @@ def earlier_pace(config: TaskConfig, exams: list[StoredExam], at_once: int) -> P
             continue
         for session in manifest.sessions[-1:] if manifest.complete else ():
             replies = session.requests - session.retries
-            enough = replies >= max(FEWEST, 2 * at_once) and session.seconds > 0
-            if enough and session.ended and _address(session) == address:
-                return Pace(manifest.run, replies, session.seconds)
-    return None
+            busy = replies >= 2 * at_once and session.seconds > 0
+            if busy and session.ended and _address(session) == address:
+                pace = Pace(manifest.run, replies, session.seconds)
+                if replies >= SURE:
+                    return pace
+                rough = rough or pace
+    return rough
 
 
 def _put(exams: list[StoredExam]) -> list[Any]:
