@@ -49,6 +49,12 @@ def test_a_setting_inside_another_has_no_flag_and_is_told_the_line_that_sets_it(
         (("--datasets", "demo"), "--benchmark demo"),
         (("--ids", "demo_word_sorting_0"), "--task demo_word_sorting_0"),
         (("--limit", "2"), "-s limit=2"),
+        (("--generation-config", "max_tokens=64"), "-s generation_config.max_tokens=64"),
+        (
+            ("--generation-config=max_tokens=64,temperature=0.5",),
+            "-s generation_config.max_tokens=64 -s generation_config.temperature=0.5",
+        ),
+        (("--generation-config", '{"max_tokens": 64}'), "-s generation_config.max_tokens=64"),
         (("--temperature", "0.5"), "-s generation_config.temperature=0.5"),
         (("--shuffle", "true", "-b", "demo"), "-s dataset_args.demo.shuffle=true"),
     ],
@@ -68,6 +74,9 @@ def test_a_value_that_may_be_a_key_is_not_said_again(keju: Keju) -> None:
     ran = keju(*SITTING, "--api-key-var", "sk-secret")
     assert (ran.code, "sk-secret" in ran.err) == (2, False)
     assert "--judge api_key_var=VALUE" in ran.err
+    ran = keju("run", "-c", "task.yaml", "--headers", "X-Key=sk-secret")
+    assert (ran.code, "sk-secret" in ran.err) == (2, False)
+    assert "-s headers.X-Key=VALUE" in ran.err
 
 
 def test_other_tools_names_of_a_setting_inside_another(keju: Keju) -> None:
@@ -217,3 +226,22 @@ def test_doctor_examines_the_model_that_is_named(keju: Keju) -> None:
     checks = {row["name"]: row for row in ran.json["checks"]}
     assert (ran.code, checks["model"]["status"]) == (2, "missing")
     assert "did you mean 'embedded'?" in checks["model"]["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "form"),
+    [
+        ("generation_config=max_tokens=64", "-s generation_config.max_tokens=VALUE, or {max_"),
+        ("budget=3", "-s budget."),
+        ("headers=s3cret", "-s headers.KEY=VALUE, or {KEY: VALUE} in a file"),
+        ("sandbox=docker", "-s sandbox."),
+        ("generation_config.extra_body=s3cret", "-s generation_config.extra_body.KEY=VALUE"),
+    ],
+)
+def test_a_setting_with_keys_names_the_form_that_is_taken(
+    keju: Keju, setting: str, form: str
+) -> None:
+    ran = keju("eval", "-m", "scripted", "--datasets", "demo", "-s", setting, "--dry-run")
+    assert ran.code == 2
+    assert f"{setting.partition('=')[0]}: it takes keys with values: write {form}" in ran.err
+    assert "s3cret" not in ran.err

@@ -8,18 +8,22 @@ that one, ``--filter-category navigate``, and one without any but ``-s`` ``-s li
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, get_origin
 
 from keju.config.load import OTHER_NAMES, inner_place
-from keju.config.strict import alternatives
+from keju.config.strict import alternatives, model_of
 from keju.config.task import DatasetArgs, TaskConfig
 from keju.errors import UsageError, nearest
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from keju.cli.command import Command
 
 ECHOED: Final = ("dataset_args", "generation_config", "datasets", "limit", "total", "ids")
@@ -48,7 +52,8 @@ def unknown_option(option: str, words: Sequence[str], command: Command) -> Usage
             example = f"{flag} {_assignment(outer, inner, option, words, command)}"
             return UsageError("cli_unknown_option_inside", flag=flag, example=example, **own)
         if row is None and "overrides" in command.rows:
-            example = f"-s {_assignment(outer, [outer, *inner], option, words, command)}"
+            example = _settings(place, option, words)
+            example = example or f"-s {_assignment(outer, [outer, *inner], option, words, command)}"
             return UsageError("cli_unknown_option_set", example=example, **own)
     long = [flag for row in rows for flag in row.flags if flag.startswith("--")]
     other = "--" + OTHER_NAMES.get(name, "").replace("_", "-")
@@ -88,14 +93,43 @@ def _assignment(
     return shlex.quote(f"{path}={value}")
 
 
+def _settings(place: str, option: str, words: Sequence[str]) -> str:
+    """What sets the keys of a setting that is a mapping, ``-s generation_config.max_tokens=64``;
+    empty for any other setting."""
+    inside: type[BaseModel] | None = TaskConfig
+    kinds: list[object] = []
+    for part in place.split("."):
+        field = inside.model_fields.get(part) if inside is not None else None
+        kinds = list(alternatives(field.annotation)) if field is not None else []
+        inside = model_of(field.annotation) if field is not None else None
+    if not any(kind is inside is not None or get_origin(kind) is dict for kind in kinds):
+        return ""
+    said = place.split(".")[0] in ECHOED
+    raw = _raw(option, words)
+    pairs = [pair.partition("=") for pair in raw]
+    with suppress(ValueError, AttributeError):  # {"max_tokens": 64}
+        pairs = [(key, "=", str(value)) for key, value in json.loads(",".join(raw)).items()]
+    if not pairs or not all(_PLAIN.fullmatch(key) and equals for key, equals, _ in pairs):
+        pairs = [("KEY", "=", "VALUE")]
+    given = [
+        (key, value if said and _PLAIN.fullmatch(value) else "VALUE") for key, _, value in pairs
+    ]
+    return " ".join(f"-s {place}.{key}={value}" for key, value in given)
+
+
 def _values(option: str, words: Sequence[str]) -> list[str]:
     """What the user gave the flag, as far as it is plain: ``--subset a,b``, ``--subset=a``."""
+    given = _raw(option, words)
+    return given if all(map(_PLAIN.fullmatch, given)) else []
+
+
+def _raw(option: str, words: Sequence[str]) -> list[str]:
+    """What the user gave the flag, whatever it is."""
     for place, word in enumerate(words):
         flag, equals, value = word.partition("=")
         if flag == option:
             after = takewhile(lambda each: not each.startswith("-"), words[place + 1 :])
-            given = [part for each in ([value] if equals else after) for part in each.split(",")]
-            return given if all(map(_PLAIN.fullmatch, given)) else []
+            return [part for each in ([value] if equals else after) for part in each.split(",")]
     return []
 
 

@@ -135,6 +135,8 @@ def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
         problem = Invalid("config_not_one_of", **_choices(first))
     elif first["type"] == "list_type":
         problem = Invalid("config_not_a_list")
+    elif first["type"] in _NO_MAPPING:
+        problem = _mapping_wanted(first, model)
     elif not isinstance(cause, Invalid):
         message = str(cause) if first["type"] == "value_error" else first["msg"]
         problem = _as_code(first, message[:1].lower() + message[1:])
@@ -154,6 +156,29 @@ def _as_code(report: Mapping[str, Any], message: str) -> Invalid | str:
         if str(told) == message:
             return told
     return message
+
+
+_NO_MAPPING = ("model_type", "dict_type", "mapping_type", "model_attributes_type")
+"""What pydantic calls a value that should have keys."""
+
+
+def _mapping_wanted(report: Mapping[str, Any], model: type[BaseModel]) -> Invalid:
+    """The form in which a setting with keys is written, with the key that the user may mean.
+
+    Nothing else of the value is said: it may be a secret.
+    """
+    place, inside = report["loc"], model
+    for part in place:
+        field = inside.model_fields.get(str(part))
+        inside = (model_of(field.annotation) if field else None) or BaseModel
+    known = list(inside.model_fields)
+    given = report["input"] if isinstance(report["input"], str) else ""
+    pair = _PAIR.match(given)
+    meant = pair[1].replace("-", "_") if pair else ""
+    key = meant if meant in known else next(iter(known), "KEY")
+    if not place or not all(isinstance(part, str) for part in place):
+        return Invalid("config_not_a_mapping", key=key)
+    return Invalid("config_not_a_mapping_at", key=key, path=".".join(place))
 
 
 def _choices(report: Mapping[str, Any]) -> dict[str, str]:

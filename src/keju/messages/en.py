@@ -821,6 +821,9 @@ TEXTS: dict[str, str] = {
     "{min_length:character|characters}",
     "config_string_type": "input should be a valid string",
     "config_not_a_list": "input should be a list, such as [a, b]",
+    "config_not_a_mapping": "it takes keys with values, such as {{{key}: VALUE}}",
+    "config_not_a_mapping_at": "it takes keys with values: write -s {path}.{key}=VALUE, or "
+    "{{{key}: VALUE}} in a file",
     "config_not_number": "must be a number, not {value}",
     "config_not_pattern": "not a regular expression: {problem}",
     "config_pattern_construct": "a regular expression here cannot hold {construct}, which may take "

@@ -718,6 +718,9 @@ TEXTS: dict[str, str] = {
     "config_string_too_short": "应至少有 {min_length} 个字符",
     "config_string_type": "应为文本",
     "config_not_a_list": "必须是列表，例如 [a, b]",
+    "config_not_a_mapping": "需要带值的键，例如 {{{key}: VALUE}}",
+    "config_not_a_mapping_at": "需要带值的键：请写 -s {path}.{key}=VALUE，或在文件中写 "
+    "{{{key}: VALUE}}",
     "config_not_number": "必须是数字，而不是 {value}",
     "config_not_pattern": "不是正则表达式：{problem}",
     "config_pattern_construct": "此处的正则表达式不能含有{construct}："
