@@ -285,7 +285,8 @@ def parse_json(raw: bytes, decoder: json.JSONDecoder = DOCUMENT) -> Any:
     except UnicodeEncodeError:
         raise DataError("json_half_character") from None
     except json.JSONDecodeError as error:
-        problem = error.msg[:1].lower() + error.msg[1:]
+        # "Unterminated string starting at", which says itself where
+        problem = (error.msg[:1].lower() + error.msg[1:]).removesuffix(" at")
         raise DataError("json_invalid", problem=problem, position=error.pos + 1) from None
     except RecursionError:
         raise DataError("json_too_deep") from None

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import keju as package
+from keju.config.address import SHORT_NAMES
 from keju.errors import EndpointError
 from tests.cli.conftest import Keju
 from tests.support.anthropic_schema import OLD
@@ -358,6 +359,7 @@ def test_the_provider_s_own_host_is_not_asked_without_a_key(
     monkeypatch.setattr("keju.models.anthropic.client.AnthropicModel.preflight", connect)
     ran = keju("eval", "-m", "anthropic:sonnet", *DEMO)
     assert ran.code == 2
-    assert "needs a key: set ANTHROPIC_API_KEY or --api-key" in ran.err
+    both = f"model 'anthropic:sonnet', which is '{SHORT_NAMES['anthropic:sonnet']}', "
+    assert f"{both}needs a key: set ANTHROPIC_API_KEY or --api-key" in ran.err
     for command in ("run", "eval"):
         assert "anthropic:NAME" in keju(command, "--help").out

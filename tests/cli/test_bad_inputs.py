@@ -141,6 +141,7 @@ FLAGS = [
     Case((*RUN, "--use-cache", "absent"), "no run 'absent'"),
     Case((*RUN, "--dataset-args", "{demo"), "--dataset-args is not valid JSON"),
     Case((*RUN, "--dataset-args", '{"demo": {"a": }}'), "at character 16"),
+    Case((*RUN, "--dataset-args", '{"a": "\n"}'), "JSON: invalid control character at character 8"),
     Case((*RUN, "--dataset-args", "[1]"), "--dataset-args must be a JSON object"),
     Case((*RUN, "--dataset-args", '{"demo": 5}'), "dataset_args"),
     Case((*RUN, "--dataset-args", '{"demo": {}, "demo": {}}'), "'demo' is given twice"),

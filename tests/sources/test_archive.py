@@ -153,6 +153,8 @@ def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"NaN", "NaN is not a JSON value"),
         (b'{"a": 1', "expecting ',' delimiter at character 8"),
         (b"", "expecting value at character 1"),
+        (b'{"a": "\n"}', "invalid control character at character 8"),
+        (b'{"a": "b', "unterminated string starting at character 7"),
         (b'{"a": "\0"}', "invalid control character at"),
     ],
 )

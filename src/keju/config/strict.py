@@ -287,7 +287,7 @@ def document(path: Path) -> dict[str, Any]:
         try:
             loaded = json.loads(text)
         except json.JSONDecodeError as error:
-            problem = error.msg.lower()
+            problem = error.msg.lower().removesuffix(" at").removesuffix(" starting")
             raise ConfigError(
                 "config_file_not_json", path=path, line=error.lineno, problem=problem
             ) from None
@@ -332,7 +332,7 @@ def _json(text: str, flag: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        position, problem = error.pos + 1, error.msg.lower()
+        position, problem = error.pos + 1, error.msg.lower().removesuffix(" at")
         raise ConfigError(
             "config_flag_not_json", flag=flag, problem=problem, position=position
         ) from None

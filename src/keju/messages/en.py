@@ -247,6 +247,8 @@ TEXTS: dict[str, str] = {
     "endpoint_refused_route": "{url} refuses the route ({problem}): try --api {other}{sent}",
     "endpoint_unreachable": "cannot connect to {url} ({problem}): is the server running? check "
     "{address}{sent}",
+    "anthropic_no_key_short": "model '{short}', which is '{model}', needs a key: set {variable} or "
+    "--api-key",
     "anthropic_no_key": "model '{model}' needs a key: set {variable} or --api-key",
     "endpoint_wants_key": "{url} wants a key ({status}): set {key}{sent}",
     "endpoint_without_model": "model '{model}' is not at {url}{hint}; it offers: {names}{more}"

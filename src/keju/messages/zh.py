@@ -257,6 +257,8 @@ TEXTS: dict[str, str] = {
     "endpoint_refused_request": "{url} 拒绝了请求（{problem}）{sent}",
     "endpoint_refused_route": "{url} 拒绝了该路径（{problem}）：请试用 --api {other}{sent}",
     "endpoint_unreachable": "无法连接 {url}（{problem}）：服务器在运行吗？请检查 {address}{sent}",
+    "anthropic_no_key_short": "模型“{short}”（即“{model}”）需要密钥：请设置 {variable} "
+    "或 --api-key",
     "anthropic_no_key": "模型“{model}”需要密钥：请设置 {variable} 或 --api-key",
     "endpoint_wants_key": "{url} 需要密钥（{status}）：请设置 {key}{sent}",
     "endpoint_without_model": "{url} 没有模型“{model}”{hint}；可用的模型：{names}{more}{sent}",

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from keju.config import TaskConfig
-from keju.config.address import ANTHROPIC, MESSAGES, messages_address
+from keju.config.address import ANTHROPIC, MESSAGES, SHORT_NAMES, messages_address
 from keju.config.address import AS_OF as NAMES_AS_OF
 from keju.errors import ConfigError, EndpointError, Notice, nearest
 from keju.messages import first_of
@@ -282,5 +282,9 @@ def make(config: TaskConfig) -> AnthropicModel:
     )
     # Whoever serves the API elsewhere may want no key.
     if not model.has_key and model.address.base.startswith(ANTHROPIC.home):
-        raise ConfigError("anthropic_no_key", model=config.model, variable=ANTHROPIC.key_variable)
+        short = {full: name for name, full in SHORT_NAMES.items()}.get(config.model.strip())
+        names = {"model": config.model, "variable": ANTHROPIC.key_variable}
+        if short is None:
+            raise ConfigError("anthropic_no_key", **names)
+        raise ConfigError("anthropic_no_key_short", short=short, **names)
     return model
