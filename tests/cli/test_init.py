@@ -179,6 +179,47 @@ def test_the_arms_are_accepted_and_run_as_they_stand(keju: Keju, tmp_path: Path)
     assert (again.code, "exists" in again.err) == (2, True)
 
 
+def test_the_servers_of_the_arms_are_found_wherever_they_are_called_from(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mcp")
+    assert keju("init", "arms", "-o", "tools/arms.yaml").code == 0
+    (tmp_path / "elsewhere").mkdir()
+    for place, file in (
+        (".", "tools/arms.yaml"),
+        ("tools", "arms.yaml"),
+        ("elsewhere", "../tools/arms.yaml"),
+    ):
+        monkeypatch.chdir(tmp_path / place)
+        ran = keju("mcp", "check", "-c", file)
+        assert ran.code == 0, ran.err
+
+
+def test_a_server_in_the_current_folder_comes_before_one_beside_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So files of mcpbr, whose paths are those of the current folder, mean what they meant."""
+    (tmp_path / "tools").mkdir()
+    file = tmp_path / "tools" / "arms.yaml"
+    server = {
+        "name": "s",
+        "command": "{python}",
+        "args": ["serve", "a.py", "./b.py", "{workdir}/c.py"],
+    }
+    arms = [
+        {"name": "bare"},
+        {"name": "tools", "servers": [server, server | {"name": "t", "cwd": "."}]},
+    ]
+    file.write_text(json.dumps({"model": "scripted", "datasets": ["demo"], "arms": arms}))
+    for name in ("serve", "a.py", "b.py"):
+        (tmp_path / "tools" / name).touch()
+    (tmp_path / "a.py").touch()
+    monkeypatch.chdir(tmp_path)
+    first, second = load(file).arms[1].servers
+    assert first.args == ["serve", "a.py", str(tmp_path / "tools" / "b.py"), "{workdir}/c.py"]
+    assert second.args == server["args"]
+
+
 def test_the_arms_that_are_commented_out_are_valid_ones(keju: Keju, tmp_path: Path) -> None:
     assert keju("init", "arms").code == 0
     lines = (tmp_path / "arms.yaml").read_text().splitlines()

@@ -122,7 +122,7 @@ def write_arms(path: Path) -> list[Path]:
     for file in (path, server):
         if file.exists():
             raise UsageError("cli_file_exists", path=file)
-    words = {"FILE": path.name, "SERVER": json.dumps(str(server), ensure_ascii=False)}
+    words = {"FILE": path.name, "SERVER": json.dumps(SERVER, ensure_ascii=False)}
     return [_write(path, ARMS, words), _write(server, f"arms/{SERVER}.txt", {})]
 
 

@@ -61,13 +61,14 @@ def _wanted(call: list[str] | None) -> tuple[str, dict[str, Any]] | None:
 def _servers(path: Path) -> list[tuple[str, Server]]:
     """The servers of a file, each with the arm that has it; the same one is started once."""
     from keju.config import Arm
-    from keju.config.load import MANIFEST, from_file
+    from keju.config.load import MANIFEST, from_file, with_neighbours
     from keju.config.mcpbr import read_run_file
     from keju.models.registry import OF_ENDPOINTS
 
     stored = path.name == MANIFEST
     idle = ("model", *OF_ENDPOINTS)  # no model is asked
     layer = from_file(path) if stored else read_run_file(path, os.environ, None, idle).layer
+    layer = with_neighbours(layer, path.parent)
     arms = [arm if isinstance(arm, Arm) else Arm(**arm) for arm in layer.get("arms", [])]
     servers: list[tuple[str, Server]] = []
     for arm in arms:

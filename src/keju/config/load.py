@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from itertools import permutations
 from pathlib import Path
 from typing import Any, Final, get_origin
@@ -91,13 +92,16 @@ def load(
 
     `flags` holds fields of `TaskConfig` as far as they were given; `environ` is the process's own
     environment unless another is passed. Relative paths in a file are relative to the current
-    directory. The manifest of a run outranks the environment: what is resumed is that run.
+    directory; those of a server's command are found beside the file too. The manifest of a run
+    outranks the environment: what is resumed is that run.
     `idle` tells which settings do nothing for a model (`keju.models.registry.idle_settings`); `say`
     is told what counts for nothing: one of two values, or a setting that the model has no use for;
     `read` is how a file in another form than Keju's own is read.
     """
     environ = os.environ if environ is None else environ
-    stored = (str(file), (read or from_file)(Path(file)) if file is not None else {})
+    stored: tuple[str, Layer] = (str(file), {})
+    if file is not None:
+        stored = (str(file), with_neighbours((read or from_file)(Path(file)), Path(file).parent))
     resumes = file is not None and Path(file).name == MANIFEST
     above = [("-s", from_overrides(overrides)), ("", canonical(flags or {}))]
     around = (ENVIRONMENT, from_environment(environ))
@@ -201,6 +205,38 @@ def from_file(path: Path) -> Layer:
         place = {"work_dir": str(folder.parent), "run_id": folder.name}
         return canonical(content["config"] | place, str(path))
     return canonical(content, str(path))
+
+
+def with_neighbours(layer: Layer, folder: Path) -> Layer:
+    """`layer` with the files that MCP servers are started with, found in `folder` where they are
+    not in the current one, so that a file and its servers can be used from anywhere."""
+
+    def found(text: Any) -> Any:
+        """A path such as ``calculator.py`` or ``./serve``; ``serve`` alone is a program's word."""
+        path = Path(text) if isinstance(text, str) and "\0" not in text else Path()
+        named = "/" in str(text) or path.suffix
+        with suppress(OSError):
+            if named and not path.exists() and (folder / path).is_file():
+                return str((folder / path).absolute())
+        return text
+
+    def server(own: Any) -> Any:
+        if not isinstance(own, dict) or own.get("cwd") is not None:
+            return own
+        own = dict(own)
+        if isinstance(own.get("args"), list):
+            own["args"] = [found(text) for text in own["args"]]
+        if "/" in str(own.get("command")):
+            own["command"] = found(own["command"])
+        return own
+
+    def arm(own: Any) -> Any:
+        if not isinstance(own, dict) or not isinstance(own.get("servers"), list):
+            return own
+        return own | {"servers": [server(each) for each in own["servers"]]}
+
+    arms = layer.get("arms")
+    return layer | {"arms": [arm(own) for own in arms]} if isinstance(arms, list) else layer
 
 
 def from_environment(environ: Mapping[str, str]) -> Layer:
