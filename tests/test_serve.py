@@ -171,13 +171,17 @@ def test_one_that_dies_twice_ends_the_run_which_can_be_resumed(tmp_path: Path, m
     assert starts == [2, 1]
 
 
-def test_one_that_ends_before_it_answers_shows_its_last_words(tmp_path: Path, mark: str) -> None:
+@pytest.mark.parametrize("more", [(), ("-q",)], ids=["shown", "quiet"])
+def test_one_that_ends_before_it_answers_shows_its_last_words(
+    more: tuple[str, ...], tmp_path: Path, mark: str
+) -> None:
     words = "import os, sys; print('no GPU for', os.environ['SERVER_KEY'], sys.argv); sys.exit(7)"
-    child = begin(python(f'-c "{words}" {mark} {{port}} ${{SERVER_KEY}}', mark), tmp_path)
+    child = begin(python(f'-c "{words}" {mark} {{port}} ${{SERVER_KEY}}', mark), tmp_path, *more)
     _, err = child.communicate(timeout=60)
     assert child.returncode == 5
     assert "no GPU for [redacted]" in err
     assert "exit code 7" in err
+    assert ("starting the server" in err) == (not more)
     assert KEY not in err
     assert not (tmp_path / "r").exists()
 

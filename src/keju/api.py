@@ -22,7 +22,7 @@ from keju.messages import Language
 from keju.models.registry import idle_settings
 from keju.plans.flow import run_plan as finish_plan
 from keju.report import runs as stored_runs
-from keju.report.board import make_board
+from keju.report.board import Board, make_board
 from keju.report.charts import Kind, draw
 from keju.report.comparison import report_comparison
 from keju.report.figure import Figure as Figure
@@ -112,8 +112,9 @@ def run_plan(plan: Mapping[str, Any] | str | Path, *, progress: bool | None = No
     `progress` shows a table of the runs; by default on a terminal. Ctrl-C raises Interrupted.
     """
     config = load_plan(plan, exam_name=lambda name: registry.get(name).name, idle=idle_settings)
-    quiet = not progress if progress is not None else not sys.stderr.isatty()
-    finished = finish_plan(config, board=make_board(sys.stderr, quiet=quiet))
+    quiet = progress is None and not sys.stderr.isatty()
+    board = Board() if progress is False else make_board(sys.stderr, quiet=quiet)
+    finished = finish_plan(config, board=board)
     if isinstance(finished.error, Interrupted):
         raise finished.error
     return finished.matrix

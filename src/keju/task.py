@@ -113,7 +113,7 @@ def run_exams(
     asked about this run, stay in force.
     """
     display = display or Display()
-    with watching(config, lambda notice: display.note(notice.said)):
+    with watching(config, display):
         return _told(_run_exams(config, display, report=report))
 
 
@@ -139,7 +139,7 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
     asks = earlier is None or any(job.exam.judge for job in jobs)
     if not asks:
         jobs = make_jobs(graded)
-    model = _model(config, display.note)
+    model = _model(config, display)
     _check_executor(config, jobs)
     stage = judge_stage(config if asks else graded, jobs)
     if stage is not None and asks:
@@ -284,13 +284,13 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     return Rehearsal(jobs, known, said, at_once, pace)
 
 
-def _model(config: TaskConfig, say: Callable[[str], None] = lambda _: None) -> Model:
+def _model(config: TaskConfig, display: Display | None = None) -> Model:
     """The model, not yet started; with a server that Keju is to start, where the task says so."""
     if config.serve is None or is_local(config.model):
         return make_model(config)
     from keju.solvers.serving import served_model
 
-    return served_model(config, say)
+    return served_model(config, display or Display())
 
 
 def _check_executor(config: TaskConfig, jobs: Sequence[Job]) -> None:
@@ -446,7 +446,7 @@ def judge_run(
     early then leaves its verdicts and nothing else.
     """
     display = display or Display()
-    with watching(config, lambda notice: display.note(notice.said)):
+    with watching(config, display):
         return _told(_judge_run(config, folder, display, report=report))
 
 

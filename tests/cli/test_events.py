@@ -163,8 +163,11 @@ def test_a_pipe_without_a_good_reader_is_said_once(
         os.close(fd)
 
 
-def test_a_full_disk_is_said_once(endpoint: FaultyEndpoint, keju: Keju) -> None:
-    words = [word for word in task(endpoint, "--events", "/dev/full") if word != "-q"]
+@pytest.mark.parametrize("left_out", ["-q", ""])
+def test_a_full_disk_is_said_once_without_progress_too(
+    left_out: str, endpoint: FaultyEndpoint, keju: Keju
+) -> None:
+    words = [word for word in task(endpoint, "--events", "/dev/full") if word != left_out]
     ran = keju(*words)
     assert ran.code == 0
     assert ran.err.count("--events") == 1

@@ -218,6 +218,16 @@ def test_a_collector_that_is_not_there_is_said_once(
         assert len(refused.err.splitlines()) == 1
 
 
+def test_without_progress_a_port_that_is_taken_is_said_and_a_free_one_is_not(keju: Keju) -> None:
+    with FaultyEndpoint(Plan(key=KEY)) as endpoint:
+        taken = endpoint.url.rpartition(":")[2].partition("/")[0]
+        ran = keju(*eval_words(endpoint, "--metrics-port", taken, "-q"))
+        assert ran.code == 0
+        assert ran.err.count(f"--metrics-port {taken}") == 1
+        free = keju(*eval_words(endpoint, "--metrics-port", "0", "-q", "--replace"))
+        assert (free.code, "metrics" in free.err) == (0, False)
+
+
 def test_nothing_of_it_is_stored_with_the_run(keju: Keju, tmp_path: Path) -> None:
     with FaultyEndpoint(Plan(key=KEY)) as endpoint:
         assert keju(*eval_words(endpoint, "--metrics-port", "0", "-q")).code == 0

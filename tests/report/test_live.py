@@ -123,14 +123,15 @@ def test_reused_answers_are_announced_and_not_counted_as_speed() -> None:
     assert "left 1 min 30 s" in stream.getvalue()
 
 
-def test_quiet_is_silent() -> None:
+def test_quiet_says_what_failed_and_nothing_else() -> None:
     stream = Terminal()
     display = make_display(stream, quiet=True)
     display.start(10, 0, ["demo"])
     display.update(at(1.0, 10, total=10))
     display.note("something")
+    display.warn("something failed")
     display.finish()
-    assert stream.getvalue() == ""
+    assert stream.getvalue() == "something failed\n"
 
 
 def test_a_terminal_gets_a_panel_that_is_redrawn_and_left_in_order() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 Pause = Literal["down", "stopping", "overload", "rate", "retry"]
 """What holds requests back: nobody answers, the run comes to its end, fewer slots than allowed, a
@@ -87,6 +87,16 @@ class Progress:
     """Seconds to the end at the present pace, where a callback is told of it and it is known."""
 
 
+class Notes(Protocol):
+    """Who prints lines that stay."""
+
+    def note(self, line: str) -> None:
+        """Print a line of how things go."""
+
+    def warn(self, line: str) -> None:
+        """Print a line of what failed, also for those who want to see no progress."""
+
+
 class Display:
     """Shows a run while it goes on; this one shows nothing.
 
@@ -101,6 +111,10 @@ class Display:
 
     def note(self, line: str) -> None:
         """Print a line that stays."""
+
+    def warn(self, line: str) -> None:
+        """Print a line of what failed; it stays, and is seen without progress too."""
+        self.note(line)
 
     def finish(self) -> None:
         """Show the last state and let go of the terminal."""

@@ -132,11 +132,11 @@ def _executor(
         from keju.engine.cluster.crew import Crew
         from keju.engine.cluster.engine import ClusterEngine
 
-        return Crew(config, model, spending, display.note), ClusterEngine
+        return Crew(config, model, spending, display.warn), ClusterEngine
     if len(config.endpoints) > 1:
         from keju.engine.pooled import PoolEngine
 
-        return Pool(config, make_models(config), spending, display.note), PoolEngine
+        return Pool(config, make_models(config), spending, display.warn), PoolEngine
     return Channel(model, Limits.of(config, model), spending, seed=config.seed), Engine
 
 

@@ -48,7 +48,7 @@ def run_plan(plan: PlanConfig, *, board: Board | None = None, report: bool = Tru
     folder = Path(plan.task.work_dir) / plan.name
     if plan.resume and not (folder / PLAN).is_file():
         raise UsageError("plan_none", name=plan.name, work_dir=plan.task.work_dir)
-    with plan_folder(folder), watching(plan.task, lambda notice: board.note(notice.said)):
+    with plan_folder(folder), watching(plan.task, board):
         stored = _stored(plan, folder)
 
         def note_pace(seconds: float) -> None:

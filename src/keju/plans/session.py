@@ -138,6 +138,9 @@ class _Line(Display):
     def note(self, line: str) -> None:
         self._board.note(f"{self._work.pair.run}: {line}")
 
+    def warn(self, line: str) -> None:
+        self._board.warn(f"{self._work.pair.run}: {line}")
+
 
 class PlanSession:
     """The runs of a plan from the first to the last."""

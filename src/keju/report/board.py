@@ -191,6 +191,10 @@ class Board:
     def note(self, line: str) -> None:
         """Print a line that stays; from any thread."""
 
+    def warn(self, line: str) -> None:
+        """Print a line of what failed; it is seen without progress too."""
+        self.note(line)
+
     def finish(self, lines: Sequence[Line], elapsed: float) -> None:
         """Show the last state and let go of the terminal."""
 
@@ -199,10 +203,21 @@ def make_board(stream: TextIO | None = None, *, quiet: bool = False) -> Board:
     """The board that suits `stream` (stderr by default)."""
     stream = stream if stream is not None else sys.stderr
     if quiet:
-        return Board()
+        return QuietBoard(stream)
     if stream.isatty() and os.environ.get("TERM") != "dumb":
         return LiveBoard(stream)
     return LogBoard(stream)
+
+
+class QuietBoard(Board):
+    """No progress: only lines of what failed."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def warn(self, line: str) -> None:
+        """Print a line."""
+        write_line(self._stream, line)
 
 
 class _Noted(Board):

@@ -57,10 +57,21 @@ def make_display(stream: TextIO | None = None, *, quiet: bool = False) -> Displa
     """The display that suits `stream` (stderr by default): live on a terminal, else plain lines."""
     stream = stream if stream is not None else sys.stderr
     if quiet:
-        return Display()
+        return QuietDisplay(stream)
     if stream.isatty() and os.environ.get("TERM") != "dumb":
         return LiveDisplay(stream)
     return LogDisplay(stream)
+
+
+class QuietDisplay(Display):
+    """No progress: only lines of what failed."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def warn(self, line: str) -> None:
+        """Print a line."""
+        write_line(self._stream, line)
 
 
 class Rates:
@@ -454,6 +465,10 @@ class Posted(Display):
     def note(self, line: str) -> None:
         """Say it there."""
         self._post(partial(self._display.note, line))
+
+    def warn(self, line: str) -> None:
+        """Say it there."""
+        self._post(partial(self._display.warn, line))
 
     def finish(self) -> None:
         """End there."""

@@ -18,6 +18,7 @@ from typing import Any, Final
 from keju.config import TaskConfig
 from keju.config.arms import expand, references
 from keju.config.serving import HIDDEN, PORT, shown_command, words_of
+from keju.engine.display import Notes
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
 from keju.messages import printable
 from keju.models.base import Model, Redactor
@@ -37,9 +38,9 @@ MISSING = (404, 405, 501)
 """What a server without the route answers."""
 
 
-def served_model(config: TaskConfig, say: Callable[[str], None]) -> Model:
+def served_model(config: TaskConfig, notes: Notes) -> Model:
     """The model of a task whose server is started with the session; ConfigError if it cannot be."""
-    server = Server(config, say)
+    server = Server(config, notes)
     url = f"http://{HOST}:{server.port}/v1"
     model = make_model(config.model_copy(update={"api_url": url, "serve": None}))
     model.server = server
@@ -49,7 +50,7 @@ def served_model(config: TaskConfig, say: Callable[[str], None]) -> Model:
 class Server:
     """A program that serves a model at a port of this machine."""
 
-    def __init__(self, config: TaskConfig, say: Callable[[str], None]) -> None:
+    def __init__(self, config: TaskConfig, notes: Notes) -> None:
         assert config.serve is not None
         words = words_of(config.serve)
         if any(HIDDEN in word for word in words):
@@ -63,7 +64,7 @@ class Server:
         self._shown = shown_command(config.serve)
         self._hide = Redactor(os.environ.get(name, "") for name in references(config.serve))
         self._patience = config.give_up_after
-        self._say = say
+        self._notes = notes
         self.folder = Path()
         self._supervisor = Supervisor()
         self._process: Process | None = None
@@ -84,13 +85,13 @@ class Server:
 
         Later `down` is called when it has ended, and `lost` when it will not be started again.
         """
-        self._say(Notice("serve_starts", {"command": self._shown, "log": self._log}).said)
+        self._notes.note(Notice("serve_starts", {"command": self._shown, "log": self._log}).said)
         await self._begin()
         problem = await self._until_it_answers()
         if problem is not None:
             raise EndpointError(problem.code, **problem.values)
         self._answered = True
-        self._say(Notice("serve_answers", {"port": self.port}).said)
+        self._notes.note(Notice("serve_answers", {"port": self.port}).said)
         self._watching = asyncio.get_running_loop().create_task(self._watch(down, lost))
 
     async def close(self) -> None:
@@ -166,7 +167,7 @@ class Server:
             if self._starts > RESTARTS:
                 lost(RunIncomplete("serve_ended_again", code=code))
                 return
-            self._say(Notice("serve_again", {"code": code}).said)
+            self._notes.warn(Notice("serve_again", {"code": code}).said)
             down(ended)
             try:
                 await self._begin()
@@ -184,7 +185,7 @@ class Server:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
                 lines = log.read().decode("utf-8", "replace").splitlines()[-TAIL_LINES:]
             for line in lines:
-                self._say(f"  | {self._hide(printable(line, one_line=True))}")
+                self._notes.warn(f"  | {self._hide(printable(line, one_line=True))}")
 
 
 def _free_port() -> int:

@@ -6,24 +6,25 @@ None of them can end a run: what fails is said once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from keju.config import TaskConfig
+from keju.engine.display import Notes
 from keju.engine.watching import WATCHER, Watcher, Watchers
 from keju.errors import Notice
 
 
 @contextmanager
-def watching(config: TaskConfig, say: Callable[[Notice], None]) -> Iterator[None]:
+def watching(config: TaskConfig, notes: Notes) -> Iterator[None]:
     """While it is open, whoever `config` names follows the runs of this context.
 
-    Where a larger task follows already, that one alone does. `say` tells the user what failed.
+    Where a larger task follows already, that one alone does. `notes` tells the user what failed.
     """
-    if WATCHER.get() is not None or not (watchers := _made(config, say)):
+    if WATCHER.get() is not None or not (watchers := _made(config, notes)):
         yield
         return
-    every = Watchers(watchers, say)
+    every = Watchers(watchers, lambda notice: notes.warn(notice.said))
     before = WATCHER.set(every)
     try:
         yield
@@ -32,11 +33,11 @@ def watching(config: TaskConfig, say: Callable[[Notice], None]) -> Iterator[None
         every.close()
 
 
-def _made(config: TaskConfig, say: Callable[[Notice], None]) -> list[Watcher]:
+def _made(config: TaskConfig, notes: Notes) -> list[Watcher]:
     """What `config` asks for; UsageError if one of them cannot be made, and then none is."""
     made: list[Watcher] = []
     try:
-        made.extend(_watchers(config, say))
+        made.extend(_watchers(config, notes))
     except BaseException:
         for watcher in made:
             watcher.close()
@@ -44,7 +45,10 @@ def _made(config: TaskConfig, say: Callable[[Notice], None]) -> list[Watcher]:
     return made
 
 
-def _watchers(config: TaskConfig, say: Callable[[Notice], None]) -> Iterator[Watcher]:
+def _watchers(config: TaskConfig, notes: Notes) -> Iterator[Watcher]:
+    def say(notice: Notice) -> None:
+        notes.warn(notice.said)
+
     if config.events is not None:
         from keju.interop.watchers.events import EventStream
 
@@ -56,4 +60,4 @@ def _watchers(config: TaskConfig, say: Callable[[Notice], None]) -> Iterator[Wat
     if config.metrics_port is not None:
         from keju.interop.watchers.prometheus import Metrics
 
-        yield Metrics(config.metrics_port, say)
+        yield Metrics(config.metrics_port, notes)

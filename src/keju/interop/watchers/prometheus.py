@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
-from keju.engine.display import Progress
+from keju.engine.display import Notes, Progress
 from keju.engine.job import Job
 from keju.engine.limits import cost_of
 from keju.engine.watching import Attempt, Follower, SessionFacts, Watcher
@@ -73,8 +73,8 @@ class Metrics(Watcher):
 
     name = "--metrics-port"
 
-    def __init__(self, port: int, say: Callable[[Notice], None]) -> None:
-        """`say` is told the address, or why there is none."""
+    def __init__(self, port: int, notes: Notes) -> None:
+        """`notes` is told the address, or why there is none."""
         self._lock = threading.Lock()
         self._values: dict[Family, defaultdict[Labels, float]] = {
             family: defaultdict(float) for family in FAMILIES
@@ -86,9 +86,10 @@ class Metrics(Watcher):
             self._server = _serve(port, self.text)
         except (OSError, OverflowError) as error:
             problem = getattr(error, "strerror", None) or str(error)
-            say(Notice("metrics_port", {"port": port, "problem": problem}))
+            notes.warn(Notice("metrics_port", {"port": port, "problem": problem}).said)
             return
-        say(Notice("metrics_at", {"address": f"http://{HOST}:{self._server.server_port}{PATH}"}))
+        address = f"http://{HOST}:{self._server.server_port}{PATH}"
+        notes.note(Notice("metrics_at", {"address": address}).said)
 
     def follow(self, session: SessionFacts) -> Follower:
         """Count a session."""
