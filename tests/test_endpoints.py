@@ -19,7 +19,9 @@ import pytest
 
 from keju.config import TaskConfig
 from keju.errors import ConfigError, EndpointError
+from keju.results.score import score_run
 from keju.runs.journal import FILE, Records
+from keju.runs.run import Run
 from keju.task import Finished, run_exams
 from tests.cli.conftest import Keju, keju  # noqa: F401
 from tests.support.endpoint import FaultyEndpoint
@@ -212,8 +214,19 @@ def test_one_with_another_model_is_not_used_and_that_is_said(tmp_path: Path) -> 
         settings: list[dict[str, Any]] = [{"url": each.url} for each in endpoints]
         settings[1]["reports"] = "another"
         document = check_whole(sit(endpoints, tmp_path / "b", endpoints=settings))
-    assert "endpoint_other_model" not in codes(document)
+    assert not {"endpoint_other_model", "reported_models"} & {*codes(document)}
     assert document["endpoints"][1]["replies"] > 0
+    again = score_run(Run(tmp_path / "b" / "r"))
+    assert all(notice.code != "reported_models" for notice in again.benchmarks[0].notices)
+
+
+def test_the_name_that_an_endpoint_is_asked_for_need_not_be_declared_again(tmp_path: Path) -> None:
+    with running(GOOD, Plan(answers=answer, latency=0.01, model_name="m2")) as endpoints:
+        settings = [{"url": endpoints[0].url}, {"url": endpoints[1].url, "model": "m2"}]
+        document = check_whole(sit(endpoints, tmp_path, endpoints=settings))
+    assert not {"endpoint_other_model", "reported_models"} & {*codes(document)}
+    assert document["endpoints"][1]["replies"] > 0
+    assert {record.reply.model for record in Records(tmp_path / "r")} == {"m", "m2"}
 
 
 def test_one_that_changes_its_model_is_taken_out_and_its_replies_do_not_count(

@@ -50,6 +50,11 @@ class Endpoint(StrictSettings):
         return None if value is None else variable_name(value, f"{ENDPOINTS}.api_key_var")
 
     @property
+    def declared(self) -> list[str]:
+        """Names that it may report for the model: what it is asked for there, and `reports`."""
+        return [*([self.model] if self.model else []), *self.reports]
+
+    @property
     def shown(self) -> str:
         """Its address without credentials."""
         return parse_address(self.url).shown

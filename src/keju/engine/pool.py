@@ -224,7 +224,7 @@ class Pool(Company):
         undeclared = [
             name
             for name, place in zip(names, self.at_work, strict=True)
-            if name and name not in self.settings[place].reports
+            if name and name not in self.settings[place].declared
         ]
         if undeclared:
             usual = Counter(undeclared).most_common(1)[0][0]
@@ -243,10 +243,12 @@ class Pool(Company):
         if not name or name == self._reference or not self._agreed:
             return True
         place = self.channels.index(channel)
-        declared = self.settings[place].reports
-        if not self._reference and not declared:
+        own = self.settings[place]
+        if name in own.declared:
+            return True
+        if not self._reference and not own.reports:
             self._reference = name
-        if name == self._reference or name in declared:
+        if name == self._reference:
             return True
         self._others[place][name] += reply
         return False
@@ -374,6 +376,7 @@ class Pool(Company):
             output_tokens=meter.output,
             seconds=round(channel.pace.total, 3),
             reported=self._reported(channel),
+            declared=self.settings[place].declared,
             other_models=dict(self._others[place]),
             lost=problem.notice if problem is not None else None,
         )

@@ -14,7 +14,7 @@ from keju.files import read_json
 from keju.judges import judge_stage
 from keju.results.predictions import Gold, read_predictions
 from keju.results.schema import SCHEMA, Disagreement, Entry, Results, from_document
-from keju.results.summarise import entries_of, results_of, tools_of
+from keju.results.summarise import declared_names, entries_of, results_of, tools_of
 from keju.runs.run import RESULTS, Run, command_name, damage_notices
 from keju.runs.sameness import changed_files, other_versions
 from keju.types import Reading, Sample
@@ -63,6 +63,7 @@ def score_run(
             stage=stage,
             price=price,
             tools=tools_of(run.manifest, job),
+            declared=declared_names(run.manifest),
         )
     ]
     if changed and not any(job.tallies[0].done for job in jobs):

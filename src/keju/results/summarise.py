@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +93,7 @@ def build_results(
             stage=stage,
             price=price,
             tools=tools_of(file.manifest, job),
+            declared=declared_names(file.manifest),
         )
     ]
     return results_of(
@@ -151,6 +152,12 @@ def tools_of(manifest: Manifest, job: Job) -> Mapping[str, Any]:
     return {**arms.get(job.arm, {}), **({"placebo": True} if job.arm in stubs else {})}
 
 
+def declared_names(manifest: Manifest) -> set[str]:
+    """Names that settings let endpoints of the run report for its model."""
+    endpoints = chain.from_iterable(session.endpoints or () for session in manifest.sessions)
+    return {name for endpoint in endpoints for name in endpoint.declared}
+
+
 def entries_of(
     job: Job,
     *,
@@ -159,6 +166,7 @@ def entries_of(
     stage: JudgeStage | None = None,
     price: Price | None = None,
     tools: Mapping[str, Any] | None = None,
+    declared: Collection[str] = (),
 ) -> list[Entry]:
     """One entry for each reader; with `beside` the second stands as a metric of the first.
 
@@ -201,7 +209,7 @@ def entries_of(
         if entry.n and sum(job.outside) > MUCH_OUTSIDE * entry.n * job.epochs:
             share = sum(job.outside) / (entry.n * job.epochs)
             entry = entry.with_notices([Notice("probability_outside_labels", {"share": share})])
-        entry = entry.with_notices(_notices_of_run(job))
+        entry = entry.with_notices(_notices_of_run(job, declared))
         judgement = None
         if stage is not None:
             deff = entry.metrics["accuracy"].deff
@@ -268,13 +276,13 @@ def _readers_apart(job: Job, place: int) -> Iterator[Notice]:
     yield Notice("readers_apart", values)
 
 
-def _notices_of_run(job: Job) -> Iterator[Notice]:
+def _notices_of_run(job: Job, declared: Collection[str]) -> Iterator[Notice]:
     """What could mislead about the replies of an exam, whoever reads them."""
     if job.stopping is not None:
         yield job.stopping.notice
     if job.missing and (done := job.tallies[0].done):  # without any there are no numbers
         yield Notice("replies_missing", {"part": done, "whole": job.units})
-    names = +job.reported
+    names = Counter({name: n for name, n in job.reported.items() if n and name not in declared})
     if len(names) > 1:
         counts = ", ".join(f"{name} ({many})" for name, many in names.most_common())
         yield Notice("reported_models", {"models": len(names), "counts": counts})

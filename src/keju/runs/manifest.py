@@ -108,6 +108,8 @@ class StoredEndpoint(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What all replies took."""
     reported: str = ""
     """What it called its model at the end."""
+    declared: list[str] = []
+    """Names that its settings let it report beside those of the others."""
     other_models: dict[str, int] = {}
     """Other names that it reported, and how many replies were not used because of that."""
     lost: Notice | None = None
