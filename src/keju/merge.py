@@ -9,10 +9,11 @@ from keju.config import JudgeConfig, TaskConfig
 from keju.config.load import of_run
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, recall
-from keju.errors import Notice, UsageError
+from keju.errors import KejuError, Notice, UsageError
 from keju.files import whole_folder, write_json
 from keju.judges import judge_stage
 from keju.report.html import write_outputs
+from keju.results.schema import Results
 from keju.results.summarise import build_results
 from keju.runs.journal import FILE, Journal
 from keju.runs.manifest import MANIFEST, ManifestFile
@@ -49,7 +50,10 @@ def merge_runs(
                 grader = judge if manifest.graded_by else None
                 file = ManifestFile(made, config, exams, graded_by=grader, home=folder)
                 notices = part_notices(parts, joined.doubled)
-                return _finished(graded, jobs, file, joined.damaged, notices, report=report)
+                made_of = graded, jobs, file, joined.damaged, notices
+                results, stop = _finished(*made_of, report=report)
+    # The command is one for a folder that is there.
+    return Finished(results, folder, resume_command(graded, folder, stop), stop)
 
 
 def _finished(
@@ -60,8 +64,8 @@ def _finished(
     notices: Sequence[Notice],
     *,
     report: bool,
-) -> Finished:
-    """Write the results of the whole."""
+) -> tuple[Results, KejuError | None]:
+    """Write the results of the whole; return them, and what is missing."""
     folder = file.path.parent
     requests = JobRequests(jobs)
     stage = judge_stage(config, jobs)
@@ -82,4 +86,4 @@ def _finished(
     write_grades(folder, stage.grades if stage is not None else ())
     file.finish(complete=stop is None)
     write_outputs(Run(folder), results, requests, config.language, report=report)
-    return Finished(results, file.home, resume_command(config, file.home, stop), stop)
+    return results, stop

@@ -96,7 +96,7 @@ HELP: dict[str, str] = {
     "command.merge": """把一次运行的各部分合成一次运行：模型、协议、采样和数据都须相同。
 
     各部分（例如“keju eval --shard 3/16”的结果）保持不变；会话与费用相加。仍然缺少的题，由
-    “keju eval”以新运行的名字补问。
+    它最后给出的命令补问：“keju eval --config runs/tuesday/manifest.json --resume”。
 
     退出码：0 正常，2 不是同一次运行的部分，4 还缺题。""",
     "command.judge": """用模型评判已存运行的答案；不再向考生提问。
