@@ -165,6 +165,26 @@ def test_all_stay_down_and_the_run_can_be_resumed_with_one(tmp_path: Path) -> No
         assert endpoints[0].stats.answered <= WHOLE - known + 2
 
 
+def test_where_none_answers_each_address_is_named_with_its_reason(keju: Keju) -> None:  # noqa: F811
+    with running(GOOD) as endpoints, running(Plan(faults={"503": 1.0})) as others:
+        gone, key = endpoints[0].url, "sk-nobody-sees-it"
+        endpoints[0].down()
+        secret = others[0].url.replace("http://", f"http://user:{key}@")
+        ran = keju(
+            *("eval", "-m", "m", "--datasets", "demo", "--limit", "2", "-q"),
+            *("--api-url", gone, "--api-url", secret, "--api-key", key),
+            *("--retry-interval", "0.01"),
+        )
+    assert ran.code == 5, ran.err
+    last = ran.err.splitlines()[-1]
+    assert "none of the 2 endpoints answers" in last
+    assert f"{gone} (" in last
+    assert "refused" in last
+    assert f"{others[0].url} (" in last
+    assert "503" in last
+    assert key not in ran.err
+
+
 def test_one_that_always_fails_is_taken_out(tmp_path: Path) -> None:
     later = Plan(answers=answer, faults={"500": 1.0})
     with running(GOOD, GOOD) as endpoints:

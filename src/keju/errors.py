@@ -71,6 +71,8 @@ def _plain(value: Any) -> Any:
         return value.notice
     if hasattr(value, "code"):  # a notice, whose values may be anything
         return KejuError(value.code, **value.values).notice
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 

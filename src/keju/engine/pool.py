@@ -98,7 +98,8 @@ class Pool(Company):
         self._agree()
         if not self.at_work:
             first = next((self._lost[place] for place in sorted(self._lost)), None)
-            raise first or EndpointError("no_endpoint_answers", n=len(self.channels))
+            values = {"n": len(self.channels), "problems": [*map(self._why, self.channels)]}
+            raise first or EndpointError("no_endpoint_answers", **values)
         self._opened = monotonic()
         self._begin(self._watch())
 
@@ -337,6 +338,13 @@ class Pool(Company):
         place = next(n for n, each in enumerate(self.channels) if each is channel)
         own = self.settings[place]
         return f"{own.shown} ({own.model})" if own.model else own.shown
+
+    def _why(self, channel: Presence) -> Notice:
+        """Why an endpoint is down, with its address."""
+        problem = channel.problem
+        if isinstance(problem, EndpointError):  # its sentence has the address once more
+            problem = problem.values.get("problem", problem)
+        return Notice("endpoint_is_down", {"url": self._name(channel), "problem": problem})
 
     def facts(self) -> dict[str, Any]:
         """What is known of the endpoints: what they share, and each one's own."""

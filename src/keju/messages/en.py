@@ -260,6 +260,7 @@ TEXTS: dict[str, str] = {
     "config_one_endpoint": "endpoints.0.{name} has no effect: there is one endpoint alone",
     "endpoint_back": "{url} answers again",
     "endpoint_down": "{url} is out ({problem}); its requests go to the other endpoints",
+    "endpoint_is_down": "{url} ({problem})",
     "endpoint_lost": "{url} is not used any more: {problem}",
     "endpoint_reports": "it reports the model '{name}'",
     "endpoint_silent": "nothing is heard of it",
@@ -267,7 +268,7 @@ TEXTS: dict[str, str] = {
     "answers",
     "endpoints_down": "{down} of {n} endpoints {down:is|are} down",
     "endpoints_stayed_down": "all {n} endpoints stayed down for more than {seconds:g} s",
-    "no_endpoint_answers": "none of the {n} endpoints answers",
+    "no_endpoint_answers": "none of the {n} endpoints answers: {problems}",
     "endpoint_down_all": "{url} is out ({problem}); the run pauses until an endpoint answers",
     "endpoint_given_up": "{url} could not be used ({problem}): it gave {used} of the replies",
     "endpoint_other_model": "{url} reports another model than the other endpoints ({names}): "
