@@ -378,3 +378,18 @@ def test_the_command_line(keju: Keju) -> None:  # noqa: F811
         assert "judge.api_url" in judged.err
         local = keju("eval", *urls, *words[2:], "-m", "scripted")
         assert (local.code, "no effect" in local.err) == (2, True)
+
+
+def test_an_address_alone_is_an_endpoint_and_what_is_none_is_refused_in_keju_s_words(
+    keju: Keju,  # noqa: F811
+) -> None:
+    words = ("eval", "-c", "task.yaml", "-m", "m", "--datasets", "demo", "--dry-run", "--json")
+    task = Path("task.yaml")
+    task.write_text("endpoints: ['http://a:1/v1', {url: 'http://b:2/v1', weight: 2}]\n")
+    assert keju(*words).json["endpoints"] == ["http://a:1/v1", "http://b:2/v1"]
+    task.write_text("endpoints: ['http://a:1/v1', not an address]\n")
+    assert "endpoints.1.url" in keju(*words).err
+    task.write_text("endpoints: ['http://a:1/v1', 5]\n")
+    refused = keju(*words)
+    assert refused.code == 2
+    assert "endpoints.1: must be settings with their names" in refused.err

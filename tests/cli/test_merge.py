@@ -274,7 +274,7 @@ def test_what_cannot_be_merged_is_one_line(sit: Sit, keju: Keju) -> None:
     ("flags", "words"),
     [
         (("--shard", "4/3"), "must not be larger"),
-        (("--shard", "0/3"), "shard"),
+        (("--shard", "0/3"), "shard: must be K/N, K from 1 to N"),
         (("--shard", "three"), "shard"),
         (("--shard", "1/2", "--until-ci", "0.02"), "look at the whole exam"),
         (("--shard", "900/1000"), "part 900/1000 has no question"),

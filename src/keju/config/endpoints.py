@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from keju.config.address import parse_address
 from keju.config.strict import Count, Invalid, Rate, StrictSettings, Text, Texts, variable_name
@@ -34,6 +34,12 @@ class Endpoint(StrictSettings):
     """Tokens a minute there, input and output."""
     reports: Texts = Field(default=[])
     """Names that it may report for the model, where they differ from those of the others."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _address_alone(cls, data: Any) -> Any:
+        """Accept an address in place of settings."""
+        return {"url": data} if isinstance(data, str) else data
 
     @field_validator("url")
     @classmethod

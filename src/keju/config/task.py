@@ -7,6 +7,7 @@ effect. Defaults are per key: setting one sampling parameter never removes anoth
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -332,6 +333,9 @@ class JudgeConfig(StrictSettings):
         return None if value is None else full_name(value)
 
 
+_PART = re.compile(r"[1-9]\d{0,5}/[1-9]\d{0,5}", re.ASCII)  # `3/16`
+
+
 class TaskConfig(StrictSettings):
     """Everything that one run is asked to do."""
 
@@ -386,7 +390,7 @@ class TaskConfig(StrictSettings):
     """Only the questions that a stored run (folder or id) did not get right; they become `ids`."""
     sample: Literal["first", "random", "stratified"] = "first"
     """Which questions a limit keeps: the first, random ones, or spread over target answers."""
-    shard: str | None = Field(default=None, pattern=r"^[1-9]\d{0,5}/[1-9]\d{0,5}$")
+    shard: str | None = None
     """One part of the questions, e.g. 3/16: every 16th of those that are chosen, from the third on.
     Runs of all parts are made one with ``keju merge``."""
     repeats: Count = 1
@@ -495,6 +499,13 @@ class TaskConfig(StrictSettings):
     def _has_a_port(cls, value: str | None) -> str | None:
         if value is not None:
             words_of(value)
+        return value
+
+    @field_validator("shard")
+    @classmethod
+    def _is_part(cls, value: str | None) -> str | None:
+        if value is not None and _PART.fullmatch(value) is None:
+            raise Invalid("config_shard_form")
         return value
 
     @field_validator("endpoints")

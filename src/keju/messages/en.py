@@ -641,6 +641,7 @@ TEXTS: dict[str, str] = {
     ),
     "cli_rm_needs_yes": "deleting {run} needs --yes where nobody can be asked",
     "cli_no_reply": "run '{run}' has no reply to '{id}'{hint}",
+    "config_shard_form": "must be K/N, K from 1 to N: 3/16 is the third of 16 parts",
     "config_shard": "{path}: the part must not be larger than the number of parts: 3/16 is one",
     "config_rule_with_shard": "until_ci and until_decided look at the whole exam, and shard asks a "
     "part of it: leave out one of them",

@@ -569,6 +569,7 @@ TEXTS: dict[str, str] = {
     ),
     "cli_rm_needs_yes": "无法询问时，删除 {run} 需要 --yes",
     "cli_no_reply": "运行 '{run}' 中没有 '{id}' 的回复{hint}",
+    "config_shard_form": "必须写成 K/N，K 从 1 到 N：3/16 是 16 个部分中的第三个",
     "config_shard": "{path}：部分的序号不能大于部分的总数，例如 3/16",
     "config_rule_with_shard": "until_ci 与 until_decided 针对整个考试，而 shard 只问其中一部分："
     "请去掉其中之一",
