@@ -161,8 +161,17 @@ def test_all_stay_down_and_the_run_can_be_resumed_with_one(tmp_path: Path) -> No
         known = len(list(Records(tmp_path / "r")))
         assert 0 < known < WHOLE
     with running(GOOD) as endpoints:
-        check_whole(sit(endpoints, tmp_path))
+        document = check_whole(sit(endpoints, tmp_path))
         assert endpoints[0].stats.answered <= WHOLE - known + 2
+    uses = document["endpoints"]
+    assert [use["address"] for use in uses[2:]] == [endpoints[0].url]
+    assert uses[2]["replies"] == WHOLE - known
+    assert uses[2]["mean_seconds"] > 0
+
+
+def test_a_run_with_one_endpoint_at_a_time_has_no_table_of_them(tmp_path: Path) -> None:
+    with running(GOOD) as endpoints:
+        assert "endpoints" not in check_whole(sit(endpoints, tmp_path))
 
 
 def test_where_none_answers_each_address_is_named_with_its_reason(keju: Keju) -> None:  # noqa: F811

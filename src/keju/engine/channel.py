@@ -312,6 +312,8 @@ class Channel(Presence):
             rates.use(reply.usage.input + reply.usage.output)
         if self.company.several:
             self.meter.add(reply.usage, replies=fault is None)
+        elif fault is None:
+            self.pace.total += monotonic() - started
         return Exchange(reply, carried.faults + faults, seconds=seconds)
 
     def _told(

@@ -21,7 +21,7 @@ from keju.config import TaskConfig
 from keju.engine.channel import Channel, Limits
 from keju.engine.company import Company
 from keju.engine.display import ActorStanding, Pause
-from keju.engine.limits import Rates, Spending
+from keju.engine.limits import Meter, Rates, Spending
 from keju.engine.presence import Presence
 from keju.engine.watching import Follower
 from keju.errors import EndpointError, KejuError, Notice, RunIncomplete
@@ -370,24 +370,30 @@ class Pool(Company):
         return [self._stored(place) for place in range(len(self.channels))]
 
     def _stored(self, place: int) -> StoredEndpoint:
-        channel, meter = self.channels[place], self.channels[place].meter
-        problem = self._lost.get(place)
-        return StoredEndpoint(
-            address=self._name(channel),
-            requests=meter.requests,
-            replies=meter.replies,
-            moved=channel.moved,
-            outages=channel.outages,
-            down_seconds=round(channel.down_seconds, 3),
-            input_tokens=meter.input,
-            cached_tokens=meter.cached,
-            output_tokens=meter.output,
-            seconds=round(channel.pace.total, 3),
-            reported=self._reported(channel),
-            declared=self.settings[place].declared,
-            other_models=dict(self._others[place]),
-            lost=problem.notice if problem is not None else None,
-        )
+        channel = self.channels[place]
+        stored = book_of(channel, channel.meter, self._name(channel))
+        stored.declared = self.settings[place].declared
+        stored.other_models = dict(self._others[place])
+        if (problem := self._lost.get(place)) is not None:
+            stored.lost = problem.notice
+        return stored
+
+
+def book_of(channel: Channel, meter: Meter, address: str) -> StoredEndpoint:
+    """What an endpoint was asked and told, for the books."""
+    return StoredEndpoint(
+        address=address,
+        requests=meter.requests,
+        replies=meter.replies,
+        moved=channel.moved,
+        outages=channel.outages,
+        down_seconds=round(channel.down_seconds, 3),
+        input_tokens=meter.input,
+        cached_tokens=meter.cached,
+        output_tokens=meter.output,
+        seconds=round(channel.pace.total, 3),
+        reported=str(channel.model.facts().get("reported_model") or ""),
+    )
 
 
 async def _greet_nobody(channel: Channel) -> None:

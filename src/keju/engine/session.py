@@ -22,7 +22,7 @@ from keju.engine.display import ArmStanding, Display, Progress, Standing
 from keju.engine.job import Job
 from keju.engine.limits import Meter, Spending
 from keju.engine.loop import Engine, Line
-from keju.engine.pool import Pool
+from keju.engine.pool import Pool, book_of
 from keju.engine.queue import (
     Expected,
     Queue,
@@ -313,6 +313,8 @@ class _Session:
             session.cluster = told
         if isinstance(channel, Pool):
             session.endpoints = channel.books()
+        elif isinstance(channel, Channel) and self._endpoint:  # another session may have several
+            session.endpoints = [book_of(channel, spent, self._endpoint)]
         if (server := channel.model.server) is not None:
             session.server = server.facts()
         if begun := sum(solver.begun for solver in self._solvers):

@@ -17,7 +17,7 @@ ADDED = (
 
 
 def endpoints_of(manifest: Manifest) -> tuple[EndpointUse, ...]:
-    """The endpoints of a run over all its sessions; none where no session had several."""
+    """The endpoints of a run over all its sessions, those with one endpoint too."""
     return tuple(_use(address, own) for address, own in _by_address(manifest).items())
 
 

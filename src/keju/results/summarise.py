@@ -120,7 +120,7 @@ def results_of(
 
         more["comparisons"] = tuple(compare_arms(jobs, manifest.price, command_name(folder)))
         more["curves"] = tuple(curves_of(entries))
-    if any(session.endpoints for session in manifest.sessions):
+    if any(len(session.endpoints or ()) > 1 for session in manifest.sessions):
         from keju.results.endpoints import endpoint_notices, endpoints_of
 
         more["endpoints"] = uses = endpoints_of(manifest)

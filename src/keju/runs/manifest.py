@@ -89,7 +89,7 @@ class StoredExam(msgspec.Struct, kw_only=True):
 
 
 class StoredEndpoint(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What one endpoint of several was asked and told in a session."""
+    """What one endpoint was asked and told in a session."""
 
     address: str
     """Without credentials; with the model's name there, where that is another one."""
@@ -142,7 +142,7 @@ class StoredSession(msgspec.Struct, kw_only=True):
     that a kill broke off starts again on resume."""
     episodes_finished: int | UnsetType = UNSET
     endpoints: list[StoredEndpoint] | UnsetType = UNSET
-    """Where there are several: what each was asked and told."""
+    """What each was asked and told; none for a model in this process and on a cluster."""
     server: dict[str, Any] | UnsetType = UNSET
     """Where Keju started it: the command without keys, how often, and the file with its log."""
     tools: dict[str, Any] | UnsetType = UNSET
