@@ -1920,6 +1920,7 @@ LABELS: dict[str, str] = {
     "board.rate": "answers",
     "board.runs": "{over} of {runs} runs over",
     "board.answers": "{done}/{total} answers",
+    "board.answers_least": "{done} of at least {total} answers",
     "board.speed": "{n} answers/s",
     "board.more": "and {n} more",
     "view.at": "{folder} at {address} (Ctrl-C ends)",

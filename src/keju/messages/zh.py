@@ -1721,6 +1721,7 @@ LABELS: dict[str, str] = {
     "board.rate": "速度",
     "board.runs": "{runs} 个运行中 {over} 个已结束",
     "board.answers": "{done}/{total} 个回答",
+    "board.answers_least": "至少 {total} 个回答中的 {done} 个",
     "board.speed": "每秒 {n} 个回答",
     "board.more": "另有 {n} 个",
     "view.at": "{folder}：{address}（按 Ctrl-C 结束）",

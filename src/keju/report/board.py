@@ -29,6 +29,10 @@ FRAME = 6
 """Lines of a terminal that are not for runs."""
 
 
+INSIDE = ("oldest", "pause", "why", "kept", "part")
+"""What only the process that works on a run can tell, and a part of a line's name."""
+
+
 class Line(NamedTuple):
     """How one run stands."""
 
@@ -71,9 +75,9 @@ class Line(NamedTuple):
 
     @property
     def document(self) -> dict[str, Any]:
-        """As ``--json`` has it."""
-        own = self._asdict()
-        ends, _ = own.pop("ends"), own.pop("part")
+        """As ``keju watch --json`` has it: what can be known of a run of another process."""
+        own = {name: value for name, value in self._asdict().items() if name not in INSIDE}
+        ends = own.pop("ends")
         return own | {"ci95": list(ends) if ends else None}
 
 
@@ -88,6 +92,9 @@ class Whole(NamedTuple):
 
     done: int
     total: int
+    """Of the runs whose size is known."""
+    sized: bool
+    """Whether that are all runs that are not over."""
     over: int
     runs: int
     errors: int
@@ -113,6 +120,7 @@ def whole_of(lines: Sequence[Line]) -> Whole:
     return Whole(
         done=done,
         total=total,
+        sized=known,
         over=sum(line.state in OVER for line in lines),
         runs=len(lines),
         errors=sum(line.errors for line in lines),
@@ -126,7 +134,8 @@ def whole_words(lines: Sequence[Line], elapsed: float | None) -> str:
     """All runs together in one line."""
     whole = whole_of(lines)
     words = [said("board.runs", over=whole.over, runs=whole.runs)]
-    words.append(said("board.answers", done=count(whole.done), total=count(whole.total)))
+    code = "board.answers" if whole.sized else "board.answers_least"
+    words.append(said(code, done=count(whole.done), total=count(whole.total)))
     if whole.speed:
         words.append(said("board.speed", n=compact(whole.speed)))
     if whole.errors:
