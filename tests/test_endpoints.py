@@ -401,4 +401,4 @@ def test_an_address_alone_is_an_endpoint_and_what_is_none_is_refused_in_keju_s_w
     task.write_text("endpoints: ['http://a:1/v1', 5]\n")
     refused = keju(*words)
     assert refused.code == 2
-    assert "endpoints.1: must be settings with their names" in refused.err
+    assert "endpoints.1: it takes keys with values, such as {" in refused.err
