@@ -153,9 +153,9 @@ def test_a_missing_shard_is_named_and_can_be_asked(sit: Sit, keju: Keju) -> None
     assert merged.code == 4
     assert merged.json["complete"] is False
     assert "1 of 3 parts is not among the runs: 2" in warnings(merged)
-    assert len(merged.err.splitlines()) == 1
+    assert len(merged.err.splitlines()) == 2  # the second is the command that goes on
     asked = sit.endpoint.stats.requests
-    before, _, command = merged.err.strip().partition("resume with: keju ")
+    before, _, command = merged.err.strip().partition("resume with:\n  keju ")
     assert command.startswith("eval --config runs/whole/manifest.json --resume"), before
     resumed = keju(*shlex.split(command), "--json", "--no-report")
     assert resumed.code == 0, resumed.err
@@ -239,7 +239,7 @@ def test_errors_of_a_part_are_errors_of_the_whole(keju: Keju) -> None:
         ended = sit("2of2", "--shard", "2/2")
         assert ended.code != 0
     merged = keju("merge", first, "2of2", "-o", "whole", "--json", "--no-report")
-    assert (merged.code, len(merged.err.splitlines())) == (4, 1)
+    assert (merged.code, len(merged.err.splitlines())) == (4, 2)
     (entry,), (part,) = merged.json["benchmarks"], ended.json["benchmarks"]
     assert entry["outcomes"]["error"] == part["outcomes"]["error"] > 0
     assert sum(entry["outcomes"].values()) == SIZE * SUBSETS

@@ -14,17 +14,17 @@ def main() -> int:
     words = ["keju-warm", *sys.argv[1:], "--no-browser"]
     if "--port" not in words:
         words += ["--port", "0"]
-    with subprocess.Popen(list(dict.fromkeys(words)), stderr=subprocess.PIPE, text=True) as viewer:
-        assert viewer.stderr is not None
-        line = viewer.stderr.readline()
+    with subprocess.Popen(list(dict.fromkeys(words)), stdout=subprocess.PIPE, text=True) as viewer:
+        assert viewer.stdout is not None
+        line = viewer.stdout.readline()
         address = re.search(r"http://\S+", line)
         if address is None:
-            sys.stderr.write(line)
+            sys.stdout.write(line)
             return viewer.wait() or 1
         with urlopen(address[0]) as page:
             assert b"<html" in page.read()
         viewer.send_signal(signal.SIGINT)
-        viewer.stderr.read()
+        viewer.stdout.read()
         return viewer.wait()
 
 

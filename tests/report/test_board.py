@@ -37,7 +37,7 @@ def test_a_terminal_shows_every_run_and_the_whole_in_place() -> None:
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
     for words in (
         "p--a--x   running   30/120   50.0 % (33.0–67.0)   3/s",
-        "0 of 2 runs over, 30/120 answers, 3 answers/s, cost 0.2500, elapsed 10 s",
+        "0 of 2 runs over, 30 of at least 120 answers, 3 answers/s, cost 0.2500, elapsed 10 s",
         "p--a--x: something to know",
         "p--a--x: complete, 120/120, accuracy 50.0 % (33.0–67.0)",
         "endpoint down",
