@@ -2,7 +2,8 @@
 
 Without a run the demo of ``make demo`` is sat first, which takes a minute. The terminal is a pseudo
 terminal in which ``keju score RUN`` really writes; the report is what Chromium shows of the run's
-own page. Both are made in English and in Chinese.
+own page. Both are made in English and in Chinese, which needs a font that has it, such as that of
+Debian's package fonts-wqy-zenhei.
 """
 
 from __future__ import annotations
