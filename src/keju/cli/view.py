@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from keju.cli.command import command
-from keju.cli.common import print_json, print_lines
+from keju.cli.common import print_json, print_lines, read_together, remark
 from keju.errors import MissingExtra, UsageError
 from keju.messages import said
 
@@ -39,10 +39,12 @@ def view(
         raise UsageError("view_no_folder", folder=place)
 
     def started(address: str) -> None:
+        told = said("view.at", folder=place, address=address)
+        remark(told)
         if as_json:
             print_json({"folder": str(place), "address": address})
-        else:
-            print_lines(said("view.at", folder=place, address=address))
+        elif not read_together():
+            print_lines(told)
         sys.stdout.flush()  # whoever reads a pipe waits for it while the pages are served
         if not no_browser:
             import webbrowser
