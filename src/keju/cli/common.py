@@ -224,6 +224,8 @@ BROKEN_PIPE: Final = 141
 """What a shell reports for a program ended by SIGPIPE."""
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 """Why nothing more can be written, where no bug is to blame."""
+NO_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP)
+"""Why a path can be none, wherever it is looked at first."""
 LONGEST_MESSAGE: Final = 1000
 """Characters of a message; what it quotes may be anything."""
 ABORTING: Final = ("pyreqwest", "ray", "xllamacpp")
@@ -267,6 +269,9 @@ def guarded(run: Callable[[list[str]], int], argv: list[str]) -> int:
     except (BrokenPipeError, SystemExit):  # rich ends so when the reader of stdout has gone away
         return BROKEN_PIPE
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in NO_PATH:
+            values = {"path": error.filename, "problem": error.strerror}
+            return _complain(error, UsageError("cli_no_path", **values), argv)
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             values = {"place": error.filename or Hint("the_output"), "problem": error.strerror}
             return _complain(error, UsageError("cli_cannot_write", **values), argv)

@@ -605,6 +605,7 @@ TEXTS: dict[str, str] = {
     "cli_key_variable": "{problem}; -k: the variable {variable} is not set",
     "cli_no_data": "no benchmark's data was found: keju data pull NAME, or --data-dir DIR",
     "cli_no_data_folder": "{benchmark} has no folder: its questions are {origin}",
+    "cli_no_path": "{path} cannot be a path: {problem}",
     "cli_no_question": "'{subset}' has no question {index}: --index goes from 0 to {last}",
     "cli_no_subset": "{benchmark} has no subset '{name}'{hint}",
     "cli_no_arm": "run '{run}' has no arm '{arm}' (it has: {arms})",

@@ -535,6 +535,7 @@ TEXTS: dict[str, str] = {
     "cli_key_variable": "{problem}；-k：变量 {variable} 没有设置",
     "cli_no_data": "没有找到任何基准的数据：请用 keju data pull NAME 或 --data-dir DIR",
     "cli_no_data_folder": "{benchmark} 没有文件夹：其题目为{origin}",
+    "cli_no_path": "{path} 不能作为路径：{problem}",
     "cli_no_question": "“{subset}”没有第 {index} 题：--index 的范围是 0 到 {last}",
     "cli_no_subset": "{benchmark} 没有子集“{name}”{hint}",
     "cli_no_arm": "运行“{run}”没有名为“{arm}”的 arm（有：{arms}）",
