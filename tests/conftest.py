@@ -33,12 +33,16 @@ SLOW = (
     "sources/test_snapshots.py", "test_endpoints.py", "test_kill.py", "test_serve.py",
     "viewer/test_browser.py", "viewer/test_pages.py", "viewer/test_report_page.py",
     # Many whole runs.
-    "cli/test_anthropic.py", "cli/test_compare.py", "cli/test_contamination.py",
-    "cli/test_events.py", "cli/test_export.py", "cli/test_gate.py", "cli/test_judge.py",
+    "cli/test_anthropic.py", "cli/test_choose.py", "cli/test_compare.py",
+    "cli/test_contamination.py",
+    "cli/test_events.py", "cli/test_export.py", "cli/test_export_results.py",
+    "cli/test_forecast.py", "cli/test_fresh.py", "cli/test_gate.py", "cli/test_judge.py",
     "cli/test_judgement.py", "cli/test_merge.py", "cli/test_odd_replies.py", "cli/test_one_run.py",
-    "cli/test_plan.py", "cli/test_stored_runs.py", "cli/test_until.py", "engine/test_cluster.py",
+    "cli/test_plan.py", "cli/test_plot.py", "cli/test_remote.py", "cli/test_stored_runs.py",
+    "cli/test_telemetry.py", "cli/test_until.py", "cli/test_words.py", "engine/test_cluster.py",
     "judges/test_injections.py", "judges/test_runs.py", "judges/test_stage.py",
     "plans/test_plans.py", "report/test_comparison.py", "solvers/test_arms.py", "test_api.py",
+    "test_examples.py",
     "test_runs01.py", "test_task.py",
 )  # fmt: skip
 """Files and folders that `make test-fast` leaves out, beside all tests of the complete data."""
