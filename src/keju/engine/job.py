@@ -113,7 +113,7 @@ class Job:
 
     @cached_property
     def seconds(self) -> array[float]:
-        """How long each unit's reply took; like all that has a place a unit, made when needed."""
+        """How long each unit's reply took; made when it is needed, which the viewer never does."""
         return array("f", [0.0]) * self.units
 
     @cached_property
