@@ -284,6 +284,54 @@ def test_the_death_of_its_guards_ends_a_tree(victim: str, tmp_path: Path) -> Non
     run(work())
 
 
+# Starts programs one after the other, and says where one of them was killed.
+BUSY = """
+import subprocess, sys
+codes = {subprocess.call(["true"]) for _ in range(400)}
+sys.exit(codes != {0})
+"""
+
+
+def test_a_lost_keeper_costs_no_other_program(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            busy = [await supervisor.start(python(BUSY), env=ENV) for _ in range(2)]
+            for number in range(12):
+                scratch = tmp_path / f"scratch-{number}"
+                scratch.mkdir()
+                path = tmp_path / f"pid-{number}"
+                start = supervisor.start(python(daemon_code(path)), env=ENV, remove=[scratch])
+                lost = await start
+                await soon(lambda path=path: number_in(path))
+                os.kill(table()[lost.pid].parent, signal.SIGKILL)
+                assert await lost.wait() == -signal.SIGKILL
+                assert lost.reason == "keeper_lost"
+                assert not scratch.exists()
+            assert [await each.wait() for each in busy] == [0, 0]
+
+    run(work())
+
+
+def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Supervisor() as supervisor:
+            busy = await supervisor.start(python(BUSY), env=ENV)
+            for number in range(60):
+                scratch = tmp_path / f"scratch-{number}"
+                scratch.mkdir()
+                start = supervisor.start(["sleep", "600"], env=ENV, remove=[scratch])
+                task = asyncio.create_task(start)
+                await asyncio.sleep(number % 6 * 0.0005)
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await (await task).end()
+                assert not scratch.exists()
+            assert await busy.wait() == 0
+            await soon(lambda: not any(map(alive, below(supervisor.pid or 0, table()))))
+
+    run(work())
+
+
 KEJU = """
 import asyncio, os, signal, sys, time
 from pathlib import Path

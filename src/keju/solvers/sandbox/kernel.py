@@ -119,10 +119,8 @@ class Kernel:
             async with asyncio.timeout(self._settings.start_timeout):
                 await self._connect(str(room.run / "k"), key.encode())
         except (TimeoutError, OSError, EOFError):
-            code = self._process.code
-            said = self._errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"]
+            problem = await self._silence(self._process)
             await self._end("start")
-            problem = said[-1][:300] if code is not None else "no answer in time"
             raise KernelDied("start", f"the kernel did not start: {problem}") from None
 
     async def stop(self) -> None:
@@ -216,6 +214,14 @@ class Kernel:
         await self.start()
         cell.output.write(f"\n[{message}]\n{NEW_KERNEL}\n")
         return self._result(cell, begun, restarted=True, died=reason, ran=ran)
+
+    async def _silence(self, process: Process) -> str:
+        """Why a kernel does not answer: its own last words, or what ended it."""
+        if process.code is None:
+            return "no answer in time"
+        await asyncio.wait(self._tasks[:1], timeout=LATE)  # all that it said is read
+        said = self._errors.decode("utf-8", "replace").strip().splitlines()
+        return said[-1][:300] if said else DEATHS[self._reason()]
 
     def _reason(self) -> Death:
         """Why the process is gone, from what the supervisor and its exit code say."""

@@ -33,6 +33,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -141,11 +142,10 @@ class Keeper:
         """The keeper's whole life, in a forked process."""
         try:
             close_all_but({0, 1, 2, self.report, *self.files})
-            signal.pthread_sigmask(signal.SIG_BLOCK, SHUT)
             prctl(SUBREAPER, 1)
             prctl(PARENT_DEATH, signal.SIGTERM)
-            code = None
-            if program := self.start():
+            code = self.order.get("code")
+            if self.order["argv"] and (program := self.start()):
                 code = self.watch(program, alive=os.getppid() == supervisor)
             end_tree()
             self.clear_up()
@@ -256,12 +256,17 @@ def reaped() -> list[tuple[int, int]]:
     return found
 
 
-def end_tree(spare: frozenset[int] = frozenset()) -> None:
-    """Kill all that stands below this process, until nothing is left of it."""
+def end_tree(keepers: Sequence[int] = ()) -> None:
+    """Kill all that stands below this process, until nothing is left but `keepers` and their trees.
+
+    Programs of a keeper start others all the time: who is spared is asked anew in each round.
+    """
     limit = time.monotonic() + PATIENCE
     while time.monotonic() < limit:
         reaped()
-        left = [pid for pid in below(os.getpid(), table()) if pid not in spare]
+        seen = table()
+        spared = {pid for keeper in keepers for pid in (keeper, *below(keeper, seen))}
+        left = [pid for pid in below(os.getpid(), seen) if pid not in spared]
         if not left:
             return
         for pid in left:
@@ -275,6 +280,7 @@ class Tree:
 
     def __init__(self, order: dict[str, Any], keeper: int) -> None:
         self.id: int = order["id"]
+        self.order = order
         self.keeper = keeper
         self.program = 0
         self.most: int | None = order.get("memory")
@@ -357,12 +363,14 @@ class Supervisor:
             with suppress(OSError):
                 os.killpg(tree.program, order["number"])
 
-    def start(self, order: dict[str, Any]) -> None:
-        """Fork a keeper for the program."""
+    def start(self, order: dict[str, Any]) -> Tree | None:
+        """Fork a keeper for the program; None where the host has no room for it."""
         count = len(order["fds"])
         files, self.files = self.files[:count], self.files[count:]
         heard, report = os.pipe()
-        me = os.getpid()
+        me, tree = os.getpid(), None
+        # A keeper is born deaf to what ends it: an order to end its tree may come at once.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SHUT)
         try:
             keeper = os.fork()
         except OSError as error:
@@ -372,10 +380,13 @@ class Supervisor:
         else:
             if keeper == 0:
                 Keeper(order, files, report).run(me)
-            self.trees[heard] = Tree(order, keeper)
+            tree = self.trees[heard] = Tree(order, keeper)
             self.poll.register(heard, select.POLLIN)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SHUT)
         for descriptor in (report, *files):
             os.close(descriptor)
+        return tree
 
     def hear(self, pipe: int) -> None:
         """Pass on what a keeper reports; one that is gone without a word was killed."""
@@ -390,20 +401,24 @@ class Supervisor:
             self.tell(event)
         if not data and pipe in self.trees:
             self.forget(pipe)
-            end_tree(self.kept())
-            event = {"id": tree.id, "event": "ended", "code": -9, "reason": "keeper_lost"}
+            self.lost(tree)
+
+    def lost(self, tree: Tree) -> None:
+        """End a tree without its keeper; another keeper clears up after it."""
+        end_tree([each.keeper for each in self.trees.values()])
+        if tree.reason == "keeper_lost":  # the other one was killed too
+            code = -signal.SIGKILL
+            event = {"id": tree.id, "event": "ended", "code": code, "reason": tree.reason}
             self.tell(event | {"peak": tree.peak})
+            return
+        other = self.start(tree.order | {"argv": [], "fds": [], "code": -signal.SIGKILL})
+        if other is not None:
+            other.reason, other.peak = "keeper_lost", tree.peak
 
     def forget(self, pipe: int) -> None:
         self.poll.unregister(pipe)
         os.close(pipe)
         del self.trees[pipe]
-
-    def kept(self) -> frozenset[int]:
-        """Keepers and all that stands below them."""
-        seen = table()
-        keepers = [tree.keeper for tree in self.trees.values()]
-        return frozenset(pid for keeper in keepers for pid in (keeper, *below(keeper, seen)))
 
     def measure(self) -> float | None:
         """Look at the memory of bounded trees; seconds until it must be looked at again."""

@@ -205,11 +205,10 @@ class Supervisor:
             await process._started
             for name in list(ours):
                 await process._connect(name, ours.pop(name), buffer)
-        except BaseException:
-            process.kill()
-            process.close()
+        except BaseException:  # also an episode that is cancelled while its program starts
             for file in ours.values():
                 os.close(file)
+            await process.end()
             raise
         return process
 
