@@ -32,8 +32,9 @@ if os.fork():
     os._exit(0)
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
-open({path!r} + "?", "w").write(str(os.getpid()))
-os.rename({path!r} + "?", {path!r})
+own = {path!r} + str(os.getpid())  # others may write the same
+open(own, "w").write(str(os.getpid()))
+os.rename(own, {path!r})
 time.sleep(600)
 """
 STAYS = "time.sleep(600)"
