@@ -8,7 +8,7 @@ gives the slot back, so that no slot sleeps, and comes before new work when its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -23,7 +23,7 @@ from keju.engine.presence import Presence, nobody_there
 from keju.engine.watching import WORK, Attempt, Follower
 from keju.errors import EndpointError, KejuError, Notice, RunIncomplete
 from keju.models.base import Model, fault_text
-from keju.types import Fault, FaultKind, Reading, Reply, Request, Sample, Sampling
+from keju.types import Fault, FaultKind, Reading, Reply, Request
 
 FINAL: frozenset[FaultKind] = frozenset({"bad_request", "context_length", "content_filter"})
 """Faults that another attempt cannot mend: the outcome of that sample."""
@@ -491,47 +491,3 @@ def _with_faults(carried: Carried, faults: tuple[Fault, ...], *, outage: bool) -
     free = outage and outages <= MOST_OUTAGES
     counted = [each for each in faults if each.sent and not (free and nobody_there(each))]
     return Carried(carried.faults + faults, carried.attempts + len(counted), outages)
-
-
-class Solver:
-    """Turns a request into a reply by asking a channel: once, or as those below it do."""
-
-    begun = 0
-    """Episodes whose first reply has come, where a reply takes several requests."""
-    finished = 0
-    """Those of them that have their reply."""
-
-    def check(self, model: Model) -> None:
-        """ConfigError where the model cannot be asked in this way; before anything is opened."""
-
-    async def open(self) -> None:
-        """Make ready, once a session and before any model is asked; UsageError in one line."""
-
-    async def knock(self, channel: Channel, sampling: Sampling) -> Sequence[Notice]:
-        """Find out with a cheap call, after `open`, what the model cannot do; EndpointError.
-
-        What makes the questions hardly worth asking is returned, to be said before the first.
-        """
-        return ()
-
-    def __call__(
-        self, request: Request, channel: Channel, sample: Sample, epoch: int
-    ) -> Awaitable[Exchange]:
-        """The reply to `request`, which asks `sample` for the time `epoch` (from 0)."""
-        return channel.ask(request)
-
-    async def close(self) -> None:
-        """Let go of all that `open` took; called once, whatever happened."""
-
-    def facts(self) -> dict[str, Any]:
-        """What determines the replies, for the manifest: never a secret."""
-        return {}
-
-    def statistics(self) -> dict[str, Any]:
-        """What the session was like beside its records, for the manifest; asked at its end."""
-        return {}
-
-    @property
-    def notices(self) -> list[Notice]:
-        """What a reader of the results must know of the session."""
-        return []

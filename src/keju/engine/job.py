@@ -18,8 +18,9 @@ from keju.benchmarks.choices import as_shown
 from keju.benchmarks.prepare import choose_readers, generation_of, prepare_exams, resolve_sampling
 from keju.config import Filters, TaskConfig
 from keju.config.patterns import compiled
-from keju.engine.channel import Exchange, Solver
+from keju.engine.channel import Exchange
 from keju.engine.limits import Ledger, Meter
+from keju.engine.solver import Solver
 from keju.engine.tally import Tally, ToolUse, in_own_order, tool_use
 from keju.errors import ConfigError
 from keju.models.registry import fit_sampling, model_name

@@ -19,11 +19,12 @@ from keju.config import Budget, GenerationConfig, JudgeConfig, Price, TaskConfig
 from keju.config.address import parse_address, provider_of
 from keju.config.load import canonical
 from keju.config.strict import StrictSettings
-from keju.engine.channel import Channel, Exchange, Solver
+from keju.engine.channel import Channel, Exchange
 from keju.engine.job import Job, make_jobs
 from keju.engine.limits import Meter
 from keju.engine.resume import JobRequests, Recalled, recall
 from keju.engine.session import run_session
+from keju.engine.solver import Solver
 from keju.errors import ConfigError, EndpointError, KejuError, Notice, RunIncomplete
 from keju.judges.exam import TWO_VERDICTS, JudgeExam, read_verdict, reading_of, settled
 from keju.judges.prompts import FIRST_VERSION, PROTOCOLS, VERSION, Kind

@@ -1,4 +1,4 @@
-"""How a request becomes a reply; a solver (`keju.engine.channel.Solver`) asks a channel.
+"""How a request becomes a reply; a solver (`keju.engine.solver.Solver`) asks a channel.
 
 The base of all solvers asks once. `loop` lets the model act: it calls the tools of a `toolbox`.
 """

@@ -24,8 +24,9 @@ import msgspec
 from msgspec.structs import replace
 
 from keju.config import Agent, Budget, Price
-from keju.engine.channel import Channel, Exchange, Solver
+from keju.engine.channel import Channel, Exchange
 from keju.engine.limits import Spending
+from keju.engine.solver import Solver
 from keju.errors import ConfigError, EndpointError, KejuError, Notice
 from keju.models.base import Model, fault_text
 from keju.runs.manifest import TOOLS_HASH

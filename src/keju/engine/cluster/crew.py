@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from keju.config import TaskConfig
-from keju.engine.channel import Channel, Exchange, Limits, Solver
+from keju.engine.channel import Channel, Exchange, Limits
 from keju.engine.cluster.actor import orders_of, versions
 from keju.engine.cluster.nodes import Lost, Need, Nodes, require_ray
 from keju.engine.cluster.wire import Opened, Report, decode_opened, encode
@@ -23,6 +23,7 @@ from keju.engine.display import ActorStanding, Pause
 from keju.engine.job import Job
 from keju.engine.limits import Spending
 from keju.engine.sharing import SHARE
+from keju.engine.solver import Solver
 from keju.engine.watching import WORK
 from keju.errors import ConfigError, KejuError, Notice, RunIncomplete, UsageError
 from keju.models.base import Model

@@ -15,7 +15,8 @@ import verifiers.v1 as vf
 from pydantic import Field
 
 from keju.config import Agent
-from keju.engine.channel import Channel, Limits, Solver
+from keju.engine.channel import Channel, Limits
+from keju.engine.solver import Solver
 from keju.errors import KejuError
 from keju.interop.verifiers.exam import UNANSWERED, ExamSpec, Ungraded, open_exam
 from keju.interop.verifiers.tools import Function, Functions, choose
