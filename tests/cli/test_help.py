@@ -10,8 +10,9 @@ import pytest
 
 from keju.cli import COMMANDS as ENTRIES
 from keju.cli.command import COMMANDS
-from keju.cli.help import about, cells, paragraphs, wrap
+from keju.cli.help import about, paragraphs
 from keju.cli.options import OPTIONS
+from keju.messages.wrapping import cells, wrap
 from keju.messages.zh_help import HELP
 from keju.models import weights
 from keju.models.registry import KINDS

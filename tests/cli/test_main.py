@@ -19,8 +19,8 @@ import pytest
 from keju import __version__
 from keju.cli import COMMANDS, common, main
 from keju.cli.command import COMMANDS as DECLARED
-from keju.cli.help import cells
 from keju.errors import Interrupted, RunIncomplete
+from keju.messages.wrapping import cells
 from tests.cli.conftest import Keju
 from tests.support.endpoint import FaultyEndpoint
 from tests.support.replies import Plan

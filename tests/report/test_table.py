@@ -108,3 +108,38 @@ def test_a_stream_that_cannot_hold_the_characters_gets_replacements() -> None:
     render_table(["name"], [["高等数学"]], stream)
     stream.seek(0)
     assert "????" in stream.read()
+
+
+def test_what_does_not_fit_becomes_a_record_for_each_row() -> None:
+    columns: list[Column | str] = [Column("run", id=True), "model", "n", Column("about", fold=True)]
+    name = "20261117-160000-logical-deduction-of-five-objects"
+    rows: list[list[object]] = [
+        [name, "small", 1200, "what it is for, at some length, in words"],
+        ["b", "large", None, ""],
+    ]
+    assert render(columns, rows, 50).splitlines() == [
+        name,
+        "  model: small · n: 1,200",
+        "  about: what it is for, at some length, in words",
+        "b",
+        "  model: large",
+    ]
+
+
+def test_ids_and_paths_are_never_broken() -> None:
+    path = "/a/path/that/is/longer/than/the/screen/of/sixty/columns/is/wide"
+    columns: list[Column | str] = [Column("id", id=True), Column("path", fold=True)]
+    for width in (40, 60, 100):
+        words = render(columns, [["demo_word_sorting_12", path]], width).split()
+        assert {"demo_word_sorting_12", path} <= set(words)
+
+
+def test_a_text_that_folds_is_broken_between_words_and_wide_characters() -> None:
+    columns: list[Column | str] = ["name", Column("about", fold=True)]
+    text = "只有 keju_data_pull 与需要它的HF_ENDPOINT会用到，其他的都不需要"
+    lines = render(columns, [["a", text]], 40).splitlines()
+    assert len(lines) > 3
+    assert all(cell_len(line) <= 40 for line in lines)
+    assert "keju_data_pull" in "\n".join(lines)
+    assert "HF_ENDPOINT" in "\n".join(lines)
+    assert "".join(line[3:] for line in lines[2:]).replace(" ", "").endswith(text.replace(" ", ""))

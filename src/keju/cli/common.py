@@ -95,7 +95,8 @@ def complain(text: str, exit_code: int) -> None:
     before, resume, command = line.partition(said("resume_with", command=""))
     parts, commands = [f"{before}{resume}".rstrip()], [f"  {command}"]
     if sys.stderr.isatty():
-        from keju.cli.help import terminal_width, wrap
+        from keju.cli.help import terminal_width
+        from keju.messages.wrapping import wrap
 
         width = terminal_width()
         parts, commands = wrap(parts[0], width), command_lines(command, width, 2)

@@ -78,7 +78,7 @@ def verify(
 
     Exit code 2 if anything is changed or missing.
     """
-    from keju.report.table import render_table
+    from keju.report.table import Column, render_table
 
     if everything == (name is not None):
         raise UsageError("cli_one_or_all")
@@ -113,7 +113,12 @@ def verify(
         ]
         if wrong:
             titles = ("benchmark", "part", "status", "rows", "published", "why")
-            render_table([said(f"data.{title}") for title in titles], wrong)
+            named = ("benchmark", "part")
+            columns = [
+                Column(said(f"data.{each}"), fold=each == "why", id=each in named)
+                for each in titles
+            ]
+            render_table(columns, wrong)
             print_lines("")
         for result in results:
             values = {"files": result.file_count, "rows": result.rows, "origin": result.origin}

@@ -3,7 +3,7 @@
 English stands where a flag or a command is declared: the text of its row, the function's docstring,
 the line in `keju.cli.COMMANDS`. Chinese stands in `keju.messages.zh_help` under the same name, so
 ``flag.api_url``, ``command.eval`` and ``line.eval``. A wide character takes two cells of a
-terminal, and a Chinese text may break between any two of them; hence `cells` and `wrap`.
+terminal, and a Chinese text may break between any two of them: see `keju.messages.wrapping`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from keju.cli.options import ARGUMENTS, OUTPUT, PLAIN
 from keju.messages import command_lines, helped, said
+from keju.messages.wrapping import cells, pad, wrap
 
 if TYPE_CHECKING:
     from keju.cli import Entry
@@ -31,62 +31,10 @@ WIDEST_FLAG = 30
 NARROWEST_TEXT = 24
 """Cells of a text beside its flag; with less room it stands below."""
 
-# What begins no line, such as the full stop of `。` and the closing `）`, and what ends none.
-_NOT_FIRST = frozenset("，。；：！？、）”》…%,.;:!?)")
-_NOT_LAST = frozenset("（“《(")
 # The end of a line of a Chinese text: between two characters, or after a full stop or comma.
 _LINE_OF_CHINESE = re.compile(
     r"(?<=[\u3000-\uffef])\s*\n\s*(?=[\u3000-\uffef])|(?<=[，。；：、])\s*\n\s*"
 )
-
-
-def cells(text: str) -> int:
-    """How many cells of a terminal a text takes: two for each wide character."""
-    return len(text) + sum(map(_is_wide, text))
-
-
-def _is_wide(character: str) -> bool:
-    return character > "\u10ff" and unicodedata.east_asian_width(character) in "WF"
-
-
-def pad(text: str, width: int) -> str:
-    """The text with spaces up to `width` cells."""
-    return text + " " * (width - cells(text))
-
-
-def wrap(text: str, width: int) -> list[str]:
-    """The lines of a paragraph, of at most `width` cells each."""
-    lines, line = [], ""
-    for space, word in _words(text):
-        if line and cells(line) + len(space) + cells(word) > width:
-            lines.append(line)
-            line = space = ""
-        line += space + word
-        while cells(line) > width:  # a word that is longer than a line
-            cut = next(n for n in range(len(line), 0, -1) if cells(line[:n]) <= width)
-            lines.append(line[:cut])
-            line = line[cut:]
-    return [*lines, line] if line else lines
-
-
-def _words(text: str) -> list[tuple[str, str]]:
-    """What a line may not be broken in, each with the space before it.
-
-    ``用 --api chat 提问。 [必填]`` is 用, --api, chat, 提, 问。 and [必填]
-    """
-    words: list[tuple[str, str]] = []
-    for part in text.split():
-        if part.startswith("["):
-            words.append((" ", part))
-            continue
-        start = 0
-        for place in range(1, len(part) + 1):
-            before, after = part[place - 1], part[place : place + 1]
-            joined = after in _NOT_FIRST or before in _NOT_LAST
-            if not after or ((_is_wide(before) or _is_wide(after)) and not joined):
-                words.append((" " if words and start == 0 else "", part[start:place]))
-                start = place
-    return words
 
 
 def overview(commands: Sequence[Entry]) -> str:

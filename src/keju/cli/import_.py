@@ -140,7 +140,7 @@ def _print_differences(exam: Mapping[str, Any], key: str) -> None:
         title = said("import.first", title=title, n=SHOWN)
     print_lines("")
     names = ("id", "target", "tool", "keju", "end")
-    columns = [Column(said(f"import.{name}"), fold=name == "end") for name in names]
+    columns = [Column(said(f"import.{n}"), fold=n == "end", id=n == "id") for n in names]
     render_table(columns, cells, title=title)
 
 

@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from keju.runs.run import Run
 
 Row = dict[str, Any]
+NAMES = {
+    "benchmarks": ("name",),
+    "models": ("model",),
+    "protocols": ("benchmark", "protocol"),
+    "readers": ("benchmark", "reader"),
+    "runs": ("run",),
+    "subsets": ("benchmark", "subset"),
+}
+"""The columns that name a row of each list."""
+SPARED = {"folder": 2, "protocols": 1}
+"""What a narrow table of runs can spare, the largest first: the run's id names its folder too."""
 
 
 @command(
@@ -65,7 +76,16 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
         if not rows:
             print_lines(_nothing(what, work_dir))
             return
-        columns = [Column(said(f"column.{name}"), fold=name == "about") for name in rows[0]]
+        spared = SPARED if what == "runs" else {}
+        columns = [
+            Column(
+                said(f"column.{name}"),
+                fold=name == "about",
+                spare=spared.get(name, 0),
+                id=name in NAMES[what],
+            )
+            for name in rows[0]
+        ]
         shown = [row | {"about": _about(what, row)} if "about" in row else row for row in rows]
         render_table(columns, [[_cell(value) for value in row.values()] for row in shown])
         note("")

@@ -41,9 +41,9 @@ def listing() -> Output:
     documents = [_document(name) for name in weights.KNOWN]
 
     def show() -> None:
-        names = ("model.what", "model.size", "model.licence")
-        titles = [said(name) for name in ("column.model", *names)]
-        columns: list[Column | str] = [*titles, Column(said("model.path"), fold=True)]
+        names = ("column.model", "model.what", "model.size", "model.licence", "model.path")
+        long = ("model.what", "model.path")
+        columns = [Column(said(n), fold=n in long, id=n == "column.model") for n in names]
         absent = said("model.absent")
         rows = [
             [d["name"], _about(d), f"{d['size'] / 1e6:.0f}", d["licence"], d["path"] or absent]

@@ -62,12 +62,12 @@ def _show(finished: FinishedPlan) -> None:
 
 def _print_forecast(document: dict[str, Any]) -> None:
     from keju.report.format import compact, money
-    from keju.report.table import render_table
+    from keju.report.table import Column, render_table
 
     rows = document["runs"]
     titles = ("run", "board.wanted", "board.known", "board.asked", "board.input", "board.output")
     render_table(
-        [*(said(title) for title in titles), said("arms.cost")],
+        [*(Column(said(t), id=t == "run") for t in titles), Column(said("arms.cost"))],
         [
             (
                 row["run"],

@@ -64,7 +64,10 @@ def _show(lines: list[Line]) -> None:
 
     screen = Screen()
     if lines:
-        columns = [Column(title, "right" if n > 1 else "left") for n, title in enumerate(titles())]
+        columns = [
+            Column(title, "right" if n > 1 else "left", id=n == 0)
+            for n, title in enumerate(titles())
+        ]
         screen.table(columns, [cells_of(line) for line in lines])
         screen.line(whole_words(lines, None))
     else:

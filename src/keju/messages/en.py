@@ -2061,6 +2061,7 @@ LABELS: dict[str, str] = {
     "mcp.called": "{tool}: {kind} after {seconds:.2f} s",
     "mcp.broken_off": "{tool}: {kind}",
     "mcp.failed": "the call ended with: {kind}",
+    "table.field": "{title}: {value}",
     "table.no_room": "(no room here for: {names})",
     "transcript": "Transcript ({n} {n:step|steps})",
     "arm": "arm {arm}",

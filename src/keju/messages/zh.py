@@ -1847,6 +1847,7 @@ LABELS: dict[str, str] = {
     "mcp.called": "{tool}：{kind}，用时 {seconds:.2f} 秒",
     "mcp.broken_off": "{tool}：{kind}",
     "mcp.failed": "调用的结果为：{kind}",
+    "table.field": "{title}：{value}",
     "table.no_room": "（此处放不下：{names}）",
     "transcript": "对话记录（{n} 步）",
     "arm": "实验组 {arm}",

@@ -186,7 +186,10 @@ def _shared(screen: Screen, audit: Audit, labels: Labels) -> None:
     screen.line(labels("audit.shared", runs=", ".join(audit.beside), **values), style="bold")
     names = ("question", "gold", "shared_answer", "known")
     if rows:
-        columns = [Column(labels(f"audit.{name}"), "left", fold=True) for name in names]
+        columns = [
+            Column(labels(f"audit.{name}"), "left", fold=name != "question", id=name == "question")
+            for name in names
+        ]
         screen.table(columns, shown)
     if len(rows) > len(shown):
         screen.line(labels("audit.more", n=count(len(rows) - len(shown))), indent=2)

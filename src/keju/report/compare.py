@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TextIO
 
 from keju.messages import spoken
@@ -16,6 +17,8 @@ from keju.results.schema import Comparison, shown
 SHOWN, SHOWN_OF_MANY = 10, 3
 """Questions each way that the table of flips shows; ``--json`` has all."""
 _ANSWER_WIDTH = 30
+_SPARED = {"arm_only": 3, "base_only": 3, "detectable": 2, "interval": 1}
+"""What a narrow table of subsets can spare, the largest first: the adjusted p tells them apart."""
 
 
 def render_compared(
@@ -59,9 +62,14 @@ def _said(screen: Screen, found: Compared, labels: Labels) -> None:
         screen.line(labels("compare.ties", pairs=names), style="bold")
 
 
-def _columns(labels: Labels, *names: str) -> list[Column | str]:
-    first, *others = (labels(f"compare.{name}") for name in names)
-    return [first, *(Column(title, "right") for title in others)]
+def _columns(
+    labels: Labels, *names: str, spared: Mapping[str, int] = MappingProxyType({})
+) -> list[Column]:
+    first, *others = names
+    return [
+        Column(labels(f"compare.{first}")),
+        *(Column(labels(f"compare.{n}"), "right", spare=spared.get(n, 0)) for n in others),
+    ]
 
 
 def _pairs(screen: Screen, pairs: Sequence[Comparison], labels: Labels) -> None:
@@ -96,7 +104,7 @@ def _subsets(screen: Screen, pair: Comparison, labels: Labels, title: str) -> No
     if not pair.subsets:
         return
     names = "subset", "n", "base_rate", "arm_rate", "points", "interval", "p_adjusted"
-    columns = _columns(labels, *names, "arm_only", "base_only", "detectable")
+    columns = _columns(labels, *names, "arm_only", "base_only", "detectable", spared=_SPARED)
     rows: list[list[Cell]] = [
         [
             row.name,
@@ -121,7 +129,8 @@ def _flips(screen: Screen, pair: Comparison, labels: Labels, most: int) -> None:
     if not pair.flips:
         return
     gained, lost = words.gained(pair.flips, most), words.lost(pair.flips, most)
-    columns = [labels(f"compare.{n}") for n in ("question", "change", "target", "base_answer")]
+    names = ("question", "change", "target", "base_answer", "arm_answer")
+    columns = [Column(labels(f"compare.{name}"), id=name == "question") for name in names]
     rows: list[list[Cell]] = []
     for flip in (*gained, *lost):
         change = labels("compare.gain" if flip.arm > flip.base else "compare.loss")
@@ -130,7 +139,7 @@ def _flips(screen: Screen, pair: Comparison, labels: Labels, most: int) -> None:
     key = "compare.flips" if max(pair.arm_only, pair.base_only) > most else "compare.flips_all"
     values = {"pair": pair_title(pair, labels), "gained": pair.arm_only, "lost": pair.base_only}
     title = labels(key, **values, shown=most)
-    screen.table([*columns, labels("compare.arm_answer")], rows, title=title)
+    screen.table(columns, rows, title=title)
     screen.line()
 
 

@@ -7,14 +7,14 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from keju.messages import command_lines, spoken
+from keju.messages.wrapping import cells, longest, wrap
 from keju.report.format import UNKNOWN, Labels, count, printable
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.table import Table
 
 Cell = str | int | float | None
@@ -22,10 +22,14 @@ Cell = str | int | float | None
 UNBOUNDED_WIDTH = 10_000
 """Width of a file or pipe: one row is one line there, so that it can be searched and cut."""
 
-_KEY_WIDTH = 12
-"""The first column is folded to no fewer characters than this."""
+_KEY_WIDTH = 20
+"""Names in the first column are broken to no fewer characters than this."""
+_TEXT_WIDTH = 24
+"""The same of a long text: in less room it cannot be read."""
 _GAP = 3
 """One blank on each side of a cell and one between the columns."""
+_INDENT = 2
+"""Of what stands below the head of a record."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Column:
     """A long text that may be broken over several lines."""
     spare: int = 0
     """Where the screen is too narrow all columns with the largest number go first; 0 never does."""
+    id: bool = False
+    """Names its row, as the first column does, and is never broken: it is to be copied."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +53,13 @@ class _Ready:
     column: Column
     cells: tuple[str, ...]
     right: bool
+    numeric: bool
     width: int
     """Of the title and the cells in one line each."""
+    tight: int
+    """The same with a title that is broken between its words, and of a text that folds."""
     least: int
-    """The same with a title that is broken between its words, or of a text that folds."""
+    """The same with names that are broken between their parts."""
 
 
 def render_table(
@@ -64,8 +73,8 @@ def render_table(
     """Print a table to `file` (stdout by default).
 
     None prints as a dash; a column without any value is left out. Where the columns do not fit
-    the width, titles are broken, then spare columns go, and what is still too much follows in a
-    further table that repeats the first column.
+    the width, titles are broken, then spare columns go, then names are broken between their parts;
+    where that is not enough, every row becomes a record with all that belongs to it.
     """
     screen = Screen(file, width)
     screen.table(columns, rows, title=title)
@@ -99,13 +108,14 @@ class Screen:
 
     def line(self, text: str = "", style: str | None = None, indent: int = 0) -> None:
         """Add one paragraph; long ones are wrapped at the width, with their indent."""
-        from rich.padding import Padding
+        for line in _paragraph(text, self.console.width - indent):
+            self.raw(" " * indent + line, style)
+
+    def raw(self, text: str, style: str | None = None) -> None:
+        """Add one line as it is: what is longer than the screen is the terminal's to break."""
         from rich.text import Text
 
-        content: RenderableType = Text(printable(text, one_line=True), style=style or "")
-        if indent:
-            content = Padding(content, (0, 0, 0, indent), expand=False)
-        self.console.print(content, soft_wrap=False)
+        self.console.print(Text(printable(text), style=style or ""), soft_wrap=True)
 
     def commands(self, steps: Sequence[tuple[str, str]], indent: int = 2) -> None:
         """Add commands as a shell takes them, each with what it does, where that is said.
@@ -113,7 +123,6 @@ class Screen:
         That stands beside them where all of it fits the width, else above.
         """
         from rich.cells import cell_len
-        from rich.text import Text
 
         longest = max(len(command) for command, _ in steps)
         room = self.console.width - indent - longest
@@ -126,25 +135,41 @@ class Screen:
                     self.line(f"# {what}", indent=indent)
                 lines = command_lines(command, self.console.width, indent)
             for line in lines:
-                self.console.print(Text(printable(line)), soft_wrap=True)
+                self.raw(line)
 
     def table(
         self, columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], title: str = ""
     ) -> None:
-        """Add a table, in several blocks where it is wider than the screen."""
+        """Add a table, or a record for each of its rows where the screen is too narrow for it."""
         ready = _ready(columns, [tuple(row) for row in rows])
         if title:
             self.line(title, style="bold")
-        kept, tight = _fitting(ready, self.console.width)
-        for number, block in enumerate(_blocks(kept, self.console.width, tight=tight)):
-            if number:
-                self.line()
-            self.console.print(
-                _rich_table(_with_broken_keys(block, self.console.width), tight=tight)
-            )
+        if not ready:
+            return
+        kept, widths = _fitting(ready, self.console.width)
+        if sum(widths) + _GAP * (len(widths) - 1) > self.console.width:
+            self._records(ready)
+            return
+        self.console.print(_rich_table(kept, widths))
         if left_out := [column.column.title for column in ready if column not in kept]:
             names = ", ".join(left_out)
             self.line(Labels(spoken())("table.no_room", names=names), style="dim")
+
+    def _records(self, columns: Sequence[_Ready]) -> None:
+        """A record for each row: its name on a line of its own, below it each title and value."""
+        labels = Labels(spoken())
+        names = [c for n, c in enumerate(columns) if c.column.id or (n == 0 and not c.numeric)]
+        others = [column for column in columns if column not in names]
+        for row in range(len(columns[0].cells)):
+            if names:
+                self.raw(" · ".join(column.cells[row] for column in names), style="bold")
+            fields = [
+                (labels("table.field", title=column.column.title, value=cell), column.column.fold)
+                for column in others
+                if (cell := column.cells[row]) not in ("", UNKNOWN)
+            ]
+            for line in _packed(fields, self.console.width - _INDENT):
+                self.raw(" " * _INDENT + line)
 
     def flush(self) -> None:
         """Write everything to the file; characters it cannot hold are replaced."""
@@ -169,6 +194,32 @@ def _shown(cell: Cell) -> str:
     return printable(cell, one_line=True)
 
 
+def _paragraph(text: str, width: int) -> list[str]:
+    """A text in lines; what has no blank in it, such as a path, is not broken."""
+    text = printable(text, one_line=True)
+    return [text] if cells(text) <= width else wrap(text, width, cut=False)
+
+
+def _packed(fields: Sequence[tuple[str, bool]], width: int) -> list[str]:
+    """Fields in as few lines as hold them unbroken; a long text has its own."""
+    lines: list[str] = []
+    open_ = False
+    for field, alone in fields:
+        own = _paragraph(field, width)
+        if open_ and not alone and len(own) == 1 and cells(f"{lines[-1]} · {field}") <= width:
+            lines[-1] += f" · {field}"
+            continue
+        lines += [own[0], *(" " * _INDENT + each for each in _after(field, own[0], width))]
+        open_ = not alone and len(own) == 1
+    return lines
+
+
+def _after(text: str, first: str, width: int) -> list[str]:
+    """What follows the first line of a text, in lines that are indented."""
+    more = printable(text, one_line=True)[len(first) :].strip()
+    return _paragraph(more, width - _INDENT) if more else []
+
+
 def _ready(columns: Sequence[Column | str], rows: Sequence[Sequence[Cell]]) -> list[_Ready]:
     """The columns that hold something, each with its texts and its natural width."""
     from rich.cells import cell_len
@@ -179,58 +230,58 @@ def _ready(columns: Sequence[Column | str], rows: Sequence[Sequence[Cell]]) -> l
         values = [row[position] for row in rows]
         if position and rows and all(value in (None, "", UNKNOWN) for value in values):
             continue
-        cells = tuple(_shown(value) for value in values)
-        numeric = all(value is None or isinstance(value, int | float) for value in values)
-        right = column.align == "right" or (column.align == "" and numeric and bool(values))
-        width = max(map(cell_len, (column.title, *cells)))
-        unfolded = max(map(cell_len, (*column.title.split(), *cells)), default=0)
-        least = min(width, _KEY_WIDTH) if column.fold else unfolded
-        ready.append(_Ready(column, cells, right, width, least))
+        shown = tuple(_shown(value) for value in values)
+        numeric = bool(values) and all(
+            value is None or isinstance(value, int | float) for value in values
+        )
+        right = column.align == "right" or (column.align == "" and numeric)
+        width = max(map(cell_len, (column.title, *shown)))
+        if column.fold:
+            tight = max(min(width, _TEXT_WIDTH), *map(longest, (column.title, *shown)))
+        else:
+            tight = max(map(cell_len, (*column.title.split(), *shown)), default=0)
+        least = tight
+        if position == 0 and not column.id and not column.fold:
+            parts = (cell_len(part.rstrip()) for cell in shown for part in _PART.findall(cell))
+            least = max(min(tight, _KEY_WIDTH), max(parts, default=0))
+        ready.append(_Ready(column, shown, right, numeric, width, tight, least))
     return ready
 
 
-def _fitting(columns: list[_Ready], width: int) -> tuple[list[_Ready], bool]:
-    """The columns for which there is room, and whether their titles are broken between words.
+def _fitting(columns: list[_Ready], width: int) -> tuple[list[_Ready], list[int]]:
+    """The columns for which there is room, and how wide each is; too wide where nothing helps.
 
-    Titles are broken first; then the columns that can be spared go.
+    Titles are broken first; then the columns that can be spared go; then names are broken.
     """
-    if sum(_GAP + c.width for c in columns if c is columns[0] or not c.column.fold) <= width + _GAP:
-        return columns, False
+    room = width - _GAP * (len(columns) - 1)
+    natural = [column.tight if column.column.fold else column.width for column in columns]
+    if sum(natural) <= room:
+        return columns, _widened(columns, natural, room)
     kept = columns
     for number in sorted({c.column.spare for c in columns} - {0}, reverse=True):
-        if kept[0].width + sum(_GAP + column.least for column in kept[1:]) <= width:
+        if sum(c.tight for c in kept) <= width - _GAP * (len(kept) - 1):
             break
         kept = [column for column in kept if column.column.spare != number]
-    return kept, True
+    room = width - _GAP * (len(kept) - 1)
+    tight = [column.tight for column in kept]
+    tight[0] = max(kept[0].least, min(tight[0], room - sum(tight[1:])))
+    return kept, _widened(kept, tight, room)
 
 
-def _blocks(columns: Sequence[_Ready], width: int, *, tight: bool) -> list[list[_Ready]]:
-    """Split the columns into blocks that fit `width`; the first column leads each block."""
-    blocks = [[key] for key in columns[:1]]
-    used = least = min(columns[0].width, max(_KEY_WIDTH, width // 2)) if columns else 0
-    for column in columns[1:]:
-        need = _GAP + (column.least if tight or column.column.fold else column.width)
-        if used + need > width and len(blocks[-1]) > 1:
-            blocks.append([columns[0]])
-            used = least
-        blocks[-1].append(column)
-        used += need
-    return blocks
+def _widened(columns: Sequence[_Ready], widths: list[int], room: int) -> list[int]:
+    """The widths with the room that is left given to texts that fold, the shortest first."""
+    spare = room - sum(widths)
+    folding = [n for n, column in enumerate(columns) if column.column.fold]
+    for place, number in enumerate(sorted(folding, key=lambda n: columns[n].width)):
+        share = spare // (len(folding) - place)
+        more = max(0, min(columns[number].width - widths[number], share))
+        widths[number] += more
+        spare -= more
+    return widths
 
 
 # A part of a name, up to where a line may end: `demo_`, `objects_`, `runs/`.
 _PART = re.compile(r"[^_\-./\s]*[_\-./\s]?")
-
-
-def _with_broken_keys(columns: list[_Ready], width: int) -> list[_Ready]:
-    """A block whose first column has its long names broken between their parts, not inside."""
-    key, *others = columns
-    if not others or any(column.column.fold for column in columns):
-        return columns
-    room = width - sum(_GAP + column.least for column in others)
-    if key.width <= room or room < _KEY_WIDTH:
-        return columns
-    return [replace(key, cells=tuple(_broken(cell, room) for cell in key.cells)), *others]
 
 
 def _broken(name: str, room: int) -> str:
@@ -245,7 +296,7 @@ def _broken(name: str, room: int) -> str:
     return "\n".join(lines)
 
 
-def _rich_table(columns: Sequence[_Ready], *, tight: bool) -> Table:
+def _rich_table(columns: Sequence[_Ready], widths: Sequence[int]) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -258,16 +309,16 @@ def _rich_table(columns: Sequence[_Ready], *, tight: bool) -> Table:
         collapse_padding=False,
         header_style="bold",
     )
-    for position, ready in enumerate(columns):
-        folds = position == 0 or ready.column.fold
-        table.add_column(
-            Text(ready.column.title),
-            justify="right" if ready.right else "left",
-            no_wrap=not (folds or tight),
-            overflow="fold",
-            min_width=min(ready.width, _KEY_WIDTH) if folds else None,
-            width=None if folds else ready.least if tight else ready.width,
-        )
-    for row in zip(*(ready.cells for ready in columns), strict=True):
+    drawn: list[Sequence[str]] = []
+    for position, (ready, width) in enumerate(zip(columns, widths, strict=True)):
+        justify: Literal["left", "right"] = "right" if ready.right else "left"
+        table.add_column(Text(ready.column.title), justify=justify, width=width, overflow="fold")
+        if ready.column.fold:
+            drawn.append(["\n".join(_paragraph(cell, width)) for cell in ready.cells])
+        elif position == 0:
+            drawn.append([_broken(cell, width) for cell in ready.cells])
+        else:
+            drawn.append(ready.cells)
+    for row in zip(*drawn, strict=True):
         table.add_row(*(Text(cell) for cell in row))
     return table

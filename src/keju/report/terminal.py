@@ -299,7 +299,7 @@ def _disagreements(screen: Screen, disagreements: Sequence[Disagreement], labels
     if len(shown) < total:
         title += labels("readers_deciding", n=count(len(shown)))
     names = (labels.word("target"), *readers)
-    columns = [Column("id"), *(Column(name, fold=True) for name in names)]
+    columns = [Column("id", id=True), *(Column(name, fold=True) for name in names)]
     rows: list[list[Cell]] = []
     for row in shown:
         rows.append([row.id, shorten(row.target, _ANSWER_WIDTH)])
