@@ -93,13 +93,22 @@ def complain(text: str, exit_code: int) -> None:
     """
     line = said("own_note" if exit_code == Interrupted.exit_code else "error", text=text)
     before, resume, command = line.partition(said("resume_with", command=""))
-    parts, commands = [f"{before}{resume}".rstrip()], [f"  {command}"]
+    note_step(f"{before}{resume}".rstrip(), command)
+
+
+def note_step(text: str, command: str) -> None:
+    """Say something on stderr, and the command that it leads to on a line of its own.
+
+    On a terminal both are as wide as that is: lines broken between words, and as a shell takes
+    them.
+    """
+    parts, commands = [text], [f"  {command}"]
     if sys.stderr.isatty():
         from keju.cli.help import terminal_width
         from keju.messages.wrapping import wrap
 
         width = terminal_width()
-        parts, commands = wrap(parts[0], width), command_lines(command, width, 2)
+        parts, commands = wrap(text, width), command_lines(command, width, 2)
     for part in (*parts, *(commands if command else ())):
         note(part)
 

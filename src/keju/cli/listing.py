@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
-from keju.cli.common import Output, all_benchmarks, note, print_lines, print_steps
+from keju.cli.common import Output, all_benchmarks, note, note_step, print_lines, print_steps
 from keju.cli.options import OPTIONS
 from keju.errors import UsageError
 from keju.messages import catalogue, helped, labels, said, spoken
@@ -87,9 +88,9 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
             for name in rows[0]
         ]
         shown = [row | {"about": _about(what, row)} if "about" in row else row for row in rows]
-        render_table(columns, [[_cell(value) for value in row.values()] for row in shown])
+        render_table(columns, [[_cell(*item) for item in row.items()] for row in shown])
         note("")
-        note(said(f"list.note.{what}", command=_next_step(what, rows)))
+        note_step(said(f"list.note.{what}"), _next_step(what, rows))
 
     return Output({what: rows}, show)
 
@@ -213,10 +214,20 @@ def _of_benchmarks(what: str, only: str | None) -> list[Row]:
     return rows
 
 
-def _cell(value: Any) -> Any:
+def _cell(name: str, value: Any) -> Any:
+    if name == "created":
+        return _moment(value)
     if isinstance(value, bool):
         return said("yes" if value else "no")
     return ", ".join(map(_word, value)) if isinstance(value, list) else value
+
+
+def _moment(stamp: str) -> str:
+    """A time as a clock here shows it, e.g. ``2026-11-17 16:00``."""
+    try:
+        return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError):  # a manifest that somebody wrote by hand
+        return stamp
 
 
 def _word(value: Any) -> str:

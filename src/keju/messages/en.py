@@ -1510,17 +1510,16 @@ LABELS: dict[str, str] = {
     "list.no_rows": "nothing to list: {what}",
     "list.no_runs": "no runs in {folder} yet; one that needs nothing else: {command}",
     "list.note.benchmarks": "protocol: the way it is put and read unless --protocol names another. "
-    "Next: {command}",
-    "list.note.subsets": "questions: how many it has, where that is fixed. Some subsets alone: "
-    "{command}",
+    "Next:",
+    "list.note.subsets": "questions: how many it has, where that is fixed. Some subsets alone:",
     "list.note.protocols": "reader: what reads its answers. headline: the figure that stands for "
     "the exam. decode: generate (the model writes) or labels (the likeliest option counts). "
-    "Next: {command}",
+    "Next:",
     "list.note.readers": "protocols: those whose own reader it is. Any reader goes with any stored "
-    "run: {command}",
+    "run:",
     "list.note.models": "model: what to write after --model. ready: whether its optional part is "
-    "installed. Next: {command}",
-    "list.note.runs": "scores: the headline of each exam; n: its questions. Next: {command}",
+    "installed. Next:",
+    "list.note.runs": "scores: the headline of each exam; n: its questions. Next:",
     "import.origin": "{tool}, model {model}",
     "import.rows": "rows",
     "import.matched": "matched",

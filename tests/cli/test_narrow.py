@@ -1,0 +1,137 @@
+"""What commands print on a narrow terminal: what belongs together stays so, ids stay whole."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keju.messages.wrapping import cells
+from tests.cli.conftest import Keju
+
+SUBSET = "tracking_shuffled_objects_seven_objects"
+Screen = Callable[..., list[str]]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def screen(keju: Keju, monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """The lines that a command prints on a terminal of so many columns, without their colours."""
+
+    def run(width: int, *argv: str, code: int = 0) -> list[str]:
+        with monkeypatch.context() as patch:
+            patch.setenv("COLUMNS", str(width))
+            patch.setattr("sys.stdout", out := Terminal())
+            patch.setattr("sys.stderr", Terminal())
+            assert keju(*argv).code == code
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+        return [line.rstrip() for line in plain.splitlines()]
+
+    return run
+
+
+def records(lines: list[str]) -> dict[str, str]:
+    """What stands indented below each line that is not."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in lines:
+        if line.startswith(" "):
+            found[name] = f"{found[name]} {line.strip()}".strip()
+        else:
+            name = line
+            found.setdefault(name, "")
+    return found
+
+
+def predictions(path: str, data_dir: Path, right: Callable[[int], bool]) -> None:
+    """Answers to one subset; the wrong ones are long."""
+    rows = json.loads((data_dir / "bbh" / "bbh" / f"{SUBSET}.json").read_text("utf-8"))["examples"]
+    lines = (
+        {
+            "subset": SUBSET,
+            "index": number,
+            "output": f"So the answer is {row['target'] if right(number) else 'none of them all'}.",
+        }
+        for number, row in enumerate(rows)
+    )
+    Path(path).write_text("\n".join(map(json.dumps, lines)) + "\n")
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_compare_keeps_both_answers_with_their_question(
+    screen: Screen, data_dir: Path, keju: Keju, width: int, language: str
+) -> None:
+    predictions("a.jsonl", data_dir, lambda number: number % 2 == 0)
+    predictions("b.jsonl", data_dir, lambda number: number % 3 == 0)
+    words = ("compare", "a.jsonl", "b.jsonl", "--datasets", "bbh", "--data-dir", str(data_dir))
+    lines = screen(width, *words, "--language", language)
+    assert all(cells(line) <= width for line in lines)
+    flips = keju(*words, "--json").json["comparisons"][0]["flips"]
+    told = records(lines)
+    shown = [flip for flip in flips if flip["id"] in told]
+    assert len(shown) >= 2
+    for flip in shown:
+        for answer in (flip["target"], flip["base_answer"], flip["arm_answer"]):
+            assert answer in told[flip["id"]]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_run_is_listed_in_one_piece_with_its_time_as_a_clock_shows_it(
+    screen: Screen, keju: Keju, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    names = ["20261117-160000-a-run-with-a-long-name", "20261117-170000-another-run"]
+    for name in names:
+        demo = ("-m", "scripted", "--datasets", "demo", "--limit", "1", "--run-id", name)
+        assert keju("eval", *demo, "-q", "--no-report").code == 0
+        path = Path("runs", name, "manifest.json")
+        manifest = json.loads(path.read_text())
+        manifest["created"] = "2026-11-17T16:00:00.123+00:00"
+        path.write_text(json.dumps(manifest))
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    time.tzset()
+    try:
+        lines = screen(width, "list", "runs")
+        piped = keju("list", "runs").out
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert all(cells(line) <= width for line in lines)
+    told = records(lines)
+    for name in names:
+        assert "2026-11-18 00:00" in told[name]
+        assert "scripted" in told[name]
+        assert f"runs/{name}" in told[name]
+    assert "T16:00" not in piped
+    assert piped.count("2026-11-18 00:00") == 2
+
+
+def test_json_keeps_the_time_of_a_run_as_its_manifest_has_it(keju: Keju) -> None:
+    keju("eval", "-m", "scripted", "--datasets", "demo", "--run-id", "r", "-q", "--no-report")
+    created = json.loads(Path("runs/r/manifest.json").read_text())["created"]
+    assert keju("list", "runs", "--json").json["runs"][0]["created"] == created
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("what", ["benchmarks", "models", "protocols", "subsets", "readers"])
+def test_a_list_says_everything_of_a_row_in_one_place(
+    screen: Screen, keju: Keju, what: str, language: str
+) -> None:
+    rows = keju("list", what, "--json").json[what]
+    lines = screen(60, "list", what, "--language", language)
+    assert all(cells(line) <= 60 for line in lines)
+    titles = [line for line in lines if line and set(line) <= {"-"}]
+    assert len(titles) <= 1, "one table, or a record for each row"
+    if not titles:
+        assert len(lines) >= 2 * len(rows)
+        heads = [line for line in lines if line and not line.startswith(" ")]
+        assert len(heads) == len(rows)
