@@ -186,7 +186,7 @@ def test_doctor_speaks_chinese_and_fits_a_narrow_terminal(
     monkeypatch.setenv("MODELSCOPE_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     out = keju("doctor", "--language", "zh").out
-    assert "检查项" in out
+    assert "正常" in out
     assert "用 --data-dir DIR 指定" in out
     english = {"not installed", "installed", "answers", "missing", "lacks", "give", "choose"}
     assert not english & set(out.split())

@@ -135,3 +135,65 @@ def test_a_list_says_everything_of_a_row_in_one_place(
         assert len(lines) >= 2 * len(rows)
         heads = [line for line in lines if line and not line.startswith(" ")]
         assert len(heads) == len(rows)
+
+
+@pytest.fixture
+def unwell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place without hubs, with a long data folder and a bubblewrap that cannot work."""
+    for hub in ("HF_ENDPOINT", "MODELSCOPE_ENDPOINT"):
+        monkeypatch.setenv(hub, "http://127.0.0.1:9")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "sh").symlink_to("/bin/sh")
+    bwrap = tools / "bwrap"
+    bwrap.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
+    bwrap.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools))
+    data = tmp_path / "-".join(["data"] * 20)
+    (data / "bbh").mkdir(parents=True)
+    return data
+
+
+COMMANDS = (
+    "keju data pull ceval",
+    "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+    "sudo sysctl kernel.unprivileged_userns_clone=1",
+)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_doctor_prints_a_short_list_with_commands_to_copy(
+    screen: Screen, unwell: Path, width: int, language: str
+) -> None:
+    words = ("doctor", "--data-dir", str(unwell), "--language", language)
+    lines = screen(width, *words)
+    stripped = [line.strip() for line in lines]
+    for command in COMMANDS:
+        assert command in stripped, "whole, and alone on its line"
+    assert str(unwell) in " ".join(lines), "a path is not broken"
+    long = [line for line in stripped if cells(line) > width]
+    assert all(line in COMMANDS or str(unwell) in line for line in long)
+    state = "ok|missing" if language == "en" else "正常|缺少"
+    heads = [line for line in lines if not line.startswith(" ")]
+    assert all(re.match(rf"({state}) +\S", line) for line in heads)
+    starts = {cells(line) - cells(re.sub(r"^\S+ +", "", line)) for line in heads}
+    assert len(starts) == 1, "names stand below each other"
+
+
+def test_a_pipe_gets_each_check_and_each_command_on_a_line_of_its_own(
+    keju: Keju, unwell: Path
+) -> None:
+    lines = keju("doctor", "--data-dir", str(unwell)).out.splitlines()
+    state = next(line for line in lines if re.match("missing +sandbox bwrap ", line))
+    assert state.endswith("bwrap: setting up uid map: Permission denied")
+    assert {*COMMANDS} <= {line.strip() for line in lines}
+    assert all(len(line) < 240 for line in lines)
+
+
+def test_the_doctor_tells_programs_of_every_check(keju: Keju, unwell: Path) -> None:
+    checks = keju("doctor", "--data-dir", str(unwell), "--json").json["checks"]
+    found = {check["name"]: check for check in checks}
+    assert found["jinja2"]["status"] == found["data bbh"]["status"] == "ok"
+    assert found["data ceval"]["remedy"] == "keju data pull ceval"
+    assert all(command in found["sandbox bwrap"]["remedy"] for command in COMMANDS[1:])

@@ -236,17 +236,17 @@ def test_the_doctor_names_what_it_examines_in_the_language_of_the_terminal(keju:
     assert english <= {*listed}, listed
     table = keju(*words).out
     for name in (
-        "附加部分 data",
         "GPU",
         "数据文件夹",
         "数据站 modelscope",
         "缓存文件夹",
         "工作文件夹",
     ):
-        assert re.search(f"^{name} ", table, re.M), name
-    for name in ("沙箱 bwrap", "模型"):
-        assert re.search(f"^{name} ", table, re.M), name
-    assert not re.search(r"^(extra|data|hub|cache|work|sandbox|model|gpu)\b", table, re.M)
+        assert re.search(f"^(正常|缺少) +{name} ", table, re.M), name
+    for name in ("软件包", "附加部分", "沙箱 bwrap", "模型"):
+        assert re.search(f"^(正常|缺少) +{name} ", table, re.M), name
+    kinds = "extras?|packages|data|hub|cache|work|sandbox|model|gpu"
+    assert not re.search(rf"^\S+ +({kinds})\b", table, re.M)
 
 
 @pytest.mark.parametrize(

@@ -20,32 +20,74 @@ CORE = ("keju", "jinja2", "msgspec", "pydantic", "pyreqwest", "pyyaml", "rich", 
 SECONDS = 10.0
 HUB_SECONDS = 4.0
 """A hub that has not answered by then is as good as out of reach for now."""
-BWRAP_REMEDIES = {
-    "sandbox_not_installed": Notice("doctor_install_bwrap"),
-    "sandbox_no_kernel": Notice("doctor_install_kernel"),
-    "sandbox_fails": Notice("doctor_allow_bwrap"),
-}
-"""The next step, by what bubblewrap lacks."""
 DATA_FOLDER = Notice("doctor_check_data_folder")
 ENDPOINT = Notice("doctor_check_endpoint")
 GPU = Notice("doctor_check_gpu")
 MODEL = Notice("doctor_check_model")
 Said = Notice | KejuError | str
 """A code of the catalogues with its values, or what needs no translation, such as a version."""
+WIDEST = 80
+"""Cells of a line on a terminal, however wide that is; a pipe gets lines that can be searched."""
+NARROWEST_FOUND = 20
+"""Cells of what was found beside its name; with less room it stands below."""
+
+
+class Remedy(NamedTuple):
+    """What to do where something is missing: in words, and as commands with what they are for."""
+
+    advice: Said = ""
+    steps: tuple[tuple[str, Said], ...] = ()
+
+    def text(self, language: Language) -> str:
+        """Advice and commands in one line."""
+        steps = (
+            Notice("doctor_step", {"command": command, "what": what}).text(language)
+            if what
+            else command
+            for command, what in self.steps
+        )
+        return " ".join(filter(None, (_words(self.advice, language), "; ".join(steps))))
+
+
+def _do(command: str, what: Said = "") -> Remedy:
+    """A remedy that is one command."""
+    return Remedy(steps=((command, what),))
+
+
+NOTHING = Remedy()
+AGENT = "pip install 'keju[agent]'"
+BWRAP_REMEDIES = {
+    "sandbox_not_installed": Remedy(
+        Notice("doctor_to_run_code"),
+        (("sudo apt install bubblewrap", Notice("doctor_same_name")), (AGENT, "")),
+    ),
+    "sandbox_no_kernel": Remedy(Notice("doctor_to_run_code"), ((AGENT, ""),)),
+    "sandbox_fails": Remedy(
+        Notice("doctor_allow_bwrap"),
+        (
+            ("sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0", "Ubuntu"),
+            ("sudo sysctl kernel.unprivileged_userns_clone=1", "Debian"),
+        ),
+    ),
+}
+"""The next step, by what bubblewrap lacks."""
 
 
 class Check(NamedTuple):
-    """One line of the examination."""
+    """One thing that is examined."""
 
     name: Said
     ok: bool
     state: Said
-    remedy: Said = ""
-    """What to do where it is missing."""
+    remedy: Remedy = NOTHING
     optional: bool = True
     exit_code: int = 2
     fault: str = "missing"
     """What is wrong, in a word."""
+    kin: str = ""
+    """Where several of a kind are as they should be, people get one line of them all."""
+    short: str = ""
+    """What stands for it in that line."""
 
 
 @command(
@@ -84,7 +126,7 @@ def doctor(
             checks.append(Check(ENDPOINT, True, asyncio.run(_reach(place, key, model))))
         except KejuError as error:
             code, lack = error.exit_code, Notice("doctor_no")
-            checks.append(Check(ENDPOINT, False, lack, error, False, exit_code=code))
+            checks.append(Check(ENDPOINT, False, lack, Remedy(error), False, exit_code=code))
     elif model is not None:
         checks.append(_model(model))
     failures = [check.exit_code for check in checks if not check.ok and not check.optional]
@@ -98,22 +140,68 @@ def doctor(
 KEYS = ("name", "status", "found", "remedy")
 
 
-def _row(check: Check, language: Language) -> tuple[str, ...]:
+def _row(check: Check, language: Language) -> tuple[str, str, str, str]:
     """A check as the cells of its line; JSON is English, whatever the terminal speaks."""
     status = "ok" if check.ok else check.fault
     if language != "en":
         status = labels(language)[f"doctor.{status}"]
-    words = (check.name, check.state, check.remedy)
-    name, *told = (x if isinstance(x, str) else x.text(language) for x in words)
-    return name, status, *told
+    name, found = _words(check.name, language), _words(check.state, language)
+    return name, status, found, check.remedy.text(language)
+
+
+def _words(told: Said, language: Language) -> str:
+    return told if isinstance(told, str) else told.text(language)
 
 
 def _show(checks: Sequence[Check]) -> None:
-    from keju.report.table import Column, render_table
+    """A line for each check, below it the next step: commands stand alone, to be copied.
 
-    titles = [said(f"doctor.{key}") for key in KEYS]
-    columns = [Column(title, fold=place > 1) for place, title in enumerate(titles)]
-    render_table(columns, [_row(check, spoken()) for check in checks])
+    What several checks in a row lead to is said once, below the last of them.
+    """
+    from keju.messages.wrapping import cells, pad, wrap
+    from keju.report.table import Screen
+
+    language, screen = spoken(), Screen()
+    if screen.terminal:
+        screen.console.width = min(screen.console.width, WIDEST)
+    width = screen.console.width
+    shown = list(_gathered(checks))
+    rows = [_row(check, language) for check in shown]
+    names = max(cells(name) for name, *_ in rows)
+    indent = max(cells(status) for _, status, *_ in rows) + 2
+    for place, (check, (name, status, found, _)) in enumerate(zip(shown, rows, strict=True)):
+        style = None if check.ok else "yellow" if check.optional else "red"
+        head = f"{pad(status, indent)}{pad(name, names)}  "
+        if width - cells(head) < NARROWEST_FOUND:
+            screen.raw(head.rstrip(), style)
+            head = " " * indent
+        for line in wrap(found, width - cells(head), cut=False):
+            screen.raw(head + line, style)
+            head, style = " " * cells(head), None
+        if check.remedy in [following.remedy for following in shown[place + 1 : place + 2]]:
+            continue
+        if advice := _words(check.remedy.advice, language):
+            screen.line(advice, indent=indent)
+        for step, what in check.remedy.steps:
+            if what:
+                screen.line(_words(what, language) + said("help.colon"), indent=indent)
+            screen.raw(" " * (indent + 2) + step)
+    screen.flush()
+
+
+def _gathered(checks: Sequence[Check]) -> Iterator[Check]:
+    """The checks, with one for all of a kind that are as they should be."""
+    kinds: dict[str, list[Check]] = {}
+    for check in checks:
+        if check.ok and check.kin:
+            kinds.setdefault(check.kin, []).append(check)
+    for check in checks:
+        alike = kinds.get(check.kin, []) if check.ok else []
+        if len(alike) < 2:
+            yield check
+        elif check is alike[0]:
+            found = ", ".join(each.short for each in alike)
+            yield Check(Notice(f"doctor_check_{check.kin}"), True, found)
 
 
 def _software() -> Iterator[Check]:
@@ -135,19 +223,22 @@ def _software() -> Iterator[Check]:
     yield Check("python", True, platform.python_version())
     for package in CORE:
         try:
-            yield Check(package, True, metadata.version(package), optional=False)
+            version = metadata.version(package)
+            short = f"{package} {version}"
+            kin = "" if package == "keju" else "packages"
+            yield Check(package, True, version, optional=False, kin=kin, short=short)
         except metadata.PackageNotFoundError:
             state = Notice("doctor_not_installed")
-            yield Check(package, False, state, "pip install keju", optional=False)
+            yield Check(package, False, state, _do("pip install keju"), optional=False)
     for extra in extras:
         name = Notice("doctor_check_extra", {"name": extra.name})
         if missing := extra.missing:
             state = Notice("doctor_lacks", {"modules": ", ".join(missing)})
             what = Notice(f"doctor_extra_{extra.name}")
-            remedy = Notice("doctor_extra", {"command": extra.remedy, "what": what})
-            yield Check(name, False, state, remedy)
+            yield Check(name, False, state, _do(extra.remedy, what))
         else:
-            yield Check(name, True, Notice("doctor_installed"))
+            state = Notice("doctor_installed")
+            yield Check(name, True, state, kin="extras", short=extra.name)
 
 
 def _graphics() -> Check:
@@ -156,14 +247,15 @@ def _graphics() -> Check:
     try:
         asked = subprocess.run(query, capture_output=True, text=True, timeout=SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
-        return Check(GPU, False, Notice("doctor_no_gpu"), Notice("doctor_without_gpu"))
+        return Check(GPU, False, Notice("doctor_no_gpu"), Remedy(Notice("doctor_without_gpu")))
     cards = "; ".join(dict.fromkeys(asked.stdout.strip().splitlines()))
     try:
         torch = metadata.version("torch")
     except metadata.PackageNotFoundError:
         torch = ""
     if torch.endswith("+cpu"):
-        return Check(GPU, False, cards, Notice("doctor_torch_without_gpu", {"version": torch}))
+        advice = Notice("doctor_torch_without_gpu", {"version": torch})
+        return Check(GPU, False, cards, Remedy(advice))
     return Check(GPU, True, cards)
 
 
@@ -173,18 +265,19 @@ def _data(flag: str | None) -> Iterator[Check]:
 
     path = data_folder(flag)
     if path is None:
-        yield Check(DATA_FOLDER, False, Notice("doctor_not_named"), Notice("doctor_name_data"))
+        remedy = Remedy(Notice("doctor_name_data"))
+        yield Check(DATA_FOLDER, False, Notice("doctor_not_named"), remedy)
         return
     folder = Path(path)
-    remedy = "" if folder.is_dir() else Notice("doctor_name_folder")
+    remedy = NOTHING if folder.is_dir() else Remedy(Notice("doctor_name_folder"))
     yield Check(DATA_FOLDER, folder.is_dir(), str(folder), remedy, optional=flag is None)
     names = [each.name for each in all_benchmarks() if each.layout]
     for name in names if folder.is_dir() else ():
         check = Notice("doctor_check_data", {"name": name})
         if (folder / name).is_dir():
-            yield Check(check, True, str(folder / name))
+            yield Check(check, True, str(folder / name), kin="exams", short=name)
         else:
-            yield Check(check, False, Notice("doctor_not_there"), f"keju data pull {name}")
+            yield Check(check, False, Notice("doctor_not_there"), _do(f"keju data pull {name}"))
 
 
 async def _hubs() -> list[Check]:
@@ -204,7 +297,7 @@ async def _hubs() -> list[Check]:
             await transport.get(place, HUB_SECONDS)
         except TransportError as error:
             state = Notice("doctor_hub_out", {"place": place, "problem": error.message})
-            return Check(name, False, state, Notice("doctor_without_hub"))
+            return Check(name, False, state, Remedy(Notice("doctor_without_hub")))
         return Check(name, True, Notice("doctor_answers", {"place": place}))
 
     try:
@@ -224,8 +317,8 @@ def _folders(work_dir: str | None) -> Iterator[Check]:
         # Files can be made in it, or it in the nearest folder that exists.
         existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
         usable = existing.is_dir() and os.access(existing, os.W_OK)
-        remedy = "" if usable else Notice("doctor_choose_folder", {"setting": choice})
-        yield Check(name, usable, str(folder), remedy, optional=False)
+        remedy = Remedy(Notice("doctor_choose_folder", {"setting": choice}))
+        yield Check(name, usable, str(folder), NOTHING if usable else remedy, optional=False)
 
 
 def _sandboxes() -> Iterator[Check]:
@@ -249,15 +342,15 @@ def _sandboxes() -> Iterator[Check]:
             yield Check(name, True, state)
         elif probe.backend == "bwrap":
             problem = probe.problem or Notice("doctor_no")
-            yield Check(name, False, problem, BWRAP_REMEDIES.get(problem.code, ""))
+            yield Check(name, False, problem, BWRAP_REMEDIES.get(problem.code, NOTHING))
         elif probe.version:  # it needs an image, which only a run names
             yield Check(name, True, Notice("doctor_answers", {"place": probe.version}))
         else:
             problem = probe.problem or Notice("doctor_no")
-            yield Check(name, False, problem, Notice("doctor_without_containers"))
+            yield Check(name, False, problem, Remedy(Notice("doctor_without_containers")))
     every = Notice("doctor_check_sandboxes")
     for left in leftovers():
-        yield Check(every, False, left.what, left.remedy, fault="left over")
+        yield Check(every, False, left.what, _do(left.remedy), fault="left over")
 
 
 def _model(name: str) -> Check:
@@ -268,7 +361,7 @@ def _model(name: str) -> Check:
     try:
         made = make_model(TaskConfig(model=name, datasets=["any"]))
     except KejuError as error:
-        return Check(MODEL, False, Notice("doctor_no"), error, False, error.exit_code)
+        return Check(MODEL, False, Notice("doctor_no"), Remedy(error), False, error.exit_code)
     return Check(MODEL, True, Notice("doctor_model", {"name": made.name}))
 
 

@@ -537,6 +537,9 @@ TEXTS: dict[str, str] = {
     "doctor_check_data_folder": "data folder",
     "doctor_check_endpoint": "endpoint",
     "doctor_check_extra": "extra {name}",
+    "doctor_check_exams": "exam data",
+    "doctor_check_extras": "extras",
+    "doctor_check_packages": "packages",
     "doctor_check_gpu": "gpu",
     "doctor_check_hub": "hub {name}",
     "doctor_check_model": "model",
@@ -548,7 +551,7 @@ TEXTS: dict[str, str] = {
     "doctor_not_installed": "not installed",
     "doctor_lacks": "lacks {modules}",
     "doctor_installed": "installed",
-    "doctor_extra": "{command}  ({what})",
+    "doctor_step": "{command}  ({what})",
     "doctor_extra_data": "Parquet files and downloads from hubs",
     "doctor_extra_local": "models inside this process (GGUF)",
     "doctor_extra_hf": "checkpoints through transformers",
@@ -577,14 +580,11 @@ TEXTS: dict[str, str] = {
     "doctor_choose_folder": "choose another with {setting}",
     "doctor_userns_stay": "without --disable-userns",
     "doctor_sandbox": "{version} works ({with_})",
-    "doctor_install_bwrap": "to run code of models: sudo apt install bubblewrap (the package has "
-    "this name elsewhere too), then pip install 'keju[agent]'",
-    "doctor_install_kernel": "to run code of models: pip install 'keju[agent]'",
+    "doctor_to_run_code": "to run code of models:",
+    "doctor_same_name": "the package has this name elsewhere too",
     "doctor_allow_bwrap": "bubblewrap needs user namespaces: where a container forbids them, start "
-    "it with --security-opt seccomp=unconfined; where the system does, set "
-    "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu) or "
-    "kernel.unprivileged_userns_clone=1 (Debian) with sysctl; or name docker or podman as "
-    "sandbox.backend",
+    "it with --security-opt seccomp=unconfined, or name docker or podman as sandbox.backend; where "
+    "the system forbids them, allow them:",
     "doctor_without_containers": "only the sandbox of this name needs it; bwrap needs no engine",
     "cli_cannot_reach": "cannot reach {url} ({problem}): check --api-url",
     "export_cannot_record": "cannot record the submission in {place}: {problem}",
@@ -2042,10 +2042,6 @@ LABELS: dict[str, str] = {
     "show.judged": "{line} by the judge '{judge}'",
     "mcp.server": "{name} (arm {arm}, {way}): {title}, protocol {protocol}, ready in "
     "{seconds:.1f} s",
-    "doctor.name": "check",
-    "doctor.status": "status",
-    "doctor.found": "found",
-    "doctor.remedy": "what to do",
     "doctor.ok": "ok",
     "doctor.missing": "missing",
     "doctor.left over": "left over",

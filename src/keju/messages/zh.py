@@ -469,6 +469,9 @@ TEXTS: dict[str, str] = {
     "doctor_check_data_folder": "数据文件夹",
     "doctor_check_endpoint": "接口",
     "doctor_check_extra": "附加部分 {name}",
+    "doctor_check_exams": "考试数据",
+    "doctor_check_extras": "附加部分",
+    "doctor_check_packages": "软件包",
     "doctor_check_gpu": "GPU",
     "doctor_check_hub": "数据站 {name}",
     "doctor_check_model": "模型",
@@ -480,7 +483,7 @@ TEXTS: dict[str, str] = {
     "doctor_not_installed": "未安装",
     "doctor_lacks": "缺少 {modules}",
     "doctor_installed": "已安装",
-    "doctor_extra": "{command}（{what}）",
+    "doctor_step": "{command}（{what}）",
     "doctor_extra_data": "Parquet 文件，以及从数据站下载",
     "doctor_extra_local": "在本进程内运行的模型（GGUF）",
     "doctor_extra_hf": "通过 transformers 加载的检查点",
@@ -508,13 +511,11 @@ TEXTS: dict[str, str] = {
     "doctor_choose_folder": "用 {setting} 另选一个",
     "doctor_userns_stay": "没有 --disable-userns",
     "doctor_sandbox": "{version} 可用（{with_}）",
-    "doctor_install_bwrap": "要运行模型写的代码：sudo apt install bubblewrap"
-    "（其他系统中软件包同名），再 pip install 'keju[agent]'",
-    "doctor_install_kernel": "要运行模型写的代码：pip install 'keju[agent]'",
+    "doctor_to_run_code": "要运行模型写的代码：",
+    "doctor_same_name": "其他系统中软件包同名",
     "doctor_allow_bwrap": "bubblewrap 需要用户命名空间：若被容器禁止，请用 "
-    "--security-opt seccomp=unconfined 启动容器；若被系统禁止，请用 sysctl 设置 "
-    "kernel.apparmor_restrict_unprivileged_userns=0（Ubuntu）或 "
-    "kernel.unprivileged_userns_clone=1（Debian）；或把 sandbox.backend 设为 docker 或 podman",
+    "--security-opt seccomp=unconfined 启动容器，或把 sandbox.backend 设为 docker 或 podman；"
+    "若被系统禁止，请予以允许：",
     "doctor_without_containers": "只有同名的沙箱需要它；bwrap 不需要引擎",
     "cli_cannot_reach": "无法连接 {url}（{problem}）：请检查 --api-url",
     "export_cannot_record": "无法在 {place} 中记录提交：{problem}",
@@ -1829,10 +1830,6 @@ LABELS: dict[str, str] = {
     "show.nothing": "无（{reason}）",
     "show.judged": "{line}，由评审模型“{judge}”评定",
     "mcp.server": "{name}（实验组 {arm}，{way}）：{title}，协议 {protocol}，{seconds:.1f} 秒后就绪",
-    "doctor.name": "检查项",
-    "doctor.status": "状态",
-    "doctor.found": "发现",
-    "doctor.remedy": "怎么办",
     "doctor.ok": "正常",
     "doctor.missing": "缺少",
     "doctor.left over": "遗留",
