@@ -143,3 +143,18 @@ def test_a_text_that_folds_is_broken_between_words_and_wide_characters() -> None
     assert "keju_data_pull" in "\n".join(lines)
     assert "HF_ENDPOINT" in "\n".join(lines)
     assert "".join(line[3:] for line in lines[2:]).replace(" ", "").endswith(text.replace(" ", ""))
+
+
+def test_a_record_leaves_out_what_is_not_known_and_titles_that_are_none() -> None:
+    columns: list[Column | str] = ["", "", Column("interval", fold=True)]
+    long = "between one and another, as far as that can be said"
+    rows: list[list[object]] = [["Tokens of all requests", "4.5M", long], ["Cost", None, None]]
+    assert render(columns, rows, 30).splitlines() == [
+        "Tokens of all requests",
+        "  4.5M",
+        "  interval: between one and",
+        "    another, as far as that",
+        "    can be said",
+        "Cost",
+        "  –",
+    ]

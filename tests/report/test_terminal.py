@@ -157,6 +157,37 @@ def test_several_readers_stand_side_by_side_after_their_disagreements() -> None:
     assert text.count("human average") == 1
 
 
+def disagreement(number: int, score: float) -> dict[str, object]:
+    return {
+        "id": f"bbh_snarks_{number}",
+        "subset": "snarks",
+        "answers": {"paper": None, "robust": "(B)"},
+        "outcomes": {"paper": "unparsed", "robust": "incorrect"},
+        "scores": {"paper": 0.0, "robust": score},
+        "target": "(A)",
+    }
+
+
+def test_disagreements_without_effect_have_no_empty_table() -> None:
+    text = render(document(entry("paper"), entry("robust"), disagreements=[disagreement(1, 0.0)]))
+    assert "here the 0 whose score depends on that" in text.splitlines()[0]
+    assert text.splitlines()[1] == ""
+
+
+def test_each_disagreement_stays_in_one_piece_on_a_narrow_screen() -> None:
+    rows = [disagreement(number, 0.5) for number in (1, 2)]
+    text = render(document(entry("paper"), entry("robust"), disagreements=rows), 40)
+    start = text.index("bbh_snarks_1\n")
+    assert text[start:].splitlines()[:6] == [
+        "bbh_snarks_1",
+        "  target: (A)",
+        "  paper: unparsed",
+        "  robust: (B): incorrect",
+        "bbh_snarks_2",
+        "  target: (A)",
+    ]
+
+
 def test_kinds_of_errors_are_named_the_commonest_first() -> None:
     errors = {"kinds": {"timeout": 1, "server": 1200}, "example": "HTTP 500:\nboom"}
     text = render(document(entry(errors=errors)))

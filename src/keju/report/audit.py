@@ -61,8 +61,10 @@ def _exam(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
 def _readers(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
     """Each reader's accuracy, and how far two of them agree."""
     titles = ("reader", "accuracy", "interval", "unread", "cut", "apart", "kappa")
+    spared = {"kappa": 2, "cut": 1}  # the matrix below has kappa too
     columns = [
-        Column(labels(f"audit.{name}"), "right" if at else "") for at, name in enumerate(titles)
+        Column(labels(f"audit.{name}"), "right" if at else "", spare=spared.get(name, 0))
+        for at, name in enumerate(titles)
     ]
     rows: list[list[Cell]] = [
         [

@@ -77,7 +77,8 @@ def render_plan(
     screen.table(titles, rows)
     screen.line()
     if made.questions < made.whole:
-        screen.line(f"keju eval --protocol {made.protocol} {which} --sample random …")
+        command = f"keju eval --protocol {made.protocol} {which} --sample random …"
+        screen.commands([(command, "")], indent=0)
         screen.line()
     for line in plan_words(made, labels):
         screen.line(line)

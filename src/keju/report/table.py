@@ -164,11 +164,15 @@ class Screen:
             if names:
                 self.raw(" · ".join(column.cells[row] for column in names), style="bold")
             fields = [
-                (labels("table.field", title=column.column.title, value=cell), column.column.fold)
+                (
+                    labels("table.field", title=title, value=cell) if title else cell,
+                    column.column.fold,
+                )
                 for column in others
                 if (cell := column.cells[row]) not in ("", UNKNOWN)
+                for title in [column.column.title]
             ]
-            for line in _packed(fields, self.console.width - _INDENT):
+            for line in _packed(fields or [(UNKNOWN, False)], self.console.width - _INDENT):
                 self.raw(" " * _INDENT + line)
 
     def flush(self) -> None:

@@ -307,5 +307,8 @@ def _disagreements(screen: Screen, disagreements: Sequence[Disagreement], labels
             value = row.answers.get(reader)
             answer = "" if value is None else f"{shorten(value, _ANSWER_WIDTH)}: "
             rows[-1].append(answer + labels.get(f"outcome.{row.outcomes.get(reader)}", UNKNOWN))
-    screen.table(columns, rows, title=title)
+    if rows:
+        screen.table(columns, rows, title=title)
+    else:
+        screen.line(title, style="bold")
     screen.line()
