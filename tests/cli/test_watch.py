@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import subprocess
@@ -111,6 +112,23 @@ def test_a_run_with_several_exams_that_is_killed(
     assert [line["total"] for line in lines] == [40, 40]
     assert lines[0]["state"] == "running"
     assert lines[0]["in_flight"] <= 2
+
+
+def test_requests_without_a_reply_are_no_speed(keju: Keju) -> None:
+    """A first look knows no more than the books of the session."""
+    keju("eval", "-m", "scripted", "--datasets", "demo", "--no-report", "--run-id", "r")
+    manifest = Path("runs/r/manifest.json")
+    stored = json.loads(manifest.read_text())
+    waiting = {"requests": 8, "in_flight": 8, "retries": 0, "seconds": 1.6, "ended": False}
+    stored["sessions"][-1] |= waiting
+    manifest.write_text(json.dumps(stored | {"complete": False}))
+    journal = Path("runs/r/records.jsonl")
+    journal.write_text("")
+    with journal.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        line = keju("watch", "r", "--once", "--json").json["runs"][0]
+    assert (line["state"], line["in_flight"]) == ("running", 8)
+    assert (line["speed"], line["left"]) == (0.0, None)
 
 
 def test_what_is_not_there_is_one_line(keju: Keju) -> None:

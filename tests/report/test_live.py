@@ -211,3 +211,61 @@ def test_a_reply_that_takes_long_is_spoken_of(
         display.update(at(140.0, 1, oldest=130.0))
         display.finish()
         assert told in " ".join(stream.getvalue().split())
+
+
+def lines_of(*states: Progress, total: int = 10) -> list[str]:
+    """What a log with a line for each state says."""
+    lines = []
+    for last in range(1, len(states) + 1):
+        stream = io.StringIO()
+        display = make_display(stream)
+        display.start(total, 0, ["bbh"])
+        for state in states[:last]:
+            display.update(state)
+        display.finish()
+        lines.append(stream.getvalue().splitlines()[-1])
+    return lines
+
+
+def test_requests_that_nobody_has_answered_yet_are_no_speed_and_no_outlook() -> None:
+    sent = [at(t, 0, total=10, requests=8, in_flight=8, limit=8) for t in (0.1, 1.6, 40.0)]
+    for line in lines_of(at(0.0, 0, total=10, in_flight=0, requests=0), *sent):
+        assert "requests/s" not in line
+        assert "tokens/s" not in line
+        assert "left" not in line
+
+
+def test_the_first_reply_of_many_in_flight_tells_no_speed() -> None:
+    begun = at(0.0, 0, total=100, requests=8, in_flight=8)
+    first = at(5.0, 1, total=100, requests=9, in_flight=8)
+    whole = at(10.0, 8, total=100, requests=16, in_flight=8)
+    *_, early, late = lines_of(begun, first, whole, total=100)
+    assert "requests/s" not in early
+    assert "left" not in early
+    assert "0.8 requests/s" in late
+    assert "left 1 min 55 s" in late
+
+
+def one_by_one(done: int, elapsed: float) -> Progress:
+    """Ten questions, one in flight at a time."""
+    return at(elapsed, done, total=10, requests=done + 1, in_flight=1, limit=1)
+
+
+def test_the_outlook_runs_down_while_a_long_reply_is_written_and_never_grows() -> None:
+    answers = [one_by_one(done, 40.0 * done) for done in range(5)]
+    waiting = [one_by_one(4, 160.0 + second) for second in range(10, 131, 10)]
+    told = lines_of(*answers, *waiting)
+    assert "left" not in told[1], "one reply is no pace"
+    assert "left 5 min 20 s" in told[2], "replies that take longer than the window tell one too"
+    assert "left 4 min 00 s" in told[4]
+    assert "0.025 requests/s" in told[4]
+    assert "left 3 min 30 s" in told[7]
+    assert "left 3 min 20 s" in told[10], "the reply takes longer than others; they do not"
+    assert "left at least 3 min 20 s" in told[-1]
+
+
+def test_a_last_reply_that_outlasts_all_others_has_no_outlook() -> None:
+    quick = [at(0.1 * n, n, total=100, in_flight=4) for n in range(100)]
+    *_, last = lines_of(*quick, at(70.0, 99, total=100, in_flight=1, oldest=60.0), total=100)
+    assert "left" not in last
+    assert "oldest reply: 1 min 00 s" in last

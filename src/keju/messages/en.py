@@ -1472,6 +1472,7 @@ LABELS: dict[str, str] = {
     "live.retries": "retries",
     "live.elapsed": "elapsed",
     "live.left": "left",
+    "live.left_at_least": "left at least",
     "live.actors": "{actors} {actors:actor|actors} on {nodes} {nodes:node|nodes}",
     "live.actor_rates": "{rates} answers/s each",
     "live.oldest": "oldest reply: {time}",

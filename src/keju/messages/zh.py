@@ -1298,6 +1298,7 @@ LABELS: dict[str, str] = {
     "live.retries": "重试",
     "live.elapsed": "已用时间",
     "live.left": "剩余",
+    "live.left_at_least": "剩余至少",
     "live.actors": "{nodes} 个节点上的 {actors} 个 actor",
     "live.actor_rates": "每个每秒 {rates} 个回答",
     "live.oldest": "最早的回复已等待 {time}",

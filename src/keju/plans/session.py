@@ -31,7 +31,7 @@ from keju.errors import DataError, Interrupted, KejuError, RunIncomplete
 from keju.messages import said
 from keju.models.registry import endpoint_tasks, is_local, make_model, model_name
 from keju.report.board import Board, Line, State, ends_of
-from keju.report.live import Rates
+from keju.report.rates import Rates
 from keju.runs.manifest import MANIFEST, Manifest, environment, storable
 from keju.runs.run import Run
 from keju.signals import REMOTE, Remote, handling

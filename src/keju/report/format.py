@@ -58,11 +58,13 @@ def count(value: int | None) -> str:
 
 
 def compact(value: float) -> str:
-    """A rate or a large count in three or four characters, e.g. ``4.1k``."""
+    """A rate or a large count in few characters, e.g. ``4.1k``, ``0.025``."""
     for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= limit:
             scaled = value / limit
             return f"{scaled:.0f}{suffix}" if scaled >= 100 else f"{scaled:.1f}{suffix}"
+    if 0 < value < 0.1:
+        return f"{value:.2g}" if value >= 1e-4 else "0"
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -31,6 +30,7 @@ from keju.report.format import (
     percent,
     printable,
 )
+from keju.report.rates import Rates
 from keju.stats.estimate import FEWEST
 from keju.stats.intervals import wilson
 
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 
 
 REFRESH_SECONDS = 0.2
-RATE_WINDOW = 10.0
-"""Seconds over which rates are smoothed."""
-ETA_WINDOW = 60.0
 LOG_SECONDS = (10.0, 60.0)
 """A log gets a line each 10 s at first and each minute later."""
 SLOW_SECONDS = 30.0
@@ -74,66 +71,6 @@ class QuietDisplay(Display):
         write_line(self._stream, line)
 
 
-class Rates:
-    """Speeds over the last seconds, from the snapshots alone."""
-
-    def __init__(self) -> None:
-        self._points: deque[Progress] = deque()
-
-    def add(self, snapshot: Progress) -> None:
-        """Enter a snapshot and forget what is older than the longest window."""
-        self._points.append(snapshot)
-        while len(self._points) > 2 and self._points[1].elapsed <= snapshot.elapsed - ETA_WINDOW:
-            self._points.popleft()
-
-    def _since(self, window: float) -> tuple[Progress, Progress] | None:
-        """The newest point, and the newest one that is at least `window` seconds older."""
-        if len(self._points) < 2:
-            return None
-        last = first = self._points[-1]
-        for point in reversed(self._points):
-            first = point
-            if point.elapsed <= last.elapsed - window:
-                break
-        return (first, last) if last.elapsed > first.elapsed else None
-
-    def speeds(self) -> tuple[float, float] | None:
-        """Requests and tokens a second; None while nothing is known."""
-        span = self._since(RATE_WINDOW)
-        if span is None:
-            return None
-        first, last = span
-        tokens = last.input_tokens + last.output_tokens - first.input_tokens - first.output_tokens
-        seconds = last.elapsed - first.elapsed
-        return (last.requests - first.requests) / seconds, tokens / seconds
-
-    def pace(self) -> float | None:
-        """Answers a second; None while nothing is known."""
-        span = self._since(RATE_WINDOW)
-        if span is None:
-            return None
-        first, last = span
-        return (last.done - first.done) / (last.elapsed - first.elapsed)
-
-    def of_actors(self) -> tuple[float, float] | None:
-        """Answers a second of the slowest and of the fastest actor; None while nothing is known."""
-        span = self._since(RATE_WINDOW)
-        if span is None or len(span[0].actors) != len(span[1].actors):
-            return None
-        seconds = span[1].elapsed - span[0].elapsed
-        pairs = zip(span[0].actors, span[1].actors, strict=True)
-        rates = [(now.answered - then.answered) / seconds for then, now in pairs if now.node]
-        return (min(rates), max(rates)) if rates else None
-
-    def remaining(self, total: int) -> float | None:
-        """Seconds to the end at the present pace; None while nothing is known."""
-        span = self._since(ETA_WINDOW)
-        if span is None or span[1].done <= span[0].done:
-            return None
-        first, last = span
-        return (total - last.done) * (last.elapsed - first.elapsed) / (last.done - first.done)
-
-
 def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], list[str]]:
     """The state in words: quality, speed, and what is to come."""
     quality: list[str] = []
@@ -149,8 +86,7 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
         if value := getattr(snapshot, name):
             quality.append(f"{said(f'live.{name}')} {count(value)}")
     speed: list[str] = []
-    # Replies count when they are whole: where none came of late, nothing is known of the speed.
-    if (speeds := rates.speeds()) and speeds != (0.0, 0.0):
+    if speeds := rates.speeds():  # replies count when they are whole
         speed.append(said("live.requests", n=compact(speeds[0])))
         speed.append(said("live.tokens", n=compact(speeds[1])))
     if snapshot.actors:
@@ -166,9 +102,10 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
     if snapshot.cost is not None:
         speed.append(f"{said('arms.cost')} {money(snapshot.cost)}")
     outlook = [f"{said('live.elapsed')} {duration(snapshot.elapsed)}"]
-    remaining = rates.remaining(snapshot.total)
-    if snapshot.done < snapshot.total and remaining is not None:
-        outlook.append(f"{said('live.left')} {duration(remaining)}")
+    ahead = rates.outlook(snapshot.total)
+    if snapshot.done < snapshot.total and ahead is not None:
+        code = "live.left_at_least" if ahead.at_least else "live.left"
+        outlook.append(f"{said(code)} {duration(ahead.seconds)}")
     if snapshot.oldest >= SLOW_SECONDS:
         outlook.append(said("live.oldest", time=duration(snapshot.oldest)))
     if snapshot.waiting:

@@ -116,7 +116,8 @@ class Following:
             shown = "judging" if judged else "running"
         speed = self._paces.setdefault(folder, Pace()).saw(len(stored.index))
         if speed is None and session.seconds and shown == "running":
-            speed = max(0, session.requests - session.retries) / session.seconds
+            answered = session.requests - session.retries - session.in_flight
+            speed = max(0, answered) / session.seconds
         counts = stored.index.counts()
         parts = dict.fromkeys(part for part, _ in counts)
         parts |= dict.fromkeys(Part(exam.name) for exam in manifest.benchmarks if not stored.arms)
