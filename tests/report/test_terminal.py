@@ -237,3 +237,35 @@ def test_an_exact_match_with_many_errors_is_a_range_like_any_other() -> None:
     made = entry_of(make_exam({"a": 4}, grader="exact"), make_tally("10ee"))
     assert "25.00–75.00 %" in render(document(made)).splitlines()[1]
     assert "exact match" not in render(document(made))
+
+
+@pytest.mark.parametrize(
+    ("ends", "chance", "remark", "colour"),
+    [
+        ([0.06, 0.24], 0.31, "below chance (31.00 %): look at the answers with keju audit ", "33"),
+        ([0.06, 0.34], 0.31, "cannot be told from chance (31.00 %)", ""),
+        ([0.06, 0.24], 0.02, "", "32"),
+        ([0.06, 0.24], 0.0, "", "32"),
+        ([0.06, 0.24], None, "", "32"),
+        (None, 0.31, "", "32"),
+    ],
+)
+def test_a_score_that_is_no_more_than_guessing_is_not_praised(
+    ends: list[float] | None, chance: float | None, remark: str, colour: str
+) -> None:
+    metrics: dict[str, Any] = {"accuracy": {"value": 0.13, "ci95": ends, "n": 54}}
+    if chance is not None:
+        metrics["chance"] = {"value": chance, "ci95": None, "n": 54}
+    told = document(entry(metrics=metrics))
+    line = render(told).splitlines()[1]
+    assert (remark in line) if remark else ("than chance" not in line and "below" not in line)
+    stream = Terminal()
+    render_results(from_document(told), file=stream, width=300)
+    coloured = stream.getvalue().splitlines()[1]
+    assert f"\x1b[1;{colour}m" in coloured if colour else "\x1b[1m" in coloured
+
+
+def test_a_score_whose_missing_grades_reach_above_chance_is_not_called_below_it() -> None:
+    own = {"value": 0.13, "ci95": [0.06, 0.24], "n": 54, "bounds": [0.1, 0.5]}
+    metrics = {"accuracy": own, "chance": {"value": 0.31, "ci95": None, "n": 54}}
+    assert "cannot be told from chance" in render(document(entry(metrics=metrics)))

@@ -2241,6 +2241,9 @@ LABELS: dict[str, str] = {
     "meaning.below_chance": "Less than guessing, which gives {chance}: look at how "
     "replies were read.",
     "meaning.like_chance": "It cannot be told from guessing, which gives {chance}.",
+    "remark.below_chance": "below chance ({chance})",
+    "remark.like_chance": "cannot be told from chance ({chance})",
+    "remark.look": ": look at the answers with keju audit {run}",
     "meaning.sure": "Sure to within about {points} points either way.",
     "meaning.sure_sides": "Sure to within about {below} points below and {above} points above.",
     "meaning.closer": "Runs that are closer than that are ranked by keju compare, question by "

@@ -185,8 +185,6 @@ Rows = TypeVar("Rows", Row, Entry)
 _ASIDE = (WORST, BEST, "chance")
 """Metrics that are shown beside the means, not among them."""
 _EXAMPLE_LENGTH = 200
-LOPSIDED = 1.25
-"""How much longer one side of an interval is than the other where both are told."""
 
 # A metric of one kind of question, e.g. ``accuracy[category=Genomics]``.
 _OF_A_KIND = re.compile(r"(?P<metric>[^\[]+)\[(?P<kind>[^=]+)=(?P<value>.*)\]", re.DOTALL)
@@ -286,27 +284,6 @@ def asked_words(entry: Entry, labels: Labels) -> str:
     )
 
 
-def meaning_words(entry: Entry, labels: Labels) -> list[str]:
-    """What to make of the headline: whether it is more than guessing, and how sure it is."""
-    metric = shown_metrics(entry, labels)[0].metric
-    if metric.value is None or metric.ci95 is None or entry.gold == NO_GOLD:
-        return []
-    low, high = metric.ci95
-    words = []
-    known = entry.metrics.get("chance")
-    chance = known.value if known else None
-    if chance:  # guessing that gives nothing is no measure
-        key = "above" if low > chance else "below" if high < chance else "like"
-        words.append(labels(f"meaning.{key}_chance", chance=percent(chance)))
-    below, above = (max(0.0, 100 * gap) for gap in (metric.value - low, high - metric.value))
-    if max(below, above) > LOPSIDED * min(below, above):
-        words.append(labels("meaning.sure_sides", below=f"{below:.1f}", above=f"{above:.1f}"))
-    else:
-        words.append(labels("meaning.sure", points=f"{50 * (high - low):.1f}"))
-    words.append(labels("meaning.closer"))
-    return words
-
-
 def named_run(results: Results) -> str:
     """What commands call the run of these results; a document that stands alone has its id."""
     return command_name(Path(results.folder)) if results.folder else results.run
@@ -390,16 +367,6 @@ def published_titles(entry: Entry, labels: Labels) -> dict[str, str]:
     titles = metric_titles(entry, labels)
     names = dict.fromkeys(name for own in entry.reference for name in own.overall)
     return {name: titles.get(name) or labels.metric(name, "") for name in names}
-
-
-def chance_words(entry: Entry, labels: Labels) -> str:
-    """The chance level in one line; beside a published one it says which questions it is of."""
-    chance = entry.metrics.get("chance")
-    if chance is None:
-        return ""
-    beside = any(own.name == GUESSING and own.overall for own in entry.reference)
-    title = labels("chance_level_asked" if beside else "chance_level")
-    return f"{title} {percent(chance.value)}"
 
 
 def reference_name(reference: Reference, labels: Labels) -> str:

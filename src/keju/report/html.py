@@ -18,6 +18,7 @@ from keju.report import format as fmt
 from keju.report.format import Labels
 from keju.report.gallery import Case, Gallery, Render, choose, excerpt, renderer
 from keju.report.judges import judge_rows
+from keju.report.meaning import meaning_words
 from keju.report.pages import HTML_LANG, Tongues, make_environment
 from keju.report.provenance import MANIFEST_ROWS, main_settings, manifest_leaves
 from keju.report.spread import Spread, Taken
@@ -262,7 +263,7 @@ def _section(entry: Entry, labels: Labels, number: int, run: str) -> dict[str, A
         "headline": fmt.headline_of(entry, run, labels),
         "headline_interval": metrics[0].metric.ci95,
         "asked": fmt.asked_words(entry, labels),
-        "made": fmt.meaning_words(entry, labels),
+        "made": meaning_words(entry, labels),
         "warnings": labels.warnings(entry),
         "answered": bool(fmt.answered([entry])),
         "metrics": [(shown, fmt.metric_notes(shown.metric, labels)) for shown in metrics]

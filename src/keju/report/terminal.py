@@ -8,7 +8,7 @@ from typing import TextIO
 from msgspec import UNSET
 
 from keju.messages import spoken
-from keju.report import arms, curves
+from keju.report import arms, curves, meaning
 from keju.report import format as fmt
 from keju.report.endpoints import endpoint_table
 from keju.report.format import UNKNOWN, Labels, Shown, count, interval, percent, share, shorten
@@ -21,6 +21,13 @@ _ANSWER_WIDTH = 40
 _SPARED = {"published": 4, "correct": 3, "incorrect": 3, "chance": 2}
 """What a narrow screen can spare, the largest first: accuracy and n tell right from wrong."""
 _INDENT = 2
+_STYLES: dict[meaning.Standing | None, str] = {
+    None: "bold green",
+    "above": "bold green",
+    "like": "bold",
+    "below": "bold yellow",
+}
+"""Of a headline, by where it stands against guessing."""
 
 
 def render_results(
@@ -130,8 +137,11 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
     first, *others = fmt.alike(fmt.shown_metrics(entry, labels))
     if entry.gold == NO_GOLD:
         first, others = first[:1], []
-    headline = _headline(entry, fmt.named_run(results), labels)
-    screen.line(headline, style="bold green", indent=_INDENT)
+    run = fmt.named_run(results)
+    headline = "; ".join(
+        filter(None, [_headline(entry, run, labels), meaning.remark(entry, run, labels)])
+    )
+    screen.line(headline, style=_STYLES[meaning.standing(entry, labels)], indent=_INDENT)
     lines = [
         _same(first, labels),
         *(line for own in others for line in (_metric_line(own[0], labels), _same(own, labels))),
@@ -143,7 +153,7 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
         fmt.spent_words(entry, labels),
         fmt.error_words(entry.errors, labels),
         *fmt.left_out_words(entry, labels),
-        fmt.chance_words(entry, labels),
+        meaning.chance_words(entry, labels),
         "" if entry.errata is None else labels("errata_note", n=count(entry.errata.n)),
     ]
     for line in filter(None, lines if fmt.answered([entry]) else ()):
