@@ -7,8 +7,10 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
+from keju.report.compare import render_compared
 from keju.report.table import render_table
 from keju.report.terminal import render_results
+from keju.results.compare import Compared
 from keju.results.schema import from_document
 from tests.report.documents import SUBSETS, document, entry, outcomes, results
 from tests.results.fake_exam import entry_of, make_exam, make_tally
@@ -269,3 +271,35 @@ def test_a_score_whose_missing_grades_reach_above_chance_is_not_called_below_it(
     own = {"value": 0.13, "ci95": [0.06, 0.24], "n": 54, "bounds": [0.1, 0.5]}
     metrics = {"accuracy": own, "chance": {"value": 0.31, "ci95": None, "n": 54}}
     assert "cannot be told from chance" in render(document(entry(metrics=metrics)))
+
+
+@pytest.mark.parametrize(
+    ("ends", "p", "p_holm", "told", "helps"),
+    [
+        ((0.01, 0.53), 0.07, None, "the 95 % interval leaves out 0 while p is 0.07: ", False),
+        ((-0.01, 0.53), 0.04, None, "p is 0.04 while the 95 % interval holds 0: ", False),
+        ((0.01, 0.53), 0.02, 0.06, "while p, adjusted for all pairs, is 0.06: ", False),
+        ((0.01, 0.53), 0.02, None, "", True),
+        ((-0.1, 0.53), 0.2, None, "", False),
+    ],
+)
+def test_arms_whose_interval_and_p_disagree_are_told_as_compare_tells_it(
+    ends: tuple[float, float], p: float, p_holm: float | None, told: str, helps: bool
+) -> None:
+    pair = {
+        "exam": "bbh", "reader": "paper", "base": "baseline", "arm": "calc", "n": 20,
+        "left_out": 0, "base_rate": 0.35, "arm_rate": 0.65, "difference": 0.3, "ci95": ends,
+        "p": p, "p_holm": p_holm, "both": 6, "arm_only": 7, "base_only": 1, "neither": 6,
+        "needed": 36,
+    }  # fmt: skip
+    arms = [entry(arm=name) for name in ("baseline", "calc")]
+    text = render(document(*arms, comparisons=[pair]))
+    assert ("calc helps: +30.0 points" in text) is helps
+    assert ("no difference is shown: calc is +30.0 points" in text) is not helps
+    stream = io.StringIO()
+    pairs = from_document(document(*arms, comparisons=[pair])).comparisons
+    render_compared(Compared(comparisons=tuple(pairs)), file=stream)
+    sentences = {line for line in stream.getvalue().splitlines() if "while" in line}
+    assert all(told in sentence for sentence in sentences)
+    assert len(sentences) == bool(told)
+    assert sentences <= set(text.splitlines())

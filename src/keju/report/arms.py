@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from keju.report import format as fmt
 from keju.report.format import UNKNOWN, Labels, count, duration, interval, money, share
+from keju.report.pairs import at_the_edge, p_value, pair_title, point_ends, points
 from keju.results.schema import Comparison, Entry, Results
 from keju.types import Episode
 
@@ -69,16 +70,15 @@ def _several(results: Results) -> bool:
 
 
 def _pair_row(pair: Comparison, labels: Labels) -> Line:
-    ends = pair.ci95
     return [
-        f"{pair.exam} · {labels('arms.against', arm=pair.arm, base=pair.base)}",
+        pair_title(pair, labels),
         count(pair.both),
         count(pair.arm_only),
         count(pair.base_only),
         count(pair.neither),
-        UNKNOWN if pair.difference is None else f"{100 * pair.difference:+.2f}",
-        UNKNOWN if ends is None else f"{100 * ends[0]:+.2f} … {100 * ends[1]:+.2f}",
-        *(UNKNOWN if p is None else f"{p:.3g}" for p in (pair.p, pair.p_holm)),
+        points(pair.difference),
+        point_ends(pair.ci95),
+        *map(p_value, (pair.p, pair.p_holm)),
     ]
 
 
@@ -86,6 +86,8 @@ def pair_lines(results: Results, labels: Labels) -> Iterator[str]:
     """What each pair of arms shows, in a sentence, and what stands beside it."""
     for pair in results.comparisons:
         yield pair.conclusion.text(labels.language)
+        if edge := at_the_edge(pair, labels):
+            yield edge
         clear = [each for each in pair.subsets if each.p_adjusted < 0.05]
         if clear:
             listed = ", ".join(f"{each.name} {100 * each.difference:+.1f}" for each in clear)

@@ -503,15 +503,15 @@ class Comparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             return Notice("arms_not_compared", names)
         if self.ci95 is None:
             return Notice("arms_one_question" if self.n == 1 else "arms_one_cluster", names)
-        values = {**names, "points": 100 * self.difference, "p": self.p, "needed": self.needed}
+        p = self.p if self.p_holm is None else self.p_holm
+        values = {**names, "points": 100 * self.difference, "p": p, "needed": self.needed}
         values |= {"low": 100 * self.ci95[0], "high": 100 * self.ci95[1]}
         values |= {"apart": abs(100 * self.difference), "detectable": 100 * (self.detectable or 0)}
         if not self.arm_only and not self.base_only:
             return Notice("arms_alike", values)
         if self.base_model and self.needed:
-            p = self.p if self.p_holm is None else self.p_holm
-            return Notice(f"compare_{self.verdict}", {**values, "p": p})
-        if self.p >= SIGNIFICANT:
+            return Notice(f"compare_{self.verdict}", values)
+        if self.verdict == "tie":
             return Notice("arms_undecided" if self.needed else "arms_even", values)
         above = self.difference > 0
         if self.base_is_first:
