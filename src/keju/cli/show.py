@@ -138,7 +138,7 @@ def _reply_lines(record: Record, judge: str | None, labels: Labels) -> Iterator[
 
     reply = record.reply
     title = labels("show.reply_n", n=record.epoch + 1) if record.epoch else labels("show.reply")
-    title = labels("show.in_arm", title=title, arm=record.arm) if record.arm else title
+    title = labels("show.in_arm", title=title, arm=labels.arm(record.arm)) if record.arm else title
     turns = reply.episode.turns if reply.episode is not None else ()
     if reply.reasoning and not turns:
         yield from (f"--- {labels('show.reasoning', title=title)} ---", reply.reasoning)

@@ -116,6 +116,9 @@ _ATTEMPTS = re.compile(r"(?P<stem>.+[@^])(?P<k>\d+)")
 # How many a mean is of, e.g. ``mean of 27 subsets``, ``mean of the 14 categories``.
 _COUNTED = re.compile(r"\bmean of (?:the )?(?P<whole>\d+)\b")
 
+# The arm of one difficulty among several, e.g. ``difficulty-0.25``.
+_LEVEL = re.compile(r"difficulty-[\d.]+")
+
 
 class Labels:
     """The labels of one language; a call fills the placeholders of one of them."""
@@ -165,6 +168,10 @@ class Labels:
         """A subset or group: its title with the name behind it where they differ."""
         title = self.metric(row.name, row.title or row.name)
         return f"{title} ({row.name})" if title not in ("", row.name) else row.name
+
+    def arm(self, name: str) -> str:
+        """An arm in words, ``arm calc``; a difficulty's name says by itself what it is."""
+        return name if _LEVEL.fullmatch(name) else self("arm", arm=name)
 
     def warnings(self, entry: Entry) -> list[str]:
         """The warnings of an entry; one whose code no catalogue has stays as it was written."""
@@ -298,13 +305,6 @@ class Glance(NamedTuple):
     ci95: Ends | None
     metric: str
     """What kind of number it is."""
-
-
-def arm_words(entry: Entry, results: Results, labels: Labels) -> str:
-    """The arm of an entry, or the difficulty that it stands for; empty without arms."""
-    if results.is_level(entry):
-        return labels("curve.level", value=entry.difficulty)
-    return labels("arm", arm=entry.arm) if entry.arm else ""
 
 
 def overview(results: Results, labels: Labels) -> list[Glance]:

@@ -165,7 +165,7 @@ def _context(
         "ended": fmt.ended_words(results, labels),
         "sections": [
             _section(entry, labels, n, fmt.named_run(results))
-            | {"arm": fmt.arm_words(entry, results, labels)}
+            | {"arm": labels.arm(entry.arm) if entry.arm else ""}
             | {"links": links.get(entry.name, {}) if entry in firsts else {}}
             | {"spreads": _spreads(entry, taken, labels) if entry in firsts else []}
             for n, entry in enumerate(results.benchmarks)
@@ -369,7 +369,7 @@ def shown_case(case: Case, labels: Labels, place: int = 0) -> dict[str, Any]:
     if record.epoch:
         marks.append(labels("epoch", n=record.epoch + 1))
     if record.arm:
-        marks.append(labels("arm", arm=record.arm))
+        marks.append(labels.arm(record.arm))
     details = []
     if record.reply.finish and record.reply.finish != "stop":
         details.append(labels("finish", finish=record.reply.finish))

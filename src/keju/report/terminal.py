@@ -128,7 +128,7 @@ def _shows(characters: str, file: TextIO) -> bool:
 
 def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> None:
     """One reader's results on one benchmark, without its subsets and groups."""
-    parts = [*filter(None, (entry.name, fmt.arm_words(entry, results, labels)))]
+    parts = [entry.name, *([labels.arm(entry.arm)] if entry.arm else [])]
     parts.append(f"{labels.word('protocol')} {fmt.protocol_line(entry)}")
     parts.append(labels("read_by", reader=entry.reader))
     if results.model:

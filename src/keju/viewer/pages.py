@@ -354,7 +354,7 @@ def _list_row(stored: Stored, record: Record, chosen: Selection, labels: Labels)
     error = record.reply.error
     text = record.reply.text if error is None else f"{error.kind}: {error.message}"
     marks = [labels("epoch", n=record.epoch + 1)] if record.epoch else []
-    marks += [labels("arm", arm=record.arm)] if record.arm else []
+    marks += [labels.arm(record.arm)] if record.arm else []
     return {
         "href": _sample_path(stored, record, chosen),
         "id": fmt.printable(record.id, one_line=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,26 @@ def test_exports_audits_and_single_questions_know_the_arm(run: Keju) -> None:
     assert run("show", "one", "--sample", sample, "--arm", "difficulty-9").code == 2
     assert run("list", "runs").code == 0
     assert run("report", "one", "-o", "page.html").code == 0
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_difficulty_has_one_name_wherever_it_is_seen(run: Keju, language: str) -> None:
+    sample = "fresh_bbh_word_sorting_s7_d2_3"
+    shown = run("show", "one", "--sample", sample, "--language", language).out
+    told = run("score", "one", "--language", language).out
+    assert run("report", "one", "-o", "page.html", "--language", language).code == 0
+    page = Path("page.html").read_text("utf-8")
+    for arm in ARMS:
+        assert f"fresh_bbh · {arm} · " in told
+        assert f"fresh_bbh · {arm}</h2>" in page
+    assert "difficulty-2" in shown
+    for text in (shown, told, page):
+        assert not re.search(r"(arm|实验组) difficulty-|· (difficulty|难度) \d", text)
+
+
+def test_a_mean_over_a_part_of_the_subsets_says_so_in_words(run: Keju) -> None:
+    told = " ".join(run("score", "one").out.split())
+    assert re.search(r"mean of the subsets, of which \d+ of 20 were asked", told)
 
 
 @pytest.mark.parametrize("kind", ["curve", "forest", "outcomes", "latency"])
