@@ -11,14 +11,15 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from types import FrameType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+T = TypeVar("T")
 _heard: list[int] = []
 
 
@@ -128,6 +129,25 @@ class Remote:
             yield
         finally:
             self._call = None
+
+
+async def aside(work: Callable[[], T]) -> T:
+    """Do `work` in a thread of its own, for which nobody waits where an interrupt comes first."""
+    from asyncio import wrap_future
+    from concurrent.futures import Future
+
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            future.set_result(context.run(work))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="keju-aside", daemon=True).start()
+    return await wrap_future(future)
 
 
 REMOTE: ContextVar[Remote | None] = ContextVar("keju_remote", default=None)

@@ -238,7 +238,7 @@ NO_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP)
 """Why a path can be none, wherever it is looked at first."""
 LONGEST_MESSAGE: Final = 1000
 """Characters of a message; what it quotes may be anything."""
-ABORTING: Final = ("pyreqwest", "ray", "xllamacpp")
+ABORTING: Final = ("pyreqwest", "ray", "torch", "xllamacpp")
 """Libraries with threads of their own, which may abort an interpreter that shuts down, or keep it
 waiting for work that nobody wants any more."""
 

@@ -10,12 +10,10 @@ again after that.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Coroutine, Iterable
-from concurrent.futures import Future
 from functools import partial
 from itertools import count
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from keju.engine.channel import Channel, Exchange
 from keju.engine.pool import Pool
@@ -24,6 +22,7 @@ from keju.engine.shares import Shares
 from keju.engine.watching import WORK, Follower
 from keju.errors import KejuError, WriteError
 from keju.runs.journal import Journal
+from keju.signals import aside
 from keju.types import Request
 
 SYNC_EVERY, PROGRESS_EVERY = 1.0, 0.2
@@ -34,7 +33,6 @@ LONG_TEXT = 100_000
 MOST_WAITING = 4096
 """Units that may wait for another attempt before no new ones are begun, so memory stays flat."""
 
-T = TypeVar("T")
 Line = Channel | Pool
 """Who is asked: one endpoint, or several as one."""
 Answered = tuple[Unit, Request, Exchange]
@@ -176,7 +174,7 @@ class Engine:
         if len(exchange.reply.text) <= LONG_TEXT or exchange.readings:
             return exchange
         grade = partial(unit.job.grade, unit.number // unit.job.epochs, exchange.reply)
-        return exchange._replace(readings=await _aside(grade))
+        return exchange._replace(readings=await aside(grade))
 
     def _written(self, replies: Iterable[Answered]) -> asyncio.Future[None]:
         """Done when these replies are on disk; those that come at the same time go together."""
@@ -230,18 +228,3 @@ class Engine:
         while True:
             self._on_progress()
             await asyncio.sleep(PROGRESS_EVERY)
-
-
-async def _aside(work: Callable[[], T]) -> T:
-    """Do `work` in a thread of its own, for which nobody waits where the run ends first."""
-    future: Future[T] = Future()
-    future.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return await asyncio.wrap_future(future)

@@ -470,7 +470,7 @@ TEXTS: dict[str, str] = {
     "otel_failed": "--otel: {problem}; the run goes on",
     "damaged_lines_asked_again": "{lines} journal {lines:line was unreadable and is|lines were "
     "unreadable and are} asked again",
-    "model_loading": "loading the model {name}; Ctrl-C is heard when it is loaded",
+    "model_loading": "loading the model {name}",
     "stopping_now": "stopping: {requests} {requests:reply|replies} in progress "
     "{requests:is|are} broken off, and asked for again when the run goes on",
     "stopping": "stopping: {requests} {requests:request|requests} in flight will finish "

