@@ -144,6 +144,8 @@ def checksum(path: Path, environ: Mapping[str, str]) -> str:
 def read_ahead(path: Path, unwanted: Callable[[], bool]) -> None:
     """Let the system bring a file into memory, until nobody wants it any more; one that would fill
     most of the memory is left where it is."""
+    if not hasattr(os, "sysconf"):  # Windows does not say how much there is
+        return
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if path.stat().st_size > _MEMORY_SHARE * memory:
         return
