@@ -141,6 +141,12 @@ def _runs(process: int) -> bool:
     return True
 
 
+def typed_path(path: Path) -> str:
+    """A path as it is typed in the current folder: relative to it where it lies below it."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if here in path.parents else path)
+
+
 def is_there(path: Path) -> bool:
     """Whether there is a file; none has a name that the system cannot have."""
     try:

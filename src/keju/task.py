@@ -40,7 +40,7 @@ from keju.errors import (
     WriteError,
     joined,
 )
-from keju.files import read_json
+from keju.files import read_json, typed_path
 from keju.interop.watchers import watching
 from keju.judges import judge_stage
 from keju.messages import said
@@ -55,6 +55,7 @@ from keju.runs.run import (
     GRADES,
     RESULTS,
     Run,
+    command_name,
     damage_notices,
     find_run,
     open_run,
@@ -408,7 +409,7 @@ def resume_command(config: TaskConfig, folder: Path, stop: KejuError | None) -> 
         settings = config.ray.model_dump(exclude_defaults=True)
         told = f" --ray {shlex.quote(json.dumps(settings))}" if settings else ""
         who = f" --executor ray{told}"
-    return f"keju eval --config {shlex.quote(str(folder / MANIFEST))} --resume{who}{key}"
+    return f"keju eval --config {shlex.quote(typed_path(folder / MANIFEST))} --resume{who}{key}"
 
 
 class FinalErrors(RunIncomplete):
@@ -538,7 +539,7 @@ def _complete_results(folder: Path, before: Manifest | None) -> Results | None:
 def _left_as_it_was(
     folder: Path, results: Results, stop: KejuError, judge: dict[str, Any] | None
 ) -> Finished:
-    again = f"keju judge {shlex.quote(str(folder))}"
+    again = f"keju judge {command_name(folder)}"
     if judge:
         again += f" --judge {shlex.quote(json.dumps(judge))}"
     return Finished(results, folder, again, type(stop)("earlier_results_stay", problem=stop))

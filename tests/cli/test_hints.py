@@ -245,3 +245,26 @@ def test_a_setting_with_keys_names_the_form_that_is_taken(
     assert ran.code == 2
     assert f"{setting.partition('=')[0]}: it takes keys with values: write {form}" in ran.err
     assert "s3cret" not in ran.err
+
+
+@pytest.mark.parametrize("place", ["runs", "else/where"])
+def test_a_resumed_run_is_told_of_by_paths_as_they_are_typed_here(
+    keju: Keju, tmp_path: Path, place: str
+) -> None:
+    first = keju(*SITTING[:-1], "--run-id", "monday", "--work-dir", place)
+    told = first.out.partition("run folder: ")[2]
+    assert told.startswith(f"{place}/monday\nreport: {place}/monday/report.html\n")
+    for file in (f"{place}/monday/manifest.json", f"{tmp_path}/{place}/monday/manifest.json"):
+        again = keju("eval", "--config", file, "--resume", "-q")
+        assert again.out.partition("run folder: ")[2] == told
+        commands = re.findall(r"  keju (.*?)(?:  #|$)", told, re.MULTILINE)
+        assert all(keju(*shlex.split(command)).code == 0 for command in commands)
+
+
+def test_a_path_outside_of_the_current_folder_stays_whole(
+    keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keju(*SITTING, "--run-id", "monday")
+    monkeypatch.chdir(tmp_path / "runs" / "monday")
+    ran = keju("eval", "--config", "manifest.json", "--resume", "-q")
+    assert f"run folder: {tmp_path}/runs/monday\nreport: report.html\n" in ran.out

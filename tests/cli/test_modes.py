@@ -41,7 +41,7 @@ def test_both_modes_stand_side_by_side(keju: Keju, sit: object) -> None:
     assert "keju modes" not in first.out
     second = sit("cot")
     assert second.code == 0, second.err
-    assert second.out.splitlines()[-1] == "  keju modes runs/answer-only runs/cot"
+    assert second.out.splitlines()[-1] == "  keju modes answer-only cot"
     ran = keju("modes", "answer-only", "cot", "--json")
     assert [row["subject"] for row in ran.json["subjects"]] == [
         "computer_network",

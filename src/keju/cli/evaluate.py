@@ -98,21 +98,22 @@ def evaluate(
 
 def print_next_steps(finished: Finished) -> None:
     """Print where the run is, and commands that do something useful with this very run."""
+    from keju.files import typed_path
     from keju.report.table import Screen
     from keju.results.modes import counterpart
-    from keju.runs.run import REPORT, Run
+    from keju.runs.run import REPORT, Run, command_name
 
     folder, report, screen = finished.folder, finished.folder / REPORT, Screen()
-    screen.line(said("next.folder", folder=folder))
+    screen.line(said("next.folder", folder=typed_path(folder)))
     if not finished.exit_code:
         if report.is_file():
-            screen.line(said("next.report", report=report))
+            screen.line(said("next.report", report=typed_path(report)))
         screen.line(said("next"))
         screen.commands(_next_steps(finished))
         if pair := counterpart(Run(folder)):
-            both = f"keju modes {pair.direct.folder} {pair.reasoned.folder}"
+            both = " ".join(command_name(run.folder) for run in (pair.direct, pair.reasoned))
             screen.line(said("next.modes", exam=pair.exam))
-            screen.commands([(both, "")])
+            screen.commands([(f"keju modes {both}", "")])
     screen.flush()
 
 

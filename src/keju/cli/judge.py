@@ -26,6 +26,7 @@ def judge(run: str, work_dir: str | None, no_report: bool, quiet: bool, **settin
     Exit codes: 0 ok, 2 usage, 3 more than half without a grade, 4 incomplete, 5 endpoint,
     130 interrupted.
     """
+    from keju.files import typed_path
     from keju.report.live import make_display
     from keju.task import judge_stored
 
@@ -36,6 +37,5 @@ def judge(run: str, work_dir: str | None, no_report: bool, quiet: bool, **settin
         display=make_display(sys.stderr, quiet=quiet),
         report=not no_report,
     )
-    return session_output(
-        finished, lambda: print_lines(said("next.folder", folder=finished.folder))
-    )
+    folder = said("next.folder", folder=typed_path(finished.folder))
+    return session_output(finished, lambda: print_lines(folder))

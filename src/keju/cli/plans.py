@@ -51,13 +51,14 @@ def evaluate_plan(
 
 
 def _show(finished: FinishedPlan) -> None:
+    from keju.files import typed_path
     from keju.report.matrix import render_matrix
     from keju.runs.run import REPORT
 
     render_matrix(finished.matrix)
-    print_lines(said("next.plan_folder", folder=finished.folder))
+    print_lines(said("next.plan_folder", folder=typed_path(finished.folder)))
     if (finished.folder / REPORT).is_file():
-        print_lines(said("next.report", report=finished.folder / REPORT))
+        print_lines(said("next.report", report=typed_path(finished.folder / REPORT)))
 
 
 def _print_forecast(document: dict[str, Any]) -> None:

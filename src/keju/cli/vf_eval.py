@@ -58,6 +58,7 @@ def vf_eval(
     """
     from keju.config.address import parse_address, provider_of
     from keju.engine.job import make_jobs
+    from keju.files import typed_path
     from keju.report.live import make_display
     from keju.solvers.sandbox.memory import available, shares
     from keju.task import run_exams
@@ -99,7 +100,8 @@ def vf_eval(
     rewards = rewards_of(finished.results.benchmarks[0], finished.folder)
     shown = ("env", "model", "provider", "split", "episodes", "mode", "answer_mode")
     lines = [" ".join(f"{key}={summary[key]}" for key in shown if key in summary)]
-    lines += [*(reward_lines(rewards) if save else ()), said("next.folder", folder=finished.folder)]
+    lines += [*reward_lines(rewards)] if save else []
+    lines.append(said("next.folder", folder=typed_path(finished.folder)))
     output = session_output(finished, lambda: print_lines(*lines))
     extra = {"vf_eval": summary | {"reward": rewards._asdict()}}
     return output._replace(document=output.document | extra)

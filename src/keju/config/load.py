@@ -24,6 +24,7 @@ from keju.config.endpoints import PLACES, as_endpoints
 from keju.config.strict import alternatives, document, model_of, scalar
 from keju.config.task import DatasetArgs, GenerationConfig, TaskConfig
 from keju.errors import ConfigError, Notice, did_you_mean
+from keju.files import typed_path
 
 PREFIX: Final = "KEJU_"
 OTHER_VARIABLES: Final = ("KEJU_CACHE_DIR", "KEJU_CORES", "KEJU_DEBUG")
@@ -202,7 +203,7 @@ def from_file(path: Path) -> Layer:
     content = document(path)
     if path.name == MANIFEST and isinstance(content.get("config"), dict):
         folder = path.absolute().parent
-        place = {"work_dir": str(folder.parent), "run_id": folder.name}
+        place = {"work_dir": typed_path(folder.parent), "run_id": folder.name}
         return canonical(content["config"] | place, str(path))
     return canonical(content, str(path))
 

@@ -45,7 +45,7 @@ from keju.benchmarks.samples import DigestTable, hash_digest, text_digest
 from keju.config import TaskConfig
 from keju.config.load import of_run, runs_folder
 from keju.errors import DataError, Notice, UsageError, did_you_mean
-from keju.files import is_there, read_json, whole_file
+from keju.files import is_there, read_json, typed_path, whole_file
 from keju.runs.journal import FILE, RECEIPT, Journal, Records, is_fetched
 from keju.runs.manifest import MANIFEST, Manifest
 from keju.types import Reading, Record
@@ -338,7 +338,7 @@ def command_name(folder: Path) -> str:
     if is_fetched(folder):
         return shlex.quote(read_json(folder / RECEIPT)["address"])
     usual = folder.absolute().parent == runs_folder(None).absolute()
-    return shlex.quote(folder.name if usual else str(folder))
+    return shlex.quote(folder.name if usual else typed_path(folder))
 
 
 def refuse_unknown_run(config: TaskConfig) -> None:
