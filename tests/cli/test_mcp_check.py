@@ -30,7 +30,20 @@ def test_servers_are_started_and_their_tools_listed(keju: Keju, tmp_path: Path) 
     assert [tool["offered_as"] for tool in server["tools"]] == ["s__calculate", "s__echo"]
     assert server["tools"][1]["parameters"]["required"] == ["text"]
     assert server["tokens"]["how"] == "estimate"
-    assert server["tokens"]["value"] >= sum(tool["tokens"] for tool in server["tools"]) > 50
+    assert server["tokens"]["value"] == sum(tool["tokens"] for tool in server["tools"]) > 50
+
+
+def test_a_stand_in_counts_the_definitions_as_the_check_estimates_them(
+    keju: Keju, tmp_path: Path
+) -> None:
+    file = config(tmp_path, tools={"allow": ["calculate", "echo"]})
+    (server,) = keju("mcp", "check", "-c", file, "--json").json["servers"]
+    cost = server["tokens"]["value"]
+    told = f"the definitions of the tools take about {cost} tokens of each request"
+    assert told in keju("mcp", "check", "-c", file).out
+    ran = keju("run", "-c", file, "--model", "scripted", "-n", "1", "-q")
+    told = f"the definitions of the tools take {cost} tokens of each request (as the model counts"
+    assert told in " ".join(ran.out.split()), ran
 
 
 def test_it_is_said_in_chinese_too(
@@ -42,7 +55,7 @@ def test_it_is_said_in_chinese_too(
     assert ran.out.startswith("s（实验组 mcp，stdio）：support 1.2，协议 2025-11-25，")
     assert "calculate   expression: string" in ran.out
     assert "未提供：arguments, count" in ran.out
-    assert "个词元（估计：每词元 4 个字符）\n" in ran.out
+    assert "个词元（估计：每词元 4 个字符；" in ran.out
     assert "\ns__fail：tool_error，用时 " in ran.out
     assert (ran.code, ran.err) == (2, "keju: 错误：调用的结果为：tool_error\n")
 

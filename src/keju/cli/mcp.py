@@ -126,7 +126,7 @@ async def _called(source: ServerTools, tool: str, arguments: dict[str, Any]) -> 
 
 
 def _described(arm: str, source: ServerTools) -> dict[str, Any]:
-    from keju.solvers.toolbox import schema_tokens
+    from keju.models.tokens import schema_tokens
 
     facts = source.facts()[source.server.name]
     figures = source.statistics()[source.server.name]
@@ -165,8 +165,8 @@ def _parameters(schema: Mapping[str, Any]) -> str:
 
 
 def _show(found: Sequence[dict[str, Any]], called: dict[str, Any] | None, labels: Labels) -> None:
+    from keju.models.tokens import CHARACTERS_PER_TOKEN
     from keju.report.table import Column, render_table
-    from keju.solvers.toolbox import CHARACTERS_PER_TOKEN
 
     wide = (Column(labels(f"mcp.{each}"), fold=True) for each in ("parameters", "about"))
     columns: list[Column | str] = [labels("mcp.tool"), *wide, labels("mcp.tokens")]
@@ -187,7 +187,7 @@ def _show(found: Sequence[dict[str, Any]], called: dict[str, Any] | None, labels
         if server["not_offered"]:
             print_lines(labels("mcp.not_offered", names=", ".join(server["not_offered"])))
         cost = server["tokens"]["value"]
-        print_lines(labels("mcp.cost", tokens=cost, each=CHARACTERS_PER_TOKEN), "")
+        print_lines(labels("mcp.cost", n=cost, each=CHARACTERS_PER_TOKEN), "")
     if called is not None:
         ended = "mcp.broken_off" if called["seconds"] is None else "mcp.called"
         known = {key: called[key] for key in ("tool", "kind", "seconds")}

@@ -2015,7 +2015,7 @@ LABELS: dict[str, str] = {
     "tools.coverage": "{used} of {offered} tools used",
     "tools.stops": "ended by: {stops}",
     "tools.schema_endpoint": "the definitions of the tools take {n} {n:token|tokens} of each "
-    "request",
+    "request (as the model counts them)",
     "tools.schema_estimate": "the definitions of the tools take about {n} {n:token|tokens} of "
     "each request (an estimate)",
     "step.reasoning": "reasoning",
@@ -2051,8 +2051,8 @@ LABELS: dict[str, str] = {
     "mcp.tokens": "tokens",
     "mcp.instructions": "its instructions, which the model is not given: {text}",
     "mcp.not_offered": "not offered: {names}",
-    "mcp.cost": "about {tokens:,} tokens in every request of the arm (an estimate: {each} "
-    "characters a token)",
+    "mcp.cost": "the definitions of the tools take about {n} {n:token|tokens} of each request of "
+    "the arm (an estimate: {each} characters a token; a run tells what the model counts)",
     "mcp.called": "{tool}: {kind} after {seconds:.2f} s",
     "mcp.broken_off": "{tool}: {kind}",
     "mcp.failed": "the call ended with: {kind}",

@@ -1806,7 +1806,7 @@ LABELS: dict[str, str] = {
     "tools.used": "{whole} 个回合中 {part} 个调用了工具，共 {calls} 次",
     "tools.coverage": "用到 {offered} 个工具中的 {used} 个",
     "tools.stops": "结束原因：{stops}",
-    "tools.schema_endpoint": "工具定义占每次请求 {n} 个词元",
+    "tools.schema_endpoint": "工具定义占每次请求 {n} 个词元（按模型的计数）",
     "tools.schema_estimate": "工具定义约占每次请求 {n} 个词元（估计）",
     "step.reasoning": "思考",
     "step.model": "模型",
@@ -1839,7 +1839,8 @@ LABELS: dict[str, str] = {
     "mcp.tokens": "词元",
     "mcp.instructions": "它的说明（不会告诉模型）：{text}",
     "mcp.not_offered": "未提供：{names}",
-    "mcp.cost": "该实验组的每次请求约多 {tokens:,} 个词元（估计：每词元 {each} 个字符）",
+    "mcp.cost": "工具定义约占该实验组每次请求 {n} 个词元（估计：每词元 {each} 个字符；运行时会给出"
+    "模型自己的计数）",
     "mcp.called": "{tool}：{kind}，用时 {seconds:.2f} 秒",
     "mcp.broken_off": "{tool}：{kind}",
     "mcp.failed": "调用的结果为：{kind}",

@@ -12,6 +12,7 @@ import msgspec
 
 from keju.config import TaskConfig
 from keju.models.base import Model
+from keju.models.tokens import schema_tokens, text_tokens
 from keju.types import Reply, Request, Tool, Usage
 
 Script = Callable[[Request], "Reply | str"]
@@ -25,8 +26,6 @@ FINAL_LINES = (
     "So the answer is no.",
 )
 ANSWER = "So the answer is {}."
-CHARACTERS_PER_TOKEN = 4
-"""A rough count, so that budgets have something to count."""
 # What may be a calculation: `((-5 + 9) * 4)`, but also `7` and ` - `
 _SIGNS = re.compile(r"[\d ()+*/.-]+")
 # Two numbers with a sign between them: `9) * 4`; not `2024-01-01`
@@ -56,12 +55,12 @@ class ScriptedModel(Model):
         if isinstance(answer, Reply):
             return answer
         if answer is None and (call := _call(request)) is not None:
-            usage = Usage(_asked(request), _tokens(call["arguments"]))
+            usage = Usage(_asked(request), text_tokens(call["arguments"]))
             calls: tuple[dict[str, Any], ...] = ({"id": "call_0", "function": call},)
             return Reply(finish="tool_calls", usage=usage, model=self.name, tool_calls=calls)
         guess = FINAL_LINES[int(_draw(request, "line") * len(FINAL_LINES))]
         text = (_told(request) or guess) if answer is None else answer
-        usage = Usage(_asked(request), _tokens(text))
+        usage = Usage(_asked(request), text_tokens(text))
         if request.sampling.decode != "labels" or not request.labels:
             return Reply(text=text, finish="stop", usage=usage, model=self.name)
         # Log-probabilities over the labels that sum to 1 and depend on the hash alone.
@@ -127,14 +126,9 @@ def _draw(request: Request, salt: str) -> float:
 
 
 def _asked(request: Request) -> int:
-    """The tokens of a request: its prompt, its tools and what was said since."""
-    tools = msgspec.json.encode(request.tools).decode() if request.tools else ""
+    """The tokens of a request, so that budgets have something to count: its prompt, its tools and
+    what was said since."""
     said = [
         part for turn in request.turns for part in (turn.text, *(c.arguments for c in turn.calls))
     ]
-    return sum(map(_tokens, (request.prompt.text, tools, *said)))
-
-
-def _tokens(text: str) -> int:
-    """A rough count, rounded up."""
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
+    return schema_tokens(request.tools) + sum(map(text_tokens, (request.prompt.text, *said)))

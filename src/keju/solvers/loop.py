@@ -29,9 +29,10 @@ from keju.engine.limits import Spending
 from keju.engine.solver import Solver
 from keju.errors import ConfigError, EndpointError, KejuError, Notice
 from keju.models.base import Model, fault_text
+from keju.models.tokens import schema_tokens
 from keju.runs.manifest import TOOLS_HASH
 from keju.solvers.textual import Textual
-from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost, ToolSource, schema_tokens
+from keju.solvers.toolbox import Toolbox, ToolResult, ToolsLost, ToolSource
 from keju.types import (
     CUT,
     Episode,

@@ -9,7 +9,6 @@ await source.close()                         whatever happened
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Final, NamedTuple
@@ -100,21 +99,6 @@ class ToolSource:
     def notices(self) -> list[Notice]:
         """What a reader of the results must know of the session."""
         return []
-
-
-CHARACTERS_PER_TOKEN: Final = 4
-"""A rough guide for JSON in English."""
-
-
-def schema_tokens(tools: tuple[Tool, ...]) -> int:
-    """About how many tokens the tools' definitions take in every request of an arm."""
-    definitions = [
-        {"type": "function", "function": {"name": t.name, "description": t.description}}
-        | {"parameters": t.parameters}
-        for t in tools
-    ]
-    text = json.dumps(definitions, ensure_ascii=False, separators=(",", ":"))
-    return len(text) // CHARACTERS_PER_TOKEN
 
 
 NOT_AVAILABLE: Final = "This tool is not available."
