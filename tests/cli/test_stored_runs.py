@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -120,3 +121,28 @@ def test_a_byte_that_is_no_text_in_a_journal_is_no_internal_error(
     assert ran.code in (0, 4, 5)  # 5: a replay has no reply to this request
     assert "internal error" not in ran.err
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_run_without_replies_is_not_warned_of_numbers_that_are_of_a_part(
+    keju: Keju, language: str
+) -> None:
+    for name, left in (("none", 0), ("some", 4)):
+        ran = keju("eval", "-m", "scripted", "--datasets", "demo", "--run-id", name, "-q")
+        assert ran.code == 0, ran.err
+        records = Path("runs", name, "records.jsonl")
+        records.write_bytes(b"".join(records.read_bytes().splitlines(keepends=True)[:left]))
+        audited = keju("audit", name, "--json").json["exams"][0]
+        assert [each["code"] for each in audited["notices"]].count("replies_missing") == bool(left)
+        spoken = {}
+        for command in (("audit", name), ("gate", name, "--at-least", "0.5")):
+            ran = keju("--language", language, *command)
+            spoken[command[0]] = ran.out + ran.err
+        told = {"en": ("warning: ", "no answers yet"), "zh": ("警告：", "尚无回答")}[language]
+        assert (told[1] in spoken["audit"]) == (not left)
+        if not left:
+            assert told[0] not in spoken["audit"]
+            assert not re.search(r"\b0 (of \d+ repl|条)", spoken["gate"])
+            assert "has no replies yet" in spoken["gate"] or "还没有回复" in spoken["gate"]
+    assert keju("export", "none", "-o", "none.csv").code == 2
+    assert "replies are there" in keju("export", "some", "-o", "some.csv").err

@@ -25,7 +25,7 @@ from keju.results.export import (
 from keju.results.samples import Samples
 from keju.results.score import current_results
 from keju.runs.manifest import now
-from keju.runs.run import Run, damage_notices
+from keju.runs.run import Run, damage_notices, missing_notices
 
 TABLES = ("csv", "jsonl", "parquet")
 """A row for each answer."""
@@ -171,8 +171,7 @@ def _counted(run: Run, facts: dict[str, Any], notices: list[Notice]) -> Exported
     whole = run.manifest.wanted
     missing = whole - facts["rows"]
     notices += damage_notices(run.damaged, missing)
-    if missing > 0:
-        notices.append(Notice("replies_missing", {"part": facts["rows"], "whole": whole}))
+    notices += missing_notices(facts["rows"], whole)
     return Exported(facts, notices)
 
 

@@ -1066,6 +1066,7 @@ TEXTS: dict[str, str] = {
     "fact_with_values": "{fact} ({first}, {second})",
     "compare_unfinished": "'{run}' is not finished, {part} of {whole} replies are there: those "
     "are not a random part of the exam",
+    "compare_no_replies": "'{run}' has no replies yet",
     "compare_stopped": "'{run}' was stopped early by a rule that looks often: intervals and p here "
     "are those of a number of questions that was fixed before, and are too sure of themselves",
     "compare_itself": "{base} is compared with itself",

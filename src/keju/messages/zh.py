@@ -932,6 +932,7 @@ TEXTS: dict[str, str] = {
     "fact_with_values": "{fact}（{first}，{second}）",
     "compare_unfinished": "“{run}”尚未完成，共 {whole} 条回复，现有 {part} 条："
     "它们不是考试的随机部分",
+    "compare_no_replies": "“{run}”还没有回复",
     "compare_stopped": "“{run}”是按多次查看的规则提前停止的：这里的区间和 p 以题数事先固定为前提，"
     "因而过于乐观",
     "compare_itself": "{base} 是在与自己比较",

@@ -34,6 +34,9 @@ def _exam(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
     name = f"{exam.name} · {exam.arm}" if exam.arm else exam.name
     facts = {"protocol": exam.protocol, "reader": exam.reader, "replies": count(exam.replies)}
     screen.line(labels("audit.title", exam=name, **facts), style="bold")
+    if not exam.replies:
+        screen.line(labels("no_answers"), indent=2)
+        return
     if exam.range is not None:
         low, high = map(percent, exam.range)
         own = exam.readers[0].accuracy

@@ -31,7 +31,7 @@ from keju.results.causes import CODES, Case, Forms, causes_of, readers_of_form
 from keju.results.metrics import accuracy_of
 from keju.results.schema import InNotebook
 from keju.results.sittings import Sitting, Source, config_of_exam, path_of, sittings_of
-from keju.runs.run import command_name, damage_notices, open_run
+from keju.runs.run import command_name, damage_notices, missing_notices, open_run
 from keju.runs.sameness import changed_files, other_versions
 from keju.stats.agreement import cohens_kappa
 from keju.stats.estimate import Ends, Estimate
@@ -345,7 +345,9 @@ class _Desk:
         order = {code: place for place, code in enumerate(CODES)}
         findings = [self._findings[unit] for unit in sorted(self._findings)]
         findings.sort(key=lambda each: (not each.decides, order[each.cause]))
-        notices = [*_far_readers(rows), *_missing(job)]
+        notices = [*_far_readers(rows)]
+        if job.missing:
+            notices += missing_notices(job.tallies[0].done, job.units)
         if systematic:
             (wording, most), *_ = Counter(self._guessed.values()).most_common(1)
             counts = {"part": len(self._guessed), "whole": job.tallies[0].done, "most": most}
@@ -478,12 +480,6 @@ def _far_readers(rows: Sequence[ReaderRow]) -> Iterator[Notice]:
             points = 100 * (row.accuracy.value - (first.value or 0.0))
             se = 100 * first.se if isinstance(first.se, float) else 0.0
             yield Notice("audit_reader_outside", {**values, "points": points, "se": se})
-
-
-def _missing(job: Job) -> Iterator[Notice]:
-    if job.missing:
-        done = job.tallies[0].done
-        yield Notice("replies_missing", {"part": done, "whole": job.units})
 
 
 def _cause_rows(findings: Sequence[Finding], reader: str) -> Iterator[CauseRow]:

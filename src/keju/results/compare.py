@@ -414,9 +414,10 @@ def _change(base: Sitting, arm: Sitting, pairs: Pairs, name: Taken) -> Change | 
 def unfinished(own: Sitting, name: str) -> Iterator[Notice]:
     """That a sitting has not all its replies, and what that means for a test of a fixed size."""
     job = own.job
-    if job.missing:
-        values = {"run": name, "part": job.tallies[0].done, "whole": job.units}
-        yield Notice("compare_unfinished", values)
+    if job.missing and (done := job.tallies[0].done):
+        yield Notice("compare_unfinished", {"run": name, "part": done, "whole": job.units})
+    elif job.missing:
+        yield Notice("compare_no_replies", {"run": name})
     if job.stopping is not None and job.stopping.early:
         yield Notice("compare_stopped", {"run": name})
 

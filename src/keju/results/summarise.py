@@ -50,7 +50,7 @@ from keju.results.schema import (
     Usage,
 )
 from keju.runs.manifest import Manifest, ManifestFile
-from keju.runs.run import command_name
+from keju.runs.run import command_name, missing_notices
 from keju.stats.estimate import FEW_QUESTIONS, FEWEST
 from keju.stats.intervals import FEW_CLUSTERS, quantile
 from keju.types import UNGRADED, Fault
@@ -280,8 +280,8 @@ def _notices_of_run(job: Job, declared: Collection[str]) -> Iterator[Notice]:
     """What could mislead about the replies of an exam, whoever reads them."""
     if job.stopping is not None:
         yield job.stopping.notice
-    if job.missing and (done := job.tallies[0].done):  # without any there are no numbers
-        yield Notice("replies_missing", {"part": done, "whole": job.units})
+    if job.missing:
+        yield from missing_notices(job.tallies[0].done, job.units)
     names = Counter({name: n for name, n in job.reported.items() if n and name not in declared})
     if len(names) > 1:
         counts = ", ".join(f"{name} ({many})" for name, many in names.most_common())

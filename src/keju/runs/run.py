@@ -232,6 +232,13 @@ def damage_notices(lines: int, missing: int) -> list[Notice]:
     return [Notice("damaged_lines", {"lines": lines})] if lines and missing else []
 
 
+def missing_notices(done: int, whole: int) -> list[Notice]:
+    """The notice that numbers are of a part of the replies; without any there are no numbers."""
+    if not 0 < done < whole:
+        return []
+    return [Notice("replies_missing", {"part": done, "whole": whole})]
+
+
 def open_run(name: str | Path, work_dir: str = "runs") -> Run:
     """The stored run in the folder `name`, or with this id below `work_dir`."""
     return Run(find_run(str(name), work_dir))
