@@ -106,3 +106,50 @@ def test_a_metric_that_equals_another_one_is_no_line_of_its_own(keju: Keju, tmp_
     assert also.strip().startswith(f"also {value}: mean of the kinds")
     assert "macro_accuracy" not in shown
     assert "exam " not in shown.splitlines()[0]
+
+
+SUMS = """
+from keju import Benchmark, Protocol, Question, Wording, by_name, pattern_reader
+
+SUMS = Benchmark(
+    name="sums", title="Sums", about="additions", {more}
+    questions=lambda setup: [
+        Question(f"{{n}} + {{place}}?", str(n + place), subset=kind)
+        for place, kind in enumerate("abc") for n in range(4)
+    ],
+    readers=by_name(pattern_reader("number", r"\\d+")),
+    protocols=by_name(
+        Protocol(name="plain", version="1", about="", reader="number", headline="macro_accuracy",
+                 wording=Wording(question="{{question}}"))
+    ),
+)
+"""
+
+
+@pytest.mark.parametrize("kind", ["folder", "subsets told by the questions", "subsets declared"])
+def test_a_part_of_the_subsets_is_called_partial_where_an_exam_declares_no_means(
+    keju: Keju, tmp_path: Path, kind: str
+) -> None:
+    exam = "custom:quiz"
+    if kind == "folder":
+        (tmp_path / "quiz").mkdir()
+        rows = [{"question": f"{n}?", "answer": str(n), "subset": "abc"[n % 3]} for n in range(12)]
+        lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+        (tmp_path / "quiz" / "test.jsonl").write_text(lines)
+    else:
+        exam = "./sums.py"
+        declared = 'subset_names=("a", "b", "c"),' if kind == "subsets declared" else ""
+        (tmp_path / "sums.py").write_text(SUMS.format(more=declared))
+    command = ("eval", "-m", "scripted", "--datasets", exam, "-q", "--no-report")
+    for chosen, partial in ((["a", "b", "c"], False), (["a", "c"], True)):
+        args = json.dumps({exam: {"subset_list": chosen}})
+        ran = keju(*command, "--dataset-args", args, "--run-id", "".join(chosen))
+        assert ran.code == 0, ran.err
+        assert ("mean over subsets, 2 of 3" in ran.out) == partial
+        (entry,) = json.loads(Path("runs", "".join(chosen), RESULTS).read_text())["benchmarks"]
+        macro = entry["metrics"]["macro_accuracy"]
+        assert macro.get("partial", False) == partial
+        assert (macro["tasks"], macro.get("tasks_published")) == (
+            len(chosen),
+            3 if partial else None,
+        )

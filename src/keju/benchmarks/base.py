@@ -104,6 +104,11 @@ class Mean:
     """Also listed under ``groups`` of the results, e.g. a category."""
 
 
+def mean_over(names: Iterable[str]) -> Mean:
+    """The mean over all subsets of an exam that declares none; over some of them it is partial."""
+    return Mean("macro_accuracy", "mean over subsets", tuple((name,) for name in names))
+
+
 @dataclass(frozen=True)
 class Subset:
     """A run of consecutive samples; a fixed stratum of the exam."""
@@ -390,7 +395,7 @@ class Benchmark:
     subset_aliases: Mapping[str, str] = field(default_factory=dict)
     """Other names of subsets, in any case, to their own."""
     averages: Sequence[Mean] | None = None
-    """The macro means; by default the mean over the subsets that are there."""
+    """The macro means; by default the mean over all subsets."""
     references: Sequence[Reference] = ()
     faults: Callable[[Sample], str | None] | None = None
     """What is known to be wrong with a published row."""

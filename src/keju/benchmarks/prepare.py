@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from keju.benchmarks import registry
-from keju.benchmarks.base import Benchmark, DataFacts, Exam, Mean, Protocol, Reader
+from keju.benchmarks.base import Benchmark, DataFacts, Exam, Protocol, Reader, mean_over
 from keju.benchmarks.kit import (
     SHOT_SETTINGS,
     SHOWN,
@@ -216,7 +216,7 @@ def prepare(
         shots=shot_count,
         seed=seed,
     )
-    questions = read_questions(setup)
+    questions, published = read_questions(setup)
     names = [subset.name for subset in questions.subsets]
     samples, errata = questions.samples, dict(questions.errata)
     if benchmark.faults is not None:
@@ -226,7 +226,6 @@ def prepare(
             raise ConfigError("prepare_no_options", name=name)
         samples = ShuffledSamples(samples, seed)
     shots, texts = read_examples(setup, names)
-    macro = Mean("macro_accuracy", "mean over subsets", tuple((subset,) for subset in names))
     counts = count_rows(questions.subsets, benchmark.rows)
     notes = [benchmark.count_note.format_map(c._asdict()) for c in counts if c.differs]
     titles = {subset.name: subset.title or subset.name for subset in questions.subsets}
@@ -242,7 +241,7 @@ def prepare(
             (*questions.notes, *notes, *folder.notes),
         ),
         prompts=wording.prompts(names, shots, examples=texts, titles=titles),
-        averages=(macro,) if benchmark.averages is None else benchmark.averages,
+        averages=(mean_over(published),) if benchmark.averages is None else benchmark.averages,
         errata=errata,
         clustered=questions.clustered,
         references=benchmark.references,
@@ -251,19 +250,23 @@ def prepare(
     )
 
 
-def read_questions(setup: Setup) -> Questions:
-    """The questions of the chosen subsets; DataError where one of these has none."""
+def read_questions(setup: Setup) -> tuple[Questions, Sequence[str]]:
+    """The questions of the chosen subsets, and the names of all that there are to choose from.
+
+    DataError where a chosen one has no questions.
+    """
     name, wanted = setup.benchmark.name, setup.args.subset_list
     assert setup.benchmark.questions is not None  # else the benchmark has a `make` of its own
     with _blaming(name, setup.benchmark.questions):
         made = setup.benchmark.questions(setup)
         questions = made if isinstance(made, Questions) else arrange(name, made, setup.subsets)
+    published = setup.benchmark.subset_names or [subset.name for subset in questions.subsets]
     if wanted is not None and not setup.benchmark.subset_names:
-        subsets = choose_subsets(name, wanted, [subset.name for subset in questions.subsets])
+        subsets = choose_subsets(name, wanted, published)
         questions = arrange(name, questions.samples, subsets)
     if empty := [subset.name for subset in questions.subsets if not len(subset)]:
         raise DataError("prepare_empty_subsets", path=setup.folder.path, names=", ".join(empty))
-    return questions
+    return questions, published
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from keju.benchmarks.base import Mean
+from keju.benchmarks.base import Mean, mean_over
 from keju.benchmarks.grading import GRADED, LOST, PASS
 from keju.engine.tally import CODE, PENDING
 from keju.results.schema import BEST, CUT_AS_WRONG, MACRO, WHOLE_SET, WORST, Metric
@@ -315,12 +315,10 @@ def _mean_metrics(exam: Exam, cells: Mapping[str, Cell]) -> dict[str, Metric]:
     for place, mean in enumerate(exam.means()):
         if metric := _mean_metric(mean, subsets, main=place == 0):
             metrics[mean.name] = metric
-    if MACRO not in metrics:
-        every = Mean(MACRO, "mean over subsets", tuple((name,) for name in subsets))
-        if macro := _mean_metric(every, subsets, main=True):
-            if macro.partial or any(metric.partial for metric in metrics.values()):
-                macro = replace(macro, partial=True, tasks_published=len(published))
-            metrics = {MACRO: macro} | metrics
+    if MACRO not in metrics and (macro := _mean_metric(mean_over(subsets), subsets, main=True)):
+        if macro.partial or any(metric.partial for metric in metrics.values()):
+            macro = replace(macro, partial=True, tasks_published=len(published))
+        metrics = {MACRO: macro} | metrics
     strata = {name: own for name, scored in subsets.items() if (own := scored.stratum) is not None}
     if any(stratum.population for stratum in strata.values()):
         weights = dict(zip(strata, micro_weights(list(strata.values())), strict=True))

@@ -10,7 +10,16 @@ from typing import Any
 
 import msgspec
 
-from keju.benchmarks.base import Benchmark, DataFacts, Exam, Mean, Protocol, Reader, Subset, by_name
+from keju.benchmarks.base import (
+    Benchmark,
+    DataFacts,
+    Exam,
+    Protocol,
+    Reader,
+    Subset,
+    by_name,
+    mean_over,
+)
 from keju.benchmarks.custom import data
 from keju.benchmarks.custom.exam_file import (
     ExamFile,
@@ -167,7 +176,7 @@ class Custom:
             readers=self.readers,
             data=DataFacts(dict(files.hashes), notes=tuple(files.notes)),
             prompts=templates.wording(system).prompts(names, shots),
-            averages=(Mean("macro_accuracy", "mean over subsets", tuple((n,) for n in names)),),
+            averages=(mean_over(bank.parts),),
             clustered=any(bank.parts[name].grouped for name in names),
             beside=_beside(protocol.reader, all(bank.parts[name].numeric for name in names)),
             settings={
