@@ -52,8 +52,9 @@ def test_the_next_command_is_told_and_works(keju: Keju, sit: Sit) -> None:
     ran = keju("gate", "few", "--baseline", "base", "--margin", "0.05")
     lines = ran.out.splitlines()
     told = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
-    assert told[0] == ["keju", "compare", "base", "few"]
-    assert [keju(*command[1:]).code for command in told] == [0, 0]
+    grow = ["keju", "eval", "--config", "runs/few/manifest.json", "--resume", "--limit", "10"]
+    assert told[:2] == [grow, ["keju", "compare", "base", "few"]]
+    assert [keju(*command[1:]).code for command in told] == [0, 0, 0]
     alone = keju("gate", "few", "--at-least", "0.5").out
     assert "keju audit few" in alone
 
@@ -201,6 +202,49 @@ def test_a_score_that_is_undecided_is_told_how_the_run_grows(
     assert grow in keju("gate", "c1", "--at-least", least).out
     assert keju(*shlex.split(grow)[1:], "-q", "--no-report").code == 0
     assert keju("gate", "c1", "--at-least", least, "--json").json["gates"][0]["n"] >= row["needed"]
+
+
+@pytest.mark.parametrize(("flag", "each"), [("--limit", 1), ("--total", 6)])
+@pytest.mark.parametrize(
+    ("asked", "baseline", "grown"),
+    [(1, None, ["few"]), (1, 2, ["few", "base"]), (1, 12, ["few"]), (12, 1, ["base"])],
+)
+def test_an_undecided_gate_against_a_baseline_is_told_how_the_runs_grow(
+    keju: Keju,
+    sit: Sit,
+    flag: str,
+    each: int,
+    asked: int,
+    baseline: int | None,
+    grown: list[str],
+) -> None:
+    sit("base", "1", *(() if baseline is None else (flag, str(baseline * each))))
+    sit("few", "1", flag, str(asked * each))
+    gate = ("gate", "few", "--baseline", "base", "--margin", "0.05")
+    ran = keju(*gate, "--json")
+    (row,) = ran.json["gates"]
+    assert (ran.code, row["needed"]) == (3, 59)
+    *grow, compare, _ = ran.json["next"]
+    assert [command.split("/")[1] for command in grow] == grown
+    assert all(f"manifest.json --resume {flag} " in command for command in grow)
+    assert compare == "keju compare base few"
+    shown = " ".join(keju(*gate).out.split())
+    assert all(command in shown for command in grow)
+    for command in grow:
+        assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
+    assert keju(*gate).code == 0
+
+
+def test_runs_that_draw_otherwise_are_not_told_to_grow(keju: Keju, sit: Sit) -> None:
+    sit("base", "1", "--limit", "2")
+    for name, more in (
+        ("total", ("--total", "12")),
+        ("drawn", ("--limit", "2", "--sample", "random")),
+    ):
+        sit(name, "1", *more)
+        ran = keju("gate", name, "--baseline", "base", "--margin", "0.05", "--json")
+        assert (ran.code, ran.json["gates"][0]["needed"]) == (3, 59)
+        assert [command.split()[1] for command in ran.json["next"]] == ["compare", "plan"]
 
 
 def test_a_run_that_cannot_grow_is_not_told_to(keju: Keju, sit: Sit) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from keju.errors import Notice, UsageError
+from keju.files import typed_path
 from keju.results.compare import compare_pair, matched, unfinished, unread
 from keju.results.pairs import pairs_of, unanswered
 from keju.results.predictions import Gold
@@ -165,6 +166,7 @@ def gate(
         "work_dir": work_dir,
     }
     own = sittings_of(run, **how)
+    base: Sequence[Sitting] = ()
     rows: list[GateRow] = []
     notices: list[Notice] = []
     if baseline is not None and margin is not None:
@@ -191,27 +193,26 @@ def gate(
             for each in own:
                 notices += [*unfinished(each, each.name), *unread(each, each.name)]
     rows = [*_adjusted([_cautious(row) for row in rows])]
-    first = base[0] if baseline is not None else None
     return GateResult(
         run=own[0].name,
-        baseline=first.name if first else "",
+        baseline=base[0].name if base else "",
         rows=tuple(rows),
         notices=tuple(notices),
-        steps=tuple(_steps(own, first, rows)),
+        steps=tuple(_steps(own, base, rows)),
     )
 
 
 def _steps(
-    sittings: Sequence[Sitting], base: Sitting | None, rows: Sequence[GateRow]
+    sittings: Sequence[Sitting], base: Sequence[Sitting], rows: Sequence[GateRow]
 ) -> Iterator[Step]:
-    """Commands that tell more of the runs that were gated; files and logs have none."""
+    """Commands that decide, or tell more of the runs that were gated; files and logs have none."""
     own = sittings[0]
     if not own.command:
         return
-    if base is None and (command := _growth(sittings, rows)):
+    for command in _growth([sittings, base], rows):
         yield Step("gate.grow", command)
-    if base is not None and base.command:
-        yield Step("gate.compare", f"keju compare {base.command} {own.command}")
+    if base and base[0].command:
+        yield Step("gate.compare", f"keju compare {base[0].command} {own.command}")
     else:
         yield Step("gate.audit", f"keju audit {own.command}")
     undecided = [row for row in rows if row.verdict == "inconclusive" and row.needed]
@@ -221,32 +222,67 @@ def _steps(
         yield Step("gate.plan", f"keju plan {row.exam} {flags}")
 
 
-def _growth(sittings: Sequence[Sitting], rows: Sequence[GateRow]) -> str:
-    """The command that lets a run ask as many questions as would decide all that is undecided.
+class _Draw(NamedTuple):
+    """How a run draws its questions; two that draw alike share those of the smaller one."""
 
-    Empty where its exams have not so many, or where its questions were chosen in another way.
+    flag: str
+    size: int
+    how: str
+    seed: int | None
+
+
+def _growth(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> list[str]:
+    """The commands that let runs ask as many questions as would decide all that is undecided.
+
+    A run that asks so many already needs none. There are no commands where an exam has not so many
+    questions, where a run draws them in another way, or the runs do not draw them alike.
     """
-    needed = {(row.exam, row.arm): row.needed for row in rows if row.verdict == "inconclusive"}
-    flags: list[tuple[str, int]] = []
-    for own in sittings:
-        if (own.exam.benchmark, own.arm) not in needed:
-            continue
-        many = needed[own.exam.benchmark, own.arm]
-        sizes = [subset.population or len(subset) for subset in own.exam.subsets]
-        if many is None or own.manifest is None or own.job.stopping or sum(sizes) < many:
-            return ""
-        if own.circumstances.get("total") is not None:
-            flags.append(("total", many))
-        elif type(own.circumstances.get("limit")) is int:
-            least = next(n for n in count(1) if sum(min(n, size) for size in sizes) >= many)
-            flags.append(("limit", least))
-        else:
-            return ""
-    if not flags:
-        return ""
-    flag, size = max(flags)
-    manifest = shlex.quote(str(sittings[0].manifest))
-    return f"keju eval --config {manifest} --resume --{flag} {size}"
+    needed: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if row.verdict == "inconclusive":
+            if row.needed is None:
+                return []
+            own = row.exam, row.arm
+            needed[own] = max(row.needed, needed.get(own, 0))
+    commands: list[str] = []
+    draws: set[tuple[str, str, int | None]] = set()
+    for sittings in sides:
+        grown: list[_Draw] = []
+        for sitting in sittings:
+            many = needed.get((sitting.exam.benchmark, sitting.arm))
+            if many is None:
+                continue
+            sizes = [subset.population or len(subset) for subset in sitting.exam.subsets]
+            if sum(sizes) < many:
+                return []
+            if len(sitting) == sum(sizes):
+                continue
+            draw = _draw_of(sitting, sizes, many)
+            if draw is None:
+                return []
+            draws.add((draw.flag, draw.how, draw.seed))
+            if draw.size > sitting.circumstances[draw.flag]:
+                grown.append(draw)
+        if grown:
+            assert sittings[0].manifest is not None
+            manifest = shlex.quote(typed_path(sittings[0].manifest))
+            flag, size, *_ = max(grown)
+            commands.append(f"keju eval --config {manifest} --resume --{flag} {size}")
+    return list(dict.fromkeys(commands)) if len(draws) == 1 else []
+
+
+def _draw_of(sitting: Sitting, sizes: Sequence[int], many: int) -> _Draw | None:
+    """How a run that asks a part of its exam would draw `many` questions; None if it cannot."""
+    known = sitting.circumstances
+    if sitting.manifest is None or sitting.job.stopping:
+        return None
+    how = str(known.get("sample")), known.get("seed")
+    if known.get("total") is not None:
+        return _Draw("total", many, *how)
+    if type(known.get("limit")) is not int:
+        return None
+    least = next(n for n in count(1) if sum(min(n, size) for size in sizes) >= many)
+    return _Draw("limit", least, *how)
 
 
 def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[GateRow, list[Notice]]:
