@@ -154,3 +154,70 @@ def test_a_server_that_hangs_is_not_said_to_have_a_log(keju: Keju, tmp_path: Pat
     ran = keju("mcp", "check", "-c", str(file))
     assert ran.code == 2
     assert "was not ready after 0.3 s: raise startup_timeout_ms if it needs longer" in ran.err
+
+
+def arms_file(path: Path, *args: str, **more: object) -> str:
+    """A file of two arms, the second with a server that is started with `args`."""
+    path.parent.mkdir(exist_ok=True)
+    server = {"name": "s", "command": "{python}", "args": args} | more
+    arms = [{"name": "plain"}, {"name": "tooled", "servers": [server]}]
+    which = {"model": "scripted"} if path.stem != "plan" else {"models": ["scripted"]}
+    path.write_text(json.dumps({**which, "datasets": ["demo"], "limit": 1, "arms": arms}))
+    return str(path.relative_to(Path.cwd()))
+
+
+@pytest.mark.parametrize("stem", ["arms", "plan"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_script_that_is_missing_is_named_before_anything_starts(
+    keju: Keju, tmp_path: Path, stem: str, language: str
+) -> None:
+    folder = tmp_path / "sub"
+    file = arms_file(folder / f"{stem}.json", "-I", "server.py")
+    commands = [("mcp", "check", "-c", file), ("eval", "-c", file, "--dry-run")]
+    commands.append(("eval", "-c", file, "-q", "--no-report"))
+    told = {
+        "en": f"arm 'tooled': the file server.py of MCP server 's' is missing: it is looked for in "
+        f"the current folder ({tmp_path}), then beside the config file",
+        "zh": f"实验组“tooled”：MCP 服务器“s”的文件 server.py 不存在：先在当前文件夹（{tmp_path}）",
+    }
+    for command in commands:
+        ran = keju("--language", language, *command)
+        assert (ran.code, told[language] in ran.err) == (2, True), ran
+    assert not list(tmp_path.glob("runs/*/records.jsonl"))
+    small(folder, {"type": "object"}, "1")
+    for command in commands:
+        assert keju("--language", language, *command).code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "more"),
+    [
+        (["-m", "no.server.py"], {}),
+        (["${HERE}/server.py"], {}),
+        (["{workdir}/server.py"], {}),
+        (["serve", "server.py"], {}),
+        (["server.py"], {"command": sys.executable, "setup_command": "exit 1"}),
+        (["server.py"], {"command": "env"}),
+    ],
+)
+def test_what_may_be_no_script_is_left_to_the_program(
+    keju: Keju,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    args: list[str],
+    more: dict[str, object],
+) -> None:
+    monkeypatch.setenv("HERE", str(tmp_path))
+    ran = keju("mcp", "check", "-c", arms_file(tmp_path / "arms.json", *args, **more))
+    assert (ran.code, "is looked for" in ran.err) == (2, False), ran
+
+
+def test_a_script_in_a_folder_of_its_own_is_looked_for_there_alone(
+    keju: Keju, tmp_path: Path
+) -> None:
+    small(tmp_path, {"type": "object"}, "1")
+    (tmp_path / "other").mkdir()
+    file = arms_file(tmp_path / "arms.json", "server.py", cwd="other")
+    ran = keju("mcp", "check", "-c", file)
+    told = "arm 'tooled': the file other/server.py of MCP server 's' is missing\n"
+    assert (ran.code, ran.err.endswith(told)) == (2, True), ran

@@ -61,18 +61,26 @@ def _wanted(call: list[str] | None) -> tuple[str, dict[str, Any]] | None:
 def _servers(path: Path) -> list[tuple[str, Server]]:
     """The servers of a file, each with the arm that has it; the same one is started once."""
     from keju.config import Arm
-    from keju.config.load import MANIFEST, from_file, with_neighbours
+    from keju.config.load import MANIFEST, canonical, from_file, with_neighbours
     from keju.config.mcpbr import read_run_file
+    from keju.config.plan import is_plan
+    from keju.config.strict import document
     from keju.models.registry import OF_ENDPOINTS
+    from keju.solvers.mcp.launch import refuse_missing_script
 
-    stored = path.name == MANIFEST
     idle = ("model", *OF_ENDPOINTS)  # no model is asked
-    layer = from_file(path) if stored else read_run_file(path, os.environ, None, idle).layer
+    if path.name == MANIFEST:
+        layer = from_file(path)
+    elif is_plan(path):
+        layer = canonical({"arms": document(path).get("arms") or []}, str(path))
+    else:
+        layer = read_run_file(path, os.environ, None, idle).layer
     layer = with_neighbours(layer, path.parent)
     arms = [arm if isinstance(arm, Arm) else Arm(**arm) for arm in layer.get("arms", [])]
     servers: list[tuple[str, Server]] = []
     for arm in arms:
         for server in arm.servers:
+            refuse_missing_script(arm.name, server)
             if all(server != other for _, other in servers):
                 servers.append((arm.name, server))
     if not servers:

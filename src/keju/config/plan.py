@@ -29,7 +29,15 @@ from urllib.parse import urlsplit
 
 from keju.config.address import parse_address, provider_of
 from keju.config.endpoints import PLACES
-from keju.config.load import Layer, canonical, from_environment, from_overrides, load, merge
+from keju.config.load import (
+    Layer,
+    canonical,
+    from_environment,
+    from_overrides,
+    load,
+    merge,
+    with_neighbours,
+)
 from keju.config.strict import Rate, StrictSettings, document, variable_name
 from keju.config.task import Budget, TaskConfig
 from keju.errors import ConfigError, did_you_mean
@@ -157,6 +165,8 @@ def load_plan(
     own = {key: content.pop(key) for key in OWN_KEYS if key in content}
     listed = content.pop("datasets", None)
     common = canonical(content, "" if isinstance(source, Mapping) else str(source))
+    if not isinstance(source, Mapping):
+        common = with_neighbours(common, Path(source).parent)
     if refused := next((key for key in NOWHERE if key in common), None):
         raise ConfigError("plan_setting", name=refused)
     around = from_environment(environ)

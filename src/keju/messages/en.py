@@ -905,6 +905,9 @@ TEXTS: dict[str, str] = {
     "server_url_form": "must begin with http:// or https://",
     "server_problem": "MCP server '{server}': {problem}",
     "server_program_missing": "the program '{program}' is not found",
+    "server_script_missing": "arm '{arm}': the file {file} of MCP server '{server}' is missing: it "
+    "is looked for in the current folder ({folder}), then beside the config file",
+    "server_script_missing_at": "arm '{arm}': the file {file} of MCP server '{server}' is missing",
     "server_headers_form": "{variable} must hold a JSON object of headers, or lines 'Name: value'",
     "server_setup_slow": "MCP server '{server}': its setup_command took more than {seconds:g} s"
     "{tail}",

@@ -793,6 +793,9 @@ TEXTS: dict[str, str] = {
     "server_url_form": "必须以 http:// 或 https:// 开头",
     "server_problem": "MCP 服务器“{server}”：{problem}",
     "server_program_missing": "找不到程序“{program}”",
+    "server_script_missing": "实验组“{arm}”：MCP 服务器“{server}”的文件 {file} 不存在："
+    "先在当前文件夹（{folder}）中查找，再在配置文件旁边查找",
+    "server_script_missing_at": "实验组“{arm}”：MCP 服务器“{server}”的文件 {file} 不存在",
     "server_headers_form": "{variable} 应为请求头的 JSON 对象，或“Name: value”形式的行",
     "server_setup_slow": "MCP 服务器“{server}”：setup_command 超过了 {seconds:g} 秒{tail}",
     "server_setup_failed": "MCP 服务器“{server}”：setup_command 以退出码 {exit} 结束{tail}",

@@ -15,6 +15,7 @@ from keju.engine.job import Job
 from keju.errors import ConfigError, Notice
 from keju.solvers.loop import ToolLoop
 from keju.solvers.mcp import server_tools
+from keju.solvers.mcp.launch import refuse_missing_script
 from keju.solvers.notebook.episode import PYTHON, NotebookSource, PythonSource
 from keju.solvers.notebook.workplaces import Workplaces
 from keju.solvers.sandbox.sandbox import Sandbox
@@ -79,21 +80,24 @@ def equip(config: TaskConfig, jobs: Sequence[Job], folder: Path | None) -> list[
     acting = sum(job.units for job in jobs if job.acts)  # no more episodes at once than there are
     workshop = Workshop(config, max(1, min(config.at_once, acting)))
     arms = {arm.name: arm for arm in config.arms if arm.acts}
+    for arm in arms.values():
+        for server in arm.servers:
+            refuse_missing_script(arm.name, server)
     shared: dict[str, ToolLoop] = {}
     for job in jobs:
-        arm, task = arms.get(job.arm), job.exam.notebook
+        own, task = arms.get(job.arm), job.exam.notebook
         if task is not None:
             place = folder and folder / EPISODES / job.arm
-            tools = ArmTools(notebook_sources(job, task, arm, workshop, place), workshop)
+            tools = ArmTools(notebook_sources(job, task, own, workshop, place), workshop)
             agent = config.agent
             if "max_iterations" not in agent.model_fields_set:
                 agent = agent.model_copy(update={"max_iterations": task.max_turns})
             job.solver = ToolLoop(tools, agent, config.price)
-        elif arm is not None:
-            if arm.name not in shared:
-                tools = ArmTools(sources_of(arm, workshop), workshop)
-                shared[arm.name] = ToolLoop(tools, config.agent, config.price)
-            job.solver = shared[arm.name]
+        elif own is not None:
+            if own.name not in shared:
+                tools = ArmTools(sources_of(own, workshop), workshop)
+                shared[own.name] = ToolLoop(tools, config.agent, config.price)
+            job.solver = shared[own.name]
     return workshop.notices
 
 

@@ -26,6 +26,12 @@ LONG: Final = 16
 # GITHUB_TOKEN, ApiKey, db_password, LICENCE_FILE
 _KEY_NAME = re.compile(r"key|token|secret|passw|pwd|auth|credential|licen[cs]e", re.IGNORECASE)
 
+_INTERPRETER = re.compile(r"python[\d.]*|node|bun|ruby|perl|Rscript|bash|sh")
+# -I, -u, -Bsu; not -m MODULE, -c CODE or -W ACTION
+_PYTHON_FLAG, _NO_FLAG = re.compile(r"-[BEIOPSbiqsuv]+"), re.compile(r"(?!)")
+# servers/calculator.py; not ${SERVER}.py, {workdir}/made.py or https://…
+_SCRIPT = re.compile(r"(?!-)(?!\w+://)[^{}$\0]+\.(?:py|js|mjs|cjs|ts|rb|pl|R|sh)")
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -98,6 +104,37 @@ def launch_of(
         )
     except ConfigError as error:
         raise ConfigError("server_problem", server=server.name, problem=error) from None
+
+
+def refuse_missing_script(arm: str, server: Server) -> None:
+    """ConfigError where a server is a script that is not there, before anything is started.
+
+    That is certain only of ``python server.py`` and the like: what other programs do with their
+    arguments is theirs to know, and a `setup_command` may write the file first.
+    """
+    script = _script_of(server)
+    if script is None or server.setup_command is not None or "$" in (server.cwd or ""):
+        return
+    path = Path(server.cwd or "", script)
+    if WORKDIR in str(path) or path.exists():
+        return
+    values = {"arm": arm, "server": server.name, "file": script}
+    if path.is_absolute() or server.cwd is not None:
+        raise ConfigError("server_script_missing_at", **values | {"file": path})
+    raise ConfigError("server_script_missing", **values, folder=Path.cwd())
+
+
+def _script_of(server: Server) -> str | None:
+    """The script that an interpreter is given; None where it is not plain which argument that is.
+
+    Flags of Python that take no value may stand before it.
+    """
+    program = "python" if server.command == PYTHON else Path(server.command or "").name
+    if _INTERPRETER.fullmatch(program) is None:
+        return None
+    flags = _PYTHON_FLAG if program.startswith("python") else _NO_FLAG
+    first = next((text for text in server.args if flags.fullmatch(text) is None), "")
+    return first if _SCRIPT.fullmatch(first) else None
 
 
 def _is_key(name: str, value: str) -> bool:
