@@ -173,8 +173,11 @@ def test_a_script_that_is_missing_is_named_before_anything_starts(
 ) -> None:
     folder = tmp_path / "sub"
     file = arms_file(folder / f"{stem}.json", "-I", "server.py")
-    commands = [("mcp", "check", "-c", file), ("eval", "-c", file, "--dry-run")]
-    commands.append(("eval", "-c", file, "-q", "--no-report"))
+    commands: list[tuple[str, ...]] = [
+        ("mcp", "check", "-c", file),
+        ("eval", "-c", file, "--dry-run"),
+        ("eval", "-c", file, "-q", "--no-report"),
+    ]
     told = {
         "en": f"arm 'tooled': the file server.py of MCP server 's' is missing: it is looked for in "
         f"the current folder ({tmp_path}), then beside the config file",
