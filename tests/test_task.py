@@ -461,7 +461,7 @@ def test_much_probability_outside_the_labels_is_a_warning(tmp_path: Path) -> Non
     (warning,) = [
         text for text in finished.document["benchmarks"][0]["warnings"] if "outside" in text
     ]
-    assert warning.startswith("92.0% of the probability lies outside the labels")
+    assert warning.startswith("92.00 % of the probability lies outside the labels")
 
 
 def test_labels_beyond_the_first_log_probabilities_are_looked_for(tmp_path: Path) -> None:

@@ -142,6 +142,6 @@ def test_replies_that_nobody_can_read_are_told(
         )  # fmt: skip
         assert ran.code == 0, ran.err
     shown = keju("modes", "answer-only", "cot").out
-    assert "warning: 38 of 38 replies (100.0%) of run 'cot' hold no answer" in shown
+    assert "warning: 38 of 38 replies (100.00 %) of run 'cot' hold no answer" in shown
     codes = [n["code"] for n in keju("modes", "answer-only", "cot", "--json").json["notices"]]
     assert "modes_unread" in codes

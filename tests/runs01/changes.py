@@ -5,6 +5,7 @@ A number of a stored run never changes without a row here and a row in docs/chan
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -45,8 +46,18 @@ ENDS = {": compare readers": ": keju audit ", " and 1 more": ", "}
 """How warnings of 0.1 end, and how they go on now: other advice, the one that was not named."""
 
 
+# `3 of 60 replies (5.0%)`: shares are written as the tables have them, `5.00 %`.
+_SHARE = re.compile(r"(?P<part>\d+) of (?P<whole>\d+) replies \([\d.]+%\)")
+
+
+def _as_in_tables(found: re.Match[str]) -> str:
+    part, whole = int(found["part"]), int(found["whole"])
+    return f"{part} of {whole} replies ({100 * part / whole:.2f} %)"
+
+
 def reworded(warning: str) -> str:
     """How a warning of 0.1 begins today."""
+    warning = _SHARE.sub(_as_in_tables, warning)
     for before, now in ENDS.items():
         if warning.endswith(before):
             return warning.removesuffix(before) + now

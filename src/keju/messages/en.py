@@ -63,20 +63,20 @@ TEXTS: dict[str, str] = {
     "keju export {run} --format submission",
     "no_gold_partial": "no score: no labels; export the answers for the makers' site with "
     "keju export {run} --format submission --partial, since not all of its questions were asked",
-    "unlabelled_questions": "{part} of {whole} replies ({share:.1%}) answer questions without a "
+    "unlabelled_questions": "{part} of {whole} replies ({share:.2 %}) answer questions without a "
     "published answer and have no score",
     "inconclusive": "inconclusive: more than half of the replies to {names} have no grade",
     "nothing_graded": "nothing was graded: all {whole} replies are errors or have no grade",
-    "ungraded_replies": "{part} of {whole} replies ({share:.1%}) have no grade and are left out "
+    "ungraded_replies": "{part} of {whole} replies ({share:.2 %}) have no grade and are left out "
     "of the scores",
-    "cut_replies": "{part} of {whole} replies ({share:.1%}) were cut off before an answer: "
+    "cut_replies": "{part} of {whole} replies ({share:.2 %}) were cut off before an answer: "
     "raise max_tokens",
-    "ungraded_share": "{part} of {whole} replies ({share:.1%}) have no grade: no single score "
+    "ungraded_share": "{part} of {whole} replies ({share:.2 %}) have no grade: no single score "
     "can be given, only the range from all of them wrong to all right",
-    "refused_replies": "{part} of {whole} replies ({share:.1%}) are refusals: they count as wrong",
-    "unread_replies": "{part} of {whole} replies ({share:.1%}) hold no answer that the reader can "
+    "refused_replies": "{part} of {whole} replies ({share:.2 %}) are refusals: they count as wrong",
+    "unread_replies": "{part} of {whole} replies ({share:.2 %}) hold no answer that the reader can "
     "find: keju audit {run} shows which, and why",
-    "unread_replies_of_file": "{part} of {whole} replies ({share:.1%}) hold no answer that the "
+    "unread_replies_of_file": "{part} of {whole} replies ({share:.2 %}) hold no answer that the "
     "reader can find: keju score {run} --reader A,B reads them with others, side by side",
     "readers_apart": "the score depends on the reader: '{reader}' is {points:+.1f} points from "
     "'{other}' on the same {whole} {whole:reply|replies}; only '{reader}' finds {first_only} "
@@ -113,8 +113,8 @@ TEXTS: dict[str, str] = {
     "few_clusters": "only {clusters} {clusters:cluster|clusters}: the interval is itself unsure",
     "repeats_at_temperature_0": "repeats at temperature 0 measure the endpoint's noise, not the "
     "model's spread",
-    "probability_outside_labels": "{share:.1%} of the probability lies outside the labels that are "
-    "compared: the model would write something else there",
+    "probability_outside_labels": "{share:.2 %} of the probability lies outside the labels that "
+    "are compared: the model would write something else there",
     "missing_predictions": "{missing} of {whole} questions {missing:has|have} no prediction",
     "data_changed": "the data has changed since the run ({file}): what no longer fits is left out",
     "replies_missing": "{part} of {whole} replies are there: the numbers are of these alone, "
@@ -197,7 +197,7 @@ TEXTS: dict[str, str] = {
     "judge_ties": "the judge's repeats are split evenly on {ties} of {whole} answers, where the "
     "first verdict decided: an odd number of repeats settles most of them",
     "judge_inconsistent": "two verdicts of the judge on one answer are the same in only "
-    "{share:.0%} of cases",
+    "{share:.2 %} of cases",
     "judges_disagree": "the judge and the second judge '{second}' agree poorly (kappa {kappa:.2f})",
     "judge_not_corrected": "the accuracy is not corrected for the judge's errors: {reason}",
     "judge_failed": "the judge '{name}': {problem}",
@@ -210,7 +210,7 @@ TEXTS: dict[str, str] = {
     "judge_named_not_asked": "strategy 'rule' asks no judge: leave out the strategy or the model",
     "judge_twice": "judge.second is the judge itself: use judge.repeats for repeats",
     "judge_lacks_verdicts": "the judge has no verdict on {missing} of {whole} answers, more than "
-    "the limit of {limit:.1%}",
+    "the limit of {limit:.2 %}",
     "judge_key_missing": "{variable} ({problem})",
     "judge_address_setting": "judge.api_url (or llm_judge_base_url)",
     "judge_model_setting": "--api-url and judge.model",
@@ -402,9 +402,9 @@ TEXTS: dict[str, str] = {
     "({differences}): a run may grow and not shrink; choose another --run-id, or start over with "
     "--replace, which moves the stored run aside",
     "samples_failed": "{part} of {whole} samples ended in an error, more than the limit of "
-    "{limit:.1%} ({reasons})",
+    "{limit:.2 %} ({reasons})",
     "samples_failed_for_good": "{part} of {whole} samples ended in an error, more than the limit "
-    "of {limit:.1%} ({reasons}); asking again would not change that",
+    "of {limit:.2 %} ({reasons}); asking again would not change that",
     "samples_unanswered": "{part} of {whole} samples have no record",
     "too_many_units": (
         "{name}: {units} requests are more than one run can hold ({most}): lower "
@@ -1073,9 +1073,9 @@ TEXTS: dict[str, str] = {
     "compare_stopped": "'{run}' was stopped early by a rule that looks often: intervals and p here "
     "are those of a number of questions that was fixed before, and are too sure of themselves",
     "compare_itself": "{base} is compared with itself",
-    "compare_unread": "{part} of {whole} replies ({share:.1%}) of {name} hold no answer that its "
+    "compare_unread": "{part} of {whole} replies ({share:.2 %}) of {name} hold no answer that its "
     "reader can find, and count as wrong: keju audit {run} shows which, and why",
-    "compare_unread_of_file": "{part} of {whole} replies ({share:.1%}) of {name} hold no answer "
+    "compare_unread_of_file": "{part} of {whole} replies ({share:.2 %}) of {name} hold no answer "
     "that its reader can find, and count as wrong: --reader takes another one",
     "compare_partly_known": "how the questions of {name} were put is not known in full: that it "
     "was the same way is taken on trust",
@@ -1093,7 +1093,7 @@ TEXTS: dict[str, str] = {
     # Two modes of an exam side by side.
     "modes_by_format": "format, not ability, makes the difference: {points:+.1f} points by the "
     "headline's reader, {robust:+.1f} by the robust one on the same replies",
-    "modes_unread": "{part} of {whole} replies ({share:.1%}) of run '{run}' hold no answer that "
+    "modes_unread": "{part} of {whole} replies ({share:.2 %}) of run '{run}' hold no answer that "
     "the headline's reader can find, and count as wrong: keju audit {run} shows which, and why",
     "modes_differ": (
         "the runs cannot be compared: {name} is {first!r} in the first and {second!r} in the second"

@@ -127,7 +127,7 @@ def _findings(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
         return
     decides = sum(each.decides for each in exam.findings)
     values = {"flagged": count(exam.flagged), "replies": count(exam.replies), "decides": decides}
-    part = percent(exam.flagged / max(1, exam.replies), 1)
+    part = percent(exam.flagged / max(1, exam.replies))
     alone = exam.beside == exam.reader  # then there is no second reader to score otherwise
     title = "audit.flagged_alone" if alone else "audit.flagged"
     screen.line(labels(title, share=part, beside=exam.beside, **values), style="bold")
