@@ -14,7 +14,7 @@ from keju.cli.common import all_benchmarks
 from keju.cli.options import OPTIONS
 from keju.config import DatasetArgs, TaskConfig
 from keju.config.load import PREFIX
-from keju.messages import Language
+from keju.messages import Language, labels
 
 NAME = "reference-configuration"
 WORDS: dict[Language, dict[str, str]] = {
@@ -67,7 +67,8 @@ def page(language: Language) -> str:
     lines += [f"## {words['parts']}", ""]
     for kind, places in _places().items():
         about = in_language(kind.__doc__ or "", language)
-        where = words["at"].format(places=", ".join(map(code, places)))
+        listed = labels(language)["list_separator"].join(map(code, places))
+        where = words["at"].format(places=listed)
         lines += [f"### {kind.__name__}", "", f"{where} {about}".strip(), ""]
         lines += _table(kind, language)
     lines += [f"## {words['exams']}", ""]

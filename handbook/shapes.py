@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from handbook.markdown import code
-from keju.messages import Language
+from keju.messages import Language, labels
 
 WORDS: dict[str, dict[Language, str]] = {
     "string": {"en": "text", "zh": "文本"},
@@ -54,7 +54,7 @@ def shape(schema: dict[str, Any], language: Language) -> str:
         for name, sign in BOUNDS.items()
         if name in schema and abs(schema[name]) <= LARGEST_BOUND
     ]
-    return ", ".join([word[kind or "any"], *bounds])
+    return labels(language)["clause_separator"].join([word[kind or "any"], *bounds])
 
 
 def default(value: Any) -> str:

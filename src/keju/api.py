@@ -180,7 +180,7 @@ def export(
     """
     form = form_of(path, format)
     if form not in FORMS:
-        raise UsageError("export_unknown_form", form=form, forms=", ".join(FORMS))
+        raise UsageError("export_unknown_form", form=form, forms=[*FORMS])
     stored = open_run(run, work_dir)
     export_run(stored, form, Path(path), full_text=full_text, data_dir=data_dir)
     return Path(path)

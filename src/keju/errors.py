@@ -179,4 +179,4 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
     names = sorted(valid) if isinstance(valid, set | frozenset) else list(valid)
     if hint := near_hint(name, names):
         return hint
-    return Hint("valid_names", names=", ".join(names)) if len(names) <= 30 else ""
+    return Hint("valid_names", names=names) if len(names) <= 30 else ""

@@ -33,6 +33,7 @@ from keju.engine.session import run_session
 from keju.engine.watching import WATCHER, Headline
 from keju.errors import (
     ConfigError,
+    Hint,
     Interrupted,
     KejuError,
     Notice,
@@ -233,7 +234,7 @@ def with_failed(config: TaskConfig) -> TaskConfig:
     wanted = {registry.get(name).name for name in config.datasets}
     sat = [exam.name for exam in run.manifest.benchmarks]
     if wanted.isdisjoint(sat):
-        names = {"asked": ", ".join(sorted(wanted)), "sat": ", ".join(sat)}
+        names = {"asked": sorted(wanted), "sat": sat}
         raise ConfigError("failed_of_other_exam", run=run.id, **names)
     failed = Samples(run, load=False).failures
     ids = [row.id for row in failed if row.benchmark in wanted]
@@ -430,7 +431,11 @@ def shortfall(jobs: Sequence[Job], limit: float) -> KejuError | None:
     if len(faults) <= limit * total:
         return None
     kinds, examples = Counter(fault.kind for fault in faults), examples_of(faults)
-    reasons = "; ".join(f"{many} {kind}: {examples[kind]}" for kind, many in kinds.most_common())
+    told = [
+        Hint("failed_kind", n=many, kind=kind, problem=examples[kind])
+        for kind, many in kinds.most_common()
+    ]
+    reasons = joined("joined_by_semicolon", told)
     values = {"part": len(faults), "whole": total, "limit": limit, "reasons": reasons}
     if all(fault.kind in KEPT_FAULTS for fault in faults):
         return FinalErrors("samples_failed_for_good", **values)

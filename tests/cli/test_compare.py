@@ -195,7 +195,7 @@ def test_facts_of_a_model_are_told_in_words(keju: Keju, sit: Sit) -> None:
         "warning: they also differ in the weights, the chat template, dtype (float32, bfloat16)"
     )
     out = keju("compare", "one", "two", "--language", "zh").out
-    assert "权重，对话模板，dtype（float32，bfloat16）" in out
+    assert "权重、对话模板、dtype（float32，bfloat16）" in out
     (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
     assert {"a" * 64, "c" * 64} <= {own["first"] for own in found["unlike"]} | {
         own["second"] for own in found["unlike"]

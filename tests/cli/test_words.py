@@ -15,6 +15,7 @@ from keju.errors import Notice, did_you_mean
 from keju.messages import catalogue
 from keju.runs.run import new_run_id
 from tests.cli.conftest import Keju
+from tests.messages.test_chinese import HALF_WIDTH, PROGRAM
 
 DEMO = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--limit", "2")
 
@@ -309,7 +310,7 @@ def test_tokens_have_one_name_in_chinese(keju: Keju) -> None:
         ("repeats=0", "input should be greater than 0", "应大于 0"),
         ("few_shot_num=x", "input should be a valid integer, unable to parse", "应为整数"),
         ("timeout=x", "input should be a valid number, unable to parse", "应为一个数"),
-        ("run_id=/", "string should match pattern '^[A-Za-z0-9]", "应符合模式 '^[A-Za-z0-9]"),
+        ("run_id=/", "string should match pattern '^[A-Za-z0-9]", "应符合模式“^[A-Za-z0-9]"),
     ],
 )
 def test_a_setting_out_of_range_is_refused_in_the_language_of_the_terminal(
@@ -343,3 +344,22 @@ def test_a_run_that_is_resumed_is_named_as_at_first(keju: Keju) -> None:
     for out in (first, again):
         told = [line.strip() for line in out.splitlines() if line.startswith("  keju ")]
         assert {shlex.split(line)[2] for line in told} == {"c1"}
+
+
+def test_lines_in_chinese_have_its_punctuation(keju: Keju) -> None:
+    sit = ("eval", "-m", "scripted", "--datasets", "demo", "--limit", "6", "--language", "zh")
+    one, two = (
+        keju(*sit, "--run-id", run, "--seed", seed) for run, seed in (("a", "1"), ("b", "2"))
+    )
+    assert "36/36（100 %），准确率 " in one.err
+    assert re.search(r"（微平均）：[\d.]+ %（95 % 置信区间 [\d.–]+），n 36；区间方法：", one.out)
+    commands = (
+        "compare a b", "gate a --baseline b --margin 0.05", "gate a --at-least 0.5", "audit a",
+        "audit a b", "list protocols", "score a --reader none", "import none.json",
+        "eval -m scripted --datasets demo --sample none", "export a --format none", "data",
+    )  # fmt: skip
+    ran = [keju(*argv.split(), "--language", "zh") for argv in commands]
+    for each in (one, two, *ran):
+        for line in (each.out + each.err).splitlines():
+            assert not HALF_WIDTH.search(line.removeprefix(PROGRAM)), line
+    assert "必须是 'first'、'random'、" in ran[-3].err

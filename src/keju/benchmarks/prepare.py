@@ -142,7 +142,7 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
             chosen = rotated(chosen, config.rotate_options)
         prepared.append((chosen, args))
     if unknown:
-        names = ", ".join(exam.benchmark for exam, _ in prepared)
+        names = [exam.benchmark for exam, _ in prepared]
         raise ConfigError("unknown_ids", id=min(unknown), n=len(unknown), names=names)
     return prepared
 
@@ -156,7 +156,7 @@ def _asked_for(config: TaskConfig) -> Iterator[tuple[str, str, dict[str, Any]]]:
         given = _given(config, name)
         exams = _settings_of(name, given).exams(given)
         if config.arms and any(exams):
-            raise ConfigError("prepare_arms_twice", name=name, arms=", ".join(exams))
+            raise ConfigError("prepare_arms_twice", name=name, arms=[*exams])
         for arm, own in exams.items():
             yield name, arm, own
 
@@ -265,7 +265,7 @@ def read_questions(setup: Setup) -> tuple[Questions, Sequence[str]]:
         subsets = choose_subsets(name, wanted, published)
         questions = arrange(name, questions.samples, subsets)
     if empty := [subset.name for subset in questions.subsets if not len(subset)]:
-        raise DataError("prepare_empty_subsets", path=setup.folder.path, names=", ".join(empty))
+        raise DataError("prepare_empty_subsets", path=setup.folder.path, names=empty)
     return questions, published
 
 

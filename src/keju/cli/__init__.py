@@ -144,7 +144,7 @@ def _dispatch(words: list[str]) -> int:
             from keju.errors import UsageError
 
             print_group_help(row, inner, sys.stderr)
-            raise UsageError("cli_command_missing", command=name, commands=", ".join(inner))
+            raise UsageError("cli_command_missing", command=name, commands=[*inner])
         if rest[0] in HELP_FLAGS:
             from keju.cli.help import print_group_help
 

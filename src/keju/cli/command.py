@@ -131,7 +131,7 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
                 raise UsageError("cli_flag_twice", flag=row.flags[0], command=command.name)
             values[name] = value = _read(row, value[0], command) if value else row.default
         if isinstance(row.kind, tuple) and value is not None and value not in row.kind:
-            choices = ", ".join(f"'{choice}'" for choice in row.kind)
+            choices = [f"'{choice}'" for choice in row.kind]
             place = row.flags[0] if row.flags else row.spelling.strip("[]")
             told = {"place": place, "value": value, "choices": choices, "command": command.name}
             raise UsageError("cli_not_a_choice", **told, hint=near_hint(value, row.kind))

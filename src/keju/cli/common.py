@@ -141,7 +141,7 @@ def verdict_on(results: Results) -> tuple[str, int]:
     names = [entry.name for entry in results.benchmarks if entry.inconclusive]
     if not names:
         return "", 0
-    error = Inconclusive("inconclusive", names=", ".join(dict.fromkeys(names)))
+    error = Inconclusive("inconclusive", names=[*dict.fromkeys(names)])
     return error.said, error.exit_code
 
 

@@ -233,7 +233,7 @@ def _software() -> Iterator[Check]:
     for extra in extras:
         name = Notice("doctor_check_extra", {"name": extra.name})
         if missing := extra.missing:
-            state = Notice("doctor_lacks", {"modules": ", ".join(missing)})
+            state = Notice("doctor_lacks", {"modules": [*missing]})
             what = Notice(f"doctor_extra_{extra.name}")
             yield Check(name, False, state, _do(extra.remedy, what))
         else:

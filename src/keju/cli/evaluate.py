@@ -70,7 +70,7 @@ def evaluate(
         if "arms" in settings:
             raise UsageError("cli_tools_and_arms")
         for name in set(tools) - set(get_args(OwnTool)):
-            choices = ", ".join(f"'{choice}'" for choice in get_args(OwnTool))
+            choices = [f"'{choice}'" for choice in get_args(OwnTool)]
             values = {"place": "--tools", "value": name, "choices": choices, "command": "eval"}
             hint = near_hint(name, get_args(OwnTool))
             raise UsageError("cli_not_a_choice", **values, hint=hint)
@@ -217,7 +217,7 @@ def _print_forecast(document: dict[str, Any]) -> None:
             (
                 "/".join(filter(None, (exam["name"], exam.get("arm")))),
                 exam["protocol"],
-                ", ".join(exam["readers"]),
+                said("list_separator").join(exam["readers"]),
                 exam["n"],
                 exam["requests"],
                 said("about", n=compact(exam["prompt_tokens_estimate"])),

@@ -85,7 +85,7 @@ def _print(document: Mapping[str, Any]) -> None:
         own = {"exam": exam["name"]}
         if len(exam["reported"]) > 1:
             figures = (f"{name} {percent(value)}" for name, value in exam["reported"].items())
-            print_lines(said("import.reports", figures="; ".join(figures), **own))
+            print_lines(said("import.reports", figures=said("pair_separator").join(figures), **own))
         if exam["rows_missing"]:
             whole = exam["rows_missing"] + exam["rows"]
             values = {"missing": exam["rows_missing"], "whole": whole}
@@ -123,7 +123,8 @@ def _print_differences(exam: Mapping[str, Any], key: str) -> None:
         return
 
     def verdict(answer: str | None, score: str) -> str:
-        return f"{shorten(str(answer), ANSWER_WIDTH)}: {score}" if answer else score
+        shown = shorten(str(answer), ANSWER_WIDTH)
+        return said("named", name=shown, text=score) if answer else score
 
     cells = [
         [

@@ -219,7 +219,7 @@ def _cell(name: str, value: Any) -> Any:
         return _moment(value)
     if isinstance(value, bool):
         return said("yes" if value else "no")
-    return ", ".join(map(_word, value)) if isinstance(value, list) else value
+    return said("list_separator").join(map(_word, value)) if isinstance(value, list) else value
 
 
 def _moment(stamp: str) -> str:

@@ -193,7 +193,8 @@ def _show(found: Sequence[dict[str, Any]], called: dict[str, Any] | None, labels
             told = " ".join(server["instructions"].split())
             print_lines(labels("mcp.instructions", text=told))
         if server["not_offered"]:
-            print_lines(labels("mcp.not_offered", names=", ".join(server["not_offered"])))
+            names = labels("list_separator").join(server["not_offered"])
+            print_lines(labels("mcp.not_offered", names=names))
         cost = server["tokens"]["value"]
         print_lines(labels("mcp.cost", n=cost, each=CHARACTERS_PER_TOKEN), "")
     if called is not None:

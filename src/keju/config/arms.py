@@ -316,7 +316,7 @@ class Arm(StrictSettings):
     def _distinct(self) -> Self:
         names = [server.name for server in self.servers] + list(self.tools)
         if repeated := sorted({name for name in names if names.count(name) > 1}):
-            raise Invalid("config_named_twice", names=", ".join(repeated))
+            raise Invalid("config_named_twice", names=repeated)
         if self.stub_tools and not names:
             raise Invalid("config_stub_without_tools", name=self.name)
         return self
@@ -350,7 +350,7 @@ class Agent(StrictSettings):
 def _names_differ(arms: list[Arm]) -> list[Arm]:
     names = [arm.name for arm in arms]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise Invalid("config_named_twice", names=", ".join(repeated))
+        raise Invalid("config_named_twice", names=repeated)
     return arms
 
 

@@ -85,5 +85,5 @@ def distinct(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
     places = [(each.shown, each.model) for each in endpoints]
     twice = dict.fromkeys(shown for shown, model in places if places.count((shown, model)) > 1)
     if twice:
-        raise Invalid("config_named_twice", names=", ".join(twice))
+        raise Invalid("config_named_twice", names=[*twice])
     return list(endpoints)

@@ -151,7 +151,7 @@ def _without_idle(
         if outranked or origin == ENVIRONMENT:
             rest, found = _without(layer, idle)
             if told := [name for name in found if (origin, name) not in AMBIENT]:
-                values = {"names": ", ".join(told), "below": origin, "model": model}
+                values = {"names": told, "below": origin, "model": model}
                 say(Notice("config_left_out", values).said)
             layer = rest
         kept.append((origin, layer))

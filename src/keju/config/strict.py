@@ -181,12 +181,12 @@ def _mapping_wanted(report: Mapping[str, Any], model: type[BaseModel]) -> Invali
     return Invalid("config_not_a_mapping_at", key=key, path=".".join(place))
 
 
-def _choices(report: Mapping[str, Any]) -> dict[str, str]:
+def _choices(report: Mapping[str, Any]) -> dict[str, Any]:
     """What pydantic says of a value that is none of several, and the one that is near it."""
     expected = report["ctx"]["expected"]
     given = report["input"] if isinstance(report["input"], str) else ""
     valid = re.findall(r"'([^']*)'", expected)  # `'auto', 'chat' or 'completions'`
-    return {"choices": ", ".join(map(repr, valid)), "hint": near_hint(given, valid)}
+    return {"choices": [*map(repr, valid)], "hint": near_hint(given, valid)}
 
 
 _OTHERS = 3

@@ -536,7 +536,7 @@ class TaskConfig(StrictSettings):
     def _distinct(cls, value: list[str]) -> list[str]:
         repeated = {name for name in value if value.count(name) > 1}
         if repeated:
-            raise Invalid("config_named_twice", names=", ".join(sorted(repeated)))
+            raise Invalid("config_named_twice", names=sorted(repeated))
         return value
 
     @model_validator(mode="after")

@@ -25,6 +25,7 @@ from keju.engine.limits import Meter, Rates, Spending
 from keju.engine.presence import Presence
 from keju.engine.watching import Follower
 from keju.errors import EndpointError, KejuError, Notice, RunIncomplete
+from keju.messages import said
 from keju.models.base import Model
 from keju.runs.manifest import StoredEndpoint
 from keju.types import Sampling
@@ -332,7 +333,7 @@ class Pool(Company):
             return Notice("endpoints_all_down", {"n": n, "seconds": seconds}).said
         told = [self.channels[place].waiting_for for place in self.at_work]
         words = [Notice("endpoints_down", {"down": down, "n": n}).said] if down else []
-        return "; ".join([*words, *dict.fromkeys(filter(None, told))])
+        return said("pair_separator").join([*words, *dict.fromkeys(filter(None, told))])
 
     def _name(self, channel: Presence) -> str:
         place = next(n for n, each in enumerate(self.channels) if each is channel)

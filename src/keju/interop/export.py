@@ -70,7 +70,7 @@ def form_of(output: str | Path | None, form: str | None) -> str:
             raise UsageError("export_format_and_suffix", file=output, form=form)
         return form
     if suffix and named is None:
-        raise UsageError("export_unknown_suffix", file=output, suffixes=", ".join(SUFFIXES))
+        raise UsageError("export_unknown_suffix", file=output, suffixes=[*SUFFIXES])
     return named or "csv"
 
 
@@ -81,7 +81,7 @@ def check_form(form: str) -> None:
         able = [name for name in registry.names() if registry.get(name).prediction_files]
         valid += [f"{name}{FILES}" for name in able]
     if form not in valid:
-        choices, hint = ", ".join(f"'{each}'" for each in valid), near_hint(form, valid)
+        choices, hint = [f"'{each}'" for each in valid], near_hint(form, valid)
         told = {"place": "--format", "value": form, "command": "export"}
         raise UsageError("cli_not_a_choice", **told, choices=choices, hint=hint)
 

@@ -6,8 +6,8 @@ English. A catalogue maps codes to templates::
     "cut_replies": "{part} of {whole} replies ({share:.2 %}) were cut off before an answer"
 
 A number that may be 1 chooses its word: ``{lines} {lines:line|lines}``. A share is told as the
-tables have it, ``8.30 %``, with ``{share:.2 %}``. A room that knows sentences of its own, such as an exam's, adds them when it is
-imported.
+tables have it, ``8.30 %``, with ``{share:.2 %}``. A room that knows
+sentences of its own, such as an exam's, adds them when it is imported.
 """
 
 from __future__ import annotations

@@ -401,6 +401,7 @@ TEXTS: dict[str, str] = {
     "run_would_lose": "{replies} stored replies of run '{run}' would not count any more "
     "({differences}): a run may grow and not shrink; choose another --run-id, or start over with "
     "--replace, which moves the stored run aside",
+    "failed_kind": "{n} {kind}: {problem}",
     "samples_failed": "{part} of {whole} samples ended in an error, more than the limit of "
     "{limit:.2 %} ({reasons})",
     "samples_failed_for_good": "{part} of {whole} samples ended in an error, more than the limit "
@@ -1951,7 +1952,6 @@ LABELS: dict[str, str] = {
     "matrix.below": "below it: {names}",
     "matrix.not comparable": "not comparable with it: {names}",
     "matrix.sentence": "{exam}: {words}",
-    "matrix.separator": "; ",
     "matrix.mark.highest": "highest",
     "matrix.mark.tie": "tie",
     "matrix.mark.below": "below",
@@ -2232,6 +2232,9 @@ LABELS: dict[str, str] = {
     "plan.contexts": "Questions share contexts: design effect {deff:.2f}.",
     "plan.at_once": "Time: {n} {n:request|requests} at once.",
     "list_separator": ", ",
+    "clause_separator": ", ",
+    "named": "{name}: {text}",
+    "in_brackets": " ({text})",
     "pair_separator": "; ",
     # The first screen, the filters and the languages of the report.
     "language": "Language",

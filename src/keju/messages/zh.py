@@ -24,7 +24,7 @@ TEXTS: dict[str, str] = {
     "archive_method": "{where} 的压缩方法 Keju 无法读取（{method}）",
     "archive_too_large": "{where} 过大：{size} 字节",
     "archive_too_many": "{where} 的条目超过 {most} 个",
-    "archive_leaves": "拒绝 {where}：'{name}' 是链接或指向文件夹之外",
+    "archive_leaves": "拒绝 {where}：“{name}”是链接或指向文件夹之外",
     "archive_twice": "{where} 被拒绝：“{name}”出现了两次",
     "file_nul": "{where}，第 {line} 行：含有 NUL 字符",
     "journal_changed": "{path} 在读取时发生了变化：请重试",
@@ -38,9 +38,9 @@ TEXTS: dict[str, str] = {
     "data_a_hub": "数据站",
     "data_offline": "，而离线设置不允许访问 {hub}",
     "data_holds_files": "（其中就是数据文件：请给出它的上一级文件夹，或用 "
-    "dataset_args.{benchmark}.local_path 给出 '{path}'）",
+    "dataset_args.{benchmark}.local_path 给出“{path}”）",
     "data_holds_files_elsewhere": "（其中就是数据文件：请用 "
-    "dataset_args.{benchmark}.local_path 给出 '{path}'）",
+    "dataset_args.{benchmark}.local_path 给出“{path}”）",
     "data_built_in": "内置",
     "run_difference": "{field}：已存 {stored}，现为 {asked}",
     "config_yaml_line": "，第 {line} 行",
@@ -130,14 +130,14 @@ TEXTS: dict[str, str] = {
     "（{points:+.1f} 个百分点，p {p:.2g}）",
     "plan_beyond": "需要 {needed} 题才能显示这一差异，而共有 {whole} 题：全部题目合起来能显示 "
     "{points:.1f} 个百分点；若只论这套题本身，较少的题就能说明更多",
-    "plan_uncounted": "试点 '{pilot}' 没有词元计数，词元数只是估计：输入按提示长度，每个回复 "
+    "plan_uncounted": "试点“{pilot}”没有词元计数，词元数只是估计：输入按提示长度，每个回复 "
     "{reply} 个词元",
     "plan_guessed": "没有试点，预测只是估计：提示按长度计，每条回复 {reply} 个词元；用 --pilot "
     "RUN，"
     "或用 --model 现在问 {pilot} 题来测量",
     "plan_few": "试点只有 {measured} 条回复：{pilot} 条以上区间才可信",
-    "plan_first": "试点 '{pilot}' 问的是每个子集的前几题而非随机题，其他题目的用量可能不同",
-    "plan_other_manner": "试点 '{pilot}' 的提问方式不同：{name} 是 {theirs} 而不是 {ours}，"
+    "plan_first": "试点“{pilot}”问的是每个子集的前几题而非随机题，其他题目的用量可能不同",
+    "plan_other_manner": "试点“{pilot}”的提问方式不同：{name} 是 {theirs} 而不是 {ours}，"
     "用量可能不同",
     "dry_run_until": "何时停止由规则决定：以下数字是上限",
     "reported_models": "按接口报告的名称，回复来自 {models} 个模型：{counts}",
@@ -171,9 +171,9 @@ TEXTS: dict[str, str] = {
     "judge.generation_config.max_tokens",
     "judge_in_doubt": "{whole} 个答案中有 {doubts} 个，评委在同一回复里写了不同的裁决，"
     "只取了其中一个",
-    "judge_overrules_reader": "此得分由评委给出：在读取器 '{reader}' 给出的 {whole} 个得分中，"
+    "judge_overrules_reader": "此得分由评委给出：在读取器“{reader}”给出的 {whole} 个得分中，"
     "评委提高了 {raised} 个，降低了 {lowered} 个；不用评委的得分见 accuracy_without_judge",
-    "judge_reported_models": "按端点所报名称，评委 '{judge}' 的回复来自 {models} 个模型：{counts}",
+    "judge_reported_models": "按端点所报名称，评委“{judge}”的回复来自 {models} 个模型：{counts}",
     "judge_ties": "{whole} 个答案中有 {ties} 个，评委的重复裁决票数相同，由最先的裁决决定："
     "奇数次重复可消除大部分平票",
     "judge_inconsistent": "评委对同一答案的两次裁决仅有 {share:.2 %} 相同",
@@ -203,7 +203,7 @@ TEXTS: dict[str, str] = {
     "（true 或 false）",
     "labelled_empty": "{path} 中没有带标注的答案",
     # Anthropic 的 API。
-    "anthropic_no_name": "anthropic: 后没有模型：请在冒号后写出模型编号，或 sonnet、opus、haiku",
+    "anthropic_no_name": "“anthropic:”后没有模型：请在冒号后写出模型编号，或 sonnet、opus、haiku",
     "anthropic_like_unknown": "model_args.like：这里不了解模型“{like}”接受哪些设置",
     "anthropic_no_logprobs": "在标签间选择需要对数概率，而 Anthropic 的 API 不提供：请选用由模型"
     "写出答案的协议（keju list protocols）",
@@ -325,18 +325,18 @@ TEXTS: dict[str, str] = {
     "plan_setting": "{name}：计划中只能写在某个模型或数据集的条目里，或不能使用",
     "plan_name": "plan：名称只能含字母、数字、'.'、'_' 和 '-'，最多 {longest} 个字符",
     "plan_list": "{name}：应为至少含一个条目的列表",
-    "plan_entry_form": "{where}：应为名称，或含有 '{name}' 的映射",
-    "plan_entry_setting": "{where}：'{name}' 不是计划中单个模型的设置{hint}",
+    "plan_entry_form": "{where}：应为名称，或含有“{name}”的映射",
+    "plan_entry_setting": "{where}：“{name}”不是计划中单个模型的设置{hint}",
     "plan_no_key": "{where}：没有设置变量 {variable}",
     "plan_pair": "{model} × {exam}：{problem}",
-    "plan_twice": "{setting}：有两个条目都叫 '{name}'：请给其中一个另取 'name'",
+    "plan_twice": "{setting}：有两个条目都叫“{name}”：请给其中一个另取 'name'",
     "plan_is_run": "{folder} 是一次运行：请给计划另取名称",
-    "plan_in_use": "计划 '{name}' 正由另一个进程运行",
+    "plan_in_use": "计划“{name}”正由另一个进程运行",
     "plan_damaged": "{path} 不是 Keju 的计划：{problem}",
-    "plan_none": "{work_dir} 中没有计划 '{name}'",
+    "plan_none": "{work_dir} 中没有计划“{name}”",
     "plan_incomplete": "计划的 {whole} 个运行中有 {part} 个未完成",
     "plan_run_unread": "{run}：无法读取其结果：{problem}",
-    "watch_nothing": "没有名为 '{name}' 的计划、运行或运行文件夹（也在 {work_dir} 中找过）",
+    "watch_nothing": "没有名为“{name}”的计划、运行或运行文件夹（也在 {work_dir} 中找过）",
     "conversation_as_completion": "{name}：协议“{protocol}”是对话，不能发送到 completions 接口；"
     "请使用 --api chat",
     "earlier_results_stay": "{problem}；在本次评分完成之前，先前的结果保持不变",
@@ -354,6 +354,7 @@ TEXTS: dict[str, str] = {
     "run_not_moved": "无法将 {folder} 移到 {aside}：{problem}",
     "run_would_lose": "运行“{run}”中有 {replies} 条已存的回复将不再计入（{differences}）："
     "运行只能扩大，不能缩小；请另选 --run-id，或用 --replace 重新开始（原运行会被移到一旁）",
+    "failed_kind": "{kind} {n} 个：{problem}",
     "samples_failed": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.2 %}（{reasons}）",
     "samples_failed_for_good": "{whole} 个样本中有 {part} 个以错误告终，超过上限 {limit:.2 %}"
     "（{reasons}）；重新提问也不会改变",
@@ -542,7 +543,7 @@ TEXTS: dict[str, str] = {
     "cli_no_arm": "运行“{run}”没有名为“{arm}”的 arm（有：{arms}）",
     "cli_list_what": "请说明要列出什么，例如“keju list runs”；单独的“keju list”会列出可选项",
     "cli_not_a_choice": (
-        "'{place}' 的值无效：'{value}' 不是 {choices} 之一{hint}；参见“keju {command} --help”"
+        "“{place}”的值无效：“{value}”不是 {choices} 之一{hint}；参见“keju {command} --help”"
     ),
     "cli_not_with_run": "{flag} 用于预测文件；RUN 自带这些信息",
     "cli_nothing_to_score": "请给出 RUN，或同时给出 --datasets NAME 与 --predictions FILE",
@@ -570,7 +571,7 @@ TEXTS: dict[str, str] = {
         "未知的选项 {option}（是否想用“{near}”？）；参见“keju {command} --help”"
     ),
     "cli_rm_needs_yes": "无法询问时，删除 {run} 需要 --yes",
-    "cli_no_reply": "运行 '{run}' 中没有 '{id}' 的回复{hint}",
+    "cli_no_reply": "运行“{run}”中没有“{id}”的回复{hint}",
     "config_shard_form": "必须写成 K/N，K 从 1 到 N：3/16 是 16 个部分中的第三个",
     "config_shard": "{path}：部分的序号不能大于部分的总数，例如 3/16",
     "config_rule_with_shard": "until_ci 与 until_decided 针对整个考试，而 shard 只问其中一部分："
@@ -579,10 +580,10 @@ TEXTS: dict[str, str] = {
     "shard_of_questions": "{parts} 个部分中的第 {part} 部分：问了 {n} 道题；"
     "keju merge 把所有部分合并为一个运行",
     "chosen_questions": "只问了选出的 {n} 道题：这不是整个考试的分数",
-    "exam_broke_down": "{exam}：'{function}' 出错（{where}）：{problem}",
+    "exam_broke_down": "{exam}：“{function}”出错（{where}）：{problem}",
     "export_format_and_suffix": "{file} 的后缀与 --format {form} 不符：只给其中之一",
     "export_unknown_suffix": "{file}：后缀不是 Keju 能写的格式（{suffixes}）：请给出 --format",
-    "cli_show_needs_sample": "'{name}' 是一次运行：请给出其中一题的编号，例如 --sample {id}",
+    "cli_show_needs_sample": "“{name}”是一次运行：请给出其中一题的编号，例如 --sample {id}",
     "cli_argument_missing": "缺少 {argument}；例如：{example}；参见“keju {command} --help”",
     "cli_bad_variable": "{variable}（对应 {flag}）应为 1 或 0；参见“keju {command} --help”",
     "cli_not_a_number": "{flag} 需要一个数，而不是“{value}”；参见“keju {command} --help”",
@@ -621,8 +622,8 @@ TEXTS: dict[str, str] = {
     "plan_without_price": "计算费用需要价格：给出 --price input=X,output=Y（每百万词元），"
     "或使用有价格的试点运行",
     "plan_too_little": "{max_cost:g} 不够问一题，一题最多需要 {each:.4g}",
-    "plan_pilot_other": "试点运行 '{pilot}' 没有考 '{name}'",
-    "plan_pilot_empty": "试点运行 '{pilot}' 可以测量的回复不足两条",
+    "plan_pilot_other": "试点运行“{pilot}”没有考“{name}”",
+    "plan_pilot_empty": "试点运行“{pilot}”可以测量的回复不足两条",
     "plan_pilot_and_model": "--pilot 与 --model 不能同时使用：给出模型时会立即做一次试点",
     "plan_endpoint_without_model": "接口与采样设置用于试点：请给出 --model",
     "config_two_rules": "until_ci 与 until_decided 不能同时使用：二者都决定何时停止提问",
@@ -631,23 +632,23 @@ TEXTS: dict[str, str] = {
     "until_with_judge": "until_ci 与 until_decided 需要立即得到每个答案的得分，而评判模型在最后才评"
     "分："
     "去掉评判模型，或去掉规则",
-    "until_without_gold": "until_ci 与 until_decided 需要得分，而 '{name}' 的题目没有公布答案",
-    "until_baseline_arms": "--until-decided：'{baseline}' 有多个组（{arms}），无法确定以哪一个为基"
+    "until_without_gold": "until_ci 与 until_decided 需要得分，而“{name}”的题目没有公布答案",
+    "until_baseline_arms": "--until-decided：“{baseline}”有多个组（{arms}），无法确定以哪一个为基"
     "准",
-    "until_baseline_unlike": "--until-decided：'{baseline}' 与本次运行不可比：{field} 在那里是 "
+    "until_baseline_unlike": "--until-decided：“{baseline}”与本次运行不可比：{field} 在那里是 "
     "{second}，"
     "在这里是 {first}",
-    "until_baseline_unlike_plainly": "--until-decided：'{baseline}' 与本次运行不可比：{fact} 不同",
-    "until_baseline_empty": "--until-decided：对于所问的 '{name}' 题目，'{baseline}' 没有任何得分",
+    "until_baseline_unlike_plainly": "--until-decided：“{baseline}”与本次运行不可比：{fact} 不同",
+    "until_baseline_empty": "--until-decided：对于所问的“{name}”题目，“{baseline}”没有任何得分",
     "config_two_places": "{first} 与 {second} 不能同时使用：二者都说明模型在哪里",
     "config_place_outranked": "keju：以 {above} 的 {name} 为准，{below} 的 {other} 不起作用",
     "endpoint_key_unset": "{url} 的密钥应在变量 {variable} 中，但该变量没有设置",
     "endpoint_other_kind": "endpoints.{place}.model：“{name}”与“{model}”不是同一类模型",
     "config_two_choices": "{first} 与 {second} 不能同时使用：二者都决定问哪些题",
     "config_headers_of_exam": "extra_headers 属于接口：请写在任务自己的 generation_config 中",
-    "capsules_unused": "--capsules 对 '{name}' 不起作用：去掉它",
-    "unknown_ids": "{names} 中没有编号为 '{id}' 的题目（共 {n} 个未知编号）",
-    "failed_of_other_exam": "--failed-of：运行 '{run}' 考的是 {sat}，不是 {asked}",
+    "capsules_unused": "--capsules 对“{name}”不起作用：去掉它",
+    "unknown_ids": "{names} 中没有编号为“{id}”的题目（共 {n} 个未知编号）",
+    "failed_of_other_exam": "--failed-of：运行“{run}”考的是 {sat}，不是 {asked}",
     "nothing_failed": "{run} 全部答对：没有需要重问的题目",
     "config_limit": "必须是不小于 1 的整数，或 0 与 1 之间的比例",
     "config_missing": "{problem}：请用 --{flag}、文件中的“{field}:”或变量 {variable} 给出",
@@ -720,7 +721,7 @@ TEXTS: dict[str, str] = {
     "config_int_type": "应为整数",
     "config_less_than": "应小于 {lt}",
     "config_less_than_equal": "应不大于 {le}",
-    "config_string_pattern_mismatch": "应符合模式 '{pattern}'",
+    "config_string_pattern_mismatch": "应符合模式“{pattern}”",
     "config_string_too_short": "应至少有 {min_length} 个字符",
     "config_string_type": "应为文本",
     "config_not_a_list": "必须是列表，例如 [a, b]",
@@ -956,7 +957,7 @@ TEXTS: dict[str, str] = {
     # 一场考试的两种模式并列。
     "modes_by_format": "差异来自格式而非能力：同样的回复，主读取器相差 {points:+.1f} 个百分点，"
     "robust 读取器相差 {robust:+.1f} 个百分点",
-    "modes_unread": "运行 '{run}' 的 {whole} 个回复中有 {part} 个（{share:.2 %}）"
+    "modes_unread": "运行“{run}”的 {whole} 个回复中有 {part} 个（{share:.2 %}）"
     "未能由主读取器读出答案，按错计：keju audit {run} 列出这些回复及原因",
     "modes_differ": ("这两次运行不能比较：{name} 在前者中是 {first!r}，在后者中是 {second!r}"),
     "modes_no_exam": "运行“{run}”没有考 {benchmarks}",
@@ -972,7 +973,7 @@ TEXTS: dict[str, str] = {
     "view_address_taken": "无法在 {host} 的端口 {port} 上监听：{problem}",
     "view_no_folder": "没有文件夹 {folder}：请给出含有运行的文件夹，或使用 --work-dir",
     # Exams, data, models and runs that cannot be used as they are.
-    "choices_recorded": "'{key}' 是 {recorded}，不是 {labels} 中的标签",
+    "choices_recorded": "“{key}”是 {recorded}，不是 {labels} 中的标签",
     "choices_no_list": "'choices' 应当是文本的列表",
     "choices_no_label": "{where}：答案“{target}”不是标签 A 到 {last} 之一",
     "choices_count": "{where}：有 {n} 个选项；可以有 2 到 {most} 个",
@@ -1094,10 +1095,10 @@ TEXTS: dict[str, str] = {
     "gguf_no_gguf": "{path} 不是 GGUF 文件：它不以 'GGUF' 开头",
     "gguf_cut": "{path} 被截短或已损坏：文件头过早结束",
     "gguf_unreadable": "无法读取模型 {path}：{problem}",
-    "hf_no_name": "模型“{model}”在 'hf:' 之后没有名字",
+    "hf_no_name": "模型“{model}”在 “hf:”之后没有名字",
     "hf_no_template": "分词器没有对话模板：请使用补全形式的协议（在协议允许时用 --api "
     "completions），或给出 model_args.chat_template",
-    "hf_not_taken": "generation_config：hf: 模型不接受“{name}”{hint}",
+    "hf_not_taken": "generation_config：“hf:”模型不接受“{name}”{hint}",
     "hf_prefix_reuse": "model_args：prefix_reuse “{reuse}”在这种架构上与整段提示的结果不同：去掉"
     "它，或用 'off'",
     "hf_chat_template": "model_args：chat_template 既不是模板也不是可读的文件：{setting}",
@@ -1242,9 +1243,9 @@ TEXTS: dict[str, str] = {
     "cause_one_reader_only": "只有协议的读取器读出答案",
     "cause_no_answer": "没有给出答案",
     "cause_other_reading": "读取器意见不一，没有规则能解释",
-    "audit_reader_outside": "读取器 '{reader}' 与 '{other}' 相差 {points:+.2f} 个百分点，"
+    "audit_reader_outside": "读取器“{reader}”与“{other}”相差 {points:+.2f} 个百分点，"
     "超过一个标准误（{se:.2f}）；有 {apart} 个回复得分不同",
-    "audit_own_wording": "'{reader}' 在 {whole} 个回复中的 {part} 个里没有找到提示语，"
+    "audit_own_wording": "“{reader}”在 {whole} 个回复中的 {part} 个里没有找到提示语，"
     "只是猜中了其中的答案；最常见的说法是“{wording}”（{most} 次）：这些回复不逐一列出",
 }
 
@@ -1751,7 +1752,6 @@ LABELS: dict[str, str] = {
     "matrix.below": "低于它：{names}",
     "matrix.not comparable": "与其不可比：{names}",
     "matrix.sentence": "{exam}：{words}",
-    "matrix.separator": "；",
     "matrix.mark.highest": "最高",
     "matrix.mark.tie": "持平",
     "matrix.mark.below": "低于",
@@ -2015,7 +2015,10 @@ LABELS: dict[str, str] = {
     "plan.basis": "双侧水平 0.05，功效 0.8；两个模型在 {discordance} 的题目上结果不同。",
     "plan.contexts": "题目共用材料：设计效应 {deff:.2f}。",
     "plan.at_once": "时间按同时 {n} 个请求计。",
-    "list_separator": "，",
+    "list_separator": "、",
+    "clause_separator": "，",
+    "named": "{name}：{text}",
+    "in_brackets": "（{text}）",
     "pair_separator": "；",
     # The first screen, the filters and the languages of the report.
     "language": "语言",
@@ -2135,10 +2138,10 @@ LABELS: dict[str, str] = {
     "view.keys_sample": "按键：j 或 → 下一个，k 或 ← 上一个，u 回到列表",
     # The words of `keju audit`.
     "audit.title": "{exam} · 协议 {protocol} · 读取器 {reader} · {replies} 个回复",
-    "audit.range": "'{reader}' 的准确率 {own}；{n} 个读取器之间为 {low} 至 {high}",
+    "audit.range": "“{reader}”的准确率 {own}；{n} 个读取器之间为 {low} 至 {high}",
     "audit.form_range": "；其中认得协议格式的 {n} 个之间为 {low} 至 {high}",
     "audit.flagged": "{replies} 个回复中有 {flagged} 个（{share}）值得查看；"
-    "其中 {decides} 个按 '{beside}' 得分不同",
+    "其中 {decides} 个按“{beside}”得分不同",
     "audit.flagged_alone": "{replies} 个回复中有 {flagged} 个（{share}）值得查看",
     "audit.nothing": "没有可疑的回复",
     "audit.reader": "读取器",
@@ -2159,7 +2162,7 @@ LABELS: dict[str, str] = {
     "audit.disagree": "先列得分取决于读取器的回复：",
     "audit.others": "其余的回复：",
     "audit.nothing_read": "无",
-    "audit.labels": "'{reader}' 读出的标签与标准答案的分布：{test}{rstd}",
+    "audit.labels": "“{reader}”读出的标签与标准答案的分布：{test}{rstd}",
     "audit.test": "卡方 {value}，自由度 {df}，p {p}",
     "audit.no_test": "数量不足，无法检验",
     "audit.rstd": "；各标签召回率的标准差（RStd）{value}",

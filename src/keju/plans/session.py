@@ -136,10 +136,10 @@ class _Line(Display):
         work.rates.add(snapshot)
 
     def note(self, line: str) -> None:
-        self._board.note(f"{self._work.pair.run}: {line}")
+        self._board.note(said("named", name=self._work.pair.run, text=line))
 
     def warn(self, line: str) -> None:
-        self._board.warn(f"{self._work.pair.run}: {line}")
+        self._board.warn(said("named", name=self._work.pair.run, text=line))
 
 
 class PlanSession:

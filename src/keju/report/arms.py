@@ -90,7 +90,9 @@ def pair_lines(results: Results, labels: Labels) -> Iterator[str]:
             yield edge
         clear = [each for each in pair.subsets if each.p_adjusted < 0.05]
         if clear:
-            listed = ", ".join(f"{each.name} {100 * each.difference:+.1f}" for each in clear)
+            listed = labels("list_separator").join(
+                f"{each.name} {100 * each.difference:+.1f}" for each in clear
+            )
             yield labels("arms.subsets", listed=listed)
         if pair.left_out:
             yield labels("arms.left_out", n=count(pair.left_out))
@@ -109,7 +111,10 @@ def tool_table(entry: Entry, labels: Labels) -> Table:
             row.name,
             count(row.calls),
             count(row.samples),
-            ", ".join(f"{kind} {n}" for kind, n in row.kinds.items() if kind != "ok") or UNKNOWN,
+            labels("list_separator").join(
+                f"{kind} {n}" for kind, n in row.kinds.items() if kind != "ok"
+            )
+            or UNKNOWN,
             _span(row.seconds_p50),
             _span(row.seconds_p95),
             count(row.result_chars),
@@ -124,7 +129,7 @@ def tool_words(entry: Entry, labels: Labels) -> str:
     tools = entry.tools
     if tools is None:
         return ""
-    stops = ", ".join(f"{stop} {n}" for stop, n in tools.stops.items())
+    stops = labels("list_separator").join(f"{stop} {n}" for stop, n in tools.stops.items())
     parts = [
         labels("tools.used", part=tools.with_calls, whole=tools.episodes, calls=tools.calls),
         labels("tools.coverage", used=tools.used, offered=tools.offered),

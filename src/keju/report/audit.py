@@ -56,7 +56,7 @@ def _exam(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
     if signs := [f"{labels(f'sign.{s}')} {count(exam.signs[s])}" for s in SIGNS if s in exam.signs]:
         screen.line(" · ".join(signs), indent=2)
     if exam.errata:
-        names = ", ".join(erratum.id for erratum in exam.errata)
+        names = labels("list_separator").join(erratum.id for erratum in exam.errata)
         screen.line(labels("audit.errata", names=names), indent=2)
     _findings(screen, exam, labels)
 
@@ -163,7 +163,8 @@ def _listed(screen: Screen, findings: Sequence[Finding], exam: ExamAudit, labels
         for each in shown:
             names = dict.fromkeys((exam.reader, exam.beside))
             read = " · ".join(
-                f"{name}: {_answer(each.answers.get(name), labels)}" for name in names
+                labels("named", name=name, text=_answer(each.answers.get(name), labels))
+                for name in names
             )
             target = shorten(each.target, _ANSWER)
             screen.line(f"{each.id} · {labels('audit.gold')} {target} · {read}", indent=4)
@@ -188,7 +189,8 @@ def _shared(screen: Screen, audit: Audit, labels: Labels) -> None:
     ]
     shown = first_of(rows, SHARED)
     values = {"failed": count(audit.failed_by_all), "same": count(len(rows))}
-    screen.line(labels("audit.shared", runs=", ".join(audit.beside), **values), style="bold")
+    runs = labels("list_separator").join(audit.beside)
+    screen.line(labels("audit.shared", runs=runs, **values), style="bold")
     names = ("question", "gold", "shared_answer", "known")
     if rows:
         columns = [

@@ -146,7 +146,7 @@ def whole_words(lines: Sequence[Line], elapsed: float | None) -> str:
         words.append(f"{said('live.elapsed')} {duration(elapsed)}")
     if whole.left is not None and whole.done < whole.total:
         words.append(f"{said('live.left')} {duration(whole.left)}")
-    return ", ".join(words)
+    return said("clause_separator").join(words)
 
 
 def titles() -> list[str]:
@@ -159,13 +159,13 @@ def cells_of(line: Line) -> list[str]:
     """A line as texts, one for each of the `titles`."""
     score = UNKNOWN
     if line.score is not None:
-        ends = f" ({interval(line.ends, 1)})" if line.ends else ""
+        ends = said("in_brackets", text=interval(line.ends, 1)) if line.ends else ""
         score = percent(line.score, 1) + ends
     state = said(f"board.{line.state}")
     if line.state == "running" and line.pause is not None:
         state = said(f"board.pause.{line.pause}")
     if line.state == "running" and line.oldest >= SLOW_SECONDS:
-        state += f" ({said('live.oldest', time=duration(line.oldest))})"
+        state += said("in_brackets", text=said("live.oldest", time=duration(line.oldest)))
     alive = line.state in ("running", "judging")
     return [
         line.name,
@@ -183,9 +183,11 @@ def cells_of(line: Line) -> list[str]:
 def end_words(line: Line) -> str:
     """A run that came to its end, in one line."""
     _, state, done, score, *_ = cells_of(line)
-    told = f"{line.name}: {state}, {done}"
-    told += f", {said('accuracy').lower()} {score}" if line.score is not None else ""
-    return f"{told}; {line.why}" if line.why else told
+    words = [state, done]
+    if line.score is not None:
+        words.append(f"{said('accuracy').lower()} {score}")
+    told = said("named", name=line.name, text=said("clause_separator").join(words))
+    return said("pair_separator").join(filter(None, [told, line.why]))
 
 
 class Board:

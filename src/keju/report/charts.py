@@ -31,7 +31,7 @@ def draw(
 ) -> Figure:
     """A figure of this kind of stored runs."""
     if kind not in KINDS:
-        raise UsageError("plot_unknown_kind", kind=kind, kinds=", ".join(KINDS))
+        raise UsageError("plot_unknown_kind", kind=kind, kinds=[*KINDS])
     if kind == "latency" or kind == "tokens":
         named = [(f"{run.manifest.model} · {run.id}", Samples(run, load=False)) for run in runs]
         return histogram(kind, named, language)
@@ -72,10 +72,11 @@ class _Found(NamedTuple):
         """A subset."""
         return cls(row.accuracy, row.ci95, row.bounds, row.chance, row.n)
 
-    def words(self) -> str:
+    def words(self, labels: Labels) -> str:
         """The same in words."""
-        ends = f" ({interval(self.ends, 1)})" if self.ends else ""
-        return f"{share(self.value, self.bounds)}{ends}, n {count(self.n)}"
+        ends = labels("in_brackets", text=interval(self.ends, 1)) if self.ends else ""
+        figure = f"{share(self.value, self.bounds)}{ends}"
+        return labels("clause_separator").join([figure, f"n {count(self.n)}"])
 
     def mark(self, place: int) -> dict[str, Any]:
         """The same as a mark of this series."""
@@ -98,7 +99,8 @@ def forest(results: Sequence[Results], language: Language = "en") -> Figure:
         sheet.heading(title)
         first = next(entry for entry in entries if entry is not None)
         whole = [_Found.overall(entry, labels) if entry else _ABSENT for entry in entries]
-        rows = [_row(fmt.shown_metrics(first, labels)[0].title, whole, strong=True)]
+        title = fmt.shown_metrics(first, labels)[0].title
+        rows = [_row(title, whole, labels, strong=True)]
         names: dict[str, str] = {}
         parts: list[dict[str, _Found]] = []
         for entry in entries:
@@ -106,14 +108,14 @@ def forest(results: Sequence[Results], language: Language = "en") -> Figure:
             names |= {row.name: labels.row(row) for row in answered}
             parts.append({row.name: _Found.subset(row) for row in answered})
         for name, label in names.items():
-            rows.append(_row(label, [own.get(name, _ABSENT) for own in parts]))
+            rows.append(_row(label, [own.get(name, _ABSENT) for own in parts], labels))
         sheet.rows(rows, _PERCENTS, 0.0)
     return sheet.figure()
 
 
-def _row(label: str, found: Sequence[_Found], *, strong: bool = False) -> SheetRow:
+def _row(label: str, found: Sequence[_Found], labels: Labels, *, strong: bool = False) -> SheetRow:
     marks = [each.mark(place) for place, each in enumerate(found)]
-    words = [fmt.UNKNOWN if each is _ABSENT else each.words() for each in found]
+    words = [fmt.UNKNOWN if each is _ABSENT else each.words(labels) for each in found]
     return SheetRow(label, marks, words, strong)
 
 
@@ -180,7 +182,7 @@ def _subset(curve: Curve, name: str) -> Curve | None:
 
 
 def _chart(found: Sequence[Curve | None], scale: Scale, labels: Labels) -> CurveChart:
-    label = "; ".join(curve_label(curve, labels) for curve in found if curve)
+    label = labels("pair_separator").join(curve_label(curve, labels) for curve in found if curve)
     title = next((curve.subset or curve.exam for curve in found if curve), "")
     return CurveChart(title, label, [drawing(curve, scale) if curve else None for curve in found])
 
@@ -264,7 +266,7 @@ def histogram(
     sheet = Sheet(labels(f"plot.{kind}"), labels("plot.histogram_legend"), labels)
     for place, (name, values) in enumerate(found):
         own = spread_of(values, top)
-        title = f"{name}: {own.words(labels)}"
+        title = labels("named", name=name, text=own.words(labels))
         sheet.heading(title)
         sheet.columns(own.heights, own.places, own.ticks, title, series(place))
     return sheet.figure()

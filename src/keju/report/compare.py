@@ -49,7 +49,8 @@ def _said(screen: Screen, found: Compared, labels: Labels) -> None:
             beside.setdefault(line, []).append(pair_title(pair, labels))
     for line, titles in beside.items():
         of_all = len(titles) == len(found.comparisons)
-        screen.line(line if of_all else f"{labels('list_separator').join(titles)}: {line}")
+        names = labels("list_separator").join(titles)
+        screen.line(line if of_all else labels("named", name=names, text=line))
     notices = [notice for pair in found.comparisons for notice in pair.notices]
     for text in dict.fromkeys(each.text(labels.language) for each in (*notices, *found.notices)):
         screen.line(labels("warning", text=text), style="yellow")
@@ -176,6 +177,6 @@ def render_unlike(
         if rows:
             screen.table(columns, rows, title=title)
         else:
-            screen.line(f"{title}: {labels('compare.same')}")
+            screen.line(labels("named", name=title, text=labels("compare.same")))
         screen.line()
     screen.flush()

@@ -51,13 +51,19 @@ def _beside(found: Contamination, labels: Labels) -> Iterator[str]:
     """What stands beside a difference: the subsets that differ, and what is left out."""
     clear = [row.name for row in found.subsets if row.p_adjusted < SIGNIFICANT]
     if clear:
-        values = {"n": len(clear), "whole": len(found.subsets), "listed": ", ".join(clear)}
+        values = {
+            "n": len(clear),
+            "whole": len(found.subsets),
+            "listed": labels("list_separator").join(clear),
+        }
         key = "subsets" if len(clear) < len(found.subsets) else "all_subsets"
         yield labels(f"contamination.{key}", **values)
     elif found.subsets:
         yield labels("contamination.no_subsets")
     if found.uncompared:
-        yield labels("contamination.uncompared", listed=", ".join(found.uncompared))
+        yield labels(
+            "contamination.uncompared", listed=labels("list_separator").join(found.uncompared)
+        )
     if found.left_out:
         yield labels("contamination.left_out", n=count(found.left_out))
     if found.faulty:

@@ -96,7 +96,7 @@ def curve_lines(curve: Curve, labels: Labels) -> Iterator[str]:
     if len(curve.subsets) > 1:
         part, whole = len(falling), len(curve.subsets)
         key = "falling" if part < whole else "all_falling"
-        values = {"part": part, "whole": whole, "listed": ", ".join(falling)}
+        values = {"part": part, "whole": whole, "listed": labels("list_separator").join(falling)}
         yield labels(f"curve.{key if falling else 'none_falling'}", **values)
 
 
@@ -174,7 +174,7 @@ def drawing(curve: Curve, scale: Scale) -> Drawing:
 
 def curve_label(curve: Curve, labels: Labels) -> str:
     """A curve in words, for those who do not see it."""
-    points = ", ".join(
+    points = labels("clause_separator").join(
         labels("curve.at", accuracy=percent(point.accuracy, 1), difficulty=point.difficulty)
         for point in curve.points
     )

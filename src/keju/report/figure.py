@@ -92,7 +92,7 @@ def check_suffix(path: str | Path) -> str:
     """The suffix of a file; UsageError if no figure is written so."""
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
-        raise UsageError("plot_suffix", file=path, suffixes=", ".join(FORMATS))
+        raise UsageError("plot_suffix", file=path, suffixes=[*FORMATS])
     return suffix
 
 
@@ -207,7 +207,7 @@ class Sheet:
             self._text(start - GAP, label, class_, "end")
             self._y -= middle
             for drawn, words in zip(row.marks, row.words, strict=True):
-                title = clean(f"{row.label}: {words}")
+                title = clean(self._labels("named", name=row.label, text=words))
                 self._draw(start, self._y + 3, width, LINE - 6, title, drawn)
                 self._y += 14
                 self._text(start + width + GAP, words, "soft")

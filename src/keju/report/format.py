@@ -167,7 +167,9 @@ class Labels:
     def row(self, row: Row) -> str:
         """A subset or group: its title with the name behind it where they differ."""
         title = self.metric(row.name, row.title or row.name)
-        return f"{title} ({row.name})" if title not in ("", row.name) else row.name
+        if title in ("", row.name):
+            return row.name
+        return title + self("in_brackets", text=row.name)
 
     def arm(self, name: str) -> str:
         """An arm in words, ``arm calc``; a difficulty's name says by itself what it is."""
@@ -320,7 +322,8 @@ def overview(results: Results, labels: Labels) -> list[Glance]:
             rows.append(Glance(entry, headline.title, None, ""))
             continue
         value, bounds = shown.metric.value, shown.metric.bounds
-        beside = f" ({interval(bounds)})" if bounds and value is not None else ""
+        is_beside = bounds and value is not None
+        beside = labels("in_brackets", text=interval(bounds)) if is_beside else ""
         rows.append(Glance(entry, headline.figure + beside, shown.metric.ci95, metric))
     return rows
 

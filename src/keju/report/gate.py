@@ -27,7 +27,7 @@ def gate_cells(row: GateRow, labels: Labels) -> list[str]:
     """One gate as a row of the table."""
     title = f"{row.exam} · {row.arm}" if row.arm else row.exam
     return [
-        f"{title}: {labels(f'gate.{row.gate}')}",
+        labels("named", name=title, text=labels(f"gate.{row.gate}")),
         count(row.n),
         percent(row.baseline),
         percent(row.score),

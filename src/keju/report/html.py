@@ -437,7 +437,8 @@ def shown_reading(reading: Reading, labels: Labels) -> dict[str, Any]:
         notes.append(reading.score.grader)
     value = answer.value
     shown = None if value is None else fmt.shorten(fmt.without_canary(value), _LINE_LIMIT)
-    return {"value": shown, "notes": notes, "outcome": reading.score.outcome}
+    told = labels("in_brackets", text=labels("clause_separator").join(notes)).lstrip()
+    return {"value": shown, "notes": told, "outcome": reading.score.outcome}
 
 
 def _bare(answer: str) -> str:

@@ -80,8 +80,10 @@ def describe(snapshot: Progress, rates: Rates) -> tuple[list[str], list[str], li
             name = f"{exam} {name}" if len(snapshot.exams) > 1 else name
             share = min(1.0, max(0.0, score / graded))
             questions = graded / repeats  # answers to one question are hardly independent
-            ends = f" ({interval(wilson(share, questions), 1)})" if questions >= FEWEST else ""
-            quality.append(f"{name} {percent(share, 1)}{ends}")
+            figure = percent(share, 1)
+            if questions >= FEWEST:
+                figure += said("in_brackets", text=interval(wilson(share, questions), 1))
+            quality.append(f"{name} {figure}")
     for name in ("unparsed", "truncated", "refused", "errors"):
         if value := getattr(snapshot, name):
             quality.append(f"{said(f'live.{name}')} {count(value)}")
@@ -133,7 +135,7 @@ def arm_rows(snapshot: Progress) -> list[list[str]]:
 
 
 def _opening(total: int, reused: int, benchmarks: Sequence[str]) -> str:
-    line = said("live.opening", exams=", ".join(benchmarks), n=count(total))
+    line = said("live.opening", exams=said("list_separator").join(benchmarks), n=count(total))
     return line + said("live.reused", n=count(reused)) if reused else line
 
 
@@ -180,8 +182,10 @@ class LogDisplay(Display):
         self._next = snapshot.elapsed + min(longest, max(shortest, snapshot.elapsed / 20))
         self._shown = snapshot
         share = percent(snapshot.done / snapshot.total, 0) if snapshot.total else percent(None)
-        progress = f"{count(snapshot.done)}/{count(snapshot.total)} ({share})"
-        self.note(", ".join([progress, *chain(*describe(snapshot, self._rates))]))
+        progress = f"{count(snapshot.done)}/{count(snapshot.total)}"
+        progress += said("in_brackets", text=share)
+        words = [progress, *chain(*describe(snapshot, self._rates))]
+        self.note(said("clause_separator").join(words))
 
 
 class Redrawn(Display):
@@ -364,7 +368,8 @@ class NotebookDisplay(Redrawn):
         from IPython import display
 
         super().start(total, reused, benchmarks)
-        self._title, self._notebook = ", ".join(benchmarks), cast(Any, display)
+        self._title = said("list_separator").join(benchmarks)
+        self._notebook = cast(Any, display)
         empty = self._notebook.HTML(self._bar(Progress(done=reused, total=total)))
         self._handle = self._notebook.display(empty, display_id=True)
 

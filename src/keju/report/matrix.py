@@ -62,7 +62,7 @@ def standing_words(matrix: Matrix, exam: str, labels: Labels) -> Iterator[str]:
             if names:
                 listed = labels("list_separator").join(names)
                 told.append(labels(f"matrix.{standing}", names=listed))
-        yield labels("matrix.sentence", exam=exam, words=labels("matrix.separator").join(told))
+        yield labels("matrix.sentence", exam=exam, words=labels("pair_separator").join(told))
 
 
 def troubles(matrix: Matrix, labels: Labels) -> Iterator[str]:
@@ -71,8 +71,9 @@ def troubles(matrix: Matrix, labels: Labels) -> Iterator[str]:
         if cell.state != "complete":
             state = labels(f"matrix.{cell.state}")
             done = f" {lacking(cell)}" if lacking(cell) else ""
-            why = f": {cell.error.text(labels.language)}" if cell.error is not None else ""
-            yield f"{cell.run}: {state}{done}{why}"
+            told = labels("named", name=cell.run, text=f"{state}{done}")
+            why = "" if cell.error is None else cell.error.text(labels.language)
+            yield labels("named", name=told, text=why) if why else told
 
 
 def render_matrix(matrix: Matrix, *, file: TextIO | None = None, width: int | None = None) -> None:

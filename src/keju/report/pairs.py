@@ -103,7 +103,9 @@ def beside(pair: Comparison, labels: Labels) -> Iterator[str]:
     clear = [row for row in pair.subsets if row.p_adjusted < SIGNIFICANT]
     if clear:
         first = sorted(clear, key=lambda row: row.p_adjusted)[:NAMED]
-        listed = ", ".join(f"{row.name} {100 * row.difference:+.1f}" for row in first)
+        listed = labels("list_separator").join(
+            f"{row.name} {100 * row.difference:+.1f}" for row in first
+        )
         counts = {"n": len(clear), "whole": len(pair.subsets)}
         key = "compare.subsets_first" if len(clear) > len(first) else "compare.subsets"
         yield labels(key, listed=listed, **counts)

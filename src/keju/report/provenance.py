@@ -78,7 +78,7 @@ def _data(data: StoredData, labels: Labels) -> str:
         listing = "".join(f"{digest}  {name}\n" for name, digest in sorted(data.files.items()))
         together = hashlib.sha256(listing.encode()).hexdigest()
         words.append(f"{labels('files_together', n=len(data.files))} {together}")
-    return ", ".join(words)
+    return labels("clause_separator").join(words)
 
 
 def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:

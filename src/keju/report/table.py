@@ -152,8 +152,9 @@ class Screen:
             return
         self.console.print(_rich_table(kept, widths))
         if left_out := [column.column.title for column in ready if column not in kept]:
-            names = ", ".join(left_out)
-            self.line(Labels(spoken())("table.no_room", names=names), style="dim")
+            labels = Labels(spoken())
+            names = labels("list_separator").join(left_out)
+            self.line(labels("table.no_room", names=names), style="dim")
 
     def _records(self, columns: Sequence[_Ready]) -> None:
         """A record for each row: its name on a line of its own, below it each title and value."""

@@ -105,7 +105,7 @@ def _arms(screen: Screen, results: Results, labels: Labels) -> None:
 def _curve(screen: Screen, curve: Curve, labels: Labels) -> None:
     """Accuracy against difficulty: the whole exam, its subsets, and what that shows."""
     name = labels("curve.of_exam", exam=curve.exam, reader=curve.reader)
-    screen.line(f"{labels('curve.title')}: {name}", style="bold")
+    screen.line(labels("named", name=labels("curve.title"), text=name), style="bold")
     levels = curves.level_table(curve, labels)
     plain = not _shows("".join(curves.FINE), screen.file)
     strips = [curves.strip(point, plain=plain) for point in curve.points]
@@ -174,30 +174,33 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
 def _headline(entry: Entry, run: str, labels: Labels) -> str:
     headline, shown = fmt.headline_of(entry, run, labels), fmt.shown_metrics(entry, labels)[0]
     if headline.title == shown.title:
-        return "; ".join(filter(None, [_metric_line(shown, labels), headline.note]))
+        words = filter(None, [_metric_line(shown, labels), headline.note])
+        return labels("pair_separator").join(words)
     # What is not the usual number is called by another name: "exact match", "no score".
     line = " ".join(filter(None, [headline.title, headline.figure]))
-    line += f" ({headline.note})" if headline.note else ""
+    line += labels("in_brackets", text=headline.note) if headline.note else ""
     ends = shown.metric.ci95
-    return line if ends is None else f"{line}; {labels('interval_of', interval=interval(ends))}"
+    beside = [] if ends is None else [labels("interval_of", interval=interval(ends))]
+    return labels("pair_separator").join([line, *beside])
 
 
 def _metric_line(shown: Shown, labels: Labels) -> str:
     metric = shown.metric
     is_named = shown.name == "accuracy" or shown.name in shown.title
-    name = "" if is_named else f" ({shown.name})"
-    ends = (
-        "" if metric.ci95 is None else f" ({labels('interval_of', interval=interval(metric.ci95))})"
-    )
+    title = shown.title + ("" if is_named else labels("in_brackets", text=shown.name))
     figure = share(metric.value, metric.bounds)
-    line = f"{shown.title}{name}: {figure}{ends}, n {count(metric.n)}"
-    return "; ".join([line, *fmt.metric_notes(metric, labels)])
+    if metric.ci95 is not None:
+        ends = labels("interval_of", interval=interval(metric.ci95))
+        figure += labels("in_brackets", text=ends)
+    figures = labels("clause_separator").join([figure, f"n {count(metric.n)}"])
+    line = labels("named", name=title, text=figures)
+    return labels("pair_separator").join([line, *fmt.metric_notes(metric, labels)])
 
 
 def _same(metrics: Sequence[Shown], labels: Labels) -> str:
     """The titles of the metrics that have the value of the first one, to stand below its line."""
     first, *others = metrics
-    titles = "; ".join(shown.marked(labels) for shown in others)
+    titles = labels("pair_separator").join(shown.marked(labels) for shown in others)
     figure = share(first.metric.value, first.metric.bounds)
     return labels("also_metrics", figure=figure, titles=titles) if titles else ""
 

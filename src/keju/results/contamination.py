@@ -203,7 +203,7 @@ def _matched(
     if not as_hard:
         raise UsageError("contamination_difficulty", **names)
     if len(as_hard) > 1:
-        arms = ", ".join(dict.fromkeys(own.arm for pair in as_hard for own in pair if own.arm))
+        arms = [*dict.fromkeys(own.arm for pair in as_hard for own in pair if own.arm)]
         raise UsageError("contamination_arms", arms=arms, **names)
     return as_hard[0]
 

@@ -94,8 +94,8 @@ def submission_of(
     job = _only_job([job for job in jobs if job.exam.submitted])
     submission = registry.get(job.exam.benchmark).submission if job else None
     if job is None or submission is None:
-        able = ", ".join(name for name in registry.names() if registry.get(name).submission)
-        exams = ", ".join(job.exam.benchmark for job in jobs)
+        able = [name for name in registry.names() if registry.get(name).submission]
+        exams = [job.exam.benchmark for job in jobs]
         raise UsageError("submission_no_format", able=able, exams=exams)
     return submission(job.exam, _only_answers(run, job), fill, partial=partial)
 
@@ -104,7 +104,7 @@ def _only_job(jobs: Sequence[Job]) -> Job | None:
     """The first of the jobs; UsageError where it has other arms beside it."""
     arms = [job.arm for job in jobs if job.exam is jobs[0].exam]
     if len(arms) > 1:
-        raise UsageError("submission_arms", arms=", ".join(arms))
+        raise UsageError("submission_arms", arms=arms)
     return jobs[0] if jobs else None
 
 
@@ -125,7 +125,7 @@ def write_prediction_files(run: Run, jobs: Sequence[Job], form: str, folder: Pat
     job = _only_job([job for job in jobs if job.exam.benchmark == name])
     make = registry.get(name).prediction_files
     if job is None or make is None:
-        exams = ", ".join(job.exam.benchmark for job in jobs)
+        exams = [job.exam.benchmark for job in jobs]
         raise UsageError("submission_no_format", able=name, exams=exams)
     folder.mkdir(parents=True, exist_ok=True)
     written = []

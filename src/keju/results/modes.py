@@ -122,7 +122,7 @@ def compare_runs(direct: Run, reasoned: Run) -> Comparison:
         if run.manifest.config.get("arms"):
             raise UsageError("modes_arms", run=run.id)
         if own is None:
-            names = ", ".join(n for n in registry.names() if registry.get(n).modes is not None)
+            names = [n for n in registry.names() if registry.get(n).modes is not None]
             raise UsageError("modes_no_exam", run=run.id, benchmarks=names)
         wanted = own.modes.direct if run is direct else own.modes.reasoned
         if own.mode != wanted:

@@ -268,7 +268,7 @@ def refuse_unused(sittings: Iterable[Sitting], **how: Any) -> None:
 
 def _other_exam(source: Source, exam: str | None, sat: Iterable[str]) -> UsageError:
     names = list(dict.fromkeys(sat))
-    values = {"source": source, "exam": exam, "sat": ", ".join(names)}
+    values = {"source": source, "exam": exam, "sat": names}
     return UsageError("sitting_other_exam", **values, hint=did_you_mean(exam or "", names))
 
 

@@ -147,7 +147,7 @@ def _rival(source: str, job: Job, config: TaskConfig, manifest: Manifest) -> Riv
         work_dir=config.work_dir,
     )
     if len(found) > 1:
-        arms = ", ".join(sitting.arm for sitting in found)
+        arms = [sitting.arm for sitting in found]
         raise UsageError("until_baseline_arms", baseline=source, arms=arms)
     (baseline,) = found
     first = next(iter(unlikes(sitting_of(job, manifest), baseline)), None)

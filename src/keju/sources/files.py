@@ -202,9 +202,7 @@ def csv_rows(content: Content, where: str) -> Iterator[dict[str, str]]:
                 text = "more values than columns; check the quotes"
                 raise DataError("format_row", where=where, number=number, problem=text)
             if lacking := [column for column, value in row.items() if value is None]:
-                raise DataError(
-                    "format_no_value", where=where, number=number, names=", ".join(lacking)
-                )
+                raise DataError("format_no_value", where=where, number=number, names=lacking)
             yield row
     except csv.Error as error:
         raise DataError("format_not_csv", where=where, problem=error) from None

@@ -251,7 +251,7 @@ class DataFolder:
         """The files behind the logical table `stem`; DataError if there are none."""
         table = self._find(stem)
         if table is None:
-            shown = ", ".join(f"{s}.*" for s in self.layout.stems_of(stem) or [stem])
+            shown = [f"{s}.*" for s in self.layout.stems_of(stem) or [stem]]
             raise DataError("source_no_table", path=self.path, stem=stem, shown=shown)
         return table
 

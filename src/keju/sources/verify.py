@@ -68,7 +68,7 @@ class Verification:
         values: dict[str, Any] = {"name": self.benchmark, "parts": parts}
         if not wrong:
             return Notice("data_summary", values)
-        shown = ", ".join(wrong[:3]) + (", …" if len(wrong) > 3 else "")
+        shown = [*wrong[:3], *(["…"] if len(wrong) > 3 else [])]
         return Notice("data_summary_wrong", values | {"shown": shown})
 
     def document(self) -> dict[str, Any]:

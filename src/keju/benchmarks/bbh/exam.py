@@ -30,7 +30,7 @@ from keju.benchmarks.bbh.readers import READERS
 from keju.benchmarks.bbh.sentences import ENGLISH
 from keju.benchmarks.kit import Questions, Setup, arrange
 from keju.benchmarks.wording import Wording
-from keju.errors import ConfigError, DataError
+from keju.errors import ConfigError, DataError, Hint
 from keju.sources.folder import DataFolder
 from keju.types import LABELS, Notice, Sample
 
@@ -126,7 +126,7 @@ def check_row(sample: Sample, where: str) -> None:
     if kind == "choice":
         labels = [f"({label})" for label in sample.labels]
         if sample.target not in labels and not fault_of(sample):
-            options = ", ".join(labels) or "none"
+            options = labels or Hint("no_names")
             raise DataError(
                 "bbh.target_not_option", where=where, target=sample.target, options=options
             )

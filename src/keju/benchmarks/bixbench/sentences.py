@@ -93,7 +93,7 @@ CHINESE = {
     "bixbench.truth": "{where}：'answer' 应为 true 或 false，而不是“{value}”",
     "bixbench.no_capsule_questions": "{where}：该胶囊没有问题",
     "bixbench.no_mapping": "{inside}：应当是映射",
-    "bixbench.range": "{where}：range_verifier 的 ideal 必须是 (lower,upper)：{ideal}",
+    "bixbench.range": "{where}：range_verifier 的 ideal 必须是“(lower,upper)”：{ideal}",
     "bixbench.eval_mode": "{where}：未知的 eval_mode “{mode}”{hint}",
     "bixbench.no_distractors": "{where}：'distractors' 为空：正确答案将是唯一的选项",
     "bixbench.contradicts": "{where}：问题“{id}”与其胶囊的答案矛盾",

@@ -220,7 +220,7 @@ def read_row(fields: Mapping[str, Any], subject: str, split: Split, where: str) 
     needed += ["explanation"] if split == "dev" else []
     lacking = [column for column in needed if fields.get(column) is None]
     if lacking:
-        raise DataError("ceval.no_value", where=where, names=", ".join(lacking))
+        raise DataError("ceval.no_value", where=where, names=lacking)
     text = {column: "" if value is None else str(value) for column, value in fields.items()}
     if not text["id"].strip().isdecimal():
         raise DataError("ceval.id_not_whole", where=where, id=text["id"])

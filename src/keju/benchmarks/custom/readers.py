@@ -71,6 +71,5 @@ def readers_of(exam: ExamFile, kind: Kind) -> tuple[str, dict[str, Reader]]:
     by_name = {reader.name: reader for reader in readers}
     name = readers[-1].name if isinstance(rule, ReaderRule) else rule or readers[0].name
     if name not in by_name:
-        valid = ", ".join(by_name)
-        raise ConfigError(f"custom.reader_of_{kind}", name=name, valid=valid)
+        raise ConfigError(f"custom.reader_of_{kind}", name=name, valid=[*by_name])
     return name, by_name

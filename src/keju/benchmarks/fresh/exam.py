@@ -72,7 +72,7 @@ class FreshArgs(BBHArgs):
                 told = json.dumps(value, default=str, ensure_ascii=False)  # "0.5" is no number
                 raise Invalid("fresh.difficulty", least=EASIEST, most=HARDEST, value=told)
         if len({arm_name(value) for value in values}) < len(values):
-            raise Invalid("fresh.difficulty_twice", values=", ".join(map(str, values)))
+            raise Invalid("fresh.difficulty_twice", values=[*map(str, values)])
         return [*map(float, values)] if isinstance(given, list) else float(given)
 
     def exams(self, own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -124,7 +124,7 @@ def choose_language(subsets: Sequence[str], wanted: bool, language: Language) ->
     there = subset_names(language)
     for subset in subsets if wanted else ():
         if subset not in there:
-            values = {"subset": subset, "lang": language, "subsets": ", ".join(there)}
+            values = {"subset": subset, "lang": language, "subsets": there}
             raise ConfigError("fresh.no_language", **values)
     return [subset for subset in subsets if subset in there]
 

@@ -173,7 +173,7 @@ def _counts(
     for place, row in enumerate(rows):
         members.setdefault(row.sample.subset, []).append(place)
     if unknown := set(expected["categories"]) - set(members):
-        raise DataError("mmlu_pro.no_rows_of", names=", ".join(sorted(unknown)))
+        raise DataError("mmlu_pro.no_rows_of", names=sorted(unknown))
     parts = {"": (range(len(rows)), expected["overall"])}
     parts |= {name: (members[name], facts) for name, facts in expected["categories"].items()}
     right = {

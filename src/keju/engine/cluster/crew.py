@@ -25,7 +25,7 @@ from keju.engine.limits import Spending
 from keju.engine.sharing import SHARE
 from keju.engine.solver import Solver
 from keju.engine.watching import WORK
-from keju.errors import ConfigError, KejuError, Notice, RunIncomplete, UsageError
+from keju.errors import ConfigError, KejuError, Notice, RunIncomplete, UsageError, joined
 from keju.models.base import Model
 from keju.models.registry import LOCAL, kind_of
 from keju.runs.manifest import FIXED_FACTS
@@ -153,13 +153,10 @@ class Crew(Channel):
 
     def _lack(self, nodes: list[dict[str, float]]) -> dict[str, str]:
         """What an actor needs, and what the nodes have of it, in words."""
-        names = self._need.named
-        need = ", ".join(f"{amount:g} {name}" for name, amount in names.items()) or "0 CPU"
-        there = "; ".join(
-            ", ".join(f"{node.get(name, 0):g} {name}" for name in names or ("CPU",))
-            for node in nodes
-        )
-        return {"need": need, "nodes": there or "0 CPU"}
+        names = self._need.named or {"CPU": 0.0}
+        there = [_amounts({name: node.get(name, 0.0) for name in names}) for node in nodes]
+        own = joined("joined_by_semicolon", there or [_amounts({"CPU": 0.0})])
+        return {"need": _amounts(names), "nodes": own}
 
     # One place
 
@@ -377,6 +374,11 @@ class Crew(Channel):
             task.cancel()
         await asyncio.gather(*self._places, return_exceptions=True)
         await self._nodes.close()
+
+
+def _amounts(amounts: dict[str, float]) -> str:
+    """Amounts in words: ``2 CPU, 1 GPU``."""
+    return joined("joined_by_comma", [f"{amount:g} {name}" for name, amount in amounts.items()])
 
 
 def check_executor(config: TaskConfig, jobs: Iterable[Job]) -> None:

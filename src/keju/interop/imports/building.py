@@ -120,7 +120,7 @@ def _known_parts(log: Log, dataset: str | None) -> tuple[list[Part], Spool[dict[
             for row in part.rows:
                 strange.append(_left_out(row, row.note or "import_no_task"))
     if not grouped:
-        tasks = ", ".join(part.task for part in log.parts[:3])
+        tasks = [part.task for part in log.parts[:3]]
         hint = did_you_mean(log.parts[0].task, registry.names())
         raise UsageError("import_no_exam", tool=log.tool, tasks=tasks, hint=hint)
     return [_joined(benchmark, members) for benchmark, members in grouped.items()], strange

@@ -38,9 +38,9 @@ def read_log(path: Path, tool: str | None = None) -> Log:
     if not tools:
         if tool:
             raise UsageError("import_no_log_of", path=path, tool=tool)
-        raise UsageError("import_no_log", path=path, tools=", ".join(TOOLS))
+        raise UsageError("import_no_log", path=path, tools=[*TOOLS])
     if len(tools) > 1:
-        raise UsageError("import_several_tools", path=path, tools=", ".join(tools))
+        raise UsageError("import_several_tools", path=path, tools=[*tools])
     try:
         log = TOOLS[tools[0]].read(source, names[tools[0]])
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:

@@ -86,8 +86,7 @@ class Source:
     def refuse_several(self, models: set[str]) -> None:
         """A run is of one model: UsageError, and how to choose, where the log has more."""
         if len(models) > 1:
-            names = ", ".join(sorted(models))
-            raise UsageError("import_several_models", path=self.path, models=names)
+            raise UsageError("import_several_models", path=self.path, models=sorted(models))
 
     def json(self, name: str) -> Any:
         """One JSON document; also one with the ``NaN`` and ``Infinity`` that Python writes."""

@@ -206,7 +206,7 @@ def _datasets(source: Source, names: Sequence[str]) -> list[Dataset]:
         runs.setdefault(str(PurePosixPath(name).parent), {}).setdefault(part, name)
     for abbreviation, runs in grouped.items():
         if len(runs) > 1:
-            values = {"name": abbreviation, "runs": ", ".join(sorted(runs))}
+            values = {"name": abbreviation, "runs": sorted(runs)}
             raise UsageError("import_several_runs", path=source.path, **values)
     return [_dataset(source, name, *runs.values()) for name, runs in grouped.items()]
 

@@ -246,7 +246,7 @@ class AnthropicModel(HttpModel):
             "",
             model=self.name,
             hint=Notice("did_you_mean", {"name": near}) if near else "",
-            names=", ".join(first_of(offered, LISTED_MODELS)),
+            names=first_of(offered, LISTED_MODELS),
             more=Notice("in_all", {"n": len(offered)}) if len(offered) > LISTED_MODELS + 1 else "",
         )
 

@@ -211,7 +211,7 @@ def _thinking(model: Settings, limit: int, extra: dict[str, Any]) -> dict[str, A
     if not isinstance(kind, str):
         raise ConfigError("anthropic_thinking_form")
     if gate is not None and kind not in gate.thinking:
-        kinds = ", ".join(gate.thinking)
+        kinds = [*gate.thinking]
         raise ConfigError("anthropic_thinking_kind", model=model.id, kind=kind, kinds=kinds)
     effort = (extra.get("output_config") or {}).get("effort") or MODEST_EFFORTS[0]
     if gate is not None and kind in gate.modest and effort not in MODEST_EFFORTS:
