@@ -164,7 +164,7 @@ def test_what_cannot_be_gated_is_refused(
     assert (ran.code, told in ran.err) == (2, True), ran
 
 
-@pytest.mark.parametrize(("language", "points"), [("en", " points"), ("zh", " 分")])
+@pytest.mark.parametrize(("language", "points"), [("en", " points"), ("zh", " 个百分点")])
 def test_a_score_and_its_limit_are_told_in_one_form(
     keju: Keju, sit: Sit, language: str, points: str
 ) -> None:

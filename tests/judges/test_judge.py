@@ -159,7 +159,7 @@ def test_every_warning_is_told_in_chinese(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(set(told)) == len(warnings) == 7
     for english, chinese in zip(warnings, told, strict=True):
         assert english.text() != chinese
-        assert "评委" in chinese
+        assert "评分模型" in chinese
     assert "JK" in told[2]
 
 
@@ -195,4 +195,4 @@ def test_an_error_names_the_settings_of_the_judge(
         assert type(failed) is EndpointError
         assert str(failed).startswith("the judge 'j': ")
         assert str(failed).endswith(advice)
-        assert failed.text("zh").startswith("评委“j”：")
+        assert failed.text("zh").startswith("评分模型“j”：")

@@ -22,6 +22,20 @@ HALF_WIDTH = re.compile(
 CODE = re.compile(
     r"^(?P<fence>```|~~~).*?^(?P=fence)|<!--.*?-->|`[^`\n]+`|\]\([^)]*\)|<[^>]+>", re.M | re.S
 )
+REJECTED = {
+    "评委|评判模型|评审模型|裁判模型": "评分模型",
+    "裁决": "判定",
+    "端点": "接口",
+    "95 % 区间": "95 % 置信区间",
+    r"\} ?分(?![0-9钟之支])|（分）": "个百分点",
+    "(?<!百)分数(?!运算)": "得分",
+    "基准(?!测试)": "基线，或考试",
+    "附加部分": "可选组件",
+    "模型库": "数据站",
+    "运行目录": "运行文件夹",
+    r"[\u3400-\u9fff，、；] ?[Tt]okens?\b|\b[Tt]okens? ?[\u3400-\u9fff]": "词元",
+}
+"""Words that stand for a thing which has another name in the table of CONTRIBUTING.md."""
 PROGRAM = "keju: "
 """Stands before a line of standard error, as with all programs."""
 
@@ -44,3 +58,20 @@ def test_chinese_has_its_own_punctuation() -> None:
         for hit in HALF_WIDTH.finditer(text.removeprefix(PROGRAM))
     ]
     assert found == []
+
+
+def test_a_thing_has_one_name_in_chinese() -> None:
+    found = [
+        (place, text[max(0, hit.start() - 20) : hit.end() + 20], chosen)
+        for place, text in sentences()
+        for pattern, chosen in REJECTED.items()
+        for hit in re.finditer(pattern, text)
+    ]
+    assert found == []
+
+
+def test_the_names_are_in_the_table_for_translators() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    for chosen in REJECTED.values():
+        for name in chosen.split("，或"):
+            assert name.removeprefix("95 % ") in table, name

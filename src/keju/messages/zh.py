@@ -76,7 +76,7 @@ TEXTS: dict[str, str] = {
     "keju audit {run} 列出这些回复及原因",
     "unread_replies_of_file": "{whole} 个回复中有 {part} 个（{share:.2 %}）读不出答案："
     "keju score {run} --reader A,B 可换用其他读取器并列查看",
-    "readers_apart": "分数取决于读取器：同样的 {whole} 个回复，"
+    "readers_apart": "得分取决于读取器：同样的 {whole} 个回复，"
     "“{reader}”与“{other}”相差 {points:+.1f} 个百分点；"
     "仅“{reader}”判对 {first_only} 个，仅“{other}”判对 {second_only} 个（p {p:.2g}）："
     "keju score {run} --reader {reader},{other} 可逐条列出",
@@ -84,25 +84,26 @@ TEXTS: dict[str, str] = {
     "该实验组说明不了什么",
     "tools_failing": "{whole} 次工具调用中有 {part} 次失败，其中 {n} 次为“{kind}”："
     "该实验组说明不了能正常工作的工具",
-    "arms_not_compared": "{arm} 与 {base} 没有两边都有分数的题目",
-    "arms_one_question": "{arm} 与 {base} 两边都有分数的题目只有一道：一道题说明不了什么",
-    "arms_one_cluster": "{arm} 与 {base} 两边都有分数的 {n} 道题共用同一上下文：只相当于一道题，"
+    "arms_not_compared": "{arm} 与 {base} 没有两边都有得分的题目",
+    "arms_one_question": "{arm} 与 {base} 两边都有得分的题目只有一道：一道题说明不了什么",
+    "arms_one_cluster": "{arm} 与 {base} 两边都有得分的 {n} 道题共用同一上下文：只相当于一道题，"
     "说明不了什么",
-    "arms_alike": "{arm} 与 {base} 在全部 {n} 道题上得分相同（95 % 区间 {low:+.2f} 至 {high:+.2f} "
+    "arms_alike": "{arm} 与 {base} 在全部 {n} 道题上得分相同（95 % 置信区间 {low:+.2f} 至 "
+    "{high:+.2f} "
     "个百分点）；要显示不足 {high:.2f} 个百分点的差异，需要更多题目",
     "arms_even": "{arm} 与 {base} 在 {n} 道题上互有胜负，相差 {points:+.1f} 个百分点"
-    "（95 % 区间 {low:+.1f} 至 {high:+.1f}）；要显示不足 {detectable:.1f} 个百分点的差异，"
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}）；要显示不足 {detectable:.1f} 个百分点的差异，"
     "需要更多题目",
     "arms_undecided": "未显示差异：{arm} 与 {base} 在 {n} 道题上相差 {points:+.1f} 个百分点"
-    "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）；要显示这么大的差异约需 {needed} 道题",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）；要显示这么大的差异约需 {needed} 道题",
     "arms_better": "{arm} 有帮助：在 {n} 道题上比 {base} 高 {points:+.1f} 个百分点"
-    "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
     "arms_worse": "{arm} 有害：在 {n} 道题上比 {base} 低 {points:+.1f} 个百分点"
-    "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
     "arms_above": "{arm} 在 {n} 道题上比 {base} 高 {apart:.1f} 个百分点"
-    "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
     "arms_below": "{arm} 在 {n} 道题上比 {base} 低 {apart:.1f} 个百分点"
-    "（95 % 区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
+    "（95 % 置信区间 {low:+.1f} 至 {high:+.1f}，p {p:.2g}）",
     "one_cluster": "所有题目共用同一上下文：无法给出区间",
     "few_questions": "有评分的题目不足 {fewest} 道：不给出区间",
     "few_clusters": "只有 {clusters} 个聚类：区间本身并不可靠",
@@ -152,48 +153,52 @@ TEXTS: dict[str, str] = {
     "data_edited_more": "文件与公布的不同，题目或标准答案可能有改动：{files}，另有 {more} 个",
     "golds_edited": "标准答案与任何已公布的版本都不同：{subsets}",
     "repeated_orders": "{questions} 题的选项少于 {rotations} 个：部分轮换会重复同一顺序",
-    "judge_of_task": "任务指定的评委取代了考试自身的设置：{settings}",
+    "judge_of_task": "任务指定的评分模型取代了考试自身的设置：{settings}",
     # Judges.
-    "judge_is_candidate": "评委就是考生本身：其裁决会偏向自己的答案",
-    "second_judge_is_candidate": "第二评委就是考生本身：其裁决会偏向自己的答案",
-    "judge_is_namesake": "评委与考生同名，但接口不同：若为同一模型，其裁决会偏向自己的答案",
-    "second_judge_is_namesake": "第二评委与考生同名，但接口不同："
-    "若为同一模型，其裁决会偏向自己的答案",
-    "judge_without_key": "评委的 api_key_var 指定的变量 {variable} 未设置：未发送密钥",
-    "judge_with_candidates_key": "评委的 api_key_var 指定的变量 {variable} 未设置："
+    "judge_is_candidate": "评分模型就是考生本身：其判定会偏向自己的答案",
+    "second_judge_is_candidate": "第二个评分模型就是考生本身：其判定会偏向自己的答案",
+    "judge_is_namesake": "评分模型与考生同名，但接口不同：若为同一模型，其判定会偏向自己的答案",
+    "second_judge_is_namesake": "第二个评分模型与考生同名，但接口不同："
+    "若为同一模型，其判定会偏向自己的答案",
+    "judge_without_key": "评分模型的 api_key_var 指定的变量 {variable} 未设置：未发送密钥",
+    "judge_with_candidates_key": "评分模型的 api_key_var 指定的变量 {variable} 未设置："
     "发送的是考生的密钥",
-    "judge_without_verdict": "评委对 {whole} 个答案中的 {missing} 个没有裁决：执行 "
+    "judge_without_verdict": "评分模型对 {whole} 个答案中的 {missing} 个没有判定：执行 "
     "keju judge {run} 可再次询问",
-    "second_judge_without_verdict": "第二评委对 {whole} 个答案中的 {missing} 个没有裁决：一致性"
+    "second_judge_without_verdict": "第二个评分模型对 {whole} 个答案中的 {missing} 个没有判定："
+    "一致性"
     "不包含这些答案",
-    "judge_repeats_at_temperature_0": "温度为 0 时评委的重复衡量的是其接口的噪声，而不是评委的把握",
-    "judge_cut_off": "评委有 {replies} 条回复中途截断，没有裁决：请增大 "
+    "judge_repeats_at_temperature_0": "温度为 0 时评分模型的重复衡量的是其接口的噪声，"
+    "而不是评分模型的把握",
+    "judge_cut_off": "评分模型有 {replies} 条回复中途截断，没有判定：请增大 "
     "judge.generation_config.max_tokens",
-    "judge_in_doubt": "{whole} 个答案中有 {doubts} 个，评委在同一回复里写了不同的裁决，"
+    "judge_in_doubt": "{whole} 个答案中有 {doubts} 个，评分模型在同一回复里写了不同的判定，"
     "只取了其中一个",
-    "judge_overrules_reader": "此得分由评委给出：在读取器“{reader}”给出的 {whole} 个得分中，"
-    "评委提高了 {raised} 个，降低了 {lowered} 个；不用评委的得分见 accuracy_without_judge",
-    "judge_reported_models": "按端点所报名称，评委“{judge}”的回复来自 {models} 个模型：{counts}",
-    "judge_ties": "{whole} 个答案中有 {ties} 个，评委的重复裁决票数相同，由最先的裁决决定："
+    "judge_overrules_reader": "此得分由评分模型给出：在读取器“{reader}”给出的 {whole} 个得分中，"
+    "评分模型提高了 {raised} 个，降低了 {lowered} 个；不用评分模型的得分见 accuracy_without_judge",
+    "judge_reported_models": "按接口所报名称，评分模型“{judge}”的回复来自 {models} 个模型："
+    "{counts}",
+    "judge_ties": "{whole} 个答案中有 {ties} 个，评分模型的重复判定票数相同，由最先的判定决定："
     "奇数次重复可消除大部分平票",
-    "judge_inconsistent": "评委对同一答案的两次裁决仅有 {share:.2 %} 相同",
-    "judges_disagree": "评委与第二评委“{second}”的一致程度很低（kappa {kappa:.2f}）",
-    "judge_not_corrected": "准确率未按评委的误差更正：{reason}",
-    "judge_failed": "评委“{name}”：{problem}",
-    "second_judge_failed": "第二评委“{name}”：{problem}",
+    "judge_inconsistent": "评分模型对同一答案的两次判定仅有 {share:.2 %} 相同",
+    "judges_disagree": "评分模型与第二个评分模型“{second}”的一致程度很低（kappa {kappa:.2f}）",
+    "judge_not_corrected": "准确率未按评分模型的误差更正：{reason}",
+    "judge_failed": "评分模型“{name}”：{problem}",
+    "second_judge_failed": "第二个评分模型“{name}”：{problem}",
     "judge_unusable": "judge：{problem}",
     "judge_setting_invalid": "judge.{name}：{problem}",
-    "judge_not_asked": "此命令没有指定评委：“{judge}”已存的裁决仍然有效，但没有向它提问；"
+    "judge_not_asked": "此命令没有指定评分模型：“{judge}”已存的判定仍然有效，但没有向它提问；"
     "可用 keju judge {run} 提问",
-    "judge_not_named": "没有指定评委：请用 --model NAME，或用 --judge 给出设置",
-    "judge_named_not_asked": "strategy 为 'rule' 时不询问评委：请去掉 strategy 或 model",
-    "judge_twice": "judge.second 就是评委本身：需要重复时请用 judge.repeats",
-    "judge_lacks_verdicts": "评委对 {whole} 个答案中的 {missing} 个没有裁决，超过上限 {limit:.2 %}",
+    "judge_not_named": "没有指定评分模型：请用 --model NAME，或用 --judge 给出设置",
+    "judge_named_not_asked": "strategy 为 'rule' 时不询问评分模型：请去掉 strategy 或 model",
+    "judge_twice": "judge.second 就是评分模型本身：需要重复时请用 judge.repeats",
+    "judge_lacks_verdicts": "评分模型对 {whole} 个答案中的 {missing} 个没有判定，超过上限 "
+    "{limit:.2 %}",
     "judge_key_missing": "{variable}（{problem}）",
     "judge_address_setting": "judge.api_url（或 llm_judge_base_url）",
     "judge_model_setting": "--api-url 和 judge.model",
     "gguf_alignment": "{path} 已损坏：文件头中的对齐值不是合理的数字",
-    "judge_key_setting": "judge.api_key_var（或 llm_judge_api_key_var）为存放评委密钥的变量名，"
+    "judge_key_setting": "judge.api_key_var（或 llm_judge_api_key_var）为存放评分模型密钥的变量名，"
     "因为 {variable} 不会发往其他主机",
     "judge_settings": "judge.api_url 和 judge.model（或 llm_judge_base_url 和 llm_judge_model）",
     "labelled_unreadable": "judge.labelled：无法读取 {path}：{problem}",
@@ -231,13 +236,13 @@ TEXTS: dict[str, str] = {
     "sampling_refused": "{name}：{problem}",
     "temperature_not_sent": "没有发送温度，因为 {model} 在其 API 的 {version} 版本中不接受温度："
     "回复按服务方的方式抽样，各次运行会有差异",
-    "stop_cut_here": "端点不接受只含空白的停止序列（{stops}）：回复在收到后才于该处截断，费用按"
+    "stop_cut_here": "接口不接受只含空白的停止序列（{stops}）：回复在收到后才于该处截断，费用按"
     "全文计",
     "long_without_stream": "长达 {tokens} 个词元的回复可能超过十分钟，之后网络会切断无声的连接："
     "不超过 {most} 个才稳妥",
     "thinking_in_limit": "{model} 先思考再作答，思考也计入 max_tokens 的 {tokens} 个词元：若回复"
     "被截断，请调高该值",
-    "judge_told": "评委 {judge}：{notice}",
+    "judge_told": "评分模型 {judge}：{notice}",
     # Endpoints.
     "request_sent": "；发送的请求：POST {route}，模型“{model}”",
     "key_setting": "{variable} 或 --api-key",
@@ -281,7 +286,7 @@ TEXTS: dict[str, str] = {
     "endpoint_given_up": "{url} 无法使用（{problem}）：它给出了 {used} 条回复",
     "endpoint_other_model": "{url} 报告的模型与其他接口不同（{names}）：它的 {thrown} 条回复没有"
     "使用，报告相同模型时的 {used} 条已使用；如果是同一个模型，请写在 endpoints[].reports 中",
-    "judge_beside_server": "候选模型的服务由 Keju 启动，评判模型在哪里需要说明：请给出 "
+    "judge_beside_server": "候选模型的服务由 Keju 启动，评分模型在哪里需要说明：请给出 "
     "judge.api_url",
     "serve_again": "服务已结束（退出码 {code}）；再启动一次",
     "serve_answers": "服务已在端口 {port} 应答",
@@ -296,7 +301,7 @@ TEXTS: dict[str, str] = {
     "serve_starts": "正在启动服务：{command}（日志：{log}）",
     "serve_without_port": "必须包含 {{port}}，它代表要监听的端口，例如 "
     "'vllm serve NAME --port {{port}}'",
-    "judge_needs_address": "候选模型有多个接口，评判模型在哪里需要说明：请给出 judge.api_url",
+    "judge_needs_address": "候选模型有多个接口，评分模型在哪里需要说明：请给出 judge.api_url",
     "waiting_down": "接口没有应答（{seconds:.0f} 秒）；运行暂停，直到它应答",
     "waiting_stopping": "{requests} 个进行中的请求完成",
     "waiting_overload": "过载：{most} 个槽位中使用 {limit} 个",
@@ -318,7 +323,7 @@ TEXTS: dict[str, str] = {
     "budget_of_seconds": "{most:g} 秒的预算已用完：请提高预算以继续",
     "budget_of_tokens": "{most} 个词元的预算不足以确保再付一条回答：已用 {spent} 个，"
     "单条回答最多用 {each:.0f} 个；请提高预算以继续",
-    "budget_without_usage": "端点没有报告回答所用的词元数，因此无法遵守 {budget} 的限额："
+    "budget_without_usage": "接口没有报告回答所用的词元数，因此无法遵守 {budget} 的限额："
     "请改用 requests 或 seconds 限额",
     "plan_budget": "整个计划：{problem}",
     "plan_flag": "--{flag} 不能用于计划（其中有多个模型和运行）：请写在文件里",
@@ -395,10 +400,11 @@ TEXTS: dict[str, str] = {
     "environment_max_turns": "max_turns 至少为 1，且只在有工具时起作用",
     "environment_no_gold": "{name}：{whole} 题中有 {hidden} 题公布时没有答案，因此没有奖励："
     "请换一个划分",
-    "environment_no_judge": "{id}：没有规则能判定此答案，也没有评委：请设置 llm_judge_api_key_var "
+    "environment_no_judge": "{id}：没有规则能判定此答案，也没有评分模型：请设置 "
+    "llm_judge_api_key_var "
     "指定的变量，或将 no_judge 设为 'exact'",
     "environment_no_reply": "{id}：没有可评分的回复：{problem}",
-    "environment_no_verdict": "评委“{name}”对 {id} 没有裁决：{problem}",
+    "environment_no_verdict": "评分模型“{name}”对 {id} 没有判定：{problem}",
     "environment_unknown_tool": "tools：未知的工具“{name}”{hint}",
     # What a run says while it goes on.
     "replies_unused": "{replies} 题已存的回复对应的是另外的请求，不计入",
@@ -461,17 +467,17 @@ TEXTS: dict[str, str] = {
     "cli_args_not_mapping": "--dataset-args：“{name}”的设置必须是映射",
     "cli_args_of_other": "--dataset-args 提到了没有要求的“{name}”{hint}",
     "cli_bad_benchmark_name": (
-        "“{name}”不能作为基准的名字：应由小写字母和数字组成，各部分用 - 或 _ 连接"
+        "“{name}”不能作为考试的名字：应由小写字母和数字组成，各部分用 - 或 _ 连接"
     ),
-    "cli_benchmark_exists": "已有名为“{name}”的基准：请另选名字",
+    "cli_benchmark_exists": "已有名为“{name}”的考试：请另选名字",
     "cli_benchmark_flag": "--benchmark 用于 protocols 和 readers，不用于 {what}",
     "doctor_check_cache_folder": "缓存文件夹",
     "doctor_check_data": "{name} 的数据",
     "doctor_check_data_folder": "数据文件夹",
     "doctor_check_endpoint": "接口",
-    "doctor_check_extra": "附加部分 {name}",
+    "doctor_check_extra": "可选组件 {name}",
     "doctor_check_exams": "考试数据",
-    "doctor_check_extras": "附加部分",
+    "doctor_check_extras": "可选组件",
     "doctor_check_packages": "软件包",
     "doctor_check_gpu": "GPU",
     "doctor_check_hub": "数据站 {name}",
@@ -493,7 +499,7 @@ TEXTS: dict[str, str] = {
     "doctor_extra_mcp": "以 MCP 服务器作为工具",
     "doctor_extra_agent": "以笔记本和 Python 作为工具",
     "doctor_extra_otel": "OpenTelemetry 的跨度与指标",
-    "doctor_extra_plot": "PNG 与 PDF 图；SVG 不需要任何附加部分",
+    "doctor_extra_plot": "PNG 与 PDF 图；SVG 不需要任何可选组件",
     "doctor_extra_storage": "位于地址（如 memory:、s3:）的运行",
     "doctor_extra_view": "在浏览器中查看已保存的运行",
     "doctor_extra_ray": "在 Ray 集群上运行",
@@ -535,7 +541,7 @@ TEXTS: dict[str, str] = {
     "cli_json_needs_file": "--json 报告所写的文件：请用 -o FILE 给出",
     "cli_key_refused": "{url} 拒绝了密钥（{status}）：请设置 --api-key",
     "cli_key_variable": "{problem}；-k：变量 {variable} 没有设置",
-    "cli_no_data": "没有找到任何基准的数据：请用 keju data pull NAME 或 --data-dir DIR",
+    "cli_no_data": "没有找到任何考试的数据：请用 keju data pull NAME 或 --data-dir DIR",
     "cli_no_data_folder": "{benchmark} 没有文件夹：其题目为{origin}",
     "cli_no_path": "{path} 不能作为路径：{problem}",
     "cli_no_question": "“{subset}”没有第 {index} 题：--index 的范围是 0 到 {last}",
@@ -547,7 +553,7 @@ TEXTS: dict[str, str] = {
     ),
     "cli_not_with_run": "{flag} 用于预测文件；RUN 自带这些信息",
     "cli_nothing_to_score": "请给出 RUN，或同时给出 --datasets NAME 与 --predictions FILE",
-    "cli_one_or_all": "请指定一个基准，或用 --all",
+    "cli_one_or_all": "请指定一门考试，或用 --all",
     "cli_only_submission": "{flag} 用于 --format submission，不用于 {form}",
     "export_needs_file": "Parquet 不是文本：请用 -o FILE 给出要写的文件",
     "cli_submission_full_text": "--full-text 不能用于提交文件：其中只有字母",
@@ -579,7 +585,7 @@ TEXTS: dict[str, str] = {
     "shard_empty": "第 {shard} 部分没有题目：部分的数量多于题目",
     "shard_of_questions": "{parts} 个部分中的第 {part} 部分：问了 {n} 道题；"
     "keju merge 把所有部分合并为一个运行",
-    "chosen_questions": "只问了选出的 {n} 道题：这不是整个考试的分数",
+    "chosen_questions": "只问了选出的 {n} 道题：这不是整个考试的得分",
     "exam_broke_down": "{exam}：“{function}”出错（{where}）：{problem}",
     "export_format_and_suffix": "{file} 的后缀与 --format {form} 不符：只给其中之一",
     "export_unknown_suffix": "{file}：后缀不是 Keju 能写的格式（{suffixes}）：请给出 --format",
@@ -629,12 +635,12 @@ TEXTS: dict[str, str] = {
     "config_two_rules": "until_ci 与 until_decided 不能同时使用：二者都决定何时停止提问",
     "config_rule_with_arms": "until_ci 与 until_decided 只适用于一种应试方式：去掉 arms，或去掉规则"
     "",
-    "until_with_judge": "until_ci 与 until_decided 需要立即得到每个答案的得分，而评判模型在最后才评"
+    "until_with_judge": "until_ci 与 until_decided 需要立即得到每个答案的得分，而评分模型在最后才评"
     "分："
-    "去掉评判模型，或去掉规则",
+    "去掉评分模型，或去掉规则",
     "until_without_gold": "until_ci 与 until_decided 需要得分，而“{name}”的题目没有公布答案",
-    "until_baseline_arms": "--until-decided：“{baseline}”有多个组（{arms}），无法确定以哪一个为基"
-    "准",
+    "until_baseline_arms": "--until-decided：“{baseline}”有多个实验组（{arms}），"
+    "无法确定以哪一个为基线",
     "until_baseline_unlike": "--until-decided：“{baseline}”与本次运行不可比：{field} 在那里是 "
     "{second}，"
     "在这里是 {first}",
@@ -702,7 +708,7 @@ TEXTS: dict[str, str] = {
     "tools_take_no_tokens": "接口对带工具与不带工具的请求计数相同：模型可能看不到工具；"
     "加上 -s agent.protocol=text（文件中写 agent: {{protocol: text}}）则会看到",
     "tool_named_twice": "同一组中有两个工具都叫“{name}”",
-    "config_no_extras": "未知的键“extra_params.{key}”（此基准没有自己的设置）",
+    "config_no_extras": "未知的键“extra_params.{key}”（此考试没有自己的设置）",
     "config_nested_too_deep": "嵌套超过 {levels} 层，或包含自身",
     "config_not_finite": "必须是有限的数",
     "config_not_json_value": "{constant} 不是 JSON 值",
@@ -777,8 +783,8 @@ TEXTS: dict[str, str] = {
     "run_file_comparison": "comparison_mode 需要 mcp_server_a 和 mcp_server_b，不能有 mcp_server",
     "run_file_one_server": "mcp_server_a 和 mcp_server_b 需要 comparison_mode: true",
     "run_file_server": "{key}：应为映射，例如 {{command: npx, args: [...]}}",
-    "run_no_tools": "-M 要求有工具的分支，但一个也没有",
-    "run_both_only": "-M 和 -B 同时给出，一个分支也不剩",
+    "run_no_tools": "-M 要求有工具的实验组，但一个也没有",
+    "run_both_only": "-M 和 -B 同时给出，一个实验组也不剩",
     "run_no_folder": "没有可写入的文件夹 {folder}",
     "run_spread": "{n} 道题，按大小分布在 {subsets} 个子集上（mcpbr 会取全部中的前 {n} 道："
     "--sampling-strategy sequential）",
@@ -787,7 +793,7 @@ TEXTS: dict[str, str] = {
     "run_size": "-n 至少为 1，而不是 {size}",
     "run_no_file": "请给出配置文件：-c FILE；可以是 mcpbr 的文件，也可以列出实验组，例如 "
     "examples/mcp/arms.yaml（docs/mcp.zh-CN.md）",
-    "run_no_benchmark": "哪个基准？请给出 --benchmark，或在 {file} 中写“benchmark:”",
+    "run_no_benchmark": "哪门考试？请给出 --benchmark，或在 {file} 中写“benchmark:”",
     # MCP 服务器。
     "server_variable_unset": "环境变量 {variable} 没有设置：请设置它，"
     "或写成 ${{{variable}:-默认值}}",
@@ -833,8 +839,8 @@ TEXTS: dict[str, str] = {
     "plot_no_pairs": "差异图需要两个运行，或一个含有多个组的运行",
     "plot_unknown_kind": "没有图形“{kind}”（可用：{kinds}）",
     "export_no_texts": "--full-text 只用于回答表格；{form} 不含原文",
-    "hub_no_dataset": "{exam} 在模型库上没有可报告结果的数据集",
-    "hub_no_value": "{exam} 没有可报告的分数：太多回答没有评分",
+    "hub_no_dataset": "{exam} 在数据站上没有可报告结果的数据集",
+    "hub_no_value": "{exam} 没有可报告的得分：太多回答没有评分",
     "hub_part": "只问了一部分题目；排行榜只接受完整的考试",
     "tracker_failed": "{tracker} 未能接收结果：{problem}",
     "plot_suffix": "{file}：图形可写为 {suffixes}",
@@ -866,7 +872,7 @@ TEXTS: dict[str, str] = {
     "verify_no_folder": "{data_dir} 中没有存放已记录输出的文件夹“{folder}”；见 --data-dir",
     "verify_no_rule": "{folder}：没有核对“{exam}”的规则{hint}",
     "verify_nothing": "{folder} 中没有已记录的输出（查找的是 BENCHMARK/{shown}）",
-    "verify_shape": "{file}：不是标准分数文件的格式：{problem}",
+    "verify_shape": "{file}：不是标准得分文件的格式：{problem}",
     # 门槛。
     "import_other_options": "其选项不是该题的选项",
     "import_no_question": "没有这道题",
@@ -881,23 +887,24 @@ TEXTS: dict[str, str] = {
     "data_broken": "{exams}",
     "gate_margin": "--baseline 与 --margin 必须一起给出",
     "gate_nothing_asked": "没有可判定的：请给出 --baseline 及其 --margin，或 --at-least",
-    "gate_share": "{flag} {value:g} 不是 0 与 1 之间的比例：一分为 0.01",
+    "gate_share": "{flag} {value:g} 不是 0 与 1 之间的比例：一个百分点为 0.01",
     "gate_unlike": "{run} 与 {baseline} 不可比较：{field} 在该运行中为 {second}，"
-    "在基准中为 {first}",
+    "在基线中为 {first}",
     "gate_unlike_plainly": "{run} 与 {baseline} 不可比较：{fact} 不同",
     "gate_itself": "{run} 就是它自己的基线，不可能有差异：请用 --baseline 指定另一次运行",
-    "gate_lacks": "{run} 没有考 {exam}，而基准考了",
-    "gate_no_base": "基准没有考 {exam} 的全部：只有该运行有的不作判定",
-    "gate_nothing": "{exam}：无法判定，没有一道题有分数",
+    "gate_lacks": "{run} 没有考 {exam}，而基线考了",
+    "gate_no_base": "基线没有考 {exam} 的全部：只有该运行有的不作判定",
+    "gate_nothing": "{exam}：无法判定，没有一道题有得分",
     "gate_selection": "{exam}：无定论，{whole} 题中有 {part} 题没有评分，其余题目不能决定",
-    "gate_worse_pass": "{exam}：通过，{n} 道题上的 {value:+.2f} 分确高于 {limit:+.2f} 分"
-    "（至少 {low:+.2f} 分）",
-    "gate_worse_fail": "{exam}：未通过，{n} 道题上的 {value:+.2f} 分确低于 {limit:+.2f} 分"
-    "（至多 {high:+.2f} 分）",
-    "gate_worse_inconclusive": "{exam}：无法判定，{n} 道题上的 {value:+.2f} 分可能高于也可能低于 "
-    "{limit:+.2f} 分（{low:+.2f} 至 {high:+.2f} 分）；约 {needed} 道题可以判定",
-    "gate_worse_open": "{exam}：无法判定，{n} 道题上的 {value:+.2f} 分可能高于也可能低于 "
-    "{limit:+.2f} 分；说不出多少道题可以判定",
+    "gate_worse_pass": "{exam}：通过，{n} 道题上相差 {value:+.2f} 个百分点，"
+    "确定高于 {limit:+.2f} 个百分点（至少 {low:+.2f} 个百分点）",
+    "gate_worse_fail": "{exam}：未通过，{n} 道题上相差 {value:+.2f} 个百分点，"
+    "确定低于 {limit:+.2f} 个百分点（至多 {high:+.2f} 个百分点）",
+    "gate_worse_inconclusive": "{exam}：无法判定，{n} 道题上相差 {value:+.2f} 个百分点"
+    "（{low:+.2f} 个百分点至 {high:+.2f} 个百分点），可能高于也可能低于 {limit:+.2f} 个百分点；"
+    "约 {needed} 道题可以判定",
+    "gate_worse_open": "{exam}：无法判定，{n} 道题上相差 {value:+.2f} 个百分点，"
+    "可能高于也可能低于 {limit:+.2f} 个百分点；说不出多少道题可以判定",
     "gate_least_pass": "{exam}：通过，{n} 道题上的 {value:.2f} % 确不低于 {limit:.2f} %"
     "（至少 {low:.2f} %）",
     "gate_least_fail": "{exam}：未通过，{n} 道题上的 {value:.2f} % 确低于 {limit:.2f} %"
@@ -911,12 +918,15 @@ TEXTS: dict[str, str] = {
     "compare_one": "{source} 没有可比较的组：请再给出一个运行、日志或文件",
     "compare_alone": "{base} 和 {arm} 并非都考了 {exam} 的全部：只有一方有的不作比较",
     "compare_unlike": "不可比较，不排名次：{field} 在 {base} 中为 {first}，在 {arm} 中为 {second}",
-    "compare_above": "在 {n} 道题上 {arm} 比 {base} 高 {apart:.1f} 分（95 % 区间 {low:+.1f} 至 "
+    "compare_above": "在 {n} 道题上 {arm} 比 {base} 高 {apart:.1f} 个百分点（95 % 置信区间 "
+    "{low:+.1f} 至 "
     "{high:+.1f}，p {p:.2g}）；显示这样的差异约需 {needed} 道题",
-    "compare_below": "在 {n} 道题上 {arm} 比 {base} 低 {apart:.1f} 分（95 % 区间 {low:+.1f} 至 "
+    "compare_below": "在 {n} 道题上 {arm} 比 {base} 低 {apart:.1f} 个百分点（95 % 置信区间 "
+    "{low:+.1f} 至 "
     "{high:+.1f}，p {p:.2g}）；显示这样的差异约需 {needed} 道题",
-    "compare_tie": "平局，不排名次：在 {n} 道题上 {arm} 与 {base} 相差 {points:+.1f} 分（95 % 区间 "
-    "{low:+.1f} 至 {high:+.1f}，p {p:.2g}）；这么多题能显示 {detectable:.1f} 分的差异，"
+    "compare_tie": "平局，不排名次：在 {n} 道题上 {arm} 与 {base} 相差 {points:+.1f} 个百分点（95 "
+    "% 置信区间 "
+    "{low:+.1f} 至 {high:+.1f}，p {p:.2g}）；这么多题能显示 {detectable:.1f} 个百分点的差异，"
     "显示这一差异约需 {needed} 道题",
     "compare_unlike_plainly": "不可比较，不排名次：{base} 与 {arm} 的 {fact} 不同",
     "compare_otherwise": "还有不同之处：{fields}",
@@ -1016,7 +1026,7 @@ TEXTS: dict[str, str] = {
     "{published} 与 {fresh} 不是这样",
     "contamination_difficulty": "{fresh} 没有难度为 1、与已发表题目同样难的题目：其他难度不能与 "
     "{published} 比较",
-    "contamination_arms": "{published} 与 {fresh} 有多个分组（{arms}）：不清楚该比较哪些",
+    "contamination_arms": "{published} 与 {fresh} 有多个实验组（{arms}）：不清楚该比较哪些",
     "contamination_two": "--contamination 需要两次运行：先是已发表的考试，再是新题",
     "contamination_setting": "--contamination 比较的是运行：{flag} 只用于预测文件",
     "contamination_nothing": "{exam}：没有两边都有得分的子集，因此没有比较",
@@ -1033,14 +1043,15 @@ TEXTS: dict[str, str] = {
     " 0 可排除这一差别",
     "compare_levels": "{source}：每个难度各有自己的题目，没有可配对的题；keju plot {source} --kind "
     "curve 可将它们并列显示",
-    "prepare_arms_twice": "{name}：其设置已要求分组（{arms}），不能再要求带工具的分组：请分别考试",
+    "prepare_arms_twice": "{name}：其设置已要求实验组（{arms}），不能再要求带工具的实验组："
+    "请分别考试",
     "prepare_twice": "datasets：“{benchmark}”出现两次，其中一次写作“{name}”",
     "prepare_args": "dataset_args.{name}：{problem}",
     "registry_makes": "{path} 创建了 {n} 个 keju.Benchmark；需要一个",
     "registry_not_loaded": "无法加载 {where}：{kind}: {problem}",
     "registry_no_file": "{path} 处没有考试：应为创建 keju.Benchmark 的 Python 文件",
     "registry_no_benchmark": "{where} 不是 keju.Benchmark",
-    "registry_taken": "“{name}”是 Keju 自己的基准，也是一个插件的名字（{plugin}）：请改名或卸载"
+    "registry_taken": "“{name}”是 Keju 自己的考试，也是一个插件的名字（{plugin}）：请改名或卸载"
     "该插件",
     "rotation_in_text": "{name}：选项写在题目文本中，无法轮换",
     "rotation_most": "{name} 最多有 {most} 个选项，因此最多 {most} 次轮换",
@@ -1088,7 +1099,7 @@ TEXTS: dict[str, str] = {
     "pull_offline": "{benchmark} 不在缓存中，而 --offline 禁止下载",
     "pull_no_data": "{benchmark} 不需要数据：它的题目是生成的",
     "pull_not_on": "{benchmark} 不在 {hub} 上：使用 --from {others}，或写出 --repo",
-    "pull_no_hub": "{benchmark} 不在 Keju 所知的任何平台上：请用 --data-dir 给出其文件夹",
+    "pull_no_hub": "{benchmark} 不在 Keju 所知的任何数据站上：请用 --data-dir 给出其文件夹",
     "extra_body_own": "extra_body 不能设置“{name}”：它由 Keju 为每个请求设置",
     "gguf_short": "{path} 被截短：它有 {size:,} 字节，而其张量需要 {needed:,}；请重新获取",
     "gguf_version": "{path} 是版本 {version} 的 GGUF 文件：不支持",
@@ -1165,10 +1176,10 @@ TEXTS: dict[str, str] = {
     "run_none_to_resume": "{work_dir} 中没有可以继续的运行“{run_id}”{hint}",
     "run_resume_id": "--resume 需要该运行的 --run-id，或 --config RUN/manifest.json",
     "run_too_many": "{work_dir} 中名为 {name} 的运行太多",
-    "run_not_a_folder": "{folder} 不是运行目录：其中没有 {file}",
+    "run_not_a_folder": "{folder} 不是运行文件夹：其中没有 {file}",
     "run_made_with_other": "运行“{name}”所用的模型虽然同名，但 {fact} 不同；请另选 --run-id",
-    "judge_no_better": "评委并不比随机更好（灵敏度 + 特异度 = {total:.3f}）：请换一个评委",
-    "judge_needs_labels": "校正评委需要已评分的回答和两类有标注的回答，而不是 n={n:g}、"
+    "judge_no_better": "评分模型并不比随机更好（灵敏度 + 特异度 = {total:.3f}）：请换一个评分模型",
+    "judge_needs_labels": "校正评分模型需要已评分的回答和两类有标注的回答，而不是 n={n:g}、"
     "{positives} 个对和 {negatives} 个错",
     "run_in_use": "运行“{name}”正由另一个进程写入；请等待，或另选 --run-id",
     "grades_damaged": "{path} 已损坏（{problem}）：用 keju judge 重新生成",
@@ -1179,8 +1190,8 @@ TEXTS: dict[str, str] = {
     # Why a reply was not read, or not by everybody: `keju audit`.
     "cause_broken_by_server": "服务器中途放弃并把它写成结束原因；请重新提问",
     "cause_request_failed": "请求失败，没有回复；请继续该运行",
-    "cause_filtered": "端点的内容过滤截断了回复",
-    "cause_refused": "端点表明模型拒答",
+    "cause_filtered": "接口的内容过滤截断了回复",
+    "cause_refused": "接口表明模型拒答",
     "cause_error_as_text": "文本是报错信息而不是答案；请重新提问",
     "cause_thinking_never_ended": "思考没有结束，后面没有答案；请提高 max_tokens",
     "cause_reasoning_only": "只有思考，没有正文",
@@ -1189,7 +1200,7 @@ TEXTS: dict[str, str] = {
     "cause_empty": "回复为空",
     "cause_loops": "回复陷入循环",
     "cause_cut_off": "在给出答案之前到达词元上限；请提高 max_tokens",
-    "cause_at_cap": "用尽了允许的词元，端点却称回复已结束",
+    "cause_at_cap": "用尽了允许的词元，接口却称回复已结束",
     "cause_stop_string": "回复在句中结束：可能被停止串截断",
     "cause_reader_failed": "读取器在该回复上出错",
     "cause_gold_no_option": "标准答案不在选项之中，无人能答对",
@@ -1202,7 +1213,7 @@ TEXTS: dict[str, str] = {
     "cause_no_option_fits": "回复认为没有正确选项",
     "cause_placeholder": "答案处仍是提示中的占位符",
     "cause_template_tokens": "正文中出现对话模板标记；请检查服务器的模板",
-    "cause_prompt_echoed": "回复以提示本身开头；请检查端点是否回显",
+    "cause_prompt_echoed": "回复以提示本身开头；请检查接口是否回显",
     "cause_replayed_examples": "先重新作答了示例，再回答本题",
     "cause_echoed_options": "只复述选项，没有选择",
     "cause_restated_question": "回复复述了题目",
@@ -1216,7 +1227,7 @@ TEXTS: dict[str, str] = {
     "cause_hedged": "回复表示可能有误",
     "cause_answer_in_reasoning": "答案只出现在思考中",
     "cause_echoed_and_answered": "除答案外还复述了选项",
-    "cause_breaks_off": "回复在句中结束，端点却称已结束",
+    "cause_breaks_off": "回复在句中结束，接口却称已结束",
     "cause_as_json": "答案写成 JSON 字段",
     "cause_full_width": "标签为全角字符",
     "cause_lower_case": "标签为小写字母",
@@ -1238,7 +1249,7 @@ TEXTS: dict[str, str] = {
     "cause_letter_of_prose": "读取器把行文中的字母（如代词 I）当作答案",
     "cause_line_as_answer": "读取器把整行当作答案",
     "cause_part_of_number": "错误的数字，但与正确数字首尾相同或只差符号",
-    "cause_left_to_judge": "没有规则能判定该答案，需由评判模型决定",
+    "cause_left_to_judge": "没有规则能判定该答案，需由评分模型决定",
     "cause_stale_score": "存储的得分与读取器现在给出的不同",
     "cause_one_reader_only": "只有协议的读取器读出答案",
     "cause_no_answer": "没有给出答案",
@@ -1315,7 +1326,7 @@ LABELS: dict[str, str] = {
     "vf_eval.episodes": "{exam}：{total} 题中的 {asked} 题 × {rollouts} 次 = {n} 个回合，"
     "同时最多 {at_once} 个",
     "next": "接下来可以：",
-    "next.folder": "运行目录：{folder}",
+    "next.folder": "运行文件夹：{folder}",
     "next.plan_folder": "计划文件夹：{folder}",
     "next.report": "报告：{report}",
     "next.score": "同样的回复，换一种读法",
@@ -1490,7 +1501,7 @@ LABELS: dict[str, str] = {
     "no_score": "无得分：没有标准答案",
     "no_answers": "尚无回答",
     "exact_match": "逐字匹配",
-    "exact_note": "下限；由评委评判最高可达 {best}：{command}",
+    "exact_note": "下限；由评分模型评判最高可达 {best}：{command}",
     "range_beside": "无论 {part} 个没有评分的回复价值如何，都在 {range} 之内",
     "range_note": "从全错到全对：{whole} 个回复中有 {part} 个没有评分",
     "overview": "总览",
@@ -1544,23 +1555,23 @@ LABELS: dict[str, str] = {
     "prompts_about": "同一子集的题目共有的部分，例如示例；每道题接在其后。",
     "prompt_shared_link": "其前：本子集所有题目共有的部分",
     "judge.title": "评判",
-    "judge.model": "评判模型",
+    "judge.model": "评分模型",
     "judge.judged": "答案",
     "judge.judged_of": "已评判 {judged} 个，没有结论 {ungraded} 个",
-    "judge.verdicts": "裁决",
+    "judge.verdicts": "判定",
     "judge.repeats": "自身一致性",
-    "judge.repeats_of": "{repeats} 次重复中 {share} 的成对裁决相同；平票 {ties} 个",
+    "judge.repeats_of": "{repeats} 次重复中 {share} 的成对判定相同；平票 {ties} 个",
     "judge.second": "与 {model} 的一致性",
     "judge.second_of": "kappa {kappa}；{n} 个答案中 {share} 相同，{differ} 个不同",
     "judge.quality": "在已标注答案上",
     "judge.quality_of": "{positives} 个正确答案判对 {sensitivity}，{negatives} 个错误答案判错 "
     "{specificity}",
-    "judge.doubts": "存疑的裁决",
+    "judge.doubts": "存疑的判定",
     "judge.cost": "评判费用",
-    "judge_line": "评判模型 {model}：评判答案 {judged} 个，没有结论 {ungraded} 个",
+    "judge_line": "评分模型 {model}：评判答案 {judged} 个，没有结论 {ungraded} 个",
     "judge_doubts": "，存疑 {doubts} 个",
     "judge_ties_share": "，平票 {ties} 个",
-    "judge_repeats": "，两次裁决相同 {share}",
+    "judge_repeats": "，两次判定相同 {share}",
     "judge_second": "，与 {model} 的 kappa 为 {kappa}",
     "judge_cost": "，费用 {cost}",
     "disagreements": "读取器之间的分歧",
@@ -1636,7 +1647,7 @@ LABELS: dict[str, str] = {
     "curve.none_falling": "控制错误发现率后，没有哪个子集单独看得出下降",
     "arms.arm": "实验组",
     "arms.rate": "正确率",
-    "arms.interval": "95 % 区间",
+    "arms.interval": "95 % 置信区间",
     "arms.n": "题数",
     "arms.calls": "工具调用",
     "arms.failed": "失败调用",
@@ -1647,7 +1658,7 @@ LABELS: dict[str, str] = {
     "arms.pair": "对比",
     "arms.both": "都对",
     "arms.arm_only": "仅实验组对",
-    "arms.base_only": "仅基准组对",
+    "arms.base_only": "仅基线组对",
     "arms.neither": "都错",
     "arms.difference": "差异（百分点）",
     "arms.p": "p",
@@ -1668,13 +1679,13 @@ LABELS: dict[str, str] = {
     "gate.plan": "作出判定需要什么",
     "gate.gate": "门槛",
     "gate.n": "题数",
-    "gate.baseline": "基准",
-    "gate.score": "分数",
+    "gate.baseline": "基线",
+    "gate.score": "得分",
     "gate.value": "判定值",
     "gate.bounds": "单侧界限",
     "gate.limit": "限度",
     "gate.verdict": "结论",
-    "gate.points": "{points} 分",
+    "gate.points": "{points} 个百分点",
     "gate.no worse": "不更差",
     "gate.at least": "至少",
     "gate.pass": "通过",
@@ -1683,11 +1694,11 @@ LABELS: dict[str, str] = {
     "compare.report": "比较",
     "compare.title_several": "{names} 的比较",
     "compare.asked": "{exam} 中双方共有的 {n} 道题，由 {reader} 读取。",
-    "compare.asked_apart": "每个分数都是各自运行的题目上的分数。",
+    "compare.asked_apart": "每个得分都是各自运行的题目上的得分。",
     "compare.right": "答对",
     "compare.takes": "每题所需",
     "compare.takes_what": "平均",
-    "compare.legend": "圆点：以分计的差异；横线：95 % 区间；绿色为更好，红色为更差，"
+    "compare.legend": "圆点：以百分点计的差异；横线：95 % 置信区间；绿色为更好，红色为更差，"
     "灰色不超出噪声。",
     "compare.otherwise": "得分不同的题目",
     "compare.cases_shown": "有差异的 {total} 题（新答对 {gained} 题，新答错 {lost} 题）中，"
@@ -1695,10 +1706,10 @@ LABELS: dict[str, str] = {
     "compare.ties": "平局，不排名次：{pairs}",
     "compare.pair": "比较",
     "compare.n": "题数",
-    "compare.base_rate": "基准",
+    "compare.base_rate": "基线",
     "compare.arm_rate": "另一方",
-    "compare.points": "差异（分）",
-    "compare.interval": "95 % 区间",
+    "compare.points": "差异（百分点）",
+    "compare.interval": "95 % 置信区间",
     "compare.p": "p",
     "compare.p_holm": "p（Holm）",
     "compare.p_adjusted": "p（校正后）",
@@ -1719,7 +1730,7 @@ LABELS: dict[str, str] = {
     "board.complete": "已完成",
     "board.incomplete": "未完成",
     "board.failed": "失败",
-    "board.pause.down": "端点不可用",
+    "board.pause.down": "接口不可用",
     "board.pause.stopping": "正在停止",
     "board.pause.overload": "过载",
     "board.pause.rate": "限速",
@@ -1777,14 +1788,14 @@ LABELS: dict[str, str] = {
     "compare.gain": "新答对",
     "compare.loss": "新答错",
     "compare.target": "标准答案",
-    "compare.base_answer": "基准的答案",
+    "compare.base_answer": "基线的答案",
     "compare.arm_answer": "另一方的答案",
     "compare.left_out": "有 {n} 道共有的题在其中一方没有评分，不计入：{why}",
-    "compare.unshared": "只在基准中的题 {base} 道，只在另一方中的题 {arm} 道",
-    "compare.bounds": "无论没有评分的题得分如何，差异都在 {low:+.1f} 至 {high:+.1f} 分之间",
-    "compare.subsets": "{whole} 个子集中有 {n} 个有差异（控制错误发现率）：{listed} 分",
+    "compare.unshared": "只在基线中的题 {base} 道，只在另一方中的题 {arm} 道",
+    "compare.bounds": "无论没有评分的题得分如何，差异都在 {low:+.1f} 至 {high:+.1f} 个百分点之间",
+    "compare.subsets": "{whole} 个子集中有 {n} 个有差异（控制错误发现率）：{listed} 个百分点",
     "compare.subsets_first": "{whole} 个子集中有 {n} 个有差异（控制错误发现率）；"
-    "最明显的是 {listed} 分",
+    "最明显的是 {listed} 个百分点",
     "compare.edge_p": "95 % 置信区间不含 0，而 p 为 {p}：此处以 p 为准，"
     "因为两者都显示有差异时才算有差异；置信区间是近似值，"
     "p 则来自对新答对与新答错题目的检验，因此在临界处两者可能不一致",
@@ -1832,7 +1843,7 @@ LABELS: dict[str, str] = {
     "show.erratum": "勘误：{text}",
     "show.read": "{reader}：读出 {answer} -> {outcome}，得分 {score:g}",
     "show.nothing": "无（{reason}）",
-    "show.judged": "{line}，由评审模型“{judge}”评定",
+    "show.judged": "{line}，由评分模型“{judge}”评定",
     "mcp.server": "{name}（实验组 {arm}，{way}）：{title}，协议 {protocol}，{seconds:.1f} 秒后就绪",
     "doctor.ok": "正常",
     "doctor.missing": "缺少",
@@ -1912,8 +1923,8 @@ LABELS: dict[str, str] = {
     "metric.accuracy_recorded_gold": "按随预测记录的标准答案计的准确率",
     "metric.accuracy_current_gold": "按现有数据的标准答案计的准确率",
     "metric.accuracy_tolerant": "以 tolerant 读取器读出的准确率",
-    "metric.accuracy_without_judge": "只用读取器、不用评委的准确率",
-    "metric.accuracy_judge_corrected": "按评委的误差校正后的准确率",
+    "metric.accuracy_without_judge": "只用读取器、不用评分模型的准确率",
+    "metric.accuracy_judge_corrected": "按评分模型的误差校正后的准确率",
     "metric.precision": "未拒答的回答中答对的比例",
     "metric.coverage": "未拒答的比例",
     "metric.reward": "全部回答的平均得分",
@@ -1966,7 +1977,7 @@ LABELS: dict[str, str] = {
     "setting.limit": "每个子集的题数上限",
     "setting.repeats": "重复次数",
     "setting.seed": "随机种子",
-    "setting.judge": "评判模型",
+    "setting.judge": "评分模型",
     "setting.versions": "软件版本",
     "setting.created": "开始时间",
     "files_together": "共 {n} 个文件，合并",
@@ -2011,7 +2022,7 @@ LABELS: dict[str, str] = {
     "plan.output": "输出词元",
     "plan.cost": "费用",
     "plan.seconds": "时间",
-    "plan.interval": "95 % 区间",
+    "plan.interval": "95 % 置信区间",
     "plan.basis": "双侧水平 0.05，功效 0.8；两个模型在 {discordance} 的题目上结果不同。",
     "plan.contexts": "题目共用材料：设计效应 {deff:.2f}。",
     "plan.at_once": "时间按同时 {n} 个请求计。",
@@ -2113,7 +2124,7 @@ LABELS: dict[str, str] = {
     "view.fact.tokens_in": "输入词元",
     "view.fact.tokens_out": "输出词元",
     "view.fact.attempts": "尝试次数",
-    "view.fact.model": "端点报告的模型",
+    "view.fact.model": "接口报告的模型",
     "view.fact.origin": "复制自运行",
     "view.fact.hash": "请求的哈希",
     "view.no_run": "这里没有运行“{run}”",
@@ -2122,7 +2133,7 @@ LABELS: dict[str, str] = {
     "view.read_otherwise": "{exam}：有 {n} 个回复在结果中的读法与日志行不同；"
     "这里的列表显示日志行，它们由其他读取器写成",
     "view.damaged": "日志中有 {n} 行无法读取",
-    "view.base": "基准",
+    "view.base": "基线",
     "view.against": "与之比较",
     "view.choose_two": "请选择两次运行：第二次与第一次相比。",
     "view.two_runs": "这里需要两次运行",
@@ -2146,7 +2157,7 @@ LABELS: dict[str, str] = {
     "audit.nothing": "没有可疑的回复",
     "audit.reader": "读取器",
     "audit.accuracy": "准确率",
-    "audit.interval": "95 % 区间",
+    "audit.interval": "95 % 置信区间",
     "audit.unread": "未读出",
     "audit.cut": "被截断",
     "audit.apart": "得分不同",

@@ -23,7 +23,7 @@ HELP: dict[str, str] = {
     "panel.Run": "运行",
     "panel.Data": "数据",
     "panel.Endpoint": "接口",
-    "panel.Judge": "评委",
+    "panel.Judge": "评分模型",
     "panel.Output": "输出",
     # The lines of `keju --help`.
     "line.eval": "让模型参加一门或多门考试",
@@ -88,8 +88,8 @@ HELP: dict[str, str] = {
     "command.vf-eval": """按 verifiers 的 vf-eval 方式考试：取若干例题，每题多次作答，给出平均奖励。
 
     不给 -m 和 -b 时，模型为 gpt-4.1-mini，接口取自 OPENAI_BASE_URL，没有设置则为 OpenAI。
-    -a 指定了评委（llm_judge_model、llm_judge_base_url 或 llm_judge_api_key_var）且设置了密钥时，
-    开放式答案由评委评判，否则逐字比较。""",
+    -a 指定了评分模型（llm_judge_model、llm_judge_base_url 或 llm_judge_api_key_var）
+    且设置了密钥时，开放式答案由评分模型评判，否则逐字比较。""",
     "command.score": """为已存的运行或预测文件重新评分；不向模型提问。
 
     退出码：0 正常，2 用法错误，3 超过一半的回复没有评分。""",
@@ -101,7 +101,7 @@ HELP: dict[str, str] = {
     退出码：0 正常，2 不是同一次运行的部分，4 还缺题。""",
     "command.judge": """用模型评判已存运行的答案；不再向考生提问。
 
-    运行中已有的裁决会保留。结果和报告会重新写出；已完成的旧结果保留到新的评判完成为止。
+    运行中已有的判定会保留。结果和报告会重新写出；已完成的旧结果保留到新的评判完成为止。
 
     退出码：0 正常，2 用法错误，3 超过一半没有评分，4 未完成，5 接口问题，130 被中断。""",
     "command.plan": """算出要显示某个差异、或在预算之内需要多少题，以及花费多少。
@@ -165,7 +165,7 @@ HELP: dict[str, str] = {
     差异来自答案的格式，而不是能力。""",
     "command.export": """导出一次运行：每题每次作答一行，或它的结果，或考试官网的提交文件。
 
-    结果可以写成 Markdown 或 LaTeX 表格、平台上模型的 .eval_results 文件夹所用的 YAML，或写入 W&B
+    结果可以写成 Markdown 或 LaTeX 表格、数据站上模型的 .eval_results 文件夹所用的 YAML，或写入 W&B
     （离线）和 MLflow（本地文件夹），后两者需要 keju[wandb] 或 keju[mlflow]。""",
     "command.list": """列出考试、子集、模型的种类、协议、读取器或已存的运行。
 
@@ -179,9 +179,9 @@ HELP: dict[str, str] = {
     "command.stats": """统计一门考试的题数和提示词的长度。
 
     提示词的长度指最后一条用户消息的字符数。""",
-    "command.data pull": """从平台下载一门考试的数据到缓存，所有命令都能找到。
+    "command.data pull": """从数据站下载一门考试的数据到缓存，所有命令都能找到。
 
-    令牌和镜像取自各平台自己的环境变量：HF_TOKEN、HF_ENDPOINT、HF_HOME、MODELSCOPE_API_TOKEN、
+    令牌和镜像取自各数据站自己的环境变量：HF_TOKEN、HF_ENDPOINT、HF_HOME、MODELSCOPE_API_TOKEN、
     MODELSCOPE_ENDPOINT。""",
     "command.data verify": """把一门考试的文件与公布的相核对：每个表的行数，已知的哈希。
 
@@ -327,9 +327,9 @@ HELP: dict[str, str] = {
     "flag.fresh.difficulty": "0.25 到 4；1 与已发表的题相当。",
     "flag.fresh.lang": "题目的语言。",
     "flag.index": "在公布的子集中的位置，从 0 开始。",
-    "flag.hub": "平台；默认为 huggingface。",
+    "flag.hub": "数据站；默认为 huggingface。",
     "flag.revision": "分支、标签或提交；默认为固定的版本。",
-    "flag.repo": "平台上该数据集的另一份副本。",
+    "flag.repo": "数据站上该数据集的另一份副本。",
     "flag.data pull.capsules": "连同作答时使用的数据（很大）。",
     "flag.data pull.offline": "不打开任何连接：只有已经下载过才成功。",
     "flag.local_path": "这门考试自己的文件夹。",
@@ -380,14 +380,14 @@ HELP: dict[str, str] = {
     "flag.max_tokens": "回复的最大长度。",
     "flag.vf-eval.seed": "选项顺序及一切抽取所用的随机种子。",
     # Judge.
-    "flag.judge.judge": "评委的设置，覆盖运行自己的；下面的选项优先。",
-    "flag.judge.model": "评委。",
+    "flag.judge.judge": "评分模型的设置，覆盖运行自己的；下面的选项优先。",
+    "flag.judge.model": "评分模型。",
     "flag.judge.api_url": "它的接口；默认与考生相同。",
     "flag.judge.api_key_var": "存放它的密钥的变量。",
     "flag.judge.strategy": "rule 不询问，llm 询问全部，llm_recall 询问规则无法判定或判错的。",
-    "flag.judge.repeats": "每个答案裁决几次；以多数为准。",
-    "flag.judge.second": "另一个评委，用来衡量一致性。",
-    "flag.judge.labelled": "带评分的答案（JSON Lines），用来衡量评委。",
+    "flag.judge.repeats": "每个答案判定几次；以多数为准。",
+    "flag.judge.second": "另一个评分模型，用来衡量一致性。",
+    "flag.judge.labelled": "带评分的答案（JSON Lines），用来衡量评分模型。",
     # Output.
     "flag.output": "写到哪里；默认为运行文件夹中的 report.html。",
     "flag.compare.output": "另外把比较写成单个 HTML 页面，回复并列。",

@@ -80,7 +80,7 @@ CHINESE = {
     "bixbench.text_missing": "{where}：缺少 '{name}'",
     "bixbench.no_text": "{where}：'{name}' 为空或不是文本",
     "bixbench.mode_of_protocol": "协议 '{protocol}' 与模式 '{mode}' 不相配：去掉其中一个",
-    "bixbench.exact": "没有评委：规则无法判定的开放题答案仅在与标准答案逐字相同时算对",
+    "bixbench.exact": "没有评分模型：规则无法判定的开放题答案仅在与标准答案逐字相同时算对",
     "bixbench.unknown_order": "没有 'choices'，选项顺序未知：只能与该行自带的 '{key}' 比较"
     "（--gold recorded）",
     "bixbench.no_capsules": "{folder} 中没有数据胶囊：agentic 模式需要题目的数据；用 keju data "

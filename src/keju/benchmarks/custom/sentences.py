@@ -70,7 +70,7 @@ CHINESE = {
     "custom.shuffle_choices": "shuffle_choices：题目没有选项",
     "custom.local_path": "local_path 不起作用：自定义考试以其路径命名",
     "custom.in_file": "{path}：{problem}",
-    "custom.name_taken": "{path}：“{name}”已经是一个基准；请在 exam.yaml 中另取名字",
+    "custom.name_taken": "{path}：“{name}”已经是一门考试；请在 exam.yaml 中另取名字",
     "custom.no_exam": "{path} 处没有考试：应为文件夹或题目文件",
     "custom.has_options": "{where} 有选项：但考试的种类是“{kind}”",
     "custom.has_no_options": "{where} 没有选项（'choices'，或 A、B、…… 各列）：但考试的种类是"
