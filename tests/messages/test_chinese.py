@@ -6,9 +6,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from keju import messages
 from keju.benchmarks import custom as custom
 from keju.benchmarks import registry
+from keju.config.strict import scalar
+from keju.errors import ConfigError, DataError, Notice
+from keju.files import parse_json
 from keju.messages.zh_help import HELP
 
 ROOT = Path(__file__).parents[2]
@@ -75,3 +80,82 @@ def test_the_names_are_in_the_table_for_translators() -> None:
     for chosen in REJECTED.values():
         for name in chosen.split("，或"):
             assert name.removeprefix("95 % ") in table, name
+
+
+# `原文“…”`, or two English words in a row.
+ENGLISH = re.compile(r"原文|[A-Za-z]{3,} [A-Za-z]{3,}")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "{",
+        "[1,",
+        '{"a" 1}',
+        '{"a": 1 "b": 2}',
+        "{'a': 1}",
+        '{"a"',
+        '["a',
+        "[] []",
+        '["\n"]',
+        r'["\q"]',
+    ],
+)
+def test_what_is_wrong_with_a_json_document_is_told_in_chinese(document: str) -> None:
+    with pytest.raises(DataError) as caught:
+        parse_json(document.encode())
+    told = caught.value.text("zh")
+    assert not ENGLISH.search(told), told
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "a: b: c",
+        "a: [1\nb: 2",
+        'a: "b',
+        "\ta: 1",
+        "- a\nb: c",
+        "a: ]",
+        "a\nb: c",
+        "a: *b",
+        "a: {b c",
+    ],
+)
+def test_what_is_wrong_with_a_yaml_document_is_told_in_chinese(document: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        scalar(document, "task.yaml")
+    told = caught.value.text("zh")
+    assert told.startswith("task.yaml")
+    assert not ENGLISH.search(told), told
+
+
+@pytest.mark.parametrize(
+    ("problem", "chinese"),
+    [
+        ("connection refused", "（连接被拒绝）"),
+        ("the host is not known (Name or service not known)", "（找不到这个主机）"),
+        ("failed to lookup address information: Name or service not known", "（找不到这个主机）"),
+        ("no reply within 2.5 s", "（2.5 秒内没有回复）"),
+        ("invalid peer certificate: Expired", "（服务器的证书已过期（invalid peer "),
+        ("the server closed the connection before its reply was whole", "回复完整之前"),
+        ("503: status 503", "（503：状态码 503）"),
+        ("400: The model is {tired}.", "（400：原文“The model is {tired}.”）"),
+        ("模型过载", "（模型过载）"),
+        ("TypeError", "（TypeError）"),
+    ],
+)
+def test_the_words_of_another_program_are_no_part_of_a_chinese_sentence(
+    problem: str, chinese: str
+) -> None:
+    notice = Notice("endpoint_refused_request", {"url": "http://h/v1", "problem": problem})
+    assert chinese in notice.text("zh")
+    assert problem in notice.text("en")
+
+
+def test_a_line_of_a_log_is_told_in_chinese() -> None:
+    """Rows of logs, and the documents about them, hold their place as a text."""
+    values = {"first": "a.jsonl, line 3", "second": Path("logs/b.jsonl, line 12"), "id": "q1"}
+    twice = DataError("import_twice", **values)
+    assert twice.text("zh").startswith("a.jsonl，第 3 行 和 logs/b.jsonl，第 12 行 都回答了")
+    assert str(twice).startswith("a.jsonl, line 3 and logs/b.jsonl, line 12 ")

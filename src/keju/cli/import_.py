@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from keju.cli.command import command
 from keju.cli.common import Output, print_lines, reader_names
-from keju.messages import first_of, labels, said, spoken
+from keju.messages import first_of, labels, placed, said, spoken
 
 ToolName = Literal["evalscope", "lm-eval", "inspect", "opencompass", "verifiers"]
 SHOWN = 20
@@ -108,7 +108,8 @@ def _print_left_out(unmatched: Sequence[Sequence[Mapping[str, str]]]) -> None:
         shown = first_of(first, SHOWN_UNMATCHED)
         for row in shown:
             reason = Notice(row["code"]).said
-            print_lines("  " + said("import.left_out_row", where=row["where"], reason=reason))
+            where = placed(row["where"], spoken())
+            print_lines("  " + said("import.left_out_row", where=where, reason=reason))
         if many > len(shown):
             print_lines("  " + said("import.more", n=many - len(shown)))
 

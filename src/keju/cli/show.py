@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keju.cli.command import command
 from keju.cli.common import Output, exam_for, print_lines, remark, stored_run
 from keju.errors import Hint, KejuError, UsageError, did_you_mean
-from keju.messages import said
+from keju.messages import foreign, said
 
 if TYPE_CHECKING:
     from keju.benchmarks.base import Exam
@@ -147,7 +147,8 @@ def _reply_lines(record: Record, judge: str | None, labels: Labels) -> Iterator[
     if not turns or turns[-1].text != reply.text:  # else the last step is the answer
         yield reply.text
     if reply.error is not None:
-        yield labels("show.error", kind=reply.error.kind, problem=reply.error.message)
+        problem = foreign(reply.error.message, labels.language)
+        yield labels("show.error", kind=reply.error.kind, problem=problem)
     facts = {"finish": reply.finish or "–", "tokens": reply.usage.output, "seconds": reply.seconds}
     yield from ("---", labels("show.facts", **facts, attempts=1 + len(record.faults)))
     yield labels("show.target", target=record.target or labels("show.unpublished"))

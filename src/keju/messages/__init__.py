@@ -190,11 +190,55 @@ def command_lines(command: str, width: int, indent: int = 0) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
+_FOREIGN = frozenset({"problem", "cause", "summary"})
+"""Values in which another program may speak: a parser, the HTTP library, Docker's engine."""
+_PLACES = frozenset({"where", "place", "first", "second"})
+# A line of a file as rows of logs and documents hold it: `samples.jsonl, line 3`.
+_LINE = re.compile(r"(?P<where>.+), line (?P<line>\d+)", re.DOTALL)
+# Two words: `connection refused`. One alone is a name: `TypeError`.
+_WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z0-9]+[A-Za-z]{2,}")
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+# What an endpoint says has its status before it: `503: overloaded`.
+_STATUS = re.compile(r"(?P<status>[1-5]\d\d): (?P<rest>.+)", re.DOTALL)
+
+
 @cache
 def _of_the_system() -> Mapping[str, str]:
     """What is said in Chinese where the operating system refuses something, by its own words."""
     words = importlib.import_module("keju.messages.zh").SYSTEM
     return {os.strerror(getattr(errno, name)).casefold(): text for name, text in words.items()}
+
+
+@cache
+def _of_programs() -> Mapping[re.Pattern[str], str]:
+    """The same for what other programs say often, by patterns of their words."""
+    words = importlib.import_module("keju.messages.zh").FOREIGN
+    return {re.compile(pattern, re.IGNORECASE | re.DOTALL): text for pattern, text in words.items()}
+
+
+def foreign(text: str, language: Language) -> str:
+    """What another program says in English, for a sentence of a language.
+
+    What is met often is translated; anything else stands between quotation marks, so that nobody
+    takes it for a part of the sentence.
+    """
+    if language == "en" or _CHINESE.search(text):
+        return text
+    if told := _of_the_system().get(text.casefold()):
+        return told
+    for pattern, template in _of_programs().items():
+        if found := pattern.fullmatch(text):
+            return template.format(**found.groupdict())
+    if found := _STATUS.fullmatch(text):
+        rest = foreign(found["rest"], language)
+        return labels(language)["named"].format(name=found["status"], text=rest)
+    return fill(labels(language)["foreign"], {"text": text}) if _WORDS.search(text) else text
+
+
+def placed(text: str, language: Language) -> str:
+    """A place as documents hold it, ``NAME, line 3``, in a language."""
+    found = _LINE.fullmatch(text) if language != "en" else None
+    return text_of("file_place", found.groupdict(), language) if found else text
 
 
 def _in_language(values: Mapping[str, Any], language: Language) -> dict[str, Any]:
@@ -208,8 +252,10 @@ def _in_language(values: Mapping[str, Any], language: Language) -> dict[str, Any
             said[name] = value.text(language)
         elif isinstance(value, Mapping) and "code" in value:
             said[name] = text_of(value["code"], value.get("values", {}), language)
-        elif name == "problem" and language != "en" and isinstance(value, str):
-            said[name] = _of_the_system().get(value.casefold(), value)
+        elif name in _FOREIGN and isinstance(value, str | Exception):
+            said[name] = foreign(str(value), language)
+        elif name in _PLACES and isinstance(value, str | os.PathLike):
+            said[name] = placed(str(value), language)
         elif isinstance(value, list | tuple):
             parts = (_in_language({"": each}, language)[""] for each in value)
             said[name] = labels(language)["list_separator"].join(map(str, parts))

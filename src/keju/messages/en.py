@@ -910,6 +910,7 @@ TEXTS: dict[str, str] = {
     "is looked for in the current folder ({folder}), then beside the config file",
     "server_script_missing_at": "arm '{arm}': the file {file} of MCP server '{server}' is missing",
     "server_headers_form": "{variable} must hold a JSON object of headers, or lines 'Name: value'",
+    "server_tail": "; its last words: {text}",
     "server_setup_slow": "MCP server '{server}': its setup_command took more than {seconds:g} s"
     "{tail}",
     "server_setup_failed": "MCP server '{server}': its setup_command ended with exit code {exit}"
@@ -2235,6 +2236,7 @@ LABELS: dict[str, str] = {
     "clause_separator": ", ",
     "named": "{name}: {text}",
     "in_brackets": " ({text})",
+    "foreign": "{text}",
     "pair_separator": "; ",
     # The first screen, the filters and the languages of the report.
     "language": "Language",

@@ -608,7 +608,7 @@ TEXTS: dict[str, str] = {
     "config_field_has_setting": "不能设置“{name}”：请用 generation_config.{known} 给出",
     "config_field_of_keju": "不能设置“{name}”：Keju 会为每个请求设置它",
     "config_file_not_json": "{path}，第 {line} 行：不是有效的 JSON：{problem}",
-    "config_flag_not_json": "{flag} 不是有效的 JSON：{problem}，在第 {position} 个字符处",
+    "config_flag_not_json": "{flag} 不是有效的 JSON：第 {position} 个字符处：{problem}",
     "config_flag_not_object": "{flag} 必须是 JSON 对象，例如 '{{\"key\": 1}}'，而不是 {text}",
     "config_flag_unusable": "{flag} 无法使用：{problem}",
     "config_others": "（还有错误：{names}）",
@@ -666,8 +666,8 @@ TEXTS: dict[str, str] = {
     "config_sandbox_image": "image 只在 backend 为“docker”或“podman”时有效",
     "config_memory_small": "至少要 {least} MiB，例如 512MiB：再少 Python 就无法启动",
     "sandbox_not_installed": "未安装程序 {program}",
-    "sandbox_no_engine": "{engine} 没有应答的引擎：{problem}",
-    "sandbox_silent_engine": "{engine} 没有应答的引擎",
+    "sandbox_no_engine": "{engine} 的引擎没有应答：{problem}",
+    "sandbox_silent_engine": "{engine} 的引擎没有应答",
     "sandbox_names_no_image": "sandbox.image 没有指定镜像",
     "sandbox_no_image": "没有镜像 {image}：请先用 {engine} pull 拉取",
     "sandbox_no_kernel": "沙箱的 Python（{python}）缺少运行代码所需的 ipykernel",
@@ -804,6 +804,7 @@ TEXTS: dict[str, str] = {
     "先在当前文件夹（{folder}）中查找，再在配置文件旁边查找",
     "server_script_missing_at": "实验组“{arm}”：MCP 服务器“{server}”的文件 {file} 不存在",
     "server_headers_form": "{variable} 应为请求头的 JSON 对象，或“Name: value”形式的行",
+    "server_tail": "；它最后的输出：“{text}”",
     "server_setup_slow": "MCP 服务器“{server}”：setup_command 超过了 {seconds:g} 秒{tail}",
     "server_setup_failed": "MCP 服务器“{server}”：setup_command 以退出码 {exit} 结束{tail}",
     "server_floods": "MCP 服务器“{server}”不停地写标准输出{tail}",
@@ -2030,6 +2031,7 @@ LABELS: dict[str, str] = {
     "clause_separator": "，",
     "named": "{name}：{text}",
     "in_brackets": "（{text}）",
+    "foreign": "原文“{text}”",
     "pair_separator": "；",
     # The first screen, the filters and the languages of the report.
     "language": "语言",
@@ -2212,3 +2214,61 @@ SYSTEM: dict[str, str] = {
     "ETIMEDOUT": "连接超时",
 }
 """What the operating system says, by the name of its error."""
+
+FOREIGN: dict[str, str] = {
+    # Connections: Python's sockets, the HTTP library, Keju's own transport.
+    r"the host is not known \(.*\)": "找不到这个主机",
+    r"(?:.*: )?(?:\[Errno -?\d+\] )?(?:name or service not known|nodename nor servname provided, "
+    r"or not known|no address associated with hostname)": "找不到这个主机",
+    r"(?:.*: )?(?:\[Errno -?\d+\] )?temporary failure in name resolution": "暂时无法解析主机名",
+    r"(?:.*: )?(?:<urlopen error )?\[Errno 111\] connection refused>?": "连接被拒绝",
+    r"no connection could be made": "无法建立连接",
+    r"no answer to the handshake": "对方没有应答连接请求",
+    r"no reply within (?P<seconds>\S+) s": "{seconds} 秒内没有回复",
+    r"(?:.*: )?(?:the read operation |connection )?timed out": "超时",
+    r"connection reset by the server before its reply was whole": "回复完整之前连接被对方断开",
+    r"the server closed the connection before its reply was whole": "回复完整之前服务器关闭了连接",
+    r"(?P<words>.*(?:UnknownIssuer|BadSignature)).*: the certificate in ca_file .*": "服务器的证书"
+    "不是由 ca_file 中的机构签发（{words}）",
+    r"(?P<words>.*(?:UnknownIssuer|BadSignature)).*": "服务器的证书不受信任（{words}）："
+    "私有的证书颁发机构用 ca_file 给出",
+    r"(?P<words>.*CaUsedAsEndEntity).*": "服务器把机构的证书当作自己的证书（{words}）："
+    "请以 basicConstraints=CA:FALSE 重新制作，并用 ca_file 给出",
+    r"(?P<words>invalid peer certificate: .*expired.*)": "服务器的证书已过期（{words}）",
+    r"(?P<words>invalid peer certificate: .*not ?valid ?for ?name.*)": "服务器的证书不属于"
+    "这个主机名（{words}）",
+    r"status (?P<status>\d+)": "状态码 {status}",
+    r"an HTML page": "一个 HTML 页面",
+    r"an HTML page: (?P<title>.*)": "一个 HTML 页面，标题为“{title}”",
+    r"the address redirects to (?P<place>.*)": "该地址重定向到 {place}",
+    # JSON.
+    r"expecting value": "应有一个值",
+    r"expecting property name enclosed in double quotes": "应为双引号中的键",
+    r"expecting ',' delimiter": "应为逗号",
+    r"expecting ':' delimiter": "应为冒号",
+    r"extra data": "结尾之后还有内容",
+    r"unterminated string(?: starting)?": "文本没有结束的引号",
+    r"invalid control character": "文本中有控制字符",
+    r"invalid \\(?:u\w+ )?escape.*": "反斜杠之后的写法无效",
+    r"illegal trailing comma before end of (?:object|array)": "最后一项之后多了逗号",
+    # YAML.
+    r"mapping values are not allowed here": "此处不能再有“键: 值”：可能缺少引号，或缩进不对",
+    r"could not find expected ':'": "键之后缺少冒号",
+    r"expected ',' or '(?P<end>.)', but got '<stream end>'": "缺少 {end}",
+    r"expected <block end>, but found '<.*>'": "缩进或结构不对",
+    r"expected the node content, but found '<.*>'": "缺少一个值",
+    r"expected ',' or '(?P<end>.)', but got '(?P<got>.*)'": "此处应为逗号或 {end}，而不是 {got}",
+    r"expected <block end>, but found '(?P<got>.*)'": "缩进或结构不对：此处不应有 {got}",
+    r"expected the node content, but found '(?P<got>.*)'": "此处应有一个值，而不是 {got}",
+    r"found character '(?P<got>.*)' that cannot start any token": "此处不能以字符 {got} 开头",
+    r"found unexpected end of stream": "内容在引号结束之前就结束了",
+    r"found undefined alias '(?P<name>.*)'": "没有定义别名 {name}",
+    # Docker and Podman.
+    r".*cannot connect to the docker daemon at (?P<place>\S+?)\. is the docker daemon running\?": (
+        "无法连接 {place} 处的 Docker 守护进程：它在运行吗？"
+    ),
+    r".*permission denied while trying to connect to the docker (?:daemon|api).*": (
+        "没有权限连接 Docker 守护进程"
+    ),
+}
+"""What other programs say often, as patterns of all they say."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from keju.benchmarks.base import Reference
-from keju.messages import Language, fill, labels
+from keju.messages import Language, fill, foreign, labels
 from keju.messages import printable as printable
 from keju.results.schema import (
     BEST,
@@ -442,7 +442,8 @@ def error_words(errors: Errors | None, labels: Labels) -> str:
     for kind, n in ranked:
         kinds.append(labels("error_kind", kind=kind, n=count(n)))
         if example := shorten(examples.get(kind, ""), _EXAMPLE_LENGTH):
-            kinds[-1] = labels("error_example", kind=kinds[-1], example=example)
+            told = foreign(example, labels.language)
+            kinds[-1] = labels("error_example", kind=kinds[-1], example=told)
     return labels("errors_line", kinds=labels("list_separator").join(kinds))
 
 

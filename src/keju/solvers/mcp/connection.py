@@ -25,7 +25,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from keju.config.address import shown_url
-from keju.errors import ConfigError
+from keju.errors import ConfigError, Hint
 from keju.solvers.mcp.launch import Launch
 from keju.solvers.mcp.transport import Pipes, over
 from keju.solvers.sandbox.supervisor import PIPE
@@ -250,7 +250,8 @@ class Connection:
 
     def _error(self, code: str, **values: Any) -> ConfigError:
         tail = " ".join(self.tail.split())[-500:]
-        values |= {"server": self.server.name, "tail": f"; its last words: {tail}" if tail else ""}
+        told = Hint("server_tail", text=tail) if tail else ""
+        values |= {"server": self.server.name, "tail": told}
         return ConfigError(code, **values)
 
 
