@@ -54,7 +54,7 @@ def test_it_is_said_in_chinese_too(
     ran = keju("mcp", "check", "-c", file, "--call", "fail")
     assert ran.out.startswith("s（实验组 mcp，stdio）：support 1.2，协议 2025-11-25，")
     assert "calculate   expression: string" in ran.out
-    assert "未提供：arguments, count" in ran.out
+    assert "未提供：arguments、count" in ran.out
     assert "个词元（估计：每词元 4 个字符；" in ran.out
     assert "\ns__fail：tool_error，用时 " in ran.out
     assert (ran.code, ran.err) == (2, "keju: 错误：调用的结果为：tool_error\n")

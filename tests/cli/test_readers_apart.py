@@ -97,4 +97,4 @@ def test_eval_says_so_and_its_command_lists_them(
     assert listed.code == 0
     assert "The readers disagree on" in listed.out
     assert keju("report", "r", "--language", "zh", "-o", "zh.html").code == 0
-    assert "分数取决于读取器" in Path("zh.html").read_text("utf-8")
+    assert "得分取决于读取器" in Path("zh.html").read_text("utf-8")
