@@ -259,7 +259,10 @@ def test_the_doctor_names_what_it_examines_in_the_language_of_the_terminal(keju:
         ("eval -m scripted --datasets demo --run-id r --limit 1", "（limit：已存 2，现为 1）"),
         ("merge r other -o both", "（seed：42 / 9；demo seed：42 / 9）"),
         ("eval -m scripted --datasets demo -c none.yaml", "none.yaml：没有这个文件或文件夹"),
-        ("eval -m scripted --datasets demo -c broken.yaml", "broken.yaml，第 2 行：此处应有一个值，而不是 ]"),
+        (
+            "eval -m scripted --datasets demo -c broken.yaml",
+            "broken.yaml，第 2 行：此处应有一个值，而不是 ]",
+        ),
         ("score --datasets demo --predictions p.jsonl", "p.jsonl，第 2 行：该行没有"),
         ("data path demo", "demo 没有文件夹：其题目为内置"),
         ("show r --sample demo_word_sorting_0 --arm x", "（有：无）"),
