@@ -43,7 +43,7 @@ def test_the_whole_exam_is_no_part(keju: Keju, data_dir: Path) -> None:
 
 def test_a_part_is_one_in_chinese_too(keju: Keju, data_dir: Path) -> None:
     out = _sit(keju, data_dir, "snarks,navigate", "zh")
-    assert "27 项中的 2 项" in out
+    assert "27 项中只问了 2 项" in out
     assert "推算到全部题目" not in out
 
 

@@ -244,7 +244,7 @@ def test_the_doctor_names_what_it_examines_in_the_language_of_the_terminal(keju:
         "工作文件夹",
     ):
         assert re.search(f"^(正常|缺少) +{name} ", table, re.M), name
-    for name in ("软件包", "附加部分", "沙箱 bwrap", "模型"):
+    for name in ("软件包", "可选组件", "沙箱 bwrap", "模型"):
         assert re.search(f"^(正常|缺少) +{name} ", table, re.M), name
     kinds = "extras?|packages|data|hub|cache|work|sandbox|model|gpu"
     assert not re.search(rf"^\S+ +({kinds})\b", table, re.M)
