@@ -30,8 +30,9 @@ memory, processor time, disk or output, or never started; ``host_memory``: the h
 
 GRACE: Final = 5.0
 """Seconds in which an interrupted cell may end."""
-LATE: Final = 2.0
-"""Seconds that the last output may come after the reply."""
+LATE: Final = 30.0
+"""Seconds that the last output may come after the reply: a sound kernel sends it at once, but on a
+host without a free core it may stand still between the two."""
 SETTLING: Final = 0.05
 """Seconds for what child processes wrote: the kernel reads it beside the cell's own output."""
 MOST_OUTPUT: Final = 256 * 2**20
