@@ -70,6 +70,22 @@ def test_the_range_over_at_least_four_readers_is_shown(keju: Keju, tmp_path: Pat
     assert "warning: the reader 'robust' gives +6.25 points against 'evalscope'" in out
 
 
+def test_every_reader_of_an_audit_can_score_alone(keju: Keju) -> None:
+    """Also those that the exam has not got itself, `robust` among them, with the same accuracy."""
+    keju("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report", "--run-id", "one")
+    (exam,) = keju("audit", "one", "--json").json["exams"]
+    assert "robust" in {row["reader"] for row in exam["readers"]}
+    for row in exam["readers"]:
+        ran = keju("score", "one", "--reader", row["reader"], "--json")
+        assert ran.code == 0, ran.err
+        (entry,) = ran.json["benchmarks"]
+        assert entry["reader"] == row["reader"]
+        assert entry["metrics"]["accuracy"]["value"] == row["accuracy"]["value"]
+    assert keju("audit", "one", "--reader", "inspect").code == 0
+    refused = keju("score", "one", "--reader", "nobody").err
+    assert "marker, robust, evalscope, inspect, last-line, whole-reply" in refused
+
+
 def test_a_disagreement_shows_both_readings_the_end_and_a_command(
     keju: Keju, tmp_path: Path
 ) -> None:

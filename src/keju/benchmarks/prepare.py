@@ -15,6 +15,15 @@ from typing import Any, Literal
 
 import msgspec
 
+from keju.answers.kinds import Choice
+from keju.answers.reader import (
+    EvalScopeChoiceReader,
+    InspectChoiceReader,
+    LastLineReader,
+    WholeReplyReader,
+)
+from keju.answers.robust import RobustReader
+from keju.answers.wordings import ANSWER_IS
 from keju.benchmarks import registry
 from keju.benchmarks.base import Benchmark, DataFacts, Exam, Protocol, Reader, mean_over
 from keju.benchmarks.kit import (
@@ -310,6 +319,24 @@ def read_examples(
     return shots, {}
 
 
+def readers_at_hand(exam: Exam) -> dict[str, Reader]:
+    """All readers that an exam's replies can be read by: its own, then rules that several share.
+
+    These are Keju's own and the published ones for options, where the exam has none of that name,
+    and simple rules that know no wording.
+    """
+    rules: list[Reader] = []
+    if exam.samples and exam.samples[0].choices and not exam.open_answers:
+        robust = RobustReader(Choice(), strict=ANSWER_IS)
+        rules = [robust, EvalScopeChoiceReader(), InspectChoiceReader()]
+    found = {rule.name: rule for rule in rules} | dict(exam.readers)
+    measure = found.get(exam.beside, exam.readers[exam.protocol.reader])
+    rules += [LastLineReader(measure), WholeReplyReader(measure)]
+    if exam.prompts is not None:
+        rules = [rule.facing(exam.prompts.shown) for rule in rules]
+    return dict(exam.readers) | {rule.name: rule for rule in rules if rule.name not in exam.readers}
+
+
 def choose_readers(exam: Exam, asked: list[str] | None) -> list[Reader]:
     """The readers that were asked for, by default the protocol's own.
 
@@ -317,13 +344,16 @@ def choose_readers(exam: Exam, asked: list[str] | None) -> list[Reader]:
     never without a word.
     """
     names = list(dict.fromkeys(asked or [exam.protocol.reader]))
+    known: Mapping[str, Reader] = exam.readers
+    if not set(names) <= known.keys():
+        known = readers_at_hand(exam)
     for name in names:
-        if name not in exam.readers:
-            hint = did_you_mean(name, exam.readers)
+        if name not in known:
+            hint = did_you_mean(name, known)
             raise ConfigError("prepare_no_reader", benchmark=exam.benchmark, name=name, hint=hint)
     if len(names) == 1 and exam.beside in exam.readers and exam.beside not in names:
         names.append(exam.beside)
-    return [exam.readers[name] for name in names]
+    return [known[name] for name in names]
 
 
 def generation_of(config: TaskConfig, own: GenerationConfig | None) -> GenerationConfig:

@@ -12,16 +12,10 @@ from itertools import combinations
 
 import msgspec
 
-from keju.answers.reader import (
-    EvalScopeChoiceReader,
-    InspectChoiceReader,
-    LastLineReader,
-    WholeReplyReader,
-)
 from keju.benchmarks import registry
 from keju.benchmarks.base import Exam, Reader
 from keju.benchmarks.grading import GRADED, PASS
-from keju.benchmarks.prepare import choose_readers
+from keju.benchmarks.prepare import choose_readers, readers_at_hand
 from keju.config.load import runs_folder
 from keju.engine.job import Job, exams_of, make_jobs
 from keju.engine.resume import JobRequests, StoredReply, read_anew, stored_replies
@@ -251,15 +245,11 @@ def audit(
 
 
 def _all_readers(exam: Exam, first: Sequence[Reader]) -> list[Reader]:
-    """The readers asked for, all others of the exam, and simple rules where these are few."""
+    """The readers asked for, all others of the exam, and rules of others where these are few."""
     readers = {reader.name: reader for reader in (*first, *exam.readers.values())}
-    measure = exam.readers.get(exam.beside, first[0])
-    rules: list[Reader] = [LastLineReader(measure), WholeReplyReader(measure)]
-    if exam.samples and exam.samples[0].choices and not exam.open_answers:
-        rules = [EvalScopeChoiceReader(), InspectChoiceReader(), *rules]
-    for rule in rules:
+    for name, rule in readers_at_hand(exam).items():
         if len(readers) < FEWEST:
-            readers.setdefault(rule.name, rule)
+            readers.setdefault(name, rule)
     return list(readers.values())
 
 
