@@ -69,6 +69,15 @@ def test_a_run_beside_another_of_its_exam_is_told_to_be_compared(keju: Keju) -> 
     assert "与前一次运行逐题比较" in keju(*RUN, "--run-id", "three", "--language", "zh").out
 
 
+def test_a_run_of_other_questions_is_not_told_to_be_compared(keju: Keju) -> None:
+    exam = ("eval", "-m", "scripted", "--datasets", "demo", "-q", "--no-report")
+    keju(*exam, "--ids", "demo_word_sorting_0", "--run-id", "one")
+    for name, more in (("other", ("--ids", "demo_word_sorting_1")), ("all", ())):
+        ran = keju(*exam, *more, "--run-id", name)
+        assert (ran.code, "keju compare" in ran.out) == (0, False), ran
+    assert "keju compare all again" in keju(*exam, "--run-id", "again").out
+
+
 def test_where_answers_were_not_found_the_audit_is_named(keju: Keju, tmp_path: Path) -> None:
     """By a command that can be typed as it stands, wherever the run is; a file has no run."""
     ran = keju(*RUN, "--work-dir", "my runs", "--run-id", "one")

@@ -690,6 +690,22 @@ def test_a_run_without_servers_says_that_nothing_is_compared(
     assert "nothing is compared" not in alone.err
 
 
+def test_a_run_with_arms_is_told_to_be_compared_arm_by_arm(
+    keju: Keju, tmp_path: Path, data_dir: Path
+) -> None:
+    """And not with a run that was sat in other arms."""
+    with endpoint(calculates) as served:
+        more = {"data_dir": str(data_dir), "filter_category": [SUBSET], "sample_size": 1}
+        alone = write(tmp_path, served, arms=arms("calc"), **more)
+        assert "keju compare" not in keju("run", "-c", alone, "--run-id", "alone").out
+        both = write(tmp_path, served, arms=arms("baseline", "calc"), **more)
+        lines = keju("run", "-c", both, "--run-id", "both").out.splitlines()
+    told = [shlex.split(line, comments=True) for line in lines[lines.index("next:") + 1 :]]
+    assert told[0] == ["keju", "compare", "both"]
+    assert [command[1] for command in told].count("compare") == 1
+    assert keju(*told[0][1:]).code == 0
+
+
 def test_a_run_with_arms_is_shown_and_exported_step_by_step(
     keju: Keju, tmp_path: Path, data_dir: Path
 ) -> None:

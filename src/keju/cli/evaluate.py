@@ -123,6 +123,8 @@ def _next_steps(finished: Finished) -> list[tuple[str, str]]:
 
     folder, entries = finished.folder, finished.results.benchmarks
     run, steps = command_name(folder), []
+    if len({entry.arm for entry in entries}) > 1:
+        steps.append((f"keju compare {run}", said("next.arms")))
     codes = {notice.code for entry in entries for notice in entry.notices}
     if any(entry.outcomes["unparsed"] for entry in entries) or "readers_apart" in codes:
         steps.append((f"keju audit {run}", said("next.audit")))

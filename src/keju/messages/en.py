@@ -1498,6 +1498,7 @@ LABELS: dict[str, str] = {
     "next.export": "every answer, one row each",
     "next.show": "one question, step by step",
     "next.audit": "why replies were not, or wrongly, read",
+    "next.arms": "its arms side by side, question by question",
     "next.compare": "against the run before it, question by question",
     "next.modes": "both modes of {exam} are there; side by side:",
     "next.install": "from then on Keju finds it by its name",

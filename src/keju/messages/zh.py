@@ -1335,6 +1335,7 @@ LABELS: dict[str, str] = {
     "next.export": "每个回答一行",
     "next.show": "逐步查看一道题",
     "next.audit": "为什么有的回复没有读出或读错",
+    "next.arms": "逐题比较它的各个实验组",
     "next.compare": "与前一次运行逐题比较",
     "next.modes": "{exam} 的两种模式都已运行，可以并列比较：",
     "next.install": "此后 Keju 按名字就能找到它",

@@ -255,17 +255,27 @@ def list_runs(work_dir: str = "runs") -> list[Run]:
 
 
 def latest_beside(run: Run) -> Run | None:
-    """The newest other complete run in the same folder that was asked an exam in the same way."""
+    """The newest other complete run in the same folder that sat an exam of this one's alike.
 
-    def asked(manifest: Manifest) -> list[Any]:
-        return [(exam.name, exam.protocol, exam.settings) for exam in manifest.benchmarks]
-
-    own = asked(run.manifest)
+    That is the same questions, put in the same way, in the same arms.
+    """
+    own = _sat(run.manifest)
     for other in reversed(list_runs(str(run.folder.parent))):
-        alike = other.manifest.complete and any(exam in own for exam in asked(other.manifest))
+        alike = other.manifest.complete and any(exam in own for exam in _sat(other.manifest))
         if alike and other.folder.name != run.folder.name:
             return other
     return None
+
+
+def _sat(manifest: Manifest) -> list[Any]:
+    """The exams of a run, each with all that two runs must share for a comparison to tell much."""
+    config = manifest.config
+    arms = sorted(str(arm.get("name")) for arm in config.get("arms") or () if isinstance(arm, dict))
+    chosen = [config.get(name) for name in ("ids", "failed_of", "shard")]
+    return [
+        (exam.name, exam.protocol, exam.settings, exam.data.version, exam.data.files, arms, chosen)
+        for exam in manifest.benchmarks
+    ]
 
 
 # Run folders: where they are and how they are named.
