@@ -76,6 +76,9 @@ def test_a_run_that_is_its_own_baseline_is_said_to_be(keju: Keju, sit: Sit) -> N
     sit("one", "1")
     ran = keju("gate", "runs/one", "--baseline", "one", "--margin", "0.05")
     assert "warning: one is its own baseline" in " ".join(ran.out.split())
+    ran = keju("gate", "runs/one", "--baseline", "one", "--margin", "0.01", "--json")
+    assert [each["code"] for each in ran.json["notices"]] == ["gate_itself", "compare_unread"]
+    assert ran.json["next"] == []
 
 
 def test_a_score_is_gated_alone(keju: Keju, sit: Sit) -> None:
@@ -248,12 +251,64 @@ def test_runs_that_draw_otherwise_are_not_told_to_grow(keju: Keju, sit: Sit) -> 
 
 
 def test_a_run_that_cannot_grow_is_not_told_to(keju: Keju, sit: Sit) -> None:
-    sit("all", "1")
     sit("few", "1", "--limit", "8")
     assert keju("gate", "few", "--at-least", "0.3", "--json").json["gates"][0]["needed"] > 120
-    for run in ("all", "few"):
-        ran = keju("gate", run, "--at-least", "0.3", "--json")
-        assert ran.json["next"] == [f"keju audit {run}"], ran.json
+    ran = keju("gate", "few", "--at-least", "0.3", "--json")
+    assert ran.json["next"] == ["keju audit few"], ran.json
+
+
+def test_an_exam_without_more_questions_is_said_to_have_none(keju: Keju, sit: Sit) -> None:
+    for name, salt in (("base", "1"), ("other", "2")):
+        sit(name, salt, exams=("bbh",))
+    gate = ("gate", "other", "--baseline", "base", "--margin", "0.02")
+    ran = keju(*gate, "--json")
+    (row,) = ran.json["gates"]
+    (told,) = [each for each in ran.json["notices"] if each["code"] == "gate_no_more"]
+    assert (ran.code, row["needed"] > told["values"]["whole"] == row["n"]) == (3, True)
+    assert ran.json["next"] == ["keju compare base other"]
+    assert f"bbh has {row['n']} questions, fewer than would decide" in keju(*gate).out
+
+
+def test_an_exam_that_is_generated_is_told_how_to_be_sat_with_more(keju: Keju, sit: Sit) -> None:
+    """By commands that work as they stand: both runs anew, and their gate."""
+    sit("base", "1")
+    sit("same", "1")
+    ran = keju("gate", "same", "--baseline", "base", "--margin", "0.02", "--json")
+    (row,) = ran.json["gates"]
+    assert (ran.code, row["needed"]) == (3, 149)
+    assert "gate_makes_more" in {each["code"] for each in ran.json["notices"]}
+    own, base, gate, compare, plan = ran.json["next"]
+    assert "--dataset-args demo.size=25 --run-id same-25" in own
+    assert "--dataset-args demo.size=25 --run-id base-25" in base
+    for command in (own, base):
+        assert keju(*shlex.split(command)[1:], "-q", "--no-report").code == 0
+    decided = keju(*shlex.split(gate)[1:], "--json")
+    assert (decided.code, decided.json["gates"][0]["n"]) == (0, 150)
+    assert compare == "keju compare base same"
+    assert keju(*shlex.split(plan)[1:], "--json").json["questions"] == 149
+    alone = keju("gate", "base", "--at-least", "0.3", "--json").json["next"]
+    assert alone[1].startswith("keju gate base-")
+    assert alone[1].endswith(" --at-least 0.3")
+
+
+def test_the_plan_that_a_gate_names_has_the_number_of_the_gate(keju: Keju, sit: Sit) -> None:
+    """And its sentence, for the two runs at hand."""
+    sit("base", "1", "--limit", "4")
+    sit("other", "2", "--limit", "4")
+    margins = [f"{percent / 100:g}" for percent in range(2, 60, 2)]
+    gates = (keju("gate", "other", "--baseline", "base", "--margin", m, "--json") for m in margins)
+    ran = next(ran for ran in gates if ran.code == 3 and ran.json["gates"][0]["needed"] <= 120)
+    (row,) = ran.json["gates"]
+    plan = shlex.split(ran.json["next"][-1])[1:]
+    assert plan[0] == "plan"
+    made = keju(*plan, "--json").json
+    assert (made["goal"], made["questions"]) == ("margin", row["needed"])
+    assert (made["questions_in_general"], made["seen"]) == (row["needed"], row["value"])
+    pair = keju("compare", "base", "other", "--json").json["comparisons"][0]
+    assert made["discordance_from"] == "measured"
+    assert made["discordance"] == (pair["arm_only"] + pair["base_only"]) / pair["n"]
+    assert row["conclusion"] in made["warnings"]
+    assert row["conclusion"] in keju(*plan).out
 
 
 def test_replies_without_an_answer_are_told_of_with_a_least_score_too(keju: Keju, sit: Sit) -> None:

@@ -403,6 +403,8 @@ class Benchmark:
     """Settings that have no effect here, and why."""
     settings: Callable[[Setup, Wording], Mapping[str, Any]] | None = None
     """What shaped the prompts, for the manifest; the usual settings by default."""
+    grows: str = ""
+    """The setting that says how many questions of each subset are generated."""
     fresh_of: str = ""
     """The benchmark whose kinds of questions it draws anew."""
     tool_tasks: Sequence[ToolTask] = ()

@@ -15,6 +15,7 @@ from keju.errors import UsageError
     "plan",
     "keju plan mmlu_pro --mde 0.03",
     "keju plan bbh --max-cost 5 --price input=0.5,output=1.5 --pilot tuesday",
+    "keju plan bbh --pilot tuesday --baseline monday --margin 0.01",
     "keju plan ceval --limit 5 --model NAME --api-url http://localhost:8000/v1",
     sets={
         MODEL: "model api_url api_key generation_config",
@@ -28,15 +29,18 @@ def plan(
     max_cost: float | None,
     questions: float | None,
     pilot: str | None,
+    baseline: str | None,
+    margin: float | None,
     discordance: float | None,
     work_dir: str | None,
     quiet: bool,
     **settings: Any,
 ) -> Output:
-    """Tell how many questions show a difference, or fit a budget, and what they take.
+    """Tell how many questions show a difference, fit a budget or decide a gate, and what they take.
 
     Forecasts come from a pilot: a stored run (--pilot), or 30 random questions that are asked now
-    where --model is given. Without either they are guesses from the lengths of the prompts.
+    where --model is given. Without either they are guesses from the lengths of the prompts. With
+    --baseline and --margin the pilot is the run that 'keju gate' does not decide yet.
     """
     from keju.config.load import load
     from keju.models.registry import idle_settings
@@ -72,6 +76,8 @@ def plan(
         max_cost=max_cost,
         limit=questions,
         pilot=pilot,
+        baseline=baseline,
+        margin=margin,
         discordance=discordance,
         work_dir=work_dir,
         at_once=settings.get("eval_batch_size", 32),

@@ -135,7 +135,9 @@ TEXTS: dict[str, str] = {
     "were "
     "asked, and nothing is decided ({points:+.1f} points, p {p:.2g})",
     "plan_beyond": "{needed} questions would show this difference, and there are {whole}: all of "
-    "them together show {points:.1f} points; where only this very set counts, fewer tell more",
+    "them together show {points:.1f} points",
+    "plan_too_few": "{exam} has {whole} {whole:question|questions}, fewer than would decide: what "
+    "is forecast here is for all of them",
     "plan_uncounted": "the pilot '{pilot}' has no counts of tokens, so that those are guesses: "
     "prompts by their length, {reply} {reply:token|tokens} a reply",
     "plan_guessed": "without a pilot the forecasts are guesses: prompts by their length, {reply} "
@@ -706,6 +708,10 @@ TEXTS: dict[str, str] = {
     "plan_pilot_empty": "the pilot '{pilot}' has fewer than two replies that could be measured",
     "plan_pilot_and_model": "--pilot and --model cannot be used together: with a model a pilot is "
     "asked now",
+    "plan_margin_without_pilot": "--margin needs --pilot: the run that is to be no worse than the "
+    "--baseline",
+    "plan_arms": "{run} has several arms, and a plan is for one: keju gate says for each how many "
+    "questions would decide",
     "plan_endpoint_without_model": "an endpoint and sampling are for a pilot: give --model",
     "config_two_rules": "until_ci and until_decided cannot be used together: each of them says "
     "when "
@@ -1014,6 +1020,10 @@ TEXTS: dict[str, str] = {
     "--baseline",
     "gate_lacks": "{run} did not sit {exam}, which the baseline did",
     "gate_no_base": "the baseline did not sit all of {exam}: what only the run has is not gated",
+    "gate_no_more": "{exam} has {whole} {whole:question|questions}, fewer than would decide, and "
+    "there are no more: they decide only a limit that is farther from what is seen",
+    "gate_makes_more": "{exam} has {whole} {whole:question|questions} in these runs, fewer than "
+    "would decide: a larger {setting} makes more, and every run must be sat anew with it",
     "gate_nothing": "{exam}: inconclusive, no question has a score",
     "gate_selection": "{exam}: inconclusive, {part} of {whole} questions have no grade, so that "
     "the others decide nothing",
@@ -1864,8 +1874,9 @@ LABELS: dict[str, str] = {
     "all, and may answer it otherwise",
     "gate.compare": "which questions make the difference",
     "gate.grow": "asks as many questions as would decide; replies that are there are kept",
+    "gate.anew": "anew, with as many questions as would decide",
     "gate.audit": "whether the replies were read well",
-    "gate.plan": "what it takes to decide",
+    "gate.plan": "what so many questions take: tokens, cost, time",
     "gate.gate": "gate",
     "gate.n": "n",
     "gate.baseline": "baseline",
@@ -2220,17 +2231,23 @@ LABELS: dict[str, str] = {
     "notebook.first": "The first {n}; iterate over them, or take to_pandas(), for all.",
     "plan.title": "{exam}, protocol {protocol}: {whole} {whole:question|questions}",
     "plan.questions": "Questions",
-    "plan.for_set": "{n} where only this very set counts",
+    "plan.for_set": "For this very set of questions, and no others like them, {n} "
+    "{n:question shows|questions show} the difference.",
     "plan.effect": "Detectable difference, points",
-    "plan.on_set": "{points:.2f} where only this very set counts",
+    "plan.on_set": "For this very set of questions, and no others like them, the detectable "
+    "difference is {points:.2f} points.",
     "plan.requests": "Requests",
     "plan.input": "Input tokens",
     "plan.output": "Output tokens",
     "plan.cost": "Cost",
     "plan.seconds": "Time",
     "plan.interval": "95 % interval",
-    "plan.basis": "Two-sided level 0.05, power 0.8; the two models differ on {discordance} of the "
-    "questions.",
+    "plan.given": "Detectable difference: two-sided level 0.05, power 0.8; two models differ on "
+    "{discordance} of the questions, as --discordance says.",
+    "plan.assumed": "Detectable difference: two-sided level 0.05, power 0.8; it is assumed that "
+    "two models differ on {discordance} of the questions (--discordance).",
+    "plan.measured": "Detectable difference: two-sided level 0.05, power 0.8; the two runs differ "
+    "on {discordance} of the questions.",
     "plan.contexts": "Questions share contexts: design effect {deff:.2f}.",
     "plan.at_once": "Time: {n} {n:request|requests} at once.",
     "list_separator": ", ",

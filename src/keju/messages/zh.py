@@ -130,7 +130,8 @@ TEXTS: dict[str, str] = {
     "until_undecided": "--until-decided：{baseline} 有得分的 {whole} 题都已问完，仍无定论"
     "（{points:+.1f} 个百分点，p {p:.2g}）",
     "plan_beyond": "需要 {needed} 题才能显示这一差异，而共有 {whole} 题：全部题目合起来能显示 "
-    "{points:.1f} 个百分点；若只论这套题本身，较少的题就能说明更多",
+    "{points:.1f} 个百分点",
+    "plan_too_few": "{exam} 共有 {whole} 题，少于足以判定的题数：这里预测的是问完全部题目的用量",
     "plan_uncounted": "试点“{pilot}”没有词元计数，词元数只是估计：输入按提示长度，每个回复 "
     "{reply} 个词元",
     "plan_guessed": "没有试点，预测只是估计：提示按长度计，每条回复 {reply} 个词元；用 --pilot "
@@ -631,6 +632,9 @@ TEXTS: dict[str, str] = {
     "plan_pilot_other": "试点运行“{pilot}”没有考“{name}”",
     "plan_pilot_empty": "试点运行“{pilot}”可以测量的回复不足两条",
     "plan_pilot_and_model": "--pilot 与 --model 不能同时使用：给出模型时会立即做一次试点",
+    "plan_margin_without_pilot": "--margin 需要 --pilot：即不应差于 --baseline 的那次运行",
+    "plan_arms": "{run} 有多个实验组，而规划只针对一个：keju gate 会说明每个实验组"
+    "需要多少题才能判定",
     "plan_endpoint_without_model": "接口与采样设置用于试点：请给出 --model",
     "config_two_rules": "until_ci 与 until_decided 不能同时使用：二者都决定何时停止提问",
     "config_rule_with_arms": "until_ci 与 until_decided 只适用于一种应试方式：去掉 arms，或去掉规则"
@@ -895,6 +899,10 @@ TEXTS: dict[str, str] = {
     "gate_itself": "{run} 就是它自己的基线，不可能有差异：请用 --baseline 指定另一次运行",
     "gate_lacks": "{run} 没有考 {exam}，而基线考了",
     "gate_no_base": "基线没有考 {exam} 的全部：只有该运行有的不作判定",
+    "gate_no_more": "{exam} 共有 {whole} 题，少于足以判定的题数，而且没有更多题目："
+    "只有离实际结果更远的限度才能判定",
+    "gate_makes_more": "{exam} 在这些运行中有 {whole} 题，少于足以判定的题数：调大 {setting} "
+    "可以生成更多题目，每次运行都要用它重新考",
     "gate_nothing": "{exam}：无法判定，没有一道题有得分",
     "gate_selection": "{exam}：无定论，{whole} 题中有 {part} 题没有评分，其余题目不能决定",
     "gate_worse_pass": "{exam}：通过，{n} 道题上相差 {value:+.2f} 个百分点，"
@@ -1677,8 +1685,9 @@ LABELS: dict[str, str] = {
     "keju compare 问的是另一个问题：两者究竟有没有差异，结论可能不同",
     "gate.compare": "差异来自哪些题目",
     "gate.grow": "问到足以判定的题数；已有的回复会保留",
+    "gate.anew": "重新考，题数足以判定",
     "gate.audit": "回复是否读得正确",
-    "gate.plan": "作出判定需要什么",
+    "gate.plan": "问这么多题的用量：词元、费用、时间",
     "gate.gate": "门槛",
     "gate.n": "题数",
     "gate.baseline": "基线",
@@ -2016,16 +2025,21 @@ LABELS: dict[str, str] = {
     "notebook.first": "仅前 {n} 行；逐行遍历或用 to_pandas() 可得全部。",
     "plan.title": "{exam}，协议 {protocol}：共 {whole} 题",
     "plan.questions": "题数",
-    "plan.for_set": "若只论这套题本身，需 {n} 题",
+    "plan.for_set": "若只论这套题本身，不论同类题目，{n} 题即可显示这一差异。",
     "plan.effect": "可检出的差异（百分点）",
-    "plan.on_set": "若只论这套题本身，为 {points:.2f}",
+    "plan.on_set": "若只论这套题本身，不论同类题目，可检出的差异为 {points:.2f} 个百分点。",
     "plan.requests": "请求数",
     "plan.input": "输入词元",
     "plan.output": "输出词元",
     "plan.cost": "费用",
     "plan.seconds": "时间",
     "plan.interval": "95 % 置信区间",
-    "plan.basis": "双侧水平 0.05，功效 0.8；两个模型在 {discordance} 的题目上结果不同。",
+    "plan.given": "可检出的差异：双侧水平 0.05，功效 0.8；按 --discordance，两个模型在 "
+    "{discordance} 的题目上结果不同。",
+    "plan.assumed": "可检出的差异：双侧水平 0.05，功效 0.8；假定两个模型在 {discordance} "
+    "的题目上结果不同（--discordance）。",
+    "plan.measured": "可检出的差异：双侧水平 0.05，功效 0.8；这两次运行在 {discordance} "
+    "的题目上结果不同。",
     "plan.contexts": "题目共用材料：设计效应 {deff:.2f}。",
     "plan.at_once": "时间按同时 {n} 个请求计。",
     "list_separator": "、",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from keju.messages import spoken
@@ -19,18 +19,9 @@ def _between(own: Range | None, words: Callable[[float], str]) -> tuple[str, str
 
 def plan_rows(made: Plan, labels: Labels) -> list[list[str]]:
     """What to ask, the difference it shows and what it takes, each with its interval."""
-    only, on_set = made.questions_on_set, made.effect_on_set
     return [
-        [
-            labels("plan.questions"),
-            count(made.questions),
-            "" if only is None else labels("plan.for_set", n=count(only)),
-        ],
-        [
-            labels("plan.effect"),
-            f"{100 * made.effect:.2f}",
-            "" if on_set is None else labels("plan.on_set", points=100 * on_set),
-        ],
+        [labels("plan.questions"), count(made.questions), ""],
+        [labels("plan.effect"), f"{100 * made.effect:.2f}", ""],
         [labels("plan.requests"), count(round(made.requests)), ""],
         [labels("plan.input"), *_between(made.input_tokens, compact)],
         [labels("plan.output"), *_between(made.output_tokens, compact)],
@@ -41,12 +32,21 @@ def plan_rows(made: Plan, labels: Labels) -> list[list[str]]:
 
 def plan_words(made: Plan, labels: Labels) -> list[str]:
     """What the plan rests on, and what could mislead about it."""
-    words = [labels("plan.basis", discordance=percent(made.discordance))]
+    share = percent(made.discordance)
+    words = [labels(f"plan.{made.discordance_from}", discordance=share), *_on_set(made, labels)]
     if made.deff > 1:
         words.append(labels("plan.contexts", deff=made.deff))
     if made.at_once:
         words.append(labels("plan.at_once", n=made.at_once))
     return [*words, *(notice.text(labels.language) for notice in made.notices)]
+
+
+def _on_set(made: Plan, labels: Labels) -> Iterator[str]:
+    """What holds where only this very set of questions counts, of which a part is asked."""
+    if made.questions_on_set is not None:
+        yield labels("plan.for_set", n=made.questions_on_set)
+    elif made.effect_on_set is not None:
+        yield labels("plan.on_set", points=100 * made.effect_on_set)
 
 
 def plan_title(made: Plan, labels: Labels) -> str:
@@ -76,7 +76,7 @@ def render_plan(
     ]
     screen.table(titles, rows)
     screen.line()
-    if made.questions < made.whole:
+    if made.questions < made.whole and made.margin is None:  # a gate has two runs that grow
         command = f"keju eval --protocol {made.protocol} {which} --sample random …"
         screen.commands([(command, "")], indent=0)
         screen.line()

@@ -7,6 +7,7 @@ read must not pass.
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -15,13 +16,15 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from keju.benchmarks import registry
 from keju.errors import Notice, UsageError
 from keju.files import typed_path
 from keju.results.compare import compare_pair, matched, unfinished, unread
 from keju.results.pairs import pairs_of, unanswered
 from keju.results.predictions import Gold
-from keju.results.schema import SCHEMA, InNotebook
+from keju.results.schema import SCHEMA, Comparison, InNotebook
 from keju.results.sittings import Sitting, Source, refuse_unused, sittings_of
+from keju.runs.run import command_name
 from keju.stats.estimate import MOST_UNGRADED
 from keju.stats.gate import LEVEL, Gated, Verdict, at_least, decide, no_worse_by
 from keju.stats.paired import holm, paired_difference
@@ -153,9 +156,8 @@ def gate(
         raise UsageError("gate_margin")
     if baseline is None and least is None:
         raise UsageError("gate_nothing_asked")
-    for name, value in (("--margin", margin), ("--at-least", least)):
-        if value is not None and not 0 < value < 1:
-            raise UsageError("gate_share", flag=name, value=value)
+    _refuse_share("--margin", margin)
+    _refuse_share("--at-least", least)
     how: dict[str, Any] = {
         "datasets": datasets,
         "reader": reader,
@@ -172,7 +174,7 @@ def gate(
     if baseline is not None and margin is not None:
         base = sittings_of(baseline, **how)
         refuse_unused((*own, *base), **how)
-        if own[0].is_of(base[0]):
+        if _is_itself(own, base):
             notices.append(Notice("gate_itself", {"run": own[0].name}))
         pairs, alone = matched(base, own)
         lacking = {(each.exam.benchmark, each.arm) for each in base}
@@ -182,9 +184,9 @@ def gate(
             raise UsageError("gate_lacks", run=own[0].name, exam=f"{exam} · {arm}" if arm else exam)
         notices += [Notice("gate_no_base", {"exam": exam}) for exam in alone]
         for one, two in pairs:
-            row, said = _no_worse(one, two, margin)
+            row, pair = _no_worse(one, two, margin)
             rows.append(row)
-            notices += said
+            notices += (each for each in pair.notices if each.code != "compare_itself")
     else:
         refuse_unused(own, **how)
     if least is not None:
@@ -193,13 +195,20 @@ def gate(
             for each in own:
                 notices += [*unfinished(each, each.name), *unread(each, each.name)]
     rows = [*_adjusted([_cautious(row) for row in rows])]
+    if not _is_itself(own, base):
+        notices += _too_few([own, base], rows)
     return GateResult(
         run=own[0].name,
         baseline=base[0].name if base else "",
         rows=tuple(rows),
-        notices=tuple(notices),
+        notices=tuple(each for at, each in enumerate(notices) if each not in notices[:at]),
         steps=tuple(_steps(own, base, rows)),
     )
+
+
+def _is_itself(sittings: Sequence[Sitting], base: Sequence[Sitting]) -> bool:
+    """Whether a run is its own baseline."""
+    return bool(base) and sittings[0].is_of(base[0])
 
 
 def _steps(
@@ -207,19 +216,98 @@ def _steps(
 ) -> Iterator[Step]:
     """Commands that decide, or tell more of the runs that were gated; files and logs have none."""
     own = sittings[0]
-    if not own.command:
+    if not own.command or _is_itself(sittings, base):
         return
     for command in _growth([sittings, base], rows):
         yield Step("gate.grow", command)
+    anew = _anew([sittings, base], rows)
+    for command in anew.commands if anew else ():
+        yield Step("gate.anew", command)
     if base and base[0].command:
         yield Step("gate.compare", f"keju compare {base[0].command} {own.command}")
     else:
         yield Step("gate.audit", f"keju audit {own.command}")
+    if plan := _plan(own, base, rows):
+        if anew:
+            yield Step("gate.plan", f"{plan} --dataset-args {anew.setting}")
+        elif not [*_beyond([sittings, base], rows)]:
+            yield Step("gate.plan", plan)
+
+
+def _whole(sitting: Sitting) -> int:
+    """How many questions the exam has, of which a sitting may ask a part."""
+    return sum(subset.population or len(subset) for subset in sitting.exam.subsets)
+
+
+def _beyond(
+    sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]
+) -> Iterator[tuple[GateRow, Sitting]]:
+    """The undecided exams that have fewer questions than would decide, each with a sitting."""
+    for row in rows:
+        for sittings in sides:
+            for sitting in sittings:
+                own = (sitting.exam.benchmark, sitting.arm) == (row.exam, row.arm)
+                if own and (row.needed or 0) > _whole(sitting):
+                    yield row, sitting
+
+
+def _too_few(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> Iterator[Notice]:
+    """That exams have no more questions, or which setting makes more of them."""
+    whole: dict[str, int] = {}
+    for row, sitting in _beyond(sides, rows):
+        whole[row.exam] = min(_whole(sitting), whole.get(row.exam, _whole(sitting)))
+    for exam, many in whole.items():
+        values = {"exam": exam, "whole": many}
+        if setting := registry.get(exam).grows:
+            yield Notice("gate_makes_more", values | {"setting": f"{exam}.{setting}"})
+        else:
+            yield Notice("gate_no_more", values)
+
+
+class _Anew(NamedTuple):
+    """How runs of an exam that is generated are sat anew with more questions, and gated."""
+
+    setting: str
+    commands: list[str]
+
+
+def _anew(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Anew | None:
+    """None where more questions are not what is needed, or one of the runs cannot be sat anew."""
+    runs = [sittings[0] for sittings in sides if sittings]
+    many = max((row.needed or 0 for row, _ in _beyond(sides, rows)), default=0)
+    grows = registry.get(runs[0].exam.benchmark).grows
+    if not many or not grows or sum(map(len, sides)) > len(runs):
+        return None
+    size = math.ceil(many / len(runs[0].exam.subsets))
+    setting = f"{runs[0].exam.benchmark}.{grows}={size}"
+    commands, names = [], []
+    for run in runs:
+        if run.manifest is None or run.arm or len(run) < _whole(run):
+            return None
+        folder = run.manifest.parent.with_name(f"{run.manifest.parent.name}-{size}")
+        names.append(command_name(folder))
+        where = f"--config {shlex.quote(typed_path(run.manifest))}"
+        named = f"--run-id {shlex.quote(folder.name)}"
+        commands.append(f"keju eval {where} --dataset-args {setting} {named}")
+    flags = [f"--baseline {name}" for name in names[1:]]
+    for row in rows:
+        flags.append(f"--{'at-least' if row.gate == AT_LEAST else 'margin'} {abs(row.limit):g}")
+    return _Anew(setting, [*commands, f"keju gate {names[0]} {' '.join(flags)}"])
+
+
+def _plan(own: Sitting, base: Sequence[Sitting], rows: Sequence[GateRow]) -> str:
+    """The command that tells what the questions take that decide the one exam that is undecided.
+
+    Empty where `decision` finds another number: for arms, and where only Holm's p are too large.
+    """
     undecided = [row for row in rows if row.verdict == "inconclusive" and row.needed]
-    if len(undecided) == 1 and undecided[0].gate == NO_WORSE:
-        row = undecided[0]
-        flags = f"--pilot {own.command} --mde {-row.limit:g}"
-        yield Step("gate.plan", f"keju plan {row.exam} {flags}")
+    if len(undecided) != 1 or not (base and base[0].command):
+        return ""
+    (row,) = undecided
+    if row.gate != NO_WORSE or row.arm or decide(row.p, row.p_fail) != "inconclusive":
+        return ""
+    runs = f"--pilot {own.command} --baseline {base[0].command}"
+    return f"keju plan {row.exam} {runs} --margin {-row.limit:g}"
 
 
 class _Draw(NamedTuple):
@@ -253,9 +341,9 @@ def _growth(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> list
             if many is None:
                 continue
             sizes = [subset.population or len(subset) for subset in sitting.exam.subsets]
-            if sum(sizes) < many:
+            if _whole(sitting) < many:
                 return []
-            if len(sitting) == sum(sizes):
+            if len(sitting) == _whole(sitting):
                 continue
             draw = _draw_of(sitting, sizes, many)
             if draw is None:
@@ -285,8 +373,8 @@ def _draw_of(sitting: Sitting, sizes: Sequence[int], many: int) -> _Draw | None:
     return _Draw("limit", least, *how)
 
 
-def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[GateRow, list[Notice]]:
-    """One exam against its baseline, and what could mislead about that."""
+def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[GateRow, Comparison]:
+    """One exam against its baseline, and the comparison that this rests on."""
     pair = compare_pair(base, own, base.name, own.name)
     if unlike := pair.obstacle:
         code, values = unlike.told("gate_unlike", run=own.name, baseline=base.name)
@@ -299,7 +387,43 @@ def _no_worse(base: Sitting, own: Sitting, margin: float) -> tuple[GateRow, list
         gated = no_worse_by(apart, margin, binary=binary)
     left_out = pair.left_out + unanswered(base, own)
     row = _row(own, NO_WORSE, gated, pair.n, left_out, pair.arm_rate, -margin)
-    return replace(row, baseline=pair.base_rate), list(pair.notices)
+    return replace(row, baseline=pair.base_rate), pair
+
+
+class Decision(NamedTuple):
+    """One exam before the gate, for those who plan how many questions decide it."""
+
+    row: GateRow
+    baseline: str
+    discordance: float
+    """The share of questions on which the two score otherwise."""
+
+
+def decision(
+    run: Source,
+    baseline: Source,
+    margin: float,
+    exam: str,
+    *,
+    data_dir: str | None = None,
+    work_dir: str | None = None,
+) -> Decision:
+    """What ``keju gate`` finds for one exam alone, with its own number of questions."""
+    _refuse_share("--margin", margin)
+    where: dict[str, Any] = {"data_dir": data_dir, "work_dir": work_dir}
+    own, base = (sittings_of(each, datasets=exam, **where) for each in (run, baseline))
+    pairs, _ = matched(base, own)
+    if len(pairs) > 1:
+        raise UsageError("plan_arms", run=own[0].name)
+    row, pair = _no_worse(*pairs[0], margin)
+    apart = (pair.arm_only + pair.base_only) / max(1, pair.n)
+    return Decision(_cautious(row), base[0].name, apart)
+
+
+def _refuse_share(flag: str, value: float | None) -> None:
+    """Refuse what is no share between 0 and 1."""
+    if value is not None and not 0 < value < 1:
+        raise UsageError("gate_share", flag=flag, value=value)
 
 
 def _at_least(own: Sitting, least: float) -> GateRow:

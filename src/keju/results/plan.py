@@ -22,6 +22,7 @@ from keju.config.strict import Invalid
 from keju.config.task import question_limit
 from keju.engine.job import Job
 from keju.errors import Notice, UsageError
+from keju.results.gate import Decision, decision
 from keju.results.metrics import accuracy_of, cluster_of
 from keju.results.schema import InNotebook
 from keju.results.sittings import Source, path_of, read_run
@@ -49,9 +50,9 @@ ALIKE = 0.2
 """A guess of the correlation of questions that share a context."""
 SIZES = (50, 100, 250, 500, 1000, 2500, 5000, 10_000)
 
-Goal = Literal["mde", "max_cost", "limit", "all"]
+Goal = Literal["mde", "max_cost", "limit", "margin", "all"]
 """What decides how many questions are asked."""
-Known = Literal["given", "assumed"]
+Known = Literal["given", "assumed", "measured"]
 """Where a number comes from."""
 
 
@@ -92,7 +93,8 @@ class Plan(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     questions: int
     """Questions to ask."""
     questions_in_general: int | None = None
-    """With `mde`: how many show it for questions like these, as ``keju compare`` tests it."""
+    """With `mde`: how many show it for questions like these, as ``keju compare`` tests it. With
+    `margin`: how many decide, as ``keju gate`` says."""
     questions_on_set: int | None = None
     """With `mde`: how many show it where only this very set counts."""
     effect: float
@@ -103,7 +105,7 @@ class Plan(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     level: float = LEVEL
     discordance: float
     """The share of questions on which exactly one of the two is right."""
-    discordance_from: Literal["given", "assumed"]
+    discordance_from: Known
     deff: float = 1.0
     """What shared contexts do to the number of questions."""
     repeats: int = 1
@@ -121,6 +123,11 @@ class Plan(InNotebook, msgspec.Struct, frozen=True, kw_only=True):
     """The run that the forecasts come from; empty where they are guesses."""
     measured: int = 0
     """Replies of the pilot that were measured."""
+    baseline: str = ""
+    """With `margin`: the run that the pilot is to be no worse than."""
+    margin: float | None = None
+    seen: float | None = None
+    """With `margin`: the difference between the two that the number of questions rests on."""
     sizes: tuple[PlanRow, ...] = ()
     notices: tuple[Notice, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -155,6 +162,8 @@ def plan(
     max_cost: float | None = None,
     limit: float | None = None,
     pilot: Source | None = None,
+    baseline: Source | None = None,
+    margin: float | None = None,
     discordance: float | None = None,
     repeats: int = 1,
     price: Price | Mapping[str, float] | None = None,
@@ -165,25 +174,32 @@ def plan(
     work_dir: str | None = None,
     seed: int = 42,
 ) -> Plan:
-    """Plan an exam for one goal: a difference to show, money to spend, or a limit; else all of it.
+    """Plan an exam for one goal: a difference to show, money to spend, a limit, or a gate to
+    decide; else all of it.
 
     `limit` is that of each subset, as for an exam that is sat; `pilot` a stored run of the exam,
-    whose protocol counts where none is named.
+    whose protocol counts where none is named. `margin` asks how many questions decide whether the
+    pilot is no worse than `baseline`, as ``keju gate`` does; then its settings count too.
     """
     share = LIKE_SIZE if discordance is None else discordance
-    goal = _goal(share, mde=mde, max_cost=max_cost, limit=limit)
+    goal = _goal(share, mde=mde, max_cost=max_cost, limit=limit, margin=margin)
+    gated = _gated(name, pilot, baseline, margin, data_dir=data_dir, work_dir=work_dir)
     if repeats < 1 or at_once < 1:
         raise UsageError("plan_counts")
     run = open_run(path_of(pilot), str(runs_folder(work_dir))) if pilot is not None else None
     manner = protocol or _protocol_of(run, name)
     folder = data_folder(data_dir)
+    if gated and run and not dataset_args:
+        dataset_args = _settings_of(run, name)
     exam, _ = prepare_exam(name, dataset_args, data_dir=folder, protocol=manner, seed=seed)
     job = _pilot_job(run, exam, data_dir) if run else None
     price = run.manifest.price if price is None and run else price
     own_price = Price(**price) if isinstance(price, Mapping) else price
     taken = _measured(exam, job, own_price) if job is not None else _guessed(exam, own_price)
     known: Known = "assumed" if discordance is None else "given"
-    ground = Ground(exam, run, job, taken, share, known, _design_effect(exam, job))
+    if discordance is None and gated and gated.discordance:
+        share, known = gated.discordance, "measured"
+    ground = Ground(exam, run, job, taken, share, known, _design_effect(exam, job), gated)
     wanted = _wanted(ground, goal, mde or max_cost or limit, repeats)
     return _forecast(ground, wanted, repeats, _in_flight(run, at_once))
 
@@ -200,6 +216,8 @@ class Ground(NamedTuple):
     discordance: float
     discordance_from: Known
     deff: float
+    gated: Decision | None = None
+    """The gate that is to be decided."""
 
     def effect(self, questions: int) -> float:
         """The smallest difference that so many questions show."""
@@ -221,7 +239,7 @@ class Wanted(NamedTuple):
     goal: Goal
     questions: int
     in_general: int | None = None
-    """With `mde`: how many show it for questions like these."""
+    """With `mde`: how many show it for questions like these. With `margin`: how many decide."""
     on_set: int | None = None
     """With `mde`: how many show it where only this very set counts."""
 
@@ -232,6 +250,10 @@ def _wanted(ground: Ground, goal: Goal, value: float | None, repeats: int) -> Wa
     if goal == "mde" and value is not None:
         general = ground.needed(value)
         return Wanted(goal, min(whole, general), general, ground.needed(value, whole))
+    if ground.gated is not None:
+        row = ground.gated.row
+        decides = row.needed if row.verdict == "inconclusive" else row.n
+        return Wanted(goal, min(whole, decides or whole), decides)
     if goal == "max_cost" and value is not None:
         return Wanted(goal, min(whole, _affordable(ground.taken, value, repeats) or whole))
     return Wanted(goal, _limited(ground.exam, value))
@@ -246,7 +268,7 @@ def _forecast(ground: Ground, wanted: Wanted, repeats: int, at_once: int) -> Pla
         for n in sorted({*(n for n in SIZES if n < whole), questions, whole})
     }
     chosen = rows[questions]
-    notices = tuple(_notices(ground, wanted))
+    notices, gated = tuple(_notices(ground, wanted)), ground.gated
     return Plan(
         exam=exam.benchmark,
         protocol=exam.protocol.name,
@@ -269,6 +291,9 @@ def _forecast(ground: Ground, wanted: Wanted, repeats: int, at_once: int) -> Pla
         at_once=at_once if chosen.seconds else 0,
         pilot=run.id if run else "",
         measured=taken.measured,
+        baseline=gated.baseline if gated else "",
+        margin=-gated.row.limit if gated else None,
+        seen=gated.row.value if gated else None,
         sizes=tuple(rows.values()),
         notices=notices,
         warnings=tuple(notice.text() for notice in notices),
@@ -318,6 +343,30 @@ def _limited(exam: Exam, limit: float | None) -> int:
     if most is None:
         return sum(sizes)
     return sum(min(n, most if isinstance(most, int) else math.ceil(n * most)) for n in sizes)
+
+
+def _gated(
+    name: str,
+    pilot: Source | None,
+    baseline: Source | None,
+    margin: float | None,
+    **where: str | None,
+) -> Decision | None:
+    """The gate that is to be decided, where one is asked about."""
+    if margin is None and baseline is None:
+        return None
+    if margin is None or baseline is None:
+        raise UsageError("gate_margin")
+    if pilot is None:
+        raise UsageError("plan_margin_without_pilot")
+    return decision(pilot, baseline, margin, registry.get(name).name, **where)
+
+
+def _settings_of(run: Run, name: str) -> dict[str, Any] | None:
+    """The exam's own settings in a pilot."""
+    stored = run.manifest.config.get("dataset_args") or {}
+    exam = registry.get(name)
+    return next((stored[own] for own in (name, exam.name, *exam.aliases) if own in stored), None)
 
 
 def _protocol_of(run: Run | None, name: str) -> str | None:
@@ -431,7 +480,11 @@ def _design_effect(exam: Exam, job: Job | None) -> float:
 def _notices(ground: Ground, wanted: Wanted) -> Iterator[Notice]:
     """What could mislead about a plan."""
     whole, taken, general = len(ground.exam.samples), ground.taken, wanted.in_general
-    if general is not None and general > whole:
+    if ground.gated is not None:
+        yield ground.gated.row.conclusion
+        if general is not None and general > whole:
+            yield Notice("plan_too_few", {"exam": ground.exam.benchmark, "whole": whole})
+    elif general is not None and general > whole:
         most = 100 * ground.effect(whole)
         yield Notice("plan_beyond", {"whole": whole, "needed": general, "points": most})
     if ground.run is None:

@@ -141,6 +141,7 @@ DEMO = Benchmark(
     subset_names=tuple(KINDS),
     averages=(Mean("macro_accuracy", "mean of the kinds", tuple((kind,) for kind in KINDS)),),
     Args=DemoArgs,
+    grows="size",
     questions=make_questions,
     examples=make_examples,
     refused=dict.fromkeys(

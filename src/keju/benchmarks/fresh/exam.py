@@ -227,6 +227,7 @@ FRESH_BBH = Benchmark(
     protocols=PROTOCOLS,
     readers=READERS,
     Args=FreshArgs,
+    grows="n",
     exam=FreshExam,
     make=make_exam,
     questions=questions,
