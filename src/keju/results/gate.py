@@ -251,6 +251,11 @@ def _beyond(
                     yield row, sitting
 
 
+def _grows(exam: str) -> str:
+    """The setting that says how many questions of an exam are made; empty where they are given."""
+    return registry.get(exam).grows if exam in registry.names() else ""
+
+
 def _too_few(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> Iterator[Notice]:
     """That exams have no more questions, or which setting makes more of them."""
     whole: dict[str, int] = {}
@@ -258,7 +263,7 @@ def _too_few(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> Ite
         whole[row.exam] = min(_whole(sitting), whole.get(row.exam, _whole(sitting)))
     for exam, many in whole.items():
         values = {"exam": exam, "whole": many}
-        if setting := registry.get(exam).grows:
+        if setting := _grows(exam):
             yield Notice("gate_makes_more", values | {"setting": f"{exam}.{setting}"})
         else:
             yield Notice("gate_no_more", values)
@@ -275,7 +280,7 @@ def _anew(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Anew 
     """None where more questions are not what is needed, or one of the runs cannot be sat anew."""
     runs = [sittings[0] for sittings in sides if sittings]
     many = max((row.needed or 0 for row, _ in _beyond(sides, rows)), default=0)
-    grows = registry.get(runs[0].exam.benchmark).grows
+    grows = _grows(runs[0].exam.benchmark)
     if not many or not grows or sum(map(len, sides)) > len(runs):
         return None
     size = math.ceil(many / len(runs[0].exam.subsets))
@@ -298,13 +303,16 @@ def _anew(sides: Sequence[Sequence[Sitting]], rows: Sequence[GateRow]) -> _Anew 
 def _plan(own: Sitting, base: Sequence[Sitting], rows: Sequence[GateRow]) -> str:
     """The command that tells what the questions take that decide the one exam that is undecided.
 
-    Empty where `decision` finds another number: for arms, and where only Holm's p are too large.
+    Empty where `decision` finds another number, for arms and where only Holm's p are too large, and
+    for an exam of the user's own, which has a place and no name.
     """
     undecided = [row for row in rows if row.verdict == "inconclusive" and row.needed]
     if len(undecided) != 1 or not (base and base[0].command):
         return ""
     (row,) = undecided
     if row.gate != NO_WORSE or row.arm or decide(row.p, row.p_fail) != "inconclusive":
+        return ""
+    if row.exam not in registry.names():
         return ""
     runs = f"--pilot {own.command} --baseline {base[0].command}"
     return f"keju plan {row.exam} {runs} --margin {-row.limit:g}"
