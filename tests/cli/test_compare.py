@@ -62,6 +62,23 @@ def scores_of(keju: Keju, run: str) -> dict[str, float]:
     return {row["id"]: row["score"] for row in rows}
 
 
+def test_a_tie_and_its_columns_are_told_so_that_they_can_be_followed(keju: Keju, sit: Sit) -> None:
+    """What these questions cannot show, how many show what is seen; a column's meaning once."""
+    sit("one", "1", exams=("demo", "bbh"))
+    sit("two", "2", exams=("demo", "bbh"))
+    ran = keju("compare", "one", "two", "--json").json
+    (tie,) = [pair for pair in ran["comparisons"] if pair["exam"] == "demo"]
+    assert tie["verdict"] == "tie"
+    below = f"a difference of less than {100 * tie['detectable']:.1f} points would need more"
+    assert f"{below} questions to show, one of this size about {tie['needed']}" in tie["conclusion"]
+    out = keju("compare", "one", "two").out
+    assert out.count("\ndetectable: the smallest difference in points") == 1
+    zh = keju("compare", "one", "two", "--language", "zh").out
+    assert zh.count("\n可检出：这么多题有望显示的最小差异") == 1
+    audited = keju("audit", "one").out
+    assert audited.count("\nalso: replies that are listed under another cause") == 1
+
+
 def test_two_runs_are_paired_question_by_question(keju: Keju, sit: Sit) -> None:
     sit("one", "1")
     sit("two", "2")
@@ -521,6 +538,9 @@ def test_where_interval_and_p_disagree_it_is_said_which_one_decides(
     page = Path("c.html").read_text("utf-8")
     assert "41 of the 41 questions that differ (14 gained, 27 lost) are shown" in page
     gated = keju("gate", "other", "--baseline", "base", "--margin", "0.05", "--markdown", "g.md")
+    assert "own has 120 questions, fewer than would decide, and there are no more" in gated.out
+    steps = gated.out.partition("next:")[2].split("\n")
+    assert [line.split("#")[0].strip() for line in steps if line] == ["keju compare base other"]
     for text in (gated.out, Path("g.md").read_text("utf-8")):
         assert "keju compare asks another question" in text
     assert "another question" not in keju("gate", "other", "--at-least", "0.05").out

@@ -1060,9 +1060,9 @@ TEXTS: dict[str, str] = {
     "% interval {low:+.1f} to {high:+.1f}, p {p:.2g}); about {needed} "
     "{needed:question|questions} show a difference of this size",
     "compare_tie": "a tie, not ranked: {arm} is {points:+.1f} points from {base} on {n} "
-    "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g}); so many "
-    "questions show a difference of {detectable:.1f} points, and about {needed} would show this "
-    "one",
+    "{n:question|questions} (95 % interval {low:+.1f} to {high:+.1f}, p {p:.2g}); a "
+    "difference of less than {detectable:.1f} points would need more questions to show, one of "
+    "this size about {needed}",
     "compare_unlike_plainly": "not comparable, and not ranked: {base} and {arm} differ in {fact}",
     "compare_otherwise": "they also differ in {fields}",
     "compare_known_of_one": "only one of them says: {fields}",
@@ -1916,6 +1916,8 @@ LABELS: dict[str, str] = {
     "compare.arm_only": "gained",
     "compare.base_only": "lost",
     "compare.detectable": "detectable",
+    "compare.detectable_means": "the smallest difference in points that as many questions can be "
+    "expected to show (power 0.8)",
     "compare.verdict": "verdict",
     "compare.verdict.above": "above",
     "compare.verdict.below": "below",
@@ -2397,6 +2399,7 @@ LABELS: dict[str, str] = {
     "audit.replies": "replies",
     "audit.wrong": "not correct",
     "audit.also": "also",
+    "audit.also_means": "replies that are listed under another cause, and have this one too",
     "audit.meaning": "what it means",
     "audit.listed": "{cause} ({n}): {explanation}",
     "audit.more": "… and {n} more: --json lists all",

@@ -935,8 +935,8 @@ TEXTS: dict[str, str] = {
     "{high:+.1f}，p {p:.2g}）；显示这样的差异约需 {needed} 道题",
     "compare_tie": "平局，不排名次：在 {n} 道题上 {arm} 与 {base} 相差 {points:+.1f} 个百分点（95 "
     "% 置信区间 "
-    "{low:+.1f} 至 {high:+.1f}，p {p:.2g}）；这么多题能显示 {detectable:.1f} 个百分点的差异，"
-    "显示这一差异约需 {needed} 道题",
+    "{low:+.1f} 至 {high:+.1f}，p {p:.2g}）；要显示不足 {detectable:.1f} 个百分点的差异，"
+    "需要更多题目，显示这样大小的差异约需 {needed} 道题",
     "compare_unlike_plainly": "不可比较，不排名次：{base} 与 {arm} 的 {fact} 不同",
     "compare_otherwise": "还有不同之处：{fields}",
     "compare_known_of_one": "只有一方说明了：{fields}",
@@ -1727,6 +1727,7 @@ LABELS: dict[str, str] = {
     "compare.arm_only": "新答对",
     "compare.base_only": "新答错",
     "compare.detectable": "可检出",
+    "compare.detectable_means": "这么多题有望显示的最小差异，以百分点计（功效 0.8）",
     "compare.verdict": "结论",
     "compare.verdict.above": "更高",
     "compare.verdict.below": "更低",
@@ -2184,6 +2185,7 @@ LABELS: dict[str, str] = {
     "audit.replies": "回复数",
     "audit.wrong": "未判正确",
     "audit.also": "兼有",
+    "audit.also_means": "列在其他原因之下、但也有此原因的回复",
     "audit.meaning": "含义",
     "audit.listed": "{cause}（{n}）：{explanation}",
     "audit.more": "……另有 {n} 个：--json 列出全部",

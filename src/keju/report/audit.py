@@ -133,7 +133,8 @@ def _findings(screen: Screen, exam: ExamAudit, labels: Labels) -> None:
     screen.line(labels(title, share=part, beside=exam.beside, **values), style="bold")
     columns = [
         Column(labels("audit.cause")),
-        *(Column(labels(f"audit.{name}"), "right") for name in ("replies", "wrong", "also")),
+        *(Column(labels(f"audit.{name}"), "right") for name in ("replies", "wrong")),
+        Column(labels("audit.also"), "right", meaning=labels("audit.also_means")),
         Column(labels("audit.meaning"), fold=True),
     ]
     rows: list[list[Cell]] = [

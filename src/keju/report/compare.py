@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TextIO
 
@@ -106,6 +107,7 @@ def _subsets(screen: Screen, pair: Comparison, labels: Labels, title: str) -> No
         return
     names = "subset", "n", "base_rate", "arm_rate", "points", "interval", "p_adjusted"
     columns = _columns(labels, *names, "arm_only", "base_only", "detectable", spared=_SPARED)
+    columns[-1] = replace(columns[-1], meaning=labels("compare.detectable_means"))
     rows: list[list[Cell]] = [
         [
             row.name,

@@ -44,6 +44,8 @@ class Column:
     """Where the screen is too narrow all columns with the largest number go first; 0 never does."""
     id: bool = False
     """Names its row, as the first column does, and is never broken: it is to be copied."""
+    meaning: str = ""
+    """What its title does not tell: a line below the first table that shows the column."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class Screen:
             self.terminal = False
         if width is None:
             width = shutil.get_terminal_size().columns if self.terminal else UNBOUNDED_WIDTH
+        self._explained: set[str] = set()
         self._buffer = io.StringIO()
         self.console = Console(
             file=self._buffer,
@@ -149,12 +152,23 @@ class Screen:
         kept, widths = _fitting(ready, self.console.width)
         if sum(widths) + _GAP * (len(widths) - 1) > self.console.width:
             self._records(ready)
+            self._explain(ready)
             return
         self.console.print(_rich_table(kept, widths))
+        self._explain(kept)
         if left_out := [column.column.title for column in ready if column not in kept]:
             labels = Labels(spoken())
             names = labels("list_separator").join(left_out)
             self.line(labels("table.no_room", names=names), style="dim")
+
+    def _explain(self, columns: Sequence[_Ready]) -> None:
+        """Say what columns mean whose titles do not tell it, each once."""
+        labels = Labels(spoken())
+        for column in (ready.column for ready in columns):
+            if column.meaning and column.meaning not in self._explained:
+                self._explained.add(column.meaning)
+                text = labels("table.field", title=column.title, value=column.meaning)
+                self.line(text, style="dim")
 
     def _records(self, columns: Sequence[_Ready]) -> None:
         """A record for each row: its name on a line of its own, below it each title and value."""
