@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -317,3 +318,27 @@ def test_what_is_not_comparable_is_said_once_where_both_streams_are_read_togethe
             ran = shell(tmp_path, line, "compare", "one", "two", "--language", language)
             assert (ran.returncode, ran.stdout.count(told)) == (3, 1), ran
             assert ran.stderr.count(told) == said_on_stderr, ran
+
+
+@pytest.mark.parametrize(
+    ("more", "names"), [(("--language", "zh"), {}), ((), {"KEJU_LANGUAGE": "zh_CN"})]
+)
+def test_pages_are_served_in_the_language_of_the_command(
+    more: tuple[str, ...], names: dict[str, str], tmp_path: Path
+) -> None:
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    (tmp_path / "runs").mkdir()
+    words = (*KEJU, "view", "runs", "--no-browser", "--port", "0", "--json", *more)
+    given = environment() | names
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=given, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            line = next(line for line in process.stdout if "http" in line)
+            address = line.split('"')[3]
+            with urllib.request.urlopen(address, timeout=20) as page:
+                assert b'<html lang="zh-CN">' in page.read()
+        finally:
+            process.send_signal(signal.SIGINT)

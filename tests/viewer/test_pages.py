@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from keju.config import TaskConfig
+from keju.messages import Language
 from keju.report.diffing import differing
 from keju.task import run_exams
 from keju.viewer.app import make_app
@@ -19,9 +20,11 @@ from tests.viewer.runs import mixed, write
 LOOPBACK = "http://127.0.0.1"
 
 
-def visit(folder: Path, token: str = "", base: str = LOOPBACK) -> TestClient:
-    shelf = Shelf(folder)
-    return TestClient(make_app(shelf, token=token), base_url=base, raise_server_exceptions=True)
+def visit(
+    folder: Path, token: str = "", base: str = LOOPBACK, language: Language | None = None
+) -> TestClient:
+    app = make_app(Shelf(folder), token=token, language=language)
+    return TestClient(app, base_url=base, raise_server_exceptions=True)
 
 
 def text_of(response: object) -> str:
@@ -107,6 +110,24 @@ def test_chinese_is_a_click_away_and_stays(runs: Path) -> None:
         assert '<html lang="zh-CN">' in chinese.text
         assert "子集" in chinese.text
         assert '<html lang="zh-CN">' in client.get("/").text
+
+
+@pytest.mark.parametrize(
+    ("chosen", "browser", "address", "shown"),
+    [
+        (None, "zh-CN,zh;q=0.9", "/", "zh-CN"),
+        (None, "de", "/", "en"),
+        ("zh", "en-GB", "/", "zh-CN"),
+        ("en", "zh-CN", "/", "en"),
+        ("zh", "zh-CN", "/?lang=en", "en"),
+    ],
+)
+def test_the_browser_says_the_language_where_nobody_chose_one(
+    chosen: Language | None, browser: str, address: str, shown: str, tmp_path: Path
+) -> None:
+    with visit(tmp_path, language=chosen) as client:
+        page = client.get(address, headers={"accept-language": browser}).text
+        assert f'<html lang="{shown}">' in page
 
 
 def test_every_answer_has_its_headers_and_strangers_are_shut_out(runs: Path) -> None:

@@ -55,12 +55,23 @@ def spoken() -> Language:
     ``--language`` says it, or ``KEJU_LANGUAGE``, or the locale: ``LANG=zh_CN.UTF-8`` is Chinese.
     What is stored, and what ``--json`` prints, stays English.
     """
-    if _chosen is not None:
-        return _chosen
-    for name in ("KEJU_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"):
+    if (language := asked_for()) is not None:
+        return language
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         if value := os.environ.get(name):
             return language_of(value) or "en"
     return "en"
+
+
+def asked_for() -> Language | None:
+    """The language that the user chose for Keju: ``--language``, or ``KEJU_LANGUAGE``.
+
+    None where nothing but the locale says one: a browser has a language of its own.
+    """
+    if _chosen is not None:
+        return _chosen
+    value = os.environ.get("KEJU_LANGUAGE")
+    return (language_of(value) or "en") if value else None
 
 
 def add(language: Language, texts: Mapping[str, str]) -> None:

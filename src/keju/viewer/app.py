@@ -28,6 +28,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keju.errors import KejuError, UsageError
+from keju.messages import Language, asked_for
 from keju.signals import calling
 from keju.viewer.comparing import Comparing
 from keju.viewer.pages import Pages
@@ -97,9 +98,18 @@ class Guarded:
         return hmac.compare_digest(given.encode(), self._token.encode())
 
 
-def make_app(shelf: Shelf, *, token: str = "", stop: asyncio.Event | None = None) -> ASGIApp:
-    """The app over the runs of a folder; it ends its streams when `stop` is set."""
-    pages = Pages(shelf)
+def make_app(
+    shelf: Shelf,
+    *,
+    token: str = "",
+    stop: asyncio.Event | None = None,
+    language: Language | None = None,
+) -> ASGIApp:
+    """The app over the runs of a folder; it ends its streams when `stop` is set.
+
+    Pages are in `language` until somebody chooses another; without one the browser says it.
+    """
+    pages = Pages(shelf, language)
     comparing = Comparing(pages)
 
     async def events(request: Request) -> Response:
@@ -221,7 +231,7 @@ async def _serving(
 ) -> None:
     stop = asyncio.Event()
     config = uvicorn.Config(
-        make_app(shelf, token=token, stop=stop),
+        make_app(shelf, token=token, stop=stop, language=asked_for()),
         log_level="error",
         access_log=False,
         server_header=False,

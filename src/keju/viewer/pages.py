@@ -48,8 +48,9 @@ _FOLDED: Final = 2_000
 class Pages:
     """Makes the pages of a shelf of runs."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, language: Language | None = None) -> None:
         self.shelf = shelf
+        self._language = language
         self._environment = make_environment("keju.viewer")
         self._environment.filters["query"] = urlencode
         self._environment.filters["breakable"] = breakable
@@ -60,9 +61,9 @@ class Pages:
     # --- what all pages share
 
     def language(self, request: Request) -> Language:
-        """As the address says, then the cookie, then the browser."""
-        first = request.headers.get("accept-language", "")
-        for wanted in (request.query_params.get("lang"), request.cookies.get(LANGUAGE), first[:2]):
+        """As the address says, then the cookie, then who started the viewer, then the browser."""
+        here = (request.query_params.get("lang"), request.cookies.get(LANGUAGE))
+        for wanted in (*here, self._language, request.headers.get("accept-language", "")[:2]):
             if wanted in ("en", "zh"):
                 return "zh" if wanted == "zh" else "en"
         return "en"
