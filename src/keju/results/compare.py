@@ -190,7 +190,10 @@ def matched(
         pairs += found
         if len(found) < max(len(one), len(two)):
             alone.append(exam)
-    return (pairs, alone) if pairs else ([(base[0], other[0])], alone)
+    if pairs:
+        return pairs, alone
+    shown = {base[0].exam.benchmark, other[0].exam.benchmark}
+    return [(base[0], other[0])], [exam for exam in alone if exam not in shown]
 
 
 def compare_arms(
