@@ -170,6 +170,33 @@ def test_unlike_runs_are_named_and_not_ranked(
     assert field in keju("diff", "one", "two").out
 
 
+def test_what_differs_is_headed_by_the_runs_and_told_in_the_language_of_the_terminal(
+    keju: Keju, sit: Sit
+) -> None:
+    sit("second", "1")
+    sit("later", "1", exams=("bbh",))
+    head = keju("diff", "second", "later").out.splitlines()[1]
+    assert head.split() == ["field", "second", "later", "comparable"]
+    chinese = keju("diff", "second", "later", "--language", "zh").out
+    rows = [re.split(r"\s{2,}", line) for line in chinese.splitlines()[3:] if line]
+    named = {row[0]: row[1:3] for row in rows}
+    assert named["考试"] == ["demo", "bbh"]
+    assert named["随机种子 seed"] == ["42", "无"]
+    assert {"协议", "协议版本", "规模 size", "读取器", "读取器版本", "题数"} <= named.keys()
+    assert not [name for name in named if name.isascii()]
+    assert not {"none", "true", "false"} & {value for row in rows for value in row}
+    ran = keju("compare", "second", "later", "--language", "zh")
+    assert "“考试”在 second 中为 demo，在 later 中为 bbh" in ran.out
+    assert "并非都考了" not in ran.out
+
+
+def test_an_exam_beside_those_that_are_compared_is_told_once(keju: Keju, sit: Sit) -> None:
+    sit("one", "1", exams=("demo", "bbh"))
+    sit("two", "2")
+    told = keju("compare", "one", "two").out
+    assert told.count("did not both sit all of bbh") == 1
+
+
 def test_a_reader_for_all_makes_runs_comparable(keju: Keju, sit: Sit) -> None:
     sit("one", "1", exams=("bbh",))
     sit("two", "2", "--reader", "robust", exams=("bbh",))
@@ -212,7 +239,7 @@ def test_facts_of_a_model_are_told_in_words(keju: Keju, sit: Sit) -> None:
         "warning: they also differ in the weights, the chat template, dtype (float32, bfloat16)"
     )
     out = keju("compare", "one", "two", "--language", "zh").out
-    assert "权重、对话模板、dtype（float32，bfloat16）" in out
+    assert "权重、对话模板、数值类型 dtype（float32，bfloat16）" in out
     (found,) = keju("compare", "one", "two", "--json").json["comparisons"]
     assert {"a" * 64, "c" * 64} <= {own["first"] for own in found["unlike"]} | {
         own["second"] for own in found["unlike"]

@@ -121,7 +121,8 @@ def text_of(code: str, values: Mapping[str, Any], language: Language = "en") -> 
     for tongue in dict.fromkeys((language, "en")):
         template = catalogue(tongue).get(code)
         if template is not None:
-            return fill(template, _in_language(values, language))
+            own = _facts(values, language) if code in _OF_FACTS else values
+            return fill(template, _in_language(own, language))
     return code
 
 
@@ -244,6 +245,33 @@ def foreign(text: str, language: Language) -> str:
         rest = foreign(found["rest"], language)
         return labels(language)["named"].format(name=found["status"], text=rest)
     return fill(labels(language)["foreign"], {"text": text}) if _WORDS.search(text) else text
+
+
+_OF_FACTS = frozenset(
+    {"compare_unlike", "gate_unlike", "until_baseline_unlike", "fact_with_values"}
+)
+"""Sentences that name what sittings have otherwise, by names and values that files hold too."""
+
+
+def field_word(name: str, language: Language) -> str:
+    """What sittings may have otherwise, by its name in documents: ``protocol version``.
+
+    A setting that no catalogue knows is called as its user writes it.
+    """
+    return labels(language).get(f"field.{name}", name)
+
+
+def value_word(text: str, language: Language) -> str:
+    """A value as documents hold it; ``none``, ``true`` and ``false`` are words."""
+    return labels(language).get(f"value.{text}", text)
+
+
+def _facts(values: Mapping[str, Any], language: Language) -> dict[str, Any]:
+    words = {"field": field_word, "fact": field_word, "first": value_word, "second": value_word}
+    return {
+        name: words[name](value, language) if name in words and isinstance(value, str) else value
+        for name, value in values.items()
+    }
 
 
 def placed(text: str, language: Language) -> str:

@@ -13,7 +13,7 @@ from keju.report.format import Labels, percent, shorten
 from keju.report.pairs import pair_title
 from keju.report.table import Cell, Column, Screen
 from keju.results.compare import Compared, Differing
-from keju.results.schema import Comparison, shown
+from keju.results.schema import Comparison
 
 SHOWN, SHOWN_OF_MANY = 10, 3
 """Questions each way that the table of flips shows; ``--json`` has all."""
@@ -164,13 +164,12 @@ def render_unlike(
     """Print in what sittings differ."""
     labels, screen = Labels(spoken()), Screen(file, width)
     for each in found:
-        names = "field", "first", "second", "decisive"
-        columns: list[Column | str] = [labels(f"compare.{name}") for name in names]
+        field, decisive = labels("compare.field"), labels("compare.decisive")
+        columns: list[Column | str] = [field, each.first, each.second, decisive]
         rows: list[list[Cell]] = [
             [
                 words.field_name(own, labels),
-                shown(own.first),
-                shown(own.second),
+                *words.field_values(own, labels),
                 labels("compare.decides" if own.decisive else "compare.said"),
             ]
             for own in each.unlike

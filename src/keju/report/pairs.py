@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
+from keju.messages import field_word, value_word
 from keju.report.format import UNKNOWN, Labels, count
 from keju.results.schema import SIGNIFICANT, Change, Comparison, Flip, SubsetChange, Unlike, shown
 from keju.stats.estimate import Ends
@@ -23,7 +24,14 @@ def pair_title(pair: Comparison, labels: Labels) -> str:
 
 def field_name(own: Unlike, labels: Labels) -> str:
     """What two sittings have otherwise, in words; a setting by its own name."""
-    return own.name if isinstance(own.name, str) else own.name.text(labels.language)
+    name, language = own.name, labels.language
+    return field_word(name, language) if isinstance(name, str) else name.text(language)
+
+
+def field_values(own: Unlike, labels: Labels) -> tuple[str, str]:
+    """What each of them has there, in a few words."""
+    first, second = (value_word(shown(each), labels.language) for each in (own.first, own.second))
+    return first, second
 
 
 def points(value: float | None) -> str:
@@ -224,7 +232,7 @@ def _shown_pair(pair: Comparison, labels: Labels, number: int) -> dict[str, Any]
         "ticks": difference_ticks(scale),
         "subsets": [_shown_subset(row, scale) for row in pair.subsets],
         "unlike": [
-            (field_name(own, labels), shown(own.first), shown(own.second), own.decisive)
+            (field_name(own, labels), *field_values(own, labels), own.decisive)
             for own in pair.unlike
         ],
     }
