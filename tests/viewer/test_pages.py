@@ -41,6 +41,34 @@ def test_the_first_page_lists_runs_by_exam_with_interval_and_state(runs: Path) -
         assert re.search(r"\d+\.\d\d % \d+\.\d\d–\d+\.\d\d", page)
 
 
+def test_only_runs_that_were_asked_the_same_are_ranked_in_one_table(tmp_path: Path) -> None:
+    chosen: dict[str, dict[str, Any]] = {
+        "small": {"dataset_args": {"demo": {"size": 2}}},
+        "same": {"dataset_args": {"demo": {"size": 2}}},
+        "large": {"dataset_args": {"demo": {"size": 3}}},
+        "part": {"dataset_args": {"demo": {"size": 2}}, "limit": 1},
+    }
+    for name, settings in chosen.items():
+        settings |= {"run_id": name, "work_dir": str(tmp_path)}
+        run_exams(TaskConfig(model="scripted", datasets=["demo"], **settings))
+    with visit(tmp_path) as client:
+        source = client.get("/").text
+        tables = [set(re.findall(r'href="/runs/(\w+)"', t)) for t in source.split("<table")[1:]]
+        assert sorted(map(sorted, tables)) == [["large"], ["part"], ["same", "small"]]
+        heads = [t.rpartition("<p")[2] for t in source.split("<table")[:-1]]
+        assert sorted("limit 1" in head for head in heads) == [False, False, True]
+        assert sorted("size 3" in head for head in heads) == [False, False, True]
+        assert "runs that differ in one of these have a table of their own" in source
+        chinese = client.get("/?lang=zh").text
+        assert "规模 size 3" in chinese
+        assert "每个子集的题数上限 limit 无" in chinese
+
+
+def test_a_run_says_what_guessing_gives(runs: Path) -> None:
+    with visit(runs) as client:
+        assert re.search(r"chance level \d+\.\d\d %", text_of(client.get("/runs/one")))
+
+
 def test_a_run_its_replies_and_a_reply(runs: Path) -> None:
     with visit(runs) as client:
         run = client.get("/runs/one")

@@ -2041,6 +2041,7 @@ LABELS: dict[str, str] = {
     "field.questions": "questions",
     "field.complete": "complete",
     "field.keju": "keju",
+    "field.data": "data",
     "field.size": "size",
     "field.seed": "seed",
     "field.shuffle": "shuffle",
@@ -2329,6 +2330,8 @@ LABELS: dict[str, str] = {
     "view.crumbs": "Where you are",
     "view.runs_in": "{n} {n:run|runs} in {folder}",
     "view.no_runs": "There is no run yet. Make one:",
+    "view.apart": "A table ranks runs that share protocol, reader, metric, settings and the "
+    "choice of questions; runs that differ in one of these have a table of their own.",
     "view.pick": "Compare",
     "view.pick_run": "Compare {run}",
     "view.chart": "Accuracy, 0 to 100 %",

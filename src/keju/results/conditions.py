@@ -5,6 +5,8 @@ See `keju.results.sittings`, whose first lines say which is which.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -13,6 +15,7 @@ from keju.benchmarks import registry
 from keju.benchmarks.grading import VERSION
 from keju.config import Arm, TaskConfig
 from keju.engine.job import Job
+from keju.errors import KejuError
 from keju.results.schema import DATA
 from keju.runs.manifest import FIXED_FACTS, Manifest, StoredExam
 from keju.runs.sameness import CHOOSING
@@ -70,6 +73,43 @@ def manner_of_reading(job: Job, place: int, gold: str = "current") -> dict[str, 
         "gold": gold,
         "grading": VERSION,
     }
+
+
+def asked_at_a_glance(facts: StoredExam, manifest: Manifest, arm: str = "") -> dict[str, Any]:
+    """What a manifest alone tells of how an exam was put and graded, and of which questions.
+
+    Scores that differ in it stand side by side and are not ranked. No question is loaded.
+    """
+    config, fields = manifest.config, TaskConfig.model_fields
+    args: dict[str, Any] = {}
+    with suppress(KejuError):  # an exam that is not installed here
+        args = _args_of(facts, manifest)
+    chosen = {name: config.get(name, fields[name].default) for name in ("total", "ids", "shard")}
+    limit, files = args.get("limit", config.get("limit")), facts.data.files
+    sample = config.get("sample", fields["sample"].default)
+    picks = (limit is not None or chosen["total"] is not None) and sample != "first"
+    settings = facts.settings
+    drawn = settings.get("shuffle_choices") or settings.get("few_shot_random")
+    draws = picks or drawn or args.get("shuffle")
+    return {
+        **settings,
+        **{name: facts.sampling[name] for name in RENDERING if name in facts.sampling},
+        "shuffle": bool(args.get("shuffle")),
+        "seed": settings.get("seed", config.get("seed") if draws else None),
+        "filters": facts.filters,
+        "subset_list": args.get("subset_list"),
+        "limit": limit,
+        **chosen,
+        "sample": sample if picks else None,
+        "questions": (facts.samples_of or {}).get(arm, facts.samples),
+        "data": _digest_of(files) if files else None,
+        **judge_facts(manifest),
+    }
+
+
+def _digest_of(files: dict[str, str]) -> str:
+    """What tells the data of two runs apart in a few characters."""
+    return sha256(msgspec.json.encode(sorted(files.items()))).hexdigest()[:DIGEST]
 
 
 def judge_facts(manifest: Manifest) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from keju.types import ALL_OUTCOMES, Outcome, Record
 from keju.viewer import filters, search, summary
 from keju.viewer.filters import FAILED, PAGE, Found, Selection
 from keju.viewer.index import Part
+from keju.viewer.leaderboard import leaderboards
 from keju.viewer.shelf import Shelf, Stored
 from keju.viewer.summary import Glance
 
@@ -116,17 +117,12 @@ class Pages:
         """All runs, by exam and by what their numbers share, the best first."""
         labels = self.labels(request)
         self.shelf.refresh()
-        tables: dict[str, dict[tuple[str, ...], list[Glance]]] = {}
+        shown: list[Glance] = []
         total = 0
         for stored in self.shelf:
             total += 1
-            for glance in summary.glances(stored, labels):
-                group = (*glance.group, labels.metric(glance.group[3], glance.title))
-                tables.setdefault(glance.group[0], {}).setdefault(group, []).append(glance)
-        ranked = [
-            (exam, [(group, sorted(rows, key=lambda g: g.rank)) for group, rows in groups.items()])
-            for exam, groups in sorted(tables.items())
-        ]
+            shown += summary.glances(stored, labels)
+        ranked = list(leaderboards(shown, labels))
         folder = fmt.printable(str(self.shelf.folder), one_line=True)
         return self.page(
             request, "runs.html.j2", here="runs", tables=ranked, total=total, folder=folder

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from keju.report import format as fmt
 from keju.report.format import Labels
+from keju.report.meaning import chance_words
+from keju.results.conditions import asked_at_a_glance
 from keju.results.schema import Entry, Metric, Results, Row
 from keju.stats.estimate import Bounded
 from keju.types import ALL_OUTCOMES, UNGRADED, Outcome, counted_outcomes
@@ -41,6 +44,10 @@ class Glance(NamedTuple):
     early: bool = False
     """A rule stopped it before all was asked."""
     warnings: tuple[str, ...] = ()
+    asked: Mapping[str, Any] = MappingProxyType({})
+    """How the exam was put, and which questions, as far as the manifest tells it."""
+    chance: str = ""
+    """The chance level in words, where it is known."""
 
     @property
     def rank(self) -> tuple[bool, float]:
@@ -81,6 +88,8 @@ def _of_results(stored: Stored, results: Results, labels: Labels) -> Iterable[Gl
             entry=entry,
             early=entry.stopping is not None and entry.stopping.met and entry.stopping.early,
             warnings=tuple(labels.warnings(entry)),
+            asked=asked_of(stored, Part(entry.name, entry.arm)),
+            chance=chance_words(entry, labels),
         )
 
 
@@ -115,6 +124,7 @@ def _so_far(stored: Stored, labels: Labels) -> Iterable[Glance]:
             done=done,
             total=total,
             final=False,
+            asked=asked_of(stored, part),
         )
 
 
@@ -127,6 +137,14 @@ def _row(name: str, metric: Metric, outcomes: Mapping[Outcome, int]) -> Row:
         outcomes=dict(outcomes),
         bounds=metric.bounds,
     )
+
+
+def asked_of(stored: Stored, part: Part) -> dict[str, Any]:
+    """How an exam was put in one arm; nothing where the manifest does not have it."""
+    for exam in stored.manifest.benchmarks:
+        if exam.name == part.exam:
+            return asked_at_a_glance(exam, stored.manifest, part.arm)
+    return {}
 
 
 def total_of(stored: Stored, part: Part) -> int:

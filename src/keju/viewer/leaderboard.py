@@ -1,0 +1,56 @@
+"""Which numbers are ranked in one table: those of one exam, put alike, on as many questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from keju.messages import field_word, value_word
+from keju.report.format import Labels
+from keju.results.schema import shown
+from keju.viewer.summary import Glance
+
+
+class Table(NamedTuple):
+    """Numbers that may be ranked, the best first."""
+
+    group: tuple[str, ...]
+    """Exam, protocol, reader and metric, and the metric in words."""
+    differing: list[tuple[str, str]]
+    """In what its runs differ from those of the exam's other tables: names and values."""
+    rows: list[Glance]
+
+
+def leaderboards(glances: Sequence[Glance], labels: Labels) -> Iterator[tuple[str, list[Table]]]:
+    """The tables of each exam."""
+    exams: dict[str, dict[tuple[str, ...], dict[bytes, list[Glance]]]] = {}
+    for glance in glances:
+        group = (*glance.group, labels.metric(glance.group[3], glance.title))
+        asked = msgspec.json.encode(dict(glance.asked), order="deterministic")
+        tables = exams.setdefault(glance.group[0], {}).setdefault(group, {})
+        tables.setdefault(asked, []).append(glance)
+    for exam, groups in sorted(exams.items()):
+        yield (
+            exam,
+            [
+                Table(group, own, sorted(rows, key=lambda g: g.rank))
+                for group, tables in groups.items()
+                for own, rows in zip(
+                    _differing(list(tables.values()), labels), tables.values(), strict=True
+                )
+            ],
+        )
+
+
+def _differing(tables: Sequence[Sequence[Glance]], labels: Labels) -> list[list[tuple[str, str]]]:
+    """In what tables of one protocol, reader and metric differ, of each what it has."""
+    asked = [rows[0].asked for rows in tables]
+    names = dict.fromkeys(name for own in asked for name in own)
+    apart = [n for n in names if any(own.get(n) != asked[0].get(n) for own in asked)]
+    language = labels.language
+    return [
+        [(field_word(name, language), value_word(shown(own.get(name)), language)) for name in apart]
+        for own in asked
+    ]
