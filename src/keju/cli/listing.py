@@ -51,6 +51,7 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
         return Output({"lists": lists}, lambda: print_steps([said("list.overview")], about))
     if benchmark is not None and what not in ("protocols", "readers", "subsets"):
         raise UsageError("cli_benchmark_flag", what=what)
+    arms: list[list[str]] = []
     if what == "models":
         from keju.models.registry import all_kinds
 
@@ -67,7 +68,8 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
         from keju.config.load import runs_folder
         from keju.runs.run import list_runs
 
-        rows = [_of_run(run) for run in list_runs(str(runs_folder(work_dir)))]
+        found = [_of_run(run) for run in list_runs(str(runs_folder(work_dir)))]
+        rows, arms = [row for row, _ in found], [names for _, names in found]
     else:
         rows = _of_benchmarks(what, benchmark)
 
@@ -88,6 +90,8 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
             for name in rows[0]
         ]
         shown = [row | {"about": _about(what, row)} if "about" in row else row for row in rows]
+        if what == "runs":
+            shown = [_with_arms(*each) for each in zip(rows, arms, strict=True)]
         render_table(columns, [[_cell(*item) for item in row.items()] for row in shown])
         note("")
         note_step(said(f"list.note.{what}"), _next_step(what, rows))
@@ -136,11 +140,20 @@ def _next_step(what: str, rows: list[Row]) -> str:
             return f"{model} demo"
     from keju.runs.run import command_name
 
-    return f"keju report {command_name(Path(first['folder']))}"
+    return f"keju report {command_name(Path(rows[-1]['folder']))}"
 
 
-def _of_run(run: Run) -> Row:
-    """One stored run with its headline scores; those of a run without results are left out."""
+def _with_arms(row: Row, arms: list[str]) -> Row:
+    """A stored run whose scores say of which arm they are, where it has arms: ``calc 40.00 %``."""
+    pairs = zip(arms, row["scores"], strict=True)
+    return row | {"scores": [f"{arm} {_word(score)}" if arm else score for arm, score in pairs]}
+
+
+def _of_run(run: Run) -> tuple[Row, list[str]]:
+    """One stored run with its headline scores, and the arms that these are of.
+
+    Scores of a run without results are left out.
+    """
     from keju.errors import KejuError
     from keju.results.schema import from_document
 
@@ -150,7 +163,7 @@ def _of_run(run: Run) -> Row:
         entries = ()
     exams = run.manifest.benchmarks
     headlines = [entry.metrics.get(entry.headline) for entry in entries]
-    return {
+    row = {
         "run": run.id,
         "model": run.manifest.model,
         "benchmarks": [exam.name for exam in exams],
@@ -161,6 +174,7 @@ def _of_run(run: Run) -> Row:
         "complete": run.manifest.complete,
         "folder": str(run.folder),
     }
+    return row, [entry.arm for entry in entries]
 
 
 def _of_benchmarks(what: str, only: str | None) -> list[Row]:
@@ -231,6 +245,8 @@ def _moment(stamp: str) -> str:
 
 
 def _word(value: Any) -> str:
-    from keju.report.format import percent
+    from keju.report.format import count, percent
 
+    if isinstance(value, int):
+        return count(value)
     return percent(value) if value is None or isinstance(value, float) else str(value)
