@@ -95,6 +95,17 @@ def test_several_runs_have_an_overview_and_unlike_ones_no_difference(keju: Keju,
     assert "protocol text letters no" in re.sub(r"\s+", " ", page.text)
 
 
+def test_the_overview_of_several_pairs_tells_p_from_that_of_holm(keju: Keju, sit: Sit) -> None:
+    for name, divisor in (("one", 1), ("two", 2), ("three", 3)):
+        sit(name, lambda number, divisor=divisor: number % divisor == 0)
+    ran = keju("compare", "one", "two", "three", "-o", "page.html", "--json")
+    first = ran.json["comparisons"][0]
+    assert first["p"] != first["p_holm"]
+    overview = page_of("page.html").text.split("Overview", 1)[1]
+    assert "95 % interval p p (Holm) verdict" in re.sub(r"\s+", " ", overview)
+    assert f" {first['p']:.3g} {first['p_holm']:.3g} " in re.sub(r"\s+", " ", overview)
+
+
 def test_both_languages_are_in_the_file_and_python_writes_it(keju: Keju, sit: Sit) -> None:
     sit("one", lambda _: False)
     sit("two", lambda _: True)
