@@ -158,6 +158,16 @@ def test_the_browser_says_the_language_where_nobody_chose_one(
         assert f'<html lang="{shown}">' in page
 
 
+@pytest.mark.parametrize("path", ["/nowhere", "/static/nothing.js", "/runs/one/nowhere"])
+def test_a_page_that_is_not_there_is_missed_in_its_language(path: str, runs: Path) -> None:
+    with visit(runs) as client:
+        missing = client.get(path)
+        assert (missing.status_code, "There is no such page." in missing.text) == (404, True)
+        chinese = client.get(path, params={"lang": "zh"}).text
+        assert "没有这个页面。" in chinese
+        assert "Not Found" not in chinese
+
+
 def test_every_answer_has_its_headers_and_strangers_are_shut_out(runs: Path) -> None:
     with visit(runs) as client:
         for path in ("/", "/nowhere", "/runs/one", "/static/viewer.js", "/runs/one/samples?page=x"):

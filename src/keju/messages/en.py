@@ -2403,6 +2403,7 @@ LABELS: dict[str, str] = {
     "view.fact.model": "Model as reported",
     "view.fact.origin": "Copied from run",
     "view.fact.hash": "Hash of the request",
+    "view.no_page": "There is no such page.",
     "view.no_run": "there is no run '{run}' here",
     "view.no_reply": "there is no reply to '{id}' in this run",
     "view.broken": "something is broken here; the terminal says what",

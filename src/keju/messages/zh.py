@@ -2189,6 +2189,7 @@ LABELS: dict[str, str] = {
     "view.fact.model": "接口报告的模型",
     "view.fact.origin": "复制自运行",
     "view.fact.hash": "请求的哈希",
+    "view.no_page": "没有这个页面。",
     "view.no_run": "这里没有运行“{run}”",
     "view.no_reply": "此运行中没有对“{id}”的回复",
     "view.broken": "这里出了错；终端上有说明",

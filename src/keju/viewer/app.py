@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from importlib import resources
 from ipaddress import ip_address
 from pathlib import Path
@@ -135,14 +136,17 @@ def make_app(
     def static(request: Request) -> Response:
         package, path, kind = STATIC.get(request.path_params["name"], ("", "", ""))
         if not package:
-            raise HTTPException(404, "not found")
+            raise HTTPException(404)
         content = resources.files(package).joinpath(path).read_bytes()
         return Response(content, media_type=kind)
 
     def problem(request: Request, error: Exception) -> Response:
-        if isinstance(error, HTTPException):
-            return pages.problem(request, error.status_code, error.detail)
         labels = pages.labels(request)
+        if isinstance(error, HTTPException):
+            # The router of the library says no more than the name of the status, in English.
+            unsaid = error.detail == HTTPStatus(error.status_code).phrase
+            text = labels("view.no_page") if unsaid else error.detail
+            return pages.problem(request, error.status_code, text)
         text = labels("view.broken")
         if isinstance(error, KejuError):
             text = error.text(labels.language)
