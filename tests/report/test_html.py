@@ -292,7 +292,7 @@ def test_readers_that_disagree_are_listed(tmp_path: Path) -> None:
     ("language", "words"),
     [
         ("en", ("errors: 5 server (HTTP 500: <boom>)", "By category", "Category", "RNA-seq 8 25.00 %")),
-        ("zh", ("出错原因：server 5 个（HTTP 500: <boom>）", "按类别", "RNA-seq 8 25.00 %")),
+        ("zh", ("出错原因：服务器出错 5 个（HTTP 500: <boom>）", "按类别", "RNA-seq 8 25.00 %")),
     ],
 )  # fmt: skip
 def test_kinds_of_errors_and_of_questions(

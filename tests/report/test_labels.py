@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from keju.messages import labels
 from keju.report.format import Labels
 from keju.results.schema import from_document
-from keju.types import OUTCOMES
+from keju.types import OUTCOMES, CallKind, FaultKind, Stop
 from tests.report.documents import document, entry
 
 
@@ -19,6 +21,14 @@ def test_the_reasons_of_the_choice_readers_have_their_words() -> None:
     for reason in ("empty", "no_marker", "invalid_label", "ambiguous", "denied"):
         for language in ("en", "zh"):
             assert f"reason.{reason}" in labels(language)
+
+
+def test_how_calls_episodes_and_requests_end_has_its_words() -> None:
+    kinds = {"call": CallKind, "stop": Stop, "fault": FaultKind}
+    for family, codes in kinds.items():
+        for code in set(get_args(codes)) - {"ok"}:
+            assert labels("en")[f"{family}.{code}"] == code
+            assert not labels("zh")[f"{family}.{code}"].isascii()
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,8 @@ def _reply_lines(record: Record, judge: str | None, labels: Labels) -> Iterator[
         yield reply.text
     if reply.error is not None:
         problem = foreign(reply.error.message, labels.language)
-        yield labels("show.error", kind=reply.error.kind, problem=problem)
+        kind = labels.get(f"fault.{reply.error.kind}", reply.error.kind)
+        yield labels("show.error", kind=kind, problem=problem)
     facts = {"finish": reply.finish or "–", "tokens": reply.usage.output, "seconds": reply.seconds}
     yield from ("---", labels("show.facts", **facts, attempts=1 + len(record.faults)))
     yield labels("show.target", target=record.target or labels("show.unpublished"))

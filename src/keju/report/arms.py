@@ -112,7 +112,9 @@ def tool_table(entry: Entry, labels: Labels) -> Table:
             count(row.calls),
             count(row.samples),
             labels("list_separator").join(
-                f"{kind} {n}" for kind, n in row.kinds.items() if kind != "ok"
+                f"{labels.get(f'call.{kind}', kind)} {n}"
+                for kind, n in row.kinds.items()
+                if kind != "ok"
             )
             or UNKNOWN,
             _span(row.seconds_p50),
@@ -129,7 +131,8 @@ def tool_words(entry: Entry, labels: Labels) -> str:
     tools = entry.tools
     if tools is None:
         return ""
-    stops = labels("list_separator").join(f"{stop} {n}" for stop, n in tools.stops.items())
+    ended = (f"{labels.get(f'stop.{stop}', stop)} {n}" for stop, n in tools.stops.items())
+    stops = labels("list_separator").join(ended)
     parts = [
         labels("tools.used", part=tools.with_calls, whole=tools.episodes, calls=tools.calls),
         labels("tools.coverage", used=tools.used, offered=tools.offered),
@@ -169,10 +172,11 @@ def transcript(episode: Episode, labels: Labels) -> Iterator[Step]:
         elif turn.role == "tool":
             ok = turn.kind == "ok"
             title = labels("step.result", tool=names.get(turn.call, "?"), seconds=turn.seconds)
-            yield Step(title if ok else f"{title} · {turn.kind}", turn.text, not ok)
+            title += "" if ok else f" · {labels.get(f'call.{turn.kind}', turn.kind)}"
+            yield Step(title, turn.text, not ok)
         else:
             yield Step(labels("step.user"), turn.text)
-    yield Step(labels("step.stop"), episode.stop)
+    yield Step(labels("step.stop"), labels.get(f"stop.{episode.stop}", episode.stop))
 
 
 def _arguments(text: str) -> str:

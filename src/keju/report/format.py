@@ -440,7 +440,7 @@ def error_words(errors: Errors | None, labels: Labels) -> str:
     examples = {ranked[0][0]: errors.example} | errors.examples
     kinds = []
     for kind, n in ranked:
-        kinds.append(labels("error_kind", kind=kind, n=count(n)))
+        kinds.append(labels("error_kind", kind=labels.get(f"fault.{kind}", kind), n=count(n)))
         if example := shorten(examples.get(kind, ""), _EXAMPLE_LENGTH):
             told = foreign(example, labels.language)
             kinds[-1] = labels("error_example", kind=kinds[-1], example=told)

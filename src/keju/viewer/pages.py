@@ -349,7 +349,10 @@ def _list_row(stored: Stored, record: Record, chosen: Selection, labels: Labels)
     outcomes = {reading.score.outcome for reading in record.readings}
     value = first.answer.value if first else None
     error = record.reply.error
-    text = record.reply.text if error is None else f"{error.kind}: {error.message}"
+    text = record.reply.text
+    if error is not None:
+        kind = labels.get(f"fault.{error.kind}", error.kind)
+        text = labels("named", name=kind, text=error.message)
     marks = [labels("epoch", n=record.epoch + 1)] if record.epoch else []
     marks += [labels.arm(record.arm)] if record.arm else []
     return {
