@@ -294,20 +294,16 @@ def test_a_pipe_gets_the_address_of_the_pages_while_they_are_served(
     pytest.importorskip("uvicorn")
     (tmp_path / "runs").mkdir()
     words = (*KEJU, "view", "runs", "--no-browser", "--port", "0", *more)
-    pipe = subprocess.PIPE
     with subprocess.Popen(
-        words, cwd=tmp_path, env=environment(), stdout=pipe, stderr=pipe, text=True
+        words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        assert process.stderr is not None
         try:
             line = next(line for line in process.stdout if "http" in line)
             assert process.poll() is None
         finally:
             process.send_signal(signal.SIGINT)
-        rest = process.stdout.read() + process.stderr.read()
     assert told in line
-    assert "http" not in rest
 
 
 def test_what_is_not_comparable_is_said_once_where_both_streams_are_read_together(

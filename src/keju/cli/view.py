@@ -39,12 +39,11 @@ def view(
         raise UsageError("view_no_folder", folder=place)
 
     def started(address: str) -> None:
-        told, watched = said("view.at", folder=place, address=address), sys.stderr.isatty()
-        if watched:
-            remark(told)
+        told = said("view.at", folder=place, address=address)
+        remark(told)
         if as_json:
             print_json({"folder": str(place), "address": address})
-        elif not (watched and read_together()):
+        elif not read_together():
             print_lines(told)
         sys.stdout.flush()  # whoever reads a pipe waits for it while the pages are served
         if not no_browser:
