@@ -192,10 +192,8 @@ def test_below_a_table_stands_what_to_do_with_it(keju: Keju, what: str, language
     ran = keju("--language", language, "list", what, *more)
     (command,) = re.findall(r"keju .*", ran.err)
     assert "keju" not in ran.out.split()  # a program that reads the table gets the table alone
-    data = ["--data-dir", "."] if what == "benchmarks" else []
-    done = keju(*shlex.split(command)[1:], *data)
-    assert done.code == (2 if data else 0), done.err
-    assert not data or "no data for bbh" in done.err or "bbh" in done.err
+    done = keju(*shlex.split(command)[1:])
+    assert done.code == 0, done.err
 
 
 def test_no_runs_yet_says_how_to_make_one(keju: Keju) -> None:
@@ -281,3 +279,38 @@ def test_a_path_outside_of_the_current_folder_stays_whole(
     monkeypatch.chdir(tmp_path / "runs" / "monday")
     ran = keju("eval", "--config", "manifest.json", "--resume", "-q")
     assert f"run folder: {tmp_path}/runs/monday\nreport: report.html\n" in ran.out
+
+
+def _next_command(err: str) -> str:
+    """The command on its own line below a list."""
+    return next(line for line in err.splitlines() if line.startswith("  keju ")).strip()
+
+
+@pytest.mark.parametrize("what", ["protocols", "subsets"])
+def test_the_command_below_a_list_of_all_exams_needs_no_data_where_none_is_named(
+    keju: Keju, what: str
+) -> None:
+    _, *words = shlex.split(_next_command(keju("list", what).err))
+    assert keju(*words, *(["--dry-run"] if words[0] == "eval" else [])).code == 0
+
+
+@pytest.mark.parametrize("what", ["protocols", "subsets"])
+def test_the_command_below_a_list_of_one_exam_names_the_data_that_is_not_there(
+    keju: Keju, what: str, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    err = keju("list", what, "--benchmark", "bbh").err
+    command = _next_command(err)
+    assert command.endswith(" --data-dir DIR")
+    assert "DIR is your folder of data" in err
+    _, *words = shlex.split(command.replace(" DIR", f" {data_dir}"))
+    assert keju(*words, *(["--dry-run"] if words[0] == "eval" else [])).code == 0
+    monkeypatch.setenv("KEJU_DATA_DIR", str(data_dir))
+    assert "--data-dir" not in keju("list", what, "--benchmark", "bbh").err
+
+
+def test_the_command_below_a_list_of_an_own_exam_names_its_path(keju: Keju, tmp_path: Path) -> None:
+    (tmp_path / "my quiz.csv").write_text("question,answer\n1+1?,2\n")
+    _, *words = shlex.split(
+        _next_command(keju("list", "protocols", "--benchmark", "./my quiz.csv").err)
+    )
+    assert keju(*words).code == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.cli.command import command
 from keju.cli.common import Output, all_benchmarks, note, note_step, print_lines, print_steps
@@ -94,7 +94,10 @@ def list_(what: str | None, benchmark: str | None, work_dir: str | None) -> Outp
             shown = [_with_arms(*each) for each in zip(rows, arms, strict=True)]
         render_table(columns, [[_cell(*item) for item in row.items()] for row in shown])
         note("")
-        note_step(said(f"list.note.{what}"), _next_step(what, rows))
+        step = _next_step(what, rows, benchmark)
+        note_step(said(f"list.note.{what}"), step.command)
+        if step.lacks:
+            note(said("list.needs_data", name=step.lacks))
 
     return Output({what: rows}, show)
 
@@ -122,25 +125,53 @@ def _nothing(what: str, work_dir: str | None) -> str:
     return said("list.no_runs", folder=runs_folder(work_dir), command=TRYING)
 
 
-def _next_step(what: str, rows: list[Row]) -> str:
+class Step(NamedTuple):
     """A command that does something with what was listed, and can be pasted."""
-    first = rows[0]
-    exam, model = first.get("benchmark", ""), "keju eval --model scripted --datasets"
-    match what:
-        case "benchmarks":
-            return f"keju show {first['name']}"
-        case "subsets":
-            chosen = shlex.quote(f"{exam}.subset_list=[{first['subset']}]")
-            return f"{model} {exam} --dataset-args {chosen}"
-        case "protocols":
-            return f"keju show {exam} --protocol {first['protocol']}"
-        case "readers":
-            return f"keju score RUN --reader {first['reader']}"
-        case "models":
-            return f"{model} demo"
+
+    command: str
+    lacks: str = ""
+    """The exam whose data it needs and nobody finds here: its folder stands as ``DIR``."""
+
+
+def _next_step(what: str, rows: list[Row], asked: str | None) -> Step:
+    """What to do next with a row that was listed, of an exam whose data is at hand if one is.
+
+    `asked` is the one benchmark that the list is of, as it was written.
+    """
     from keju.runs.run import command_name
 
-    return f"keju report {command_name(Path(rows[-1]['folder']))}"
+    first, model = rows[0], "keju eval --model scripted --datasets"
+    match what:
+        case "readers":
+            return Step(f"keju score RUN --reader {first['reader']}")
+        case "models":
+            return Step(f"{model} demo")
+        case "runs":
+            return Step(f"keju report {command_name(Path(rows[-1]['folder']))}")
+    names = list(dict.fromkeys(row[NAMES[what][0]] for row in rows))
+    ready = next(filter(_at_hand, names), None) if asked is None else None
+    row = next(row for row in rows if row[NAMES[what][0]] == (ready or names[0]))
+    exam = shlex.quote(asked or row[NAMES[what][0]])
+    match what:
+        case "subsets":
+            chosen = shlex.quote(f"{exam}.subset_list=[{row['subset']}]")
+            command = f"{model} {exam} --dataset-args {chosen}"
+        case "protocols":
+            command = f"keju show {exam} --protocol {row['protocol']}"
+        case _:
+            command = f"keju show {exam}"
+    if ready or (asked is not None and _at_hand(asked)):
+        return Step(command)
+    return Step(f"{command} --data-dir DIR", names[0])
+
+
+def _at_hand(name: str) -> bool:
+    """Whether an exam can be sat here as it stands."""
+    from keju.benchmarks import registry
+    from keju.sources.folder import at_hand
+
+    benchmark = registry.get(name)
+    return at_hand(benchmark.name, benchmark.layout)
 
 
 def _with_arms(row: Row, arms: list[str]) -> Row:

@@ -1533,6 +1533,8 @@ LABELS: dict[str, str] = {
     "list.note.protocols": "reader: what reads its answers. headline: the figure that stands for "
     "the exam. decode: generate (the model writes) or labels (the likeliest option counts). "
     "Next:",
+    "list.needs_data": "No data of {name} is found here: DIR is your folder of data, which holds "
+    "one folder for each exam. 'keju data pull {name}' brings the data; then leave out --data-dir.",
     "list.note.readers": "protocols: those whose own reader it is. Any reader goes with any stored "
     "run:",
     "list.note.models": "model: what to write after --model. ready: whether its optional part is "

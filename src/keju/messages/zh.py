@@ -1366,6 +1366,8 @@ LABELS: dict[str, str] = {
     "list.note.subsets": "题目：题数（数量固定时）。只做部分子集：",
     "list.note.protocols": "读取器：读出它的答案。主要指标：代表这门考试的数字。解码：generate"
     "（模型书写）或 labels（取最可能的选项）。下一步：",
+    "list.needs_data": "这里没有找到 {name} 的数据：DIR 是你的数据文件夹，其中每门考试有一个"
+    "文件夹。也可以用 keju data pull {name} 下载数据，然后去掉 --data-dir。",
     "list.note.readers": "协议：以它为自身读取器的协议。任何读取器都可用于已存的运行：",
     "list.note.models": "模型：写在 --model 之后。就绪：所需的可选组件是否已安装。下一步：",
     "list.note.runs": "得分：每门考试的主要指标；n：题数。下一步：",

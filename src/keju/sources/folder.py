@@ -385,6 +385,15 @@ def locate(
     raise DataError("data_none", benchmark=benchmark, **values)
 
 
+def at_hand(benchmark: str, layout: Layout | None, *, data_dir: str | None = None) -> bool:
+    """Whether `locate` finds the data of `benchmark` without pulling it."""
+    try:
+        locate(benchmark, layout, data_dir=data_dir, offline=True)
+    except DataError:
+        return False
+    return True
+
+
 def _own_folder_hint(path: Path, benchmark: str, layout: Layout) -> str:
     """What to say where the folder of the benchmark itself was given for the one above it."""
     if not DataFolder(path, layout).holds_data():
