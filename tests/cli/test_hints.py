@@ -314,3 +314,42 @@ def test_the_command_below_a_list_of_an_own_exam_names_its_path(keju: Keju, tmp_
         _next_command(keju("list", "protocols", "--benchmark", "./my quiz.csv").err)
     )
     assert keju(*words).code == 0
+
+
+@pytest.mark.parametrize(
+    ("exams", "pasted"),
+    [
+        (("./sql.csv",), "--dataset-args 'sql.subset_list=[join]'"),
+        (
+            ("./sql.csv", "./a/sql.csv"),
+            """--dataset-args '{"./sql.csv": {"subset_list": ["join"]}}'""",
+        ),
+        (("./my quiz.csv",), """--dataset-args '{"./my quiz.csv": {"subset_list": ["join"]}}'"""),
+        (
+            ("custom:题目.csv",),
+            """--dataset-args '{"custom:题目.csv": {"subset_list": ["join"]}}'""",
+        ),
+    ],
+)
+def test_a_setting_of_an_exam_at_a_path_is_told_a_line_that_sets_it(
+    keju: Keju, tmp_path: Path, exams: tuple[str, ...], pasted: str
+) -> None:
+    for exam in exams:
+        path = tmp_path / exam.removeprefix("custom:")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("question,answer,subset\n1+1?,2,join\n2+2?,4,group\n3+3?,6,group\n")
+    sitting = ("eval", "-m", "scripted", "--datasets", *exams)
+    ran = keju(*sitting, "--subset-list", "join")
+    assert (ran.code, pasted in ran.err) == (2, True), ran.err
+    if len(exams) == 1:  # two of one name are refused for that
+        ran = keju(*sitting, *shlex.split(pasted), "--dry-run", "--json")
+        assert [exam["subsets"] for exam in ran.json["benchmarks"]] == [1], ran.err
+
+
+def test_a_setting_of_an_exam_at_a_path_in_a_run_from_a_file(keju: Keju, tmp_path: Path) -> None:
+    (tmp_path / "sql.csv").write_text("question,answer,subset\n1+1?,2,join\n2+2?,4,group\n")
+    (tmp_path / "task.yaml").write_text("model: scripted\ndatasets: [demo]\n")
+    sitting = ("run", "-c", "task.yaml", "-q", "-b", "./sql.csv")
+    pasted = "-s dataset_args.sql.shuffle=true"
+    assert pasted in keju(*sitting, "--shuffle", "true").err
+    assert keju(*sitting, *shlex.split(pasted)).code == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shlex
 import tomllib
 from functools import cache
@@ -11,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keju.config.exams import is_path, path_of
 from keju.errors import ConfigError, Hint, did_you_mean, near_hint
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
 }
 """One line an exam: its name, where its `Benchmark` is, and its aliases, as the benchmark has them:
 a name is looked up without importing any room."""
-CUSTOM = "custom:"
-"""What marks the path of an exam that is no room of Keju's."""
 ALIASES = {alias: name for name, (_, *aliases) in ROOMS.items() for alias in aliases}
 
 
@@ -43,11 +41,6 @@ def names() -> list[str]:
     return [*ROOMS, *sorted(set(_plugins()) - set(ROOMS))]
 
 
-def is_path(name: str) -> bool:
-    """Whether the name of a benchmark is the path of an exam: marked so, or with a separator."""
-    return name.startswith((CUSTOM, "~")) or name in (".", "..") or "/" in name or os.sep in name
-
-
 def get(name: str) -> Benchmark:
     """Return the benchmark called `name` (or an alias of it); ConfigError names the nearest.
 
@@ -57,7 +50,7 @@ def get(name: str) -> Benchmark:
     if is_path(name):
         from keju.benchmarks.custom import custom_exam
 
-        path = Path(name.removeprefix(CUSTOM)).expanduser()
+        path = path_of(name)
         if (plugin := plugin_name(path)) is not None:
             raise ConfigError("benchmark_is_package", path=shlex.quote(str(path)), name=plugin)
         if path.suffix == ".py":

@@ -16,8 +16,9 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, get_origin
 
+from keju.config.exams import is_path, meant, short_name
 from keju.config.load import OTHER_NAMES, inner_place
-from keju.config.strict import alternatives, model_of
+from keju.config.strict import alternatives, model_of, scalar
 from keju.config.task import DatasetArgs, TaskConfig
 from keju.errors import UsageError, nearest
 
@@ -30,6 +31,8 @@ ECHOED: Final = ("dataset_args", "generation_config", "datasets", "limit", "tota
 """Settings whose values may be said again; others may be keys."""
 _PLAIN = re.compile(r"[\w.-]{1,64}")
 """A value that needs no quotes: ``navigate``, ``0.6``."""
+_KEY = re.compile(r"[A-Za-z_][\w-]{0,63}")
+"""What can name an exam in ``NAME.subset_list=[A]``."""
 EXAM: Final = "NAME"
 """What stands for an exam whose name is not known."""
 
@@ -89,8 +92,14 @@ def _assignment(
         value = f"[{','.join(values) or 'A,B'}]"
     else:
         value = values[0] if len(values) == 1 else "VALUE"
-    path = ".".join(_exam(words, command) if part == EXAM else part for part in inner)
-    return shlex.quote(f"{path}={value}")
+    if EXAM not in inner:
+        return shlex.quote(f"{'.'.join(inner)}={value}")
+    exam = _exam(words, command)
+    if _KEY.fullmatch(exam):
+        return shlex.quote(f"{'.'.join(exam if part == EXAM else part for part in inner)}={value}")
+    *outside, _, last = inner  # a path that has no short name
+    own = json.dumps({exam: {last: scalar(value, option)}}, ensure_ascii=False)
+    return shlex.quote(f"{'.'.join(outside)}={own}" if outside else own)
 
 
 def _settings(place: str, option: str, words: Sequence[str]) -> str:
@@ -134,15 +143,22 @@ def _raw(option: str, words: Sequence[str]) -> list[str]:
 
 
 def _exam(words: Sequence[str], command: Command) -> str:
-    """The first exam that the command line names."""
+    """The first exam that the command line names; one at a path by its short name, if it has one
+    that means no other."""
+    named = _exams(words, command)
+    first = next(iter(named), EXAM)
+    if is_path(first) and _KEY.fullmatch(short := short_name(first)):
+        return short if meant(short, named) == first else first
+    return first if is_path(first) or _KEY.fullmatch(first) else EXAM
+
+
+def _exams(words: Sequence[str], command: Command) -> list[str]:
+    """The exams that the command line names."""
     flags = {flag for row in command.rows.values() if row.field == "datasets" for flag in row.flags}
     flags |= {"--datasets"}
-    for place, word in enumerate(words):
-        flag, equals, value = word.partition("=")
-        if flag in flags:
-            given = value if equals else next(iter(words[place + 1 : place + 2]), "")
-            name = given.split(",")[0]
-            return name if _PLAIN.fullmatch(name) else EXAM
+    given = [part for flag in flags for part in _raw(flag, words) if part]
+    if given:
+        return given
     first = next(iter(words), "")
     named = any(not row.flags and row.spelling == EXAM for row in command.rows.values())
-    return first if named and _PLAIN.fullmatch(first) and not first.startswith("-") else EXAM
+    return [first] if named and first and not first.startswith("-") else []

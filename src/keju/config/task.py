@@ -16,6 +16,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     SecretStr,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -24,6 +25,7 @@ from keju.config.address import full_name
 from keju.config.arms import Agent, Arms, Sandbox
 from keju.config.cluster import Ray
 from keju.config.endpoints import PLACES, Endpoint, as_endpoints, distinct
+from keju.config.exams import meant
 from keju.config.patterns import compiled
 from keju.config.serving import words_of
 from keju.config.strict import (
@@ -538,6 +540,18 @@ class TaskConfig(StrictSettings):
         if repeated:
             raise Invalid("config_named_twice", names=sorted(repeated))
         return value
+
+    @field_validator("dataset_args")
+    @classmethod
+    def _by_exam(
+        cls, value: dict[str, dict[str, Any]], info: ValidationInfo
+    ) -> dict[str, dict[str, Any]]:
+        """Settings of an exam at a path, which may be named for short, under its path."""
+        named: dict[str, dict[str, Any]] = {}
+        for name, args in value.items():
+            exam = meant(name, info.data.get("datasets", ())) or name
+            named[exam] = named.get(exam, {}) | args
+        return named
 
     @model_validator(mode="after")
     def _settings_fit_together(self) -> Self:
