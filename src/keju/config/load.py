@@ -21,6 +21,7 @@ from pydantic import AliasChoices, BaseModel
 
 from keju.config.address import provider_of
 from keju.config.endpoints import PLACES, as_endpoints
+from keju.config.exams import beside
 from keju.config.strict import alternatives, document, model_of, scalar
 from keju.config.task import DatasetArgs, GenerationConfig, TaskConfig
 from keju.errors import ConfigError, Notice, did_you_mean
@@ -93,8 +94,8 @@ def load(
 
     `flags` holds fields of `TaskConfig` as far as they were given; `environ` is the process's own
     environment unless another is passed. Relative paths in a file are relative to the current
-    directory; those of a server's command are found beside the file too. The manifest of a run
-    outranks the environment: what is resumed is that run.
+    directory; exams and the files of a server's command are found beside the file too. The
+    manifest of a run outranks the environment: what is resumed is that run.
     `idle` tells which settings do nothing for a model (`keju.models.registry.idle_settings`); `say`
     is told what counts for nothing: one of two values, or a setting that the model has no use for;
     `read` is how a file in another form than Keju's own is read.
@@ -209,8 +210,9 @@ def from_file(path: Path) -> Layer:
 
 
 def with_neighbours(layer: Layer, folder: Path) -> Layer:
-    """`layer` with the files that MCP servers are started with, found in `folder` where they are
-    not in the current one, so that a file and its servers can be used from anywhere."""
+    """`layer` with its exams and the files that MCP servers are started with, found in `folder`
+    where they are not in the current one, so that a file and what it names can be used from
+    anywhere."""
 
     def found(text: Any) -> Any:
         """A path such as ``calculator.py`` or ``./serve``; ``serve`` alone is a program's word."""
@@ -236,8 +238,16 @@ def with_neighbours(layer: Layer, folder: Path) -> Layer:
             return own
         return own | {"servers": [server(each) for each in own["servers"]]}
 
-    arms = layer.get("arms")
-    return layer | {"arms": [arm(own) for own in arms]} if isinstance(arms, list) else layer
+    layer = dict(layer)
+    if isinstance(layer.get("arms"), list):
+        layer["arms"] = [arm(own) for own in layer["arms"]]
+    if isinstance(exams := layer.get("datasets"), str):
+        layer["datasets"] = beside(exams, folder)
+    elif isinstance(exams, list):
+        layer["datasets"] = [beside(e, folder) if isinstance(e, str) else e for e in exams]
+    if isinstance(args := layer.get("dataset_args"), dict):
+        layer["dataset_args"] = {beside(str(name), folder): own for name, own in args.items()}
+    return layer
 
 
 def from_environment(environ: Mapping[str, str]) -> Layer:

@@ -29,6 +29,7 @@ from urllib.parse import urlsplit
 
 from keju.config.address import parse_address, provider_of
 from keju.config.endpoints import PLACES
+from keju.config.exams import beside, meant
 from keju.config.load import (
     Layer,
     canonical,
@@ -167,11 +168,12 @@ def load_plan(
     common = canonical(content, "" if isinstance(source, Mapping) else str(source))
     if not isinstance(source, Mapping):
         common = with_neighbours(common, Path(source).parent)
+        listed = _with_neighbours(listed, Path(source).parent)
     if refused := next((key for key in NOWHERE if key in common), None):
         raise ConfigError("plan_setting", name=refused)
     around = from_environment(environ)
     exams = _exams(listed, above.pop("datasets", around.get("datasets")), exam_name)
-    _refuse_unknown_args(common, exams)
+    common["dataset_args"] = _args_by_exam(common, exams)
     models, name = _models(own[MODELS], environ), _plan_name(own.get("plan"), source)
     budget = {**common.pop("budget", {}), **above.pop("budget", {})}
     common["run_budget"] = own.get("run_budget") or {}
@@ -247,6 +249,19 @@ def _key(variable: object, environ: Mapping[str, str], where: str) -> str:
     return key
 
 
+def _with_neighbours(listed: Any, folder: Path) -> Any:
+    """The list of exams with those that are found in `folder` and not in the current one."""
+
+    def found(entry: Any) -> Any:
+        if isinstance(entry, str):
+            return beside(entry, folder)
+        if isinstance(entry, dict) and isinstance(entry.get("dataset"), str):
+            return entry | {"dataset": beside(entry["dataset"], folder)}
+        return entry
+
+    return [found(entry) for entry in listed] if isinstance(listed, list) else listed
+
+
 def _exams(listed: Any, named: Any, exam_name: Callable[[str], str]) -> list[Entry]:
     """The exams: a name, or a mapping of settings; of these the `named` ones where any are."""
     if not isinstance(listed, list | None) or not (listed or named):
@@ -269,7 +284,8 @@ def _exams(listed: Any, named: Any, exam_name: Callable[[str], str]) -> list[Ent
         return entries
     chosen = []
     for name in [named] if isinstance(named, str) else named:
-        found = [each for each in entries if name in (each.label, each.target)]
+        target = meant(name, [each.target for each in entries])
+        found = [each for each in entries if name == each.label or each.target == target]
         chosen += found or [Entry(exam_name(name), name, {}, {})]
     return chosen
 
@@ -333,12 +349,15 @@ def _host(address: str) -> str | None:
     return urlsplit(parse_address(address).base).hostname
 
 
-def _refuse_unknown_args(common: Layer, exams: Sequence[Entry]) -> None:
-    """ConfigError where `dataset_args` has settings of an exam that is not among those sat."""
+def _args_by_exam(common: Layer, exams: Sequence[Entry]) -> dict[str, Layer]:
+    """The settings in `dataset_args` by the exams as they are sat; ConfigError where one is not."""
     names = [exam.target for exam in exams]
-    for name in common.get("dataset_args", {}):
-        if name not in names:
+    by_exam: dict[str, Layer] = {}
+    for name, args in common.get("dataset_args", {}).items():
+        if (exam := meant(name, names)) is None:
             raise ConfigError("config_args_not_run", name=name, hint=did_you_mean(name, names))
+        by_exam[exam] = by_exam.get(exam, {}) | (args or {})
+    return by_exam
 
 
 def _refuse_twice(setting: str, names: Sequence[str]) -> None:
