@@ -118,7 +118,9 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
         reader = get_command(_application(command))
         with reader.make_context(f"keju {command.name}", spread(words, several)) as context:
             if context.args:
-                raise _left_over(context.args, command)
+                from keju.cli.unknown import left_over
+
+                raise left_over(context.args, command)
             values: dict[str, Any] = reader.invoke(context)
     except unreadable as error:
         raise _explained(error, words, command) from None
@@ -245,12 +247,6 @@ def _explained(error: Exception, words: Sequence[str], command: Command) -> Usag
         return UsageError("cli_bad_variable", variable=row.variable, flag=row.flags[0], **own)
     message: str = getattr(error, "format_message", error.__str__)()
     return UsageError("cli_usage", problem=" ".join(message.split()).rstrip("."), **own)
-
-
-def _left_over(words: Sequence[str], command: Command) -> UsageError:
-    """What to say of words that belong to nothing: ``keju eval bbh`` forgot ``--datasets``."""
-    code = "cli_words_for_datasets" if "datasets" in command.rows else "cli_words_left_over"
-    return UsageError(code, words=" ".join(words), command=command.name)
 
 
 def again_by(command: str, given: Mapping[str, Any], finished: Finished) -> Finished:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from keju.cli.command import Command
+    from keju.cli.options import Option
 
 ECHOED: Final = ("dataset_args", "generation_config", "datasets", "limit", "total", "ids")
 """Settings whose values may be said again; others may be keys."""
@@ -33,6 +34,10 @@ _PLAIN = re.compile(r"[\w.-]{1,64}")
 """A value that needs no quotes: ``navigate``, ``0.6``."""
 _KEY = re.compile(r"[A-Za-z_][\w-]{0,63}")
 """What can name an exam in ``NAME.subset_list=[A]``."""
+OF_EXAMS: Final = ("dataset", "benchmark")
+"""Flags that take the name of an exam, where ``--datasets`` takes none."""
+FILES: Final = (".yaml", ".yml", ".json")
+"""What files of settings end in."""
 EXAM: Final = "NAME"
 """What stands for an exam whose name is not known."""
 
@@ -64,6 +69,37 @@ def unknown_option(option: str, words: Sequence[str], command: Command) -> Usage
     near = other if other in long else near
     code = "cli_unknown_option_near" if near else "cli_unknown_option"
     return UsageError(code, near=near, **own)
+
+
+def left_over(words: Sequence[str], command: Command) -> UsageError:
+    """The refusal of words that belong to nothing, with the flag that takes such a word here:
+    ``keju eval bbh`` forgot ``--datasets``, ``keju run arms.yaml`` forgot ``-c``."""
+    own = {"words": " ".join(words), "command": command.name}
+    flag = _flag_for(words[0], [row for row in command.rows.values() if row.flags])
+    if flag is None:
+        return UsageError("cli_words_left_over", **own)
+    return UsageError("cli_words_for_option", flag=flag, value=shlex.join(words), **own)
+
+
+def _flag_for(word: str, rows: Sequence[Option]) -> str | None:
+    """The flag among `rows` that takes a word such as this: a choice, a file of settings, an exam,
+    a subset of one."""
+    from keju.benchmarks import registry
+
+    by_name = {row.name.rpartition(".")[2]: row.flags[0] for row in rows}
+    choice = next((r for r in rows if isinstance(r.kind, tuple) and word in r.kind), None)
+    if choice is not None:
+        return choice.flags[0]
+    if word.endswith(FILES) and "config" in by_name:
+        return by_name["config"]
+    if "datasets" in by_name:  # where nothing else is likelier
+        return by_name["datasets"]
+    if is_path(word) or word in (*registry.names(), *registry.ALIASES):
+        return next((by_name[name] for name in OF_EXAMS if name in by_name), None)
+    rooms = map(registry.get, registry.ROOMS)
+    if "subset" in by_name and any(word in room.subset_names for room in rooms):
+        return by_name["subset"]
+    return None
 
 
 def _place(name: str) -> str | None:

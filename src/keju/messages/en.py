@@ -669,8 +669,8 @@ TEXTS: dict[str, str] = {
     "cli_not_a_whole_number": "{flag} needs a whole number, not '{value}'; see "
     "'keju {command} --help'",
     "cli_value_unwanted": "{flag} takes no value; see 'keju {command} --help'",
-    "cli_words_for_datasets": "'{words}' belongs to no option: exams are named with --datasets "
-    "{words}; see 'keju {command} --help'",
+    "cli_words_for_option": "'{words}' belongs to no option: write {flag} {value}; see "
+    "'keju {command} --help'",
     "cli_words_left_over": "'{words}' belongs to no option; see 'keju {command} --help'",
     "cli_usage": "{problem}; see 'keju {command} --help'",
     "cli_value_missing": "{flag} needs a value",

@@ -596,7 +596,7 @@ TEXTS: dict[str, str] = {
     "cli_not_a_number": "{flag} 需要一个数，而不是“{value}”；参见“keju {command} --help”",
     "cli_not_a_whole_number": "{flag} 需要一个整数，而不是“{value}”；参见“keju {command} --help”",
     "cli_value_unwanted": "{flag} 不接受值；参见“keju {command} --help”",
-    "cli_words_for_datasets": "“{words}”不属于任何选项：考试用 --datasets {words} 给出；"
+    "cli_words_for_option": "“{words}”不属于任何选项：请写 {flag} {value}；"
     "参见“keju {command} --help”",
     "cli_words_left_over": "“{words}”不属于任何选项；参见“keju {command} --help”",
     "cli_usage": "{problem}；参见“keju {command} --help”",
