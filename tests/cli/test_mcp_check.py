@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -83,6 +84,28 @@ def test_one_call_may_be_made(keju: Keju, tmp_path: Path) -> None:
     assert ran.code == 2
     assert "no server has a tool 'calcul' (did you mean 'calculate'?)" in ran.err
     assert keju("mcp", "check", "-c", file, "--call", "echo", "{").code == 2
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import json\njson.loads('{')\n",
+        "raise ExceptionGroup('several', [ValueError('one'), KeyError('two')])\n",
+        "def deep(n):\n    deep(n - 1) if n else print(1 / 0)\n" + "deep(200)\n",
+    ],
+)
+def test_of_a_servers_traceback_the_exception_is_told(
+    keju: Keju, tmp_path: Path, program: str
+) -> None:
+    (tmp_path / "server.py").write_text(program)
+    arm = {"name": "own", "servers": [{"name": "s", "command": "{python}", "args": ["server.py"]}]}
+    (tmp_path / "own.json").write_text(json.dumps({"benchmark": "demo", "arms": [arm]}))
+    ran = keju("mcp", "check", "-c", "own.json")
+    assert ran.code == 2
+    assert re.search(
+        r"its last words: (json\S*Error: |ExceptionGroup: several |ZeroDivisionError: )", ran.err
+    )
+    assert "File" not in ran.err
 
 
 def test_what_is_wrong_is_one_line(keju: Keju, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from pydantic import ValidationError
 from keju.config.address import shown_url
 from keju.errors import ConfigError, Hint
 from keju.solvers.mcp.launch import Launch
-from keju.solvers.mcp.transport import Pipes, over
+from keju.solvers.mcp.transport import Pipes, last_words, over
 from keju.solvers.sandbox.supervisor import PIPE
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ class Connection:
         return self._error("server_not_started", problem=problem)
 
     def _error(self, code: str, **values: Any) -> ConfigError:
-        tail = " ".join(self.tail.split())[-500:]
+        tail = last_words(self.tail)
         told = Hint("server_tail", text=tail) if tail else ""
         values |= {"server": self.server.name, "tail": told}
         return ConfigError(code, **values)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keju.errors import ConfigError
 from keju.solvers.mcp.connection import Connection, Lost
+from keju.solvers.mcp.transport import last_words
 from keju.solvers.toolbox import ToolsLost
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class SharedServer:
         self._restarted(self.connection)
 
     def _give_up(self, problem: str, gone: Connection) -> None:
-        tail = " ".join(gone.tail.split())[-300:]
+        tail = last_words(gone.tail)
         self._given_up = f"{problem}; its last words: {tail}" if tail else problem
         raise ToolsLost("server_lost", self._given_up)
 

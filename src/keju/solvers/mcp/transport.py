@@ -8,8 +8,10 @@ Keju's memory nor its time.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -28,6 +30,25 @@ MOST_NOISE: Final = 64 * 2**20
 CHUNK: Final = 256 * 1024
 LONGEST_TAIL: Final = 4000
 """Bytes of standard error that are kept."""
+
+
+MOST_WORDS: Final = 500
+"""Characters of standard error that an error quotes."""
+_OF_GROUP = re.compile(r"^ *(?:\| ?|\+-.*)", re.MULTILINE)
+"""The lines that Python draws beside the exceptions of a group."""
+_FRAME = re.compile(r'^ +File ".*", line \d+', re.MULTILINE)
+
+
+def last_words(tail: str) -> str:
+    """The end of a server's standard error in one line; of Python's traceback the exception alone,
+    since the lines of its frames cannot be read joined."""
+    text = _OF_GROUP.sub("", tail)
+    frames = list(_FRAME.finditer(text))
+    lines = text[frames[-1].end() :].splitlines() if frames else []
+    said = list(dropwhile(lambda line: not line or line[0].isspace(), lines[1:]))
+    if said:
+        return " ".join(" ".join(said).split())[:MOST_WORDS]
+    return " ".join(tail.split())[-MOST_WORDS:]
 
 
 class Pipes:
