@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -353,3 +354,25 @@ def test_a_setting_of_an_exam_at_a_path_in_a_run_from_a_file(keju: Keju, tmp_pat
     pasted = "-s dataset_args.sql.shuffle=true"
     assert pasted in keju(*sitting, "--shuffle", "true").err
     assert keju(*sitting, *shlex.split(pasted)).code == 0
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_stand_in_says_that_it_can_use_calculators_alone(
+    keju: Keju, tmp_path: Path, language: str
+) -> None:
+    (tmp_path / "server.py").write_text(
+        "from mcp.server import MCPServer\n"
+        "server = MCPServer('s')\n"
+        "@server.tool()\n"
+        "def look(word: str) -> str:\n"
+        "    return word\n"
+        "server.run()\n"
+    )
+    server = {"name": "s", "command": "{python}", "args": ["server.py"]}
+    for subset, told in (("word_sorting", True), ("multistep_arithmetic", False)):
+        args = {"demo": {"subset_list": [subset]}}
+        task = {"model": "scripted", "datasets": ["demo"], "dataset_args": args, "limit": 1}
+        task["arms"] = [{"name": "own", "servers": [server]}]
+        (tmp_path / f"{subset}.json").write_text(json.dumps(task))
+        ran = keju("--language", language, "run", "-c", f"{subset}.json", "-q")
+        assert (ran.code, "--model NAME --api-url URL" in ran.err) == (0, told), ran.err

@@ -96,8 +96,16 @@ def run(
         print_next_steps(finished)
         if target is not None:
             print_lines(said("run.results", file=target))
+        if loaded.model == "scripted" and _left_tools_alone(finished):
+            remark(said("run.scripted_tools"))
 
     return session_output(finished, more)
+
+
+def _left_tools_alone(finished: Finished) -> bool:
+    """Whether an arm offered tools, and no episode called one."""
+    stats = [entry.tools for entry in finished.results.benchmarks if entry.tools]
+    return any(each.offered and not each.calls for each in stats)
 
 
 def _writable(output: str | None, config: Path) -> Path | None:

@@ -1614,6 +1614,8 @@ LABELS: dict[str, str] = {
     "rm.ask": "delete {folder} with all its replies? [y/N] ",
     "rm.kept": "nothing was deleted",
     "rm.deleted": "deleted {folder}",
+    "run.scripted_tools": "scripted is a stand-in that can use calculators alone, so it called no "
+    "tool; --model NAME --api-url URL asks a model",
     "run.results": "results in mcpbr's form: {file}",
     "run.arm": "{arm}: {outcome} ({calls} {calls:call|calls})",
     "run.resolved": "resolved",

@@ -1440,6 +1440,8 @@ LABELS: dict[str, str] = {
     "rm.ask": "删除 {folder} 及其全部回复？[y/N] ",
     "rm.kept": "未删除任何内容",
     "rm.deleted": "已删除 {folder}",
+    "run.scripted_tools": "scripted 是替身，只会用计算器，所以没有调用工具；"
+    "用 --model NAME --api-url URL 询问真正的模型",
     "run.results": "mcpbr 格式的结果：{file}",
     "run.arm": "{arm}：{outcome}（{calls} 次调用）",
     "run.resolved": "已解决",
