@@ -74,6 +74,21 @@ def test_doctor_asks_the_endpoint(endpoint: FaultyEndpoint, keju: Keju) -> None:
     assert "refused the key" in refused.json["checks"][-1]["remedy"]
 
 
+@pytest.mark.parametrize(("language", "word"), [("en", "failed"), ("zh", "失败")])
+@pytest.mark.parametrize("model", [(), ("--model", "m")])
+def test_doctor_names_the_endpoint_that_does_not_answer(
+    keju: Keju, language: str, word: str, model: tuple[str, ...]
+) -> None:
+    words = ("doctor", "--api-url", "http://user:sk-in-url@127.0.0.1:9/v1", *model)
+    ran = keju("--language", language, *words)
+    (line,) = [each for each in ran.out.splitlines() if each.endswith("http://127.0.0.1:9/v1")]
+    assert (ran.code, line.split()[0]) == (5, word), ran.out
+    assert "sk-in-url" not in ran.out
+    check = keju(*words, "--json").json["checks"][-1]
+    assert (check["status"], check["found"]) == ("missing", "http://127.0.0.1:9/v1")
+    assert "connection refused" in check["remedy"]
+
+
 @pytest.mark.parametrize(
     ("language", "told"),
     [("en", "sent: POST {url}/chat/completions, model 'm'"),

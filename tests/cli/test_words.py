@@ -92,7 +92,11 @@ def test_a_run_without_a_sample_says_what_to_give(keju: Keju) -> None:
     assert ran.code == 2
     words = shlex.split(ran.err.strip().rpartition("such as ")[2])
     assert keju("show", "r", *words).code == 0
-    assert "unknown benchmark 'nonsense'" in keju("show", "nonsense").err
+    told = keju("show", "nonsense", "--work-dir", "kept").err
+    assert "unknown benchmark 'nonsense'" in told
+    assert told.endswith("; no run in kept has this name either\n")
+    told = keju("show", "nonsense", "--language", "zh").err
+    assert told.endswith("；runs 中也没有这个名字的运行\n")
 
 
 def test_warnings_name_the_run_itself(keju: Keju, data_dir: Path, tmp_path: Path) -> None:

@@ -84,6 +84,8 @@ class Check(NamedTuple):
     exit_code: int = 2
     fault: str = "missing"
     """What is wrong, in a word."""
+    told: str = ""
+    """The word for people, where what is examined is not missing: programs know the other."""
     kin: str = ""
     """Where several of a kind are as they should be, people get one line of them all."""
     short: str = ""
@@ -112,7 +114,7 @@ def doctor(
         *_folders(work_dir),
         *_sandboxes(),
     ]
-    from keju.config.address import OPENAI, provider_of
+    from keju.config.address import OPENAI, provider_of, shown_url
     from keju.models.registry import is_local
 
     provider = provider_of(model)
@@ -125,8 +127,7 @@ def doctor(
         try:
             checks.append(Check(ENDPOINT, True, asyncio.run(_reach(place, key, model))))
         except KejuError as error:
-            code, lack = error.exit_code, Notice("doctor_no")
-            checks.append(Check(ENDPOINT, False, lack, Remedy(error), False, exit_code=code))
+            checks.append(_failed(ENDPOINT, shown_url(place), error))
     elif model is not None:
         checks.append(_model(model))
     failures = [check.exit_code for check in checks if not check.ok and not check.optional]
@@ -140,11 +141,18 @@ def doctor(
 KEYS = ("name", "status", "found", "remedy")
 
 
-def _row(check: Check, language: Language) -> tuple[str, str, str, str]:
+def _failed(name: Said, what: str, error: KejuError) -> Check:
+    """What the user named and cannot be used, and why."""
+    code = error.exit_code
+    return Check(name, False, what, Remedy(error), False, exit_code=code, told="failed")
+
+
+def _row(check: Check, language: Language, *, people: bool = False) -> tuple[str, str, str, str]:
     """A check as the cells of its line; JSON is English, whatever the terminal speaks."""
     status = "ok" if check.ok else check.fault
-    if language != "en":
-        status = labels(language)[f"doctor.{status}"]
+    if people:
+        word = status if check.ok else check.told or status
+        status = labels(language)[f"doctor.{word}"]
     name, found = _words(check.name, language), _words(check.state, language)
     return name, status, found, check.remedy.text(language)
 
@@ -166,7 +174,7 @@ def _show(checks: Sequence[Check]) -> None:
         screen.console.width = min(screen.console.width, WIDEST)
     width = screen.console.width
     shown = list(_gathered(checks))
-    rows = [_row(check, language) for check in shown]
+    rows = [_row(check, language, people=True) for check in shown]
     names = max(cells(name) for name, *_ in rows)
     indent = max(cells(status) for _, status, *_ in rows) + 2
     for place, (check, (name, status, found, _)) in enumerate(zip(shown, rows, strict=True)):
@@ -361,7 +369,7 @@ def _model(name: str) -> Check:
     try:
         made = make_model(TaskConfig(model=name, datasets=["any"]))
     except KejuError as error:
-        return Check(MODEL, False, Notice("doctor_no"), Remedy(error), False, error.exit_code)
+        return _failed(MODEL, name, error)
     return Check(MODEL, True, Notice("doctor_model", {"name": made.name}))
 
 

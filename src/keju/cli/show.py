@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from keju.cli.command import command
 from keju.cli.common import Output, exam_for, print_lines, remark, stored_run
-from keju.errors import Hint, KejuError, UsageError, did_you_mean
+from keju.errors import ConfigError, Hint, KejuError, UsageError, did_you_mean
 from keju.messages import foreign, said
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def show(
 
     if name not in registry.names():
         _refuse_run(name, work_dir)
+        _refuse_neither(name, work_dir)
     exam = exam_for(name, **settings)
     if subset is not None:  # the benchmark may know it by another name
         subset = registry.get(name).subset_name(subset) or subset
@@ -75,6 +76,20 @@ def _refuse_run(name: str, work_dir: str | None) -> None:
         return
     first = next((record.id for _, record in run.answers()), "ID")
     raise UsageError("cli_show_needs_sample", name=name, id=first)
+
+
+def _refuse_neither(name: str, work_dir: str | None) -> None:
+    """ConfigError where `name` is no benchmark either."""
+    from keju.benchmarks import registry
+    from keju.config.load import runs_folder
+
+    try:
+        registry.get(name)
+    except ConfigError as error:
+        if error.code != "unknown_benchmark":
+            raise
+        hint = Hint("nor_a_run", hint=error.values["hint"], folder=runs_folder(work_dir))
+        raise ConfigError(error.code, name=name, hint=hint) from None
 
 
 def find_sample(exam: Exam, name: str | None, index: int) -> Sample:

@@ -659,6 +659,7 @@ TEXTS: dict[str, str] = {
     "of them",
     "export_unknown_suffix": "{file}: its suffix is of no format that Keju writes ({suffixes}): "
     "give --format",
+    "nor_a_run": "{hint}; no run in {folder} has this name either",
     "cli_show_needs_sample": "'{name}' is a run: give the id of one of its questions, such as "
     "--sample {id}",
     "cli_argument_missing": "{argument} is missing; for example: {example}; see "
@@ -2143,6 +2144,7 @@ LABELS: dict[str, str] = {
     "{seconds:.1f} s",
     "doctor.ok": "ok",
     "doctor.missing": "missing",
+    "doctor.failed": "failed",
     "doctor.left over": "left over",
     "mcp.tool": "tool",
     "mcp.parameters": "parameters",
