@@ -113,7 +113,7 @@ def run_plan(plan: Mapping[str, Any] | str | Path, *, progress: bool | None = No
     """
     config = load_plan(plan, exam_name=lambda name: registry.get(name).name, idle=idle_settings)
     quiet = progress is None and not sys.stderr.isatty()
-    board = Board() if progress is False else make_board(sys.stderr, quiet=quiet)
+    board = Board() if progress is False else make_board(quiet=quiet)
     finished = finish_plan(config, board=board)
     if isinstance(finished.error, Interrupted):
         raise finished.error

@@ -22,6 +22,7 @@ from tests.test_kill import environment, wait_for_records
 KEJU = (sys.executable, "-m", "keju")
 RUN = ("--work-dir", "runs", "--run-id", "r", "--json", "--quiet")
 SCRIPTED = ("eval", "--model", "scripted", "--datasets", "demo", "--limit", "2", *RUN)
+STREAMS = ("stdout", "stderr")
 RESUME = "keju eval --config runs/r/manifest.json --resume"
 
 
@@ -47,6 +48,29 @@ def test_a_run_needs_no_standard_streams(closed: str, tmp_path: Path) -> None:
     lines = (tmp_path / "runs" / "r" / "records.jsonl").read_text().splitlines()
     assert len(lines) == results["benchmarks"][0]["n"]
     assert all(json.loads(line)["bench"] == "demo" for line in lines)
+
+
+@pytest.mark.parametrize("closed", ["stderr", "stdout", "stdout stderr"])
+def test_a_run_whose_output_nobody_reads_any_more_is_finished(closed: str, tmp_path: Path) -> None:
+    """As ``keju eval ... 2>&1 | head -3`` leaves it: work and files first, then the broken pipe."""
+    words = ("eval", "--model", "scripted", "--datasets", "demo", *RUN[:4])
+
+    def run(*more: str) -> None:
+        reader, writer = os.pipe()
+        os.close(reader)
+        streams = {name: writer if name in closed else subprocess.DEVNULL for name in STREAMS}
+        command, own = [*KEJU, *words, *more], environment()
+        ran = subprocess.run(command, cwd=tmp_path, env=own, timeout=120, **streams)  # type: ignore[call-overload]
+        os.close(writer)
+        assert ran.returncode == 141
+
+    folder = tmp_path / "runs" / "r"
+    run("--limit", "2")
+    assert json.loads((folder / "results.json").read_text())["complete"]
+    assert (folder / "report.html").is_file()
+    run("--limit", "3", "--resume")  # the last one counts
+    lines = (folder / "records.jsonl").read_text().splitlines()
+    assert json.loads((folder / "results.json").read_text())["benchmarks"][0]["n"] == len(lines)
 
 
 @pytest.mark.parametrize("words", [("list", "benchmarks"), ("evl",)])

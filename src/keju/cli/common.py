@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn
 
 from keju.errors import ConfigError, Hint, Interrupted, KejuError, UsageError, did_you_mean
-from keju.messages import command_lines, printable, said
+from keju.messages import command_lines, printable, reader_gone, said, tolerant, write_line
 from keju.signals import stop_listening
 
 if TYPE_CHECKING:
@@ -76,8 +76,7 @@ def print_steps(lines: Sequence[str], steps: Mapping[str, str]) -> None:
 
 def note(line: str) -> None:
     """Say something that is not a result, on stderr."""
-    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-    sys.stderr.write(f"{printable(line)}\n".encode(encoding, "replace").decode(encoding))
+    write_line(tolerant(sys.stderr), line)
 
 
 def remark(text: str, kind: Literal["own_note", "own_warning"] = "own_note") -> None:
@@ -298,6 +297,8 @@ def leave(code: int) -> NoReturn:
         except OSError as error:
             code = code or (BROKEN_PIPE if isinstance(error, BrokenPipeError) else failed)
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    if reader_gone.is_set():
+        code = code or BROKEN_PIPE
     if not sys.modules.keys().isdisjoint(ABORTING):
         os._exit(code)
     sys.exit(code)

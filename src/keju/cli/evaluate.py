@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, get_args
 
 from keju.cli.command import command
@@ -92,7 +91,7 @@ def evaluate(
     from keju.report.live import make_display
     from keju.task import run_exams
 
-    finished = run_exams(task, display=make_display(sys.stderr, quiet=quiet), report=not no_report)
+    finished = run_exams(task, display=make_display(quiet=quiet), report=not no_report)
     return session_output(finished, lambda: print_next_steps(finished))
 
 

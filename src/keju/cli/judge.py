@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from keju.cli.command import command
@@ -34,7 +33,7 @@ def judge(run: str, work_dir: str | None, no_report: bool, quiet: bool, **settin
         stored_run(run, work_dir),
         settings.pop("judge", None),
         settings,
-        display=make_display(sys.stderr, quiet=quiet),
+        display=make_display(quiet=quiet),
         report=not no_report,
     )
     folder = said("next.folder", folder=typed_path(finished.folder))

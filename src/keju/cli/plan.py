@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from keju.cli.command import command
@@ -63,7 +62,7 @@ def plan(
         }
         asked = {key: value for key, value in wishes.items() if value is not None} | settings
         task = load(flags=asked, idle=idle_settings, say=note)
-        finished = run_exams(task, display=make_display(sys.stderr, quiet=quiet), report=False)
+        finished = run_exams(task, display=make_display(quiet=quiet), report=False)
         if finished.exit_code:
             return session_output(finished)
         pilot = str(finished.folder)

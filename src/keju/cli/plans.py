@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from typing import TYPE_CHECKING, Any
 
 from keju.cli.common import Output, print_lines
@@ -42,7 +41,7 @@ def evaluate_plan(
     from keju.plans.flow import run_plan
     from keju.report.board import make_board
 
-    finished = run_plan(plan, board=make_board(sys.stderr, quiet=quiet), report=report)
+    finished = run_plan(plan, board=make_board(quiet=quiet), report=report)
     problem = ""
     if finished.error is not None:
         again = f"keju eval --config {shlex.quote(config)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +83,7 @@ def run(
     given_by = (config, overrides or (), settings)
     loaded = load(*given_by, idle=idle_settings, say=note, read=lambda _: layer)
     loaded = _drawn(loaded, sampling_strategy or translated.strategy)
-    finished = run_exams(loaded, display=make_display(sys.stderr, quiet=quiet))
+    finished = run_exams(loaded, display=make_display(quiet=quiet))
     finished = again_by("run", given, finished)
     document = _document(finished, loaded) if target is not None or verbose else {}
     if target is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,7 +82,7 @@ def vf_eval(
         )
     )
     try:
-        finished = run_exams(config, display=make_display(sys.stderr))
+        finished = run_exams(config, display=make_display())
     except EndpointError as error:
         if config.api_key is None and error.code == "endpoint_wants_key":
             variable = key_var or provider_of(config.model).key_variable

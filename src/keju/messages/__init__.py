@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import re
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TextIO, TypeVar, cast
 
 Language = Literal["en", "zh"]
 Item = TypeVar("Item")
@@ -169,6 +171,56 @@ def printable(text: str, *, one_line: bool = False) -> str:
     if one_line:
         text = " ".join(text.split())
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+reader_gone = threading.Event()
+"""Set once words of a `tolerant` stream found that the reader of its pipe has gone away."""
+
+
+class _Tolerant(io.TextIOBase):
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return getattr(self._stream, "encoding", None) or "utf-8"
+
+    def write(self, text: str) -> int:
+        self._try(lambda: self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(self._stream.flush)
+
+    @staticmethod
+    def _try(work: Callable[[], object]) -> None:
+        try:
+            work()
+        except BrokenPipeError:
+            reader_gone.set()
+        except OSError:
+            pass
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+def tolerant(stream: TextIO) -> TextIO:
+    """`stream` for words beside a work: where nobody can read them any more, the work goes on.
+
+    Its reader has closed the pipe, its terminal is gone, its disk is full.
+    """
+    return cast(TextIO, _Tolerant(stream))
+
+
+def write_line(stream: TextIO, line: str) -> None:
+    """Print a line at once; what the stream cannot hold is replaced."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(printable(line).encode(encoding, "replace").decode(encoding) + "\n")
+    stream.flush()
 
 
 def first_of(items: Sequence[Item], most: int) -> Sequence[Item]:

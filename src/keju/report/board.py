@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from keju.engine.display import Pause
-from keju.messages import said
+from keju.messages import said, tolerant, write_line
 from keju.report.format import UNKNOWN, compact, count, duration, interval, money, percent
-from keju.report.live import LOG_SECONDS, LOG_STEPS, SLOW_SECONDS, write_line
+from keju.report.live import LOG_SECONDS, LOG_STEPS, SLOW_SECONDS
 from keju.stats.estimate import FEWEST
 from keju.stats.intervals import wilson
 
@@ -211,8 +211,8 @@ class Board:
 
 
 def make_board(stream: TextIO | None = None, *, quiet: bool = False) -> Board:
-    """The board that suits `stream` (stderr by default)."""
-    stream = stream if stream is not None else sys.stderr
+    """The board that suits `stream`; by default stderr, whose reader may go away."""
+    stream = stream if stream is not None else tolerant(sys.stderr)
     if quiet:
         return QuietBoard(stream)
     if stream.isatty() and os.environ.get("TERM") != "dumb":

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from keju.engine.display import Display, Progress
-from keju.messages import said
+from keju.messages import said, tolerant, write_line
 from keju.report.format import (
     UNKNOWN,
     compact,
@@ -52,7 +52,7 @@ LOG_STEPS = 10
 
 def make_display(stream: TextIO | None = None, *, quiet: bool = False) -> Display:
     """The display that suits `stream` (stderr by default): live on a terminal, else plain lines."""
-    stream = stream if stream is not None else sys.stderr
+    stream = tolerant(stream if stream is not None else sys.stderr)
     if quiet:
         return QuietDisplay(stream)
     if stream.isatty() and os.environ.get("TERM") != "dumb":
@@ -287,13 +287,6 @@ class LiveDisplay(Redrawn):
         return Group(Text(self._title), bar, *shown)
 
 
-def write_line(stream: TextIO, line: str) -> None:
-    """Print a line at once; what the stream cannot hold is replaced."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    stream.write(printable(line).encode(encoding, "replace").decode(encoding) + "\n")
-    stream.flush()
-
-
 Callback = Callable[[Progress], None]
 Shown = Callback | bool | None
 """A function that is called with the state, True for a bar, False for nothing.
@@ -310,7 +303,7 @@ def display_for(progress: Shown) -> Display:
         return Display()
     if _in_notebook():
         return NotebookDisplay()
-    return make_display(sys.stderr, quiet=progress is None and not sys.stderr.isatty())
+    return make_display(quiet=progress is None and not sys.stderr.isatty())
 
 
 def _in_notebook() -> bool:
@@ -375,7 +368,7 @@ class NotebookDisplay(Redrawn):
 
     def note(self, line: str) -> None:
         """Print a line."""
-        sys.stderr.write(f"{printable(line)}\n")
+        write_line(tolerant(sys.stderr), line)
 
     def _draw(self, snapshot: Progress) -> None:
         self._handle.update(self._notebook.HTML(self._bar(snapshot)))

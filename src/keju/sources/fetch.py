@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from keju.files import whole_file, write_json
-from keju.messages import printable
+from keju.messages import tolerant, write_line
 from keju.sources.folder import HUB_NAMES, DataFolder, HubName, Layout
 
 Say = Callable[[str], None]
@@ -127,7 +127,7 @@ def _read(response: http.client.HTTPResponse, url: str, size: int | None = None)
 
 def to_stderr(line: str) -> None:
     """Print a line about progress where it is out of the way of results."""
-    print(printable(line), file=sys.stderr, flush=True)
+    write_line(tolerant(sys.stderr), line)
 
 
 _SHOWN_COMMIT = 12
