@@ -68,6 +68,29 @@ def test_a_reply_that_was_cut_off_is_truncated_under_every_reader(keju: Keju, re
     assert [notice["code"] for notice in entry["notices"]].count("cut_replies") == 1
 
 
+@pytest.mark.parametrize(
+    ("limit", "code", "told"),
+    [
+        ((), "cut_replies_unbounded", "no max_tokens is set"),
+        (("--generation-config", "max_tokens=1"), "cut_replies", "raise max_tokens"),
+        (("--generation-config", "max_tokens=50"), "cut_replies_context", "context was full"),
+    ],
+)
+def test_what_cut_a_reply_off_is_said_and_nothing_else(
+    keju: Keju, limit: tuple[str, ...], code: str, told: str
+) -> None:
+    """A reply of one token that the endpoint calls cut off, for a smaller or a greater limit."""
+    cut = {"message": {"content": "Let us think"}, "finish_reason": "length"}
+    entry, _ = sat(keju, lambda _: cut, *limit, exam="bbh")
+    again = keju("score", "r", "--data-dir", DATA, "--json").json["benchmarks"][0]
+    for each in (entry, again):
+        (warning,) = [line for line in each["warnings"] if "cut off" in line]
+        assert told in warning
+        assert ("raise max_tokens" in warning) == (code == "cut_replies")
+        assert ("keju audit r" in warning) == (code != "cut_replies")
+        assert code in [notice["code"] for notice in each["notices"]]
+
+
 @pytest.mark.parametrize("reader", ["l2", "evalscope", "robust"])
 def test_the_pronoun_of_a_cut_reply_is_no_answer(keju: Keju, reader: str) -> None:
     row = {"question_id": 1024, "output": "Let me see what I", "finish_reason": "length"}

@@ -26,6 +26,7 @@ from keju.errors import ConfigError
 from keju.models.registry import fit_sampling, model_name
 from keju.runs.manifest import Stopping, StoredData, StoredExam, StoredProtocol
 from keju.types import (
+    CUT,
     FILTERED,
     Answer,
     Fault,
@@ -98,6 +99,8 @@ class Job:
         """The probability of all that is not a label, by unit, where labels are compared."""
         self.errors: dict[int, Fault] = {}
         """Why units ended in an error."""
+        self.short_of_limit: set[int] = set()
+        """Units whose reply was cut off with tokens to spare: the model's context was full."""
         self.reported: Counter[str] = Counter()
         """What the endpoint called its model, and in how many of the replies that count."""
         self._names = {"": 0}
@@ -134,6 +137,12 @@ class Job:
     def title(self) -> str:
         """The exam, and the arm where there are several: ``demo/calculator``."""
         return f"{self.exam.benchmark}/{self.arm}" if self.arm else self.exam.benchmark
+
+    @property
+    def token_limit(self) -> int | None:
+        """How long a reply may be by the settings; None where that is left to the model."""
+        limit = self.sampling.max_tokens
+        return limit if limit is not None else self.sampling.extra.get("max_completion_tokens")
 
     @property
     def missing(self) -> int:
@@ -221,6 +230,10 @@ class Job:
             self.errors[unit] = BROKEN_OFF
         elif self.errors:
             self.errors.pop(unit, None)
+        if reply.finish == CUT and not self.acts and self._tokens_to_spare(reply):
+            self.short_of_limit.add(unit)
+        elif self.short_of_limit:
+            self.short_of_limit.discard(unit)
         self.seconds[unit] = reply.seconds
         if self.outside and reply.outside_mass is not None:
             self.outside[unit] = reply.outside_mass
@@ -230,6 +243,11 @@ class Job:
         if reply.episode is not None:
             self._note_tools(unit, tool_use(reply.episode))
         self._note_reporter(unit, reply.model)
+
+    def _tokens_to_spare(self, reply: Reply) -> bool:
+        """Whether a reply is surely shorter than the settings allow; some count no thoughts."""
+        limit, usage = self.token_limit, reply.usage
+        return limit is not None and usage.output > 0 and usage.output + usage.reasoning < limit
 
     def _note_tools(self, unit: int, use: ToolUse) -> None:
         """Keep what an episode did; a later episode of the unit replaces it."""

@@ -382,9 +382,7 @@ def _unbounded(jobs: Sequence[Job]) -> list[str]:
     """The exams whose replies may be as long as a model likes."""
     found: dict[str, None] = {}
     for job in jobs:
-        sampling = job.sampling
-        bounded = sampling.max_tokens is not None or "max_completion_tokens" in sampling.extra
-        if sampling.decode == "generate" and not bounded:
+        if job.sampling.decode == "generate" and job.token_limit is None:
             found[job.exam.benchmark] = None
     return list(found)
 

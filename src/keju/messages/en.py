@@ -71,6 +71,14 @@ TEXTS: dict[str, str] = {
     "of the scores",
     "cut_replies": "{part} of {whole} replies ({share:.2 %}) were cut off before an answer: "
     "raise max_tokens",
+    "cut_replies_unbounded": "{part} of {whole} replies ({share:.2 %}) were cut off before an "
+    "answer, and no max_tokens is set: they ran until the model's context was full, or to a limit "
+    "of the server's own. Bound them with --generation-config max_tokens=N in a new run; "
+    "keju audit {run} shows which of them loop",
+    "cut_replies_context": "{part} of {whole} replies ({share:.2 %}) were cut off before an "
+    "answer, {short} of them short of max_tokens ({most}): the model's context was full, or a "
+    "limit of the server's own was reached. A higher max_tokens does not help; keju audit {run} "
+    "shows which of them loop",
     "ungraded_share": "{part} of {whole} replies ({share:.2 %}) have no grade: no single score "
     "can be given, only the range from all of them wrong to all right",
     "refused_replies": "{part} of {whole} replies ({share:.2 %}) are refusals: they count as wrong",
@@ -1361,13 +1369,15 @@ TEXTS: dict[str, str] = {
     "cause_refused": "the endpoint says that the model refused",
     "cause_error_as_text": "the text is an error message, not an answer; ask again",
     "cause_thinking_never_ended": "the thoughts never ended, so that no answer follows; raise "
-    "max_tokens",
+    "max_tokens if it is set",
     "cause_reasoning_only": "there are thoughts and no text",
     "cause_tool_call_only": "there is a call of a tool and no text",
-    "cause_empty_cut": "nothing was written before the limit of tokens; raise max_tokens",
+    "cause_empty_cut": "nothing was written before the limit of tokens; raise max_tokens if it "
+    "is set",
     "cause_empty": "the reply is empty",
     "cause_loops": "the reply ends in a loop",
-    "cause_cut_off": "cut off at the limit of tokens before an answer; raise max_tokens",
+    "cause_cut_off": "cut off before an answer, at max_tokens or where the model's context was "
+    "full; raise max_tokens if it is set",
     "cause_at_cap": "all allowed tokens were used, though the endpoint calls the reply finished",
     "cause_stop_string": "the reply ends in mid-sentence: one of the stop strings may have cut it",
     "cause_reader_failed": "a reader broke down on the reply",
@@ -2191,7 +2201,7 @@ LABELS: dict[str, str] = {
     "counts.correct": "{n} correct",
     "counts.incorrect": "{n} incorrect",
     "counts.unparsed": "{n} unparsed (no answer could be read)",
-    "counts.truncated": "{n} truncated (cut at the token limit)",
+    "counts.truncated": "{n} truncated (cut off before an answer)",
     "counts.refused": "{n} refused",
     "counts.ungraded": "{n} ungraded",
     "counts.error": "{n} in error (no usable reply)",

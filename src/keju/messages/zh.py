@@ -71,6 +71,13 @@ TEXTS: dict[str, str] = {
     "只能给出从全错到全对的范围",
     "cut_replies": "{whole} 个回复中有 {part} 个（{share:.2 %}）在给出答案前被截断："
     "请增大 max_tokens",
+    "cut_replies_unbounded": "{whole} 个回复中有 {part} 个（{share:.2 %}）在给出答案前被截断，"
+    "而且没有设置 max_tokens：这些回复一直写到模型的上下文用尽，或达到服务器自身的上限。"
+    "可在新的运行中用 --generation-config max_tokens=N 加以限制；"
+    "keju audit {run} 列出其中陷入循环的回复",
+    "cut_replies_context": "{whole} 个回复中有 {part} 个（{share:.2 %}）在给出答案前被截断，"
+    "其中 {short} 个未达到 max_tokens（{most}）：模型的上下文已用尽，或达到服务器自身的上限。"
+    "增大 max_tokens 没有用；keju audit {run} 列出其中陷入循环的回复",
     "refused_replies": "{whole} 个回复中有 {part} 个（{share:.2 %}）是拒绝回答：按答错计",
     "unread_replies": "{whole} 个回复中有 {part} 个（{share:.2 %}）读不出答案："
     "keju audit {run} 列出这些回复及原因",
@@ -1203,13 +1210,14 @@ TEXTS: dict[str, str] = {
     "cause_filtered": "接口的内容过滤截断了回复",
     "cause_refused": "接口表明模型拒答",
     "cause_error_as_text": "文本是报错信息而不是答案；请重新提问",
-    "cause_thinking_never_ended": "思考没有结束，后面没有答案；请提高 max_tokens",
+    "cause_thinking_never_ended": "思考没有结束，后面没有答案；如果设置了 max_tokens，请提高",
     "cause_reasoning_only": "只有思考，没有正文",
     "cause_tool_call_only": "只有工具调用，没有正文",
-    "cause_empty_cut": "到达词元上限之前没有写出任何内容；请提高 max_tokens",
+    "cause_empty_cut": "到达词元上限之前没有写出任何内容；如果设置了 max_tokens，请提高",
     "cause_empty": "回复为空",
     "cause_loops": "回复陷入循环",
-    "cause_cut_off": "在给出答案之前到达词元上限；请提高 max_tokens",
+    "cause_cut_off": "在给出答案之前达到 max_tokens 或用尽模型的上下文；"
+    "如果设置了 max_tokens，请提高",
     "cause_at_cap": "用尽了允许的词元，接口却称回复已结束",
     "cause_stop_string": "回复在句中结束：可能被停止串截断",
     "cause_reader_failed": "读取器在该回复上出错",
@@ -1987,7 +1995,7 @@ LABELS: dict[str, str] = {
     "counts.correct": "正确 {n}",
     "counts.incorrect": "错误 {n}",
     "counts.unparsed": "未读出答案 {n}",
-    "counts.truncated": "被截断（达到长度上限）{n}",
+    "counts.truncated": "被截断（在给出答案前）{n}",
     "counts.refused": "拒答 {n}",
     "counts.ungraded": "未评分 {n}",
     "counts.error": "请求出错（无可用回复）{n}",

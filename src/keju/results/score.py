@@ -64,6 +64,7 @@ def score_run(
             price=price,
             tools=tools_of(run.manifest, job),
             declared=declared_names(run.manifest),
+            asked=run.manifest.imported is not True,
         )
     ]
     if changed and not any(job.tallies[0].done for job in jobs):

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
 WARN_ABOVE = 0.01
 """Share of truncated or unparsed replies above which a result carries a warning."""
+CUT_REPLIES = "cut_replies"
 MUCH_OUTSIDE = 0.5
 """Share of the probability that lies on no label above which a result carries a warning."""
 NOISE, A_POINT = 0.05, 0.01
@@ -94,6 +95,7 @@ def build_results(
             price=price,
             tools=tools_of(file.manifest, job),
             declared=declared_names(file.manifest),
+            asked=file.manifest.imported is not True,
         )
     ]
     return results_of(
@@ -167,8 +169,11 @@ def entries_of(
     price: Price | None = None,
     tools: Mapping[str, Any] | None = None,
     declared: Collection[str] = (),
+    asked: bool = False,
 ) -> list[Entry]:
     """One entry for each reader; with `beside` the second stands as a metric of the first.
+
+    `asked` says that Keju asked for the replies, so that the job's settings were in force.
 
     The headline is the protocol's own reader. What the reader beside it (nearly always `robust`)
     makes of the same replies is printed next to it, so that a misread format never passes for a
@@ -195,6 +200,8 @@ def entries_of(
     entries = []
     for place, (reader, tally) in enumerate(zip(job.readers, job.tallies, strict=True)):
         entry = summarise(exam, tally, reader=reader.name, usage=usage, timing=timing)
+        if asked:
+            entry = replace(entry, notices=(), warnings=()).with_notices(_why_cut(job, entry))
         entry = replace(entry, stopping=job.stopping, arm=job.arm)
         if job.uses:
             from keju.results.tool_stats import tool_notices, tool_stats
@@ -231,6 +238,19 @@ def entries_of(
         entry = replace(own, signs=robust.signs, order_decides=robust.order_decides)
         return [entry.with_metrics({f"accuracy_{name}": other})]
     return entries
+
+
+def _why_cut(job: Job, entry: Entry) -> Iterator[Notice]:
+    """The notices of an entry; that of replies cut off says what cut them by the job's settings."""
+    limit = job.token_limit
+    for notice in entry.notices:
+        if notice.code == CUT_REPLIES and limit is None:
+            yield replace(notice, code="cut_replies_unbounded")
+        elif notice.code == CUT_REPLIES and 2 * len(job.short_of_limit) > notice.values["part"]:
+            values = {**notice.values, "most": limit, "short": len(job.short_of_limit)}
+            yield replace(notice, code="cut_replies_context", values=values)
+        else:
+            yield notice
 
 
 def examples_of(faults: Iterable[Fault]) -> dict[str, str]:
@@ -414,7 +434,7 @@ def _notices(
     if overall.outcomes["unlabelled"] and not goldless:
         yield share("unlabelled_questions", overall.outcomes["unlabelled"])
     if overall.outcomes["truncated"] > WARN_ABOVE * whole:
-        yield share("cut_replies", overall.outcomes["truncated"])
+        yield share(CUT_REPLIES, overall.outcomes["truncated"])
     if overall.outcomes["refused"] > WARN_ABOVE * whole:
         yield share("refused_replies", overall.outcomes["refused"])
     if overall.outcomes["unparsed"] > WARN_ABOVE * whole:
