@@ -46,6 +46,18 @@ def test_no_method_is_told_of_an_interval_that_is_not_there() -> None:
     assert "Wilson" not in render(document(entry(metrics=metrics)))
 
 
+def test_the_chance_level_of_a_part_says_that_it_is_of_a_part() -> None:
+    metrics = {
+        "accuracy": {"value": 0.5, "ci95": [0.4, 0.6], "n": 60},
+        "chance": {"value": 0.25, "ci95": None, "n": 60},
+    }
+    whole = render(document(entry(metrics=metrics, reference=[])))
+    assert "chance level 25.00 %" in whole
+    missing = [{"code": "replies_missing", "values": {"part": 60, "whole": 120}}]
+    part = render(document(entry(metrics=metrics, reference=[], notices=missing)))
+    assert "chance level of the questions asked 25.00 %" in part
+
+
 def test_published_means_are_named_in_words_also_where_the_run_has_none() -> None:
     metrics = {
         "accuracy": {"value": 0.5, "ci95": [0.4, 0.6], "n": 60},

@@ -287,6 +287,18 @@ def test_chance_level_of_each_subset() -> None:
     assert entry["metrics"]["chance"]["value"] == pytest.approx((0.25 + 0.5 + 0.2) / 3)
 
 
+def test_chance_level_of_a_part_is_that_of_the_questions_answered() -> None:
+    exam = make_exam({"a": 2, "b": 2})
+    exam.samples = [
+        make_sample(subset, i, choices=n)
+        for i, (subset, n) in enumerate((("a", 4), ("a", 4), ("b", 2), ("b", 2)))
+    ]
+    entry = entry_of(exam, make_tally("10.."))
+    assert entry["metrics"]["chance"] == {"value": 0.25, "ci95": None, "n": 2}
+    assert [subset.get("chance") for subset in entry["subsets"]] == [0.25, None]
+    assert entry_of(exam, make_tally("...."))["metrics"]["chance"]["value"] == 0.375
+
+
 def test_errata_are_counted_and_scored_apart() -> None:
     exam = make_exam({"a": 3, "b": 3}, errata={"fake_b_0": "two right options", "other": "x"})
     entry = entry_of(exam, make_tally("110" + "011"))

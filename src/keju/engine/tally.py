@@ -171,6 +171,11 @@ class Tally:
         bit = SIGN_BITS[sign]
         return (unit for unit, signs in enumerate(self.signs) if signs & bit)
 
+    def has(self, item: int) -> bool:
+        """Whether any unit of a sample has a record."""
+        units = self.outcomes[item * self.epochs : (item + 1) * self.epochs]
+        return units.count(PENDING) < self.epochs
+
     @property
     def done(self) -> int:
         """How many units have a record."""

@@ -58,10 +58,12 @@ def meaning_words(entry: Entry, labels: Labels) -> list[str]:
 
 
 def chance_words(entry: Entry, labels: Labels) -> str:
-    """The chance level in one line; beside a published one it says which questions it is of."""
+    """The chance level in one line; it says which questions it is of where there are others: in a
+    run with answers to come, and beside a published one."""
     chance = entry.metrics.get("chance")
     if chance is None:
         return ""
-    beside = any(own.name == GUESSING and own.overall for own in entry.reference)
-    title = labels("chance_level_asked" if beside else "chance_level")
+    others = any(own.name == GUESSING and own.overall for own in entry.reference)
+    others |= any(notice.code == "replies_missing" for notice in entry.notices)
+    title = labels("chance_level_asked" if others else "chance_level")
     return f"{title} {percent(chance.value)}"

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -279,12 +280,19 @@ class Chance(NamedTuple):
     n: int
 
 
-def chance_levels(exam: Exam) -> dict[str, Chance]:
-    """The expected score of a blind guess, for each subset that has one."""
+def chance_levels(exam: Exam, tally: Tally) -> dict[str, Chance]:
+    """The expected score of a blind guess at the answered questions, for each subset with one.
+
+    Where nothing is answered yet it is that of all questions.
+    """
+    whole = tally.done in (0, len(tally.outcomes))
     stride = max(1, -(-len(exam.samples) // CHANCE_SAMPLES))
     chances: dict[str, Chance] = {}
     for subset in exam.subsets:
-        samples = (exam.samples[item] for item in range(subset.start, subset.stop, stride))
+        items: Iterable[int] = range(subset.start, subset.stop)
+        if not whole:
+            items = (item for item in items if tally.has(item))
+        samples = (exam.samples[item] for item in islice(items, 0, None, stride))
         levels = [level for s in samples if (level := exam.chance(s)) is not None]
         if levels:
             chances[subset.name] = Chance(sum(levels), len(levels))

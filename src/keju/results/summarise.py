@@ -318,7 +318,7 @@ def summarise(exam: Exam, tally: Tally, *, reader: str, usage: Usage, timing: Ti
     """
     cells = {subset.name: read_subset(exam, tally, subset) for subset in exam.subsets}
     overall = join(cells.values(), clustered=exam.clustered)
-    chances = chance_levels(exam)
+    chances = chance_levels(exam, tally)
     metrics = metrics_of(exam, tally, cells, overall, chances)
     lost = sum(overall.outcomes[outcome] for outcome in UNGRADED)
     unlabelled = overall.outcomes["unlabelled"]
