@@ -19,7 +19,7 @@ from keju.config.address import provider_of
 from keju.config.load import load, merge
 from keju.engine.channel import Limits
 from keju.engine.display import Display
-from keju.engine.job import Job, exams_of, make_jobs
+from keju.engine.job import Job, exams_of, hints_of, make_jobs
 from keju.engine.resume import (
     KEPT_FAULTS,
     JobRequests,
@@ -158,7 +158,7 @@ def _run_exams(config: TaskConfig, display: Display, *, report: bool) -> Finishe
     if place.replaced is not None:
         say(Notice("run_replaced", {"aside": place.replaced}))
     try:
-        for notice in _equip(config, jobs, folder):
+        for notice in (*hints_of(jobs), *_equip(config, jobs, folder)):
             say(notice)
         with Journal(folder) as journal:
             grader = None if asks else earlier
@@ -270,7 +270,7 @@ def rehearse(config: TaskConfig) -> Rehearsal:
     stage = judge_stage(config, jobs)
     if stage is not None:
         stage.check()
-    said: list[Notice] = []
+    said = hints_of(jobs)
     if config.stops_early:
         said.append(Notice("dry_run_until"))
     if any(arm.acts for arm in config.arms):

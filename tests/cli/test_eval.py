@@ -100,6 +100,26 @@ def test_progress_goes_to_stderr(keju: Keju) -> None:
     assert "demo: 12 answers" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("exam", "made", "beyond", "more"),
+    [
+        ("demo", "demo.size=2", ("--limit", "3"), "--dataset-args demo.size=3"),
+        ("demo", "demo.size=2", ("--total", "13"), "--dataset-args demo.size=3"),
+        ("fresh_bbh", "fresh_bbh.n=2", ("--limit", "3"), "--dataset-args fresh_bbh.n=3"),
+    ],
+)
+def test_more_questions_than_were_made_are_spoken_of_before_anybody_is_asked(
+    keju: Keju, exam: str, made: str, beyond: tuple[str, ...], more: str
+) -> None:
+    words = ("eval", "--model", "scripted", "--datasets", exam, "--dataset-args", made, "--json")
+    dry = keju(*words, *beyond, "--dry-run")
+    assert [more in warning for warning in dry.json["warnings"]] == [True]
+    told = keju(*words, *beyond).err.splitlines()
+    assert more in told[0]
+    assert f"{exam}: " in told[1]
+    assert more.rpartition("=")[0] not in keju(*words, "--limit", "2").err
+
+
 def test_settings_of_file_environment_and_flags_reach_the_run(
     keju: Keju, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

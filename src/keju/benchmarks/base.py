@@ -231,6 +231,8 @@ class Exam:
     """What decides the open answers that no rule does; a judge where it is empty."""
     warnings: Sequence[Notice] = ()
     """What every result of this exam has to say about itself."""
+    hints: Sequence[Notice] = ()
+    """What is said before anybody is asked, and of no interest in results."""
     keeps_answers: bool = False
     """Whether `extra_metrics` needs what was read, not only what it was worth."""
     rotations: int = 1

@@ -7,6 +7,7 @@ prepare         the steps of an exam that is described by its data
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -131,6 +132,7 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
             shuffle=args.shuffle,
             seed=config.seed,
         )
+        chosen.hints = (*chosen.hints, *_beyond(exam, args, limit, config.total))
         if wanted is not None:
             chosen = with_ids(chosen, wanted)
             unknown -= {sample.id for sample in chosen.samples}
@@ -154,6 +156,20 @@ def prepare_exams(config: TaskConfig) -> list[tuple[Exam, DatasetArgs]]:
         names = [exam.benchmark for exam, _ in prepared]
         raise ConfigError("unknown_ids", id=min(unknown), n=len(unknown), names=names)
     return prepared
+
+
+def _beyond(
+    exam: Exam, args: DatasetArgs, limit: int | float | None, total: int | None
+) -> Iterator[Notice]:
+    """The hint that more questions are wanted than were made, where more can be made.
+
+    Whoever limits another exam to more than it has means all of it.
+    """
+    whole, subsets = len(exam.samples), len(exam.subsets)
+    wanted = limit if limit is not None else math.ceil((total or 0) / max(1, subsets))
+    if args.size_setting and isinstance(wanted, int) and wanted * subsets > whole:
+        values = {"exam": exam.benchmark, "setting": args.size_setting, "whole": whole}
+        yield Notice("limit_beyond_made", {**values, "each": whole // subsets, "wanted": wanted})
 
 
 def _asked_for(config: TaskConfig) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -174,6 +174,8 @@ class DatasetArgs(StrictSettings):
         }
     )
     """Settings that shape what is asked, and not how a reply is read or scored."""
+    size_setting: ClassVar[str] = ""
+    """The setting that says how many questions each subset has, where they are made to order."""
 
     subset_list: list[str] | None = None
     """Only these subsets."""

@@ -22,7 +22,7 @@ from keju.engine.channel import Exchange
 from keju.engine.limits import Ledger, Meter
 from keju.engine.solver import Solver
 from keju.engine.tally import Tally, ToolUse, in_own_order, tool_use
-from keju.errors import ConfigError
+from keju.errors import ConfigError, Notice
 from keju.models.registry import fit_sampling, model_name
 from keju.runs.manifest import Stopping, StoredData, StoredExam, StoredProtocol
 from keju.types import (
@@ -323,6 +323,11 @@ class Job:
             grading=grading.VERSION,
             data=StoredData(exam.data.version, dict(exam.data.files), list(exam.data.notes)),
         )
+
+
+def hints_of(jobs: Iterable[Job]) -> list[Notice]:
+    """What is to be said of exams before anybody is asked, once for all arms."""
+    return list({notice.text(): notice for job in jobs for notice in job.exam.hints}.values())
 
 
 def make_jobs(config: TaskConfig, *, detailed: bool = False) -> list[Job]:

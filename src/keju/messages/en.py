@@ -157,6 +157,9 @@ TEXTS: dict[str, str] = {
     "ones, so that others may take more or less",
     "plan_other_manner": "the pilot '{pilot}' put its questions in another way, {name} {theirs} in "
     "place of {ours}, so that replies may take more or less",
+    "limit_beyond_made": "{exam} has {each} {each:question|questions} in each subset, and {wanted} "
+    "are wanted: it is sat with all {whole}. For more of them: --dataset-args "
+    "{exam}.{setting}={wanted}",
     "dry_run_until": "a rule says when enough was asked: the figures are the most that can be",
     "reported_models": "the replies come from {models} models by what the endpoint called them: "
     "{counts}",

@@ -148,6 +148,8 @@ TEXTS: dict[str, str] = {
     "plan_first": "试点“{pilot}”问的是每个子集的前几题而非随机题，其他题目的用量可能不同",
     "plan_other_manner": "试点“{pilot}”的提问方式不同：{name} 是 {theirs} 而不是 {ours}，"
     "用量可能不同",
+    "limit_beyond_made": "{exam} 的每个子集有 {each} 道题，而要求的是 {wanted} 道："
+    "问全部 {whole} 道。需要更多题目时：--dataset-args {exam}.{setting}={wanted}",
     "dry_run_until": "何时停止由规则决定：以下数字是上限",
     "reported_models": "按接口报告的名称，回复来自 {models} 个模型：{counts}",
     "other_versions": "读取时所用的版本与运行时不同：{versions}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from typing import ClassVar
 
 from keju import messages
 from keju.answers.labels import read_label
@@ -37,6 +38,8 @@ DEFAULT_SIZE = 20
 
 class DemoArgs(DatasetArgs):
     """Settings of the demo exam."""
+
+    size_setting: ClassVar[str] = "size"
 
     size: int = DEFAULT_SIZE
     """Questions of each kind."""

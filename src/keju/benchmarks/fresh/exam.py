@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import field_validator
 
@@ -52,6 +52,8 @@ SHOT_SEED = -(2**62)
 
 class FreshArgs(BBHArgs):
     """Settings of fresh exams."""
+
+    size_setting: ClassVar[str] = "n"
 
     seed: Seed | None = None
     """What the questions are drawn from; the task's seed by default."""
