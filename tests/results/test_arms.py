@@ -6,6 +6,7 @@ import io
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 from scipy import stats  # type: ignore[import-untyped]
 
 from keju.answers.kinds import Choice
@@ -245,3 +246,23 @@ def test_tables_name_the_arm_of_every_row() -> None:
     assert pairs.titles[2:4] == ["arm alone", "base alone"]
     assert pairs.titles[-1] == "p (Holm)"
     assert "not adjusted" in file.getvalue()
+
+
+def test_an_arm_that_several_readers_read_has_a_row_for_each_with_its_name() -> None:
+    results = shown(job("baseline", BASE), job("calc", CALC))
+    assert "reader" not in arm_table(results, Labels("en")).titles
+    twice = [replace(each, reader=name) for each in results.benchmarks for name in ("l2", "robust")]
+    table = arm_table(replace(results, benchmarks=tuple(twice)), Labels("en"))
+    place = table.titles.index("reader")
+    arms = ["baseline", "baseline", "calc", "calc"]
+    assert [row[0] for row in table.rows] == [f"fake · {arm}" for arm in arms]
+    assert [row[place] for row in table.rows] == ["l2", "robust"] * 2
+
+
+def test_arms_without_any_answer_have_no_tables() -> None:
+    results = shown(job("baseline", "." * 20), job("calc", "." * 20))
+    file = io.StringIO()
+    render_results(results, file=file, width=200)
+    assert "---" not in file.getvalue()
+    assert "difference" not in file.getvalue()
+    assert "fake · arm calc" in file.getvalue()

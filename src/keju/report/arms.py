@@ -25,14 +25,24 @@ class Table(NamedTuple):
 
 
 def arm_table(results: Results, labels: Labels) -> Table:
-    """A row for each arm: how often it is right, and what that takes."""
+    """A row for each arm: how often it is right, and what that takes.
+
+    Where several readers read it, a row for each of them. Nothing where nothing is answered.
+    """
     names = ("arm", "rate", "interval", "n", "calls", "failed", "latency", "tokens")
     titles = [labels(f"arms.{name}") for name in (*names, "cost", "solved")]
     entries = [entry for entry in results.benchmarks if entry.arm and not results.is_level(entry)]
+    if not fmt.answered(entries):
+        return Table(titles, [])
     rows = [_arm_row(entry) for entry in entries]
     priced = any(row[-1] != UNKNOWN for row in rows)
     end = len(titles) if priced else -2
-    return Table(titles[:end], [row[:end] for row in rows])
+    titles, rows = titles[:end], [row[:end] for row in rows]
+    if len({entry.full_name for entry in entries}) < len(entries):
+        titles.insert(1, labels.word("reader"))
+        for row, entry in zip(rows, entries, strict=True):
+            row.insert(1, entry.reader)
+    return Table(titles, rows)
 
 
 def _arm_row(entry: Entry) -> Line:
@@ -59,14 +69,19 @@ def pair_table(results: Results, labels: Labels) -> Table:
     """A row for each pair of arms: the table of pairs, the difference, its interval and p."""
     names = "pair", "both", "arm_only", "base_only", "neither", "difference", "interval", "p"
     titles = [labels(f"arms.{name}") for name in (*names, "p_holm")]
-    rows = [_pair_row(each, labels) for each in results.comparisons]
+    rows = [_pair_row(each, labels) for each in _compared(results)]
     end = len(titles) if _several(results) else -1
     return Table(titles[:end], [row[:end] for row in rows])
 
 
+def _compared(results: Results) -> tuple[Comparison, ...]:
+    """The pairs of arms, once there is anything to compare."""
+    return results.comparisons if fmt.answered(results.benchmarks) else ()
+
+
 def _several(results: Results) -> bool:
     """Whether any exam has more than one pair of arms."""
-    return any(pair.p_holm is not None for pair in results.comparisons)
+    return any(pair.p_holm is not None for pair in _compared(results))
 
 
 def _pair_row(pair: Comparison, labels: Labels) -> Line:
@@ -84,7 +99,7 @@ def _pair_row(pair: Comparison, labels: Labels) -> Line:
 
 def pair_lines(results: Results, labels: Labels) -> Iterator[str]:
     """What each pair of arms shows, in a sentence, and what stands beside it."""
-    for pair in results.comparisons:
+    for pair in _compared(results):
         yield pair.conclusion.text(labels.language)
         if edge := at_the_edge(pair, labels):
             yield edge
@@ -121,7 +136,7 @@ def tool_table(entry: Entry, labels: Labels) -> Table:
             _span(row.seconds_p95),
             count(row.result_chars),
         ]
-        for row in (entry.tools.tools if entry.tools else ())
+        for row in (entry.tools.tools if entry.tools and fmt.answered([entry]) else ())
     ]
     return Table([labels(f"tools.{name}") for name in names], rows)
 

@@ -39,7 +39,8 @@ def render_results(
     """
     labels = Labels(spoken())
     screen = Screen(file, width)
-    if not all(results.is_level(entry) for entry in results.benchmarks):
+    together = [entry for entry in results.benchmarks if not results.is_level(entry)]
+    if fmt.answered(together):
         _overview(screen, results, labels)
     _arms(screen, results, labels)
     if results.disagreements:
@@ -98,7 +99,7 @@ def _arms(screen: Screen, results: Results, labels: Labels) -> None:
         _table(screen, list(table.titles), [list(row) for row in table.rows])
     for line in arms.pair_lines(results, labels):
         screen.line(line, style="bold")
-    if results.comparisons:
+    if results.comparisons and fmt.answered(results.benchmarks):
         screen.line()
 
 
