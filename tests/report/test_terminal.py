@@ -58,17 +58,21 @@ def test_the_chance_level_of_a_part_says_that_it_is_of_a_part() -> None:
     assert "chance level of the questions asked 25.00 %" in part
 
 
-def test_published_means_are_named_in_words_also_where_the_run_has_none() -> None:
-    metrics = {
-        "accuracy": {"value": 0.5, "ci95": [0.4, 0.6], "n": 60},
-        "chance": {"value": 0.5, "ci95": None, "n": 60},
-    }
+def test_published_means_are_named_in_words_where_the_run_has_them_whole() -> None:
+    mean = {"value": 0.5, "ci95": [0.4, 0.6], "n": 60}
+    metrics = {"accuracy": mean, "chance": {"value": 0.5, "ci95": None, "n": 60}}
     reference = [{"name": "random guessing", "overall": {"macro_23": 0.257}, "subsets": {}}]
-    text = render(document(entry(metrics=metrics, reference=reference)))
-    assert "macro_23" not in text
-    assert "mean of 23 tasks" in text
-    assert "chance level of the questions asked 50.00 %" in text
-    assert "random guessing, whole exam" in text
+
+    def shown(**more: Any) -> str:
+        return render(document(entry(metrics=metrics | more, reference=reference)))
+
+    whole = shown(macro_23=mean)
+    assert "mean of 23 tasks\n" in whole
+    assert "chance level of the questions asked 50.00 %" in whole
+    assert "random guessing, whole exam" in whole
+    for part in (shown(), shown(macro_23=mean | {"partial": True, "tasks": 2})):
+        assert "whole exam" not in part, "nothing in the run compares with it"
+        assert "chance level of the questions asked 50.00 %" in part
 
 
 def test_chance_stays_where_counts_have_no_room() -> None:
@@ -158,7 +162,9 @@ def test_several_readers_stand_side_by_side_after_their_disagreements() -> None:
         }
         for number in range(33)
     ]
-    text = render(document(entry("paper"), other, disagreements=rows))
+    whole = entry("paper")
+    del whole["metrics"]["macro_accuracy"]["partial"]
+    text = render(document(whole, other, disagreements=rows))
     told = "The readers disagree on 33 replies; here the 30 whose score depends on that"
     assert text.startswith(told)
     assert "bbh_snarks_29 " in text

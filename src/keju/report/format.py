@@ -366,9 +366,11 @@ def metric_titles(entry: Entry, labels: Labels) -> dict[str, str]:
 
 
 def published_titles(entry: Entry, labels: Labels) -> dict[str, str]:
-    """The means that published figures are of, by name, also those that this run has not."""
+    """The means that published figures are of and that this run has whole, by name."""
     titles = metric_titles(entry, labels)
-    names = dict.fromkeys(name for own in entry.reference for name in own.overall)
+    whole = {name for name, metric in entry.metrics.items() if not metric.partial}
+    published = (name for own in entry.reference for name in own.overall)
+    names = dict.fromkeys(name for name in published if name in whole)
     return {name: titles.get(name) or labels.metric(name, "") for name in names}
 
 
