@@ -95,7 +95,7 @@ def test_a_line_says_accuracy_with_wilsons_interval_speed_and_what_is_left() -> 
     line = stream.getvalue().splitlines()[-1]
     low, high = wilson(0.8, 100)
     assert f"accuracy 80.0 % ({low * 100:.1f}–{high * 100:.1f})" in line
-    for words in ("unparsed 3", "truncated 2", "errors 1", "10 requests/s", "1.1k tokens/s",
+    for words in ("unparsed 3", "truncated 2", "errors 1", "10 requests/s", "1.1k tokens/s in and out",
                   "in flight 4/8", "cost 0.0123", "retries 4", "left 1 min 30 s",
                   "waiting: rate limit"):  # fmt: skip
         assert words in line
