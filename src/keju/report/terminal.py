@@ -139,8 +139,8 @@ def _entry(screen: Screen, entry: Entry, results: Results, labels: Labels) -> No
     if entry.gold == NO_GOLD:
         first, others = first[:1], []
     run = fmt.named_run(results)
-    said = filter(None, [_headline(entry, run, labels), meaning.remark(entry, run, labels)])
-    headline = labels("pair_separator").join(said)
+    words = filter(None, [_headline(entry, run, labels), meaning.remark(entry, run, labels)])
+    headline = labels("pair_separator").join(words)
     screen.line(headline, style=_STYLES[meaning.standing(entry, labels)], indent=_INDENT)
     lines = [
         _same(first, labels),
